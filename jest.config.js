@@ -1,0 +1,34 @@
+// Nest 12 is ESM-only; everything, dependencies included, is compiled to CommonJS for Jest, because native-ESM
+// Jest breaks CommonJS add-ons below Node 24.9. The shipped ESM build is covered by the tests that spawn dist/.
+const swc = (isModule) => [
+  '@swc/jest',
+  {
+    swcrc: false,
+    isModule,
+    jsc: {
+      target: 'es2023',
+      parser: { syntax: 'typescript', decorators: true },
+      transform: { legacyDecorator: true, decoratorMetadata: true },
+      keepClassNames: true,
+    },
+    module: { type: 'commonjs' },
+    sourceMaps: 'inline',
+  },
+];
+
+export default {
+  testEnvironment: 'node',
+  roots: ['<rootDir>/test'],
+  testMatch: ['**/*.test.ts'],
+  moduleFileExtensions: ['ts', 'js', 'mjs', 'cjs', 'json', 'node'],
+  transform: {
+    '^.+/node_modules/.+\\.(m|c)?js$': swc('unknown'),
+    '^.+\\.(t|j|mj)s$': swc(true),
+  },
+  transformIgnorePatterns: [],
+  moduleNameMapper: { '^(\\.{1,2}/.*)\\.js$': '$1' },
+  globalSetup: '<rootDir>/test/support/global-setup.ts',
+  globalTeardown: '<rootDir>/test/support/global-teardown.ts',
+  maxWorkers: 2,
+  testTimeout: 30_000,
+};
