@@ -1,0 +1,141 @@
+import { resolve } from 'node:path';
+import { isIP } from 'node:net';
+import { z } from 'zod';
+import { normaliseProviderUrl } from '../providers/provider-url.js';
+import { parseCidrList } from './cidr.js';
+
+/**
+ * Every variable of the environment, its default and its rule. Each rule gives the remedy in words of its own,
+ * so that no message can carry a value: half of these values are secrets.
+ */
+
+/** A string turned into a T, or refused with this remedy. */
+function text<T>(read: (value: string) => T | undefined, remedy: string) {
+  return z.string().transform((value, context): T => {
+    const result = read(value.trim());
+    if (result !== undefined) return result;
+    context.addIssue({ code: 'custom', message: remedy });
+    return z.NEVER;
+  });
+}
+
+function integer(min: number, max: number) {
+  return text((value) => {
+    const number = /^\d{1,16}$/.test(value) ? Number(value) : NaN;
+    return number >= min && number <= max ? number : undefined;
+  }, `must be an integer from ${min} to ${max}`);
+}
+
+// setTimeout takes a 32-bit signed delay; a longer one fires at once (Node.js documentation, timers).
+const MAX_TIMER_MS = 2_147_483_647;
+const timer = (min = 1) => integer(min, MAX_TIMER_MS);
+const port = () => integer(0, 65_535);
+
+function oneOf<const T extends string>(...choices: T[]) {
+  return text((value) => choices.find((choice) => choice === value), `must be one of ${choices.join(', ')}`);
+}
+
+function matching(pattern: RegExp, remedy: string) {
+  return text((value) => (pattern.test(value) ? value : undefined), remedy);
+}
+
+const masterKey = () =>
+  text((value) => {
+    const key = /^[A-Za-z0-9+/_-]{43}=?$/.test(value) ? Buffer.from(value, 'base64') : undefined;
+    return key?.length === 32 ? key : undefined;
+  }, 'must be 32 bytes in base64; make one with: openssl rand -base64 32');
+
+const providerUrl = z.string().transform((value, context): string => {
+  const result = normaliseProviderUrl(value.trim());
+  if (result.url !== undefined) return result.url;
+  context.addIssue({ code: 'custom', message: result.fault });
+  return z.NEVER;
+});
+
+function postgresUrl(value: string): string | undefined {
+  if (!/^postgres(ql)?:\/\//.test(value) || !URL.canParse(value)) return undefined;
+  const url = new URL(value);
+  try {
+    // pg decodes these on connect and throws a bare URIError on a stray `%`.
+    [url.username, url.password, url.pathname].forEach(decodeURIComponent);
+  } catch {
+    return undefined;
+  }
+  return url.pathname.length > 1 ? value : undefined;
+}
+
+function proxyUrl(value: string): string | undefined {
+  if (!/^https?:\/\/[^/]/i.test(value) || !URL.canParse(value)) return undefined;
+  const url = new URL(value);
+  return url.pathname === '/' && url.search === '' && url.hash === '' ? value : undefined;
+}
+
+const host = (value: string) =>
+  isIP(value) !== 0 || /^(?=.{1,253}$)[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$/.test(value)
+    ? value
+    : undefined;
+
+export const envSchema = z.object({
+  NODE_ENV: oneOf('production', 'development', 'test').default('development'),
+  HOST: text(host, 'must be an address or a host name, without scheme, brackets or port').default(
+    '127.0.0.1',
+  ),
+  PORT: port().default(8080),
+  ADMIN_PORT: port().optional(),
+  DATABASE_URL: text(
+    postgresUrl,
+    'must look like postgres://user:password@host:5432/database, special characters percent-encoded',
+  ).optional(),
+  DATABASE_POOL_SIZE: integer(1, 1_000).default(10),
+  DATA_DIR: text((value) => (value.includes('\0') ? undefined : resolve(value)), 'must be a folder').default(
+    () => resolve('data'),
+  ),
+  PROVIDER_URL: providerUrl.optional(),
+  PROVIDER_KEY: matching(/^[\x21-\x7e]+$/, 'must be visible ASCII without spaces').optional(),
+  PROVIDER_AUTH: oneOf('bearer', 'x-api-key', 'api-key', 'x-goog-api-key').default('bearer'),
+  // RFC 6750 2.1 b64token: what a client can send after `Bearer `.
+  ADMIN_TOKEN: matching(
+    /^(?=.{16,1024}$)[A-Za-z0-9._~+/-]+=*$/,
+    'must be 16 characters or more of A-Z a-z 0-9 - . _ ~ + / (then =)',
+  ).optional(),
+  MASTER_KEY: masterKey().optional(),
+  MASTER_KEY_PREVIOUS: masterKey().optional(),
+  WORKERS: text(
+    (value) => (value === 'auto' ? ('auto' as const) : integer(1, 256).safeParse(value).data),
+    'must be an integer from 1 to 256, or auto',
+  ).default(1),
+  MAX_BODY_BYTES: integer(1, 2 ** 40).default(1_073_741_824),
+  TRUSTED_PROXIES: text(
+    (value) => parseCidrList(value) ?? undefined,
+    'must be addresses or CIDR networks separated by commas, such as 10.0.0.0/8',
+  ).default([]),
+  CLIENT_HEADERS_TIMEOUT_MS: timer().default(60_000),
+  CLIENT_IDLE_TIMEOUT_MS: timer().default(900_000),
+  UPSTREAM_CONNECT_TIMEOUT_MS: timer().default(10_000),
+  UPSTREAM_HEADERS_TIMEOUT_MS: timer().default(900_000),
+  UPSTREAM_IDLE_TIMEOUT_MS: timer().default(900_000),
+  UPSTREAM_PROXY_URL: text(
+    proxyUrl,
+    'must look like http://proxy.example:3128, optionally with user:password@, without a path',
+  ).optional(),
+  JOURNAL_FSYNC_MS: integer(0, 60_000).default(100),
+  REQUEST_LOG_RETENTION_DAYS: integer(1, 36_500).default(90),
+  REQUEST_LOG_CLIENT: oneOf('full', 'truncated', 'none').default('full'),
+  KEY_CACHE_STALE_MS: timer(0).default(600_000),
+  SHUTDOWN_DELAY_MS: integer(0, 3_600_000).default(0),
+  SHUTDOWN_GRACE_MS: integer(0, 86_400_000).default(30_000),
+  MIGRATE: oneOf('on', 'off').default('on'),
+  LOG_LEVEL: oneOf('fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent').default('info'),
+});
+
+export type EnvVariable = keyof typeof envSchema.shape;
+
+/** Variables that also come as `NAME_FILE`, for orchestrators that mount secrets as files. */
+export const SECRET_VARIABLES = [
+  'DATABASE_URL',
+  'PROVIDER_KEY',
+  'ADMIN_TOKEN',
+  'MASTER_KEY',
+  'MASTER_KEY_PREVIOUS',
+  'UPSTREAM_PROXY_URL',
+] as const satisfies readonly EnvVariable[];

@@ -1,0 +1,54 @@
+import { readFileSync } from 'node:fs';
+import { parseEnv } from 'node:util';
+import { envSchema, SECRET_VARIABLES, type EnvVariable } from './env-schema.js';
+
+/**
+ * Where do the variables come from? The real environment first, then `.env`, then, for secrets, the file that
+ * `NAME_FILE` names. An empty value is an absent one: compose files and CI systems pass `NAME=` for "not set".
+ */
+export type RawEnv = Partial<Record<EnvVariable, string>>;
+
+export function gatherEnv(source: NodeJS.ProcessEnv, dotenvPath: string | null, faults: string[]): RawEnv {
+  const fallback = dotenvPath === null ? {} : readDotenv(dotenvPath, faults);
+  const given = (name: string): string | undefined => nonEmpty(source[name]) ?? nonEmpty(fallback[name]);
+
+  const raw: RawEnv = {};
+  for (const name of Object.keys(envSchema.shape) as EnvVariable[]) raw[name] = given(name);
+  for (const name of SECRET_VARIABLES) {
+    const file = given(`${name}_FILE`);
+    if (file === undefined) continue;
+    if (raw[name] !== undefined) {
+      faults.push(`${name}: give either ${name} or ${name}_FILE, not both`);
+      continue;
+    }
+    raw[name] = readSecret(name, file, faults);
+  }
+  return raw;
+}
+
+function nonEmpty(value: string | undefined): string | undefined {
+  return value === undefined || value.trim() === '' ? undefined : value;
+}
+
+function readDotenv(path: string, faults: string[]): NodeJS.Dict<string> {
+  try {
+    return parseEnv(readFileSync(path, 'utf8'));
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code !== 'ENOENT') faults.push(`.env: cannot be read (${code ?? 'error'}); check its permissions`);
+    return {};
+  }
+}
+
+function readSecret(name: EnvVariable, path: string, faults: string[]): string | undefined {
+  try {
+    // One trailing newline is the editor's, not the secret's.
+    const secret = readFileSync(path, 'utf8').replace(/\r?\n$/, '');
+    if (nonEmpty(secret) !== undefined) return secret;
+    faults.push(`${name}_FILE: the file is empty; write the secret into it`);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    faults.push(`${name}_FILE: the file cannot be read (${code ?? 'error'}); check its path and permissions`);
+  }
+  return undefined;
+}

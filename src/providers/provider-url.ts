@@ -1,0 +1,79 @@
+import { BlockList, isIP } from 'node:net';
+
+/**
+ * Where may a provider live? One rule for `PROVIDER_URL` and for stored providers.
+ * Pure: names are not resolved here, the connector checks the address a name leads to with `addressClass`.
+ */
+
+export type ProviderUrlResult = { url: string; fault?: undefined } | { url?: undefined; fault: string };
+
+/** `local`: plain http is fine there. `refused`: never a provider. `public`: https only. */
+export type AddressClass = 'local' | 'refused' | 'public';
+
+// Link-local addresses serve cloud instance metadata (credentials, that is): a gateway that can be pointed there
+// hands the machine's identity to whoever may add a provider. RFC 3927, RFC 4291 2.5.6.
+const refused = new BlockList();
+refused.addSubnet('169.254.0.0', 16, 'ipv4'); // BlockList matches ::ffff:169.254.0.0/112 as well
+refused.addSubnet('fe80::', 10, 'ipv6');
+refused.addSubnet('::a9fe:0', 112, 'ipv6'); // IPv4-compatible form, RFC 4291 2.5.5.1
+refused.addSubnet('64:ff9b::a9fe:0', 112, 'ipv6'); // NAT64 form, RFC 6052
+refused.addSubnet('2002:a9fe::', 32, 'ipv6'); // 6to4 form, RFC 3056
+refused.addAddress('fd00:ec2::254', 'ipv6'); // the same metadata service on its IPv6 address
+refused.addAddress('100.100.100.200', 'ipv4'); // and where one cloud keeps it in shared address space
+
+const local = new BlockList();
+local.addSubnet('127.0.0.0', 8, 'ipv4');
+local.addSubnet('10.0.0.0', 8, 'ipv4'); // RFC 1918
+local.addSubnet('172.16.0.0', 12, 'ipv4');
+local.addSubnet('192.168.0.0', 16, 'ipv4');
+local.addSubnet('100.64.0.0', 10, 'ipv4'); // RFC 6598, also overlay networks
+local.addAddress('::1', 'ipv6');
+local.addSubnet('fc00::', 7, 'ipv6'); // RFC 4193
+
+/** What kind of address is this IP literal (no brackets)? Throws RangeError for anything that is not one. */
+export function addressClass(address: string): AddressClass {
+  const version = isIP(address);
+  if (version === 0) throw new RangeError('not an IP address');
+  const family = version === 4 ? 'ipv4' : 'ipv6';
+  if (refused.check(address, family)) return 'refused';
+  return local.check(address, family) ? 'local' : 'public';
+}
+
+/**
+ * Brings a provider's base URL into the one form the forwarder appends paths to: no trailing slash, no `/v1`.
+ * A fault is a remedy in words and never contains the value, which may hold a credential.
+ */
+export function normaliseProviderUrl(value: string): ProviderUrlResult {
+  // The URL parser silently drops tabs and newlines and turns `\` into `/`; a setting that needs that is a mistake.
+  if (!/^[\x21-\x7e]+$/.test(value) || value.includes('\\')) {
+    return { fault: 'must be a URL of visible ASCII characters without spaces or backslashes' };
+  }
+  if (!/^https?:\/\/[^/]/i.test(value) || !URL.canParse(value)) {
+    return { fault: 'must be a well-formed URL that starts with https:// (or http:// for a local provider)' };
+  }
+  const parsed = new URL(value);
+  if (parsed.username !== '' || parsed.password !== '' || /^[^/]*\/\/[^/?#]*@/.test(value)) {
+    return { fault: 'must not contain a user name or password; give the credential as the provider secret' };
+  }
+  // Tested on the text: an empty `?` or `#` leaves `search` and `hash` empty, yet would swallow appended paths.
+  if (value.includes('?') || value.includes('#')) return { fault: 'must not contain a query or a fragment' };
+  if (parsed.port === '0') return { fault: 'must not name port 0' };
+
+  const host = parsed.hostname.replace(/^\[|\]$/g, '');
+  if (isIP(host) !== 0) {
+    const kind = addressClass(host);
+    if (kind === 'refused') return { fault: 'must not point to a link-local or cloud metadata address' };
+    if (kind === 'public' && parsed.protocol === 'http:') {
+      return {
+        fault: 'must use https:// for a public address; plain http:// would send the secret in clear',
+      };
+    }
+  }
+
+  const path = parsed.pathname.replace(/\/+$/, '');
+  if (/\/v1$/i.test(path)) {
+    const right = `${parsed.origin}${path.slice(0, -3).replace(/\/+$/, '')}`;
+    return { fault: `remove the trailing /v1: callers send it themselves. Use ${right}` };
+  }
+  return { url: `${parsed.origin}${path}` };
+}
