@@ -1,0 +1,99 @@
+import { addressClass, normaliseProviderUrl } from '../../src/providers/provider-url.js';
+
+describe('normaliseProviderUrl', () => {
+  it.each([
+    ['https://api.openai.com', 'https://api.openai.com'],
+    ['https://api.openai.com/', 'https://api.openai.com'],
+    ['HTTPS://API.OpenAI.com:443//', 'https://api.openai.com'],
+    ['https://openrouter.ai/api/', 'https://openrouter.ai/api'],
+    ['https://x.openai.azure.com/openai', 'https://x.openai.azure.com/openai'],
+    ['https://api.example.com/v1beta', 'https://api.example.com/v1beta'],
+    ['https://api.example.com/v10', 'https://api.example.com/v10'],
+    ['http://localhost:11434', 'http://localhost:11434'],
+    ['http://vllm.internal:8000', 'http://vllm.internal:8000'], // names are checked when they are resolved
+    ['http://127.0.0.1:8000', 'http://127.0.0.1:8000'],
+    ['http://10.1.2.3', 'http://10.1.2.3'],
+    ['http://172.31.255.255', 'http://172.31.255.255'],
+    ['http://[::1]:8000', 'http://[::1]:8000'],
+    ['http://[fd12::1]', 'http://[fd12::1]'],
+    ['http://[::ffff:10.0.0.1]', 'http://[::ffff:a00:1]'],
+    ['https://203.0.113.7', 'https://203.0.113.7'],
+  ])('%s becomes %s', (value, url) => {
+    expect(normaliseProviderUrl(value)).toEqual({ url });
+  });
+
+  it.each([
+    ['https://api.openai.com/v1', 'https://api.openai.com'],
+    ['https://api.openai.com/v1/', 'https://api.openai.com'],
+    ['https://openrouter.ai/api/v1', 'https://openrouter.ai/api'],
+    ['http://localhost:8000/V1', 'http://localhost:8000'],
+  ])('refuses %s and names the right one, %s', (value, right) => {
+    expect(normaliseProviderUrl(value).fault).toBe(
+      `remove the trailing /v1: callers send it themselves. Use ${right}`,
+    );
+  });
+
+  it.each([
+    ['', /visible ASCII/],
+    ['https://api.example.com/a b', /visible ASCII/],
+    ['https://api.example.com/\n', /visible ASCII/],
+    ['https:\\\\api.example.com', /backslashes/],
+    ['api.example.com', /starts with https/],
+    ['ftp://api.example.com', /starts with https/],
+    ['https:/api.example.com', /starts with https/],
+    ['https:///api.example.com', /starts with https/],
+    ['https://', /starts with https/],
+    ['https://api.example.com:99999', /well-formed/],
+    ['https://api.example.com:0', /port 0/],
+    ['https://api.example.com?', /query/],
+    ['https://api.example.com/#', /fragment/],
+    ['https://api.example.com/?key=x', /query/],
+    ['https://@api.example.com', /user name/],
+    ['http://203.0.113.7', /https/],
+    ['http://0xcb007107', /https/], // 203.0.113.7 written as one number
+    ['http://[2001:db8::1]', /https/],
+    ['https://169.254.169.254', /link-local/],
+    ['https://2852039166', /link-local/], // 169.254.169.254 written as one number
+    ['https://169.254.169.254.', /link-local/],
+    ['https://[fe80::1]', /link-local/],
+    ['https://[::ffff:169.254.169.254]', /link-local/],
+    ['https://[64:ff9b::169.254.169.254]', /link-local/],
+    ['https://[fd00:ec2::254]', /link-local/],
+  ])('refuses %j', (value, remedy) => {
+    expect(normaliseProviderUrl(value)).toEqual({ fault: expect.stringMatching(remedy) as string });
+  });
+
+  it('never repeats a credential, not even in the remedy for /v1', () => {
+    const { fault } = normaliseProviderUrl('https://user:s3cret@api.example.com/v1');
+    expect(fault).toMatch(/user name or password/);
+    expect(fault).not.toMatch(/s3cret|user:/);
+  });
+
+  it('changes nothing when applied to its own result', () => {
+    const { url } = normaliseProviderUrl('https://openrouter.ai/api//');
+    expect(normaliseProviderUrl(url ?? '')).toEqual({ url });
+  });
+});
+
+describe('addressClass', () => {
+  it.each([
+    ['127.9.9.9', 'local'],
+    ['192.168.1.1', 'local'],
+    ['100.64.0.1', 'local'],
+    ['::1', 'local'],
+    ['::ffff:127.0.0.1', 'local'],
+    ['8.8.8.8', 'public'],
+    ['172.32.0.1', 'public'],
+    ['2606:4700::1111', 'public'],
+    ['169.254.0.1', 'refused'],
+    ['febf::1', 'refused'],
+    ['::ffff:a9fe:a9fe', 'refused'],
+    ['100.100.100.200', 'refused'],
+  ])('%s is %s', (address, expected) => {
+    expect(addressClass(address)).toBe(expected);
+  });
+
+  it('asks for an address', () => {
+    expect(() => addressClass('localhost')).toThrow(RangeError);
+  });
+});
