@@ -1,0 +1,77 @@
+import type { MigrationInterface, QueryRunner } from 'typeorm';
+
+/** Teams, keys with their secrets, and the request log partitioned by UTC day. */
+export class Initial1795000000000 implements MigrationInterface {
+  async up(queryRunner: QueryRunner): Promise<void> {
+    await queryRunner.query(`
+      CREATE TABLE team (
+        id uuid CONSTRAINT team_pkey PRIMARY KEY,
+        name text NOT NULL CONSTRAINT team_name_key UNIQUE,
+        disabled boolean NOT NULL DEFAULT false,
+        created_at timestamptz NOT NULL DEFAULT now()
+      );
+      CREATE TABLE gateway_key (
+        id uuid CONSTRAINT gateway_key_pkey PRIMARY KEY,
+        team_id uuid NOT NULL CONSTRAINT gateway_key_team_id_fkey REFERENCES team (id),
+        name text NOT NULL,
+        created_at timestamptz NOT NULL DEFAULT now(),
+        expires_at timestamptz,
+        revoked_at timestamptz,
+        disabled boolean NOT NULL DEFAULT false,
+        providers text[],
+        endpoints text NOT NULL DEFAULT 'inference'
+          CONSTRAINT gateway_key_endpoints_check CHECK (endpoints IN ('inference', 'all')),
+        idempotency text NOT NULL DEFAULT 'forward'
+          CONSTRAINT gateway_key_idempotency_check CHECK (idempotency IN ('forward', 'replay')),
+        CONSTRAINT gateway_key_team_id_name_key UNIQUE (team_id, name)
+      );
+      CREATE INDEX gateway_key_team_id_idx ON gateway_key (team_id);
+      CREATE TABLE gateway_key_secret (
+        id uuid CONSTRAINT gateway_key_secret_pkey PRIMARY KEY,
+        key_id uuid NOT NULL CONSTRAINT gateway_key_secret_key_id_fkey REFERENCES gateway_key (id),
+        digest bytea NOT NULL,
+        prefix text NOT NULL,
+        created_at timestamptz NOT NULL DEFAULT now(),
+        expires_at timestamptz,
+        last_used_at timestamptz
+      );
+      CREATE UNIQUE INDEX gateway_key_secret_digest_key ON gateway_key_secret (digest);
+      CREATE INDEX gateway_key_secret_key_id_idx ON gateway_key_secret (key_id);
+      CREATE TABLE request_log (
+        started_at timestamptz NOT NULL,
+        id uuid NOT NULL,
+        recorded_at timestamptz NOT NULL DEFAULT now(),
+        team_id uuid NOT NULL,
+        key_id uuid NOT NULL,
+        provider text NOT NULL,
+        method text NOT NULL,
+        path text,
+        model text,
+        streamed boolean NOT NULL,
+        status smallint,
+        outcome text NOT NULL,
+        error_code text,
+        request_bytes bigint NOT NULL,
+        response_bytes bigint NOT NULL,
+        ttfb_ms real,
+        duration_ms real,
+        prompt_tokens int,
+        completion_tokens int,
+        cached_tokens int,
+        reasoning_tokens int,
+        provider_request_id text,
+        idempotency_key text,
+        sdk_retry_count smallint,
+        client_ip inet,
+        user_agent text,
+        CONSTRAINT request_log_pkey PRIMARY KEY (started_at, id)
+      ) PARTITION BY RANGE (started_at);
+      -- Catches rows of a day that has no partition yet, so that none is ever refused.
+      CREATE TABLE request_log_default PARTITION OF request_log DEFAULT;
+    `);
+  }
+
+  async down(queryRunner: QueryRunner): Promise<void> {
+    await queryRunner.query('DROP TABLE request_log, gateway_key_secret, gateway_key, team');
+  }
+}

@@ -1,0 +1,46 @@
+import type { DataSourceOptions } from 'typeorm';
+import { MIGRATIONS } from './migrations.js';
+
+export interface Purpose {
+  /** Shown in pg_stat_activity. */
+  applicationName: string;
+  /** Connections of this pool. */
+  poolSize: number;
+  /** Milliseconds after which a query is given up, on the server and here; none for migrations. */
+  queryTimeoutMs?: number;
+}
+
+type PostgresOptions = Extract<DataSourceOptions, { type: 'postgres' }>;
+
+/** The one description of how Postgres is reached, for the app, the CLI and the migrations. */
+export function dataSourceOptions(url: string, purpose: Purpose): PostgresOptions {
+  return {
+    type: 'postgres',
+    url,
+    applicationName: purpose.applicationName,
+    poolSize: purpose.poolSize,
+    connectTimeoutMS: 5_000,
+    migrations: MIGRATIONS,
+    migrationsTransactionMode: 'each',
+    synchronize: false,
+    // Ids are made here (a Postgres 15 has no uuidv7()), so no extension is asked for.
+    uuidExtension: 'pgcrypto',
+    installExtensions: false,
+    logging: false,
+    extra: {
+      statement_timeout: purpose.queryTimeoutMs,
+      query_timeout: purpose.queryTimeoutMs && purpose.queryTimeoutMs + 1_000,
+    },
+  };
+}
+
+/** The same for a bare `pg` client, for what needs a connection of its own. */
+export function clientOptions(url: string, purpose: Omit<Purpose, 'poolSize'>): object {
+  return {
+    connectionString: url,
+    application_name: purpose.applicationName,
+    connectionTimeoutMillis: 5_000,
+    statement_timeout: purpose.queryTimeoutMs,
+    query_timeout: purpose.queryTimeoutMs && purpose.queryTimeoutMs + 1_000,
+  };
+}

@@ -1,0 +1,31 @@
+import { Global, Module } from '@nestjs/common';
+import { TypeOrmModule } from '@nestjs/typeorm';
+import { ENV } from '../config/config.module.js';
+import type { Settings } from '../config/settings.js';
+import { dataSourceOptions } from './data-source-options.js';
+import { DatabaseService } from './database.service.js';
+
+/** A look-up that takes longer than this is answered with 503 rather than kept waiting. */
+const QUERY_TIMEOUT_MS = 5_000;
+
+@Global()
+@Module({
+  imports: [
+    TypeOrmModule.forRootAsync({
+      inject: [ENV],
+      useFactory: (env: Settings) => ({
+        ...dataSourceOptions(env.databaseUrl, {
+          applicationName: 'postern',
+          poolSize: env.databasePoolSize,
+          queryTimeoutMs: QUERY_TIMEOUT_MS,
+        }),
+        autoLoadEntities: true,
+        // DatabaseService connects: the gateway starts while Postgres is away.
+        manualInitialization: true,
+      }),
+    }),
+  ],
+  providers: [DatabaseService],
+  exports: [DatabaseService],
+})
+export class DatabaseModule {}

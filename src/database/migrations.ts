@@ -1,0 +1,4 @@
+import { Initial1795000000000 } from '../../migrations/1795000000000-initial.js';
+
+/** Every migration in its order. Named one by one, so that no file is found or missed by a glob. */
+export const MIGRATIONS = [Initial1795000000000];

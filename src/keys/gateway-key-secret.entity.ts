@@ -1,0 +1,29 @@
+import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
+
+/** One secret of a key: only its SHA-256 digest and its first characters are kept. */
+@Entity('gateway_key_secret')
+export class GatewayKeySecret {
+  @PrimaryColumn('uuid', { primaryKeyConstraintName: 'gateway_key_secret_pkey' })
+  id!: string;
+
+  @Index('gateway_key_secret_key_id_idx')
+  @Column('uuid', { name: 'key_id' })
+  keyId!: string;
+
+  @Index('gateway_key_secret_digest_key', { unique: true })
+  @Column('bytea')
+  digest!: Buffer;
+
+  @Column('text')
+  prefix!: string;
+
+  @Column('timestamptz', { name: 'created_at', default: () => 'now()' })
+  createdAt!: Date;
+
+  /** End of the grace after a rotation; null: as long as its key. */
+  @Column('timestamptz', { name: 'expires_at', nullable: true })
+  expiresAt!: Date | null;
+
+  @Column('timestamptz', { name: 'last_used_at', nullable: true })
+  lastUsedAt!: Date | null;
+}

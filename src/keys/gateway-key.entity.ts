@@ -1,0 +1,44 @@
+import { Column, Entity, Index, PrimaryColumn, Unique } from 'typeorm';
+
+export const ENDPOINT_RULES = ['inference', 'all'] as const;
+export type EndpointRule = (typeof ENDPOINT_RULES)[number];
+
+export const IDEMPOTENCY_MODES = ['forward', 'replay'] as const;
+export type IdempotencyMode = (typeof IDEMPOTENCY_MODES)[number];
+
+/** What a team was given: a name, limits and one or more secrets. Rotation adds a secret and keeps this row. */
+@Entity('gateway_key')
+@Unique('gateway_key_team_id_name_key', ['teamId', 'name'])
+export class GatewayKey {
+  @PrimaryColumn('uuid', { primaryKeyConstraintName: 'gateway_key_pkey' })
+  id!: string;
+
+  @Index('gateway_key_team_id_idx')
+  @Column('uuid', { name: 'team_id' })
+  teamId!: string;
+
+  @Column('text')
+  name!: string;
+
+  @Column('timestamptz', { name: 'created_at', default: () => 'now()' })
+  createdAt!: Date;
+
+  @Column('timestamptz', { name: 'expires_at', nullable: true })
+  expiresAt!: Date | null;
+
+  @Column('timestamptz', { name: 'revoked_at', nullable: true })
+  revokedAt!: Date | null;
+
+  @Column('boolean', { default: false })
+  disabled!: boolean;
+
+  /** Names of the providers it may use; null: all. */
+  @Column('text', { array: true, nullable: true })
+  providers!: string[] | null;
+
+  @Column('text', { default: 'inference' })
+  endpoints!: EndpointRule;
+
+  @Column('text', { default: 'forward' })
+  idempotency!: IdempotencyMode;
+}

@@ -1,0 +1,139 @@
+/**
+ * Which headers cross the gateway (contract: everything in its order, case and repetition, less what is listed here).
+ * All functions take and give flat raw arrays [name, value, name, value, …] as Node and undici carry them: no map,
+ * so nothing is merged, sorted or lower-cased.
+ */
+
+/** Hop-by-hop fields, RFC 9110 7.6.1, and the older ones intermediaries must not pass on. */
+const HOP_BY_HOP = [
+  'connection',
+  'keep-alive',
+  'proxy-connection',
+  'proxy-authenticate',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+];
+
+/** The four ways clients send a key, and the one meant for another hop. */
+const CREDENTIALS = ['authorization', 'x-api-key', 'api-key', 'x-goog-api-key', 'proxy-authorization'];
+
+/** What tells the provider about our side, or belongs to us alone. `content-length` is this hop's framing. */
+const REQUEST_DROPPED = new Set([
+  ...HOP_BY_HOP,
+  'host',
+  'content-length',
+  'cookie',
+  'forwarded',
+  'x-real-ip',
+  'via',
+  'expect',
+]);
+const CREDENTIAL_NAMES = new Set(CREDENTIALS);
+
+/** What the provider says to this hop, or would let it act in the gateway's name towards the browser. */
+const RESPONSE_DROPPED = new Set([
+  ...HOP_BY_HOP,
+  'set-cookie',
+  'set-cookie2',
+  'alt-svc',
+  'idempotent-replayed',
+  'idempotency-stored',
+]);
+
+/** Fields `Connection` may list without effect: dropping them would cripple this hop or the end-to-end meaning. */
+const NEVER_CONNECTION_OPTIONS = new Set([
+  'content-length',
+  'content-type',
+  'content-encoding',
+  'host',
+  'idempotency-key',
+  ...CREDENTIALS,
+]);
+
+const NO_OPTIONS: ReadonlySet<string> = new Set();
+
+/** The provider's own credential: header name and value, or null when it takes none. */
+export interface Credential {
+  name: string;
+  value: string;
+}
+
+/**
+ * Headers for the provider. Its credential stands where the client's first one stood.
+ *
+ * @param raw flat raw headers as received
+ * @param clientKey the caller's key: any header that contains it is dropped
+ */
+export function requestHeaders(
+  raw: readonly string[],
+  clientKey: string,
+  credential: Credential | null,
+): string[] {
+  const options = connectionOptions(raw);
+  const out: string[] = [];
+  let placed = credential === null;
+  for (let i = 0; i < raw.length; i += 2) {
+    const name = raw[i]!;
+    const value = raw[i + 1]!;
+    const key = name.toLowerCase();
+    if (CREDENTIAL_NAMES.has(key)) {
+      if (!placed && key !== 'proxy-authorization') {
+        out.push(credential!.name, credential!.value);
+        placed = true;
+      }
+      continue;
+    }
+    if (REQUEST_DROPPED.has(key) || options.has(key)) continue;
+    if (key.startsWith('x-forwarded-') || key.startsWith('x-gateway-')) continue;
+    if (value.includes(clientKey) || name.includes(clientKey)) continue;
+    out.push(name, value);
+  }
+  if (!placed) out.push(credential!.name, credential!.value);
+  return out;
+}
+
+/**
+ * Headers for the client, ended by `x-gateway-request-id`.
+ *
+ * @param raw flat raw headers as undici read them; bytes outside ASCII are kept as latin-1
+ * @param secret the provider's secret: any header that contains it is dropped
+ */
+export function responseHeaders(raw: readonly Buffer[], secret: string | null, requestId: string): string[] {
+  const headers = raw.map((part) => part.latin1Slice());
+  const options = connectionOptions(headers);
+  const out: string[] = [];
+  for (let i = 0; i < headers.length; i += 2) {
+    const name = headers[i]!;
+    const value = headers[i + 1]!;
+    const key = name.toLowerCase();
+    if (RESPONSE_DROPPED.has(key) || options.has(key) || key.startsWith('x-gateway-')) continue;
+    if (secret !== null && (value.includes(secret) || name.includes(secret))) continue;
+    out.push(name, value);
+  }
+  out.push('x-gateway-request-id', requestId);
+  return out;
+}
+
+/** Value of the first header of this lower-case name in a flat raw array, or undefined. */
+export function firstHeader(raw: readonly string[], lowerName: string): string | undefined {
+  for (let i = 0; i < raw.length; i += 2) {
+    if (raw[i]!.length === lowerName.length && raw[i]!.toLowerCase() === lowerName) return raw[i + 1];
+  }
+  return undefined;
+}
+
+/** Lower-case names listed by `Connection` (RFC 9110 7.6.1), without those that must not be dropped at its word. */
+function connectionOptions(raw: readonly string[]): ReadonlySet<string> {
+  let options: Set<string> | undefined;
+  for (let i = 0; i < raw.length; i += 2) {
+    if (raw[i]!.length !== 10 || raw[i]!.toLowerCase() !== 'connection') continue;
+    for (const part of raw[i + 1]!.split(',')) {
+      const option = part.trim().toLowerCase();
+      if (option === '' || option === 'keep-alive' || option === 'close') continue;
+      if (!NEVER_CONNECTION_OPTIONS.has(option)) (options ??= new Set()).add(option);
+    }
+  }
+  return options ?? NO_OPTIONS;
+}
