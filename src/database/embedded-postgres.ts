@@ -1,0 +1,110 @@
+import { mkdir, realpath } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { FolderLock } from '../config/folder-lock.js';
+import { EmbeddedPostgresError } from './embedded-postgres-error.js';
+import { postgresPackage, usableBinaries } from './postgres-binaries.js';
+import { clusterExists, clusterPassword, createCluster, NAME } from './postgres-cluster.js';
+import { giveToOwner, postgresHome, type PostgresHome } from './postgres-home.js';
+import { stopServer } from './postgres-process.js';
+import { attach, countClients, ensureDatabase, launch, logTail, type Server } from './postgres-server.js';
+
+export { EmbeddedPostgresError } from './embedded-postgres-error.js';
+
+export interface EmbeddedPostgresOptions {
+  /** The instance's folder; its cluster lives in `postgres/` below it where the server can get there. */
+  dataDir: string;
+  /** Gets one line for each step that may take a while. */
+  report?: (line: string) => void;
+  /** False only for clusters that need not survive a power cut, such as those of tests. */
+  fsync?: boolean;
+}
+
+export interface EmbeddedPostgres {
+  /** Connection URL of the database `postern`, password included. */
+  url: string;
+  /** The folder of the cluster, its password and its log. */
+  folder: string;
+  /** True when the server was running already, for another process or after a kill of ours. */
+  attached: boolean;
+  /**
+   * Shuts the server down (fast) and waits until it is gone, whoever started it.
+   * With `onlyIfUnused`, leaves it to the others when there are any other connections.
+   */
+  stop(options?: { onlyIfUnused?: boolean }): Promise<void>;
+}
+
+/** Another start may be running initdb or replaying a long log: this many ms. */
+const LOCK_TIMEOUT = 330_000;
+
+/**
+ * Starts the server of this DATA_DIR, or joins the one that runs, and answers when it takes connections.
+ * Starts and stops of several processes take turns; the server itself outlives us until stop().
+ */
+export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
+  const report = options.report ?? (() => undefined);
+  const fsync = options.fsync ?? true;
+  await mkdir(resolve(options.dataDir), { recursive: true, mode: 0o700 });
+  const home = await postgresHome(await realpath(options.dataDir), report);
+  return withLock(home, report, async () => {
+    const cluster = join(home.folder, 'cluster');
+    const release = await postgresPackage();
+    const exists = await clusterExists(cluster, Number.parseInt(release.version, 10), () => logTail(home));
+    const password = await clusterPassword(home, exists);
+    const running = exists ? await attach(cluster, password, report) : null;
+    if (running !== null) return handle(home, running, true);
+
+    const native = await usableBinaries(release, home, report);
+    if (!exists) {
+      report(`creating the database in ${home.folder}`);
+      await createCluster(home, native, password, fsync);
+    }
+    report('starting Postgres');
+    const server = await launch({ home, native, password, fsync, report });
+    return handle(home, server, server.attached);
+  });
+
+  async function handle(at: PostgresHome, server: Server, attached: boolean): Promise<EmbeddedPostgres> {
+    await ensureDatabase(server);
+    return {
+      url: `postgres://${NAME}:${encodeURIComponent(server.password)}@127.0.0.1:${server.port}/${NAME}`,
+      folder: at.folder,
+      attached,
+      stop: ({ onlyIfUnused = false } = {}) =>
+        withLock(at, report, async () => {
+          if (onlyIfUnused && (await countClients(server)) > 0) return;
+          await stopServer(join(at.folder, 'cluster'));
+        }),
+    };
+  }
+}
+
+async function withLock<T>(
+  home: PostgresHome,
+  report: (line: string) => void,
+  task: () => Promise<T>,
+): Promise<T> {
+  const folder = join(home.folder, 'lock');
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  await giveToOwner(home, folder);
+  const lock = new FolderLock(folder);
+  const begin = Date.now();
+  for (let told = false; ; await sleep(20 + Math.random() * 20)) {
+    const holder = await lock.take();
+    if (holder === null) break;
+    const waited = Date.now() - begin;
+    if (waited > LOCK_TIMEOUT) {
+      throw new EmbeddedPostgresError(
+        `process ${holder.pid} is busy with ${home.folder}; stop it and start again`,
+      );
+    }
+    if (!told && waited > 1_000)
+      report(`waiting for process ${holder.pid}, which is starting or stopping Postgres`);
+    told ||= waited > 1_000;
+  }
+  try {
+    return await task();
+  } finally {
+    await lock.release();
+  }
+}

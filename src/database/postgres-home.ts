@@ -1,0 +1,133 @@
+import { createHash } from 'node:crypto';
+import { type Stats } from 'node:fs';
+import { chmod, chown, mkdir, readFile, realpath, stat } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { EmbeddedPostgresError, ifThere, USE_ANOTHER } from './embedded-postgres-error.js';
+
+/** An unprivileged user of this machine: Postgres refuses to run as root. */
+export interface Account {
+  uid: number;
+  gid: number;
+}
+
+export interface PostgresHome {
+  /** Holds `cluster/`, `password`, `port`, `server.log`, `lock/`. */
+  folder: string;
+  /** Whom the server runs as; null: as we do. */
+  account: Account | null;
+}
+
+/** Where clusters live that cannot lie in their DATA_DIR. */
+const SYSTEM_FOLDER = '/var/lib/postern';
+
+/**
+ * Decides where the cluster of a DATA_DIR lives and as whom its server runs, and makes that folder.
+ * A cluster that exists decides both: choosing again would show an empty database where there was a full one.
+ *
+ * @param dataDir absolute, without symbolic links
+ */
+export async function postgresHome(dataDir: string, report: (line: string) => void): Promise<PostgresHome> {
+  const inside = join(dataDir, 'postgres');
+  const existing = await ifThere(stat(join(inside, 'cluster')));
+  const uid = process.getuid?.();
+  if (uid !== 0) {
+    if (existing !== null && uid !== undefined && existing.uid !== uid) {
+      throw new EmbeddedPostgresError(
+        `the database in ${inside} belongs to user ${existing.uid}, this process runs as ${uid}; ` +
+          `start as that user or as root, or ${USE_ANOTHER}`,
+      );
+    }
+    await mkdir(inside, { recursive: true, mode: 0o700 });
+    return { folder: inside, account: null };
+  }
+
+  const outside = join(SYSTEM_FOLDER, createHash('sha256').update(dataDir).digest('hex').slice(0, 16));
+  const existingOutside = existing === null ? await ifThere(stat(join(outside, 'cluster'))) : null;
+  const owner = existing ?? existingOutside;
+  const account = owner === null ? await accountFor(dataDir) : { uid: owner.uid, gid: owner.gid };
+  if (existingOutside === null) {
+    if ((await letIn(dataDir, account)) && (await canEnter(dataDir, account))) {
+      await makeHome(inside, account);
+      return { folder: inside, account };
+    }
+    if (existing !== null) {
+      throw new EmbeddedPostgresError(
+        `the server runs as user ${account.uid}, who cannot enter ${dataDir}; ` +
+          `make the folders above it searchable (chmod o+x), or ${USE_ANOTHER}`,
+      );
+    }
+  }
+  report(
+    `user ${account.uid}, whom the server runs as, cannot enter ${dataDir}: the database lives in ${outside}`,
+  );
+  await mkdir(SYSTEM_FOLDER, { recursive: true, mode: 0o755 });
+  await makeHome(outside, account);
+  if (await canEnter(outside, account)) return { folder: outside, account };
+  throw new EmbeddedPostgresError(
+    `the server runs as user ${account.uid}, who can enter neither ${dataDir} nor ${outside}; ` +
+      `make ${SYSTEM_FOLDER} searchable (chmod o+x), or ${USE_ANOTHER}`,
+  );
+}
+
+/** Makes the folder; what root keeps in it (password, log) stays root's, or its owner's when that is the account. */
+async function makeHome(folder: string, account: Account): Promise<void> {
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  const parent = await stat(dirname(folder));
+  if (parent.uid === account.uid) await chown(folder, account.uid, account.gid);
+  else await letIn(folder, account);
+}
+
+/** A file made by root in a user's home goes to the user, who must be able to start without root next time. */
+export async function giveToOwner(home: PostgresHome, file: string): Promise<void> {
+  if (home.account === null) return;
+  const { uid, gid } = await stat(home.folder);
+  await chown(file, uid, gid);
+}
+
+/**
+ * Lets the account pass through a folder of root's, and nothing more: not list it, not write to it. False when
+ * that would take something from the folder's present group.
+ */
+async function letIn(folder: string, account: Account): Promise<boolean> {
+  const stats = await stat(folder);
+  if (mayEnter(stats, account)) return true;
+  if (stats.uid !== 0 || (stats.gid !== 0 && (stats.mode & 0o070) !== 0)) return false;
+  await chown(folder, stats.uid, account.gid);
+  await chmod(folder, (stats.mode & 0o700) | 0o010);
+  return true;
+}
+
+/** By the permission bits of the folder and of every folder above it. */
+export async function canEnter(folder: string, account: Account): Promise<boolean> {
+  for (let at = await realpath(folder); ; at = dirname(at)) {
+    if (!mayEnter(await stat(at), account)) return false;
+    if (at === dirname(at)) return true;
+  }
+}
+
+function mayEnter(stats: Stats, account: Account): boolean {
+  return may(stats, account, 0o1);
+}
+
+/** @param bits 4 read, 2 write, 1 execute or search */
+export function may(stats: Stats, account: Account, bits: number): boolean {
+  const shift = stats.uid === account.uid ? 6 : stats.gid === account.gid ? 3 : 0;
+  return ((stats.mode >> shift) & bits) === bits;
+}
+
+/** The owner of the folder, or `nobody`. Only a user that is listed will do: initdb looks its own name up. */
+async function accountFor(folder: string): Promise<Account> {
+  const { uid } = await stat(folder);
+  const users = ((await ifThere(readFile('/etc/passwd', 'utf8'))) ?? '')
+    .split('\n')
+    .map((line) => line.split(':'));
+  const user =
+    users.find((fields) => uid !== 0 && fields[2] === String(uid)) ??
+    users.find(([name]) => name === 'nobody');
+  if (user === undefined) {
+    throw new EmbeddedPostgresError(
+      `Postgres does not run as root, and this machine has no user "nobody" for it; start as an ordinary user or ${USE_ANOTHER}`,
+    );
+  }
+  return { uid: Number(user[2]), gid: Number(user[3]) };
+}
