@@ -100,8 +100,8 @@ export class DataDir {
     return holder && { pid: holder.pid };
   }
 
-  async release(): Promise<void> {
-    await this.lock.release();
+  release(): void {
+    this.lock.release();
   }
 
   /** Reads `secrets/<name>`, made with `generate` when absent. Two processes that race get the same value. */

@@ -53,7 +53,7 @@ export class FolderLock {
       if (holder === null) this.server = server;
       return holder;
     } finally {
-      if (this.server !== server) await close(server);
+      if (this.server !== server) server.close();
     }
   }
 
@@ -66,10 +66,11 @@ export class FolderLock {
     }
   }
 
-  async release(): Promise<void> {
-    const server = this.server;
+  release(): void {
+    // Listening ends, and the socket's file goes, within this call (libuv unlinks what it bound); the callback of
+    // close() would also wait for whoever is just asking.
+    this.server?.close();
     this.server = undefined;
-    if (server !== undefined) await close(server);
   }
 
   private async claim(path: string): Promise<LockHolder | null> {
@@ -161,11 +162,6 @@ function listen(path: string): Promise<Server> {
     server.listen({ path, exclusive: true, readableAll: true, writableAll: true }, () => resolve(server));
     server.unref();
   });
-}
-
-/** Also removes the socket's file (libuv unlinks what it bound). */
-function close(server: Server): Promise<void> {
-  return new Promise((resolve) => server.close(() => resolve()));
 }
 
 /** Null when nobody listens any more. */

@@ -105,6 +105,6 @@ async function withLock<T>(
   try {
     return await task();
   } finally {
-    await lock.release();
+    lock.release();
   }
 }

@@ -1,0 +1,145 @@
+import { cp, mkdir, readdir } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DataDirError, openDataDir } from '../../src/config/data-dir.js';
+import { Child, compileSources, removeFolder, temporaryFolder } from './processes.js';
+
+let compiled: string;
+let base: string;
+const children: Child[] = [];
+
+beforeAll(async () => {
+  compiled = await compileSources();
+});
+afterAll(() => removeFolder(compiled));
+beforeEach(async () => {
+  base = await temporaryFolder();
+});
+afterEach(async () => {
+  for (const child of children.splice(0)) await child.kill();
+  await removeFolder(base);
+});
+
+/** Says `held` and stays, or says why not and ends. */
+function holder(path: string, after = 0): Child {
+  const child = new Child(
+    compiled,
+    `import { openDataDir } from './config/data-dir.js';
+     const dir = await openDataDir(${JSON.stringify(path)});
+     await new Promise((go) => setTimeout(go, ${after} - Date.now()));
+     await dir.hold().then(
+       () => { console.log('held'); setInterval(() => {}, 1000); },
+       (error) => console.log('refused', error.message));`,
+  );
+  children.push(child);
+  return child;
+}
+
+it('is refused to a second instance, which learns the pid, and free after release', async () => {
+  const [one, two] = [await openDataDir(base), await openDataDir(base)];
+  expect(await two.holder()).toBeNull();
+  await one.hold();
+  await one.hold();
+  expect(await two.holder()).toEqual({ pid: process.pid });
+  await expect(two.hold()).rejects.toThrow(DataDirError);
+  one.release();
+  expect(await two.holder()).toBeNull();
+  await two.hold();
+  two.release();
+  two.release();
+});
+
+it('names the other process and the folder', async () => {
+  const child = holder(base);
+  await child.line('held');
+  const dir = await openDataDir(base);
+  expect(await dir.holder()).toEqual({ pid: child.pid });
+  await expect(dir.hold()).rejects.toThrow(
+    `another Postern (pid ${child.pid}) is using ${base}; stop it or set DATA_DIR`,
+  );
+});
+
+it('is free when its holder was killed, and leaves no litter', async () => {
+  for (let round = 0; round < 3; round += 1) {
+    const child = holder(base);
+    await child.line('held');
+    await child.kill();
+  }
+  const dir = await openDataDir(base);
+  expect(await dir.holder()).toBeNull();
+  await dir.hold();
+  expect((await readdir(join(base, 'lock'))).sort().reverse()).toEqual([
+    'claim-4',
+    expect.stringMatching(/^[0-9a-f]{12}\.sock$/),
+  ]);
+  dir.release();
+  expect(await readdir(join(base, 'lock'))).toEqual(['claim-4']);
+});
+
+it('believes the claim of a holder that is too busy to answer', async () => {
+  const child = holder(base);
+  await child.line('held');
+  process.kill(child.pid, 'SIGSTOP');
+  expect(await (await openDataDir(base)).holder()).toEqual({ pid: child.pid });
+});
+
+it('does not keep the process alive', async () => {
+  const code = `import { openDataDir } from './config/data-dir.js';
+    const dir = await openDataDir(${JSON.stringify(base)});
+    await dir.hold(); await dir.holder();`;
+  expect(await new Child(compiled, code).ended).toBe(0);
+});
+
+it('works below a path too long for a socket', async () => {
+  const path = join(base, 'x'.repeat(120));
+  await mkdir(path);
+  const child = holder(path);
+  await child.line('held');
+  const dir = await openDataDir(path);
+  expect(await dir.holder()).toEqual({ pid: child.pid });
+  const sockets = (await readdir(tmpdir())).filter((name) => /^postern-[0-9a-f]{16}-.*\.sock$/.test(name));
+  expect(sockets.length).toBeGreaterThan(0);
+
+  // A copy of the folder is another folder.
+  const copy = join(base, 'y'.repeat(120));
+  await cp(path, copy, { recursive: true });
+  expect(await (await openDataDir(copy)).holder()).toBeNull();
+
+  await child.kill();
+  await dir.hold();
+  dir.release();
+});
+
+it('goes to exactly one of many processes, round after round of killed holders', async () => {
+  for (let round = 0; round < 4; round += 1) {
+    const starters = Array.from({ length: 12 }, () => holder(base, Date.now() + 1_200));
+    const outcomes = await Promise.all(
+      starters.map((child) => Promise.race([child.line('held').then(() => 'held'), child.line('refused')])),
+    );
+    const winner = starters[outcomes.indexOf('held')];
+    expect(outcomes.filter((outcome) => outcome === 'held')).toHaveLength(1);
+    for (const outcome of outcomes) {
+      if (outcome !== 'held') expect(outcome).toContain(`another Postern (pid ${winner?.pid}) is using`);
+    }
+    await winner?.kill();
+  }
+});
+
+it('goes to one at a time where many take and release it quickly', async () => {
+  const code = `import { FolderLock } from './config/folder-lock.js';
+    import { rmSync, writeFileSync } from 'node:fs';
+    const alone = ${JSON.stringify(join(base, 'alone'))};
+    for (let taken = 0; taken < 25;) {
+      const lock = new FolderLock(${JSON.stringify(join(base, 'lock'))});
+      if (await lock.take()) continue;
+      writeFileSync(alone, '', { flag: 'wx' });
+      await new Promise((go) => setTimeout(go, Math.random() * 3));
+      rmSync(alone);
+      lock.release();
+      taken += 1;
+    }
+    console.log('done');`;
+  const workers = Array.from({ length: 6 }, () => new Child(compiled, code));
+  children.push(...workers);
+  await Promise.all(workers.map((child) => child.line('done')));
+});

@@ -1,0 +1,110 @@
+import { transformFile } from '@swc/core';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { chmod, mkdir, mkdtemp, readdir, realpath, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
+
+/**
+ * Real processes for tests about locks, kills and users: Node 20 runs no TypeScript, and dist/ may be absent or
+ * stale, so the few files needed are compiled, as the ES modules they ship as, into a temporary folder.
+ */
+const ROOT = resolve(__dirname, '../..');
+const ROOMS = ['config', 'database'];
+const NEEDED = /^(create-once|data-dir|folder-lock|.*postgres.*)\.ts$/;
+
+export async function compileSources(): Promise<string> {
+  const folder = await temporaryFolder();
+  await chmod(folder, 0o755);
+  await writeFile(join(folder, 'package.json'), '{"type":"module"}');
+  await symlink(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
+  for (const room of ROOMS) {
+    await mkdir(join(folder, room));
+    for (const name of (await readdir(join(ROOT, 'src', room))).filter((file) => NEEDED.test(file))) {
+      const { code } = await transformFile(join(ROOT, 'src', room, name), {
+        swcrc: false,
+        isModule: true,
+        jsc: { target: 'es2023', parser: { syntax: 'typescript' } },
+        module: { type: 'es6' },
+      });
+      await writeFile(join(folder, room, name.replace(/ts$/, 'js')), code);
+    }
+  }
+  return folder;
+}
+
+/** Private (0700), and without symbolic links in its path. */
+export async function temporaryFolder(): Promise<string> {
+  return realpath(await mkdtemp(join(tmpdir(), 'postern-test-')));
+}
+
+export async function removeFolder(folder: string): Promise<void> {
+  await rm(folder, { recursive: true, force: true, maxRetries: 5 });
+}
+
+export interface Account {
+  uid: number;
+  gid: number;
+}
+
+export class Child {
+  readonly output: string[] = [];
+  readonly ended: Promise<number | string>;
+  private readonly process: ChildProcess;
+  private waiting: (() => void)[] = [];
+
+  constructor(compiled: string, code: string, account: Account | null = null) {
+    this.process = spawn(process.execPath, ['--input-type=module', '-e', code], {
+      cwd: compiled,
+      stdio: ['ignore', 'pipe', 'pipe'],
+      ...account,
+    });
+    let rest = '';
+    const read = (chunk: string) => {
+      const lines = (rest + chunk).split('\n');
+      rest = lines.pop() ?? '';
+      this.output.push(...lines);
+      this.wake();
+    };
+    for (const stream of [this.process.stdout, this.process.stderr])
+      stream?.setEncoding('utf8').on('data', read);
+    this.ended = new Promise((done) => {
+      this.process.on('close', (status, signal) => {
+        done(status ?? signal ?? 'unknown');
+        this.wake();
+      });
+    });
+  }
+
+  get pid(): number {
+    return this.process.pid ?? 0;
+  }
+
+  /** The first line with this beginning; the rest of it. Fails when the process ends without. */
+  async line(beginning: string): Promise<string> {
+    for (;;) {
+      const found = this.output.find((line) => line.startsWith(beginning));
+      if (found !== undefined) return found.slice(beginning.length);
+      if (this.process.exitCode !== null || this.process.signalCode !== null) {
+        await this.ended;
+        const last = this.output.find((line) => line.startsWith(beginning));
+        if (last !== undefined) return last.slice(beginning.length);
+        throw new Error(`the process ended without "${beginning}":\n${this.output.join('\n')}`);
+      }
+      await new Promise<void>((wake) => this.waiting.push(wake));
+    }
+  }
+
+  async kill(): Promise<void> {
+    this.process.kill('SIGKILL');
+    await this.ended;
+  }
+
+  private wake(): void {
+    for (const wake of this.waiting.splice(0)) wake();
+  }
+}
+
+export const isRoot = process.getuid?.() === 0;
+
+/** Folders that an ordinary user must be able to enter to run Node and our dependencies. */
+export const NEEDED_BY_ALL = [dirname(process.execPath), join(ROOT, 'node_modules')];
