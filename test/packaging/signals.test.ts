@@ -1,0 +1,63 @@
+import { Checkout } from './checkout.js';
+
+const APP = `
+let count = 0;
+for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) {
+  process.on(signal, () => {
+    console.log(signal + ' ' + ++count);
+    if (count === 1) setTimeout(() => process.exit(3), 1500);
+    else process.exit(4);
+  });
+}
+console.log('ready ' + process.pid);
+setInterval(() => {}, 1000);
+`;
+
+describe('signals to npm start', () => {
+  let checkout: Checkout;
+  beforeAll(() => (checkout = new Checkout(APP)));
+  afterAll(() => checkout.remove('.'));
+
+  it.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)(
+    'passes %s on once and waits for the end',
+    async (signal) => {
+      const run = checkout.start();
+      await run.until('ready');
+      run.child.kill(signal);
+      const { code, stdout } = await run.ended;
+      expect(code).toBe(3);
+      expect(stdout).toContain(`${signal} 1`);
+      expect(stdout).not.toContain(`${signal} 2`);
+    },
+  );
+
+  // Ctrl-C arrives from the terminal and again from npm, which forwards it: the gateway must not see two.
+  it('takes two in a row for one Ctrl-C, and a later one for a second', async () => {
+    const run = checkout.start();
+    await run.until('ready');
+    run.child.kill('SIGINT');
+    await run.until('SIGINT 1');
+    run.child.kill('SIGINT');
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    run.child.kill('SIGINT');
+    const { code, stdout } = await run.ended;
+    expect(code).toBe(4);
+    expect(stdout.match(/SIGINT/g)).toHaveLength(2);
+  });
+
+  it("keeps the gateway out of the terminal's process group, so that Ctrl-C comes by one way only", async () => {
+    const run = checkout.start();
+    await run.until('ready');
+    const pid = /ready (\d+)/.exec(run.printed())?.[1];
+    expect(() => process.kill(-Number(pid), 0)).not.toThrow(); // it leads a group of its own
+    run.child.kill('SIGTERM');
+    await run.ended;
+  });
+
+  it('reports death by a signal as 128 + n', async () => {
+    const run = checkout.start();
+    await run.until('ready');
+    process.kill(Number(/ready (\d+)/.exec(run.printed())?.[1]), 'SIGKILL');
+    expect((await run.ended).code).toBe(137);
+  });
+});

@@ -1,0 +1,97 @@
+import { spawnSync } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { hostname } from 'node:os';
+import { join } from 'node:path';
+import { Checkout } from './checkout.js';
+
+// Real: the scripts, npm ci, processes and signals. Not real: the compiler, which only copies.
+describe('npm start', () => {
+  let checkout: Checkout;
+  const app = 'console.log("flags " + process.execArgv); process.exit(7);';
+  beforeEach(() => (checkout = new Checkout(app)));
+  afterEach(() => checkout.remove('.'));
+
+  const exists = (path: string) => existsSync(join(checkout.folder, path));
+
+  it('installs, builds and runs with the flags, passing on the exit code; the second time it only runs', async () => {
+    const first = await checkout.start().ended;
+    expect(first).toMatchObject({ code: 7, stderr: '' });
+    expect(first.stdout).toMatch(/Installing dependencies as locked[^]*done in[^]*Building[^]*done in/);
+    expect(first.stdout).toContain('flags --max-semi-space-size=64');
+
+    const second = await checkout.start().ended;
+    expect(second.code).toBe(7);
+    expect(second.stdout).not.toMatch(/Installing|Building/);
+    expect(exists('.prepare.lock')).toBe(false);
+  });
+
+  it('takes an installation made by hand as it is, and makes a new one when the lock asks for more', async () => {
+    await checkout.start().ended;
+    checkout.remove('node_modules/.postern-install');
+    expect((await checkout.start().ended).stdout).not.toContain('Installing');
+
+    const lock = JSON.parse(readFileSync(join(checkout.folder, 'package-lock.json'), 'utf8')) as {
+      packages: Record<string, { version?: string }>;
+    };
+    checkout.write('compiler/package.json', '{"name":"@nestjs/cli","version":"1.0.1"}');
+    lock.packages.compiler = { ...lock.packages.compiler, version: '1.0.1' };
+    checkout.write('package-lock.json', JSON.stringify(lock));
+    expect((await checkout.start().ended).stdout).toContain('Installing');
+  });
+
+  it('builds again when a source changed, appeared or went, whatever its time stamp', async () => {
+    await checkout.start().ended;
+    for (const change of [
+      () => checkout.write('src/main.ts', `${app} // changed`),
+      () => checkout.write('migrations/1-New.ts', ''),
+      () => checkout.remove('migrations/1-New.ts'),
+      () => checkout.write('tsconfig.json', '{}'),
+    ]) {
+      change();
+      expect((await checkout.start().ended).stdout).toContain('Building');
+      expect((await checkout.start().ended).stdout).not.toContain('Building');
+    }
+  });
+
+  it('says why a build failed, runs nothing and builds again next time', async () => {
+    checkout.write('broken', '');
+    const failed = await checkout.start().ended;
+    expect(failed.code).toBe(1);
+    expect(failed.stderr).toMatch(/error TS1: broken[^]*Building \(nest build\): failed\./);
+    expect(failed.stderr).not.toContain('at ');
+    expect(failed.stdout).not.toContain('flags');
+    checkout.remove('broken');
+    expect((await checkout.start().ended).code).toBe(7);
+  });
+
+  it("shows npm's own message when the installation fails", async () => {
+    checkout.write('package-lock.json', '{"lockfileVersion":3,"packages":{"":{}}}');
+    const { code, stderr } = await checkout.start().ended;
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/npm error[^]*Missing: @nestjs\/cli[^]*npm ci\): failed\. npm's message is above/);
+  });
+
+  it('started twice at once, installs and builds once', async () => {
+    checkout.write('slow', '500');
+    const both = await Promise.all([checkout.start().ended, checkout.start().ended]);
+    expect(both.map(({ code }) => code)).toEqual([7, 7]);
+    expect(checkout.builds).toBe(1);
+    expect(both.filter(({ stdout }) => stdout.includes('Waiting for another start'))).toHaveLength(1);
+  });
+
+  it('is not held up by the lock of a start that was killed', async () => {
+    const { pid } = spawnSync(process.execPath, ['-e', '']);
+    checkout.write('.prepare.lock', `${pid} ${hostname()}\n`);
+    expect((await checkout.start().ended).code).toBe(7);
+    expect(exists('.prepare.lock')).toBe(false);
+  });
+
+  it('stopped during a build, leaves neither a lock nor a stamp', async () => {
+    checkout.write('slow', '60000');
+    const run = checkout.start();
+    await run.until('Building');
+    run.child.kill('SIGTERM');
+    expect((await run.ended).code).toBe(143);
+    expect(exists('.prepare.lock') || exists('dist/.postern-build')).toBe(false);
+  });
+});
