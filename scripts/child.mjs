@@ -17,17 +17,33 @@ const lastSeen = new Map();
 
 // Listening from the beginning, not only while a child runs: between two steps the default action would end this
 // process without the exit handlers that release the lock.
-for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) {
-  process.on(signal, () => {
-    const now = performance.now();
-    const isDouble = now - (lastSeen.get(signal) ?? -Infinity) < DOUBLE_MS;
-    lastSeen.set(signal, now);
-    if (running.size === 0) process.exit(128 + constants.signals[signal]);
-    for (const { child, ownGroup } of running) {
-      const hasItFromTerminal = !ownGroup && signal === 'SIGINT' && process.stdin.isTTY;
-      if (!isDouble && !hasItFromTerminal) child.kill(signal);
-    }
-  });
+for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(signal, () => pass(signal));
+
+// npm killed with -9, or the shell between npm and this process ended by a signal meant for npm (dash does not
+// pass it on): nobody could stop the gateway any more, so it is stopped.
+if (process.env.npm_lifecycle_event !== undefined) {
+  const parent = process.ppid;
+  const watch = setInterval(() => {
+    if (process.ppid === parent) return;
+    clearInterval(watch);
+    pass('SIGTERM');
+  }, 500).unref();
+}
+
+function pass(signal) {
+  const now = performance.now();
+  const isDouble = now - (lastSeen.get(signal) ?? -Infinity) < DOUBLE_MS;
+  lastSeen.set(signal, now);
+  if (running.size === 0) process.exit(128 + constants.signals[signal]);
+  for (const { child, ownGroup, endWith } of running) {
+    const hasItFromTerminal = !ownGroup && signal === 'SIGINT' && process.stdin.isTTY;
+    if (!isDouble && !hasItFromTerminal) child.kill(endWith ?? signal);
+  }
+}
+
+/** Ends whatever still runs, unless a signal has already told it to: a second one would cut its shutdown short. */
+export function endOthers() {
+  if (lastSeen.size === 0) for (const { child } of running) child.kill('SIGTERM');
 }
 
 /**
@@ -35,15 +51,16 @@ for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) {
  *
  * `ownGroup`: the child leads its own process group. Ctrl-C then reaches only this process, which forwards it
  * exactly once. Without it the child shares the terminal (needed for prompts) and gets Ctrl-C from there.
+ * `endWith`: the one signal the child understands, sent in place of any other.
  */
-export function runNode(args, { cwd, stdio = 'inherit', ownGroup = false, onSpawn } = {}) {
+export function runNode(args, { cwd, stdio = 'inherit', ownGroup = false, endWith, onSpawn } = {}) {
   return new Promise((resolve, reject) => {
     const child = spawn(process.execPath, args, {
       cwd,
       stdio,
       detached: ownGroup && process.platform !== 'win32',
     });
-    const entry = { child, ownGroup };
+    const entry = { child, ownGroup, endWith };
     running.add(entry);
     child.once('error', (error) => {
       running.delete(entry);

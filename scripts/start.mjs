@@ -1,7 +1,7 @@
 // `npm start`: dependencies, build, gateway, from a fresh clone with nothing but Node. `--watch`: rebuild and
 // restart on every change (`npm run start:dev`).
 import { join } from 'node:path';
-import { ENTRY, NODE_FLAGS, runNode } from './child.mjs';
+import { endOthers, ENTRY, NODE_FLAGS, runNode } from './child.mjs';
 import { forgetBuild, main, prepare, root } from './prepare.mjs';
 
 await main(async () => {
@@ -21,12 +21,10 @@ await main(async () => {
  */
 async function watch() {
   forgetBuild(); // what the watcher emits is not what a stamp has vouched for
-  const children = [];
-  const endAll = (result) => {
-    for (const child of children) child.kill('SIGTERM');
-    return result;
+  const endingOthers = (code) => {
+    endOthers();
+    return code;
   };
-
   const nest = join(root, 'node_modules', '@nestjs', 'cli', 'bin', 'nest.js');
   let firstBuild;
   const isBuilt = new Promise((resolve) => (firstBuild = resolve));
@@ -35,21 +33,20 @@ async function watch() {
     stdio: ['ignore', 'pipe', 'inherit'],
     ownGroup: true,
     onSpawn: (child) => {
-      children.push(child);
       child.stdout.on('data', (chunk) => {
         process.stdout.write(chunk);
         // Started earlier, the application would restart once for every file of the first emit.
         if (chunk.includes('Watching for file changes')) firstBuild(true);
       });
     },
-  }).then(endAll);
+  }).then(endingOthers);
 
   const ended = await Promise.race([isBuilt, compiler]);
   if (ended !== true) return ended;
   const application = runNode(['--watch', '--watch-preserve-output', ...NODE_FLAGS, join(root, ENTRY)], {
     ownGroup: true,
-    onSpawn: (child) => children.push(child),
-  }).then(endAll);
+    endWith: 'SIGTERM', // on SIGHUP `node --watch` dies without its child
+  }).then(endingOthers);
   const [code] = await Promise.all([application, compiler]);
   return code;
 }
