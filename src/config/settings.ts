@@ -3,13 +3,15 @@ import type { DataDir } from './data-dir.js';
 import type { Env } from './env.js';
 
 /** The environment with what was generated at the first start filled in. */
-export type Settings = Env & { databaseUrl: string; adminToken: string; masterKey: Buffer };
+export type Settings = Env & {
+  readonly [Name in 'databaseUrl' | 'adminToken' | 'masterKey']: NonNullable<Env[Name]>;
+};
 
 /** Where a generated secret lies, and whether this start made it. */
 export interface GeneratedSecrets {
   adminToken: string;
   adminTokenFile: string | null;
-  masterKey: Buffer;
+  masterKey: Settings['masterKey'];
 }
 
 /** Takes the admin token and the master key from the environment, else from the data folder, where they are made once. */

@@ -14,6 +14,9 @@ export const GATEWAY_KEY = 'gateway-key';
  */
 @Injectable()
 export class BearerStrategy extends PassportStrategy(Strategy, GATEWAY_KEY) {
+  /** Given by passport to the copy of the strategy that serves one request. */
+  declare error: (fault: Error) => void;
+
   constructor(private readonly lookup: KeyLookupService) {
     super();
   }

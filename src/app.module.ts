@@ -1,0 +1,26 @@
+import { type DynamicModule, Module } from '@nestjs/common';
+import { ScheduleModule } from '@nestjs/schedule';
+import { AdminModule } from './admin/admin.module.js';
+import { ConfigModule } from './config/config.module.js';
+import type { Settings } from './config/settings.js';
+import { DatabaseModule } from './database/database.module.js';
+import { OperationsModule } from './operations/operations.module.js';
+import { ProxyModule } from './proxy/proxy.module.js';
+
+/** The whole gateway. ProxyModule comes first: its route is matched first on every call. */
+@Module({})
+export class AppModule {
+  static forSettings(settings: Settings): DynamicModule {
+    return {
+      module: AppModule,
+      imports: [
+        ConfigModule.forEnv(settings),
+        DatabaseModule,
+        ScheduleModule.forRoot(),
+        ProxyModule,
+        AdminModule,
+        OperationsModule,
+      ],
+    };
+  }
+}

@@ -1,0 +1,114 @@
+import type { AddressInfo } from 'node:net';
+import { ConsoleLogger, type INestApplication, type LogLevel } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import { AppModule } from './app.module.js';
+import { openDataDir } from './config/data-dir.js';
+import type { Env } from './config/env.js';
+import { generatedSecrets, type Settings } from './config/settings.js';
+import { DatabaseService } from './database/database.service.js';
+import { startEmbeddedPostgres } from './database/embedded-postgres.js';
+import { FirstKeyService } from './keys/first-key.service.js';
+import { ShutdownService } from './operations/shutdown.service.js';
+import { GatewayHttpAdapter } from './proxy/gateway-http.adapter.js';
+
+export interface GatewayOptions {
+  /** Gets one line for each step of the start that an operator wants to see. */
+  report: (line: string) => void;
+  /** Gets the first gateway key, once, when this start made one. */
+  onFirstKey: (key: string) => void;
+  /** Called when, after the start, the database turns out to be one that no waiting mends. */
+  onUnhealable: (fault: Error) => void;
+}
+
+/** A running gateway. */
+export interface Gateway {
+  readonly app: INestApplication;
+  readonly url: string;
+  /** Where the generated admin token lies; null when it was given. */
+  readonly adminTokenFile: string | null;
+  /** Drains, writes what is to be written and closes everything this start opened. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Builds and starts the gateway: the same for `npm start`, the image and the tests.
+ *
+ * @throws an Error whose message names the remedy, when something cannot heal by itself; nothing is left running then
+ */
+export async function startGateway(env: Env, options: GatewayOptions): Promise<Gateway> {
+  const closers: (() => Promise<void> | void)[] = [];
+  const close = async () => {
+    for (const closer of closers.reverse()) await closer();
+    closers.length = 0;
+  };
+  try {
+    const dataDir = await openDataDir(env.dataDir);
+    await dataDir.hold();
+    closers.push(() => dataDir.release());
+    const secrets = await generatedSecrets(env, dataDir);
+
+    let { databaseUrl } = env;
+    if (databaseUrl === undefined) {
+      const embedded = await startEmbeddedPostgres({ dataDir: dataDir.path, report: options.report });
+      closers.push(() => embedded.stop());
+      databaseUrl = embedded.url;
+    }
+
+    const settings: Settings = { ...env, ...secrets, databaseUrl };
+    const adapter = new GatewayHttpAdapter(settings);
+    const app = await NestFactory.create(AppModule.forSettings(settings), adapter, {
+      bodyParser: false,
+      abortOnError: false,
+      logger: gatewayLogger(env),
+    });
+    closers.push(() => app.close());
+    const database = app.get(DatabaseService);
+    database.onUnhealable = options.onUnhealable;
+    if (env.nodeEnv !== 'production') {
+      const firstKey = app.get(FirstKeyService);
+      database.whenReady(async () => {
+        const made = await firstKey.create();
+        if (made !== null) options.onFirstKey(made.key);
+      });
+    }
+    options.report('connecting to Postgres');
+    await database.start();
+    await app.listen(env.port, env.host).catch((error: unknown) => {
+      throw explainedListenFault(env, error);
+    });
+    const shutdown = app.get(ShutdownService);
+    closers.push(() => shutdown.drain());
+    const { port } = adapter.getHttpServer().address() as AddressInfo;
+    const host = env.host.includes(':') ? `[${env.host}]` : env.host;
+    return { app, url: `http://${host}:${port}`, adminTokenFile: secrets.adminTokenFile, stop: close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+function explainedListenFault(env: Env, error: unknown): Error {
+  const { code } = error as NodeJS.ErrnoException;
+  const where = `${env.host}:${env.port}`;
+  if (code === 'EADDRINUSE')
+    return new Error(`${where} is taken by another process; stop it or set PORT to a free port`);
+  if (code === 'EACCES') return new Error(`this user may not listen on ${where}; set PORT to 1024 or above`);
+  if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND') {
+    return new Error(
+      `this machine has no address ${env.host}; set HOST to one of its own, or 0.0.0.0 for all`,
+    );
+  }
+  return error as Error;
+}
+
+/** Nest's own levels, from the most to the least severe, and how many of them each LOG_LEVEL shows. */
+const LEVELS: LogLevel[] = ['fatal', 'error', 'warn', 'log', 'debug', 'verbose'];
+const SHOWN = { silent: 0, fatal: 1, error: 2, warn: 3, info: 4, debug: 5, trace: 6 };
+
+function gatewayLogger(env: Env): ConsoleLogger {
+  return new ConsoleLogger({
+    prefix: 'postern',
+    json: env.nodeEnv === 'production',
+    logLevels: LEVELS.slice(0, SHOWN[env.logLevel]),
+  });
+}

@@ -1,0 +1,31 @@
+/** How a provider's secret is sent: the name of the header, or a Bearer token in `Authorization`. */
+export type ProviderAuth = 'bearer' | 'x-api-key' | 'api-key' | 'x-goog-api-key';
+
+/** Where calls go and with which secret. */
+export interface Provider {
+  readonly name: string;
+  /** Scheme, host and port: one connection pool each. */
+  readonly origin: string;
+  /** Path of the provider's URL without a trailing slash; often empty. */
+  readonly basePath: string;
+  /** The header that carries its secret, or null when it takes none. */
+  readonly credential: { readonly name: string; readonly value: string } | null;
+  readonly secret: string | null;
+}
+
+/** @param url normalised provider URL, without a trailing slash */
+export function makeProvider(name: string, url: string, auth: ProviderAuth, secret: string | null): Provider {
+  const { origin, pathname } = new URL(url);
+  return {
+    name,
+    origin,
+    basePath: pathname === '/' ? '' : pathname,
+    credential:
+      secret === null
+        ? null
+        : auth === 'bearer'
+          ? { name: 'Authorization', value: `Bearer ${secret}` }
+          : { name: auth, value: secret },
+    secret,
+  };
+}

@@ -1,0 +1,197 @@
+import { STATUS_CODES } from 'node:http';
+import type { Request, Response } from 'express';
+import type { Dispatcher } from 'undici';
+import type { Provider } from '../providers/provider.js';
+import { Refusal } from '../refusal.js';
+import type { CallRecord } from '../request-log/call-record.js';
+import { statusOf } from './gateway-errors.js';
+import { firstHeader, requestHeaders, responseHeaders } from './headers.js';
+import { readUpstreamFault } from './upstream-fault.js';
+
+/** A body up to this size with a known length is gathered and sent in one write; measured to be the cheapest way. */
+const GATHER_BYTES = 262_144;
+const NOTHING = Buffer.alloc(0);
+/** RFC 9112 4: a reason phrase is visible ASCII, spaces and tabs; undici reads it as UTF-8. */
+const ASCII_REASON = /^[\t\x20-\x7e]*$/;
+
+/**
+ * One call's bytes, both ways: the body to the provider, the answer to the client, and what breaks either. It is the
+ * undici handler of its own dispatch, so that a chunk goes from the provider's socket to the client's in one hop.
+ */
+export class Exchange implements Dispatcher.DispatchHandler {
+  private abortUpstream: ((fault?: Error) => void) | null = null;
+  private resumeUpstream: (() => void) | null = null;
+  private resolve!: () => void;
+  private reject!: (refusal: Refusal) => void;
+  private settled = false;
+  private connected = false;
+  private bodyStarted = false;
+
+  constructor(
+    private readonly req: Request,
+    private readonly res: Response,
+    private readonly provider: Provider,
+    private readonly call: CallRecord,
+    private readonly maxBodyBytes: number,
+  ) {}
+
+  /** Scheme, host and port of the provider. */
+  get origin(): string {
+    return this.provider.origin;
+  }
+
+  /**
+   * Runs the call to its end.
+   *
+   * @returns settles when the last byte is out or the client's socket is dead
+   * @throws Refusal when the client has been sent nothing yet and is still there
+   */
+  run(dispatcher: Dispatcher): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.resolve = resolve;
+      this.reject = reject;
+      this.res.on('close', this.onClientClose);
+      const { req } = this;
+      const announced = req.headers['content-length'];
+      if (announced === undefined && req.headers['transfer-encoding'] === undefined)
+        this.dispatch(dispatcher, null);
+      else if (announced !== undefined && Number(announced) <= GATHER_BYTES)
+        this.gather(dispatcher, announced);
+      else this.dispatch(dispatcher, this.streamedBody(), announced);
+    });
+  }
+
+  private gather(dispatcher: Dispatcher, announced: string): void {
+    const chunks: Buffer[] = [];
+    this.req.on('data', (chunk: Buffer) => {
+      this.call.requestBytes += chunk.length;
+      chunks.push(chunk);
+    });
+    this.req.on('end', () => {
+      if (this.settled) return;
+      this.dispatch(dispatcher, chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks), announced);
+    });
+  }
+
+  /** The body as it arrives. An iterable, not the request itself: undici would give a short chunked body a length. */
+  private async *streamedBody(): AsyncGenerator<Buffer> {
+    for await (const chunk of this.req.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+      this.call.requestBytes += chunk.length;
+      if (this.call.requestBytes > this.maxBodyBytes) {
+        this.fail(new Refusal('request_too_large'), 'client_error');
+        throw new Error('request body past the limit');
+      }
+      yield chunk;
+    }
+  }
+
+  private dispatch(
+    dispatcher: Dispatcher,
+    body: Buffer | AsyncIterable<Buffer> | null,
+    length?: string,
+  ): void {
+    const { req, provider } = this;
+    const headers = requestHeaders(req.rawHeaders, req.caller.key, provider.credential);
+    if (length !== undefined) headers.push('Content-Length', length);
+    this.call.begin();
+    dispatcher.dispatch(
+      {
+        path: provider.basePath + req.target.upstreamPath,
+        method: req.method as Dispatcher.HttpMethod,
+        headers,
+        body: body as Buffer | null,
+      },
+      this,
+    );
+  }
+
+  // What undici tells, in its order. The methods are called on this instance by undici's documented handler contract.
+
+  onConnect(abort: (fault?: Error) => void): void {
+    this.connected = true;
+    if (this.settled) abort();
+    else this.abortUpstream = abort;
+  }
+
+  onHeaders(status: number, rawHeaders: Buffer[], resume: () => void, reason: string): boolean {
+    if (status < 200 || this.settled) return true;
+    const { res, req } = this;
+    const headers = responseHeaders(rawHeaders, this.provider.secret, req.requestId);
+    const type = firstHeader(headers, 'content-type');
+    this.call.answered(
+      status,
+      type !== undefined && /^text\/event-stream/i.test(type),
+      firstHeader(headers, 'x-request-id') ?? firstHeader(headers, 'request-id') ?? null,
+    );
+    this.resumeUpstream = resume;
+    res.sendDate = false;
+    res.writeHead(status, ASCII_REASON.test(reason) ? reason : (STATUS_CODES[status] ?? ''), headers);
+    // The head waits for the first chunk of the same read, never for the next read.
+    process.nextTick(flushHead, this);
+    return true;
+  }
+
+  onData(chunk: Buffer): boolean {
+    if (this.settled) return true;
+    this.bodyStarted = true;
+    this.call.responseBytes += chunk.length;
+    if (this.res.write(chunk)) return true;
+    this.res.once('drain', this.resumeUpstream!);
+    return false;
+  }
+
+  onComplete(): void {
+    if (this.settled) return;
+    this.bodyStarted = true;
+    this.abortUpstream = null;
+    this.res.end();
+  }
+
+  onError(fault: Error): void {
+    if (this.settled) return;
+    this.abortUpstream = null;
+    const { code, outcome } = readUpstreamFault(fault, this.connected, this.res.headersSent);
+    this.fail(new Refusal(code, { cause: fault }), outcome);
+  }
+
+  /** Sends the head alone when no chunk came with it. An empty chunk, for flushHeaders() would send it as UTF-8. */
+  flushHead(): void {
+    if (!this.bodyStarted && !this.res.destroyed) this.res.write(NOTHING);
+  }
+
+  /** Ends the call for a fault: with an answer of ours while none has begun, else by breaking the connection. */
+  private fail(
+    refusal: Refusal,
+    outcome: 'client_error' | 'upstream_error' | 'upstream_timeout' | 'truncated',
+  ): void {
+    if (this.settled) return;
+    this.call.end(outcome, refusal.code);
+    if (this.res.headersSent) {
+      this.res.destroy();
+      return;
+    }
+    this.call.status = statusOf(refusal.code);
+    this.settle();
+    this.reject(refusal);
+  }
+
+  /** Everything was flushed to the client, or its socket is dead. */
+  private readonly onClientClose = (): void => {
+    if (this.settled) return;
+    this.call.end(this.res.writableFinished ? 'completed' : 'client_aborted');
+    this.settle();
+    this.resolve();
+  };
+
+  private settle(): void {
+    this.settled = true;
+    this.res.off('close', this.onClientClose);
+    const abort = this.abortUpstream;
+    this.abortUpstream = null;
+    abort?.();
+  }
+}
+
+function flushHead(exchange: Exchange): void {
+  exchange.flushHead();
+}

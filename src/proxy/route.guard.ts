@@ -1,0 +1,37 @@
+import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/common';
+import type { Request } from 'express';
+import { allowsEndpoint } from '../keys/endpoint-rule.js';
+import type { Provider } from '../providers/provider.js';
+import { ProvidersService } from '../providers/providers.service.js';
+import { Refusal } from '../refusal.js';
+
+declare module 'express-serve-static-core' {
+  interface Request {
+    /** Set by RouteGuard. */
+    provider: Provider;
+  }
+}
+
+/** Where does this call go, and may its key go there? Runs behind GatewayKeyGuard; leaves the Provider on the request. */
+@Injectable()
+export class RouteGuard implements CanActivate {
+  constructor(private readonly providers: ProvidersService) {}
+
+  canActivate(context: ExecutionContext): boolean {
+    const req = context.switchToHttp().getRequest<Request>();
+    const { target } = req;
+    const { grant } = req.caller;
+    if (!allowsEndpoint(grant.endpoints, req.method, target.endpoint, req.rawHeaders)) {
+      throw new Refusal('endpoint_not_allowed');
+    }
+    req.provider = this.providers.resolve(target.provider, grant.providers);
+    req.subject = {
+      id: req.requestId,
+      keyId: grant.keyId,
+      teamId: grant.teamId,
+      provider: req.provider.name,
+      path: target.path,
+    };
+    return true;
+  }
+}

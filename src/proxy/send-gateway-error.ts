@@ -1,0 +1,22 @@
+import type { ServerResponse } from 'node:http';
+import type { Refusal } from '../refusal.js';
+import { gatewayErrorAnswer } from './gateway-errors.js';
+
+/**
+ * Sends the gateway's own answer to a request; once a head is out nothing may be appended to it, so the connection is
+ * destroyed and the client sees the break.
+ */
+export function sendGatewayError(
+  res: ServerResponse,
+  refusal: Refusal,
+  requestId: string,
+  target?: string,
+): void {
+  if (res.headersSent || res.destroyed) {
+    res.destroy();
+    return;
+  }
+  const answer = gatewayErrorAnswer(refusal, requestId, target);
+  res.writeHead(answer.status, answer.reason, answer.headers);
+  res.end(answer.body);
+}

@@ -1,0 +1,29 @@
+import type { RefusalCode } from '../refusal.js';
+
+/** What went wrong upstream, in the gateway's terms. */
+export interface UpstreamFault {
+  code: Extract<RefusalCode, 'upstream_unreachable' | 'upstream_invalid_response' | 'upstream_timeout'>;
+  outcome: 'upstream_error' | 'upstream_timeout' | 'truncated';
+}
+
+/**
+ * Reads a fault of undici's.
+ *
+ * @param connected whether a connection carried this request: a reset before that is unreachability
+ * @param headSent whether the client already has a head: the answer is then cut short, whatever the reason
+ */
+export function readUpstreamFault(fault: Error, connected: boolean, headSent: boolean): UpstreamFault {
+  switch ((fault as { code?: string }).code) {
+    // undici's own codes (undici docs, Errors).
+    case 'UND_ERR_HEADERS_TIMEOUT':
+    case 'UND_ERR_BODY_TIMEOUT':
+      return { code: 'upstream_timeout', outcome: 'upstream_timeout' };
+    case 'UND_ERR_CONNECT_TIMEOUT':
+      return { code: 'upstream_unreachable', outcome: 'upstream_error' };
+  }
+  if (headSent) return { code: 'upstream_invalid_response', outcome: 'truncated' };
+  return {
+    code: connected ? 'upstream_invalid_response' : 'upstream_unreachable',
+    outcome: 'upstream_error',
+  };
+}

@@ -1,0 +1,41 @@
+import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
+import { type Dispatcher, Pool } from 'undici';
+import { InjectEnv } from '../config/config.module.js';
+import type { Settings } from '../config/settings.js';
+
+/** Shorter than any provider's own idle time, so that a connection is rarely reused at the moment it is closed. */
+const IDLE_MS = 4_000;
+const LONGEST_IDLE_MS = 30_000;
+const MAX_HEADER_BYTES = 65_536;
+
+/** One connection pool for each origin calls go to. */
+@Injectable()
+export class UpstreamPools implements OnApplicationShutdown {
+  private readonly pools = new Map<string, Pool>();
+
+  constructor(@InjectEnv() private readonly env: Settings) {}
+
+  /** @param origin scheme, host and port */
+  for(origin: string): Dispatcher {
+    let pool = this.pools.get(origin);
+    if (pool === undefined) {
+      pool = new Pool(origin, {
+        // One request at a time on a connection: with more, a break would leave it unknown which of them ran.
+        pipelining: 1,
+        allowH2: false,
+        connect: { timeout: this.env.upstreamConnectTimeoutMs },
+        headersTimeout: this.env.upstreamHeadersTimeoutMs,
+        bodyTimeout: this.env.upstreamIdleTimeoutMs,
+        keepAliveTimeout: IDLE_MS,
+        keepAliveMaxTimeout: LONGEST_IDLE_MS,
+        maxHeaderSize: MAX_HEADER_BYTES,
+      });
+      this.pools.set(origin, pool);
+    }
+    return pool;
+  }
+
+  async onApplicationShutdown(): Promise<void> {
+    await Promise.all([...this.pools.values()].map((pool) => pool.destroy()));
+  }
+}

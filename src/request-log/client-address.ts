@@ -1,0 +1,60 @@
+import { BlockList, isIP } from 'node:net';
+
+/** How client addresses are kept: as they are, cut to a /24 or /48, or not at all. */
+export type ClientDetail = 'full' | 'truncated' | 'none';
+
+/** Finds the client's own address behind the proxies this installation trusts. */
+export class ClientAddress {
+  private readonly trusted = new BlockList();
+
+  /** @param trustedProxies networks in CIDR form */
+  constructor(
+    trustedProxies: readonly string[],
+    private readonly detail: ClientDetail,
+  ) {
+    for (const network of trustedProxies) {
+      const [address, prefix] = network.split('/') as [string, string];
+      this.trusted.addSubnet(address, Number(prefix), isIP(address) === 6 ? 'ipv6' : 'ipv4');
+    }
+  }
+
+  /**
+   * The rightmost address of `X-Forwarded-For` that no trusted proxy wrote about itself; the peer's own when the peer is
+   * not trusted, for then the header is the client's invention.
+   *
+   * @returns null when there is none worth keeping
+   */
+  of(peer: string | undefined, forwardedFor: string | undefined): string | null {
+    if (this.detail === 'none' || peer === undefined) return null;
+    let address = plain(peer);
+    if (forwardedFor !== undefined && this.isTrusted(address)) {
+      for (const hop of forwardedFor.split(',').reverse()) {
+        const next = plain(hop.trim());
+        if (isIP(next) === 0) break;
+        address = next;
+        if (!this.isTrusted(address)) break;
+      }
+    }
+    if (isIP(address) === 0) return null;
+    return this.detail === 'truncated' ? truncate(address) : address;
+  }
+
+  private isTrusted(address: string): boolean {
+    const family = isIP(address);
+    return family !== 0 && this.trusted.check(address, family === 6 ? 'ipv6' : 'ipv4');
+  }
+}
+
+/** Without the IPv4-in-IPv6 form of a dual-stack listener (RFC 4291 2.5.5.2) and without a zone. */
+function plain(address: string): string {
+  const bare = address.startsWith('::ffff:') && isIP(address.slice(7)) === 4 ? address.slice(7) : address;
+  const zone = bare.indexOf('%');
+  return zone === -1 ? bare : bare.slice(0, zone);
+}
+
+function truncate(address: string): string {
+  if (isIP(address) === 4) return address.replace(/\.\d+$/, '.0');
+  const [head = ''] = address.split('::');
+  const groups = head.split(':').filter((group) => group !== '');
+  return `${groups.slice(0, 3).join(':')}::`;
+}

@@ -1,0 +1,51 @@
+import type { LogRow } from './log-row.js';
+
+/** Columns in the order of the statement's parameters, with the type each array is cast to. */
+const COLUMNS = {
+  started_at: 'timestamptz',
+  id: 'uuid',
+  team_id: 'uuid',
+  key_id: 'uuid',
+  provider: 'text',
+  method: 'text',
+  path: 'text',
+  model: 'text',
+  streamed: 'boolean',
+  status: 'smallint',
+  outcome: 'text',
+  error_code: 'text',
+  request_bytes: 'bigint',
+  response_bytes: 'bigint',
+  ttfb_ms: 'real',
+  duration_ms: 'real',
+  prompt_tokens: 'int',
+  completion_tokens: 'int',
+  cached_tokens: 'int',
+  reasoning_tokens: 'int',
+  provider_request_id: 'text',
+  idempotency_key: 'text',
+  sdk_retry_count: 'smallint',
+  client_ip: 'inet',
+  user_agent: 'text',
+} as const satisfies Record<keyof LogRow, string>;
+
+const NAMES = Object.keys(COLUMNS) as (keyof LogRow)[];
+const FACTS = NAMES.filter((name) => name !== 'started_at' && name !== 'id');
+
+const TEXT = `
+  INSERT INTO request_log (${NAMES.join(', ')})
+  SELECT * FROM unnest(${NAMES.map((name, i) => `$${i + 1}::${COLUMNS[name]}[]`).join(', ')})
+  ON CONFLICT (started_at, id) DO UPDATE SET recorded_at = now(), ${FACTS.map((name) => `${name} = EXCLUDED.${name}`).join(', ')}
+  WHERE request_log.outcome = 'interrupted' AND EXCLUDED.outcome <> 'interrupted'`;
+
+/**
+ * The one statement that writes request-log rows: a named statement, parsed once per connection, with one array per
+ * column. Writing a row again changes nothing, except that a wrong verdict of death (`interrupted`) can be mended.
+ */
+export function insertRows(rows: readonly LogRow[]): { name: string; text: string; values: unknown[][] } {
+  return {
+    name: 'insert_request_log',
+    text: TEXT,
+    values: NAMES.map((name) => rows.map((row) => row[name])),
+  };
+}

@@ -1,0 +1,14 @@
+import { Module } from '@nestjs/common';
+import { TypeOrmModule } from '@nestjs/typeorm';
+import { LogWriter } from './log-writer.js';
+import { PartitionsService } from './partitions.service.js';
+import { RequestLog } from './request-log.entity.js';
+import { RequestLogReader } from './request-log.reader.js';
+import { RequestLogService } from './request-log.service.js';
+
+@Module({
+  imports: [TypeOrmModule.forFeature([RequestLog])],
+  providers: [LogWriter, PartitionsService, RequestLogService, RequestLogReader],
+  exports: [RequestLogService, RequestLogReader],
+})
+export class RequestLogModule {}

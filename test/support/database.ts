@@ -1,0 +1,43 @@
+import { randomBytes } from 'node:crypto';
+import pg from 'pg';
+
+declare global {
+  /** Set by the test environment. */
+  var testFailed: boolean | undefined;
+}
+
+export interface TestDatabase {
+  url: string;
+  /** Runs a query on a connection of its own. */
+  query<T extends object>(text: string, values?: unknown[]): Promise<T[]>;
+  /** Drops it, unless a test of this file failed: then it stays for a look. */
+  drop(): Promise<void>;
+}
+
+async function onServer<T extends object>(url: string, text: string, values?: unknown[]): Promise<T[]> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    return (await client.query<T>(text, values)).rows;
+  } finally {
+    await client.end();
+  }
+}
+
+/** A migrated database of this file's own, cloned from the run's template; `{ empty: true }`: not migrated. */
+export async function createDatabase({ empty = false } = {}): Promise<TestDatabase> {
+  const server = process.env.POSTERN_TEST_SERVER!;
+  const name = `postern_test_${randomBytes(6).toString('hex')}`;
+  const template = empty ? 'template1' : process.env.POSTERN_TEST_TEMPLATE!;
+  await onServer(server, `CREATE DATABASE ${name} TEMPLATE ${template}`);
+  const url = new URL(server);
+  url.pathname = `/${name}`;
+  return {
+    url: url.href,
+    query: (text, values) => onServer(url.href, text, values),
+    drop: async () => {
+      if (globalThis.testFailed) process.stdout.write(`kept for a look: database ${name}\n`);
+      else await onServer(server, `DROP DATABASE ${name} WITH (FORCE)`);
+    },
+  };
+}

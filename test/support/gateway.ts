@@ -1,0 +1,100 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { loadEnv } from '../../src/config/env.js';
+import { type Gateway, startGateway } from '../../src/gateway.js';
+import { createDatabase, type TestDatabase } from './database.js';
+import { eventually } from './eventually.js';
+
+export const ADMIN_TOKEN = 'test-admin-token-0123456789';
+export const PROVIDER_KEY = 'sk-provider-secret-0123456789';
+
+export interface TestGateway {
+  gateway: Gateway;
+  url: string;
+  port: number;
+  /** The first gateway key, of team `default`: inference endpoints only. */
+  key: string;
+  database: TestDatabase;
+  dataDir: string;
+  /** Calls the admin API and returns the parsed answer. */
+  admin<T = Record<string, unknown>>(method: string, path: string, body?: unknown): Promise<T>;
+  /** A new key with these properties. */
+  createKey(properties?: object): Promise<string>;
+  /** The row of a call, once it is there. */
+  row(requestId: string): Promise<LogRowView>;
+  rowCount(): Promise<number>;
+  stop(): Promise<void>;
+}
+
+export type LogRowView = Record<string, unknown> & { id: string; outcome: string; status: number | null };
+
+/**
+ * The gateway as shipped, in this process, on a database of its own and real sockets.
+ *
+ * @param variables environment variables over the defaults of a test
+ */
+export async function startTestGateway(variables: Record<string, string> = {}): Promise<TestGateway> {
+  const database = await createDatabase();
+  const dataDir = await mkdtemp(join(tmpdir(), 'postern-data-'));
+  const env = loadEnv({
+    NODE_ENV: 'test',
+    PORT: '0',
+    DATABASE_URL: database.url,
+    DATA_DIR: dataDir,
+    ADMIN_TOKEN,
+    LOG_LEVEL: 'fatal',
+    SHUTDOWN_GRACE_MS: '1000',
+    ...(variables.PROVIDER_URL && { PROVIDER_KEY }),
+    ...variables,
+  });
+  let key = '';
+  const gateway = await startGateway(env, {
+    report: () => {},
+    onFirstKey: (first) => (key = first),
+    onUnhealable: (fault) => {
+      throw fault;
+    },
+  });
+  let names = 0;
+  const admin = async <T>(method: string, path: string, body?: unknown): Promise<T> => {
+    const response = await fetch(`${gateway.url}/admin/v1${path}`, {
+      method,
+      headers: { authorization: `Bearer ${ADMIN_TOKEN}`, 'content-type': 'application/json' },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    });
+    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`);
+    return (await response.json()) as T;
+  };
+  return {
+    gateway,
+    url: gateway.url,
+    port: Number(new URL(gateway.url).port),
+    key,
+    database,
+    dataDir,
+    admin,
+    createKey: async (properties = {}) => {
+      const made = await admin<{ key: string }>('POST', '/keys', {
+        team: 'default',
+        name: `key-${++names}`,
+        ...properties,
+      });
+      return made.key;
+    },
+    row: (requestId) =>
+      eventually(async () => {
+        const rows = await database.query<LogRowView>('SELECT * FROM request_log WHERE id = $1', [requestId]);
+        return rows[0];
+      }),
+    rowCount: async () => {
+      const rows = await database.query<{ count: number }>('SELECT count(*)::int AS count FROM request_log');
+      return rows[0]!.count;
+    },
+    stop: async () => {
+      await gateway.stop();
+      await database.drop();
+      await rm(dataDir, { recursive: true, force: true });
+    },
+  };
+}

@@ -1,0 +1,39 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import pg from 'pg';
+import { startEmbeddedPostgres } from '../../src/database/embedded-postgres.js';
+import { migrate } from '../../src/database/migrate.js';
+
+declare global {
+  var stopTestCluster: ((keep: boolean) => Promise<void>) | undefined;
+}
+
+/** One cluster for the run (or TEST_DATABASE_URL), with a migrated template that each test file clones. */
+export default async function globalSetup(): Promise<void> {
+  let server = process.env.TEST_DATABASE_URL;
+  if (!server) {
+    const folder = await mkdtemp(join(tmpdir(), 'postern-test-'));
+    const cluster = await startEmbeddedPostgres({ dataDir: folder, fsync: false });
+    globalThis.stopTestCluster = async (keep) => {
+      await cluster.stop();
+      if (keep)
+        process.stdout.write(`\nThe cluster with the databases of failed tests is kept in ${folder}\n`);
+      else {
+        await rm(folder, { recursive: true, force: true });
+        await rm(cluster.folder, { recursive: true, force: true });
+      }
+    };
+    server = cluster.url;
+  }
+  const template = `postern_template_${process.pid}`;
+  const client = new pg.Client({ connectionString: server });
+  await client.connect();
+  await client.query(`CREATE DATABASE ${template}`);
+  await client.end();
+  const url = new URL(server);
+  url.pathname = `/${template}`;
+  await migrate(url.href);
+  process.env.POSTERN_TEST_SERVER = server;
+  process.env.POSTERN_TEST_TEMPLATE = template;
+}
