@@ -72,8 +72,9 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
       attached,
       stop: ({ onlyIfUnused = false } = {}) =>
         withLock(at, report, async () => {
-          if (onlyIfUnused && (await countClients(server)) > 0) return;
-          await stopServer(join(at.folder, 'cluster'));
+          const cluster = join(at.folder, 'cluster');
+          if (onlyIfUnused && (await countClients(cluster, server.password)) > 0) return;
+          await stopServer(cluster);
         }),
     };
   }

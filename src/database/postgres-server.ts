@@ -93,9 +93,23 @@ export async function launch(options: LaunchOptions): Promise<Server & { attache
   }
 }
 
-/** True when it takes connections, false when it has ended. */
+/** True when it takes connections, false when it has ended. A start that fails leaves no server behind. */
 async function becomesReady(options: LaunchOptions, cluster: string, port: number): Promise<boolean> {
   const child = await spawnServer(options, cluster, port);
+  try {
+    return await waitUntilReady(child, options, cluster, port);
+  } catch (error) {
+    await stopServer(cluster);
+    throw error;
+  }
+}
+
+async function waitUntilReady(
+  child: ChildProcess,
+  options: LaunchOptions,
+  cluster: string,
+  port: number,
+): Promise<boolean> {
   const begin = Date.now();
   for (let told = false; child.exitCode === null && child.signalCode === null; await sleep(10)) {
     const file = await readPidFile(cluster);
@@ -104,7 +118,6 @@ async function becomesReady(options: LaunchOptions, cluster: string, port: numbe
     }
     const waited = Date.now() - begin;
     if (waited > STARTUP_TIMEOUT) {
-      await stopServer(cluster);
       throw damaged(
         cluster,
         `the server is not ready after ${STARTUP_TIMEOUT / 1000} s`,
@@ -164,7 +177,13 @@ async function openLog(home: PostgresHome) {
 /** The last lines of the server's log, from this byte on. */
 export async function logTail(home: PostgresHome, from = 0): Promise<string> {
   const bytes = await ifThere(readFile(logFile(home)));
-  return (bytes ?? Buffer.alloc(0)).subarray(from <= (bytes?.length ?? 0) ? from : 0).toString('utf8').trim().split('\n').slice(-15).join('\n');
+  return (bytes ?? Buffer.alloc(0))
+    .subarray(from <= (bytes?.length ?? 0) ? from : 0)
+    .toString('utf8')
+    .trim()
+    .split('\n')
+    .slice(-15)
+    .join('\n');
 }
 
 async function rememberedPort(home: PostgresHome): Promise<number | null> {
@@ -197,9 +216,11 @@ export async function ensureDatabase(server: Server): Promise<void> {
   });
 }
 
-/** Connections of others. */
-export async function countClients(server: Server): Promise<number> {
-  return withClient(server, 'postgres', async (client) => {
+/** Connections of others to the server that runs; 0 when none runs. */
+export async function countClients(cluster: string, password: string): Promise<number> {
+  const running = await attach(cluster, password, () => undefined);
+  if (running === null) return 0;
+  return withClient(running, 'postgres', async (client) => {
     const sql =
       "SELECT count(*)::int AS n FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()";
     const { rows } = await client.query<{ n: number }>(sql);

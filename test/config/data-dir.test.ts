@@ -1,7 +1,14 @@
 import { chmod, mkdir, readdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DataDirError, openDataDir } from '../../src/config/data-dir.js';
-import { Child, compileSources, isRoot, removeFolder, temporaryFolder } from './processes.js';
+import {
+  Child,
+  compileSources,
+  isRoot,
+  ordinaryUserCanRunNode,
+  removeFolder,
+  temporaryFolder,
+} from './processes.js';
 
 let base: string;
 
@@ -63,7 +70,7 @@ describe('opening', () => {
     await expect(openDataDir(join(base, 'file', 'data'))).rejects.toThrow(/is not a folder; set DATA_DIR/);
   });
 
-  it('refuses a folder it may not write to', async () => {
+  (!isRoot || ordinaryUserCanRunNode ? it : it.skip)('refuses a folder it may not write to', async () => {
     const path = join(base, 'data');
     await mkdir(path);
     await chmod(path, 0o555);

@@ -1,5 +1,6 @@
 import { transformFile } from '@swc/core';
 import { type ChildProcess, spawn } from 'node:child_process';
+import { realpathSync, statSync } from 'node:fs';
 import { chmod, mkdir, mkdtemp, readdir, realpath, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
@@ -106,5 +107,12 @@ export class Child {
 
 export const isRoot = process.getuid?.() === 0;
 
-/** Folders that an ordinary user must be able to enter to run Node and our dependencies. */
-export const NEEDED_BY_ALL = [dirname(process.execPath), join(ROOT, 'node_modules')];
+/** A clone or a Node below /root cannot be entered by an ordinary user, nor can such a user run tests there. */
+export const ordinaryUserCanRunNode = [dirname(process.execPath), join(ROOT, 'node_modules')].every(
+  (folder) => {
+    for (let at = realpathSync(folder); ; at = dirname(at)) {
+      if ((statSync(at).mode & 0o001) === 0) return false;
+      if (at === dirname(at)) return true;
+    }
+  },
+);
