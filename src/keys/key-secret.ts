@@ -13,7 +13,7 @@ const FORMAT = /^ptn_[0-9A-Za-z]{38}$/;
 const FORMAT_ANYWHERE = /ptn_[0-9A-Za-z]{38}/;
 
 /** How many leading characters are stored and shown to tell keys apart. */
-const SHOWN_LENGTH = 12;
+export const SHOWN_LENGTH = 12;
 
 /** A new key, from the operating system's CSPRNG without modulo bias. */
 export function mintKey(): string {

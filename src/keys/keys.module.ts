@@ -16,6 +16,6 @@ import { TeamsService } from './teams.service.js';
     TypeOrmModule.forFeature([Team, GatewayKey, GatewayKeySecret]),
   ],
   providers: [KeyLookupService, BearerStrategy, TeamsService, KeysService, FirstKeyService],
-  exports: [PassportModule, TeamsService, KeysService],
+  exports: [PassportModule, TeamsService, KeysService, FirstKeyService],
 })
 export class KeysModule {}

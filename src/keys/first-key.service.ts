@@ -1,0 +1,39 @@
+import { Injectable } from '@nestjs/common';
+import { DataSource } from 'typeorm';
+import { isUniqueViolation } from '../database/sql-state.js';
+import { insertKey, insertTeam } from './insert-key.js';
+
+/** Any number, the same in every replica: only one of those that start together makes the first key. */
+const FIRST_KEY_LOCK = 7_061_002;
+
+const IS_EMPTY = 'SELECT NOT EXISTS (SELECT FROM team) AND NOT EXISTS (SELECT FROM gateway_key) AS empty';
+
+/** Gives an empty database its first team and key, so that a first start ends with a call that works. */
+@Injectable()
+export class FirstKeyService {
+  constructor(private readonly dataSource: DataSource) {}
+
+  /** @returns the key, this once; null when there is or ever was a team or a key */
+  async create(): Promise<{ key: string } | null> {
+    try {
+      return await this.dataSource.transaction(async (manager) => {
+        await manager.query('SELECT pg_advisory_xact_lock($1)', [FIRST_KEY_LOCK]);
+        const [{ empty }] = await manager.query<[{ empty: boolean }]>(IS_EMPTY);
+        if (!empty) return null;
+        const teamId = await insertTeam(manager, 'default');
+        const { secret } = await insertKey(manager, teamId, {
+          name: 'first',
+          expiresAt: null,
+          providers: null,
+          endpoints: 'inference',
+          idempotency: 'forward',
+        });
+        return { key: secret };
+      });
+    } catch (error) {
+      // Somebody made the team by hand in this very instant: then this is no first start.
+      if (isUniqueViolation(error, 'team_name_key')) return null;
+      throw error;
+    }
+  }
+}

@@ -1,0 +1,77 @@
+import type { EndpointRule, IdempotencyMode } from './gateway-key.entity.js';
+
+export const KEY_STATUSES = ['active', 'disabled', 'expired', 'revoked'] as const;
+export type KeyStatus = (typeof KEY_STATUSES)[number];
+
+/** A key as people and programs see it: never its secret. Times are ISO 8601 in UTC. */
+export interface KeyView {
+  id: string;
+  name: string;
+  team: string;
+  team_id: string;
+  /** First characters of the newest secret. */
+  prefix: string;
+  created_at: string;
+  expires_at: string | null;
+  /** Of whichever secret was used last. */
+  last_used_at: string | null;
+  revoked_at: string | null;
+  disabled: boolean;
+  /** null: all */
+  providers: string[] | null;
+  endpoints: EndpointRule;
+  idempotency: IdempotencyMode;
+}
+
+export interface KeyRow {
+  id: string;
+  name: string;
+  team: string;
+  team_id: string;
+  prefix: string;
+  created_at: Date;
+  expires_at: Date | null;
+  last_used_at: Date | null;
+  revoked_at: Date | null;
+  disabled: boolean;
+  providers: string[] | null;
+  endpoints: EndpointRule;
+  idempotency: IdempotencyMode;
+}
+
+/** Every way of showing keys starts like this; `k` is the key, `t` its team. */
+export const SELECT_KEYS = `
+  SELECT k.id, k.name, t.name AS team, k.team_id, s.prefix, k.created_at, k.expires_at, s.last_used_at,
+         k.revoked_at, k.disabled, k.providers, k.endpoints, k.idempotency
+  FROM gateway_key k
+  JOIN team t ON t.id = k.team_id
+  CROSS JOIN LATERAL (
+    SELECT (array_agg(prefix ORDER BY id DESC))[1] AS prefix, max(last_used_at) AS last_used_at
+    FROM gateway_key_secret WHERE key_id = k.id
+  ) s`;
+
+/** The KeyStatus of a row: what weighs most comes first. A disabled team disables its keys. */
+export const KEY_STATUS_SQL = `
+  CASE WHEN k.revoked_at IS NOT NULL THEN 'revoked'
+       WHEN k.expires_at <= now() THEN 'expired'
+       WHEN k.disabled OR t.disabled THEN 'disabled'
+       ELSE 'active' END`;
+
+/** Field by field, so that a new column is shown only when somebody decided so. */
+export function keyView(row: KeyRow): KeyView {
+  return {
+    id: row.id,
+    name: row.name,
+    team: row.team,
+    team_id: row.team_id,
+    prefix: row.prefix,
+    created_at: row.created_at.toISOString(),
+    expires_at: row.expires_at?.toISOString() ?? null,
+    last_used_at: row.last_used_at?.toISOString() ?? null,
+    revoked_at: row.revoked_at?.toISOString() ?? null,
+    disabled: row.disabled,
+    providers: row.providers,
+    endpoints: row.endpoints,
+    idempotency: row.idempotency,
+  };
+}
