@@ -1,0 +1,111 @@
+import {
+  type ArgumentsHost,
+  Catch,
+  type ExceptionFilter,
+  HttpException,
+  Injectable,
+  Logger,
+} from '@nestjs/common';
+import type { Response } from 'express';
+import { v7 as uuidv7 } from 'uuid';
+import { DatabaseService } from '../database/database.service.js';
+import { describeFault } from '../database/database-fault.js';
+import { isDatabaseAway } from '../database/sql-state.js';
+import { Fault, type FaultDetail, type FaultKind } from '../fault.js';
+
+interface AdminAnswer {
+  status: number;
+  code: string;
+  message: string;
+  details?: readonly FaultDetail[];
+  headers?: Record<string, string>;
+}
+
+const FAULTS: Record<FaultKind, { status: number; code: string }> = {
+  invalid: { status: 400, code: 'invalid_request' },
+  not_found: { status: 404, code: 'not_found' },
+  conflict: { status: 409, code: 'conflict' },
+};
+
+const CODES: Record<number, string> = {
+  400: 'invalid_request',
+  401: 'invalid_admin_token',
+  404: 'not_found',
+  413: 'request_too_large',
+  415: 'unsupported_media_type',
+};
+
+/** Faults of the JSON parser by their `type` (body-parser documentation, "Errors"), in words without the body's. */
+const BODY_FAULTS: Record<string, Omit<AdminAnswer, 'code'>> = {
+  'entity.parse.failed': { status: 400, message: 'The body is not valid JSON. Send one JSON object.' },
+  'entity.too.large': {
+    status: 413,
+    message: 'The body is larger than 100 KB. Send less.',
+    // The rest of the body is still under way; nobody will read it.
+    headers: { connection: 'close' },
+  },
+  'encoding.unsupported': { status: 415, message: 'This Content-Encoding is not understood. Send it plain.' },
+  'charset.unsupported': { status: 415, message: 'This charset is not understood. Send UTF-8.' },
+};
+
+/** Turns whatever ends an admin call into `{"error":{"message","code","details"}}`, without stacks or SQL. */
+@Catch()
+@Injectable()
+export class AdminErrorFilter implements ExceptionFilter {
+  private readonly logger = new Logger('Admin');
+
+  constructor(private readonly database: DatabaseService) {}
+
+  catch(error: unknown, host: ArgumentsHost): void {
+    const res = host.switchToHttp().getResponse<Response>();
+    const { status, code, message, details = [], headers = {} } = this.answerTo(error);
+    if (res.headersSent) {
+      // An answer that broke off must not look complete.
+      res.destroy();
+      return;
+    }
+    res.status(status).set({ 'cache-control': 'no-store', ...headers });
+    res.json({ error: { message, code, details } });
+  }
+
+  private answerTo(error: unknown): AdminAnswer {
+    if (error instanceof Fault) {
+      return { ...FAULTS[error.kind], message: error.message, details: error.details };
+    }
+    if (error instanceof HttpException && error.getStatus() < 500) return ofHttp(error);
+    const { type, status } = error as { type?: unknown; status?: unknown };
+    if (typeof type === 'string' && typeof status === 'number' && status < 500) {
+      const known = BODY_FAULTS[type] ?? {
+        status: 400,
+        message: 'The body could not be read. Send it again.',
+      };
+      return { ...known, code: CODES[known.status]! };
+    }
+    if (isDatabaseAway(error) || this.database.notReady !== null) {
+      this.logger.warn(`Postgres could not answer: ${describeFault(error)}`);
+      return {
+        status: 503,
+        code: 'database_unavailable',
+        message: 'The database is away or too slow right now. Try again; narrow a list with from and to.',
+        headers: { 'retry-after': '1' },
+      };
+    }
+    const id = uuidv7();
+    this.logger.error(`${id}: ${describeFault(error)}`, error instanceof Error ? error.stack : undefined);
+    return {
+      status: 500,
+      code: 'internal_error',
+      message: `The gateway failed. Its log has the reason under ${id}.`,
+    };
+  }
+}
+
+function ofHttp(error: HttpException): AdminAnswer {
+  const status = error.getStatus();
+  return {
+    status,
+    code: CODES[status] ?? 'invalid_request',
+    message: error.message,
+    headers: status === 401 ? { 'www-authenticate': 'Bearer' } : {},
+  };
+}

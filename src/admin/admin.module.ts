@@ -1,0 +1,14 @@
+import { Module } from '@nestjs/common';
+import { KeysModule } from '../keys/keys.module.js';
+import { RequestLogModule } from '../request-log/request-log.module.js';
+import { KeysController } from './keys.controller.js';
+import { RequestsController } from './requests.controller.js';
+import { TeamsController } from './teams.controller.js';
+import { UnknownRoadController } from './unknown-road.controller.js';
+
+@Module({
+  imports: [KeysModule, RequestLogModule],
+  // In the order of their routes: the last one takes what the others left.
+  controllers: [TeamsController, KeysController, RequestsController, UnknownRoadController],
+})
+export class AdminModule {}

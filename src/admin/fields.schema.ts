@@ -1,0 +1,62 @@
+import { z } from 'zod';
+import { isUuid } from '../database/page.js';
+import { containsKeyFormat } from '../keys/key-secret.js';
+
+/** What fields of several orders have in common. Every message completes "<field>: …" and says what would do. */
+
+const LONGEST_NAME = 100;
+const LONGEST_TEXT = 1_024;
+const DEFAULT_LIMIT = 50;
+const LARGEST_LIMIT = 500;
+
+/** Control and formatting characters, lone surrogates, line separators: NUL is refused by Postgres, the rest deceives. */
+const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u;
+
+/** A name that people give to a team or a key. */
+export function name() {
+  const remedy = `must be text of 1 to ${LONGEST_NAME} printable characters without spaces at its ends`;
+  return z
+    .string(remedy)
+    .refine((text) => text.trim() === text && !UNPRINTABLE.test(text), remedy)
+    .refine((text) => text.length > 0 && [...text].length <= LONGEST_NAME, remedy)
+    .refine((text) => !containsKeyFormat(text), 'must not contain a gateway key; choose a word');
+}
+
+/** A team by its name or id. */
+export function team() {
+  return searchText('must be the name or the id of a team');
+}
+
+/** A word to be compared with a column. */
+export function searchText(remedy = `must be text of 1 to ${LONGEST_TEXT} printable characters, given once`) {
+  return z
+    .string(remedy)
+    .refine((text) => text.length > 0 && text.length <= LONGEST_TEXT && !UNPRINTABLE.test(text), remedy);
+}
+
+export function id(of: string) {
+  const remedy = `must be the id of a ${of}, such as 01890a5d-ac96-774b-bcce-b302099a8057`;
+  return z.string(remedy).refine(isUuid, remedy);
+}
+
+/** ISO 8601 with a zone, as a Date. */
+export function time() {
+  const remedy = 'must be an ISO 8601 time with a zone, such as 2030-01-31T12:00:00Z';
+  return z.iso.datetime({ offset: true, error: remedy }).transform((text) => new Date(text));
+}
+
+/** One of a few words. */
+export function oneOf<const T extends readonly string[]>(words: T) {
+  return z.enum(words, `must be ${words.slice(0, -1).join(', ')} or ${words.at(-1)}`);
+}
+
+/** How lists are paged. From a query string or a command line, so numbers arrive as text. */
+export const paging = {
+  limit: z
+    .string(`must be an integer from 1 to ${LARGEST_LIMIT}, given once`)
+    .regex(/^\d{1,3}$/, `must be an integer from 1 to ${LARGEST_LIMIT}`)
+    .transform(Number)
+    .refine((limit) => limit >= 1 && limit <= LARGEST_LIMIT, `must be an integer from 1 to ${LARGEST_LIMIT}`)
+    .default(DEFAULT_LIMIT),
+  cursor: z.string('must be the next_cursor of the page before, given once').optional(),
+};
