@@ -9,7 +9,7 @@ const settings = [...example.matchAll(/^#?([A-Z][A-Z0-9_]*)=(.*)$/gm)].map(
 );
 
 // Docker Compose's own, not read by the gateway.
-const COMPOSE_ONLY = ['POSTGRES_PASSWORD'];
+const COMPOSE_ONLY = ['POSTGRES_PASSWORD', 'PUBLISH'];
 
 describe('.env.example', () => {
   it('names exactly the variables of the schema, each once', () => {
