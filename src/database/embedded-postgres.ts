@@ -6,7 +6,7 @@ import { EmbeddedPostgresError } from './embedded-postgres-error.js';
 import { postgresPackage, usableBinaries } from './postgres-binaries.js';
 import { clusterExists, clusterPassword, createCluster, NAME } from './postgres-cluster.js';
 import { giveToOwner, postgresHome, type PostgresHome } from './postgres-home.js';
-import { stopServer } from './postgres-process.js';
+import { readPidFile, stopServer } from './postgres-process.js';
 import { attach, countClients, ensureDatabase, launch, logTail, type Server } from './postgres-server.js';
 
 export { EmbeddedPostgresError } from './embedded-postgres-error.js';
@@ -70,12 +70,14 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
       url: `postgres://${NAME}:${encodeURIComponent(server.password)}@127.0.0.1:${server.port}/${NAME}`,
       folder: at.folder,
       attached,
-      stop: ({ onlyIfUnused = false } = {}) =>
-        withLock(at, report, async () => {
-          const cluster = join(at.folder, 'cluster');
+      stop: async ({ onlyIfUnused = false } = {}) => {
+        const cluster = join(at.folder, 'cluster');
+        if ((await readPidFile(cluster)) === null) return;
+        await withLock(at, report, async () => {
           if (onlyIfUnused && (await countClients(cluster, server.password)) > 0) return;
           await stopServer(cluster);
-        }),
+        });
+      },
     };
   }
 }

@@ -100,8 +100,6 @@ describe('the account of the server', () => {
 });
 
 async function startAsOrdinary(dataDir: string): Promise<unknown> {
-  for (const folder of ordinaryUserCanRunNode)
-    if (!(await canEnter(folder, ORDINARY))) throw new Error(`closed: ${folder}`);
   const compiled = await compileSources();
   try {
     const code = `import { startEmbeddedPostgres } from './database/embedded-postgres.js';
