@@ -1,0 +1,35 @@
+import { Command } from 'commander';
+import { explain } from './failure.js';
+import { keysCommand } from './keys.command.js';
+import { migrateCommand } from './migrate.command.js';
+import { requestsCommand } from './requests.command.js';
+import { teamsCommand } from './teams.command.js';
+
+/** The command line: the gateway's services on its database, without HTTP and whether or not the gateway runs. */
+const program = new Command('postern')
+  .description('Manages a Postern gateway through its database, whether or not the gateway is running.')
+  .addCommand(keysCommand())
+  .addCommand(teamsCommand())
+  .addCommand(requestsCommand())
+  .addCommand(migrateCommand())
+  .addHelpText(
+    'after',
+    `
+The database is DATABASE_URL, else the embedded one in DATA_DIR (./data), which npm start makes. Settings come from
+the environment and from .env. Exit code 0: done; 1: not done, and the reason is on standard error.
+
+Examples:
+  postern keys create --team default --name ci
+  postern keys list --json
+  postern requests list --limit 5`,
+  );
+
+// `| head` closes our output early; that is no failure of ours.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));
+
+try {
+  await program.parseAsync();
+} catch (error) {
+  console.error(explain(error));
+  process.exitCode = 1;
+}

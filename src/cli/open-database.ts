@@ -1,0 +1,51 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { DataDirError, openDataDir } from '../config/data-dir.js';
+import type { Env } from '../config/env.js';
+import { startEmbeddedPostgres } from '../database/embedded-postgres.js';
+import { postgresHome } from '../database/postgres-home.js';
+
+export interface OpenDatabase {
+  url: string;
+  /** Stops an embedded server that nobody needs any more; a gateway's is left running. */
+  close(): Promise<void>;
+}
+
+/**
+ * The database that the gateway uses: DATABASE_URL, else the embedded one of DATA_DIR, whether or not it runs.
+ *
+ * @param report gets one line for each step that may take a while
+ * @throws DataDirError when there is no database yet: a command never makes one, because an empty one in the wrong
+ *   folder would look like lost keys, and because the first key is the first start's to give
+ */
+export async function openDatabase(env: Env, report: (line: string) => void): Promise<OpenDatabase> {
+  if (env.databaseUrl !== undefined) return { url: env.databaseUrl, close: () => Promise.resolve() };
+  // openDataDir() would make the folder.
+  const dataDir = existsSync(join(env.dataDir, 'postern-data')) ? await openDataDir(env.dataDir) : null;
+  const home = dataDir && (await postgresHome(dataDir.path, report));
+  if (dataDir === null || home === null || !existsSync(join(home.folder, 'cluster'))) {
+    throw new DataDirError(
+      `there is no database in ${env.dataDir} yet; run npm start first, or set DATA_DIR or DATABASE_URL to where it is`,
+    );
+  }
+
+  const postgres = await startEmbeddedPostgres({ dataDir: dataDir.path, report });
+  return {
+    url: postgres.url,
+    close: async () => {
+      try {
+        // While we stop the server no gateway may start on it; one that runs already has this and keeps the server.
+        await dataDir.hold();
+      } catch (error) {
+        if (error instanceof DataDirError) return;
+        throw error;
+      }
+      try {
+        // Whoever started it: of several commands at once, the last one to end stops the server.
+        await postgres.stop({ onlyIfUnused: true });
+      } finally {
+        dataDir.release();
+      }
+    },
+  };
+}

@@ -1,0 +1,24 @@
+/** Aligned columns for people. Cells come from the wire in part: what could steer a terminal is made visible. */
+export function table(head: readonly string[], rows: readonly (readonly Cell[])[]): string {
+  const lines = [head, ...rows.map((row) => row.map(text))];
+  const widths = head.map((_, column) => Math.max(...lines.map((line) => line[column]!.length)));
+  return lines
+    .map((line) =>
+      line
+        .map((cell, column) => cell.padEnd(widths[column]!))
+        .join('  ')
+        .trimEnd(),
+    )
+    .join('\n');
+}
+
+export type Cell = string | number | boolean | null;
+
+function text(cell: Cell): string {
+  return cell === null ? '-' : String(cell).replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '?');
+}
+
+/** An ISO 8601 time without its fraction: enough for people. */
+export function shortTime(iso: string | null): string | null {
+  return iso && iso.replace(/\.\d+Z$/, 'Z');
+}

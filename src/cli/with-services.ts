@@ -1,0 +1,56 @@
+import type { INestApplicationContext } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import { DataSource } from 'typeorm';
+import { type Env, loadEnv } from '../config/env.js';
+import { DatabaseFault } from '../database/database-fault.js';
+import { isMigrationPending, migrate } from '../database/migrate.js';
+import { CliModule } from './cli.module.js';
+import { openDatabase } from './open-database.js';
+
+/** Steps are told on standard error: standard output belongs to the answer. */
+const report = (line: string) => console.error(line);
+
+/** Runs a command's work on the gateway's own services, connected and migrated, and closes everything again. */
+export async function withServices<T>(work: (app: INestApplicationContext) => Promise<T>): Promise<T> {
+  const env = loadEnv();
+  return withDatabase(env, async (databaseUrl) => {
+    const app = await NestFactory.createApplicationContext(CliModule.forEnv({ ...env, databaseUrl }), {
+      logger: false,
+      abortOnError: false,
+    });
+    try {
+      // First of all, so that from now on there is a connection and nobody takes the server for unused.
+      await app.get(DataSource).initialize();
+      if (env.migrate) await migrate(databaseUrl);
+      else if (await isMigrationPending(databaseUrl)) {
+        throw new DatabaseFault('migrations are pending and MIGRATE=off; run "postern migrate" first');
+      }
+      return await work(app);
+    } finally {
+      await app.close();
+    }
+  });
+}
+
+/** Brings the schema up to date, also with MIGRATE=off. @returns the names of the migrations that ran */
+export async function migrateNow(): Promise<string[]> {
+  return withDatabase(loadEnv(), migrate);
+}
+
+async function withDatabase<T>(env: Env, work: (url: string) => Promise<T>): Promise<T> {
+  const database = await openDatabase(env, report);
+  // Ctrl-C must not leave a server running that this command started.
+  const interrupted = () => {
+    database.close().then(
+      () => process.exit(1),
+      () => process.exit(1),
+    );
+  };
+  process.once('SIGINT', interrupted).once('SIGTERM', interrupted);
+  try {
+    return await work(database.url);
+  } finally {
+    process.off('SIGINT', interrupted).off('SIGTERM', interrupted);
+    await database.close();
+  }
+}
