@@ -1,7 +1,7 @@
-import { chmod, chown, cp, lstat, mkdir, readFile, rm, rmdir, stat } from 'node:fs/promises';
+import { chmod, chown, cp, lstat, mkdir, readdir, readFile, rename, rm, rmdir, stat } from 'node:fs/promises';
 import { existsSync } from 'node:fs';
 import { execFile } from 'node:child_process';
-import { join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { startEmbeddedPostgres } from '../../src/database/embedded-postgres.js';
 import { postgresPackage, usableBinaries } from '../../src/database/postgres-binaries.js';
@@ -41,26 +41,76 @@ describe('the account of the server', () => {
     }
   });
 
-  asRoot('has its cluster under /var/lib/postern where it cannot enter the DATA_DIR', async () => {
-    const dataDir = join(base, 'private', 'data');
-    await mkdir(dataDir, { recursive: true });
-    await chmod(join(base, 'private'), 0o700);
-    const hadSystemFolder = existsSync('/var/lib/postern');
-    const server = await startEmbeddedPostgres({ dataDir, fsync: false, report });
-    try {
-      expect(server.folder).toMatch(/^\/var\/lib\/postern\/[0-9a-f]{16}$/);
-      expect(reported[0]).toContain(`cannot enter ${dataDir}: the database lives in ${server.folder}`);
-      await server.stop();
-      // Where the cluster is decides, once there is one.
-      await chmod(join(base, 'private'), 0o755);
-      await chmod(base, 0o755);
-      const again = await startEmbeddedPostgres({ dataDir, fsync: false });
-      expect(again.folder).toBe(server.folder);
-    } finally {
+  describe('where it cannot enter the DATA_DIR', () => {
+    let hadSystemFolder: boolean;
+    let dataDir: string;
+    const homes = new Set<string>();
+    const start = async () => {
+      const server = await startEmbeddedPostgres({ dataDir, fsync: false, report });
+      homes.add(server.folder);
+      return server;
+    };
+
+    beforeEach(async () => {
+      hadSystemFolder = existsSync('/var/lib/postern');
+      dataDir = join(base, 'private', 'data');
+      await mkdir(dataDir, { recursive: true });
+      await chmod(join(base, 'private'), 0o700);
+    });
+    afterEach(async () => {
+      for (const home of homes) {
+        const parent = dirname(home);
+        const names = (await readdir(parent).catch(() => [])).filter((name) =>
+          name.startsWith(basename(home)),
+        );
+        for (const name of names) await removeFolder(join(parent, name));
+      }
+      homes.clear();
+      if (!hadSystemFolder) await rmdir('/var/lib/postern').catch(() => undefined);
+    });
+
+    asRoot(
+      'has its cluster under /var/lib/postern, found again when the DATA_DIR moves or opens up',
+      async () => {
+        const server = await start();
+        await server.stop();
+        expect(server.folder).toMatch(/^\/var\/lib\/postern\/[0-9a-f]{16}$/);
+        expect(reported[0]).toContain(`cannot enter ${dataDir}: the database lives in ${server.folder}`);
+        await rename(dataDir, `${dataDir}-moved`);
+        dataDir = `${dataDir}-moved`;
+        for (const folder of [base, join(base, 'private')]) await chmod(folder, 0o755);
+        const again = await start();
+        await again.stop();
+        expect(again.url).toBe(server.url);
+      },
+    );
+
+    asRoot('says so when that folder is gone, and begins anew when told to', async () => {
+      const server = await start();
       await server.stop();
       await removeFolder(server.folder);
-      if (!hadSystemFolder) await rmdir('/var/lib/postern');
-    }
+      await expect(start()).rejects.toThrow(
+        `the database of ${dataDir} was in ${server.folder}, which is gone; put it`,
+      );
+      await rm(join(dataDir, 'postgres', 'location'));
+      await (await start()).stop();
+    });
+
+    asRoot('sets the cluster of a removed DATA_DIR aside, also one that still runs', async () => {
+      const server = await start();
+      await removeFolder(dataDir);
+      const second = await start();
+      expect(second).toMatchObject({ folder: server.folder, attached: false });
+      expect(second.url).not.toBe(server.url);
+      await second.stop();
+      const aside =
+        reported
+          .find((line) => line.includes('is set aside in'))
+          ?.split(' ')
+          .at(-1) ?? '';
+      expect(existsSync(join(aside, 'cluster', 'PG_VERSION'))).toBe(true);
+      expect(existsSync(join(aside, 'cluster', 'postmaster.pid'))).toBe(false);
+    });
   });
 
   asRootAndOrdinary('is the owner of the DATA_DIR, who can start without root next time', async () => {

@@ -59,7 +59,7 @@ export class Checkout {
       [join('scripts', script), ...args],
       {
         cwd: this.folder,
-        env: { ...process.env, ...env },
+        env: { ...process.env, npm_lifecycle_event: undefined, ...env },
       },
     );
     child.stdin.end();

@@ -60,4 +60,16 @@ describe('signals to npm start', () => {
     process.kill(Number(/ready (\d+)/.exec(run.printed())?.[1]), 'SIGKILL');
     expect((await run.ended).code).toBe(137);
   });
+
+  // dash keeps a SIGTERM meant for `npm test` and the like to itself, and nothing passes on -9.
+  it('ends the gateway when the npm that started it is gone', async () => {
+    const run = checkout.start('start.mjs', [], { npm_lifecycle_event: 'start' }, [
+      'sh',
+      '-c',
+      '"$0" "$@"; true',
+    ]);
+    await run.until('ready');
+    run.child.kill('SIGKILL');
+    await run.until('SIGTERM 1');
+  });
 });

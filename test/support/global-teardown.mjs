@@ -1,6 +1,6 @@
 import pg from 'pg';
 
-export default async function globalTeardown(): Promise<void> {
+export default async function globalTeardown() {
   const client = new pg.Client({ connectionString: process.env.POSTERN_TEST_SERVER });
   await client.connect();
   await client.query(`DROP DATABASE ${process.env.POSTERN_TEST_TEMPLATE}`);

@@ -2,15 +2,14 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
-import { startEmbeddedPostgres } from '../../src/database/embedded-postgres.js';
-import { migrate } from '../../src/database/migrate.js';
+import { startEmbeddedPostgres } from '../../dist/src/database/embedded-postgres.js';
+import { migrate } from '../../dist/src/database/migrate.js';
 
-declare global {
-  var stopTestCluster: ((keep: boolean) => Promise<void>) | undefined;
-}
-
-/** One cluster for the run (or TEST_DATABASE_URL), with a migrated template that each test file clones. */
-export default async function globalSetup(): Promise<void> {
+/**
+ * One cluster for the run (or TEST_DATABASE_URL), with a migrated template that each test file clones. Jest loads this
+ * file outside its transforms, so it uses the build that `npm test` has just made.
+ */
+export default async function globalSetup() {
   let server = process.env.TEST_DATABASE_URL;
   if (!server) {
     const folder = await mkdtemp(join(tmpdir(), 'postern-test-'));

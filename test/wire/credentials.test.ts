@@ -1,0 +1,100 @@
+import { RawClient, request } from '../support/raw-client.js';
+import { answer, RawProvider } from '../support/raw-provider.js';
+import { eventually } from '../support/eventually.js';
+import { PROVIDER_KEY, startTestGateway, type TestGateway } from '../support/gateway.js';
+
+let gateway: TestGateway;
+let provider: RawProvider;
+
+beforeAll(async () => {
+  provider = await RawProvider.start(async (req) => {
+    await req.body;
+    // A careless provider tells the secret back in headers.
+    req.socket.write(
+      answer(
+        '200 OK',
+        [`X-Echo: ${PROVIDER_KEY}`, `X-${PROVIDER_KEY}: 1`, 'Set-Cookie: a=b', 'X-Fine: 1'],
+        'ok',
+      ),
+    );
+  });
+  gateway = await startTestGateway({ PROVIDER_URL: provider.url });
+});
+afterAll(async () => {
+  await gateway.stop();
+  await provider.stop();
+});
+
+async function call(headers: string[]) {
+  const client = await RawClient.connect(gateway.port);
+  client.send(request('POST /v1/chat/completions', headers, '{}'));
+  const reply = await client.answer();
+  client.destroy();
+  return reply;
+}
+
+it.each([
+  'Authorization: Bearer KEY',
+  'authorization: bearer KEY',
+  'x-api-key: KEY',
+  'api-key: KEY',
+  'X-Goog-Api-Key: KEY',
+])('swaps the key sent as %s for the provider secret', async (header) => {
+  const reply = await call([header.replace('KEY', gateway.key), `X-Copy: key=${gateway.key};`, 'X-Fine: 1']);
+  expect(reply.status).toBe(200);
+  const { head, headers } = provider.requests.at(-1)!;
+  expect(head).not.toContain(gateway.key);
+  expect(
+    headers.filter(([name]) => /^(authorization|x-api-key|api-key|x-goog-api-key)$/i.test(name)),
+  ).toEqual([['Authorization', `Bearer ${PROVIDER_KEY}`]]);
+  expect(headers).toContainEqual(['X-Fine', '1']);
+  expect(headers.some(([name]) => name === 'X-Copy')).toBe(false);
+});
+
+it('never shows the provider secret or its cookies to the client', async () => {
+  const reply = await call([`Authorization: Bearer ${gateway.key}`]);
+  expect(reply.head).not.toContain(PROVIDER_KEY);
+  expect(reply.header('set-cookie')).toBeUndefined();
+  expect(reply.header('x-fine')).toBe('1');
+});
+
+it.each([
+  ['no credential', []],
+  ['another scheme', ['Authorization: Basic KEY']],
+  ['two spaces', ['Authorization: Bearer  KEY']],
+  ['a tail', ['Authorization: Bearer KEY x']],
+  ['a malformed Authorization beside a good key', ['Authorization: Basic abc', 'x-api-key: KEY']],
+  ['an empty Authorization beside a good key', ['Authorization:', 'x-api-key: KEY']],
+  ['a key nobody issued', ['Authorization: Bearer ptn_000000000000000000000000000000000000aa']],
+  ['SQL', ["Authorization: Bearer '; DROP TABLE team; --"]],
+])('refuses %s with 401 and forwards nothing', async (_, headers) => {
+  const seen = provider.requests.length;
+  // The rows of earlier calls are written behind; wait for them before counting.
+  await eventually(async () => (await gateway.rowCount()) === seen);
+  const reply = await call(headers.map((header) => header.replace('KEY', gateway.key)));
+  expect(reply.status).toBe(401);
+  expect(reply.header('x-gateway-error')).toBe('invalid_api_key');
+  expect(reply.header('www-authenticate')).toBe('Bearer');
+  expect(reply.header('x-should-retry')).toBe('false');
+  expect(reply.header('x-gateway-request-id')).toMatch(/^[0-9a-f-]{36}$/);
+  expect(JSON.parse(reply.body.toString())).toEqual({
+    error: {
+      message: expect.any(String) as string,
+      type: 'authentication_error',
+      param: null,
+      code: 'invalid_api_key',
+    },
+  });
+  expect(provider.requests.length).toBe(seen);
+  expect(await gateway.rowCount()).toBe(seen);
+});
+
+it.each([
+  [['Authorization: Bearer KEY', 'Authorization: Bearer KEY']],
+  [['x-api-key: KEY', 'x-api-key: KEY']],
+  [['x-api-key: KEY', 'api-key: other']],
+])('refuses %j with 400', async (headers) => {
+  const reply = await call(headers.map((header) => header.replace('KEY', gateway.key)));
+  expect(reply.status).toBe(400);
+  expect(reply.header('x-gateway-error')).toBe('invalid_request');
+});
