@@ -5,7 +5,7 @@ import { FolderLock } from '../config/folder-lock.js';
 import { EmbeddedPostgresError } from './embedded-postgres-error.js';
 import { postgresPackage, usableBinaries } from './postgres-binaries.js';
 import { clusterExists, clusterPassword, createCluster, NAME } from './postgres-cluster.js';
-import { giveToOwner, postgresHome, type PostgresHome } from './postgres-home.js';
+import { makePlaces, placesOf, postgresHome, type PostgresHome } from './postgres-home.js';
 import { readPidFile, stopServer } from './postgres-process.js';
 import { attach, countClients, ensureDatabase, launch, logTail, type Server } from './postgres-server.js';
 
@@ -45,8 +45,9 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
   const report = options.report ?? (() => undefined);
   const fsync = options.fsync ?? true;
   await mkdir(resolve(options.dataDir), { recursive: true, mode: 0o700 });
-  const home = await postgresHome(await realpath(options.dataDir), report);
-  return withLock(home, report, async () => {
+  const dataDir = await realpath(options.dataDir);
+  return withLock(dataDir, report, async () => {
+    const home = await postgresHome(dataDir, report);
     const cluster = join(home.folder, 'cluster');
     const release = await postgresPackage();
     const exists = await clusterExists(cluster, Number.parseInt(release.version, 10), () => logTail(home));
@@ -73,7 +74,7 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
       stop: async ({ onlyIfUnused = false } = {}) => {
         const cluster = join(at.folder, 'cluster');
         if ((await readPidFile(cluster)) === null) return;
-        await withLock(at, report, async () => {
+        await withLock(dataDir, report, async () => {
           if (onlyIfUnused && (await countClients(cluster, server.password)) > 0) return;
           await stopServer(cluster);
         });
@@ -83,14 +84,12 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
 }
 
 async function withLock<T>(
-  home: PostgresHome,
+  dataDir: string,
   report: (line: string) => void,
   task: () => Promise<T>,
 ): Promise<T> {
-  const folder = join(home.folder, 'lock');
-  await mkdir(folder, { recursive: true, mode: 0o700 });
-  await giveToOwner(home, folder);
-  const lock = new FolderLock(folder);
+  await makePlaces(dataDir);
+  const lock = new FolderLock(placesOf(dataDir).lock);
   const begin = Date.now();
   for (let told = false; ; await sleep(20 + Math.random() * 20)) {
     const holder = await lock.take();
@@ -98,7 +97,7 @@ async function withLock<T>(
     const waited = Date.now() - begin;
     if (waited > LOCK_TIMEOUT) {
       throw new EmbeddedPostgresError(
-        `process ${holder.pid} is busy with ${home.folder}; stop it and start again`,
+        `process ${holder.pid} is busy with ${placesOf(dataDir).inside}; stop it and start again`,
       );
     }
     if (!told && waited > 1_000)

@@ -1,8 +1,10 @@
 import { createHash } from 'node:crypto';
 import { type Stats } from 'node:fs';
-import { chmod, chown, mkdir, readFile, realpath, stat } from 'node:fs/promises';
+import { chmod, chown, mkdir, readFile, realpath, rename, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { EmbeddedPostgresError, ifThere, USE_ANOTHER } from './embedded-postgres-error.js';
+import { createOnce } from '../config/create-once.js';
+import { codeOf, EmbeddedPostgresError, ifThere, USE_ANOTHER } from './embedded-postgres-error.js';
+import { stopServer } from './postgres-process.js';
 
 /** An unprivileged user of this machine: Postgres refuses to run as root. */
 export interface Account {
@@ -11,7 +13,7 @@ export interface Account {
 }
 
 export interface PostgresHome {
-  /** Holds `cluster/`, `password`, `port`, `server.log`, `lock/`. */
+  /** Holds `cluster/`, `password`, `port` and `server.log`. */
   folder: string;
   /** Whom the server runs as; null: as we do. */
   account: Account | null;
@@ -23,50 +25,111 @@ const SYSTEM_FOLDER = '/var/lib/postern';
 /**
  * Decides where the cluster of a DATA_DIR lives and as whom its server runs, and makes that folder.
  * A cluster that exists decides both: choosing again would show an empty database where there was a full one.
- *
- * @param dataDir absolute, without symbolic links
+ * The caller holds the lock of placesOf().
  */
 export async function postgresHome(dataDir: string, report: (line: string) => void): Promise<PostgresHome> {
-  const inside = join(dataDir, 'postgres');
+  const { inside, pointer } = placesOf(dataDir);
   const existing = await ifThere(stat(join(inside, 'cluster')));
   const uid = process.getuid?.();
   if (uid !== 0) {
-    if (existing !== null && uid !== undefined && existing.uid !== uid) {
-      throw new EmbeddedPostgresError(
-        `the database in ${inside} belongs to user ${existing.uid}, this process runs as ${uid}; ` +
-          `start as that user or as root, or ${USE_ANOTHER}`,
-      );
-    }
-    await mkdir(inside, { recursive: true, mode: 0o700 });
+    if (existing !== null && uid !== undefined && existing.uid !== uid) throw notOurs(inside, existing.uid);
     return { folder: inside, account: null };
   }
 
-  const outside = join(SYSTEM_FOLDER, createHash('sha256').update(dataDir).digest('hex').slice(0, 16));
-  const existingOutside = existing === null ? await ifThere(stat(join(outside, 'cluster'))) : null;
-  const owner = existing ?? existingOutside;
+  const elsewhere = (await ifThere(readFile(pointer, 'utf8')))?.trim() ?? null;
+  if (existing === null && elsewhere !== null) return existingElsewhere(dataDir, elsewhere, report);
+  const account = existing === null ? await accountFor(dataDir) : { uid: existing.uid, gid: existing.gid };
+  if ((await letIn(dataDir, account)) && (await canEnter(dataDir, account))) {
+    await makeHome(inside, account);
+    return { folder: inside, account };
+  }
+  if (existing === null) return newElsewhere(dataDir, account, report);
+  throw new EmbeddedPostgresError(
+    `the server runs as user ${account.uid}, who cannot enter ${dataDir}; ` +
+      `make the folders above it searchable (chmod o+x), or ${USE_ANOTHER}`,
+  );
+}
+
+/** @param dataDir absolute, without symbolic links */
+export function placesOf(dataDir: string) {
+  const inside = join(dataDir, 'postgres');
+  return {
+    inside,
+    /** Starters and stoppers take turns by this lock, wherever the cluster is. */
+    lock: join(inside, 'lock'),
+    /** Holds the path of the cluster's home when that is elsewhere: so a DATA_DIR may be moved. */
+    pointer: join(inside, 'location'),
+  };
+}
+
+/** Makes `postgres/` and the lock's folder below it. */
+export async function makePlaces(dataDir: string): Promise<void> {
+  const { inside, lock } = placesOf(dataDir);
+  try {
+    const owner = await stat(dataDir);
+    for (const folder of [inside, lock]) {
+      const made = await mkdir(folder, { recursive: true, mode: 0o700 });
+      if (made !== undefined && process.getuid?.() === 0) await chown(folder, owner.uid, owner.gid);
+    }
+  } catch (error) {
+    if (codeOf(error) !== 'EACCES' && codeOf(error) !== 'EPERM') throw error;
+    throw notOurs(inside, ((await ifThere(stat(inside))) ?? (await stat(dataDir))).uid);
+  }
+}
+
+function notOurs(folder: string, owner: number): EmbeddedPostgresError {
+  return new EmbeddedPostgresError(
+    `the database in ${folder} belongs to user ${owner}, this process runs as ${process.getuid?.()}; ` +
+      `start as that user or as root, or ${USE_ANOTHER}`,
+  );
+}
+
+async function existingElsewhere(
+  dataDir: string,
+  folder: string,
+  report: (line: string) => void,
+): Promise<PostgresHome> {
+  const home = await ifThere(stat(folder));
+  if (home === null) {
+    throw new EmbeddedPostgresError(
+      `the database of ${dataDir} was in ${folder}, which is gone; put it back, ` +
+        `or remove ${placesOf(dataDir).pointer} to start with an empty one, or ${USE_ANOTHER}`,
+    );
+  }
+  const owner = await ifThere(stat(join(folder, 'cluster')));
   const account = owner === null ? await accountFor(dataDir) : { uid: owner.uid, gid: owner.gid };
-  if (existingOutside === null) {
-    if ((await letIn(dataDir, account)) && (await canEnter(dataDir, account))) {
-      await makeHome(inside, account);
-      return { folder: inside, account };
-    }
-    if (existing !== null) {
-      throw new EmbeddedPostgresError(
-        `the server runs as user ${account.uid}, who cannot enter ${dataDir}; ` +
-          `make the folders above it searchable (chmod o+x), or ${USE_ANOTHER}`,
-      );
-    }
+  report(`the database of ${dataDir} lives in ${folder}`);
+  return { folder, account };
+}
+
+async function newElsewhere(
+  dataDir: string,
+  account: Account,
+  report: (line: string) => void,
+): Promise<PostgresHome> {
+  const folder = join(SYSTEM_FOLDER, createHash('sha256').update(dataDir).digest('hex').slice(0, 16));
+  await mkdir(SYSTEM_FOLDER, { recursive: true, mode: 0o755 });
+  if ((await ifThere(stat(folder))) !== null) {
+    // The DATA_DIR was removed and made anew: its old database is sealed with a master key that went with it.
+    const aside = `${folder}.${new Date().toISOString().replace(/[^0-9]/g, '')}`;
+    await stopServer(join(folder, 'cluster'));
+    await rename(folder, aside);
+    report(
+      `${dataDir} is new; the database that an earlier folder of this name had is set aside in ${aside}`,
+    );
   }
   report(
-    `user ${account.uid}, whom the server runs as, cannot enter ${dataDir}: the database lives in ${outside}`,
+    `user ${account.uid}, whom the server runs as, cannot enter ${dataDir}: the database lives in ${folder}`,
   );
-  await mkdir(SYSTEM_FOLDER, { recursive: true, mode: 0o755 });
-  await makeHome(outside, account);
-  if (await canEnter(outside, account)) return { folder: outside, account };
-  throw new EmbeddedPostgresError(
-    `the server runs as user ${account.uid}, who can enter neither ${dataDir} nor ${outside}; ` +
-      `make ${SYSTEM_FOLDER} searchable (chmod o+x), or ${USE_ANOTHER}`,
-  );
+  await makeHome(folder, account);
+  if (!(await canEnter(folder, account))) {
+    throw new EmbeddedPostgresError(
+      `the server runs as user ${account.uid}, who can enter neither ${dataDir} nor ${folder}; ` +
+        `make ${SYSTEM_FOLDER} searchable (chmod o+x), or ${USE_ANOTHER}`,
+    );
+  }
+  await createOnce(placesOf(dataDir).pointer, `${folder}\n`);
+  return { folder, account };
 }
 
 /** Makes the folder; what root keeps in it (password, log) stays root's, or its owner's when that is the account. */
