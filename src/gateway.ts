@@ -1,5 +1,5 @@
 import type { AddressInfo } from 'node:net';
-import { ConsoleLogger, type INestApplication, type LogLevel } from '@nestjs/common';
+import type { INestApplication } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { AppModule } from './app.module.js';
 import { openDataDir } from './config/data-dir.js';
@@ -8,6 +8,7 @@ import { generatedSecrets, type Settings } from './config/settings.js';
 import { DatabaseService } from './database/database.service.js';
 import { startEmbeddedPostgres } from './database/embedded-postgres.js';
 import { FirstKeyService } from './keys/first-key.service.js';
+import { GatewayLogger } from './operations/gateway-logger.js';
 import { ShutdownService } from './operations/shutdown.service.js';
 import { GatewayHttpAdapter } from './proxy/gateway-http.adapter.js';
 
@@ -59,7 +60,7 @@ export async function startGateway(env: Env, options: GatewayOptions): Promise<G
     const app = await NestFactory.create(AppModule.forSettings(settings), adapter, {
       bodyParser: false,
       abortOnError: false,
-      logger: gatewayLogger(env),
+      logger: new GatewayLogger(env),
     });
     closers.push(() => app.close());
     const database = app.get(DatabaseService);
@@ -99,16 +100,4 @@ function explainedListenFault(env: Env, error: unknown): Error {
     );
   }
   return error as Error;
-}
-
-/** Nest's own levels, from the most to the least severe, and how many of them each LOG_LEVEL shows. */
-const LEVELS: LogLevel[] = ['fatal', 'error', 'warn', 'log', 'debug', 'verbose'];
-const SHOWN = { silent: 0, fatal: 1, error: 2, warn: 3, info: 4, debug: 5, trace: 6 };
-
-function gatewayLogger(env: Env): ConsoleLogger {
-  return new ConsoleLogger({
-    prefix: 'postern',
-    json: env.nodeEnv === 'production',
-    logLevels: LEVELS.slice(0, SHOWN[env.logLevel]),
-  });
 }
