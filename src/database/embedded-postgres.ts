@@ -1,13 +1,14 @@
-import { mkdir, realpath } from 'node:fs/promises';
+import { mkdir, realpath, stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { FolderLock } from '../config/folder-lock.js';
-import { EmbeddedPostgresError } from './embedded-postgres-error.js';
+import { EmbeddedPostgresError, ifThere } from './embedded-postgres-error.js';
 import { postgresPackage, usableBinaries } from './postgres-binaries.js';
 import { clusterExists, clusterPassword, createCluster, NAME } from './postgres-cluster.js';
+import { countClients, ensureDatabase, type Server } from './postgres-connection.js';
 import { makePlaces, placesOf, postgresHome, type PostgresHome } from './postgres-home.js';
 import { readPidFile, stopServer } from './postgres-process.js';
-import { attach, countClients, ensureDatabase, launch, logTail, type Server } from './postgres-server.js';
+import { attach, launch, logTail } from './postgres-server.js';
 
 export { EmbeddedPostgresError } from './embedded-postgres-error.js';
 
@@ -73,11 +74,15 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
       attached,
       stop: async ({ onlyIfUnused = false } = {}) => {
         const cluster = join(at.folder, 'cluster');
-        if ((await readPidFile(cluster)) === null) return;
-        await withLock(dataDir, report, async () => {
-          if (onlyIfUnused && (await countClients(cluster, server.password)) > 0) return;
-          await stopServer(cluster);
-        });
+        const stop = async () => {
+          const pid = (await readPidFile(cluster))?.pid ?? server.pid;
+          const running = onlyIfUnused ? await attach(cluster, server.password, report) : null;
+          if (running !== null && (await countClients(running)) > 0) return;
+          await stopServer(cluster, pid);
+        };
+        // Where the DATA_DIR has been removed, nobody else can start or stop this server.
+        if ((await ifThere(stat(placesOf(dataDir).lock))) === null) await stop();
+        else await withLock(dataDir, report, stop);
       },
     };
   }

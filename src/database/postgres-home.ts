@@ -4,7 +4,7 @@ import { chmod, chown, mkdir, readFile, realpath, rename, stat } from 'node:fs/p
 import { dirname, join } from 'node:path';
 import { createOnce } from '../config/create-once.js';
 import { codeOf, EmbeddedPostgresError, ifThere, USE_ANOTHER } from './embedded-postgres-error.js';
-import { stopServer } from './postgres-process.js';
+import { readPidFile, stopServer } from './postgres-process.js';
 
 /** An unprivileged user of this machine: Postgres refuses to run as root. */
 export interface Account {
@@ -112,7 +112,8 @@ async function newElsewhere(
   if ((await ifThere(stat(folder))) !== null) {
     // The DATA_DIR was removed and made anew: its old database is sealed with a master key that went with it.
     const aside = `${folder}.${new Date().toISOString().replace(/[^0-9]/g, '')}`;
-    await stopServer(join(folder, 'cluster'));
+    const running = await readPidFile(join(folder, 'cluster'));
+    if (running !== null) await stopServer(join(folder, 'cluster'), running.pid);
     await rename(folder, aside);
     report(
       `${dataDir} is new; the database that an earlier folder of this name had is set aside in ${aside}`,

@@ -57,23 +57,25 @@ async function isReadable(file: string): Promise<boolean> {
   );
 }
 
-/** Fast shutdown (SIGINT: clients are disconnected, a checkpoint is written), waited for. */
-export async function stopServer(cluster: string): Promise<void> {
-  const file = await readPidFile(cluster);
-  if (file === null || !(await isServerOf(file.pid, cluster))) return;
+/**
+ * Fast shutdown (SIGINT: clients are disconnected, a checkpoint is written), waited for.
+ * @param pid believed only as far as it is a server of this cluster
+ */
+export async function stopServer(cluster: string, pid: number): Promise<void> {
+  if (!(await isServerOf(pid, cluster))) return;
   for (const [signal, patience] of [
     ['SIGINT', FAST_SHUTDOWN],
     ['SIGQUIT', IMMEDIATE_SHUTDOWN],
   ] as const) {
     try {
-      process.kill(file.pid, signal);
+      process.kill(pid, signal);
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'ESRCH') return;
       throw error;
     }
     for (const deadline = Date.now() + patience; Date.now() < deadline; await sleep(10)) {
-      if (!(await isServerOf(file.pid, cluster))) return;
+      if (!(await isServerOf(pid, cluster))) return;
     }
   }
-  throw new EmbeddedPostgresError(`the server in ${cluster} (pid ${file.pid}) does not stop; end it by hand`);
+  throw new EmbeddedPostgresError(`the server in ${cluster} (pid ${pid}) does not stop; end it by hand`);
 }

@@ -5,17 +5,11 @@ import { open, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Client } from 'pg';
-import { codeOf, EmbeddedPostgresError, ifThere, USE_ANOTHER } from './embedded-postgres-error.js';
-import { cannotRun, CHILD_ENVIRONMENT, damaged, NAME } from './postgres-cluster.js';
+import { EmbeddedPostgresError, ifThere, USE_ANOTHER } from './embedded-postgres-error.js';
+import { cannotRun, CHILD_ENVIRONMENT, damaged } from './postgres-cluster.js';
+import { answers, type Server } from './postgres-connection.js';
 import { giveToOwner, type PostgresHome } from './postgres-home.js';
-import { isServerOf, readPidFile, stopServer } from './postgres-process.js';
-
-/** A server that takes connections. */
-export interface Server {
-  port: number;
-  password: string;
-}
+import { isAlive, isServerOf, readPidFile, stopServer } from './postgres-process.js';
 
 export interface LaunchOptions {
   home: PostgresHome;
@@ -32,7 +26,7 @@ const ORPHANS_TIMEOUT = 15_000;
 const PORT_ATTEMPTS = 20;
 const LOG_LIMIT = 4 * 1024 * 1024;
 
-/** The server of this cluster that runs already; null when there is none. A pid file of nobody's is removed. */
+/** The server of this cluster that runs already; null when there is none. A stranger's pid file is removed. */
 export async function attach(
   cluster: string,
   password: string,
@@ -44,10 +38,11 @@ export async function attach(
     if (file === null) return null;
     if (!(await isServerOf(file.pid, cluster))) {
       // Postgres takes any living process of its own user with this pid for the server, and would not start.
-      await rm(join(cluster, 'postmaster.pid'), { force: true });
+      // The file of a dead one it judges better: by the shared memory that file names.
+      if (isAlive(file.pid)) await rm(join(cluster, 'postmaster.pid'), { force: true });
       return null;
     }
-    const server = { port: file.port, password };
+    const server = { pid: file.pid, port: file.port, password };
     if (file.status === 'ready' && (await answers(server))) return server;
     if (Date.now() > deadline) {
       throw new EmbeddedPostgresError(
@@ -68,10 +63,11 @@ export async function launch(options: LaunchOptions): Promise<Server & { attache
   for (let attempt = 1; ;) {
     port ??= await freePort();
     const start = (await ifThere(stat(logFile(home))))?.size ?? 0;
-    if (await becomesReady(options, cluster, port)) {
+    const pid = await becomesReady(options, cluster, port);
+    if (pid !== null) {
       await writeFile(join(home.folder, 'port'), `${port}\n`, { mode: 0o600 });
       await giveToOwner(home, join(home.folder, 'port'));
-      return { port, password, attached: false };
+      return { pid, port, password, attached: false };
     }
     const words = await logTail(home, start);
     if (
@@ -93,13 +89,13 @@ export async function launch(options: LaunchOptions): Promise<Server & { attache
   }
 }
 
-/** True when it takes connections, false when it has ended. A start that fails leaves no server behind. */
-async function becomesReady(options: LaunchOptions, cluster: string, port: number): Promise<boolean> {
+/** Its pid when it takes connections, null when it has ended. A start that fails leaves no server behind. */
+async function becomesReady(options: LaunchOptions, cluster: string, port: number): Promise<number | null> {
   const child = await spawnServer(options, cluster, port);
   try {
     return await waitUntilReady(child, options, cluster, port);
   } catch (error) {
-    await stopServer(cluster);
+    if (child.pid !== undefined) await stopServer(cluster, child.pid);
     throw error;
   }
 }
@@ -109,12 +105,12 @@ async function waitUntilReady(
   options: LaunchOptions,
   cluster: string,
   port: number,
-): Promise<boolean> {
+): Promise<number | null> {
   const begin = Date.now();
   for (let told = false; child.exitCode === null && child.signalCode === null; await sleep(10)) {
     const file = await readPidFile(cluster);
-    if (file?.pid === child.pid && file?.status === 'ready') {
-      if (await answers({ port, password: options.password })) return true;
+    if (file !== null && file.pid === child.pid && file.status === 'ready') {
+      if (await answers({ pid: file.pid, port, password: options.password })) return file.pid;
     }
     const waited = Date.now() - begin;
     if (waited > STARTUP_TIMEOUT) {
@@ -127,7 +123,7 @@ async function waitUntilReady(
     if (!told && waited > 3_000) options.report('Postgres is recovering from its last end');
     told ||= waited > 3_000;
   }
-  return false;
+  return null;
 }
 
 async function spawnServer(
@@ -206,64 +202,4 @@ function isFree(port: number): Promise<boolean> {
     server.once('error', () => resolve(false));
     server.listen({ port, host: '127.0.0.1', exclusive: true }, () => server.close(() => resolve(true)));
   });
-}
-
-/** Creates the database `postern` when this is a new cluster. */
-export async function ensureDatabase(server: Server): Promise<void> {
-  await withClient(server, 'postgres', async (client) => {
-    const found = await client.query('SELECT FROM pg_database WHERE datname = $1', [NAME]);
-    if (found.rowCount === 0) await client.query(`CREATE DATABASE ${NAME}`);
-  });
-}
-
-/** Connections of others to the server that runs; 0 when none runs. */
-export async function countClients(cluster: string, password: string): Promise<number> {
-  const running = await attach(cluster, password, () => undefined);
-  if (running === null) return 0;
-  return withClient(running, 'postgres', async (client) => {
-    const sql =
-      "SELECT count(*)::int AS n FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()";
-    const { rows } = await client.query<{ n: number }>(sql);
-    return rows[0]?.n ?? 0;
-  });
-}
-
-/** False while it starts or stops. */
-async function answers(server: Server): Promise<boolean> {
-  try {
-    await withClient(server, 'postgres', (client) => client.query('SELECT 1'));
-    return true;
-  } catch (error) {
-    const code = codeOf(error) ?? '';
-    if (code.startsWith('28')) {
-      throw new EmbeddedPostgresError(
-        `the embedded server refuses the password in its folder; put the right one back, or ${USE_ANOTHER}`,
-        { cause: error },
-      );
-    }
-    return false;
-  }
-}
-
-async function withClient<T>(
-  server: Server,
-  database: string,
-  use: (client: Client) => Promise<T>,
-): Promise<T> {
-  const client = new Client({
-    host: '127.0.0.1',
-    port: server.port,
-    user: NAME,
-    password: server.password,
-    database,
-    ssl: false,
-    connectionTimeoutMillis: 5_000,
-  });
-  client.on('error', () => undefined); // A server that goes down between two queries: the next one fails and tells.
-  try {
-    await client.connect();
-    return await use(client);
-  } finally {
-    await client.end();
-  }
 }

@@ -112,6 +112,15 @@ it('joins a running server, and stops it from there', async () => {
   expect((await start()).attached).toBe(false);
 });
 
+it('is stopped also when its folder has been removed, and none is made', async () => {
+  const fresh = await temporaryFolder();
+  const server = await start(false, fresh);
+  await removeFolder(fresh);
+  await server.stop();
+  await expect(query(server.url, 'SELECT 1')).rejects.toThrow('ECONNREFUSED');
+  await expect(stat(fresh)).rejects.toThrow('ENOENT');
+});
+
 it('leaves the server to others when told to', async () => {
   const server = await start();
   const other = new Client({ connectionString: server.url });
