@@ -1,0 +1,175 @@
+import { startTestGateway, type TestGateway } from '../support/gateway.js';
+import { call, fieldsOf } from './call.js';
+
+let postern: TestGateway;
+beforeAll(async () => {
+  postern = await startTestGateway();
+});
+afterAll(() => postern.stop());
+
+const SHAPE = [
+  'id',
+  'name',
+  'team',
+  'team_id',
+  'prefix',
+  'created_at',
+  'expires_at',
+  'last_used_at',
+  'revoked_at',
+  'disabled',
+  'providers',
+  'endpoints',
+  'idempotency',
+];
+
+describe('/admin/v1/keys', () => {
+  it('issues a key with every default, and shows it in this answer only', async () => {
+    const { status, headers, body } = await call(postern, 'POST', '/keys', { team: 'default', name: 'ci' });
+    expect(status).toBe(201);
+    expect(headers.get('cache-control')).toBe('no-store');
+    expect(Object.keys(body)).toEqual([...SHAPE, 'key']);
+    expect(body).toMatchObject({
+      name: 'ci',
+      team: 'default',
+      prefix: body.key.slice(0, 12),
+      expires_at: null,
+      last_used_at: null,
+      revoked_at: null,
+      disabled: false,
+      providers: null,
+      endpoints: 'inference',
+      idempotency: 'forward',
+    });
+    const { key, ...shown } = body;
+    expect(key).toMatch(/^ptn_[0-9A-Za-z]{38}$/);
+    expect((await call(postern, 'GET', `/keys/${body.id}`)).body).toEqual(shown);
+    expect((await call(postern, 'GET', '/keys')).body.data[0]).toEqual(shown);
+  });
+
+  it('issues a key with everything said, for a team by its id', async () => {
+    const team = (await call(postern, 'POST', '/teams', { name: 'all said' })).body;
+    const { status, body } = await call(postern, 'POST', '/keys', {
+      team: team.id,
+      name: 'full',
+      expires_at: '2093-01-31T12:00:00+02:00',
+      providers: ['default', 'azure-eu', 'default'],
+      endpoints: 'all',
+      idempotency: 'replay',
+    });
+    expect(status).toBe(201);
+    expect(body).toMatchObject({
+      team: 'all said',
+      team_id: team.id,
+      expires_at: '2093-01-31T10:00:00.000Z',
+      providers: ['default', 'azure-eu'],
+      endpoints: 'all',
+      idempotency: 'replay',
+    });
+  });
+
+  it.each([
+    [{ name: undefined }, 'name'],
+    [{ team: undefined }, 'team'],
+    [{ team: 7 }, 'team'],
+    [{ team: 'nul\0' }, 'team'],
+    [{ expires_at: '2093-01-31' }, 'expires_at'],
+    [{ expires_at: '2093-01-31T12:00:00' }, 'expires_at'],
+    [{ expires_at: '2020-01-31T12:00:00Z' }, 'expires_at'],
+    [{ expires_at: '2093-02-30T12:00:00Z' }, 'expires_at'],
+    [{ expires_at: 4102444800 }, 'expires_at'],
+    [{ providers: [] }, 'providers'],
+    [{ providers: 'default' }, 'providers'],
+    [{ providers: ['Not A Name'] }, 'providers.0'],
+    [{ endpoints: 'some' }, 'endpoints'],
+    [{ idempotency: null }, 'idempotency'],
+    [{ expiresAt: '2093-01-31T12:00:00Z' }, 'expiresAt'],
+    [{ disabled: true }, 'disabled'],
+  ])('refuses %j and names the field', async (part, field) => {
+    const answer = await call(postern, 'POST', '/keys', { team: 'default', name: 'refused', ...part });
+    expect(answer.status).toBe(400);
+    expect(answer.body.error.code).toBe('invalid_request');
+    expect(fieldsOf(answer)).toEqual([field]);
+    expect(answer.body.error.message).toContain(field);
+  });
+
+  it('names every wrong field at once, and no value', async () => {
+    const answer = await call(postern, 'POST', '/keys', {
+      name: '',
+      endpoints: 'sk-secret',
+      x: 1,
+      [`a b`]: 2,
+    });
+    expect(fieldsOf(answer)).toEqual(
+      expect.arrayContaining(['team', 'name', 'endpoints', 'x', 'a field with an unusual name']),
+    );
+    expect(JSON.stringify(answer.body)).not.toContain('sk-secret');
+  });
+
+  it('answers 404 for a team, a key or a revocation of what does not exist', async () => {
+    const nobody = '/keys/01890a5d-ac96-774b-bcce-b302099a8057';
+    for (const answer of [
+      await call(postern, 'POST', '/keys', { team: 'nobody', name: 'x' }),
+      await call(postern, 'GET', nobody),
+      await call(postern, 'GET', '/keys/nonsense'),
+      await call(postern, 'POST', `${nobody}/revoke`),
+      await call(postern, 'GET', '/keys?team=nobody'),
+    ]) {
+      expect(answer.status).toBe(404);
+      expect(answer.body.error.code).toBe('not_found');
+    }
+  });
+
+  it('answers 409 for a name that the team uses already', async () => {
+    const order = { team: 'default', name: 'twice' };
+    expect((await call(postern, 'POST', '/keys', order)).status).toBe(201);
+    expect((await call(postern, 'POST', '/keys', order)).status).toBe(409);
+  });
+
+  it('revokes, again and again with the same answer, and the key no longer opens /v1', async () => {
+    const { body } = await call(postern, 'POST', '/keys', { team: 'default', name: 'to end' });
+    const headers = { authorization: `Bearer ${body.key}` };
+    expect((await fetch(`${postern.url}/v1/models`, { headers })).status).not.toBe(401);
+    const first = await call(postern, 'POST', `/keys/${body.id}/revoke`);
+    expect(first.status).toBe(200);
+    expect(Object.keys(first.body)).toEqual(SHAPE);
+    expect(first.body.revoked_at).toMatch(/Z$/);
+    expect((await call(postern, 'POST', `/keys/${body.id}/revoke`, {})).body).toEqual(first.body);
+    expect((await fetch(`${postern.url}/v1/models`, { headers })).status).toBe(401);
+  });
+
+  it('filters by team, prefix and status', async () => {
+    await call(postern, 'POST', '/teams', { name: 'filtered' });
+    const { key, ...shown } = (await call(postern, 'POST', '/keys', { team: 'filtered', name: 'one' })).body;
+    for (const query of ['team=filtered', `prefix=${key.slice(0, 12)}`, `team=filtered&status=active`]) {
+      expect((await call(postern, 'GET', `/keys?${query}`)).body).toEqual({
+        data: [shown],
+        next_cursor: null,
+      });
+    }
+    expect((await call(postern, 'GET', '/keys?team=filtered&status=revoked')).body.data).toEqual([]);
+    expect((await call(postern, 'GET', '/keys?prefix=ptn%25')).status).toBe(400);
+    expect((await call(postern, 'GET', '/keys?prefix=pt__')).body.data).toEqual([]);
+  });
+
+  it('refuses a whole key as a prefix without repeating it', async () => {
+    const answer = await call(postern, 'GET', `/keys?prefix=${postern.key}`);
+    expect(answer.status).toBe(400);
+    expect(JSON.stringify(answer.body)).not.toContain(postern.key);
+  });
+
+  it.each([
+    'limit=0',
+    'limit=501',
+    'limit=x',
+    'limit=-1',
+    'limit=1.5',
+    'limit=',
+    'limit=1&limit=2',
+    'cursor=abc',
+  ])('refuses ?%s', async (query) => {
+    const answer = await call(postern, 'GET', `/keys?${query}`);
+    expect(answer.status).toBe(400);
+    expect(fieldsOf(answer)).toEqual(expect.arrayContaining([query.split('=')[0]]));
+  });
+});

@@ -1,0 +1,49 @@
+import { isDatabaseAway, isUniqueViolation } from '../../src/database/sql-state.js';
+
+const withCode = (code: string) => Object.assign(new Error('x'), { code });
+
+describe('a fault of the database', () => {
+  it.each([
+    '08006',
+    '53300',
+    '53100',
+    '57P01',
+    '57P03',
+    '57014',
+    '25006',
+    'ECONNREFUSED',
+    'ENOTFOUND',
+    'EPIPE',
+  ])('with code %s passes by itself', (code) => expect(isDatabaseAway(withCode(code))).toBe(true));
+
+  it.each([
+    'Connection terminated unexpectedly',
+    'Connection terminated due to connection timeout',
+    'timeout exceeded when trying to connect',
+    'Query read timeout',
+    'Driver not Connected',
+  ])('that says %j passes by itself', (message) => expect(isDatabaseAway(new Error(message))).toBe(true));
+
+  it('passes by itself when every address of a host refused', () => {
+    expect(isDatabaseAway(new AggregateError([withCode('ECONNREFUSED'), withCode('ECONNREFUSED')]))).toBe(
+      true,
+    );
+  });
+
+  it.each([
+    withCode('42P01'),
+    withCode('23505'),
+    withCode('22021'),
+    new TypeError('x'),
+    new AggregateError([]),
+    null,
+    'x',
+  ])('is not what %p is', (error) => expect(isDatabaseAway(error)).toBe(false));
+
+  it('is a unique violation of one constraint only', () => {
+    const error = Object.assign(withCode('23505'), { constraint: 'team_name_key' });
+    expect(isUniqueViolation(error, 'team_name_key')).toBe(true);
+    expect(isUniqueViolation(error, 'team_pkey')).toBe(false);
+    expect(isUniqueViolation(undefined, 'team_pkey')).toBe(false);
+  });
+});
