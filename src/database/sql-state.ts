@@ -23,14 +23,14 @@ const WORDS =
 
 /** True when Postgres is away, not started yet or too slow: the order may well succeed a little later. */
 export function isDatabaseAway(error: unknown): boolean {
-  if (!(error instanceof Error)) return false;
+  const { message, name, errors } = (error ?? {}) as Partial<AggregateError>;
   const code = codeOf(error);
   if (code !== undefined) {
     return PASSING.has(code) || (code.length === 5 && PASSING.has(code.slice(0, 2))) || UNREACHABLE.has(code);
   }
   // Node gives an AggregateError when every address of a name refused.
-  if (error instanceof AggregateError) return error.errors.some(isDatabaseAway);
-  return WORDS.test(error.message) || error.name === 'CannotExecuteNotConnectedError';
+  if (Array.isArray(errors)) return errors.some(isDatabaseAway);
+  return WORDS.test(message ?? '') || name === 'CannotExecuteNotConnectedError';
 }
 
 /** True when the order met this unique constraint: somebody was first. */
@@ -39,6 +39,6 @@ export function isUniqueViolation(error: unknown, constraint: string): boolean {
 }
 
 function codeOf(error: unknown): string | undefined {
-  const { code } = error as { code?: unknown };
+  const { code } = (error ?? {}) as { code?: unknown };
   return typeof code === 'string' ? code : undefined;
 }

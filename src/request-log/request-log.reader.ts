@@ -32,7 +32,9 @@ export class RequestLogReader implements OnApplicationShutdown {
       allowExitOnIdle: true,
     });
     // An idle connection that breaks would otherwise end the process; the next query opens a new one.
-    this.pool.on('error', (error) => this.logger.warn(`A reading connection broke: ${describeFault(error)}`));
+    this.pool.on('error', (error) => {
+      if (!this.pool.ending) this.logger.warn(`A reading connection broke: ${describeFault(error)}`);
+    });
   }
 
   /** Newest first. @throws Fault invalid for a foreign cursor */
