@@ -12,11 +12,18 @@ import { GatewayLogger } from './operations/gateway-logger.js';
 import { ShutdownService } from './operations/shutdown.service.js';
 import { GatewayHttpAdapter } from './proxy/gateway-http.adapter.js';
 
+/** The address cannot be listened on; the message names the remedy. */
+export class ListenFault extends Error {
+  override readonly name = 'ListenFault';
+}
+
 export interface GatewayOptions {
   /** Gets one line for each step of the start that an operator wants to see. */
   report: (line: string) => void;
-  /** Gets the first gateway key, once, when this start made one. */
+  /** Gets the first gateway key, once, when this start made one: late, when Postgres was away at first. */
   onFirstKey: (key: string) => void;
+  /** Called when there is no gateway key and this start may not make one (production). */
+  onNoKey?: () => void;
   /** Called when, after the start, the database turns out to be one that no waiting mends. */
   onUnhealable: (fault: Error) => void;
 }
@@ -39,8 +46,16 @@ export interface Gateway {
 export async function startGateway(env: Env, options: GatewayOptions): Promise<Gateway> {
   const closers: (() => Promise<void> | void)[] = [];
   const close = async () => {
-    for (const closer of closers.reverse()) await closer();
-    closers.length = 0;
+    const faults: unknown[] = [];
+    // One that fails must not keep the next from closing: the embedded Postgres comes last but for the lock.
+    for (const closer of closers.splice(0).reverse()) {
+      try {
+        await closer();
+      } catch (error) {
+        faults.push(error);
+      }
+    }
+    if (faults.length > 0) throw faults[0];
   };
   try {
     const dataDir = await openDataDir(env.dataDir);
@@ -65,25 +80,28 @@ export async function startGateway(env: Env, options: GatewayOptions): Promise<G
     closers.push(() => app.close());
     const database = app.get(DatabaseService);
     database.onUnhealable = options.onUnhealable;
-    if (env.nodeEnv !== 'production') {
-      const firstKey = app.get(FirstKeyService);
-      database.whenReady(async () => {
-        const made = await firstKey.create();
-        if (made !== null) options.onFirstKey(made.key);
-      });
-    }
-    options.report('connecting to Postgres');
-    await database.start();
+    const firstKey = app.get(FirstKeyService);
+    database.whenReady(async () => {
+      if (env.nodeEnv === 'production') {
+        if (await firstKey.isMissing()) options.onNoKey?.();
+        return;
+      }
+      const made = await firstKey.create();
+      if (made !== null) options.onFirstKey(made.key);
+    });
+    // Before the database: a start that fails for a taken port must not have made a first key that nobody is shown.
     await app.listen(env.port, env.host).catch((error: unknown) => {
       throw explainedListenFault(env, error);
     });
     const shutdown = app.get(ShutdownService);
     closers.push(() => shutdown.drain());
+    options.report('connecting to Postgres');
+    await database.start();
     const { port } = adapter.getHttpServer().address() as AddressInfo;
     const host = env.host.includes(':') ? `[${env.host}]` : env.host;
     return { app, url: `http://${host}:${port}`, adminTokenFile: secrets.adminTokenFile, stop: close };
   } catch (error) {
-    await close();
+    await Promise.allSettled([close()]);
     throw error;
   }
 }
@@ -92,10 +110,11 @@ function explainedListenFault(env: Env, error: unknown): Error {
   const { code } = error as NodeJS.ErrnoException;
   const where = `${env.host}:${env.port}`;
   if (code === 'EADDRINUSE')
-    return new Error(`${where} is taken by another process; stop it or set PORT to a free port`);
-  if (code === 'EACCES') return new Error(`this user may not listen on ${where}; set PORT to 1024 or above`);
+    return new ListenFault(`${where} is taken by another process; stop it or set PORT to a free port`);
+  if (code === 'EACCES')
+    return new ListenFault(`this user may not listen on ${where}; set PORT to 1024 or above`);
   if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND') {
-    return new Error(
+    return new ListenFault(
       `this machine has no address ${env.host}; set HOST to one of its own, or 0.0.0.0 for all`,
     );
   }

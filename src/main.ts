@@ -1,34 +1,53 @@
 import 'reflect-metadata';
-import { loadEnv } from './config/env.js';
-import { type Gateway, startGateway } from './gateway.js';
+import { DataDirError } from './config/data-dir.js';
+import { EnvError, loadEnv } from './config/env.js';
+import { DatabaseFault } from './database/database-fault.js';
+import { EmbeddedPostgresError } from './database/embedded-postgres.js';
+import { type Gateway, ListenFault, startGateway } from './gateway.js';
+
+/** Faults whose message is written for operators; anything else is a bug of ours and needs its stack. */
+const TOLD = [EnvError, DataDirError, DatabaseFault, EmbeddedPostgresError, ListenFault];
 
 const say = (line: string) => process.stdout.write(`postern: ${line}\n`);
 
 function giveUp(error: unknown): never {
-  // Faults with a remedy are one line; anything else is a bug and needs its stack.
-  const known = error instanceof Error && (error.name !== 'Error' || !('code' in error));
-  process.stderr.write(
-    `postern: ${known ? (error as Error).message : ((error as Error).stack ?? String(error))}\n`,
-  );
+  const told = TOLD.some((kind) => error instanceof kind);
+  const text =
+    error instanceof Error ? (told ? error.message : (error.stack ?? error.message)) : String(error);
+  process.stderr.write(`postern: ${text}\n`);
   process.exit(1);
 }
 
-let firstKey: string | null = null;
-
 async function main(): Promise<void> {
   const env = loadEnv();
-  const gateway = await startGateway(env, {
+  let url = '';
+  let firstKey = null as string | null;
+  const starting = startGateway(env, {
     report: say,
-    onFirstKey: (key) => (firstKey = key),
-    onUnhealable: giveUp,
+    onFirstKey: (key) => {
+      firstKey = key;
+      // Else it is printed below the address it belongs to.
+      if (url !== '') printFirstKey(url, key);
+    },
+    onNoKey: () =>
+      say(
+        'there is no gateway key yet; make one: postern teams create <team>, then ' +
+          'postern keys create --team <team> --name <name>',
+      ),
+    // What this start opened is closed: an embedded Postgres must not outlive a process that has given up.
+    onUnhealable: (fault) => void starting.then((gateway) => gateway.stop()).finally(() => giveUp(fault)),
   });
-  stopOnSignals(gateway);
-  say(`ready on ${gateway.url}`);
+  // From the first moment: a start that is stopped half-way must not leave an embedded Postgres behind.
+  const isStopping = stopOnSignals(starting);
+  const gateway = await starting;
+  if (isStopping()) return;
+  ({ url } = gateway);
+  say(`ready on ${url}`);
   if (gateway.adminTokenFile !== null) say(`the admin token is in ${gateway.adminTokenFile}`);
   if (env.providerUrl === undefined) {
     say('no provider yet: calls get 503 until you set PROVIDER_URL and PROVIDER_KEY and start again');
   }
-  if (firstKey !== null) printFirstKey(gateway.url, firstKey);
+  if (firstKey !== null) printFirstKey(url, firstKey);
 }
 
 function printFirstKey(url: string, key: string): void {
@@ -42,19 +61,23 @@ function printFirstKey(url: string, key: string): void {
   );
 }
 
-function stopOnSignals(gateway: Gateway): void {
+/** @returns tells whether a signal has come */
+function stopOnSignals(starting: Promise<Gateway>): () => boolean {
   let stopping = false;
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
     process.on(signal, () => {
       if (stopping) process.exit(1);
       stopping = true;
       say('stopping: calls in flight may end first; a second signal stops at once');
-      gateway.stop().then(
-        () => process.exit(0),
-        (error) => giveUp(error),
-      );
+      starting
+        .then((gateway) => gateway.stop())
+        .then(
+          () => process.exit(0),
+          (error) => giveUp(error),
+        );
     });
   }
+  return () => stopping;
 }
 
 main().catch(giveUp);

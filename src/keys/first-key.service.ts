@@ -13,6 +13,12 @@ const IS_EMPTY = 'SELECT NOT EXISTS (SELECT FROM team) AND NOT EXISTS (SELECT FR
 export class FirstKeyService {
   constructor(private readonly dataSource: DataSource) {}
 
+  /** True when there neither is nor ever was a team or a key. */
+  async isMissing(): Promise<boolean> {
+    const [{ empty }] = await this.dataSource.query<[{ empty: boolean }]>(IS_EMPTY);
+    return empty;
+  }
+
   /** @returns the key, this once; null when there is or ever was a team or a key */
   async create(): Promise<{ key: string } | null> {
     try {
