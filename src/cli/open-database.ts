@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { DataDirError, openDataDir } from '../config/data-dir.js';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type DataDir, DataDirError, openDataDir } from '../config/data-dir.js';
 import type { Env } from '../config/env.js';
 import { startEmbeddedPostgres } from '../database/embedded-postgres.js';
 import { postgresHome } from '../database/postgres-home.js';
@@ -22,24 +23,20 @@ export async function openDatabase(env: Env, report: (line: string) => void): Pr
   if (env.databaseUrl !== undefined) return { url: env.databaseUrl, close: () => Promise.resolve() };
   // openDataDir() would make the folder.
   const dataDir = existsSync(join(env.dataDir, 'postern-data')) ? await openDataDir(env.dataDir) : null;
-  const home = dataDir && (await postgresHome(dataDir.path, report));
+  const home = dataDir && (await postgresHome(dataDir.path, () => {}));
   if (dataDir === null || home === null || !existsSync(join(home.folder, 'cluster'))) {
     throw new DataDirError(
       `there is no database in ${env.dataDir} yet; run npm start first, or set DATA_DIR or DATABASE_URL to where it is`,
     );
   }
 
+  const gateway = await dataDir.holder();
   const postgres = await startEmbeddedPostgres({ dataDir: dataDir.path, report });
   return {
     url: postgres.url,
     close: async () => {
-      try {
-        // While we stop the server no gateway may start on it; one that runs already has this and keeps the server.
-        await dataDir.hold();
-      } catch (error) {
-        if (error instanceof DataDirError) return;
-        throw error;
-      }
+      // While we stop the server no gateway may start on it; one that runs already has this and keeps the server.
+      if (!(await holdSoon(dataDir, gateway === null ? ENDING_MS : 0))) return;
       try {
         // Whoever started it: of several commands at once, the last one to end stops the server.
         await postgres.stop({ onlyIfUnused: true });
@@ -48,4 +45,19 @@ export async function openDatabase(env: Env, report: (line: string) => void): Pr
       }
     },
   };
+}
+
+/** Waits this long, in milliseconds, for another command that is ending too, and found the server in use by us. */
+const ENDING_MS = 500;
+
+async function holdSoon(dataDir: DataDir, waitMs: number): Promise<boolean> {
+  for (const deadline = Date.now() + waitMs; ; await sleep(20)) {
+    try {
+      await dataDir.hold();
+      return true;
+    } catch (error) {
+      if (!(error instanceof DataDirError)) throw error;
+      if (Date.now() >= deadline) return false;
+    }
+  }
 }
