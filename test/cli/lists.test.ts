@@ -1,0 +1,59 @@
+import { insertRow } from '../request-log/rows.js';
+import { createDatabase, type TestDatabase } from '../support/database.js';
+import { runCli } from './run-cli.js';
+
+let database: TestDatabase;
+const cli = (...args: string[]) => runCli(args, { DATABASE_URL: database.url });
+
+beforeAll(async () => {
+  database = await createDatabase();
+});
+afterAll(() => database.drop());
+
+describe('postern teams', () => {
+  it('creates and lists teams', async () => {
+    expect((await cli('teams', 'list')).stdout).toBe('None.\n');
+    const { code, stdout } = await cli('teams', 'create', 'search', '--json');
+    expect(code).toBe(0);
+    const team = JSON.parse(stdout) as object;
+    expect(team).toMatchObject({ name: 'search', disabled: false });
+    expect(JSON.parse((await cli('teams', 'list', '--json')).stdout)).toEqual({
+      data: [team],
+      next_cursor: null,
+    });
+    expect((await cli('teams', 'create', 'search')).code).toBe(1);
+  });
+});
+
+describe('postern requests list', () => {
+  it('shows a table for people and whole rows for programs', async () => {
+    const id = await insertRow(database, new Date('2031-01-01T00:00:01Z'), {
+      prompt_tokens: 7,
+      completion_tokens: 9,
+      duration_ms: 80.6,
+    });
+    const { stdout } = await cli('requests', 'list', '--limit', '5');
+    expect(stdout.split('\n')[1]).toMatch(
+      new RegExp(
+        `^2031-01-01T00:00:01Z +200 +completed +POST /v1/chat/completions +default +gpt-4o +7\\+9 +81 +${id}$`,
+      ),
+    );
+    const programs = JSON.parse((await cli('requests', 'list', '--json')).stdout) as { data: object[] };
+    expect(programs.data).toMatchObject([{ id, prompt_tokens: 7, request_bytes: 10, user_agent: null }]);
+  });
+
+  it('lets nothing from the wire steer the terminal', async () => {
+    await insertRow(database, new Date('2031-01-02T00:00:01Z'), { model: '\u001b]0;owned\u0007\u202egpt' });
+    const { stdout } = await cli('requests', 'list', '--from', '2031-01-02T00:00:00Z');
+    expect(stdout).toContain('?]0;owned??gpt');
+    expect(stdout).not.toContain('\u001b');
+  });
+
+  it('filters, and refuses what it cannot', async () => {
+    expect((await cli('requests', 'list', '--team', 'search')).stdout).toBe('None.\n');
+    const { code, stderr } = await cli('requests', 'list', '--recorded-after', 'yesterday', '--limit', '0');
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/^--recorded-after must be an ISO 8601 time/m);
+    expect(stderr).toMatch(/^--limit must be an integer from 1 to 500/m);
+  });
+});

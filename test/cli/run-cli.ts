@@ -1,0 +1,30 @@
+import { spawn } from 'node:child_process';
+import { mkdtemp } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+
+const MAIN = resolve(__dirname, '../../dist/src/cli/main.js');
+
+export interface Ran {
+  code: number | null;
+  stdout: string;
+  stderr: string;
+}
+
+/**
+ * Runs the CLI as shipped (dist/, which npm test builds) in a process of its own, in a new empty folder unless `cwd` is
+ * given, with this environment and nothing else.
+ */
+export async function runCli(args: string[], env: Record<string, string> = {}, cwd?: string): Promise<Ran> {
+  const folder = cwd ?? (await mkdtemp(join(tmpdir(), 'postern-cli-')));
+  const child = spawn(process.execPath, [MAIN, ...args], {
+    cwd: folder,
+    env: { PATH: process.env.PATH, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const ran: Ran = { code: null, stdout: '', stderr: '' };
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (ran.stdout += text));
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (ran.stderr += text));
+  ran.code = await new Promise((done, fail) => child.on('close', done).on('error', fail));
+  return ran;
+}
