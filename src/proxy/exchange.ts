@@ -6,6 +6,7 @@ import { Refusal } from '../refusal.js';
 import type { CallRecord } from '../request-log/call-record.js';
 import { statusOf } from './gateway-errors.js';
 import { firstHeader, requestHeaders, responseHeaders } from './headers.js';
+import { StreamedBody } from './streamed-body.js';
 import { readUpstreamFault } from './upstream-fault.js';
 
 /** A body up to this size with a known length is gathered and sent in one write; measured to be the cheapest way. */
@@ -14,6 +15,13 @@ const NOTHING = Buffer.alloc(0);
 /** RFC 9112 4: a reason phrase is visible ASCII, spaces and tabs; undici reads it as UTF-8. */
 const ASCII_REASON = /^[\t\x20-\x7e]*$/;
 
+export interface ExchangeLimits {
+  /** Largest request body in bytes. */
+  maxBodyBytes: number;
+  /** Milliseconds without a byte from or to the client while it is the client that is waited for. */
+  clientIdleTimeoutMs: number;
+}
+
 /**
  * One call's bytes, both ways: the body to the provider, the answer to the client, and what breaks either. It is the
  * undici handler of its own dispatch, so that a chunk goes from the provider's socket to the client's in one hop.
@@ -21,18 +29,20 @@ const ASCII_REASON = /^[\t\x20-\x7e]*$/;
 export class Exchange implements Dispatcher.DispatchHandler {
   private abortUpstream: ((fault?: Error) => void) | null = null;
   private resumeUpstream: (() => void) | null = null;
+  private body: StreamedBody | null = null;
   private resolve!: () => void;
   private reject!: (refusal: Refusal) => void;
   private settled = false;
   private connected = false;
   private bodyStarted = false;
+  private lengthAnnounced = false;
 
   constructor(
     private readonly req: Request,
     private readonly res: Response,
     private readonly provider: Provider,
     private readonly call: CallRecord,
-    private readonly maxBodyBytes: number,
+    private readonly limits: ExchangeLimits,
   ) {}
 
   /** Scheme, host and port of the provider. */
@@ -51,13 +61,18 @@ export class Exchange implements Dispatcher.DispatchHandler {
       this.resolve = resolve;
       this.reject = reject;
       this.res.on('close', this.onClientClose);
+      this.res.on('timeout', this.onClientIdle);
       const { req } = this;
       const announced = req.headers['content-length'];
-      if (announced === undefined && req.headers['transfer-encoding'] === undefined)
+      if (announced === undefined && req.headers['transfer-encoding'] === undefined) {
+        this.waitForClient(false);
         this.dispatch(dispatcher, null);
-      else if (announced !== undefined && Number(announced) <= GATHER_BYTES)
+      } else if (announced !== undefined && Number(announced) <= GATHER_BYTES) {
         this.gather(dispatcher, announced);
-      else this.dispatch(dispatcher, this.streamedBody(), announced);
+      } else {
+        this.body = new StreamedBody(req, this.onRequestBytes, (forClient) => this.waitForClient(forClient));
+        this.dispatch(dispatcher, this.body, announced);
+      }
     });
   }
 
@@ -69,27 +84,12 @@ export class Exchange implements Dispatcher.DispatchHandler {
     });
     this.req.on('end', () => {
       if (this.settled) return;
+      this.waitForClient(false);
       this.dispatch(dispatcher, chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks), announced);
     });
   }
 
-  /** The body as it arrives. An iterable, not the request itself: undici would give a short chunked body a length. */
-  private async *streamedBody(): AsyncGenerator<Buffer> {
-    for await (const chunk of this.req.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
-      this.call.requestBytes += chunk.length;
-      if (this.call.requestBytes > this.maxBodyBytes) {
-        this.fail(new Refusal('request_too_large'), 'client_error');
-        throw new Error('request body past the limit');
-      }
-      yield chunk;
-    }
-  }
-
-  private dispatch(
-    dispatcher: Dispatcher,
-    body: Buffer | AsyncIterable<Buffer> | null,
-    length?: string,
-  ): void {
+  private dispatch(dispatcher: Dispatcher, body: Buffer | StreamedBody | null, length?: string): void {
     const { req, provider } = this;
     const headers = requestHeaders(req.rawHeaders, req.caller.key, provider.credential);
     if (length !== undefined) headers.push('Content-Length', length);
@@ -105,7 +105,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     );
   }
 
-  // What undici tells, in its order. The methods are called on this instance by undici's documented handler contract.
+  // What undici tells, in its order: the raw form of its handler, which keeps header order, case and bytes.
 
   onConnect(abort: (fault?: Error) => void): void {
     this.connected = true;
@@ -114,18 +114,23 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onHeaders(status: number, rawHeaders: Buffer[], resume: () => void, reason: string): boolean {
-    if (status < 200 || this.settled) return true;
+    if (this.settled) return true;
     const { res, req } = this;
     const headers = responseHeaders(rawHeaders, this.provider.secret, req.requestId);
+    if (status < 200) {
+      if (status === 103) this.passEarlyHints(headers);
+      return true;
+    }
     const type = firstHeader(headers, 'content-type');
+    this.lengthAnnounced = firstHeader(headers, 'content-length') !== undefined;
+    res.sendDate = false;
+    res.writeHead(status, ASCII_REASON.test(reason) ? reason : (STATUS_CODES[status] ?? ''), headers);
     this.call.answered(
       status,
       type !== undefined && /^text\/event-stream/i.test(type),
       firstHeader(headers, 'x-request-id') ?? firstHeader(headers, 'request-id') ?? null,
     );
     this.resumeUpstream = resume;
-    res.sendDate = false;
-    res.writeHead(status, ASCII_REASON.test(reason) ? reason : (STATUS_CODES[status] ?? ''), headers);
     // The head waits for the first chunk of the same read, never for the next read.
     process.nextTick(flushHead, this);
     return true;
@@ -136,7 +141,8 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.bodyStarted = true;
     this.call.responseBytes += chunk.length;
     if (this.res.write(chunk)) return true;
-    this.res.once('drain', this.resumeUpstream!);
+    this.waitForClient(true);
+    this.res.once('drain', this.onDrain);
     return false;
   }
 
@@ -144,7 +150,9 @@ export class Exchange implements Dispatcher.DispatchHandler {
     if (this.settled) return;
     this.bodyStarted = true;
     this.abortUpstream = null;
+    this.body?.letGo();
     this.res.end();
+    if (this.res.writableLength > 0) this.waitForClient(true);
   }
 
   onError(fault: Error): void {
@@ -156,7 +164,18 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   /** Sends the head alone when no chunk came with it. An empty chunk, for flushHeaders() would send it as UTF-8. */
   flushHead(): void {
-    if (!this.bodyStarted && !this.res.destroyed) this.res.write(NOTHING);
+    if (!this.bodyStarted && !this.settled) this.res.write(NOTHING);
+  }
+
+  /** RFC 8297: hints may go to HTTP/1.1 clients whose turn on the connection it is. */
+  private passEarlyHints(headers: readonly string[]): void {
+    const { res, req } = this;
+    let links = '';
+    for (let i = 0; i < headers.length; i += 2) {
+      if (headers[i]!.toLowerCase() === 'link') links += `${headers[i]}: ${headers[i + 1]}\r\n`;
+    }
+    if (links === '' || req.httpVersionMinor === 0 || res.socket === null || res.headersSent) return;
+    res.socket.write(`HTTP/1.1 103 Early Hints\r\n${links}\r\n`, 'latin1');
   }
 
   /** Ends the call for a fault: with an answer of ours while none has begun, else by breaking the connection. */
@@ -167,13 +186,32 @@ export class Exchange implements Dispatcher.DispatchHandler {
     if (this.settled) return;
     this.call.end(outcome, refusal.code);
     if (this.res.headersSent) {
-      this.res.destroy();
+      this.breakOff();
       return;
     }
     this.call.status = statusOf(refusal.code);
     this.settle();
     this.reject(refusal);
   }
+
+  /** Makes the break visible: an answer framed by the end of its connection must not end like a whole one. */
+  private breakOff(): void {
+    const { res } = this;
+    if (res.chunkedEncoding || this.lengthAnnounced) res.destroy();
+    else res.socket?.resetAndDestroy();
+  }
+
+  private readonly onRequestBytes = (count: number): void => {
+    this.call.requestBytes += count;
+    if (this.call.requestBytes > this.limits.maxBodyBytes) {
+      this.fail(new Refusal('request_too_large'), 'client_error');
+    }
+  };
+
+  private readonly onDrain = (): void => {
+    this.waitForClient(false);
+    this.resumeUpstream!();
+  };
 
   /** Everything was flushed to the client, or its socket is dead. */
   private readonly onClientClose = (): void => {
@@ -183,9 +221,20 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.resolve();
   };
 
+  private readonly onClientIdle = (): void => {
+    this.fail(new Refusal('request_timeout'), 'client_error');
+  };
+
+  /** Arms the client's idle time while it is the client that must act, and lifts it while the provider must. */
+  private waitForClient(forClient: boolean): void {
+    this.res.socket?.setTimeout(forClient ? this.limits.clientIdleTimeoutMs : 0);
+  }
+
   private settle(): void {
     this.settled = true;
     this.res.off('close', this.onClientClose);
+    this.res.off('timeout', this.onClientIdle);
+    this.body?.letGo();
     const abort = this.abortUpstream;
     this.abortUpstream = null;
     abort?.();

@@ -1,5 +1,6 @@
 import { type ArgumentsHost, Catch, type ExceptionFilter, Logger } from '@nestjs/common';
 import type { Request, Response } from 'express';
+import { describeFault } from '../database/database-fault.js';
 import { Refusal } from '../refusal.js';
 import { sendGatewayError } from './send-gateway-error.js';
 
@@ -14,6 +15,9 @@ export class GatewayErrorFilter implements ExceptionFilter {
     let refusal: Refusal;
     if (error instanceof Refusal) {
       refusal = error;
+      const { cause } = error.options;
+      if (cause instanceof Error)
+        this.logger.warn(`Call ${req.requestId}: ${error.code}: ${describeFault(cause)}`);
     } else {
       refusal = new Refusal('internal_error', { cause: error });
       this.logger.error(`Call ${req.requestId} failed`, error instanceof Error ? error.stack : String(error));

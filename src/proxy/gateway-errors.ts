@@ -82,7 +82,6 @@ const FORMS: Record<RefusalCode, GatewayErrorForm> = {
   request_too_large: {
     status: 413,
     final: true,
-    close: true,
     message: 'The request body is larger than this gateway allows.',
   },
   internal_error: { status: 500, message: 'The gateway failed; the request id finds the reason in its log.' },

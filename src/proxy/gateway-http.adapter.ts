@@ -9,6 +9,7 @@ import { answerParserError } from './parser-error.js';
 import { judgeRequestHead } from './request-gate.js';
 import { readRequestTarget, type RequestTarget } from './request-target.js';
 import { sendGatewayError } from './send-gateway-error.js';
+import { lingerOverUnreadBody } from './unread-body.js';
 
 /** The route the road is mounted on. It has no parameters, so that no framework decodes what a client sent. */
 export const ROAD = '/call';
@@ -72,6 +73,8 @@ export class GatewayHttpAdapter extends ExpressAdapter {
     }) as Server;
     // Node stops filling req.headers at 1,000 names without a word; the size limit above is the bound.
     server.maxHeadersCount = 0;
+    // A client that neither sends nor takes a byte: the forwarder lifts it while the provider is the one waited for.
+    server.timeout = this.env.clientIdleTimeoutMs;
     server.on('request', handle);
     // Node would send 100 Continue itself; the forwarder does once the key and the size are known to be good.
     server.on('checkContinue', handle);
@@ -88,7 +91,11 @@ export class GatewayHttpAdapter extends ExpressAdapter {
   /** The request gate: lets a well-formed request with a safe target through to Express. */
   private admit(app: Express, req: Request, res: Response): void {
     this.open++;
-    res.on('close', () => this.open--);
+    res.on('close', () => {
+      this.open--;
+      if (!req.complete) lingerOverUnreadBody(req);
+    });
+    if (res.socket === null) closeWithConnection(req, res);
     if (this.draining) res.shouldKeepAlive = false;
     const raw = req.url;
     req.requestId = uuidv7();
@@ -109,6 +116,16 @@ export class GatewayHttpAdapter extends ExpressAdapter {
     }
     app(req, res);
   }
+}
+
+/** Node tells a pipelined response of a lost connection only once its turn has come; this one is told at once. */
+function closeWithConnection(req: Request, res: Response): void {
+  const { socket } = req;
+  const lost = () => {
+    if (res.socket === null && !res.closed) res.emit('close');
+  };
+  socket.once('close', lost);
+  res.once('close', () => socket.off('close', lost));
 }
 
 /** A constructor like Node's own whose instances have the given prototype from birth. */

@@ -1,7 +1,11 @@
+import type { Server } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
 import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
-import { type Dispatcher, Pool } from 'undici';
+import { HttpAdapterHost } from '@nestjs/core';
+import { type buildConnector, type Dispatcher, Pool } from 'undici';
 import { InjectEnv } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
+import { upstreamConnector } from './upstream-connector.js';
 
 /** Shorter than any provider's own idle time, so that a connection is rarely reused at the moment it is closed. */
 const IDLE_MS = 4_000;
@@ -12,8 +16,18 @@ const MAX_HEADER_BYTES = 65_536;
 @Injectable()
 export class UpstreamPools implements OnApplicationShutdown {
   private readonly pools = new Map<string, Pool>();
+  private readonly connector: buildConnector.connector;
 
-  constructor(@InjectEnv() private readonly env: Settings) {}
+  constructor(
+    @InjectEnv() private readonly env: Settings,
+    private readonly host: HttpAdapterHost,
+  ) {
+    this.connector = upstreamConnector({
+      connectTimeoutMs: env.upstreamConnectTimeoutMs,
+      proxyUrl: env.upstreamProxyUrl,
+      leadsHome: (socket) => this.leadsHome(socket),
+    });
+  }
 
   /** @param origin scheme, host and port */
   for(origin: string): Dispatcher {
@@ -23,7 +37,7 @@ export class UpstreamPools implements OnApplicationShutdown {
         // One request at a time on a connection: with more, a break would leave it unknown which of them ran.
         pipelining: 1,
         allowH2: false,
-        connect: { timeout: this.env.upstreamConnectTimeoutMs },
+        connect: this.connector,
         headersTimeout: this.env.upstreamHeadersTimeoutMs,
         bodyTimeout: this.env.upstreamIdleTimeoutMs,
         keepAliveTimeout: IDLE_MS,
@@ -33,6 +47,12 @@ export class UpstreamPools implements OnApplicationShutdown {
       this.pools.set(origin, pool);
     }
     return pool;
+  }
+
+  /** A call to ourselves would come back for ever: our own port, on an address that is both ends' own. */
+  private leadsHome(socket: Socket): boolean {
+    const own = (this.host.httpAdapter.getHttpServer() as Server).address() as AddressInfo | null;
+    return own !== null && socket.remotePort === own.port && socket.remoteAddress === socket.localAddress;
   }
 
   async onApplicationShutdown(): Promise<void> {

@@ -1,0 +1,68 @@
+import type { IncomingMessage } from 'node:http';
+
+/**
+ * A request body handed on as it arrives, one chunk at a time: the client is read from only while the provider takes.
+ * An iterable and not the request itself, because undici would give a short chunked body a Content-Length; not the
+ * request's own iterator, because that one cannot be let go while it waits, and would keep the rest from being drained.
+ */
+export class StreamedBody implements AsyncIterableIterator<Buffer, undefined> {
+  private readonly chunks: Buffer[] = [];
+  private waiting: ((result: IteratorResult<Buffer, undefined>) => void) | null = null;
+  private ended = false;
+
+  /** @param onBytes told of each chunk as it arrives; onWaiting: whether the client is the one waited for */
+  constructor(
+    private readonly req: IncomingMessage,
+    private readonly onBytes: (count: number) => void,
+    private readonly onWaiting: (forClient: boolean) => void,
+  ) {
+    req.on('data', this.onData);
+    req.on('end', this.onEnd);
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  next(): Promise<IteratorResult<Buffer, undefined>> {
+    const chunk = this.chunks.shift();
+    if (chunk !== undefined) return Promise.resolve({ done: false, value: chunk });
+    if (this.ended) return Promise.resolve({ done: true, value: undefined });
+    return new Promise((resolve) => {
+      this.waiting = resolve;
+      this.onWaiting(true);
+      this.req.resume();
+    });
+  }
+
+  /** Called by undici when it takes no more: the provider has answered already or is gone. */
+  return(): Promise<IteratorResult<Buffer, undefined>> {
+    this.letGo();
+    return Promise.resolve({ done: true, value: undefined });
+  }
+
+  /** Lets go of the request; what is still to come is no longer ours. */
+  letGo(): void {
+    this.req.off('data', this.onData);
+    this.req.off('end', this.onEnd);
+    this.chunks.length = 0;
+    this.onEnd();
+  }
+
+  private readonly onData = (chunk: Buffer): void => {
+    this.onBytes(chunk.length);
+    const { waiting } = this;
+    this.waiting = null;
+    this.onWaiting(false);
+    this.req.pause();
+    if (waiting !== null) waiting({ done: false, value: chunk });
+    else this.chunks.push(chunk);
+  };
+
+  private readonly onEnd = (): void => {
+    this.ended = true;
+    this.onWaiting(false);
+    this.waiting?.({ done: true, value: undefined });
+    this.waiting = null;
+  };
+}
