@@ -1,4 +1,5 @@
-import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
+import { Column, Entity, ForeignKey, Index, PrimaryColumn } from 'typeorm';
+import { GatewayKey } from './gateway-key.entity.js';
 
 /** One secret of a key: only its SHA-256 digest and its first characters are kept. */
 @Entity('gateway_key_secret')
@@ -7,6 +8,7 @@ export class GatewayKeySecret {
   id!: string;
 
   @Index('gateway_key_secret_key_id_idx')
+  @ForeignKey(() => GatewayKey, { name: 'gateway_key_secret_key_id_fkey' })
   @Column('uuid', { name: 'key_id' })
   keyId!: string;
 

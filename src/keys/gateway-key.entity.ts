@@ -1,4 +1,5 @@
-import { Column, Entity, Index, PrimaryColumn, Unique } from 'typeorm';
+import { Check, Column, Entity, ForeignKey, Index, PrimaryColumn, Unique } from 'typeorm';
+import { Team } from './team.entity.js';
 
 export const ENDPOINT_RULES = ['inference', 'all'] as const;
 export type EndpointRule = (typeof ENDPOINT_RULES)[number];
@@ -9,11 +10,14 @@ export type IdempotencyMode = (typeof IDEMPOTENCY_MODES)[number];
 /** What a team was given: a name, limits and one or more secrets. Rotation adds a secret and keeps this row. */
 @Entity('gateway_key')
 @Unique('gateway_key_team_id_name_key', ['teamId', 'name'])
+@Check('gateway_key_endpoints_check', `endpoints IN ('inference', 'all')`)
+@Check('gateway_key_idempotency_check', `idempotency IN ('forward', 'replay')`)
 export class GatewayKey {
   @PrimaryColumn('uuid', { primaryKeyConstraintName: 'gateway_key_pkey' })
   id!: string;
 
   @Index('gateway_key_team_id_idx')
+  @ForeignKey(() => Team, { name: 'gateway_key_team_id_fkey' })
   @Column('uuid', { name: 'team_id' })
   teamId!: string;
 
