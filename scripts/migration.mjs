@@ -7,7 +7,7 @@ import { main, prepare, root, StepError } from './prepare.mjs';
 await main(async () => {
   const [action, name, ...rest] = process.argv.slice(2);
   const typeorm = join(root, 'node_modules', 'typeorm', 'cli.js');
-  const dataSource = ['-d', join(root, 'dist', 'src', 'database', 'cli-data-source.js')];
+  const dataSource = ['-d', join(root, 'dist', 'src', 'cli', 'data-source.js')];
   const run = (args) => runNode([typeorm, ...args, ...dataSource], { cwd: root });
 
   if (action === 'generate') {
