@@ -53,15 +53,12 @@ export class Checkout {
   }
 
   /** Starts one of the scripts; `until` resolves when the text was printed, `ended` with everything and the code. */
-  start(script = 'start.mjs', args: string[] = [], env: NodeJS.ProcessEnv = {}) {
-    const child: ChildProcessWithoutNullStreams = spawn(
-      process.execPath,
-      [join('scripts', script), ...args],
-      {
-        cwd: this.folder,
-        env: { ...process.env, npm_lifecycle_event: undefined, ...env },
-      },
-    );
+  start(script = 'start.mjs', args: string[] = [], env: NodeJS.ProcessEnv = {}, through: string[] = []) {
+    const [command = '', ...rest] = [...through, process.execPath, join('scripts', script), ...args];
+    const child: ChildProcessWithoutNullStreams = spawn(command, rest, {
+      cwd: this.folder,
+      env: { ...process.env, npm_lifecycle_event: undefined, ...env },
+    });
     child.stdin.end();
     const seen = { stdout: '', stderr: '' };
     child.stdout.on('data', (chunk: Buffer) => (seen.stdout += chunk.toString()));

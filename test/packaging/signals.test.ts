@@ -10,7 +10,7 @@ for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) {
   });
 }
 console.log('ready ' + process.pid);
-setInterval(() => {}, 1000);
+setTimeout(() => process.exit(5), 20000); // whatever a failing test forgets
 `;
 
 describe('signals to npm start', () => {
@@ -71,5 +71,6 @@ describe('signals to npm start', () => {
     await run.until('ready');
     run.child.kill('SIGKILL');
     await run.until('SIGTERM 1');
+    await run.ended; // its output closes with the gateway
   });
 });
