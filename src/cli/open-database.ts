@@ -47,7 +47,7 @@ export async function openDatabase(env: Env, report: (line: string) => void): Pr
   };
 }
 
-/** Waits this long, in milliseconds, for another command that is ending too, and found the server in use by us. */
+/** Waits this long, in milliseconds, for another command that is ending too. */
 const ENDING_MS = 500;
 
 async function holdSoon(dataDir: DataDir, waitMs: number): Promise<boolean> {
