@@ -1,7 +1,13 @@
-import { mkdtemp, readdir, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { runCli } from './run-cli.js';
+
+let folder: string;
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'postern-cli-'));
+});
+afterEach(() => rm(folder, { recursive: true }));
 
 describe('postern', () => {
   it.each([['--help'], ['keys', '--help'], ['keys', 'create', '--help'], ['requests', 'list', '--help']])(
@@ -30,7 +36,6 @@ describe('postern', () => {
   });
 
   it('makes no database where there is none', async () => {
-    const folder = await mkdtemp(join(tmpdir(), 'postern-cli-'));
     const { code, stderr } = await runCli(['keys', 'list'], {}, folder);
     expect(code).toBe(1);
     expect(stderr).toContain('run npm start first');
@@ -38,7 +43,6 @@ describe('postern', () => {
   });
 
   it('leaves a folder alone that is not its own', async () => {
-    const folder = await mkdtemp(join(tmpdir(), 'postern-cli-'));
     await writeFile(join(folder, 'mine.txt'), 'mine');
     expect(await runCli(['keys', 'list'], { DATA_DIR: folder })).toMatchObject({ code: 1 });
     expect(await readdir(folder)).toEqual(['mine.txt']);

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { mkdtemp } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 
@@ -26,5 +26,6 @@ export async function runCli(args: string[], env: Record<string, string> = {}, c
   child.stdout.setEncoding('utf8').on('data', (text: string) => (ran.stdout += text));
   child.stderr.setEncoding('utf8').on('data', (text: string) => (ran.stderr += text));
   ran.code = await new Promise((done, fail) => child.on('close', done).on('error', fail));
+  if (cwd === undefined) await rm(folder, { recursive: true });
   return ran;
 }
