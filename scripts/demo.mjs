@@ -1,0 +1,11 @@
+// `npm run demo`: what has to be there, then the demo in a process group of its own, so that one Ctrl-C reaches it
+// once and it can put everything away.
+import { join } from 'node:path';
+import { ENTRY, NODE_FLAGS, runNode } from './child.mjs';
+import { main, prepare, root } from './prepare.mjs';
+
+await main(async () => {
+  await prepare();
+  const gateway = [...NODE_FLAGS, join(root, ENTRY)];
+  return runNode([join(root, 'scripts', 'demo', 'run.mjs'), ...gateway], { cwd: root, ownGroup: true });
+});
