@@ -15,7 +15,11 @@ await main(async () => {
       throw new StepError('Name the migration in PascalCase: npm run migration:generate -- AddKeyLabels', 1);
     }
     await prepare();
-    return run(['migration:generate', join(root, 'migrations', name), '--pretty', ...rest]);
+    const code = await run(['migration:generate', join(root, 'migrations', name), '--pretty', ...rest]);
+    if (code !== 0) return code;
+    console.log('Next: read the SQL, and add the class to src/database/migrations.ts, which names them all.');
+    const prettier = join(root, 'node_modules', 'prettier', 'bin', 'prettier.cjs');
+    return runNode([prettier, '--write', '--log-level=warn', 'migrations'], { cwd: root });
   }
   if (action !== 'run' && action !== 'revert') {
     throw new StepError('Usage: node scripts/migration.mjs generate <Name> | run | revert', 1);
