@@ -35,7 +35,8 @@ export class Exchange implements Dispatcher.DispatchHandler {
   private settled = false;
   private connected = false;
   private bodyStarted = false;
-  private lengthAnnounced = false;
+  /** Bytes of body the provider announced; null: it did not. */
+  private expectedBytes: number | null = null;
 
   constructor(
     private readonly req: Request,
@@ -93,7 +94,13 @@ export class Exchange implements Dispatcher.DispatchHandler {
     const { req, provider } = this;
     const headers = requestHeaders(req.rawHeaders, req.caller.key, provider.credential);
     if (length !== undefined) headers.push('Content-Length', length);
-    this.call.begin();
+    try {
+      this.call.begin();
+    } catch (refusal) {
+      this.settle();
+      this.reject(refusal as Refusal);
+      return;
+    }
     dispatcher.dispatch(
       {
         path: provider.basePath + req.target.upstreamPath,
@@ -122,37 +129,45 @@ export class Exchange implements Dispatcher.DispatchHandler {
       return true;
     }
     const type = firstHeader(headers, 'content-type');
-    this.lengthAnnounced = firstHeader(headers, 'content-length') !== undefined;
-    res.sendDate = false;
-    res.writeHead(status, ASCII_REASON.test(reason) ? reason : (STATUS_CODES[status] ?? ''), headers);
+    const length = firstHeader(headers, 'content-length');
+    const bodyless = req.method === 'HEAD' || status === 204 || status === 304;
+    this.expectedBytes = bodyless ? 0 : length === undefined ? null : Number(length);
     this.call.answered(
       status,
       type !== undefined && /^text\/event-stream/i.test(type),
       firstHeader(headers, 'x-request-id') ?? firstHeader(headers, 'request-id') ?? null,
     );
     this.resumeUpstream = resume;
-    // The head waits for the first chunk of the same read, never for the next read.
-    process.nextTick(flushHead, this);
-    return true;
+    if (this.expectedBytes === 0) this.call.end('completed');
+    return this.whenDurable(() => {
+      res.sendDate = false;
+      res.writeHead(status, ASCII_REASON.test(reason) ? reason : (STATUS_CODES[status] ?? ''), headers);
+      // The head waits for the first chunk of the same read, never for the next read.
+      process.nextTick(flushHead, this);
+      return true;
+    });
   }
 
   onData(chunk: Buffer): boolean {
     if (this.settled) return true;
-    this.bodyStarted = true;
     this.call.responseBytes += chunk.length;
-    if (this.res.write(chunk)) return true;
-    this.waitForClient(true);
-    this.res.once('drain', this.onDrain);
-    return false;
+    if (this.call.responseBytes !== this.expectedBytes) return this.write(chunk);
+    // The end is on record before the write that completes the answer.
+    this.call.end('completed');
+    return this.whenDurable(() => this.write(chunk));
   }
 
   onComplete(): void {
     if (this.settled) return;
-    this.bodyStarted = true;
     this.abortUpstream = null;
     this.body?.letGo();
-    this.res.end();
-    if (this.res.writableLength > 0) this.waitForClient(true);
+    this.call.end('completed');
+    this.whenDurable(() => {
+      this.bodyStarted = true;
+      this.res.end();
+      if (this.res.writableLength > 0) this.waitForClient(true);
+      return false;
+    });
   }
 
   onError(fault: Error): void {
@@ -160,6 +175,32 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.abortUpstream = null;
     const { code, outcome } = readUpstreamFault(fault, this.connected, this.res.headersSent);
     this.fail(new Refusal(code, { cause: fault }), outcome);
+  }
+
+  /** True when more may come at once. */
+  private write(chunk: Buffer): boolean {
+    this.bodyStarted = true;
+    if (this.res.write(chunk)) return true;
+    this.waitForClient(true);
+    this.res.once('drain', this.onDrain);
+    return false;
+  }
+
+  /**
+   * Takes a step on the wire once what is on record is on the disk as well, where that is asked for
+   * (JOURNAL_FSYNC_MS=0); else at once.
+   *
+   * @param step tells whether the provider may go on
+   */
+  private whenDurable(step: () => boolean): boolean {
+    const durable = this.call.durable();
+    if (durable === null) return step();
+    durable
+      .then(() => {
+        if (!this.settled && step()) this.resumeUpstream!();
+      })
+      .catch((fault: Error) => this.abortUpstream?.(fault));
+    return false;
   }
 
   /** Sends the head alone when no chunk came with it. An empty chunk, for flushHeaders() would send it as UTF-8. */
@@ -197,7 +238,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   /** Makes the break visible: an answer framed by the end of its connection must not end like a whole one. */
   private breakOff(): void {
     const { res } = this;
-    if (res.chunkedEncoding || this.lengthAnnounced) res.destroy();
+    if (res.chunkedEncoding || this.expectedBytes !== null) res.destroy();
     else res.socket?.resetAndDestroy();
   }
 

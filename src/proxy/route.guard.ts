@@ -29,6 +29,7 @@ export class RouteGuard implements CanActivate {
       id: req.requestId,
       keyId: grant.keyId,
       teamId: grant.teamId,
+      key: req.caller.key,
       provider: req.provider.name,
       path: target.path,
     };

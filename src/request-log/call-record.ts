@@ -1,3 +1,4 @@
+import type { JournalFile } from './journal-file.js';
 import type { Outcome } from './request-log.entity.js';
 
 /** What is known of a call before it is forwarded. */
@@ -6,6 +7,8 @@ export interface CallOrigin {
   id: string;
   keyId: string;
   teamId: string;
+  /** The caller's own key, so that no text that holds it is kept. */
+  key: string;
   provider: string;
   method: string;
   /** As the client sent it, without the query. */
@@ -14,6 +17,16 @@ export interface CallOrigin {
   userAgent: string | null;
   idempotencyKey: string | null;
   sdkRetryCount: number | null;
+}
+
+/** What the record tells of at the moments that must survive the death of this process. */
+export interface CallLog {
+  /** @throws Refusal journal_unavailable */
+  begun(call: CallRecord): JournalFile;
+  /** Null when the end could not be journalled; the row is then written from memory. */
+  ended(call: CallRecord): JournalFile | null;
+  /** Null unless every step must be on the disk before the wire may show it. */
+  durable(): Promise<void> | null;
 }
 
 /**
@@ -30,19 +43,27 @@ export class CallRecord {
   durationMs: number | null = null;
   outcome: Outcome | null = null;
   errorCode: string | null = null;
+  /** Journal files that hold a line of this call. */
+  readonly files: JournalFile[] = [];
 
   private readonly openedAt = performance.now();
-  private dispatched = false;
 
-  constructor(readonly origin: CallOrigin) {}
+  constructor(
+    readonly origin: CallOrigin,
+    private readonly log: CallLog,
+  ) {}
 
-  /** The last act before the call is handed to the provider: from here on it leaves a row. */
+  /**
+   * The last act before the call is handed to the provider: from here on it leaves a row.
+   *
+   * @throws Refusal journal_unavailable; the call must then not be forwarded
+   */
   begin(): void {
-    this.dispatched = true;
+    this.files.push(this.log.begun(this));
   }
 
   get begun(): boolean {
-    return this.dispatched;
+    return this.files.length > 0;
   }
 
   /** The provider's head is there and goes to the client. */
@@ -53,12 +74,30 @@ export class CallRecord {
     this.ttfbMs = performance.now() - this.openedAt;
   }
 
-  /** The verdict; the first one stands, since later ones only echo it (an abort destroys the upstream socket). */
+  /**
+   * The verdict, journalled before the write that completes the answer. The first one stands, since later ones only
+   * echo it (an abort destroys the upstream socket); but `completed` said ahead of the last write gives way when that
+   * write never reached the client.
+   */
   end(outcome: Outcome, errorCode: string | null = null): void {
-    if (this.outcome !== null) return;
+    if (this.outcome !== null && (this.outcome !== 'completed' || outcome === 'completed')) return;
+    const first = this.outcome === null;
     this.outcome = outcome;
     this.errorCode = errorCode;
     this.durationMs = performance.now() - this.openedAt;
+    if (!first || !this.begun) return;
+    const file = this.log.ended(this);
+    if (file !== null) this.files.push(file);
+  }
+
+  /** The call's last byte is out or its client is gone: the time it took is known. */
+  settled(): void {
+    this.durationMs = performance.now() - this.openedAt;
+  }
+
+  /** Settles when what was journalled so far is on the disk; null when the wire need not wait for that. */
+  durable(): Promise<void> | null {
+    return this.log.durable();
   }
 }
 

@@ -1,9 +1,9 @@
 import { isIP } from 'node:net';
-import type { CallRecord } from './call-record.js';
+import type { CallOrigin, CallRecord } from './call-record.js';
 import type { Outcome } from './request-log.entity.js';
 
-/** One row as it goes to Postgres: column names, every value already in its column's domain. */
-export interface LogRow {
+/** Columns known before a call is forwarded. */
+export interface BeginColumns {
   started_at: string;
   id: string;
   team_id: string;
@@ -11,38 +11,49 @@ export interface LogRow {
   provider: string;
   method: string;
   path: string | null;
-  model: string | null;
-  streamed: boolean;
-  status: number | null;
-  outcome: Outcome;
-  error_code: string | null;
-  request_bytes: number;
-  response_bytes: number;
-  ttfb_ms: number | null;
-  duration_ms: number | null;
-  prompt_tokens: number | null;
-  completion_tokens: number | null;
-  cached_tokens: number | null;
-  reasoning_tokens: number | null;
-  provider_request_id: string | null;
   idempotency_key: string | null;
   sdk_retry_count: number | null;
   client_ip: string | null;
   user_agent: string | null;
 }
 
+/** Columns known when the last byte of the answer is about to be written. */
+export interface EndColumns {
+  outcome: Outcome;
+  status: number | null;
+  error_code: string | null;
+  streamed: boolean;
+  request_bytes: number | null;
+  response_bytes: number | null;
+  ttfb_ms: number | null;
+  duration_ms: number | null;
+  provider_request_id: string | null;
+}
+
+/** Columns known once the answer has been read, and those that the last moment can still change. */
+export interface UsageColumns {
+  outcome: Outcome;
+  error_code: string | null;
+  duration_ms: number | null;
+  model: string | null;
+  prompt_tokens: number | null;
+  completion_tokens: number | null;
+  cached_tokens: number | null;
+  reasoning_tokens: number | null;
+}
+
+/** One row as it goes to Postgres: every value is in its column's domain. */
+export type LogRow = BeginColumns & EndColumns & UsageColumns;
+
 const LONGEST_TEXT = 1_024;
 const SMALLINT_MAX = 32_767;
+const INT_MAX = 2_147_483_647;
 
-/**
- * The row of a call that has ended.
- *
- * @param isSecret tells text that must not be kept: it holds a key
- */
-export function toLogRow(call: CallRecord, isSecret: (text: string) => boolean): LogRow {
-  const { origin } = call;
-  const text = (value: string | null): string | null =>
-    value === null || isSecret(value) ? null : storable(value);
+/** A key of the gateway's own format anywhere in a text. */
+const KEY_FORMAT = /ptn_[0-9A-Za-z]{38}/;
+
+/** @param key the caller's own key: text that contains it is not stored */
+export function beginColumns(origin: CallOrigin, key: string): BeginColumns {
   return {
     started_at: new Date(startOf(origin.id)).toISOString(),
     id: origin.id,
@@ -50,31 +61,80 @@ export function toLogRow(call: CallRecord, isSecret: (text: string) => boolean):
     key_id: origin.keyId,
     provider: origin.provider,
     method: storable(origin.method),
-    path: text(origin.path),
-    model: null,
-    streamed: call.streamed,
-    status: integer(call.status, SMALLINT_MAX),
-    outcome: call.outcome ?? 'interrupted',
-    error_code: call.errorCode,
-    request_bytes: call.requestBytes,
-    response_bytes: call.responseBytes,
-    ttfb_ms: milliseconds(call.ttfbMs),
-    duration_ms: milliseconds(call.durationMs),
-    prompt_tokens: null,
-    completion_tokens: null,
-    cached_tokens: null,
-    reasoning_tokens: null,
-    provider_request_id: text(call.providerRequestId),
-    idempotency_key: text(origin.idempotencyKey),
+    path: text(origin.path, key),
+    idempotency_key: text(origin.idempotencyKey, key),
     sdk_retry_count: integer(origin.sdkRetryCount, SMALLINT_MAX),
     client_ip: address(origin.clientIp),
-    user_agent: text(origin.userAgent),
+    user_agent: text(origin.userAgent, key),
   };
 }
+
+export function endColumns(call: CallRecord): EndColumns {
+  return {
+    outcome: call.outcome ?? 'interrupted',
+    status: integer(call.status, SMALLINT_MAX),
+    error_code: call.errorCode,
+    streamed: call.streamed,
+    request_bytes: integer(call.requestBytes, Number.MAX_SAFE_INTEGER),
+    response_bytes: integer(call.responseBytes, Number.MAX_SAFE_INTEGER),
+    ttfb_ms: milliseconds(call.ttfbMs),
+    duration_ms: milliseconds(call.durationMs),
+    provider_request_id: text(call.providerRequestId, call.origin.key),
+  };
+}
+
+/** What was read from a request and its answer. */
+export interface Usage {
+  model: string | null;
+  prompt_tokens: number | null;
+  completion_tokens: number | null;
+  cached_tokens: number | null;
+  reasoning_tokens: number | null;
+}
+
+export function usageColumns(call: CallRecord, usage: Usage): UsageColumns {
+  return {
+    outcome: call.outcome ?? 'interrupted',
+    error_code: call.errorCode,
+    duration_ms: milliseconds(call.durationMs),
+    model: text(usage.model, call.origin.key),
+    prompt_tokens: integer(usage.prompt_tokens, INT_MAX),
+    completion_tokens: integer(usage.completion_tokens, INT_MAX),
+    cached_tokens: integer(usage.cached_tokens, INT_MAX),
+    reasoning_tokens: integer(usage.reasoning_tokens, INT_MAX),
+  };
+}
+
+/** A call whose end nobody saw: this process died while it ran. What is not known is null. */
+export const UNSEEN_END: EndColumns = {
+  outcome: 'interrupted',
+  status: null,
+  error_code: null,
+  streamed: false,
+  request_bytes: null,
+  response_bytes: null,
+  ttfb_ms: null,
+  duration_ms: null,
+  provider_request_id: null,
+};
+
+export const NO_USAGE: Usage = {
+  model: null,
+  prompt_tokens: null,
+  completion_tokens: null,
+  cached_tokens: null,
+  reasoning_tokens: null,
+};
 
 /** Epoch milliseconds inside a UUIDv7 (RFC 9562 5.7): its first 48 bits. */
 export function startOf(id: string): number {
   return parseInt(id.slice(0, 8) + id.slice(9, 13), 16);
+}
+
+/** Null for text that holds a key, the caller's or any other. */
+function text(value: string | null, key: string): string | null {
+  if (value === null || value.includes(key) || KEY_FORMAT.test(value)) return null;
+  return storable(value);
 }
 
 /** Text that a Postgres `text` column takes: no NUL, no lone surrogate, at most 1,024 characters. */
@@ -87,8 +147,9 @@ function integer(value: number | null, max: number): number | null {
   return value !== null && Number.isInteger(value) && value >= 0 && value <= max ? value : null;
 }
 
+/** Null for what is no time; whole microseconds, so that no value is too small for `real`. */
 function milliseconds(value: number | null): number | null {
-  return value !== null && Number.isFinite(value) && value >= 0 ? value : null;
+  return value !== null && Number.isFinite(value) && value >= 0 ? Math.round(value * 1_000) / 1_000 : null;
 }
 
 /** Null for what `inet` would refuse: anything but a plain address (a zone is not part of one). */

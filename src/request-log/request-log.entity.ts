@@ -60,13 +60,13 @@ export class RequestLog {
   @Column('text', { name: 'error_code', nullable: true })
   errorCode!: string | null;
 
-  /** Bytes of body taken from the client. */
-  @Column('bigint', { name: 'request_bytes' })
-  requestBytes!: string;
+  /** Bytes of body taken from the client; null when this process died before it could tell. */
+  @Column('bigint', { name: 'request_bytes', nullable: true })
+  requestBytes!: string | null;
 
-  /** Bytes of the provider's body passed on to the client. */
-  @Column('bigint', { name: 'response_bytes' })
-  responseBytes!: string;
+  /** Bytes of the provider's body passed on to the client; null as above. */
+  @Column('bigint', { name: 'response_bytes', nullable: true })
+  responseBytes!: string | null;
 
   /** From the request's head to the head of the answer, monotonic milliseconds. */
   @Column('real', { name: 'ttfb_ms', nullable: true })

@@ -12,6 +12,7 @@ export interface CallSubject {
   id: string;
   keyId: string;
   teamId: string;
+  key: string;
   provider: string;
   path: string;
 }

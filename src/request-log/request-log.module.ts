@@ -1,5 +1,7 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
+import { Journal } from './journal.js';
+import { JournalDrainService } from './journal-drain.service.js';
 import { LogWriter } from './log-writer.js';
 import { PartitionsService } from './partitions.service.js';
 import { RequestLog } from './request-log.entity.js';
@@ -8,7 +10,14 @@ import { RequestLogService } from './request-log.service.js';
 
 @Module({
   imports: [TypeOrmModule.forFeature([RequestLog])],
-  providers: [LogWriter, PartitionsService, RequestLogService, RequestLogReader],
+  providers: [
+    Journal,
+    LogWriter,
+    JournalDrainService,
+    PartitionsService,
+    RequestLogService,
+    RequestLogReader,
+  ],
   exports: [RequestLogService, RequestLogReader],
 })
 export class RequestLogModule {}
