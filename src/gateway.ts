@@ -1,4 +1,5 @@
-import type { AddressInfo } from 'node:net';
+import { once } from 'node:events';
+import type { AddressInfo, Server } from 'node:net';
 import type { INestApplication } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { AppModule } from './app.module.js';
@@ -90,9 +91,8 @@ export async function startGateway(env: Env, options: GatewayOptions): Promise<G
       if (made !== null) options.onFirstKey(made.key);
     });
     // Before the database: a start that fails for a taken port must not have made a first key that nobody is shown.
-    await app.listen(env.port, env.host).catch((error: unknown) => {
-      throw explainedListenFault(env, error);
-    });
+    await app.init();
+    await listen(adapter.getHttpServer() as Server, env);
     const shutdown = app.get(ShutdownService);
     closers.push(() => shutdown.drain());
     options.report('connecting to Postgres');
@@ -103,6 +103,16 @@ export async function startGateway(env: Env, options: GatewayOptions): Promise<G
   } catch (error) {
     await Promise.allSettled([close()]);
     throw error;
+  }
+}
+
+/** In place of Nest's own listen(), which logs what we are about to explain. */
+async function listen(server: Server, env: Env): Promise<void> {
+  try {
+    server.listen(env.port, env.host);
+    await once(server, 'listening');
+  } catch (error) {
+    throw explainedListenFault(env, error);
   }
 }
 
