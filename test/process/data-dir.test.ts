@@ -1,0 +1,71 @@
+import { chmod, chown, mkdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { isRoot, ordinaryUserCanRunNode } from '../config/processes.js';
+import { createDatabase, type TestDatabase } from '../support/database.js';
+import type { GatewayProcess } from '../support/process.js';
+import { fingerprint, Workplace } from '../support/workplace.js';
+
+/** `nobody` on Linux and macOS alike; any number without rights would do. */
+const ORDINARY = { uid: 65_534, gid: 65_534 };
+
+let database: TestDatabase;
+let workplace: Workplace;
+
+beforeAll(async () => {
+  database = await createDatabase();
+});
+afterAll(() => database.drop());
+beforeEach(async () => {
+  workplace = await Workplace.make();
+});
+afterEach(() => workplace.remove());
+
+const settings = () => ({ DATABASE_URL: database.url });
+
+async function refusal({ process }: GatewayProcess): Promise<string> {
+  expect(await process.ended).toEqual({ code: 1, signal: null });
+  return process.stderr;
+}
+
+it('refuses the folder of a running instance, names its pid and leaves it alone', async () => {
+  const first = workplace.gateway(settings());
+  const url = await first.ready();
+  const before = await fingerprint(workplace.dataDir);
+  expect(await refusal(workplace.gateway(settings()))).toBe(
+    `postern: another Postern (pid ${first.process.pid}) is using ${workplace.dataDir}; ` +
+      'stop it or set DATA_DIR to another folder\n',
+  );
+  expect(await fingerprint(workplace.dataDir)).toEqual(before);
+  expect((await fetch(`${url}/health/ready`)).status).toBe(200);
+  expect(await first.stop()).toEqual({ code: 0, signal: null });
+});
+
+it("refuses a folder with somebody else's files", async () => {
+  await mkdir(join(workplace.dataDir, 'photos'), { recursive: true });
+  await writeFile(join(workplace.dataDir, 'photos', 'cat.jpg'), 'meow');
+  const before = await fingerprint(workplace.folder);
+  expect(await refusal(workplace.gateway())).toBe(
+    `postern: ${workplace.dataDir} holds files that are not Postern's; set DATA_DIR to an empty or new folder\n`,
+  );
+  expect(await fingerprint(workplace.folder)).toEqual(before);
+});
+
+it('refuses a file in place of the folder', async () => {
+  await writeFile(workplace.dataDir, 'precious');
+  expect(await refusal(workplace.gateway())).toBe(
+    `postern: ${workplace.dataDir} is not a folder; set DATA_DIR to a folder\n`,
+  );
+  expect(await readFile(workplace.dataDir, 'utf8')).toBe('precious');
+});
+
+(isRoot && !ordinaryUserCanRunNode ? it.skip : it)('refuses a folder it may not write to', async () => {
+  await chmod(workplace.folder, 0o755);
+  await mkdir(workplace.dataDir);
+  if (isRoot) await chown(workplace.dataDir, 0, 0);
+  await chmod(workplace.dataDir, 0o555);
+  expect(await refusal(workplace.gateway({}, isRoot ? ORDINARY : undefined))).toBe(
+    `postern: ${workplace.dataDir} is not writable for this user; ` +
+      'change its owner or set DATA_DIR to another folder\n',
+  );
+  expect(await fingerprint(workplace.dataDir)).toEqual({});
+});

@@ -1,0 +1,135 @@
+import { type ChildProcess, spawn, type SpawnOptions } from 'node:child_process';
+import { resolve } from 'node:path';
+
+const ROOT = resolve(__dirname, '../..');
+const FLAGS = ['--max-semi-space-size=64'];
+
+const running = new Set<Process>();
+
+// In every file that uses this module, also when a test or a hook failed.
+afterAll(() => killAll());
+
+/** Kills whatever still runs and waits until it is gone. */
+export async function killAll(): Promise<void> {
+  await Promise.all([...running].map((process) => process.kill()));
+}
+
+export interface Ended {
+  code: number | null;
+  signal: NodeJS.Signals | null;
+}
+
+export interface Account {
+  uid: number;
+  gid: number;
+}
+
+/** A process of its own, with everything it prints. */
+export class Process {
+  stdout = '';
+  stderr = '';
+  /** Settles when it is gone and its output is read to the end. */
+  readonly ended: Promise<Ended>;
+  private readonly child: ChildProcess;
+  private readonly watchers = new Set<() => void>();
+
+  constructor(command: string, args: string[], options: SpawnOptions) {
+    this.child = spawn(command, args, { ...options, stdio: ['ignore', 'pipe', 'pipe'] });
+    this.child.stdout!.setEncoding('utf8').on('data', (text: string) => {
+      this.stdout += text;
+      this.look();
+    });
+    this.child.stderr!.setEncoding('utf8').on('data', (text: string) => {
+      this.stderr += text;
+      this.look();
+    });
+    running.add(this);
+    this.ended = new Promise((done, failed) => {
+      this.child.once('error', failed);
+      this.child.once('close', (code, signal) => {
+        running.delete(this);
+        done({ code, signal });
+      });
+    });
+    this.ended.then(
+      () => this.look(),
+      () => running.delete(this),
+    );
+  }
+
+  get pid(): number {
+    return this.child.pid!;
+  }
+
+  /** Waits for a text on standard output or error; rejects with everything printed when the process ends without. */
+  async until(pattern: RegExp): Promise<RegExpExecArray> {
+    let gone = false;
+    void this.ended.finally(() => (gone = true));
+    for (;;) {
+      const found = pattern.exec(this.stdout) ?? pattern.exec(this.stderr);
+      if (found !== null) return found;
+      if (gone) throw new Error(`ended without ${pattern}:\n${this.stdout}${this.stderr}`);
+      await new Promise<void>((wake) => this.watchers.add(wake));
+    }
+  }
+
+  signal(signal: NodeJS.Signals): void {
+    this.child.kill(signal);
+  }
+
+  /** As if the machine had died, for this process alone. */
+  async kill(): Promise<void> {
+    this.child.kill('SIGKILL');
+    await this.ended;
+  }
+
+  private look(): void {
+    for (const wake of this.watchers) wake();
+    this.watchers.clear();
+  }
+}
+
+/** What a child gets of this process's environment: enough to run, and none of its settings. */
+export function bareEnvironment(): NodeJS.ProcessEnv {
+  const { PATH, HOME, TMPDIR } = process.env;
+  return { PATH, HOME, TMPDIR };
+}
+
+/** Runs a file of the build as it ships. */
+export function runBuilt(
+  file: 'main' | 'cli/main',
+  args: string[],
+  { env, cwd, account }: { env: Record<string, string>; cwd: string; account?: Account },
+): Process {
+  return new Process(process.execPath, [...FLAGS, resolve(ROOT, 'dist/src', `${file}.js`), ...args], {
+    cwd,
+    env: { ...bareEnvironment(), ...env },
+    ...account,
+  });
+}
+
+/** The gateway as an operator starts it, and what it says of itself. */
+export class GatewayProcess {
+  /** @param cwd a folder without a .env */
+  static spawn(cwd: string, env: Record<string, string>, account?: Account): GatewayProcess {
+    return new GatewayProcess(runBuilt('main', [], { cwd, env: { PORT: '0', ...env }, account }));
+  }
+
+  private constructor(readonly process: Process) {}
+
+  /** Waits until it serves. @returns its URL */
+  async ready(): Promise<string> {
+    return (await this.process.until(/^postern: ready on (\S+)$/m))[1]!;
+  }
+
+  /** Waits for the first key, printed once. */
+  async firstKey(): Promise<string> {
+    return (await this.process.until(/shown this once: (ptn_\S+)$/m))[1]!;
+  }
+
+  /** Ends it as a service manager does. */
+  async stop(): Promise<Ended> {
+    this.process.signal('SIGTERM');
+    return this.process.ended;
+  }
+}

@@ -1,0 +1,95 @@
+import { createHash } from 'node:crypto';
+import { lstat, mkdtemp, readdir, readFile, readlink, realpath, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, relative } from 'node:path';
+import { eventually } from './eventually.js';
+import { type Account, GatewayProcess, killAll } from './process.js';
+
+/** A temporary folder to start gateways in; nothing of it, nor of what was started on it, is left by remove(). */
+export class Workplace {
+  private constructor(readonly folder: string) {}
+
+  static async make(): Promise<Workplace> {
+    return new Workplace(await realpath(await mkdtemp(join(tmpdir(), 'postern-process-'))));
+  }
+
+  get dataDir(): string {
+    return join(this.folder, 'data');
+  }
+
+  /** Starts a gateway here, on `data` in this folder unless told otherwise. */
+  gateway(env: Record<string, string> = {}, account?: Account): GatewayProcess {
+    return GatewayProcess.spawn(this.folder, { DATA_DIR: this.dataDir, ...env }, account);
+  }
+
+  /** Process id of the embedded Postgres, or null when none runs. */
+  async postgresPid(): Promise<number | null> {
+    const text = await readFile(join(await this.cluster(), 'postmaster.pid'), 'utf8').catch(() => '');
+    const pid = Number(text.split('\n')[0]);
+    return pid > 0 && isAlive(pid) ? pid : null;
+  }
+
+  /** Folder of the embedded cluster; elsewhere when the tests run as root in a place others cannot enter. */
+  async cluster(): Promise<string> {
+    return join((await this.elsewhere()) ?? join(this.dataDir, 'postgres'), 'cluster');
+  }
+
+  async remove(): Promise<void> {
+    await killAll();
+    const pid = await this.postgresPid();
+    if (pid !== null) {
+      process.kill(pid, 'SIGQUIT');
+      await eventually(() => !isAlive(pid), 20_000);
+    }
+    const elsewhere = await this.elsewhere();
+    for (const folder of [elsewhere, this.folder]) {
+      if (folder !== null) await rm(folder, { recursive: true, force: true });
+    }
+  }
+
+  private async elsewhere(): Promise<string | null> {
+    const location = await readFile(join(this.dataDir, 'postgres', 'location'), 'utf8').catch(() => '');
+    return location.trim() || null;
+  }
+}
+
+/** False for a zombie too: nothing of it runs any more. */
+export function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Every file below a folder with its mode, owner and a digest of its content; `skip`: relative paths left out. */
+export async function fingerprint(folder: string, skip = /^$/): Promise<Record<string, string>> {
+  const seen: Record<string, string> = {};
+  for (const entry of await readdir(folder, { recursive: true, withFileTypes: true })) {
+    const path = join(entry.parentPath, entry.name);
+    const name = relative(folder, path);
+    if (skip.test(name)) continue;
+    const { mode, uid } = await lstat(path);
+    let content = '';
+    if (entry.isFile())
+      content = createHash('sha256')
+        .update(await readFile(path))
+        .digest('hex');
+    else if (entry.isSymbolicLink()) content = await readlink(path);
+    seen[name] = `${mode.toString(8)} ${uid} ${content}`;
+  }
+  return seen;
+}
+
+/** Names of the files below a folder that hold any of these texts. */
+export async function filesHolding(folder: string, texts: string[]): Promise<string[]> {
+  const found: string[] = [];
+  for (const entry of await readdir(folder, { recursive: true, withFileTypes: true })) {
+    if (!entry.isFile()) continue;
+    const path = join(entry.parentPath, entry.name);
+    const content = await readFile(path);
+    if (texts.some((text) => content.includes(text))) found.push(relative(folder, path));
+  }
+  return found.sort();
+}
