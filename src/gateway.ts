@@ -92,7 +92,7 @@ export async function startGateway(env: Env, options: GatewayOptions): Promise<G
     });
     // Before the database: a start that fails for a taken port must not have made a first key that nobody is shown.
     await app.init();
-    await listen(adapter.getHttpServer() as Server, env);
+    await listen(adapter.getHttpServer(), env);
     const shutdown = app.get(ShutdownService);
     closers.push(() => shutdown.drain());
     options.report('connecting to Postgres');
