@@ -1,0 +1,101 @@
+import { mintKey } from '../../src/keys/key-secret.js';
+import { createDatabase, type TestDatabase } from '../support/database.js';
+import { eventually } from '../support/eventually.js';
+import { runBuilt } from '../support/process.js';
+import { answer, RawProvider } from '../support/raw-provider.js';
+import { TcpForwarder } from '../support/tcp-forwarder.js';
+import { Workplace } from '../support/workplace.js';
+
+let database: TestDatabase;
+let workplace: Workplace;
+let provider: RawProvider;
+
+beforeEach(async () => {
+  database = await createDatabase({ empty: true });
+  workplace = await Workplace.make();
+  provider = await RawProvider.start(async ({ body, socket }) => {
+    await body;
+    socket.write(answer('200 OK', ['Content-Type: application/json'], '{"ok":true}'));
+  });
+});
+afterEach(async () => {
+  await workplace.remove();
+  await provider.stop();
+  await database.drop();
+});
+
+const call = (url: string, key: string) =>
+  fetch(`${url}/v1/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+    body: '{"model":"m"}',
+  });
+const ready = async (url: string) => {
+  const response = await fetch(`${url}/health/ready`);
+  const { reasons } = (await response.json()) as { reasons: string[] };
+  return { status: response.status, reasons };
+};
+
+it('starts without Postgres, says so, and comes to itself when Postgres does', async () => {
+  const forwarder = await TcpForwarder.to(database.url);
+  const gateway = workplace.gateway({ DATABASE_URL: forwarder.url, PROVIDER_URL: provider.url });
+  const url = await gateway.ready();
+  expect((await fetch(`${url}/health/live`)).status).toBe(200);
+  expect(await ready(url)).toMatchObject({ status: 503, reasons: ['the database is not ready'] });
+  const refused = await call(url, mintKey());
+  expect(refused.status).toBe(503);
+  expect(refused.headers.get('x-gateway-error')).toBe('database_unavailable');
+  expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
+  await gateway.process.until(/Postgres is not ready: .*ECONNREFUSED.* Trying again until it is\./);
+  expect(gateway.process.stdout).not.toContain('ptn_');
+
+  await forwarder.open();
+  const key = await gateway.firstKey();
+  await eventually(async () => (await ready(url)).status === 200, 15_000);
+  const response = await call(url, key);
+  expect([response.status, await response.text()]).toEqual([200, '{"ok":true}']);
+  const id = response.headers.get('x-gateway-request-id');
+  await eventually(async () => {
+    const rows = await database.query('SELECT FROM request_log WHERE id = $1', [id]);
+    return rows.length === 1;
+  });
+  expect(await gateway.stop()).toEqual({ code: 0, signal: null });
+  await forwarder.close();
+});
+
+it('gives up, and closes, when the Postgres that came turns out to be the wrong one', async () => {
+  const forwarder = await TcpForwarder.to(database.url.replace(/[^/]+$/, 'no_such_database'));
+  const gateway = workplace.gateway({ DATABASE_URL: forwarder.url });
+  await gateway.ready();
+  await forwarder.open();
+  expect(await gateway.process.ended).toEqual({ code: 1, signal: null });
+  expect(gateway.process.stderr).toMatch(/^postern: The database named by DATABASE_URL does not exist\./m);
+  await forwarder.close();
+});
+
+it('is stopped at once while Postgres is away', async () => {
+  const forwarder = await TcpForwarder.to(database.url);
+  const gateway = workplace.gateway({ DATABASE_URL: forwarder.url });
+  await gateway.ready();
+  expect(await gateway.stop()).toEqual({ code: 0, signal: null });
+});
+
+it('leaves pending migrations alone with MIGRATE=off and goes on once somebody ran them', async () => {
+  const settings = { DATABASE_URL: database.url, PROVIDER_URL: provider.url, MIGRATE: 'off' };
+  const gateway = workplace.gateway(settings);
+  const url = await gateway.ready();
+  await gateway.process.until(/migrations are pending and MIGRATE=off; run "postern migrate"/);
+  expect((await ready(url)).status).toBe(503);
+  const tables = await database.query("SELECT FROM pg_tables WHERE tablename = 'request_log'");
+  expect(tables).toEqual([]);
+
+  const migrating = runBuilt('cli/main', ['migrate'], {
+    cwd: workplace.folder,
+    env: { ...settings, DATA_DIR: workplace.dataDir },
+  });
+  expect(await migrating.ended).toEqual({ code: 0, signal: null });
+  const key = await gateway.firstKey();
+  await eventually(async () => (await ready(url)).status === 200, 15_000);
+  expect((await call(url, key)).status).toBe(200);
+  expect(await gateway.stop()).toEqual({ code: 0, signal: null });
+});

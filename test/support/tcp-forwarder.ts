@@ -1,0 +1,72 @@
+import { randomInt } from 'node:crypto';
+import { connect, createServer, type Server, type Socket } from 'node:net';
+
+/** The address of a Postgres that is away: nobody listens there until open(), then it leads to a real one. */
+export class TcpForwarder {
+  private readonly server: Server;
+  private readonly sockets = new Set<Socket>();
+
+  private constructor(
+    private readonly target: URL,
+    private readonly port: number,
+  ) {
+    this.server = createServer((socket) => this.pass(socket));
+  }
+
+  /** @param url where it will lead once it is open */
+  static async to(url: string): Promise<TcpForwarder> {
+    return new TcpForwarder(new URL(url), await unusedPort());
+  }
+
+  /** The target's URL by way of this port. */
+  get url(): string {
+    const url = new URL(this.target);
+    url.host = `127.0.0.1:${this.port}`;
+    return url.href;
+  }
+
+  /** From now on connections are accepted. */
+  async open(): Promise<void> {
+    await new Promise<void>((resolve, reject) => {
+      this.server.once('error', reject).listen(this.port, '127.0.0.1', resolve);
+    });
+  }
+
+  /** Cuts every connection and accepts no more, as a server does that goes away. */
+  async close(): Promise<void> {
+    await new Promise((resolve) => {
+      this.server.close(resolve);
+      for (const socket of this.sockets) socket.destroy();
+    });
+  }
+
+  private pass(near: Socket): void {
+    const far = connect(Number(this.target.port || 5432), this.target.hostname);
+    for (const [socket, other] of [
+      [near, far],
+      [far, near],
+    ] as const) {
+      this.sockets.add(socket);
+      socket.on('error', () => {});
+      socket.on('close', () => {
+        this.sockets.delete(socket);
+        other.destroy();
+      });
+      socket.pipe(other);
+    }
+  }
+}
+
+/** Below the ephemeral range, so that no outgoing connection takes it before it is opened. */
+async function unusedPort(): Promise<number> {
+  for (;;) {
+    const port = randomInt(16_000, 32_000);
+    const probe = createServer();
+    const free = await new Promise<boolean>((resolve) => {
+      probe.once('error', () => resolve(false)).listen(port, '127.0.0.1', () => resolve(true));
+    });
+    if (!free) continue;
+    await new Promise((resolve) => probe.close(resolve));
+    return port;
+  }
+}
