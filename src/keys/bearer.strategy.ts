@@ -1,24 +1,32 @@
+import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { PassportStrategy } from '@nestjs/passport';
 import type { Request } from 'express';
+import passport from 'passport';
 import { Strategy } from 'passport-http-bearer';
 import type { Caller } from './caller.js';
 import { readCredential } from './credential.js';
 import { KeyLookupService } from './key-lookup.service.js';
-
-export const GATEWAY_KEY = 'gateway-key';
 
 /**
  * passport-http-bearer, fed with one header of our choosing: left to itself it would also take a token from the query
  * or the body, and knows nothing of the headers that Anthropic, Azure and Google clients use.
  */
 @Injectable()
-export class BearerStrategy extends PassportStrategy(Strategy, GATEWAY_KEY) {
+export class BearerStrategy extends PassportStrategy(Strategy) {
+  /**
+   * passport keeps strategies in one table per process: under one name, the last gateway started in a process (replicas
+   * under test) would decide for all. Never hand passport the strategy itself: it copies only those it finds by name,
+   * and would mix up the verdicts of calls that overlap.
+   */
+  declare name: string;
   /** Given by passport to the copy of the strategy that serves one request. */
   declare error: (fault: Error) => void;
 
   constructor(private readonly lookup: KeyLookupService) {
     super();
+    this.name = `gateway-key-${randomUUID()}`;
+    passport.use(this.name, this);
   }
 
   override authenticate(req: Request): void {

@@ -1,13 +1,12 @@
 import { Injectable } from '@nestjs/common';
 import { AuthGuard } from '@nestjs/passport';
 import { Refusal } from '../refusal.js';
-import { GATEWAY_KEY } from './bearer.strategy.js';
 import type { Caller } from './caller.js';
 
 /** Who is calling? Lets only holders of a good gateway key pass, and leaves the Caller on the request. */
 @Injectable()
-export class GatewayKeyGuard extends AuthGuard(GATEWAY_KEY) {
-  override handleRequest<T = Caller>(error: unknown, caller: T | false | null): T {
+export class GatewayKeyGuard extends AuthGuard() {
+  override handleRequest<T = Caller>(error: Error | null, caller: T | false | null): T {
     if (error) throw error;
     if (!caller) throw new Refusal('invalid_api_key');
     return caller;

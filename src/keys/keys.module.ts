@@ -1,5 +1,5 @@
 import { Module } from '@nestjs/common';
-import { PassportModule } from '@nestjs/passport';
+import { AuthModuleOptions } from '@nestjs/passport';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { BearerStrategy } from './bearer.strategy.js';
 import { FirstKeyService } from './first-key.service.js';
@@ -10,12 +10,20 @@ import { KeysService } from './keys.service.js';
 import { Team } from './team.entity.js';
 import { TeamsService } from './teams.service.js';
 
+/** Which strategy the guard asks passport for: this application's own. */
+const authOptions = {
+  provide: AuthModuleOptions,
+  inject: [BearerStrategy],
+  useFactory: ({ name }: BearerStrategy): AuthModuleOptions => ({
+    defaultStrategy: name,
+    property: 'caller',
+    session: false,
+  }),
+};
+
 @Module({
-  imports: [
-    PassportModule.register({ property: 'caller', session: false }),
-    TypeOrmModule.forFeature([Team, GatewayKey, GatewayKeySecret]),
-  ],
-  providers: [KeyLookupService, BearerStrategy, TeamsService, KeysService, FirstKeyService],
-  exports: [PassportModule, TeamsService, KeysService, FirstKeyService],
+  imports: [TypeOrmModule.forFeature([Team, GatewayKey, GatewayKeySecret])],
+  providers: [KeyLookupService, BearerStrategy, authOptions, TeamsService, KeysService, FirstKeyService],
+  exports: [AuthModuleOptions, TeamsService, KeysService, FirstKeyService],
 })
 export class KeysModule {}

@@ -8,12 +8,15 @@ import { statusOf } from './gateway-errors.js';
 import { firstHeader, requestHeaders, responseHeaders } from './headers.js';
 import { StreamedBody } from './streamed-body.js';
 import { readUpstreamFault } from './upstream-fault.js';
+import type { ConnectAttempt } from './upstream-pools.js';
 
 /** A body up to this size with a known length is gathered and sent in one write; measured to be the cheapest way. */
 const GATHER_BYTES = 262_144;
 const NOTHING = Buffer.alloc(0);
 /** RFC 9112 4: a reason phrase is visible ASCII, spaces and tabs; undici reads it as UTF-8. */
 const ASCII_REASON = /^[\t\x20-\x7e]*$/;
+/** Node's parser gave up on what the client sent. */
+const BROKEN_FRAMING = /^HPE_/;
 
 export interface ExchangeLimits {
   /** Largest request body in bytes. */
@@ -27,6 +30,8 @@ export interface ExchangeLimits {
  * undici handler of its own dispatch, so that a chunk goes from the provider's socket to the client's in one hop.
  */
 export class Exchange implements Dispatcher.DispatchHandler {
+  /** Set by the connection this call waits for. */
+  attempt: ConnectAttempt | null = null;
   private abortUpstream: ((fault?: Error) => void) | null = null;
   private resumeUpstream: (() => void) | null = null;
   private body: StreamedBody | null = null;
@@ -35,6 +40,9 @@ export class Exchange implements Dispatcher.DispatchHandler {
   private settled = false;
   private connected = false;
   private bodyStarted = false;
+  /** The provider's answer is there to its end. */
+  private whole = false;
+  private clientAwaited = true;
   /** Bytes of body the provider announced; null: it did not. */
   private expectedBytes: number | null = null;
 
@@ -61,9 +69,19 @@ export class Exchange implements Dispatcher.DispatchHandler {
     return new Promise((resolve, reject) => {
       this.resolve = resolve;
       this.reject = reject;
-      this.res.on('close', this.onClientClose);
-      this.res.on('timeout', this.onClientIdle);
-      const { req } = this;
+      const { req, res } = this;
+      // While its key was looked up the client may have left; no 'close' is to come then.
+      if (req.socket.destroyed) {
+        this.settled = true;
+        resolve();
+        return;
+      }
+      res.on('close', this.onClientClose);
+      res.on('timeout', this.onClientIdle);
+      // Behind another response on its connection: the timer is that one's until this one's turn.
+      if (res.socket === null) res.once('socket', this.onTurn);
+      // RFC 9112 6.1: no Transfer-Encoding towards HTTP/1.0; Node would send it to a client that says `TE: chunked`.
+      if (req.httpVersionMinor === 0) res.useChunkedEncodingByDefault = false;
       const announced = req.headers['content-length'];
       if (announced === undefined && req.headers['transfer-encoding'] === undefined) {
         this.waitForClient(false);
@@ -104,7 +122,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     dispatcher.dispatch(
       {
         path: provider.basePath + req.target.upstreamPath,
-        method: req.method as Dispatcher.HttpMethod,
+        method: req.method,
         headers,
         body: body as Buffer | null,
       },
@@ -123,6 +141,10 @@ export class Exchange implements Dispatcher.DispatchHandler {
   onHeaders(status: number, rawHeaders: Buffer[], resume: () => void, reason: string): boolean {
     if (this.settled) return true;
     const { res, req } = this;
+    if (status < 100 || hasForeignCoding(rawHeaders)) {
+      this.fail(new Refusal('upstream_invalid_response'), 'upstream_error');
+      return true;
+    }
     const headers = responseHeaders(rawHeaders, this.provider.secret, req.requestId);
     if (status < 200) {
       if (status === 103) this.passEarlyHints(headers);
@@ -139,13 +161,17 @@ export class Exchange implements Dispatcher.DispatchHandler {
     );
     this.resumeUpstream = resume;
     if (this.expectedBytes === 0) this.call.end('completed');
-    return this.whenDurable(() => {
+    const goOn = this.whenDurable(() => {
       res.sendDate = false;
       res.writeHead(status, ASCII_REASON.test(reason) ? reason : (STATUS_CODES[status] ?? ''), headers);
       // The head waits for the first chunk of the same read, never for the next read.
       process.nextTick(flushHead, this);
       return true;
     });
+    // These end with their head (RFC 9112 6.3). undici takes the length they may still announce (RFC 9110 8.6) for one
+    // that was not kept.
+    if (status === 204 || status === 304) this.onComplete();
+    return goOn;
   }
 
   onData(chunk: Buffer): boolean {
@@ -158,7 +184,8 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onComplete(): void {
-    if (this.settled) return;
+    if (this.settled || this.whole) return;
+    this.whole = true;
     this.abortUpstream = null;
     this.body?.letGo();
     this.call.end('completed');
@@ -171,7 +198,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onError(fault: Error): void {
-    if (this.settled) return;
+    if (this.settled || this.whole) return;
     this.abortUpstream = null;
     const { code, outcome } = readUpstreamFault(fault, this.connected, this.res.headersSent);
     this.fail(new Refusal(code, { cause: fault }), outcome);
@@ -226,20 +253,21 @@ export class Exchange implements Dispatcher.DispatchHandler {
   ): void {
     if (this.settled) return;
     this.call.end(outcome, refusal.code);
+    this.settle();
     if (this.res.headersSent) {
       this.breakOff();
+      this.resolve();
       return;
     }
     this.call.status = statusOf(refusal.code);
-    this.settle();
     this.reject(refusal);
   }
 
   /** Makes the break visible: an answer framed by the end of its connection must not end like a whole one. */
   private breakOff(): void {
     const { res } = this;
-    if (res.chunkedEncoding || this.expectedBytes !== null) res.destroy();
-    else res.socket?.resetAndDestroy();
+    if (res.chunkedEncoding || this.expectedBytes !== null || res.socket === null) res.destroy();
+    else res.socket.resetAndDestroy();
   }
 
   private readonly onRequestBytes = (count: number): void => {
@@ -257,7 +285,10 @@ export class Exchange implements Dispatcher.DispatchHandler {
   /** Everything was flushed to the client, or its socket is dead. */
   private readonly onClientClose = (): void => {
     if (this.settled) return;
-    this.call.end(this.res.writableFinished ? 'completed' : 'client_aborted');
+    const { code = '' } = (this.req.socket.errored ?? {}) as { code?: string };
+    if (this.res.writableFinished) this.call.end('completed');
+    else if (BROKEN_FRAMING.test(code)) this.call.end('client_error', 'invalid_request');
+    else this.call.end('client_aborted');
     this.settle();
     this.resolve();
   };
@@ -268,8 +299,13 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   /** Arms the client's idle time while it is the client that must act, and lifts it while the provider must. */
   private waitForClient(forClient: boolean): void {
+    this.clientAwaited = forClient;
     this.res.socket?.setTimeout(forClient ? this.limits.clientIdleTimeoutMs : 0);
   }
+
+  private readonly onTurn = (): void => {
+    if (!this.settled) this.waitForClient(this.clientAwaited);
+  };
 
   private settle(): void {
     this.settled = true;
@@ -278,8 +314,18 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.body?.letGo();
     const abort = this.abortUpstream;
     this.abortUpstream = null;
-    abort?.();
+    if (abort !== null) abort();
+    else if (!this.connected) this.attempt?.cancel?.();
   }
+}
+
+/** A transfer coding other than `chunked`: taken off unread it would leave the client with a body nobody can decode. */
+function hasForeignCoding(raw: readonly Buffer[]): boolean {
+  for (let i = 0; i < raw.length; i += 2) {
+    if (raw[i]!.length !== 17 || raw[i]!.toString('latin1').toLowerCase() !== 'transfer-encoding') continue;
+    if (raw[i + 1]!.toString('latin1').trim().toLowerCase() !== 'chunked') return true;
+  }
+  return false;
 }
 
 function flushHead(exchange: Exchange): void {

@@ -9,6 +9,7 @@ export class StreamedBody implements AsyncIterableIterator<Buffer, undefined> {
   private readonly chunks: Buffer[] = [];
   private waiting: ((result: IteratorResult<Buffer, undefined>) => void) | null = null;
   private ended = false;
+  private released = false;
 
   /** @param onBytes told of each chunk as it arrives; onWaiting: whether the client is the one waited for */
   constructor(
@@ -43,6 +44,8 @@ export class StreamedBody implements AsyncIterableIterator<Buffer, undefined> {
 
   /** Lets go of the request; what is still to come is no longer ours. */
   letGo(): void {
+    if (this.released) return;
+    this.released = true;
     this.req.off('data', this.onData);
     this.req.off('end', this.onEnd);
     this.chunks.length = 0;
@@ -51,6 +54,7 @@ export class StreamedBody implements AsyncIterableIterator<Buffer, undefined> {
 
   private readonly onData = (chunk: Buffer): void => {
     this.onBytes(chunk.length);
+    if (this.released) return;
     const { waiting } = this;
     this.waiting = null;
     this.onWaiting(false);

@@ -1,25 +1,32 @@
 import type { IncomingMessage } from 'node:http';
 
 /** How much of an unread body is taken, and for how long, so that the client gets to read its answer. */
-const LINGER_BYTES = 4 * 1024 * 1024;
-const LINGER_MS = 5_000;
+export const LINGER = { bytes: 32 * 1024 * 1024, ms: 5_000 };
 
 /**
  * After an answer to a request whose body was not read to its end: takes the rest within a bound and throws it away, so
- * that the connection can serve the next request; past the bound the socket is closed. Closing at once would reset the
- * connection and could take the answer with it (RFC 9112 9.6). The parser stays in step with the framing all along, so
- * no byte of the rest is ever taken for a next request.
+ * that the connection can serve the next request. Past the bytes the connection is closed for writing only and read no
+ * further, past the time it is closed. Closing at once would reset the connection and could take the answer with it
+ * (RFC 9112 9.6). The parser stays in step with the framing all along, so no byte of the rest is ever taken for a next
+ * request.
  */
-export function lingerOverUnreadBody(req: IncomingMessage): void {
+export function lingerOverUnreadBody(req: IncomingMessage, { bytes, ms } = LINGER): void {
   const { socket } = req;
   if (socket.destroyed) return;
-  let taken = 0;
-  const giveUp = () => socket.destroy();
-  const timer = setTimeout(giveUp, LINGER_MS);
+  // An answer with `Connection: close` has just ended the socket, and Node is about to destroy it as soon as the answer
+  // is out (Socket.destroySoon), which is what resets the connection while the client still sends.
+  socket.off('finish', socket.destroy as () => void);
+  let room = bytes;
+  const timer = setTimeout(() => socket.destroy(), ms);
   req.on('data', (chunk: Buffer) => {
-    taken += chunk.length;
-    if (taken > LINGER_BYTES) giveUp();
+    room -= chunk.length;
+    if (room >= 0) return;
+    req.pause();
+    socket.end();
   });
-  req.once('close', () => clearTimeout(timer));
+  req.once('close', () => {
+    clearTimeout(timer);
+    if (socket.writableEnded) socket.destroy();
+  });
   req.resume();
 }

@@ -1,9 +1,8 @@
 import { lookup as dnsLookup, type LookupAddress } from 'node:dns';
-import { request } from 'node:http';
-import { request as secureRequest } from 'node:https';
 import { isIP, type LookupFunction, type Socket } from 'node:net';
 import { buildConnector } from 'undici';
 import { addressClass } from '../providers/provider-url.js';
+import { openTunnel } from './egress-tunnel.js';
 
 /** What a connection to a provider needs to know of this installation. */
 export interface ConnectorSettings {
@@ -20,48 +19,65 @@ export class ForbiddenAddress extends Error {
 }
 
 /**
+ * Opens a connection.
+ *
+ * @returns gives the attempt up; the callback is then told of an error. Without effect once the callback was told.
+ */
+export type UpstreamConnector = (
+  options: buildConnector.Options,
+  callback: buildConnector.Callback,
+) => () => void;
+
+/** undici's connector returns the socket it opens, which its types do not tell (core/connect.js). */
+type SocketConnector = (options: buildConnector.Options, callback: buildConnector.Callback) => Socket;
+
+/**
  * Opens connections to providers: names are resolved here and each address is judged at the moment it is used, so that
  * a name that changes its mind after it was configured (DNS rebinding) gains nothing. TLS is always verified, also
  * where NODE_TLS_REJECT_UNAUTHORIZED says otherwise; private CAs come by NODE_EXTRA_CA_CERTS.
  */
-export function upstreamConnector(settings: ConnectorSettings): buildConnector.connector {
+export function upstreamConnector(settings: ConnectorSettings): UpstreamConnector {
   const connectPlain = buildConnector({
     timeout: settings.connectTimeoutMs,
     lookup: judgingLookup(true),
     allowH2: false,
-  });
+  }) as unknown as SocketConnector;
   const connectTls = buildConnector({
     timeout: settings.connectTimeoutMs,
     lookup: judgingLookup(false),
     allowH2: false,
     rejectUnauthorized: true,
-  });
+  }) as unknown as SocketConnector;
   return (options, callback) => {
     const secure = options.protocol === 'https:';
-    const host = options.hostname.replace(/^\[|\]$/g, '');
-    const refusal = isIP(host) === 0 ? null : judge(host, !secure);
+    const refusal = isIP(options.hostname) === 0 ? null : judge(options.hostname, !secure);
     if (refusal !== null) {
       callback(refusal, null);
-      return;
+      return () => {};
     }
+    let told = false;
     const arrived: buildConnector.Callback = (...args) => {
+      told = true;
       const [error, socket] = args;
-      if (error === null && settings.leadsHome(socket)) {
+      if (error === null && settings.proxyUrl === undefined && settings.leadsHome(socket)) {
         socket.destroy();
         callback(new ForbiddenAddress('the provider URL leads back to this gateway'), null);
         return;
       }
       callback(...args);
     };
+    const giveUp = (socket: Socket) => () => {
+      if (!told) socket.destroy(new Error('the client left while the connection was made'));
+    };
     if (settings.proxyUrl === undefined) {
-      (secure ? connectTls : connectPlain)(options, arrived);
-      return;
+      return giveUp((secure ? connectTls : connectPlain)(options, arrived));
     }
-    openTunnel(settings.proxyUrl, options, settings.connectTimeoutMs, (error, tunnel) => {
-      if (error !== null) callback(error, null);
-      else if (secure) connectTls({ ...options, httpSocket: tunnel }, callback);
-      else callback(null, tunnel);
+    let cancel = openTunnel(settings.proxyUrl, options, settings.connectTimeoutMs, (error, tunnel) => {
+      if (tunnel === null) arrived(error!, null);
+      else if (secure) cancel = giveUp(connectTls({ ...options, httpSocket: tunnel }, arrived));
+      else arrived(null, tunnel);
     });
+    return () => cancel();
   };
 }
 
@@ -88,48 +104,4 @@ function judgingLookup(plainText: boolean): LookupFunction {
       else callback(null, found[0]!.address, found[0]!.family);
     });
   };
-}
-
-/** Asks the egress proxy for a tunnel (RFC 9110 9.3.6); names are then resolved by the proxy. */
-function openTunnel(
-  proxyUrl: string,
-  target: buildConnector.Options,
-  timeoutMs: number,
-  callback: (error: Error | null, tunnel: Socket) => void,
-): void {
-  const proxy = new URL(proxyUrl);
-  const port = target.port || (target.protocol === 'https:' ? '443' : '80');
-  const authority = `${target.hostname}:${port}`;
-  const headers: Record<string, string> = { host: authority };
-  if (proxy.username !== '') {
-    const user = `${decodeURIComponent(proxy.username)}:${decodeURIComponent(proxy.password)}`;
-    headers['proxy-authorization'] = `Basic ${Buffer.from(user).toString('base64')}`;
-  }
-  const ask = proxy.protocol === 'https:' ? secureRequest : request;
-  const connect = ask({
-    host: proxy.hostname.replace(/^\[|\]$/g, ''),
-    port: proxy.port || (proxy.protocol === 'https:' ? 443 : 80),
-    method: 'CONNECT',
-    path: authority,
-    headers,
-    agent: false,
-    signal: AbortSignal.timeout(timeoutMs),
-    ...(proxy.protocol === 'https:' && { rejectUnauthorized: true }),
-  });
-  const fail = (message: string, cause?: unknown) => callback(new Error(message, { cause }), null as never);
-  connect.once('connect', (response, socket: Socket, head) => {
-    if (response.statusCode !== 200) {
-      socket.destroy();
-      fail(`the egress proxy answered ${response.statusCode}`);
-      return;
-    }
-    if (head.length > 0) socket.unshift(head);
-    callback(null, socket);
-  });
-  connect.once('response', (response) => {
-    response.destroy();
-    fail(`the egress proxy answered ${response.statusCode}`);
-  });
-  connect.once('error', (error) => fail('the egress proxy could not be reached', error));
-  connect.end();
 }

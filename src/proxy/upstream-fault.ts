@@ -13,13 +13,10 @@ export interface UpstreamFault {
  * @param headSent whether the client already has a head: the answer is then cut short, whatever the reason
  */
 export function readUpstreamFault(fault: Error, connected: boolean, headSent: boolean): UpstreamFault {
-  switch ((fault as { code?: string }).code) {
-    // undici's own codes (undici docs, Errors).
-    case 'UND_ERR_HEADERS_TIMEOUT':
-    case 'UND_ERR_BODY_TIMEOUT':
-      return { code: 'upstream_timeout', outcome: 'upstream_timeout' };
-    case 'UND_ERR_CONNECT_TIMEOUT':
-      return { code: 'upstream_unreachable', outcome: 'upstream_error' };
+  const { code } = fault as { code?: string };
+  // undici's own codes (undici documentation, Errors).
+  if (code === 'UND_ERR_HEADERS_TIMEOUT' || code === 'UND_ERR_BODY_TIMEOUT') {
+    return { code: 'upstream_timeout', outcome: 'upstream_timeout' };
   }
   if (headSent) return { code: 'upstream_invalid_response', outcome: 'truncated' };
   return {

@@ -2,10 +2,11 @@ import type { Server } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
-import { type buildConnector, type Dispatcher, Pool } from 'undici';
+import { Client, type Dispatcher, Pool } from 'undici';
 import { InjectEnv } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
-import { upstreamConnector } from './upstream-connector.js';
+import type { Exchange } from './exchange.js';
+import { type UpstreamConnector, upstreamConnector } from './upstream-connector.js';
 
 /** Shorter than any provider's own idle time, so that a connection is rarely reused at the moment it is closed. */
 const IDLE_MS = 4_000;
@@ -16,7 +17,7 @@ const MAX_HEADER_BYTES = 65_536;
 @Injectable()
 export class UpstreamPools implements OnApplicationShutdown {
   private readonly pools = new Map<string, Pool>();
-  private readonly connector: buildConnector.connector;
+  private readonly connector: UpstreamConnector;
 
   constructor(
     @InjectEnv() private readonly env: Settings,
@@ -33,17 +34,17 @@ export class UpstreamPools implements OnApplicationShutdown {
   for(origin: string): Dispatcher {
     let pool = this.pools.get(origin);
     if (pool === undefined) {
-      pool = new Pool(origin, {
+      const options: Client.Options = {
         // One request at a time on a connection: with more, a break would leave it unknown which of them ran.
         pipelining: 1,
         allowH2: false,
-        connect: this.connector,
         headersTimeout: this.env.upstreamHeadersTimeoutMs,
         bodyTimeout: this.env.upstreamIdleTimeoutMs,
         keepAliveTimeout: IDLE_MS,
         keepAliveMaxTimeout: LONGEST_IDLE_MS,
         maxHeaderSize: MAX_HEADER_BYTES,
-      });
+      };
+      pool = new Pool(origin, { factory: (url) => new Connection(url, options, this.connector) });
       this.pools.set(origin, pool);
     }
     return pool;
@@ -57,5 +58,36 @@ export class UpstreamPools implements OnApplicationShutdown {
 
   async onApplicationShutdown(): Promise<void> {
     await Promise.all([...this.pools.values()].map((pool) => pool.destroy()));
+  }
+}
+
+/** The attempt to connect that a call may be waiting for. */
+export interface ConnectAttempt {
+  /** Null while no connection is being made. */
+  cancel: (() => void) | null;
+}
+
+/**
+ * One connection of undici's that can be given up while it is being made: undici itself aborts a request only once it
+ * has a connection, so that callers who leave would pile up attempts to reach a provider that does not answer. A
+ * connection being made has exactly one call waiting for it, since pipelining is 1.
+ */
+class Connection extends Client {
+  private readonly attempt: ConnectAttempt;
+
+  constructor(origin: URL, options: Client.Options, connector: UpstreamConnector) {
+    const attempt: ConnectAttempt = { cancel: null };
+    super(origin, {
+      ...options,
+      connect: (target, callback) => {
+        attempt.cancel = connector(target, callback);
+      },
+    });
+    this.attempt = attempt;
+  }
+
+  override dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
+    (handler as Exchange).attempt = this.attempt;
+    return super.dispatch(options, handler);
   }
 }

@@ -117,7 +117,7 @@ export class LogWriter {
   private fly(): Promise<boolean> {
     if (this.timer !== null) clearTimeout(this.timer);
     this.timer = null;
-    this.flight = this.flush().then(async (taken) => {
+    this.flight = this.flush().then((taken) => {
       this.flight = null;
       if (taken) this.retryMs = FIRST_RETRY_MS;
       else this.retryMs = Math.min(this.retryMs * 2, LONGEST_RETRY_MS);

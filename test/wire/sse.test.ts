@@ -60,7 +60,8 @@ it('sends the head before there is a body, with its latin-1 bytes as they are', 
       Buffer.from('HTTP/1.1 200 OK\r\nX-Name: caf\xe9\r\nTransfer-Encoding: chunked\r\n\r\n', 'latin1'),
     );
     await headSeen.promise;
-    req.socket.write(chunk('late') + LAST_CHUNK);
+    req.socket.write(chunk('late'));
+    req.socket.write(LAST_CHUNK);
   };
   const client = await RawClient.connect(gateway.port);
   client.send(request('POST /v1/chat/completions', [`Authorization: Bearer ${gateway.key}`], '{}'));
