@@ -8,7 +8,7 @@ import { statusOf } from './gateway-errors.js';
 import { firstHeader, requestHeaders, responseHeaders } from './headers.js';
 import { StreamedBody } from './streamed-body.js';
 import { readUpstreamFault } from './upstream-fault.js';
-import type { ConnectAttempt } from './upstream-pools.js';
+import type { ConnectAttempt } from './upstream-connector.js';
 
 /** A body up to this size with a known length is gathered and sent in one write; measured to be the cheapest way. */
 const GATHER_BYTES = 262_144;

@@ -15,7 +15,7 @@ export function lingerOverUnreadBody(req: IncomingMessage, { bytes, ms } = LINGE
   if (socket.destroyed) return;
   // An answer with `Connection: close` has just ended the socket, and Node is about to destroy it as soon as the answer
   // is out (Socket.destroySoon), which is what resets the connection while the client still sends.
-  socket.off('finish', socket.destroy as () => void);
+  socket.off('finish', (socket as { destroy: (this: void) => void }).destroy);
   let room = bytes;
   const timer = setTimeout(() => socket.destroy(), ms);
   req.on('data', (chunk: Buffer) => {

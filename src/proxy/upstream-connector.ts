@@ -1,4 +1,4 @@
-import { lookup as dnsLookup, type LookupAddress } from 'node:dns';
+import { lookup as dnsLookup } from 'node:dns';
 import { isIP, type LookupFunction, type Socket } from 'node:net';
 import { buildConnector } from 'undici';
 import { addressClass } from '../providers/provider-url.js';
@@ -27,6 +27,12 @@ export type UpstreamConnector = (
   options: buildConnector.Options,
   callback: buildConnector.Callback,
 ) => () => void;
+
+/** The attempt to connect that a call may be waiting for. */
+export interface ConnectAttempt {
+  /** Null until the first connection is made. */
+  cancel: (() => void) | null;
+}
 
 /** undici's connector returns the socket it opens, which its types do not tell (core/connect.js). */
 type SocketConnector = (options: buildConnector.Options, callback: buildConnector.Callback) => Socket;
@@ -73,7 +79,7 @@ export function upstreamConnector(settings: ConnectorSettings): UpstreamConnecto
       return giveUp((secure ? connectTls : connectPlain)(options, arrived));
     }
     let cancel = openTunnel(settings.proxyUrl, options, settings.connectTimeoutMs, (error, tunnel) => {
-      if (tunnel === null) arrived(error!, null);
+      if (tunnel === null) arrived(error, null);
       else if (secure) cancel = giveUp(connectTls({ ...options, httpSocket: tunnel }, arrived));
       else arrived(null, tunnel);
     });
@@ -95,7 +101,7 @@ function judge(address: string, plainText: boolean): ForbiddenAddress | null {
 /** dns.lookup that fails when any address it found is forbidden: one bad address among good ones is an attack. */
 function judgingLookup(plainText: boolean): LookupFunction {
   return (hostname, options, callback) => {
-    dnsLookup(hostname, { ...options, all: true }, (error, found: LookupAddress[]) => {
+    dnsLookup(hostname, { ...options, all: true }, (error, found) => {
       const forbidden =
         error === null ? found.map(({ address }) => judge(address, plainText)).find(Boolean) : null;
       const fault = error ?? forbidden ?? null;

@@ -6,7 +6,7 @@ import { Client, type Dispatcher, Pool } from 'undici';
 import { InjectEnv } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import type { Exchange } from './exchange.js';
-import { type UpstreamConnector, upstreamConnector } from './upstream-connector.js';
+import { type ConnectAttempt, type UpstreamConnector, upstreamConnector } from './upstream-connector.js';
 
 /** Shorter than any provider's own idle time, so that a connection is rarely reused at the moment it is closed. */
 const IDLE_MS = 4_000;
@@ -59,12 +59,6 @@ export class UpstreamPools implements OnApplicationShutdown {
   async onApplicationShutdown(): Promise<void> {
     await Promise.all([...this.pools.values()].map((pool) => pool.destroy()));
   }
-}
-
-/** The attempt to connect that a call may be waiting for. */
-export interface ConnectAttempt {
-  /** Null while no connection is being made. */
-  cancel: (() => void) | null;
 }
 
 /**
