@@ -3,7 +3,7 @@ import { request as secureRequest } from 'node:https';
 import { isIPv6, type Socket } from 'node:net';
 import type { buildConnector } from 'undici';
 
-type Callback = (error: Error | null, tunnel: Socket | null) => void;
+type Verdict = [error: Error, tunnel: null] | [error: null, tunnel: Socket];
 
 /**
  * Asks an egress proxy for a tunnel (RFC 9110 9.3.6); names are then resolved by the proxy.
@@ -15,7 +15,7 @@ export function openTunnel(
   proxyUrl: string,
   target: buildConnector.Options,
   timeoutMs: number,
-  callback: Callback,
+  callback: (...verdict: Verdict) => void,
 ): () => void {
   const proxy = new URL(proxyUrl);
   const secure = proxy.protocol === 'https:';
@@ -37,11 +37,11 @@ export function openTunnel(
     ...(secure && { rejectUnauthorized: true }),
   });
   let told = false;
-  const tell = (error: Error | null, tunnel: Socket | null) => {
+  const tell = (...verdict: Verdict) => {
     if (told) return;
     told = true;
     clearTimeout(timer);
-    callback(error, tunnel);
+    callback(...verdict);
   };
   const fail = (message: string, cause?: unknown) => {
     tell(new Error(`the egress proxy ${message}`, { cause }), null);

@@ -78,8 +78,9 @@ export function upstreamConnector(settings: ConnectorSettings): UpstreamConnecto
     if (settings.proxyUrl === undefined) {
       return giveUp((secure ? connectTls : connectPlain)(options, arrived));
     }
-    let cancel = openTunnel(settings.proxyUrl, options, settings.connectTimeoutMs, (error, tunnel) => {
-      if (tunnel === null) arrived(error, null);
+    let cancel = openTunnel(settings.proxyUrl, options, settings.connectTimeoutMs, (...verdict) => {
+      const [error, tunnel] = verdict;
+      if (error !== null) arrived(error, null);
       else if (secure) cancel = giveUp(connectTls({ ...options, httpSocket: tunnel }, arrived));
       else arrived(null, tunnel);
     });
