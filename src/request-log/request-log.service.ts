@@ -24,6 +24,11 @@ export class RequestLogService implements CallLog, OnApplicationShutdown {
     return call;
   }
 
+  /** Calls whose record is not closed yet. */
+  get underWay(): number {
+    return this.openCalls.size;
+  }
+
   begun(call: CallRecord): JournalFile {
     if (!this.journal.accepting) throw new Refusal('journal_unavailable');
     try {
