@@ -8,6 +8,12 @@ import type { Caller } from './caller.js';
 import { readCredential } from './credential.js';
 import { KeyLookupService } from './key-lookup.service.js';
 
+/** What passport-http-bearer gets to see of a request, and whom it came from. */
+interface CredentialView {
+  headers: { authorization?: string };
+  from: Request;
+}
+
 /**
  * passport-http-bearer, fed with one header of our choosing: left to itself it would also take a token from the query
  * or the body, and knows nothing of the headers that Anthropic, Azure and Google clients use.
@@ -24,7 +30,7 @@ export class BearerStrategy extends PassportStrategy(Strategy) {
   declare error: (fault: Error) => void;
 
   constructor(private readonly lookup: KeyLookupService) {
-    super();
+    super({ passReqToCallback: true });
     this.name = `gateway-key-${randomUUID()}`;
     passport.use(this.name, this);
   }
@@ -38,11 +44,12 @@ export class BearerStrategy extends PassportStrategy(Strategy) {
       return;
     }
     const headers = token === null ? {} : { authorization: `Bearer ${token}` };
-    super.authenticate({ headers } as Request);
+    const view: CredentialView = { headers, from: req };
+    super.authenticate(view as unknown as Request);
   }
 
-  async validate(key: string): Promise<Caller | false> {
-    const grant = await this.lookup.find(key);
+  async validate({ from }: CredentialView, key: string): Promise<Caller | false> {
+    const grant = await this.lookup.find(key, from);
     return grant !== null && { grant, key };
   }
 }

@@ -5,6 +5,8 @@ import type { EndpointRule, IdempotencyMode } from './gateway-key.entity.js';
 /** What a gateway key allows, as stored: shared between calls, never changed. */
 export interface Grant {
   readonly keyId: string;
+  /** Which of the key's secrets was sent. */
+  readonly secretId: string;
   readonly teamId: string;
   /** Epoch milliseconds of the key's or its secret's end, whichever is first; Infinity: none. */
   readonly expiresAt: number;

@@ -20,7 +20,7 @@ const INSERT_KEY = `
   VALUES ($1, $2, $3, $4, $5, $6, $7)`;
 
 const INSERT_SECRET = `
-  INSERT INTO gateway_key_secret (id, key_id, digest, prefix) VALUES ($1, $2, $3, $4)`;
+  INSERT INTO gateway_key_secret (id, key_id, digest, prefix) VALUES ($1, $2, decode($3, 'hex'), $4)`;
 
 /** @returns the new team's id */
 export async function insertTeam(manager: EntityManager, name: string): Promise<string> {

@@ -1,65 +1,118 @@
 import { Injectable, Logger } from '@nestjs/common';
+import type { Request } from 'express';
+import { RateLimiterMemory } from 'rate-limiter-flexible';
 import { DataSource } from 'typeorm';
+import { ClientAddress } from '../config/client-address.js';
+import { InjectEnv } from '../config/config.module.js';
+import type { Settings } from '../config/settings.js';
 import { describeFault } from '../database/database-fault.js';
 import { Refusal } from '../refusal.js';
 import type { Grant } from './caller.js';
-import type { EndpointRule, IdempotencyMode } from './gateway-key.entity.js';
+import { FIND_GRANTS, type GrantRow, grantsOf } from './find-grants.js';
+import { KeyCache } from './key-cache.js';
+import { KeyChangesService } from './key-changes.service.js';
 import { digestKey, isWellFormedKey } from './key-secret.js';
+import { KeyUseService } from './key-use.service.js';
 
-const FIND_GRANT = `
-  SELECT k.id AS key_id, k.team_id, k.providers, k.endpoints, k.idempotency,
-         LEAST(k.expires_at, s.expires_at) AS expires_at,
-         k.revoked_at IS NULL AND NOT k.disabled AND NOT t.disabled AS enabled
-  FROM gateway_key_secret s
-  JOIN gateway_key k ON k.id = s.key_id
-  JOIN team t ON t.id = k.team_id
-  WHERE s.digest = $1`;
-
-interface GrantRow {
-  key_id: string;
-  team_id: string;
-  providers: string[] | null;
-  endpoints: EndpointRule;
-  idempotency: IdempotencyMode;
-  expires_at: Date | null;
-  enabled: boolean;
-}
+/** Look-ups at a time; the rest of the pool stays free for everything else. */
+const LOOKUPS_AT_ONCE = 8;
+/** Look-ups that may wait for their turn; past it the caller is told to come back. */
+const LOOKUPS_WAITING = 256;
+/** Unknown keys that one client address may try in a second: anybody can mint strings of the right form. */
+const UNKNOWN_PER_SECOND = 50;
+/** A read that something changed under is made again; after this many times what was read last is used once, unkept. */
+const READS_AT_MOST = 3;
 
 /** Answers the one question of the hot path: which grant, if any, does this key open right now? */
 @Injectable()
 export class KeyLookupService {
   private readonly logger = new Logger('Keys');
+  private readonly flights = new Map<string, Promise<Grant | null>>();
+  private readonly waiting: (() => void)[] = [];
+  private readonly unknownTries = new RateLimiterMemory({ points: UNKNOWN_PER_SECOND, duration: 1 });
+  private readonly clientAddress: ClientAddress;
+  private running = 0;
 
-  constructor(private readonly dataSource: DataSource) {}
-
-  /**
-   * @returns the grant when the key is known, enabled and not past its end; else null
-   * @throws Refusal database_unavailable when Postgres cannot say: a valid key must never be called invalid
-   */
-  async find(key: string): Promise<Grant | null> {
-    if (!isWellFormedKey(key)) return null;
-    const grant = await this.load(digestKey(key));
-    return grant !== null && grant.enabled && grant.expiresAt > Date.now() ? grant : null;
+  constructor(
+    private readonly dataSource: DataSource,
+    private readonly cache: KeyCache,
+    private readonly changes: KeyChangesService,
+    private readonly use: KeyUseService,
+    @InjectEnv() private readonly env: Settings,
+  ) {
+    this.clientAddress = new ClientAddress(env.trustedProxies, 'full');
   }
 
-  private async load(digest: Buffer): Promise<Grant | null> {
-    let rows: GrantRow[];
+  /**
+   * @param from the request, for whose client address look-ups of unknown keys are counted
+   * @returns the grant when the key is known, enabled and not past its end; else null
+   * @throws Refusal database_unavailable when Postgres cannot say (a valid key must never be called invalid), overloaded
+   */
+  find(key: string, from: Request): Grant | null | Promise<Grant | null> {
+    if (!isWellFormedKey(key)) return null;
+    const digest = digestKey(key);
+    // Once Postgres has not confirmed the cache for too long, only Postgres itself is believed.
+    const known = this.changes.unverifiedMs <= this.env.keyCacheStaleMs ? this.cache.get(digest) : undefined;
+    if (known !== undefined) return this.judge(known);
+    return this.load(digest, from).then((grant) => this.judge(grant));
+  }
+
+  /** Expiry is checked on every use: it comes without a change in Postgres. */
+  private judge(grant: Grant | null): Grant | null {
+    if (grant === null || !grant.enabled || grant.expiresAt <= Date.now()) return null;
+    this.use.note(grant.secretId);
+    return grant;
+  }
+
+  /** One look-up for all who ask for the same key at the same time. */
+  private load(digest: string, from: Request): Promise<Grant | null> {
+    const flight = this.flights.get(digest);
+    if (flight !== undefined) return flight;
+    const started = this.loadAlone(digest, this.addressOf(from)).finally(() => this.flights.delete(digest));
+    this.flights.set(digest, started);
+    return started;
+  }
+
+  private async loadAlone(digest: string, address: string): Promise<Grant | null> {
+    await this.unknownTries.consume(address).catch(() => {
+      throw new Refusal('overloaded');
+    });
+    await this.turn();
     try {
-      rows = await this.dataSource.query<GrantRow[]>(FIND_GRANT, [digest]);
+      const grant = await this.read(digest);
+      if (grant !== null) await this.unknownTries.reward(address);
+      return grant;
     } catch (error) {
-      this.logger.error(`A key could not be looked up: ${describeFault(error)}`);
+      this.logger.warn(`A key could not be looked up: ${describeFault(error)}`);
       throw new Refusal('database_unavailable', { cause: error });
+    } finally {
+      const next = this.waiting.shift();
+      if (next !== undefined) next();
+      else this.running--;
     }
-    const row = rows[0];
-    if (row === undefined) return null;
-    return {
-      keyId: row.key_id,
-      teamId: row.team_id,
-      expiresAt: row.expires_at?.getTime() ?? Infinity,
-      enabled: row.enabled,
-      providers: row.providers,
-      endpoints: row.endpoints,
-      idempotency: row.idempotency,
-    };
+  }
+
+  private addressOf(from: Request): string {
+    const forwardedFor = from.headers['x-forwarded-for'];
+    const list = Array.isArray(forwardedFor) ? forwardedFor.join(',') : forwardedFor;
+    return this.clientAddress.of(from.socket.remoteAddress, list) ?? 'unknown';
+  }
+
+  private async read(digest: string): Promise<Grant | null> {
+    for (let reads = 1; ; reads++) {
+      const { version } = this.cache;
+      const rows = await this.dataSource.query<GrantRow[]>(FIND_GRANTS, [[Buffer.from(digest, 'hex')]]);
+      const grant = grantsOf(rows).get(digest) ?? null;
+      if (this.cache.set(digest, grant, version) || reads === READS_AT_MOST) return grant;
+    }
+  }
+
+  private turn(): Promise<void> | void {
+    if (this.running < LOOKUPS_AT_ONCE) {
+      this.running++;
+      return;
+    }
+    if (this.waiting.length >= LOOKUPS_WAITING) throw new Refusal('overloaded');
+    return new Promise((resolve) => this.waiting.push(resolve));
   }
 }

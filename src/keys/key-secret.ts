@@ -38,9 +38,9 @@ export function containsKeyFormat(text: string): boolean {
   return text.includes(PREFIX) && FORMAT_ANYWHERE.test(text);
 }
 
-/** SHA-256 of a key: what is stored and looked up. A plain digest suffices for 190 random bits. */
-export function digestKey(key: string): Buffer {
-  return hash('sha256', key, 'buffer');
+/** SHA-256 of a key in hex: what is stored and looked up. A plain digest suffices for 190 random bits. */
+export function digestKey(key: string): string {
+  return hash('sha256', key, 'hex');
 }
 
 /** The leading characters by which people tell keys apart. */

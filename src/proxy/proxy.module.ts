@@ -1,6 +1,6 @@
 import { HttpModule } from '@nestjs/axios';
 import { Module } from '@nestjs/common';
-import { KeysModule } from '../keys/keys.module.js';
+import { KeyAuthModule } from '../keys/key-auth.module.js';
 import { ProvidersModule } from '../providers/providers.module.js';
 import { RequestLogModule } from '../request-log/request-log.module.js';
 import { Forwarder } from './forwarder.js';
@@ -13,7 +13,7 @@ class UpstreamModule {}
 
 @Module({
   imports: [
-    KeysModule,
+    KeyAuthModule,
     ProvidersModule,
     RequestLogModule,
     HttpModule.registerAsync({

@@ -1,4 +1,7 @@
 import { DataSource } from 'typeorm';
+import type { Grant } from '../../src/keys/caller.js';
+import { FIND_GRANTS, type GrantRow, grantsOf } from '../../src/keys/find-grants.js';
+import { digestKey } from '../../src/keys/key-secret.js';
 import { dataSourceOptions } from '../../src/database/data-source-options.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 
@@ -21,4 +24,11 @@ export async function openKeysDatabase(poolSize = 10): Promise<KeysDatabase> {
       await database.drop();
     },
   };
+}
+
+/** What Postgres says of a key. */
+export async function findGrant(dataSource: DataSource, key: string): Promise<Grant | undefined> {
+  const digest = digestKey(key);
+  const rows = await dataSource.query<GrantRow[]>(FIND_GRANTS, [[Buffer.from(digest, 'hex')]]);
+  return grantsOf(rows).get(digest);
 }

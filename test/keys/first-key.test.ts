@@ -1,8 +1,7 @@
 import { FirstKeyService } from '../../src/keys/first-key.service.js';
-import { KeyLookupService } from '../../src/keys/key-lookup.service.js';
 import { KeysService } from '../../src/keys/keys.service.js';
 import { TeamsService } from '../../src/keys/teams.service.js';
-import { type KeysDatabase, openKeysDatabase } from './data-source.js';
+import { findGrant, type KeysDatabase, openKeysDatabase } from './data-source.js';
 
 let at: KeysDatabase;
 let first: FirstKeyService;
@@ -18,7 +17,7 @@ describe('the first key', () => {
     const made = await Promise.all(Array.from({ length: 8 }, () => first.create()));
     const keys = made.filter((one) => one !== null);
     expect(keys).toHaveLength(1);
-    expect(await new KeyLookupService(at.dataSource).find(keys[0]!.key)).toMatchObject({
+    expect(await findGrant(at.dataSource, keys[0]!.key)).toMatchObject({
       enabled: true,
       endpoints: 'inference',
       idempotency: 'forward',

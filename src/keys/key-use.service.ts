@@ -1,0 +1,46 @@
+import { Injectable, Logger, type BeforeApplicationShutdown } from '@nestjs/common';
+import { Interval } from '@nestjs/schedule';
+import { DataSource } from 'typeorm';
+import { describeFault } from '../database/database-fault.js';
+import { DatabaseService } from '../database/database.service.js';
+
+const WRITE_MS = 10_000;
+
+const WRITE = `
+  UPDATE gateway_key_secret s SET last_used_at = u.used_at
+  FROM unnest($1::uuid[], $2::timestamptz[]) AS u (id, used_at)
+  WHERE s.id = u.id AND (s.last_used_at IS NULL OR s.last_used_at < u.used_at)`;
+
+/** Remembers when each secret was last used and writes that in batches, never per call. */
+@Injectable()
+export class KeyUseService implements BeforeApplicationShutdown {
+  private readonly logger = new Logger('Keys');
+  private used = new Map<string, number>();
+
+  constructor(
+    private readonly dataSource: DataSource,
+    private readonly database: DatabaseService,
+  ) {}
+
+  note(secretId: string): void {
+    this.used.set(secretId, Date.now());
+  }
+
+  @Interval(WRITE_MS)
+  async write(): Promise<void> {
+    if (this.used.size === 0 || this.database.notReady !== null) return;
+    const batch = this.used;
+    this.used = new Map();
+    try {
+      const times = [...batch.values()].map((time) => new Date(time).toISOString());
+      await this.dataSource.query(WRITE, [[...batch.keys()], times]);
+    } catch (error) {
+      this.logger.warn(`last_used_at is not written yet: ${describeFault(error)}`);
+      for (const [id, time] of batch) if (!this.used.has(id)) this.used.set(id, time);
+    }
+  }
+
+  async beforeApplicationShutdown(): Promise<void> {
+    await this.write();
+  }
+}
