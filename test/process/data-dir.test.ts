@@ -59,7 +59,6 @@ it('refuses a file in place of the folder', async () => {
 });
 
 (isRoot && !ordinaryUserCanRunNode ? it.skip : it)('refuses a folder it may not write to', async () => {
-  await chmod(workplace.folder, 0o755);
   await mkdir(workplace.dataDir);
   if (isRoot) await chown(workplace.dataDir, 0, 0);
   await chmod(workplace.dataDir, 0o555);

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { lstat, mkdtemp, readdir, readFile, readlink, realpath, rm } from 'node:fs/promises';
+import { chmod, lstat, mkdtemp, readdir, readFile, readlink, realpath, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { eventually } from './eventually.js';
@@ -10,7 +10,10 @@ export class Workplace {
   private constructor(readonly folder: string) {}
 
   static async make(): Promise<Workplace> {
-    return new Workplace(await realpath(await mkdtemp(join(tmpdir(), 'postern-process-'))));
+    const folder = await realpath(await mkdtemp(join(tmpdir(), 'postern-process-')));
+    // Open to the account that Postgres runs as when these tests run as root: else its cluster would live elsewhere.
+    await chmod(folder, 0o755);
+    return new Workplace(folder);
   }
 
   get dataDir(): string {

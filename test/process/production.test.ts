@@ -1,0 +1,72 @@
+import { randomBytes } from 'node:crypto';
+import { readdir } from 'node:fs/promises';
+import { createDatabase, type TestDatabase } from '../support/database.js';
+import { runBuilt } from '../support/process.js';
+import { answer, RawProvider } from '../support/raw-provider.js';
+import { Workplace } from '../support/workplace.js';
+
+let database: TestDatabase;
+let workplace: Workplace;
+let provider: RawProvider;
+
+beforeAll(async () => {
+  database = await createDatabase({ empty: true });
+  workplace = await Workplace.make();
+  provider = await RawProvider.start(async ({ body, socket }) => {
+    await body;
+    socket.write(answer('200 OK', [], 'ok'));
+  });
+});
+afterAll(async () => {
+  await workplace.remove();
+  await provider.stop();
+  await database.drop();
+});
+
+it('demands its secrets and its database', async () => {
+  const { process } = workplace.gateway({ NODE_ENV: 'production' });
+  expect(await process.ended).toEqual({ code: 1, signal: null });
+  for (const name of ['ADMIN_TOKEN', 'MASTER_KEY', 'DATABASE_URL']) expect(process.stderr).toContain(name);
+  expect(await readdir(workplace.folder)).toEqual([]);
+});
+
+it('makes no secret and no key, and says how to make a key', async () => {
+  const settings = {
+    NODE_ENV: 'production',
+    ADMIN_TOKEN: randomBytes(24).toString('hex'),
+    MASTER_KEY: randomBytes(32).toString('base64'),
+    DATABASE_URL: database.url,
+    PROVIDER_URL: provider.url,
+  };
+  const gateway = workplace.gateway(settings);
+  const url = await gateway.ready();
+  const { process } = gateway;
+  expect(process.stdout).toMatch(
+    /no gateway key yet; make one: postern teams create .* postern keys create /,
+  );
+  expect(process.stdout).not.toMatch(/ptn_|admin token is in/);
+  for (const secret of [settings.ADMIN_TOKEN, settings.MASTER_KEY, settings.DATABASE_URL]) {
+    expect(process.stdout + process.stderr).not.toContain(secret);
+  }
+  expect(await readdir(workplace.dataDir)).not.toContain('secrets');
+  expect(await database.query('SELECT FROM gateway_key')).toEqual([]);
+
+  const postern = async (...args: string[]) => {
+    const run = runBuilt('cli/main', args, { cwd: workplace.folder, env: settings });
+    expect(await run.ended).toEqual({ code: 0, signal: null });
+    return run.stdout;
+  };
+  await postern('teams', 'create', 'search');
+  const { key } = JSON.parse(
+    await postern('keys', 'create', '--team', 'search', '--name', 'ci', '--json'),
+  ) as { key: string };
+  const headers = { authorization: `Bearer ${key}` };
+  const response = await fetch(`${url}/v1/chat/completions`, { method: 'POST', headers, body: '{}' });
+  expect([response.status, await response.text()]).toEqual([200, 'ok']);
+  expect(await gateway.stop()).toEqual({ code: 0, signal: null });
+
+  const again = workplace.gateway(settings);
+  await again.ready();
+  expect(again.process.stdout).not.toContain('no gateway key');
+  expect(await again.stop()).toEqual({ code: 0, signal: null });
+});

@@ -1,0 +1,149 @@
+import { connect } from 'node:net';
+import { createDatabase, type TestDatabase } from '../support/database.js';
+import { deferred } from '../support/deferred.js';
+import { eventually } from '../support/eventually.js';
+import type { GatewayProcess } from '../support/process.js';
+import { RawClient, request } from '../support/raw-client.js';
+import { answer, chunk, LAST_CHUNK, RawProvider, type Script } from '../support/raw-provider.js';
+import { Workplace } from '../support/workplace.js';
+
+const STREAM_HEAD =
+  'HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n';
+
+let database: TestDatabase;
+let workplace: Workplace;
+let provider: RawProvider;
+let gateway: GatewayProcess;
+let port: number;
+let key: string;
+
+beforeEach(async () => {
+  database = await createDatabase();
+  workplace = await Workplace.make();
+  provider = await RawProvider.start(() => {});
+});
+afterEach(async () => {
+  await workplace.remove();
+  await provider.stop();
+  await database.drop();
+});
+
+async function start(settings: Record<string, string>, script: Script): Promise<void> {
+  provider.script = script;
+  gateway = workplace.gateway({ DATABASE_URL: database.url, PROVIDER_URL: provider.url, ...settings });
+  port = Number(new URL(await gateway.ready()).port);
+  key = await gateway.firstKey();
+}
+
+async function send(): Promise<RawClient> {
+  const client = await RawClient.connect(port);
+  client.send(request('POST /v1/chat/completions', [`Authorization: Bearer ${key}`], '{"stream":true}'));
+  return client;
+}
+
+async function sigterm(): Promise<void> {
+  gateway.process.signal('SIGTERM');
+  await gateway.process.until(/stopping: calls in flight may end first/);
+}
+
+const isRefused = () =>
+  new Promise<boolean>((resolve) => {
+    const socket = connect(port, '127.0.0.1');
+    socket.once('connect', () => resolve(false)).once('error', () => resolve(true));
+    socket.once('connect', () => socket.destroy());
+  });
+
+interface Row {
+  outcome: string;
+  status: number | null;
+  error_code: string | null;
+  response_bytes: string;
+}
+const rows = () =>
+  database.query<Row>('SELECT outcome, status, error_code, response_bytes FROM request_log ORDER BY id');
+
+it('lets a streamed call end whole, takes no new connection meanwhile, and writes its row', async () => {
+  const goOn = deferred();
+  await start({ SHUTDOWN_GRACE_MS: '20000' }, async ({ body, socket }) => {
+    await body;
+    socket.write(STREAM_HEAD + chunk('data: 1\n\n').toString());
+    await goOn.promise;
+    socket.write(Buffer.concat([chunk('data: 2\n\n'), Buffer.from(LAST_CHUNK)]));
+  });
+  const idle = await RawClient.connect(port);
+  idle.send(request('GET /health/live', []));
+  await idle.answer();
+  const client = await send();
+  const head = await client.head();
+  await client.reader.take(chunk('data: 1\n\n').length);
+
+  await sigterm();
+  await eventually(isRefused);
+  await idle.closed;
+  goOn.resolve();
+  const rest = await client.reader.body(head.headers);
+  expect(rest.bytes.toString()).toBe('data: 2\n\n');
+  expect(await gateway.process.ended).toEqual({ code: 0, signal: null });
+  expect(await rows()).toEqual([
+    { outcome: 'completed', status: 200, error_code: null, response_bytes: String(2 * 'data: 1\n\n'.length) },
+  ]);
+});
+
+it('cuts what outlasts the grace, visibly, and records it as interrupted', async () => {
+  await start({ SHUTDOWN_GRACE_MS: '50' }, async ({ body, socket }) => {
+    await body;
+    // The first call is answered in part, the second not at all.
+    if (provider.requests.length === 1) socket.write(STREAM_HEAD + chunk('data: 1\n\n').toString());
+  });
+  const streaming = await send();
+  await streaming.head();
+  await streaming.reader.take(chunk('data: 1\n\n').length);
+  const waiting = await send();
+  await eventually(() => provider.requests.length === 2);
+  await Promise.all(provider.requests.map(({ body }) => body));
+
+  await sigterm();
+  await Promise.all([streaming.closed, waiting.closed]);
+  expect(streaming.reader.rest.toString()).toBe('');
+  expect(waiting.reader.rest.toString()).toBe('');
+  await Promise.all(provider.requests.map(({ closed }) => closed));
+  expect(await gateway.process.ended).toEqual({ code: 0, signal: null });
+  expect(await rows()).toMatchObject([
+    { outcome: 'interrupted', status: 200 },
+    { outcome: 'interrupted', status: null },
+  ]);
+});
+
+it('exits at once on a second signal; the next start records the call it cut', async () => {
+  await start({ SHUTDOWN_GRACE_MS: '3600000' }, () => {});
+  const client = await send();
+  await eventually(() => provider.requests.length === 1);
+  await sigterm();
+  gateway.process.signal('SIGTERM');
+  expect(await gateway.process.ended).toEqual({ code: 1, signal: null });
+  await client.closed;
+
+  const next = workplace.gateway({ DATABASE_URL: database.url });
+  await next.ready();
+  await eventually(async () => (await rows()).length === 1);
+  expect(await rows()).toMatchObject([{ outcome: 'interrupted', status: null }]);
+  expect(await next.stop()).toEqual({ code: 0, signal: null });
+});
+
+it('serves on during the delay, on connections that end, while ready says 503', async () => {
+  await start({ SHUTDOWN_DELAY_MS: '2000' }, async ({ body, socket }) => {
+    await body;
+    socket.write(answer('200 OK', [], 'ok'));
+  });
+  await sigterm();
+  const ready = await fetch(`http://127.0.0.1:${port}/health/ready`);
+  expect([ready.status, await ready.json()]).toEqual([
+    503,
+    { status: 'unavailable', reasons: ['shutting down'] },
+  ]);
+  const client = await send();
+  const reply = await client.answer();
+  expect([reply.status, reply.header('connection'), reply.body.toString()]).toEqual([200, 'close', 'ok']);
+  expect(await gateway.process.ended).toEqual({ code: 0, signal: null });
+  expect(await rows()).toHaveLength(1);
+});
