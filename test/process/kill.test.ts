@@ -1,0 +1,105 @@
+import { createDatabase, type TestDatabase } from '../support/database.js';
+import { deferred } from '../support/deferred.js';
+import { eventually } from '../support/eventually.js';
+import { RawClient, request } from '../support/raw-client.js';
+import { answer, RawProvider } from '../support/raw-provider.js';
+import { TcpForwarder } from '../support/tcp-forwarder.js';
+import { Workplace } from '../support/workplace.js';
+
+let database: TestDatabase;
+let workplace: Workplace;
+let provider: RawProvider;
+let key: string;
+
+beforeEach(async () => {
+  database = await createDatabase();
+  workplace = await Workplace.make();
+  provider = await RawProvider.start(async ({ body, head, socket }) => {
+    await body;
+    if (!head.includes('x-hang')) socket.write(answer('200 OK', [], 'ok'));
+  });
+});
+afterEach(async () => {
+  await workplace.remove();
+  await provider.stop();
+  await database.drop();
+});
+
+const start = (databaseUrl = database.url) =>
+  workplace.gateway({ DATABASE_URL: databaseUrl, PROVIDER_URL: provider.url });
+
+async function send(url: string, headers: string[] = []): Promise<RawClient> {
+  const client = await RawClient.connect(Number(new URL(url).port));
+  client.send(request('POST /v1/chat/completions', [`Authorization: Bearer ${key}`, ...headers], '{}'));
+  return client;
+}
+
+/** Makes calls one after the other. @returns their request ids */
+async function calls(url: string, count: number): Promise<string[]> {
+  const ids: string[] = [];
+  while (ids.length < count) {
+    const client = await send(url);
+    const reply = await client.answer();
+    expect(reply.status).toBe(200);
+    ids.push(reply.header('x-gateway-request-id')!);
+    client.destroy();
+  }
+  return ids;
+}
+
+const rows = () =>
+  database.query<{ id: string; outcome: string; status: number | null }>(
+    'SELECT id, outcome, status FROM request_log ORDER BY id',
+  );
+
+it('loses no row and doubles none when it is killed, right after an answer and during a call', async () => {
+  const killed = start();
+  const url = await killed.ready();
+  key = await killed.firstKey();
+  const hanging = await send(url, ['x-hang: 1']);
+  await eventually(() => provider.requests.length === 1);
+  const ids = await calls(url, 40);
+  await killed.process.kill();
+  await hanging.closed;
+
+  const next = start();
+  await next.ready();
+  await eventually(async () => (await rows()).length >= ids.length + 1);
+  const [cut, ...completed] = await rows();
+  expect(cut).toMatchObject({ outcome: 'interrupted', status: null });
+  expect(completed).toEqual(ids.map((id) => ({ id, outcome: 'completed', status: 200 })));
+  expect(await next.stop()).toEqual({ code: 0, signal: null });
+});
+
+it('keeps the rows of calls that ended while Postgres was away, over a kill and a stop', async () => {
+  const forwarder = await TcpForwarder.to(database.url);
+  await forwarder.open();
+  const killed = start(forwarder.url);
+  const url = await killed.ready();
+  key = await killed.firstKey();
+  const goOn = deferred();
+  provider.script = async ({ body, socket }) => {
+    await body;
+    await goOn.promise;
+    socket.write(answer('200 OK', [], 'ok'));
+  };
+  const clients = [await send(url), await send(url), await send(url)];
+  await eventually(() => provider.requests.length === clients.length);
+  await forwarder.close();
+  goOn.resolve();
+  const replies = await Promise.all(clients.map((client) => client.answer()));
+  const ids = replies.map((reply) => reply.header('x-gateway-request-id')!).sort();
+  await killed.process.kill();
+
+  // Started and stopped without Postgres: nothing may be thrown away.
+  const away = start(forwarder.url);
+  await away.ready();
+  expect(await away.stop()).toEqual({ code: 0, signal: null });
+  expect(await rows()).toEqual([]);
+
+  const next = start();
+  await next.ready();
+  await eventually(async () => (await rows()).length >= ids.length);
+  expect(await rows()).toEqual(ids.map((id) => ({ id, outcome: 'completed', status: 200 })));
+  expect(await next.stop()).toEqual({ code: 0, signal: null });
+});
