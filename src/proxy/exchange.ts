@@ -42,7 +42,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   private bodyStarted = false;
   /** The provider's answer is there to its end. */
   private whole = false;
-  private clientAwaited = true;
+  private clientAwaited = false;
   /** Bytes of body the provider announced; null: it did not. */
   private expectedBytes: number | null = null;
 
@@ -87,6 +87,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
         this.waitForClient(false);
         this.dispatch(dispatcher, null);
       } else if (announced !== undefined && Number(announced) <= GATHER_BYTES) {
+        this.waitForClient(true);
         this.gather(dispatcher, announced);
       } else {
         this.body = new StreamedBody(req, this.onRequestBytes, (forClient) => this.waitForClient(forClient));
@@ -300,7 +301,9 @@ export class Exchange implements Dispatcher.DispatchHandler {
   /** Arms the client's idle time while it is the client that must act, and lifts it while the provider must. */
   private waitForClient(forClient: boolean): void {
     this.clientAwaited = forClient;
-    this.res.socket?.setTimeout(forClient ? this.limits.clientIdleTimeoutMs : 0);
+    const { socket } = this.res;
+    const ms = forClient ? this.limits.clientIdleTimeoutMs : 0;
+    if (socket !== null && socket.timeout !== ms) socket.setTimeout(ms);
   }
 
   private readonly onTurn = (): void => {

@@ -17,7 +17,7 @@ export function lingerOverUnreadBody(req: IncomingMessage, { bytes, ms } = LINGE
   // is out (Socket.destroySoon), which is what resets the connection while the client still sends.
   socket.off('finish', (socket as { destroy: (this: void) => void }).destroy);
   let room = bytes;
-  const timer = setTimeout(() => socket.destroy(), ms);
+  const timer = setTimeout(() => socket.destroy(), ms).unref();
   req.on('data', (chunk: Buffer) => {
     room -= chunk.length;
     if (room >= 0) return;
