@@ -109,12 +109,14 @@ const FORMS: Record<RefusalCode, GatewayErrorForm> = {
 /** HTTP status of a code. */
 export const statusOf = (code: RefusalCode): number => FORMS[code].status;
 
-/** One finished answer of the gateway's own: status, flat raw headers, body. */
+/** One answer of the gateway's own: status, flat raw headers without `connection`, body. */
 export interface GatewayErrorAnswer {
   status: number;
   reason: string;
   headers: string[];
   body: Buffer;
+  /** The connection must end with this answer. */
+  closes: boolean;
 }
 
 /**
@@ -146,8 +148,13 @@ export function gatewayErrorAnswer(refusal: Refusal, requestId: string, target?:
   if (form.status === 401) headers.push('www-authenticate', 'Bearer');
   if (form.retryAfter !== undefined) headers.push('retry-after', String(form.retryAfter));
   if (form.final) headers.push('x-should-retry', 'false');
-  if (form.close) headers.push('connection', 'close');
-  return { status: form.status, reason: STATUS_CODES[form.status] ?? 'Error', headers, body };
+  return {
+    status: form.status,
+    reason: STATUS_CODES[form.status] ?? 'Error',
+    headers,
+    body,
+    closes: form.close === true,
+  };
 }
 
 function isAnthropic(target: string | undefined): boolean {

@@ -5,6 +5,7 @@ import type { Express, Request, Response } from 'express';
 import { v7 as uuidv7 } from 'uuid';
 import type { Settings } from '../config/settings.js';
 import { Refusal } from '../refusal.js';
+import { closeAfterResponse, isClosing } from './lingering-close.js';
 import { answerParserError } from './parser-error.js';
 import { judgeRequestHead } from './request-gate.js';
 import { readRequestTarget, type RequestTarget } from './request-target.js';
@@ -78,9 +79,8 @@ export class GatewayHttpAdapter extends ExpressAdapter {
     server.on('request', handle);
     // Node would send 100 Continue itself; the forwarder does once the key and the size are known to be good.
     server.on('checkContinue', handle);
-    server.on('checkExpectation', (req: IncomingMessage, res: ServerResponse) => {
-      sendGatewayError(res, new Refusal('expectation_failed'), uuidv7(), req.url);
-    });
+    // The gate answers for any other expectation.
+    server.on('checkExpectation', handle);
     server.on('connect', (_req: IncomingMessage, socket: Socket) => {
       answerParserError(socket, new Refusal('method_not_allowed'), uuidv7());
     });
@@ -90,6 +90,10 @@ export class GatewayHttpAdapter extends ExpressAdapter {
 
   /** The request gate: lets a well-formed request with a safe target through to Express. */
   private admit(app: Express, req: Request, res: Response): void {
+    if (isClosing(req.socket)) {
+      req.resume();
+      return;
+    }
     this.open++;
     res.on('close', () => {
       this.open--;
@@ -100,7 +104,10 @@ export class GatewayHttpAdapter extends ExpressAdapter {
     const raw = req.url;
     req.requestId = uuidv7();
     try {
-      judgeRequestHead(req, this.env.maxBodyBytes);
+      if (judgeRequestHead(req, this.env.maxBodyBytes)) {
+        res.shouldKeepAlive = false;
+        closeAfterResponse(req.socket);
+      }
       const target = readRequestTarget(raw);
       if (target !== null) {
         req.target = target;
@@ -124,7 +131,8 @@ function closeWithConnection(req: Request, res: Response): void {
   const lost = () => {
     if (res.socket === null && !res.closed) res.emit('close');
   };
-  socket.once('close', lost);
+  // One listener for each request that waits for its turn is no leak.
+  socket.setMaxListeners(0).once('close', lost);
   res.once('close', () => socket.off('close', lost));
 }
 

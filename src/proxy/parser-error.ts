@@ -1,30 +1,58 @@
+import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { Refusal } from '../refusal.js';
 import { gatewayErrorAnswer } from './gateway-errors.js';
+import { closeLingering, discardInput, isClosing } from './lingering-close.js';
 
 /** Node's error codes for what its parser or its timers refuse, in our terms. */
 function refusalFor(error: Error): Refusal {
   if (error instanceof Refusal) return error;
-  const { code } = error as { code?: string };
-  if (code === 'HPE_HEADER_OVERFLOW') return new Refusal('headers_too_large');
-  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return new Refusal('request_timeout');
-  return new Refusal('invalid_request', { cause: error });
+  const code: string = (error as { code?: string }).code ?? '';
+  switch (code) {
+    case 'HPE_HEADER_OVERFLOW':
+      return new Refusal('headers_too_large');
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return new Refusal('request_timeout');
+    case 'HPE_INVALID_URL':
+      return new Refusal('invalid_path');
+    default:
+      return new Refusal('invalid_request', { cause: error });
+  }
 }
 
 /**
- * Answers what never became a request, straight on the socket, and closes it: its framing is lost. While an answer to
- * an earlier request is on its way nothing can be said without becoming part of it, so the socket is destroyed.
+ * Answers what never became a request, straight on the socket, and closes it: its framing is lost. Node calls this
+ * again for everything that arrives after the fault; only the first time counts.
  */
 export function answerParserError(socket: Socket, error: Error, requestId: string): void {
-  const busy = (socket as Socket & { _httpMessage?: object | null })._httpMessage;
-  if (busy || !socket.writable || (error as { code?: string }).code === 'ECONNRESET') {
+  if (isClosing(socket)) return;
+  if (!socket.writable || (error as { code?: string }).code === 'ECONNRESET') {
     socket.destroy();
     return;
   }
-  const { status, reason, headers, body } = gatewayErrorAnswer(refusalFor(error), requestId);
-  let head = `HTTP/1.1 ${status} ${reason}\r\n`;
-  for (let i = 0; i < headers.length; i += 2) {
-    if (headers[i] !== 'connection') head += `${headers[i]}: ${headers[i + 1]}\r\n`;
+  discardInput(socket);
+  answerWhenDue(socket, refusalFor(error), requestId);
+}
+
+/** Requests that arrived whole before the fault are answered first. */
+function answerWhenDue(socket: Socket, refusal: Refusal, requestId: string): void {
+  const current = (socket as Socket & { _httpMessage?: ServerResponse | null })._httpMessage;
+  if (!current) {
+    writeAnswer(socket, refusal, requestId);
+    closeLingering(socket);
+  } else if (!current.req.complete) {
+    // The fault is inside the body of a call that is running: nothing we say could be told from its answer.
+    socket.destroy();
+  } else {
+    current.once('close', () => {
+      if (!socket.destroyed) answerWhenDue(socket, refusal, requestId);
+    });
   }
-  socket.end(`${head}connection: close\r\n\r\n${body.toString()}`);
+}
+
+function writeAnswer(socket: Socket, refusal: Refusal, requestId: string): void {
+  const { status, reason, headers, body } = gatewayErrorAnswer(refusal, requestId);
+  let head = `HTTP/1.1 ${status} ${reason}\r\n`;
+  for (let i = 0; i < headers.length; i += 2) head += `${headers[i]}: ${headers[i + 1]}\r\n`;
+  socket.write(`${head}connection: close\r\n\r\n${body.toString()}`);
 }

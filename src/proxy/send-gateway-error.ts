@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import type { Refusal } from '../refusal.js';
 import { gatewayErrorAnswer } from './gateway-errors.js';
+import { closeAfterResponse } from './lingering-close.js';
 
 /**
  * Sends the gateway's own answer to a request; once a head is out nothing may be appended to it, so the connection is
@@ -17,6 +18,12 @@ export function sendGatewayError(
     return;
   }
   const answer = gatewayErrorAnswer(refusal, requestId, target);
+  const { req } = res;
+  // A client that was never told to continue may keep its body (RFC 9110 10.1.1): nobody would know what follows.
+  if (answer.closes || (req.headers.expect !== undefined && !req.complete)) {
+    answer.headers.push('connection', 'close');
+    closeAfterResponse(req.socket);
+  }
   res.writeHead(answer.status, answer.reason, answer.headers);
   res.end(answer.body);
 }
