@@ -1,0 +1,72 @@
+import { request } from '../support/raw-client.js';
+import { answersOn, Wire } from '../support/wire.js';
+
+let wire: Wire;
+
+beforeAll(async () => {
+  wire = await Wire.start({ MAX_BODY_BYTES: '1000000' });
+});
+afterAll(() => wire.stop());
+
+const LINE = 'POST /v1/chat/completions';
+const EXPECT = 'Expect: 100-continue';
+
+it.each([
+  ['a length', 'Content-Length: 5', 'hello'],
+  ['a length too large to be gathered', 'Content-Length: 500000', 'x'.repeat(500_000)],
+  ['chunks', 'Transfer-Encoding: chunked', '5\r\nhello\r\n0\r\n\r\n'],
+])('tells a client with a good key to continue, and carries its body: %s', async (_, framing, body) => {
+  const client = await wire.connect();
+  client.send(request(LINE, [wire.auth, EXPECT, framing]));
+  expect(await client.reader.head()).toBe('HTTP/1.1 100 Continue');
+  client.send(body);
+  const reply = await client.answer();
+  expect(reply.status).toBe(200);
+  expect(reply.body.length).toBe(framing.includes('500000') ? 500_000 : 5);
+  expect(wire.provider.requests.at(-1)!.head).not.toMatch(/expect/i);
+  // The connection goes on.
+  client.send(request(LINE, [wire.auth], 'next'));
+  expect((await client.answer()).body.toString()).toBe('next');
+  client.destroy();
+  await wire.expectSound(2);
+});
+
+it.each([
+  ['no key', 401, 'invalid_api_key', [EXPECT, 'Content-Length: 5']],
+  ['a bad key', 401, 'invalid_api_key', ['Authorization: Bearer x', EXPECT, 'Content-Length: 5']],
+  ['a body too large', 413, 'request_too_large', [EXPECT, 'Content-Length: 1000001']],
+  ['another expectation', 417, 'expectation_failed', ['Expect: teapot', 'Content-Length: 5']],
+  ['two expectations', 417, 'expectation_failed', ['Expect: 100-continue, teapot', 'Content-Length: 5']],
+  ['two Expect lines', 417, 'expectation_failed', [EXPECT, 'Expect: teapot', 'Content-Length: 5']],
+  ['an unsafe framing', 400, 'invalid_request', [EXPECT, 'Transfer-Encoding: gzip, chunked']],
+])('never tells a client with %s to continue, and ends its connection', async (_, status, code, headers) => {
+  const client = await wire.connect();
+  const auth = status === 401 ? [] : [wire.auth];
+  client.send(request(LINE, [...auth, ...headers]));
+  const reply = await client.answer();
+  wire.expectRefusal(reply, status, code);
+  expect(reply.header('connection')).toBe('close');
+  // The client may or may not send the body that it was not asked for; neither may be taken for a request.
+  client.send(request(LINE, [wire.auth], 'smuggled'));
+  expect(await answersOn(client, 1)).toEqual([]);
+  await client.closed;
+  await wire.expectSound(0);
+});
+
+it('takes a body that does not wait', async () => {
+  const client = await wire.connect();
+  client.send(request(LINE, [wire.auth, 'expect: 100-Continue'], 'hello'));
+  expect(await client.reader.head()).toBe('HTTP/1.1 100 Continue');
+  expect((await client.answer()).body.toString()).toBe('hello');
+  client.destroy();
+  await wire.expectSound(1);
+});
+
+it('does not tell an HTTP/1.0 client to continue (RFC 9110 10.1.1)', async () => {
+  const client = await wire.connect();
+  client.send(`${LINE} HTTP/1.0\r\n${wire.auth}\r\n${EXPECT}\r\nContent-Length: 5\r\n\r\nhello`);
+  const reply = await client.answer();
+  expect([reply.status, reply.body.toString()]).toEqual([200, 'hello']);
+  client.destroy();
+  await wire.expectSound(1);
+});
