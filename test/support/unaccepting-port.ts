@@ -1,0 +1,36 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+
+// Listens with the shortest queue there is and never accepts: its one thread sleeps for ever.
+const CODE = `
+  const server = require('node:net').createServer().listen({ port: 0, host: '127.0.0.1', backlog: 1 }, () => {
+    require('node:fs').writeSync(1, String(server.address().port));
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
+  });
+`;
+
+/** A port of this machine on which a connection is never established: its queue is full and stays so. */
+export class UnacceptingPort {
+  private constructor(
+    readonly port: number,
+    private readonly child: ChildProcess,
+    private readonly fillers: Socket[],
+  ) {}
+
+  static async open(): Promise<UnacceptingPort> {
+    const child = spawn(process.execPath, ['-e', CODE], { stdio: ['ignore', 'pipe', 'inherit'] });
+    const [text] = (await once(child.stdout!, 'data')) as [Buffer];
+    const port = Number(text.toString());
+    const fillers = Array.from({ length: 8 }, () => connect(port, '127.0.0.1').on('error', () => {}));
+    // A queue of one holds two (listen(2), Linux); whoever comes later waits.
+    await Promise.any(fillers.map((socket) => once(socket, 'connect')));
+    return new UnacceptingPort(port, child, fillers);
+  }
+
+  async close(): Promise<void> {
+    for (const socket of this.fillers) socket.destroy();
+    this.child.kill('SIGKILL');
+    await once(this.child, 'exit');
+  }
+}

@@ -1,0 +1,85 @@
+import { setTimeout as pace } from 'node:timers/promises';
+import { randomBytes } from 'node:crypto';
+import { request } from '../support/raw-client.js';
+import type { ReceivedRequest } from '../support/raw-provider.js';
+import { Wire } from '../support/wire.js';
+
+let wire: Wire;
+beforeAll(async () => {
+  wire = await Wire.start({ CLIENT_IDLE_TIMEOUT_MS: '500' });
+});
+afterAll(() => wire.stop());
+
+const CALL = 'POST /v1/chat/completions';
+const BLOCK = randomBytes(1_000_000);
+
+/** Writes blocks for as long as they are taken; tells how many bytes were. */
+function pour(req: ReceivedRequest, blocks: number): () => number {
+  req.socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${blocks * BLOCK.length}\r\n\r\n`);
+  let poured = 0;
+  const more = () => {
+    while (poured < blocks) {
+      poured++;
+      if (!req.socket.write(BLOCK)) return void req.socket.once('drain', more);
+    }
+  };
+  more();
+  return () => poured * BLOCK.length - req.socket.writableLength;
+}
+
+it('a client that reads nothing is cut, and until then the provider is held back', async () => {
+  let poured = () => 0;
+  wire.provider.script = async (req) => {
+    await req.body;
+    poured = pour(req, 1_000);
+    await req.closed;
+  };
+  const client = await wire.connect();
+  client.socket.pause();
+  client.send(request(CALL, [wire.auth], '{}'));
+  await new Promise<void>((seen) => {
+    const { script } = wire.provider;
+    wire.provider.script = async (req) => {
+      seen();
+      await script(req);
+    };
+  });
+  await wire.provider.requests.at(-1)!.closed;
+  // What the buffers of two connections hold: a fraction of what the provider had to give.
+  expect(poured()).toBeLessThan(50_000_000);
+  client.socket.resume();
+  await client.closed;
+  const [row] = await wire.gateway.database.query<{ outcome: string }>('SELECT * FROM request_log');
+  expect(row).toMatchObject({ outcome: 'client_error', status: 200, error_code: 'request_timeout' });
+});
+
+it('a client that reads slowly is served to the end', async () => {
+  const BLOCKS = 12;
+  wire.provider.script = async (req) => {
+    await req.body;
+    pour(req, BLOCKS);
+  };
+  const client = await wire.connect();
+  client.send(request(CALL, [wire.auth], '{}'));
+  const head = await client.head();
+  // Longer in all than the idle time, and never idle for so long.
+  let at = client.reader.rest.length;
+  while (at < BLOCKS * BLOCK.length) {
+    client.socket.pause();
+    await pace(100);
+    const before = at;
+    client.socket.resume();
+    while (at - before < 1_500_000 && at < BLOCKS * BLOCK.length) {
+      await new Promise((more) => client.socket.once('data', more));
+      at = client.reader.rest.length;
+    }
+  }
+  const { bytes } = await client.reader.body(head.headers);
+  client.destroy();
+  for (let i = 0; i < BLOCKS; i++) {
+    expect(bytes.subarray(i * BLOCK.length, (i + 1) * BLOCK.length).equals(BLOCK)).toBe(true);
+  }
+  expect(await wire.gateway.row(head.header('x-gateway-request-id')!)).toMatchObject({
+    outcome: 'completed',
+  });
+});
