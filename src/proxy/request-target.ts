@@ -1,5 +1,6 @@
-import { Refusal } from '../refusal.js';
 import { containsKeyFormat } from '../keys/key-secret.js';
+import { PROVIDER_NAME } from '../providers/provider-name.js';
+import { Refusal } from '../refusal.js';
 
 /**
  * Where a request on the road goes, read from the raw request target without decoding or normalising it
@@ -17,7 +18,6 @@ export interface RequestTarget {
 }
 
 const PROVIDER_ROAD = /^\/p\/([^/?]*)(\/[^]*)$/;
-const PROVIDER_NAME = /^[a-z0-9][a-z0-9_-]{0,62}$/;
 
 /** Visible ASCII but `#` and `\`: RFC 3986 has no other byte in a path or query, and both lead parsers astray. */
 const SAFE_BYTES = /^[\x21\x22\x24-\x5b\x5d-\x7e]*$/;
