@@ -1,0 +1,48 @@
+import { findTrailing, isAtEnd, openObject } from './json-cursor.js';
+
+/** Requests of this size are gathered before they are forwarded; of larger ones the beginning may be scanned. */
+const LONGEST_SCAN = 262_144;
+
+/** Where clients that put `model` first have it. */
+const BEGINNING = 1_024;
+
+/**
+ * The model a JSON request names in its own `model` member. The body is walked over, not parsed, and large ones from
+ * both ends: some clients put `model` first, others (the Python SDKs of OpenAI and Anthropic) behind the messages.
+ *
+ * @returns null for anything that is not a JSON object with a string there; either one, if there are two
+ */
+export function scanModel(body: Buffer): string | null {
+  if (body.length <= BEGINNING) return scan(body);
+  const first = scan(body.subarray(0, BEGINNING));
+  if (first !== null || openObject(body) === null) return first;
+  if (body.length > LONGEST_SCAN) return scan(body.subarray(0, LONGEST_SCAN));
+  const last = findTrailing(body, 'model', isAtEnd);
+  return last?.next() ? last.text() : scan(body);
+}
+
+function scan(json: Buffer): string | null {
+  const cursor = openObject(json);
+  while (cursor?.next()) {
+    if (cursor.isKey('model')) return cursor.text();
+  }
+  return null;
+}
+
+/** Gemini API reference: `POST /v1beta/{model=models/*}:generateContent`; Vertex AI has more folders before it. */
+const MODEL_IN_PATH = /\/models\/([^/]+):[A-Za-z]+$/;
+
+/**
+ * The model named in a path of the Gemini kind.
+ *
+ * @param endpoint raw path after `/p/<provider>`, without the query
+ */
+export function modelFromPath(endpoint: string): string | null {
+  const name = MODEL_IN_PATH.exec(endpoint)?.[1];
+  if (name === undefined || !name.includes('%')) return name ?? null;
+  try {
+    return decodeURIComponent(name);
+  } catch {
+    return null;
+  }
+}
