@@ -1,0 +1,27 @@
+import { AnswerCopy } from '../../src/request-log/answer-copy.js';
+import type { Usage } from '../../src/request-log/token-figures.js';
+import { readUsage } from '../../src/request-log/usage-reader.js';
+
+export interface Answer {
+  endpoint?: string;
+  contentType?: string | null;
+  contentEncoding?: string | null;
+  body: string | Uint8Array;
+}
+
+/** What the reader says of an answer that came in these pieces: cut at `cuts`, or whole. */
+export function read(answer: Answer, ...cuts: number[]): Promise<Usage> {
+  const body = Buffer.from(answer.body as string);
+  const copy = new AnswerCopy();
+  let from = 0;
+  for (const cut of [...cuts, body.length]) {
+    copy.add(body.subarray(from, cut));
+    from = cut;
+  }
+  return readUsage({
+    endpoint: answer.endpoint ?? '/v1/chat/completions',
+    contentType: answer.contentType === undefined ? 'application/json' : answer.contentType,
+    contentEncoding: answer.contentEncoding,
+    copy,
+  });
+}
