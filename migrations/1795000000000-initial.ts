@@ -40,7 +40,10 @@ export class Initial1795000000000 implements MigrationInterface {
       CREATE TABLE request_log (
         started_at timestamptz NOT NULL,
         id uuid NOT NULL,
-        recorded_at timestamptz NOT NULL DEFAULT now(),
+        -- When Postgres got the row. Not now(), the start of the transaction: between that and the lock on this table a
+        -- writer may wait, and an incremental export would have passed (request-log/recorded-until.ts). Whole
+        -- milliseconds, so that a value survives the way through JSON and JavaScript unchanged.
+        recorded_at timestamptz NOT NULL DEFAULT date_trunc('milliseconds', clock_timestamp()),
         team_id uuid NOT NULL,
         key_id uuid NOT NULL,
         provider text NOT NULL,
@@ -66,6 +69,16 @@ export class Initial1795000000000 implements MigrationInterface {
         user_agent text,
         CONSTRAINT request_log_pkey PRIMARY KEY (started_at, id)
       ) PARTITION BY RANGE (started_at);
+      -- "The calls of this key (or team) in a time range, newest first": the equal column, then the order that is asked
+      -- for, read backwards. With id in it a page of any depth is one range of the index without a sort; it is also
+      -- what the cursor compares. Filters on anything else go through the time range alone: each further index would
+      -- cost every call, and none of provider, model, status and outcome narrows a range as far as key and team do.
+      CREATE INDEX request_log_key_id_idx ON request_log (key_id, started_at, id);
+      CREATE INDEX request_log_team_id_idx ON request_log (team_id, started_at, id);
+      -- For exports of what came since the last one. Rows lie in the order in which they came, so that block ranges
+      -- tell as much as a tree that is a thousand times as large; autosummarize keeps the newest range out of the scan.
+      CREATE INDEX request_log_recorded_at_idx ON request_log USING brin (recorded_at)
+        WITH (pages_per_range = 32, autosummarize = on);
       -- Catches rows of a day that has no partition yet, so that none is ever refused.
       CREATE TABLE request_log_default PARTITION OF request_log DEFAULT;
     `);

@@ -1,5 +1,6 @@
 import { Initial1795000000000 } from '../../migrations/1795000000000-initial.js';
 import { KeyChanges1795000001000 } from '../../migrations/1795000001000-key-changes.js';
+import { UsageViews1795000002000 } from '../../migrations/1795000002000-usage-views.js';
 
 /** Every migration in its order. Named one by one, so that no file is found or missed by a glob. */
-export const MIGRATIONS = [Initial1795000000000, KeyChanges1795000001000];
+export const MIGRATIONS = [Initial1795000000000, KeyChanges1795000001000, UsageViews1795000002000];

@@ -1,4 +1,4 @@
-import { Column, Entity, PrimaryColumn } from 'typeorm';
+import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 
 export const OUTCOMES = [
   'completed',
@@ -16,6 +16,9 @@ const PRIMARY_KEY = { primaryKeyConstraintName: 'request_log_pkey' };
 
 /** One row per forwarded call. The table is range-partitioned by UTC day on `started_at`. */
 @Entity('request_log')
+@Index('request_log_key_id_idx', ['keyId', 'startedAt', 'id'])
+@Index('request_log_team_id_idx', ['teamId', 'startedAt', 'id'])
+@Index('request_log_recorded_at_idx', ['recordedAt'], { type: 'brin' })
 export class RequestLog {
   @PrimaryColumn('timestamptz', { name: 'started_at', ...PRIMARY_KEY })
   startedAt!: Date;
@@ -24,8 +27,11 @@ export class RequestLog {
   @PrimaryColumn('uuid', PRIMARY_KEY)
   id!: string;
 
-  /** When Postgres got the row. */
-  @Column('timestamptz', { name: 'recorded_at', default: () => 'now()' })
+  /** When Postgres got the row, or its correction; whole milliseconds. */
+  @Column('timestamptz', {
+    name: 'recorded_at',
+    default: () => "date_trunc('milliseconds', clock_timestamp())",
+  })
   recordedAt!: Date;
 
   @Column('uuid', { name: 'team_id' })
