@@ -1,49 +1,136 @@
-import { Injectable, Logger } from '@nestjs/common';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
 import { Cron, CronExpression } from '@nestjs/schedule';
-import { DataSource } from 'typeorm';
+import pg from 'pg';
+import { InjectEnv } from '../config/config.module.js';
+import type { Settings } from '../config/settings.js';
+import { clientOptions } from '../database/data-source-options.js';
 import { describeFault } from '../database/database-fault.js';
 import { DatabaseService } from '../database/database.service.js';
+import { keepPartitions, makeAhead, type RoundReport } from './partition-round.js';
+import { PlanOutdated } from './partition-moves.js';
 
-const DAYS_AHEAD = 7;
-const DAY_MS = 86_400_000;
-/** The same in every replica: one makes partitions at a time. */
+/** The same in every replica and worker: one of them keeps the partitions at a time, the others let it. */
 const PARTITION_LOCK = 7_061_002;
+/** One step of a move; a move of millions of rows has many. */
+const QUERY_TIMEOUT_MS = 120_000;
+/** A start waits this long for another one that is making today's partition. */
+const START_WAIT = '5s';
 
-/** Keeps a partition of `request_log` ready for today and the next seven UTC days. */
+/**
+ * Keeps the partitions of `request_log`: today's and the next seven ready, rows that came without one moved to their
+ * day, expired days dropped. Nothing depends on it in a hurry: without a partition a row goes to the default one, and
+ * nothing is lost while it fails.
+ */
 @Injectable()
-export class PartitionsService {
+export class PartitionsService implements OnApplicationShutdown {
+  /** Of this process, since the start. `failures` counts rounds that did not end well in a row. */
+  readonly counts = { rounds: 0, failures: 0, made: 0, moved: 0, dropped: 0 };
   private readonly logger = new Logger('Partitions');
+  private round: Promise<void> = Promise.resolve();
+  private busy = false;
+  private stopped = false;
 
   constructor(
-    private readonly dataSource: DataSource,
+    @InjectEnv() private readonly env: Settings,
     private readonly database: DatabaseService,
   ) {
-    database.whenReady(() => this.makeAhead());
+    database.whenReady(() => this.atStart());
   }
 
-  @Cron(CronExpression.EVERY_HOUR, { timeZone: 'UTC' })
-  async hourly(): Promise<void> {
-    if (this.database.notReady !== null) return;
+  @Cron(CronExpression.EVERY_10_MINUTES, { timeZone: 'UTC' })
+  onSchedule(): void {
+    if (this.database.notReady === null) this.keep();
+  }
+
+  async onApplicationShutdown(): Promise<void> {
+    this.stopped = true;
+    await this.round;
+  }
+
+  /** Today's partition is there before the first row is written; everything else is done behind the start. */
+  private async atStart(): Promise<void> {
     try {
-      await this.makeAhead();
+      await this.withClient(async (client) => {
+        await client.query(`SET lock_timeout = '${START_WAIT}'`);
+        await client.query('SELECT pg_advisory_lock($1)', [PARTITION_LOCK]);
+        await makeAhead(client, Date.now());
+      });
     } catch (error) {
-      this.logger.error(`Partitions could not be made: ${describeFault(error)}. Trying again in an hour.`);
+      this.logger.warn(
+        `Partitions were not made at the start: ${describeFault(error)}. Rows are safe without.`,
+      );
+    }
+    this.keep();
+  }
+
+  /** One round at a time in this process, and in all. */
+  private keep(): void {
+    if (this.busy || this.stopped) return;
+    this.busy = true;
+    this.round = this.runRound().finally(() => (this.busy = false));
+  }
+
+  private async runRound(): Promise<void> {
+    try {
+      await this.withClient(async (client) => {
+        const { rows } = await client.query<{ taken: boolean }>('SELECT pg_try_advisory_lock($1) AS taken', [
+          PARTITION_LOCK,
+        ]);
+        if (!rows[0]!.taken) return;
+        this.tell(
+          await keepPartitions(client, {
+            now: Date.now(),
+            retentionDays: this.env.requestLogRetentionDays,
+            stopped: () => this.stopped,
+          }),
+        );
+      });
+      this.counts.failures = 0;
+    } catch (error) {
+      if (this.stopped) return;
+      this.counts.failures++;
+      const reason = error instanceof PlanOutdated ? 'rows of new days kept coming' : describeFault(error);
+      this.logger.warn(
+        `The partitions of the request log could not be kept: ${reason}. Trying again in 10 minutes.`,
+      );
     }
   }
 
-  private async makeAhead(): Promise<void> {
-    await this.dataSource.transaction(async (manager) => {
-      await manager.query('SELECT pg_advisory_xact_lock($1)', [PARTITION_LOCK]);
-      const today = Math.floor(Date.now() / DAY_MS) * DAY_MS;
-      for (let ahead = 0; ahead <= DAYS_AHEAD; ahead++) {
-        const from = new Date(today + ahead * DAY_MS).toISOString();
-        const to = new Date(today + (ahead + 1) * DAY_MS).toISOString();
-        const name = `request_log_${from.slice(0, 10).replaceAll('-', '')}`;
-        // DDL takes no parameters; name and bounds are digits of our own clock.
-        await manager.query(
-          `CREATE TABLE IF NOT EXISTS ${name} PARTITION OF request_log FOR VALUES FROM ('${from}') TO ('${to}')`,
-        );
-      }
-    });
+  private tell({ made, moved, dropped, kept }: RoundReport): void {
+    this.counts.rounds++;
+    this.counts.made += made.length;
+    this.counts.moved += moved;
+    this.counts.dropped += dropped.length;
+    if (moved > 0)
+      this.logger.warn(`${moved} rows had come without a partition; they are with their days now.`);
+    if (dropped.length > 0) {
+      this.logger.log(
+        `Dropped what is older than ${this.env.requestLogRetentionDays} days: ${dropped.join(', ')}`,
+      );
+    }
+    if (kept) {
+      this.logger.warn(
+        'Days are due to be dropped, but the log has no yesterday. If the clock is right they go tomorrow.',
+      );
+    }
+  }
+
+  /** A connection of its own: its locks are the session's, and look-ups must not wait for it. */
+  private async withClient(work: (client: pg.Client) => Promise<void>): Promise<void> {
+    const client = new pg.Client(
+      clientOptions(this.env.databaseUrl, {
+        applicationName: 'postern-partitions',
+        queryTimeoutMs: QUERY_TIMEOUT_MS,
+      }),
+    );
+    // A server that goes away is told by the query under way; without a listener it would end the process.
+    client.on('error', () => {});
+    try {
+      await client.connect();
+      await work(client);
+    } finally {
+      await Promise.race([client.end(), sleep(1_000, undefined, { ref: false })]);
+    }
   }
 }

@@ -1,4 +1,5 @@
 import { v7 as uuidv7 } from 'uuid';
+import type { LogRow } from '../../src/request-log/log-row.js';
 import type { TestDatabase } from '../support/database.js';
 
 export const TEAM = '01890a5d-ac96-774b-bcce-b302099a8057';
@@ -33,4 +34,36 @@ export async function insertRow(
     Object.values(row),
   );
   return id;
+}
+
+/** A row as the writer gets it. */
+export function logRow(startedAtMs: number, columns: Partial<LogRow> = {}): LogRow {
+  return {
+    started_at: new Date(startedAtMs).toISOString(),
+    id: uuidv7({ msecs: startedAtMs }),
+    team_id: TEAM,
+    key_id: KEY,
+    provider: 'default',
+    method: 'POST',
+    path: '/v1/chat/completions',
+    model: 'gpt-4o',
+    streamed: false,
+    status: 200,
+    outcome: 'completed',
+    error_code: null,
+    request_bytes: 1_024,
+    response_bytes: 700,
+    ttfb_ms: 12.5,
+    duration_ms: 80.25,
+    prompt_tokens: 7,
+    completion_tokens: 9,
+    cached_tokens: null,
+    reasoning_tokens: null,
+    provider_request_id: 'req_1',
+    idempotency_key: null,
+    sdk_retry_count: 0,
+    client_ip: '203.0.113.7',
+    user_agent: 'OpenAI/JS 6.49.0',
+    ...columns,
+  };
 }
