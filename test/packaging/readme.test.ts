@@ -1,0 +1,33 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+const ROOT = join(__dirname, '../..');
+const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
+const readme = read('README.md');
+
+function found(pattern: RegExp, text = readme): string[] {
+  return [...new Set([...text.matchAll(pattern)].map(([, name]) => name!))].sort();
+}
+
+// What the README names must exist: nobody reads it again with each change.
+it('names only npm scripts that exist', () => {
+  const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
+  const named = found(/npm run (?:--silent )?([a-z:]+)/g);
+  expect(named.filter((name) => !(name in scripts))).toEqual([]);
+  expect(named.length).toBeGreaterThan(5);
+});
+
+it('names only settings that exist', () => {
+  const known = new Set(found(/^#?([A-Z_]+)=/gm, read('.env.example')));
+  const named = found(/`([A-Z]+(?:_[A-Z]+)+)`/g);
+  expect(named.filter((name) => !known.has(name))).toEqual([]);
+  expect(named.length).toBeGreaterThan(10);
+});
+
+it('names only error codes that exist', () => {
+  const known = read('src/refusal.ts');
+  const [table] = /\| status +\| code[^]*?\n\n/.exec(readme)!;
+  const named = found(/`([a-z]+(?:_[a-z]+)+)`/g, table);
+  expect(named.filter((code) => !known.includes(`'${code}'`))).toEqual([]);
+  expect(named.length).toBeGreaterThan(10);
+});
