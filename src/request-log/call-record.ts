@@ -45,6 +45,8 @@ export class CallRecord {
   errorCode: string | null = null;
   /** Journal files that hold a line of this call. */
   readonly files: JournalFile[] = [];
+  /** True once the journal holds the end. */
+  endKept = false;
 
   private readonly openedAt = performance.now();
 
@@ -87,7 +89,9 @@ export class CallRecord {
     this.durationMs = performance.now() - this.openedAt;
     if (!first || !this.begun) return;
     const file = this.log.ended(this);
-    if (file !== null) this.files.push(file);
+    if (file === null) return;
+    this.files.push(file);
+    this.endKept = true;
   }
 
   /** The call's last byte is out or its client is gone: the time it took is known. */

@@ -1,23 +1,28 @@
 import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
 import { describeFault } from '../database/database-fault.js';
 import { DatabaseService } from '../database/database.service.js';
 import { Journal } from './journal.js';
-import { readRows } from './journal-reader.js';
+import type { JournalFile } from './journal-file.js';
+import { readDeadRows, readParkedRows } from './journal-reader.js';
 import { LogWriter } from './log-writer.js';
 
 /** A boot's folder, named by a UUID; `rejected/` lies beside them and is left alone. */
 const BOOT = /^[0-9a-f]{8}-[0-9a-f-]{27}$/;
+const FIRST_RETRY_MS = 1_000;
+const LONGEST_RETRY_MS = 60_000;
 
 /** Brings to Postgres what only the journal knows: calls of processes that died, and rows parked while it was away. */
 @Injectable()
 export class JournalDrainService implements OnApplicationShutdown {
-  /** Since the start: damaged lines skipped, calls found cut off, rows brought from files. */
+  /** Since the start: damaged lines skipped, verdicts of death given, rows brought from files. */
   readonly counts = { corrupt: 0, interrupted: 0, drained: 0 };
   private readonly logger = new Logger('Journal');
-  private stopped = false;
-  private readingBack = false;
+  private readonly stopping = new AbortController();
+  private deadBoots: Promise<void> | null = null;
+  private parkedRows: Promise<void> | null = null;
 
   constructor(
     private readonly journal: Journal,
@@ -25,68 +30,100 @@ export class JournalDrainService implements OnApplicationShutdown {
     database: DatabaseService,
   ) {
     database.whenReady(() => {
-      // Behind the start: calls are served meanwhile.
-      void this.drainDeadBoots();
+      // Behind the start: calls are served meanwhile. Once, however often a start is attempted.
+      this.deadBoots ??= this.untilDone(() => this.drainDeadBoots());
       return Promise.resolve();
     });
-    writer.onCaughtUp = () => void this.readParkedBack();
+    writer.onCaughtUp = () => {
+      this.parkedRows ??= this.untilDone(() => this.readParkedBack()).finally(() => (this.parkedRows = null));
+    };
   }
 
   onApplicationShutdown(): void {
-    this.stopped = true;
+    this.stopping.abort();
   }
 
-  /** Folders of boots that are gone: DATA_DIR is held by one instance, so every folder but our own is one. */
-  private async drainDeadBoots(): Promise<void> {
-    try {
-      for (const name of await readdir(this.journal.root)) {
-        const folder = join(this.journal.root, name);
-        if (!BOOT.test(name) || folder === this.journal.bootFolder) continue;
-        if (!(await this.drain(await logFiles(folder), true))) return;
-        await rm(folder, { recursive: true });
+  private async untilDone(attempt: () => Promise<boolean>): Promise<void> {
+    const { signal } = this.stopping;
+    for (let retryMs = FIRST_RETRY_MS; !signal.aborted; retryMs = Math.min(retryMs * 2, LONGEST_RETRY_MS)) {
+      if (await attempt()) return;
+      await sleep(retryMs, undefined, { ref: false, signal }).catch(() => {});
+    }
+  }
+
+  /**
+   * Folders of boots that are gone: DATA_DIR is held by one instance, so every folder but our own is one. One that cannot
+   * be read does not keep the others.
+   */
+  private async drainDeadBoots(): Promise<boolean> {
+    let done = true;
+    const names = await readdir(this.journal.root).catch((error: unknown) => this.tell(error));
+    for (const name of names ?? []) {
+      const folder = join(this.journal.root, name);
+      if (!BOOT.test(name) || folder === this.journal.bootFolder) continue;
+      try {
+        if (await this.drainDead(await logFiles(folder))) await rm(folder, { recursive: true });
+        else done = false;
+      } catch (error) {
+        this.tell(error);
+        done = false;
       }
-    } catch (error) {
-      this.logger.error(`The journal of an earlier run could not be read: ${describeFault(error)}`);
     }
-  }
-
-  private async readParkedBack(): Promise<void> {
-    if (this.readingBack || this.stopped) return;
-    this.readingBack = true;
-    try {
-      const parked = this.journal.parkedFiles();
-      const count = this.writer.counts.parked;
-      if (parked.size === 0 || !(await this.drain(this.journal.filePaths(), false))) return;
-      this.journal.unpark(parked);
-      this.writer.counts.parked -= count;
-      this.writer.counts.persisted += count;
-    } catch (error) {
-      this.logger.error(`Parked rows could not be read back: ${describeFault(error)}`);
-    } finally {
-      this.readingBack = false;
-    }
+    return done && names !== null;
   }
 
   /** True when every row of the files is in Postgres. */
-  private async drain(paths: readonly string[], dead: boolean): Promise<boolean> {
+  private async drainDead(paths: readonly string[]): Promise<boolean> {
     let corrupt = 0;
-    for await (const rows of readRows(paths, { dead, onCorrupt: (count) => (corrupt += count) })) {
-      if (this.stopped) return false;
-      await this.writer.persist(rows);
+    for await (const rows of readDeadRows(paths, (count) => (corrupt += count))) {
+      if (!(await this.writer.persist(rows, false))) return false;
       this.counts.drained += rows.length;
-      if (dead) this.counts.interrupted += rows.filter((row) => row.outcome === 'interrupted').length;
+      this.counts.interrupted += rows.filter((row) => row.outcome === 'interrupted').length;
     }
     this.counts.corrupt += corrupt;
     if (corrupt > 0) this.logger.warn(`${corrupt} damaged lines of the journal were skipped.`);
     return true;
   }
+
+  private async readParkedBack(): Promise<boolean> {
+    while (this.writer.counts.parked > 0) {
+      try {
+        for (const file of this.journal.parkedFiles()) if (!(await this.readBack(file))) return false;
+      } catch (error) {
+        this.tell(error);
+        return false;
+      }
+    }
+    return true;
+  }
+
+  /** Nothing is appended to the file any more, so that its rows come in the same order at each attempt. */
+  private async readBack(file: JournalFile): Promise<boolean> {
+    let skip = file.readBack;
+    for await (const rows of readParkedRows(file.path, (count) => (this.counts.corrupt += count))) {
+      const rest = rows.slice(skip);
+      skip -= rows.length - rest.length;
+      if (rest.length === 0) continue;
+      if (!(await this.writer.persist(rest, true))) return false;
+      this.counts.drained += rest.length;
+      this.journal.unpark(file, rest.length);
+    }
+    if (file.parked > 0) {
+      this.logger.fatal(`${file.parked} rows are lost: ${file.path} was damaged after it was written.`);
+      this.writer.lose(file.parked);
+      this.journal.unpark(file, file.parked);
+    }
+    return true;
+  }
+
+  private tell(error: unknown): null {
+    this.logger.error(`The journal could not be read, trying again: ${describeFault(error)}`);
+    return null;
+  }
 }
 
-/** Journal files of a folder, oldest first: their names are sequence numbers of one width. */
+/** Journal files of a folder, oldest first. */
 export async function logFiles(folder: string): Promise<string[]> {
-  const names = await readdir(folder);
-  return names
-    .filter((name) => name.endsWith('.log'))
-    .sort()
-    .map((name) => join(folder, name));
+  const numbers = (await readdir(folder)).filter((name) => /^\d+\.log$/.test(name));
+  return numbers.sort((a, b) => parseInt(a) - parseInt(b)).map((name) => join(folder, name));
 }

@@ -1,17 +1,27 @@
-import { closeSync, constants, fdatasync, openSync, writeSync } from 'node:fs';
+import { close, constants, fdatasync, openSync, writeSync } from 'node:fs';
+import { describeFault } from '../database/database-fault.js';
+
+/** Closes a torn line so that its checksum cannot fit, whatever was written of it: its record was never taken. */
+const SEAL = Buffer.from('~\n');
 
 /** One append-only file of the journal. It may be unlinked once no call needs a line of it any more. */
 export class JournalFile {
   /** Lines whose calls are not in Postgres yet. */
   held = 0;
-  /** Lines whose calls were let go of in memory and wait here alone to be read back. */
+  /** Whole rows that wait here alone, let go of in memory, to be read back. */
   parked = 0;
+  /** How many of the parked rows, in their order, have been read back. */
+  readBack = 0;
   size = 0;
   /** True once nothing is appended any more. */
   closed = false;
   readonly openedAt = performance.now();
-  private unsynced: Buffer[] = [];
+  private lines: Buffer[] = [];
   private syncing = false;
+  /** An fsync failed: asking this descriptor again would only hide what was lost (fsync(2), "fsyncgate"). */
+  private fault: string | null = null;
+  private torn = false;
+  private released = false;
 
   private constructor(
     readonly path: string,
@@ -27,48 +37,84 @@ export class JournalFile {
   /**
    * Hands a line to the operating system: from here on it survives this process.
    *
-   * @throws the system's error; what was written of the line by then is torn and will be skipped
+   * @throws the system's error; what was written of the line by then is torn and never becomes a record
    */
   append(line: Buffer): void {
-    let written = 0;
-    while (written < line.length) written += writeSync(this.fd, line, written);
-    this.size += line.length;
-    this.unsynced.push(line);
+    // The descriptor may be another file's by now.
+    if (this.closed) throw new Error('this file of the journal is closed');
+    if (this.torn) {
+      this.write(SEAL);
+      this.torn = false;
+    }
+    try {
+      this.write(line);
+    } catch (error) {
+      this.torn = true;
+      throw error;
+    }
+    this.lines.push(line);
   }
 
+  /** Waits for sync(). */
   get dirty(): boolean {
-    return this.unsynced.length > 0;
+    return this.lines.length > 0 && this.fault === null;
   }
 
-  /**
-   * Brings what was appended so far to the disk.
-   *
-   * @returns lines that did not get there: a failed fsync may have dropped them from the system's cache, and asking the
-   *   same descriptor again would only hide it, so the caller writes them elsewhere
-   */
-  sync(): Promise<Buffer[]> {
-    const lines = this.unsynced;
-    this.unsynced = [];
+  /** Why a sync failed; what is in `unsynced` must then be written elsewhere. */
+  get syncFault(): string | null {
+    return this.fault;
+  }
+
+  /** Lines that are not on the disk yet. */
+  get unsynced(): readonly Buffer[] {
+    return this.lines;
+  }
+
+  /** Brings what was appended so far to the disk; `syncFault` tells when that failed. */
+  sync(): Promise<void> {
+    const { lines } = this;
+    this.lines = [];
     this.syncing = true;
     return new Promise((resolve) => {
       fdatasync(this.fd, (error) => {
         this.syncing = false;
-        if (this.closed && !this.dirty) this.release();
-        resolve(error === null ? [] : lines);
+        if (error !== null) {
+          this.fault = describeFault(error);
+          this.lines = [...lines, ...this.lines];
+        }
+        this.releaseIfDone();
+        resolve();
       });
     });
+  }
+
+  /** What is unsynced is saved elsewhere, or needed no more. */
+  forgetUnsynced(): void {
+    this.lines = [];
+    this.releaseIfDone();
   }
 
   /** Ends appending; the descriptor goes once everything is synced. */
   close(): void {
     this.closed = true;
-    if (!this.dirty && !this.syncing) this.release();
+    this.releaseIfDone();
   }
 
-  private released = false;
-  private release(): void {
-    if (this.released) return;
+  private write(bytes: Buffer): void {
+    let written = 0;
+    while (written < bytes.length) {
+      const count = writeSync(this.fd, bytes, written);
+      // No error and no progress: without this the process would spin here for ever.
+      if (count === 0) throw Object.assign(new Error('the journal takes no bytes'), { code: 'EIO' });
+      written += count;
+    }
+    this.size += written;
+  }
+
+  private releaseIfDone(): void {
+    if (!this.closed || this.syncing || this.lines.length > 0 || this.released) return;
     this.released = true;
-    closeSync(this.fd);
+    // A close that fails has nothing to tell any more: all lines are synced or saved elsewhere.
+    close(this.fd, () => {});
   }
 }

@@ -1,20 +1,27 @@
 import { crc32 } from 'node:zlib';
-import type { BeginColumns, EndColumns, UsageColumns } from './log-row.js';
+import type { BeginColumns, EndColumns, LogRow, UsageColumns } from './log-row.js';
 
 /**
  * What is journalled of a call: its beginning before it is forwarded, its end before the last byte of the answer is
- * written, and what was read from the answer afterwards. Every field is already in its column's domain.
+ * written, and what was read from the answer afterwards. A row that memory has no place for is journalled whole (R) in
+ * place of the last. Every field is already in its column's domain.
  */
 export type JournalRecord =
   | ({ t: 'B' } & BeginColumns)
   | ({ t: 'E'; id: string } & EndColumns)
-  | ({ t: 'U'; id: string } & UsageColumns);
+  | ({ t: 'U'; id: string } & UsageColumns)
+  | ({ t: 'R' } & LogRow);
 
 const VERSION = 'v1';
 const NEWLINE = 0x0a;
 /** `v1 ` + 8 hex digits + a space. */
 const HEADER_LENGTH = 12;
-export const LONGEST_LINE = 16_384;
+/** Seven texts of 1,024 characters, each of which JSON may write as `\u0001`, and the rest of a row. */
+export const LONGEST_LINE = 65_536;
+/** Where a record may begin inside a damaged line. */
+const HEADER = /v1 [0-9a-f]{8} \{/g;
+/** Bounds the work for a line that was made to look like many. */
+const MOST_PIECES = 64;
 
 /** One line: version, CRC-32 of the JSON, the JSON. JSON never holds a newline, so a line is found by its end. */
 export function encodeLine(record: JournalRecord): Buffer {
@@ -24,7 +31,7 @@ export function encodeLine(record: JournalRecord): Buffer {
 
 export interface DecodedLines {
   records: JournalRecord[];
-  /** Lines that are torn or damaged; each is one record at most. */
+  /** Lines that are torn or damaged. */
   corrupt: number;
   /** Bytes at the end that no newline closes yet. */
   rest: Buffer;
@@ -38,9 +45,13 @@ export function decodeLines(bytes: Buffer): DecodedLines {
   for (;;) {
     const to = bytes.indexOf(NEWLINE, from);
     if (to === -1) break;
-    const record = decodeLine(bytes.subarray(from, to));
+    const line = bytes.subarray(from, to);
+    const record = decodeLine(line);
     if (record !== null) records.push(record);
-    else corrupt++;
+    else {
+      corrupt++;
+      records.push(...salvage(line));
+    }
     from = to + 1;
   }
   return { records, corrupt, rest: bytes.subarray(from) };
@@ -52,9 +63,36 @@ function decodeLine(line: Buffer): JournalRecord | null {
   const header = `${VERSION} ${crc32(json).toString(16).padStart(8, '0')} `;
   if (line.toString('latin1', 0, HEADER_LENGTH) !== header) return null;
   try {
-    return JSON.parse(json.toString()) as JournalRecord;
+    const record = JSON.parse(json.toString()) as Partial<JournalRecord> | null;
+    return isRecord(record) ? record : null;
   } catch {
     // A checksum that fits by chance over bytes that are no JSON: one in four thousand million damaged lines.
     return null;
   }
+}
+
+function isRecord(value: Partial<JournalRecord> | null): value is JournalRecord {
+  return typeof value?.id === 'string' && ['B', 'E', 'U', 'R'].includes(value.t!);
+}
+
+/** Records that a damaged newline glued together, or glued to a damaged one: each still has its own checksum. */
+function salvage(line: Buffer): JournalRecord[] {
+  const starts = [...line.toString('latin1').matchAll(HEADER)].map(({ index }) => index);
+  if (starts.length < 2 && (starts[0] ?? 0) === 0) return [];
+  const pieces = starts.slice(0, MOST_PIECES);
+  // One byte, the damaged newline, lies between two records.
+  const ends = [...pieces.slice(1).map((start) => start - 1), line.length];
+  const records: JournalRecord[] = [];
+  let taken = 0;
+  for (const start of pieces) {
+    if (start < taken) continue;
+    for (const end of ends) {
+      const record = end > start ? decodeLine(line.subarray(start, end)) : null;
+      if (record === null) continue;
+      records.push(record);
+      taken = end;
+      break;
+    }
+  }
+  return records;
 }

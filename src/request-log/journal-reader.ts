@@ -1,90 +1,143 @@
 import { createReadStream } from 'node:fs';
-import { decodeLines, type JournalRecord } from './journal-line.js';
-import { type BeginColumns, type EndColumns, type LogRow, NO_USAGE, UNSEEN_END } from './log-row.js';
+import { decodeLines, type JournalRecord, LONGEST_LINE } from './journal-line.js';
+import {
+  type BeginColumns,
+  type EndColumns,
+  type LogRow,
+  NO_USAGE,
+  UNSEEN_END,
+  type UsageColumns,
+} from './log-row.js';
 
 const BATCH = 1_000;
 const READ_BYTES = 1024 * 1024;
 
-export interface ReadBackOptions {
-  /** Whose files they are: of a process that is gone, calls without an end were interrupted; of this one, they go on. */
-  dead: boolean;
-  /** Told of lines that are torn or damaged. */
-  onCorrupt?: (count: number) => void;
-}
+/** Told of lines that are torn or damaged. */
+export type OnCorrupt = (count: number) => void;
 
-interface OpenCall {
-  begin: BeginColumns;
-  end: EndColumns | null;
+interface KnownCall {
+  begin?: BeginColumns;
+  end?: EndColumns;
+  usage?: UsageColumns;
 }
 
 /**
- * Rebuilds rows from the files of one boot, read in their order. Memory grows with the calls that were under way at the
- * same time, not with the files. A row that comes twice is harmless: writing it again changes nothing.
+ * Rebuilds the rows of a process that is gone: a call whose end nobody saw was interrupted. Memory grows with the calls
+ * that were under way at the same time, not with the files. A row that is in Postgres already may come again, which
+ * changes nothing there; none comes twice in one batch.
  *
- * @param paths files of one boot, oldest first; one that is gone by now is passed over, its calls being in Postgres
+ * @param paths files of one boot, oldest first
  */
-export async function* readRows(
+export async function* readDeadRows(
   paths: readonly string[],
-  options: ReadBackOptions,
+  onCorrupt?: OnCorrupt,
 ): AsyncGenerator<LogRow[]> {
-  const open = new Map<string, OpenCall>();
-  let batch: LogRow[] = [];
+  const known = new Map<string, KnownCall>();
+  let batch = new Batch();
   for (const path of paths) {
-    for await (const record of readRecords(path, options.onCorrupt)) {
-      const row = take(open, record);
-      if (row !== null) batch.push(row);
-      if (batch.length >= BATCH) {
-        yield batch;
-        batch = [];
+    for await (const record of readRecords(path, onCorrupt)) {
+      const row = take(known, record);
+      if (row !== null) batch.add(row);
+      if (batch.full) {
+        yield batch.rows;
+        batch = new Batch();
       }
     }
   }
-  if (options.dead) {
-    for (const { begin, end } of open.values()) {
-      const known = end ?? UNSEEN_END;
-      batch.push({ ...begin, ...known, ...NO_USAGE });
-      if (batch.length >= BATCH) {
-        yield batch;
-        batch = [];
-      }
+  for (const { begin, end, usage } of known.values()) {
+    // Its beginning lay in a file that is gone: the row is in Postgres. Or it was damaged, and was counted then.
+    if (begin === undefined) continue;
+    batch.add({ ...begin, ...(end ?? UNSEEN_END), ...NO_USAGE, ...usage });
+    if (batch.full) {
+      yield batch.rows;
+      batch = new Batch();
     }
   }
-  if (batch.length > 0) yield batch;
+  if (batch.rows.length > 0) yield batch.rows;
 }
 
-/** Adds a record to its call; the row once the last record is there. */
-function take(open: Map<string, OpenCall>, record: JournalRecord): LogRow | null {
+/** The rows parked whole in a file of this process, in their order. */
+export async function* readParkedRows(path: string, onCorrupt?: OnCorrupt): AsyncGenerator<LogRow[]> {
+  let rows: LogRow[] = [];
+  for await (const record of readRecords(path, onCorrupt)) {
+    if (record.t !== 'R') continue;
+    const { t: _, ...row } = record;
+    rows.push(row);
+    if (rows.length < BATCH) continue;
+    yield rows;
+    rows = [];
+  }
+  if (rows.length > 0) yield rows;
+}
+
+/** Rows for one statement: Postgres refuses to touch a row twice in one (SQLSTATE 21000). */
+class Batch {
+  private readonly byId = new Map<string, LogRow>();
+
+  get full(): boolean {
+    return this.byId.size >= BATCH;
+  }
+
+  get rows(): LogRow[] {
+    return [...this.byId.values()];
+  }
+
+  /** As the table itself judges: the first account stands, unless it is a verdict of death. */
+  add(row: LogRow): void {
+    const before = this.byId.get(row.id);
+    if (before === undefined || before.outcome === 'interrupted') this.byId.set(row.id, row);
+  }
+}
+
+/** Adds a record to its call, in whatever order they come; the row once nothing more can come. */
+function take(known: Map<string, KnownCall>, record: JournalRecord): LogRow | null {
+  const { id } = record;
+  if (record.t === 'R') {
+    const { t: _, ...row } = record;
+    known.delete(id);
+    return row;
+  }
+  let call = known.get(id);
+  if (call === undefined) known.set(id, (call = {}));
   if (record.t === 'B') {
     const { t: _, ...begin } = record;
-    open.set(record.id, { begin, end: null });
-    return null;
-  }
-  const call = open.get(record.id);
-  // Its beginning lay in a file that is gone: the row is in Postgres.
-  if (call === undefined) return null;
-  if (record.t === 'E') {
+    call.begin = begin;
+  } else if (record.t === 'E') {
     const { t: _, id: __, ...end } = record;
     call.end = end;
-    return null;
+  } else {
+    const { t: _, id: __, ...usage } = record;
+    call.usage = usage;
   }
-  open.delete(record.id);
-  const { t: _, id: __, ...usage } = record;
-  return { ...call.begin, ...(call.end ?? UNSEEN_END), ...usage };
+  const { begin, end, usage } = call;
+  if (begin === undefined || end === undefined || usage === undefined) return null;
+  known.delete(id);
+  return { ...begin, ...end, ...usage };
 }
 
-async function* readRecords(
-  path: string,
-  onCorrupt?: (count: number) => void,
-): AsyncGenerator<JournalRecord> {
+async function* readRecords(path: string, onCorrupt?: OnCorrupt): AsyncGenerator<JournalRecord> {
   let rest: Buffer = Buffer.alloc(0);
+  let skipping = false;
   try {
-    for await (const chunk of createReadStream(path, {
-      highWaterMark: READ_BYTES,
-    }) as AsyncIterable<Buffer>) {
-      const decoded = decodeLines(rest.length > 0 ? Buffer.concat([rest, chunk]) : chunk);
-      rest = decoded.rest;
+    const chunks: AsyncIterable<Buffer> = createReadStream(path, { highWaterMark: READ_BYTES });
+    for await (const chunk of chunks) {
+      let bytes = chunk;
+      if (skipping) {
+        const newline = chunk.indexOf('\n');
+        if (newline === -1) continue;
+        skipping = false;
+        bytes = chunk.subarray(newline + 1);
+      }
+      const decoded = decodeLines(rest.length > 0 ? Buffer.concat([rest, bytes]) : bytes);
+      ({ rest } = decoded);
       if (decoded.corrupt > 0) onCorrupt?.(decoded.corrupt);
       yield* decoded.records;
+      // No line of ours is that long, not even two that a damaged newline glued together: nothing is gathered for it.
+      if (rest.length > 2 * LONGEST_LINE) {
+        onCorrupt?.(1);
+        rest = Buffer.alloc(0);
+        skipping = true;
+      }
     }
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;

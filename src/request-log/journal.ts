@@ -1,29 +1,29 @@
-import {
-  closeSync,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  rmdirSync,
-  statfsSync,
-  unlinkSync,
-  writeFileSync,
-} from 'node:fs';
 import { join } from 'node:path';
 import { Injectable, Logger, type OnModuleInit } from '@nestjs/common';
 import { v7 as uuidv7 } from 'uuid';
 import { InjectEnv } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import { describeFault } from '../database/database-fault.js';
-import { JournalFile } from './journal-file.js';
+import { GroupCommit } from './group-commit.js';
+import type { JournalFile } from './journal-file.js';
+import { JournalFolder } from './journal-folder.js';
 import { encodeLine, type JournalRecord } from './journal-line.js';
+import { isFull, JournalSpace } from './journal-space.js';
+import { within } from './within.js';
 
 const ROTATE_BYTES = 8 * 1024 * 1024;
 const ROTATE_MS = 60_000;
-/** Below this much free space no new call is taken. */
-const FREE_FLOOR_BYTES = 64 * 1024 * 1024;
-/** Freed when the disk is full all the same, so that calls in flight can still end. */
-const RESERVE_BYTES = 4 * 1024 * 1024;
-const SPACE_CHECK_MS = 1_000;
+/** Where no new file can be made, the old one goes on; the next attempt comes this much later. */
+const ROTATE_AGAIN_BYTES = 1024 * 1024;
+const TICK_MS = 1_000;
+/** With JOURNAL_FSYNC_MS=0 the wire waits for beginnings and ends; what is written after the end is synced behind. */
+const STRICT_BEHIND_MS = 100;
+/** Lines waiting for a disk that does not sync any more are held in memory: past this no new call is taken. */
+const MOST_UNSYNCED_BYTES = 64 * 1024 * 1024;
+/** A disk that hangs must not keep the process from ending. */
+const CLOSE_MS = 2_000;
+
+type FaultKind = 'space' | 'write' | 'sync';
 
 /**
  * The request log's memory on disk: a call's lines reach the operating system before the call goes on, so that no death
@@ -36,45 +36,60 @@ export class Journal implements OnModuleInit {
   readonly root: string;
   readonly bootFolder: string;
   readonly strict: boolean;
-  /** Why the last fault happened, until a write succeeds again; for health and metrics. */
-  degraded: string | null = null;
   private readonly logger = new Logger('Journal');
-  private readonly files = new Set<JournalFile>();
-  private active!: JournalFile;
-  private sequence = 0;
+  private readonly folder: JournalFolder;
+  private readonly space: JournalSpace;
+  private readonly commits = new GroupCommit(() => this.commit());
+  private readonly faults: Record<FaultKind, string | null> = { space: null, write: null, sync: null };
+  private rotateAt = ROTATE_BYTES;
   private roomy = true;
-  private reserved = false;
-  private syncWaiters: (() => void)[] = [];
-  private syncFlight: Promise<void> | null = null;
+  private unsyncedBytes = 0;
   private timers: NodeJS.Timeout[] = [];
 
   constructor(@InjectEnv() private readonly env: Settings) {
     this.root = join(env.dataDir, 'journal');
     this.bootFolder = join(this.root, uuidv7());
     this.strict = env.journalFsyncMs === 0;
+    this.folder = new JournalFolder(this.bootFolder);
+    this.space = new JournalSpace(env.dataDir, join(this.root, 'reserve'));
   }
 
   onModuleInit(): void {
-    mkdirSync(this.root, { recursive: true, mode: 0o700 });
-    mkdirSync(this.bootFolder, { mode: 0o700 });
-    syncFolder(this.root);
-    this.active = this.create();
-    this.checkSpace();
-    this.timers = [setInterval(() => this.checkSpace(), SPACE_CHECK_MS)];
-    if (!this.strict) this.timers.push(setInterval(() => void this.sync(), this.env.journalFsyncMs));
+    try {
+      this.folder.open();
+    } catch (error) {
+      // A full disk may have room again: calls get 503 until then.
+      if (!isFull(error)) throw error;
+    }
+    this.tick();
+    const behindMs = this.strict ? STRICT_BEHIND_MS : this.env.journalFsyncMs;
+    this.timers = [setInterval(() => this.tick(), TICK_MS), setInterval(() => this.syncBehind(), behindMs)];
     for (const timer of this.timers) timer.unref();
   }
 
-  /** Whether new calls may begin: there is room, and the last write did not fail. */
+  /** Why the journal does not do all it promises right now; null when it does. For health and metrics. */
+  get degraded(): string | null {
+    return this.faults.space ?? this.faults.write ?? this.faults.sync;
+  }
+
+  /** Whether new calls may begin. */
   get accepting(): boolean {
-    return this.roomy;
+    if (!this.roomy || this.unsyncedBytes > MOST_UNSYNCED_BYTES) return false;
+    // Their answers would wait for a disk that does not sync.
+    return !(this.strict && this.faults.sync !== null);
   }
 
   /** Bytes in the files of this boot. */
   get bytes(): number {
     let sum = 0;
-    for (const file of this.files) sum += file.size;
+    for (const file of this.folder) sum += file.size;
     return sum;
+  }
+
+  /** Milliseconds since the oldest file that is still needed was begun; 0 without one. */
+  get oldestMs(): number {
+    for (const file of this.folder) if (file.held + file.parked > 0) return performance.now() - file.openedAt;
+    return 0;
   }
 
   /**
@@ -85,30 +100,26 @@ export class Journal implements OnModuleInit {
    */
   append(record: JournalRecord): JournalFile {
     const line = encodeLine(record);
-    if (this.active.size >= ROTATE_BYTES) this.rotate();
     try {
-      this.active.append(line);
+      const file = this.write(line, record.t !== 'B');
+      file.held++;
+      this.unsyncedBytes += line.length;
+      if (this.roomy) this.faults.write = null;
+      return file;
     } catch (error) {
-      this.fault(error);
-      // The line may be torn in the old file: it is written whole in a new one.
-      this.freeReserve();
-      this.rotate();
-      this.active.append(line);
+      // Until the next look at the disk: each attempt would only tear another line.
+      if (isFull(error)) this.roomy = false;
+      this.fault('write', error);
+      throw error;
     }
-    if (this.degraded !== null && this.roomy) this.degraded = null;
-    this.active.held++;
-    return this.active;
   }
 
   /** Settles when everything appended so far is on the disk; calls that wait at the same time share one sync. */
   sync(): Promise<void> {
-    return new Promise((resolve) => {
-      this.syncWaiters.push(resolve);
-      this.syncFlight ??= this.syncWaiting().finally(() => (this.syncFlight = null));
-    });
+    return this.commits.wait();
   }
 
-  /** A call's row is in Postgres: its lines are no longer needed. */
+  /** A call's row is in Postgres, or whole in another line: its lines are no longer needed. */
   release(files: readonly JournalFile[]): void {
     for (const file of files) {
       file.held--;
@@ -116,154 +127,135 @@ export class Journal implements OnModuleInit {
     }
   }
 
-  /** A call's row is given up in memory; its lines stay until they have been read back. */
-  park(files: readonly JournalFile[]): void {
-    for (const file of files) {
-      file.held--;
-      file.parked++;
-    }
+  /** The row just appended here is given up in memory and waits to be read back. */
+  park(file: JournalFile): void {
+    file.held--;
+    file.parked++;
   }
 
-  /** Ends the current file and gives all that hold parked calls, with how many lines of each to unpark afterwards. */
-  parkedFiles(): Map<JournalFile, number> {
-    const parked = new Map<JournalFile, number>();
-    for (const file of this.files) if (file.parked > 0) parked.set(file, file.parked);
-    if (parked.has(this.active)) this.rotate();
-    return parked;
+  /** Files that hold parked rows, oldest first; nothing is appended to them any more. */
+  parkedFiles(): JournalFile[] {
+    if ((this.folder.active?.parked ?? 0) > 0) this.rotate();
+    return [...this.folder].filter((file) => file.parked > 0);
   }
 
-  /** Paths of this boot's files, oldest first. */
-  filePaths(): string[] {
-    return [...this.files].map((file) => file.path);
-  }
-
-  /** The parked lines counted here have been read back and are in Postgres. */
-  unpark(parked: ReadonlyMap<JournalFile, number>): void {
-    for (const [file, count] of parked) {
-      file.parked -= count;
-      this.discardIfDone(file);
-    }
+  /** The next parked rows of this file, so many, are cared for. */
+  unpark(file: JournalFile, count: number): void {
+    file.parked -= count;
+    file.readBack += count;
+    this.discardIfDone(file);
   }
 
   /** Syncs, and removes what is no longer needed; what is needed stays for the next start. */
   async close(): Promise<void> {
     for (const timer of this.timers) clearInterval(timer);
-    await this.sync();
-    this.active.close();
-    this.discardIfDone(this.active);
-    this.freeReserve();
-    if (this.files.size === 0) rmdirSync(this.bootFolder);
-    syncFolder(this.root);
-  }
-
-  private async syncWaiting(): Promise<void> {
-    // Appends of the same turn of the event loop go with this sync.
-    await Promise.resolve();
-    while (this.syncWaiters.length > 0) {
-      const waiters = this.syncWaiters;
-      this.syncWaiters = [];
-      const dirty = [...this.files].filter((file) => file.dirty);
-      const lost = (await Promise.all(dirty.map((file) => file.sync()))).flat();
-      if (lost.length > 0) {
-        this.fault(new Error('fsync failed'));
-        this.rewrite(lost, dirty);
-        this.syncWaiters.push(...waiters);
-      } else {
-        for (const resolve of waiters) resolve();
-      }
-      this.rotateOld();
-    }
-  }
-
-  /** Writes lines that a failed fsync may have lost into a new file, which then stays as long as their own files do. */
-  private rewrite(lines: readonly Buffer[], from: readonly JournalFile[]): void {
+    await within(CLOSE_MS, this.sync());
+    this.space.free();
     try {
-      this.rotate();
-      for (const line of lines) this.active.append(line);
+      this.folder.close();
     } catch (error) {
-      this.fault(error);
-      return;
-    }
-    for (const file of from) {
-      if (file === this.active) continue;
-      this.active.held++;
-      this.heirs.set(file, this.active);
+      // What is left over costs little and goes with the next start.
+      this.logger.debug(describeFault(error));
     }
   }
 
-  private readonly heirs = new Map<JournalFile, JournalFile>();
-
-  private rotateOld(): void {
-    if (this.active.size > 0 && performance.now() - this.active.openedAt > ROTATE_MS) {
-      try {
-        this.rotate();
-      } catch (error) {
-        this.fault(error);
+  private write(line: Buffer, mayUseReserve: boolean): JournalFile {
+    if ((this.folder.active?.size ?? 0) >= this.rotateAt) this.tryToRotate();
+    try {
+      const file = this.folder.active ?? this.rotate();
+      file.append(line);
+      return file;
+    } catch (error) {
+      this.fault('write', error);
+      if (isFull(error)) {
+        // The reserve is for calls in flight; a new one is refused instead.
+        if (!mayUseReserve) throw error;
+        this.space.free();
       }
     }
-  }
-
-  private rotate(): void {
-    const old = this.active;
-    this.active = this.create();
-    old.close();
-    this.discardIfDone(old);
-  }
-
-  private create(): JournalFile {
-    const file = JournalFile.create(join(this.bootFolder, `${String(++this.sequence).padStart(8, '0')}.log`));
-    this.files.add(file);
-    syncFolder(this.bootFolder);
+    // The old file may lie on bad blocks, or no new one can be made: whichever takes the line, whole.
+    this.tryToRotate();
+    const file = this.folder.active ?? this.rotate();
+    file.append(line);
     return file;
   }
 
-  private discardIfDone(file: JournalFile): void {
-    if (!file.closed || file.held > 0 || file.parked > 0 || !this.files.delete(file)) return;
-    unlinkSync(file.path);
-    syncFolder(this.bootFolder);
-    const heir = this.heirs.get(file);
-    this.heirs.delete(file);
-    if (heir !== undefined) this.release([heir]);
+  /** One group commit. A failed sync is not asked for again on the same file: its lines go to a new one first. */
+  private async commit(): Promise<boolean> {
+    const { lost, namesFault } = await this.folder.sync();
+    if (namesFault !== null) this.fault('sync', namesFault);
+    for (const file of lost) this.fault('sync', new Error(file.syncFault!));
+    if (lost.length > 0) {
+      try {
+        this.folder.rewrite(lost);
+        this.rotateAt = ROTATE_BYTES;
+      } catch (error) {
+        // The lines stay with their files for the next attempt.
+        this.fault('write', error);
+      }
+    }
+    const whole = lost.length === 0 && namesFault === null;
+    if (whole) this.faults.sync = null;
+    this.unsyncedBytes = 0;
+    for (const file of this.folder) for (const { length } of file.unsynced) this.unsyncedBytes += length;
+    return whole;
   }
 
-  private checkSpace(): void {
+  private syncBehind(): void {
+    if (!this.commits.busy && this.folder.dirty) void this.sync();
+  }
+
+  private tick(): void {
     try {
-      const { bavail, bsize } = statfsSync(this.bootFolder);
-      const roomy = bavail * bsize > FREE_FLOOR_BYTES;
-      if (roomy !== this.roomy) {
-        if (roomy) this.logger.log('There is room for the journal again; calls are taken.');
-        else this.fault(new Error('the disk of DATA_DIR is full; new calls get 503 until there is room'));
-      }
-      this.roomy = roomy;
-      if (roomy && !this.reserved) {
-        writeFileSync(join(this.bootFolder, 'reserve'), Buffer.alloc(RESERVE_BYTES), { mode: 0o600 });
-        this.reserved = true;
-      }
+      this.folder.open();
+      this.space.check();
+      if (!this.roomy) this.logger.log('There is room for the journal again; calls are taken.');
+      this.roomy = true;
+      this.faults.space = null;
     } catch (error) {
       this.roomy = false;
-      this.fault(error);
+      this.fault('space', error);
+    }
+    const { active } = this.folder;
+    if (active !== null && active.size > 0 && performance.now() - active.openedAt > ROTATE_MS) {
+      this.tryToRotate();
+    }
+    try {
+      this.folder.discardDone();
+    } catch (error) {
+      this.fault('write', error);
     }
   }
 
-  private freeReserve(): void {
-    if (!this.reserved) return;
-    this.reserved = false;
-    unlinkSync(join(this.bootFolder, 'reserve'));
+  private rotate(): JournalFile {
+    const old = this.folder.active;
+    const next = this.folder.rotate();
+    this.rotateAt = ROTATE_BYTES;
+    if (old !== null) this.discardIfDone(old);
+    return next;
   }
 
-  private fault(error: unknown): void {
+  private tryToRotate(): void {
+    try {
+      this.rotate();
+    } catch (error) {
+      this.rotateAt = (this.folder.active?.size ?? 0) + ROTATE_AGAIN_BYTES;
+      this.fault('write', error);
+    }
+  }
+
+  private discardIfDone(file: JournalFile): void {
+    try {
+      this.folder.discardIfDone(file);
+    } catch (error) {
+      // Tried again with the next tick; read by the next start, it would only repeat what Postgres knows.
+      this.fault('write', error);
+    }
+  }
+
+  private fault(kind: FaultKind, error: unknown): void {
     const reason = describeFault(error);
-    if (this.degraded !== reason) this.logger.error(`The journal is degraded: ${reason}`);
-    this.degraded = reason;
-  }
-}
-
-/** Makes names in a folder durable; a file's own fsync does not cover its name (fsync(2)). */
-function syncFolder(path: string): void {
-  const fd = openSync(path, 'r');
-  try {
-    fsyncSync(fd);
-  } finally {
-    closeSync(fd);
+    if (this.faults[kind] !== reason) this.logger.error(`The journal is degraded: ${reason}`);
+    this.faults[kind] = reason;
   }
 }

@@ -126,6 +126,16 @@ export const NO_USAGE: Usage = {
   reasoning_tokens: null,
 };
 
+/** Roughly the bytes a row takes in memory: its texts, and what is the same for all. */
+export function weightOf(row: LogRow): number {
+  const { path, user_agent, idempotency_key, provider_request_id, model } = row;
+  let weight = 512;
+  for (const value of [path, user_agent, idempotency_key, provider_request_id, model]) {
+    weight += value?.length ?? 0;
+  }
+  return weight;
+}
+
 /** Epoch milliseconds inside a UUIDv7 (RFC 9562 5.7): its first 48 bits. */
 export function startOf(id: string): number {
   return parseInt(id.slice(0, 8) + id.slice(9, 13), 16);
@@ -137,9 +147,12 @@ function text(value: string | null, key: string): string | null {
   return storable(value);
 }
 
-/** Text that a Postgres `text` column takes: no NUL, no lone surrogate, at most 1,024 characters. */
+/**
+ * Text that a Postgres `text` column takes: no NUL, no lone surrogate, at most 1,024 characters. By way of a buffer, for
+ * a slice would keep the whole of a 64 KB header or query alive for as long as the row waits.
+ */
 function storable(value: string): string {
-  return value.slice(0, LONGEST_TEXT).replaceAll('\0', '\ufffd').toWellFormed();
+  return Buffer.from(value.slice(0, LONGEST_TEXT)).toString().replaceAll('\0', '\ufffd');
 }
 
 /** Null for what an integer column would refuse or a counter cannot be. */
@@ -149,7 +162,8 @@ function integer(value: number | null, max: number): number | null {
 
 /** Null for what is no time; whole microseconds, so that no value is too small for `real`. */
 function milliseconds(value: number | null): number | null {
-  return value !== null && Number.isFinite(value) && value >= 0 ? Math.round(value * 1_000) / 1_000 : null;
+  const known = value !== null && value >= 0 && value <= Number.MAX_SAFE_INTEGER;
+  return known ? Math.round(value * 1_000) / 1_000 : null;
 }
 
 /** Null for what `inet` would refuse: anything but a plain address (a zone is not part of one). */

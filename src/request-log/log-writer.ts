@@ -1,41 +1,43 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Injectable, Logger } from '@nestjs/common';
-import pg from 'pg';
+import type pg from 'pg';
 import { InjectEnv } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
-import { clientOptions } from '../database/data-source-options.js';
-import { DatabaseService } from '../database/database.service.js';
 import { describeFault } from '../database/database-fault.js';
+import { DatabaseService } from '../database/database.service.js';
 import { insertRows } from './insert-rows.js';
 import { Journal } from './journal.js';
 import type { JournalFile } from './journal-file.js';
-import type { LogRow } from './log-row.js';
+import { LogConnection } from './log-connection.js';
+import { type LogRow, weightOf } from './log-row.js';
+import { within } from './within.js';
 
 /** A row waits at most this long for company. */
 const FLUSH_MS = 100;
 const LARGEST_BATCH = 1_000;
-/** Rows held in memory; past it they wait in the journal alone. */
+/** Rows held in memory, and roughly their bytes; past either they wait in the journal alone. */
 const MOST_IN_MEMORY = 20_000;
-const QUERY_TIMEOUT_MS = 30_000;
+const MOST_BYTES_IN_MEMORY = 32 * 1024 * 1024;
 const FIRST_RETRY_MS = 100;
 const LONGEST_RETRY_MS = 5_000;
+const REMIND_MS = 60_000;
+/** What Postgres has not taken by then waits in the journal for the next start. */
+const STOP_MS = 5_000;
 
 interface Waiting {
   row: LogRow;
   files: readonly JournalFile[];
-}
-
-interface ReadBack {
-  rows: readonly LogRow[];
-  written: () => void;
+  /** False when the journal has not taken the whole of it. */
+  kept: boolean;
+  written?: (inPostgres: boolean) => void;
 }
 
 /** Counts since the start: `enqueued = persisted + waiting + parked + rejected` at all times. */
 export interface WriterCounts {
   enqueued: number;
   persisted: number;
+  /** Waiting whole in the journal, not in memory. */
   parked: number;
   rejected: number;
 }
@@ -44,22 +46,30 @@ export interface WriterCounts {
 @Injectable()
 export class LogWriter {
   readonly counts: WriterCounts = { enqueued: 0, persisted: 0, parked: 0, rejected: 0 };
-  /** Called whenever rows in memory have been written and there is room to read parked ones back. */
+  /** Called when Postgres takes rows and there is room to read parked ones back. */
   onCaughtUp: () => void = () => {};
   private readonly logger = new Logger('RequestLog');
-  private queue: Waiting[] = [];
-  private readonly readBacks: ReadBack[] = [];
-  private client: pg.Client | null = null;
+  private readonly connection: LogConnection;
+  /** Rows of calls that have just ended. */
+  private readonly live: Waiting[] = [];
+  /** Rows read back from journal files; at most a batch or two. */
+  private readonly old: Waiting[] = [];
+  private bytes = 0;
   private timer: NodeJS.Timeout | null = null;
   private flight: Promise<boolean> | null = null;
-  private retryMs = FIRST_RETRY_MS;
+  /** 0 while Postgres takes rows. */
+  private retryMs = 0;
+  private batch = LARGEST_BATCH;
   private ready = false;
+  private stopped = false;
+  private lastTold = { reason: '', at: 0 };
 
   constructor(
-    @InjectEnv() private readonly env: Settings,
+    @InjectEnv() env: Settings,
     private readonly journal: Journal,
-    database: DatabaseService,
+    private readonly database: DatabaseService,
   ) {
+    this.connection = new LogConnection(env.databaseUrl);
     database.whenReady(() => {
       this.ready = true;
       this.schedule(0);
@@ -67,152 +77,199 @@ export class LogWriter {
     });
   }
 
-  /** Takes a row; it is visible in Postgres soon after. Its journal files are let go of then. */
-  add(row: LogRow, files: readonly JournalFile[]): void {
-    this.counts.enqueued++;
-    if (this.queue.length >= MOST_IN_MEMORY && files.length > 0) {
-      this.counts.parked++;
-      this.journal.park(files);
-      return;
-    }
-    this.queue.push({ row, files });
-    this.schedule(this.queue.length >= LARGEST_BATCH ? 0 : FLUSH_MS);
-  }
-
-  /** Writes rows read back from a journal; settles when they are in Postgres, however long that takes. */
-  persist(rows: readonly LogRow[]): Promise<void> {
-    return new Promise((written) => {
-      this.readBacks.push({ rows, written });
-      this.schedule(0);
-    });
+  /** Memory has no place for another row: it should be journalled whole and parked. */
+  get full(): boolean {
+    return this.live.length >= MOST_IN_MEMORY || this.bytes >= MOST_BYTES_IN_MEMORY;
   }
 
   /** Rows in memory that are not yet in Postgres. */
   get waiting(): number {
-    return this.queue.length;
+    return this.live.length + this.old.length;
   }
 
-  /** Writes what is in memory; when Postgres does not take it, the journal keeps it for the next start. */
+  /**
+   * Takes a row; it is visible in Postgres soon after. Its journal files are let go of then.
+   *
+   * @param kept whether the journal holds all of it
+   */
+  add(row: LogRow, files: readonly JournalFile[], kept = true): void {
+    this.counts.enqueued++;
+    this.bytes += weightOf(row);
+    this.live.push({ row, files, kept });
+    this.schedule(this.live.length >= LARGEST_BATCH ? 0 : FLUSH_MS);
+  }
+
+  /** Notes a row that waits whole in this file and nowhere else. */
+  park(file: JournalFile): void {
+    this.counts.enqueued++;
+    this.counts.parked++;
+    this.journal.park(file);
+  }
+
+  /** Parked rows of which no whole line is left: their file was damaged after it was written. */
+  lose(count: number): void {
+    this.counts.parked -= count;
+    this.counts.rejected += count;
+  }
+
+  /**
+   * Writes rows read back from the journal, however long that takes.
+   *
+   * @param parked whether they are this process's own, and counted already
+   * @returns false when the writer was stopped first
+   */
+  persist(rows: readonly LogRow[], parked: boolean): Promise<boolean> {
+    if (this.stopped) return Promise.resolve(false);
+    if (parked) this.counts.parked -= rows.length;
+    else this.counts.enqueued += rows.length;
+    return new Promise((written) => {
+      rows.forEach((row, i) => {
+        this.old.push({ row, files: [], kept: true, ...(i === rows.length - 1 && { written }) });
+      });
+      this.schedule(0);
+    });
+  }
+
+  /** Writes what is in memory, for so long; what Postgres does not take then, the journal keeps for the next start. */
   async stop(): Promise<void> {
-    while (this.ready && this.queue.length > 0) {
-      if (!(await (this.flight ?? this.fly()))) {
-        this.logger.warn(`${this.queue.length} rows stay in the journal until the next start.`);
-        break;
+    await within(STOP_MS, this.empty());
+    this.stopped = true;
+    if (this.timer !== null) clearTimeout(this.timer);
+    await this.connection.end();
+    await this.flight;
+    for (const { written } of this.old) written?.(false);
+    this.keepWhole();
+    if (this.live.length > 0) {
+      this.logger.warn(`${this.live.length} rows stay in the journal until the next start.`);
+    }
+  }
+
+  /** Until one attempt fails. */
+  private async empty(): Promise<void> {
+    while (this.ready && !this.stopped && this.live.length > 0) {
+      if (!(await (this.flight ?? this.fly()))) return;
+    }
+  }
+
+  /** The end of a call that the journal could not take when it happened: perhaps it can now. */
+  private keepWhole(): void {
+    for (const { row, kept } of this.live) {
+      if (kept) continue;
+      try {
+        this.journal.append({ t: 'R', ...row });
+      } catch (error) {
+        this.logger.error(`The end of call ${row.id} is lost: ${describeFault(error)}`);
       }
     }
-    this.ready = false;
-    if (this.timer !== null) clearTimeout(this.timer);
-    await this.disconnect();
   }
 
   private schedule(delayMs: number): void {
-    if (!this.ready || this.flight !== null) return;
-    // While Postgres fails, only its own back-off sets the pace.
-    if (this.timer !== null && (delayMs > 0 || this.retryMs > FIRST_RETRY_MS)) return;
-    if (this.timer !== null) clearTimeout(this.timer);
+    if (!this.ready || this.stopped || this.flight !== null) return;
+    if (this.timer !== null) {
+      // While Postgres fails, only its own back-off sets the pace.
+      if (delayMs > 0 || this.retryMs > 0) return;
+      clearTimeout(this.timer);
+    }
     this.timer = setTimeout(() => void this.fly(), delayMs);
   }
 
-  /** One flight; true when Postgres took what was in it. */
+  /** One flight; true when Postgres took what was in it. Never rejects. */
   private fly(): Promise<boolean> {
     if (this.timer !== null) clearTimeout(this.timer);
     this.timer = null;
-    this.flight = this.flush().then((taken) => {
+    this.flight = this.attempt().then((taken) => {
       this.flight = null;
-      if (taken) this.retryMs = FIRST_RETRY_MS;
-      else this.retryMs = Math.min(this.retryMs * 2, LONGEST_RETRY_MS);
-      if (this.queue.length + this.readBacks.length > 0) {
+      if (taken) {
+        this.retryMs = 0;
+        if (this.live.length > 0) this.schedule(this.live.length >= LARGEST_BATCH ? 0 : FLUSH_MS);
+        if (this.old.length > 0) this.schedule(0);
+        if (this.counts.parked > 0 && this.live.length < LARGEST_BATCH) this.onCaughtUp();
+      } else {
+        this.retryMs = Math.min(Math.max(this.retryMs * 2, FIRST_RETRY_MS), LONGEST_RETRY_MS);
         // Jitter keeps replicas that lost the same server from returning in step.
-        this.schedule(
-          taken ? (this.queue.length >= LARGEST_BATCH ? 0 : FLUSH_MS) : this.retryMs * (0.5 + Math.random()),
-        );
-        if (taken && this.readBacks.length > 0) this.schedule(0);
+        if (this.waiting > 0) this.schedule(this.retryMs * (0.5 + Math.random() / 2));
       }
-      if (taken && this.counts.parked > 0 && this.queue.length < LARGEST_BATCH) this.onCaughtUp();
       return taken;
     });
     return this.flight;
   }
 
-  private async flush(): Promise<boolean> {
+  private async attempt(): Promise<boolean> {
+    // The other hooks of a start may not have run yet, and one of them makes today's partition.
+    if (this.database.notReady !== null) return false;
     try {
-      this.client ??= await this.connect();
-      const live = this.queue.slice(0, LARGEST_BATCH);
-      if (live.length > 0) {
-        await this.insert(
-          this.client,
-          live.map(({ row }) => row),
-        );
-        this.queue.splice(0, live.length);
-        for (const { files } of live) this.journal.release(files);
-        this.counts.persisted += live.length;
-      }
-      const readBack = this.readBacks[0];
-      if (readBack !== undefined) {
-        await this.insert(this.client, readBack.rows);
-        this.readBacks.shift();
-        readBack.written();
-      }
+      await this.write(this.live);
+      await this.write(this.old);
+      if (this.lastTold.reason !== '') this.logger.log('Postgres takes rows again.');
+      this.lastTold = { reason: '', at: 0 };
+      this.batch = Math.min(this.batch * 2, LARGEST_BATCH);
       return true;
     } catch (error) {
-      this.logger.warn(`Rows wait for Postgres (${this.queue.length} in memory): ${describeFault(error)}`);
-      await this.disconnect();
+      this.tell(describeFault(error));
+      // A server that is merely slow may manage less at a time.
+      this.batch = Math.max(Math.ceil(this.batch / 2), 10);
+      await this.connection.close();
       return false;
     }
   }
 
+  /** Writes the first rows of a lane; each leaves it, counted, in the same turn in which its fate is known. */
+  private async write(lane: Waiting[]): Promise<void> {
+    const rows = lane.slice(0, this.batch).map(({ row }) => row);
+    if (rows.length === 0) return;
+    const client = await this.connection.open();
+    await this.insert(client, rows, (count, rejected) => {
+      if (rejected) this.counts.rejected += count;
+      else this.counts.persisted += count;
+      for (const { row, files, written } of lane.splice(0, count)) {
+        if (lane === this.live) this.bytes -= weightOf(row);
+        this.journal.release(files);
+        written?.(true);
+      }
+    });
+  }
+
   /** Inserts a batch; a row Postgres refuses for its data is found by halving, so that it takes no other with it. */
-  private async insert(client: pg.Client, rows: readonly LogRow[]): Promise<void> {
+  private async insert(
+    client: pg.Client,
+    rows: readonly LogRow[],
+    settled: (count: number, rejected: boolean) => void,
+  ): Promise<void> {
     try {
       await client.query(insertRows(rows));
     } catch (error) {
       const { code = '' } = error as { code?: string };
       // Classes 22 and 23 blame the data; but 23514 is "no partition for this row": the table is not ready.
-      if (!/^2[23]/.test(code) || code === '23514') throw error;
+      if (!/^2[23]...$/.test(code) || code === '23514') throw error;
       if (rows.length === 1) {
         await this.reject(rows[0]!, error);
+        settled(1, true);
         return;
       }
       const middle = rows.length >> 1;
-      await this.insert(client, rows.slice(0, middle));
-      await this.insert(client, rows.slice(middle));
+      await this.insert(client, rows.slice(0, middle), settled);
+      await this.insert(client, rows.slice(middle), settled);
+      return;
     }
+    settled(rows.length, false);
   }
 
   /** No input should ever lead here: the row is kept in a file, and the alarm asks for a look. */
   private async reject(row: LogRow, error: unknown): Promise<void> {
     const folder = join(this.journal.root, 'rejected');
     await mkdir(folder, { recursive: true, mode: 0o700 });
-    await writeFile(join(folder, `${row.id}.json`), `${JSON.stringify(row)}\n`, { mode: 0o600 });
-    this.counts.rejected++;
-    this.counts.persisted--;
+    await writeFile(join(folder, `${row.id}.json`), `${JSON.stringify(row)}\n`, { mode: 0o600, flush: true });
     this.logger.fatal(
       `Postgres refused row ${row.id}: ${describeFault(error)}. It is kept in ${folder}; please report this.`,
     );
   }
 
-  private async connect(): Promise<pg.Client> {
-    const client = new pg.Client(
-      clientOptions(this.env.databaseUrl, {
-        applicationName: 'postern-log',
-        queryTimeoutMs: QUERY_TIMEOUT_MS,
-      }),
-    );
-    // Without a listener a server that goes away between batches would end the process; the next query reports it.
-    client.on('error', (error) => this.logger.debug(describeFault(error)));
-    try {
-      await client.connect();
-    } catch (error) {
-      await Promise.race([client.end(), sleep(1_000, undefined, { ref: false })]);
-      throw error;
-    }
-    return client;
-  }
-
-  private async disconnect(): Promise<void> {
-    const { client } = this;
-    this.client = null;
-    // A server that hangs would let end() wait for ever; the socket goes with the client.
-    if (client !== null) await Promise.race([client.end(), sleep(1_000, undefined, { ref: false })]);
+  /** Once for each reason, and now and then while it lasts: an outage may be long. */
+  private tell(reason: string): void {
+    const now = performance.now();
+    if (reason === this.lastTold.reason && now - this.lastTold.at < REMIND_MS) return;
+    this.lastTold = { reason, at: now };
+    const waiting = this.waiting + this.counts.parked;
+    this.logger.warn(`Rows wait for Postgres (${waiting}): ${reason}`);
   }
 }

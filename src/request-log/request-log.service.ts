@@ -4,7 +4,16 @@ import { Refusal } from '../refusal.js';
 import { type CallLog, type CallOrigin, CallRecord } from './call-record.js';
 import { Journal } from './journal.js';
 import type { JournalFile } from './journal-file.js';
-import { beginColumns, endColumns, type LogRow, NO_USAGE, usageColumns } from './log-row.js';
+import type { JournalRecord } from './journal-line.js';
+import {
+  type BeginColumns,
+  beginColumns,
+  endColumns,
+  type LogRow,
+  NO_USAGE,
+  type Usage,
+  usageColumns,
+} from './log-row.js';
 import { LogWriter } from './log-writer.js';
 
 /** Keeps the records of calls under way and sees to it that each begun one becomes a row, whatever dies. */
@@ -12,6 +21,8 @@ import { LogWriter } from './log-writer.js';
 export class RequestLogService implements CallLog, OnApplicationShutdown {
   private readonly logger = new Logger('RequestLog');
   private readonly openCalls = new Set<CallRecord>();
+  /** Calls that were begun and whose row the writer does not have yet, with what was journalled of their beginning. */
+  private readonly unfinished = new Map<CallRecord, BeginColumns>();
 
   constructor(
     private readonly journal: Journal,
@@ -24,18 +35,22 @@ export class RequestLogService implements CallLog, OnApplicationShutdown {
     return call;
   }
 
-  /** Calls whose record is not closed yet. */
+  /** Calls whose record is not closed yet, or whose answer is still being read. */
   get underWay(): number {
-    return this.openCalls.size;
+    return this.openCalls.size + this.unfinished.size;
   }
 
   begun(call: CallRecord): JournalFile {
     if (!this.journal.accepting) throw new Refusal('journal_unavailable');
+    const begin = beginColumns(call.origin, call.origin.key);
+    let file: JournalFile;
     try {
-      return this.journal.append({ t: 'B', ...beginColumns(call.origin, call.origin.key) });
+      file = this.journal.append({ t: 'B', ...begin });
     } catch (error) {
       throw new Refusal('journal_unavailable', { cause: error });
     }
+    this.unfinished.set(call, begin);
+    return file;
   }
 
   ended(call: CallRecord): JournalFile | null {
@@ -53,12 +68,7 @@ export class RequestLogService implements CallLog, OnApplicationShutdown {
     // A handler that settled without a verdict means this process gave the call up.
     if (call.outcome === null) call.end('interrupted');
     call.settled();
-    const { id, key } = call.origin;
-    const usage = usageColumns(call, NO_USAGE);
-    const file = this.tryAppend({ t: 'U', id, ...usage });
-    if (file !== null) call.files.push(file);
-    const row: LogRow = { ...beginColumns(call.origin, key), ...endColumns(call), ...usage };
-    this.writer.add(row, call.files);
+    this.finish(call, NO_USAGE);
   }
 
   /** The verdict of calls the process is about to cut; what happens to their sockets afterwards is our own doing. */
@@ -67,11 +77,36 @@ export class RequestLogService implements CallLog, OnApplicationShutdown {
   }
 
   async onApplicationShutdown(): Promise<void> {
+    // The shutdown has waited for these; a row without figures is better than none before the next start.
+    for (const call of this.unfinished.keys()) {
+      if (call.outcome === null) call.end('interrupted');
+      this.finish(call, NO_USAGE);
+    }
     await this.writer.stop();
     await this.journal.close();
   }
 
-  private tryAppend(record: Parameters<Journal['append']>[0]): JournalFile | null {
+  /** Journals the last of a call and hands its row to the writer, once. */
+  private finish(call: CallRecord, usage: Usage): void {
+    const begin = this.unfinished.get(call);
+    if (begin === undefined) return;
+    this.unfinished.delete(call);
+    const read = usageColumns(call, usage);
+    const row: LogRow = { ...begin, ...endColumns(call), ...read };
+    // An end that the journal could not take makes up for it here; and a row that memory has no place for waits there.
+    const whole = this.writer.full || !call.endKept;
+    const file = this.tryAppend(whole ? { t: 'R', ...row } : { t: 'U', id: row.id, ...read });
+    if (file === null) {
+      this.writer.add(row, call.files, false);
+    } else if (this.writer.full && whole) {
+      this.writer.park(file);
+      this.journal.release(call.files);
+    } else {
+      this.writer.add(row, [...call.files, file]);
+    }
+  }
+
+  private tryAppend(record: JournalRecord): JournalFile | null {
     try {
       return this.journal.append(record);
     } catch (error) {
