@@ -47,6 +47,10 @@ export class RequestLogInterceptor implements NestInterceptor {
     req.call = call;
     try {
       await lastValueFrom(next.handle());
+    } catch (refusal) {
+      // The filter is about to answer in our own words: this end waits for the disk as any other.
+      if (call.begun) await call.durable();
+      throw refusal;
     } finally {
       this.log.close(call);
     }
