@@ -148,7 +148,12 @@ export class Exchange implements Dispatcher.DispatchHandler {
     }
     const headers = responseHeaders(rawHeaders, this.provider.secret, req.requestId);
     if (status < 200) {
-      if (status === 103) this.passEarlyHints(headers);
+      if (status === 103) {
+        this.whenDurable(() => {
+          this.passEarlyHints(headers);
+          return false;
+        });
+      }
       return true;
     }
     const type = firstHeader(headers, 'content-type');
