@@ -4,6 +4,9 @@ import { resolve } from 'node:path';
 const ROOT = resolve(__dirname, '../..');
 const FLAGS = ['--max-semi-space-size=64'];
 
+// A start takes a second; on a machine that is busy with everything else, many.
+jest.setTimeout(90_000);
+
 const running = new Set<Process>();
 
 // In every file that uses this module, also when a test or a hook failed.
