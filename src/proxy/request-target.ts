@@ -1,5 +1,6 @@
 import { containsKeyFormat } from '../keys/key-secret.js';
 import { PROVIDER_NAME } from '../providers/provider-name.js';
+import { PROVIDER_NAME } from '../providers/provider-name.js';
 import { Refusal } from '../refusal.js';
 
 /**
@@ -17,11 +18,12 @@ export interface RequestTarget {
   upstreamPath: string;
 }
 
-const PROVIDER_ROAD = /^\/p\/([^/?]*)(\/[^]*)$/;
-
 /** Visible ASCII but `#` and `\`: RFC 3986 has no other byte in a path or query, and both lead parsers astray. */
 const SAFE_BYTES = /^[\x21\x22\x24-\x5b\x5d-\x7e]*$/;
 const MALFORMED_ESCAPE = /%(?![0-9A-Fa-f]{2})/;
+/** Servers cut a path at NUL, and URL parsers drop tabs and line breaks (WHATWG URL 4.4): `.%09.` becomes `..`. */
+const CONTROL_BYTE = /[\x00-\x1f\x7f]/;
+const TOKEN_PARAMETER = 'access_token';
 
 /**
  * Reads and judges a raw request target.
@@ -30,35 +32,46 @@ const MALFORMED_ESCAPE = /%(?![0-9A-Fa-f]{2})/;
  * @throws Refusal invalid_path, credential_in_query, not_found, provider_not_found
  */
 export function readRequestTarget(raw: string): RequestTarget | null {
-  if (!raw.startsWith('/') || raw.startsWith('//') || raw.startsWith('/\\'))
+  if (!raw.startsWith('/') || raw.startsWith('//') || !SAFE_BYTES.test(raw))
     throw new Refusal('invalid_path');
-  const named = raw.startsWith('/p/');
-  if (!named && !raw.startsWith('/v1/')) return null;
   const queryAt = raw.indexOf('?');
   const path = queryAt === -1 ? raw : raw.slice(0, queryAt);
-  if (!SAFE_BYTES.test(raw)) throw new Refusal('invalid_path');
-  if (MALFORMED_ESCAPE.test(path) || hasDotSegment(path)) throw new Refusal('invalid_path');
+  if (isUnsafe(path)) throw new Refusal('invalid_path');
   if (carriesCredential(raw, queryAt)) throw new Refusal('credential_in_query');
-  if (!named) return { provider: null, path, endpoint: path, upstreamPath: raw };
-  const match = PROVIDER_ROAD.exec(raw);
-  if (!match) throw new Refusal('not_found');
-  const provider = match[1]!;
+  if (raw.startsWith('/v1/')) return { provider: null, path, endpoint: path, upstreamPath: raw };
+  if (!raw.startsWith('/p/')) return null;
+  const slash = path.indexOf('/', 3);
+  if (slash === -1) throw new Refusal('not_found');
+  const provider = path.slice(3, slash);
   if (!PROVIDER_NAME.test(provider)) throw new Refusal('provider_not_found');
-  return { provider, path, endpoint: path.slice(3 + provider.length), upstreamPath: match[2]! };
+  // `//host/…` would name another host to whoever resolves it (RFC 3986 4.2).
+  if (raw.startsWith('//', slash)) throw new Refusal('invalid_path');
+  return { provider, path, endpoint: path.slice(slash), upstreamPath: raw.slice(slash) };
 }
 
-/** True when any segment, cut at `;`, is `.` or `..`, as sent or after one or two rounds of percent-decoding. */
-function hasDotSegment(path: string): boolean {
+/**
+ * True when the provider, or a hop before it, could read another path out of this one: a malformed escape, a control
+ * byte, or a segment that is `.` or `..` when cut at `;`, as sent or after one or two rounds of percent-decoding.
+ */
+function isUnsafe(path: string): boolean {
+  // Most paths: without an escape only `/.` can begin a dot segment.
+  if (!path.includes('%')) return path.includes('/.') && hasDotSegment(path);
+  if (MALFORMED_ESCAPE.test(path) || hasDotSegment(path)) return true;
   let decoded = path;
-  for (let round = 0; ; round++) {
-    for (const segment of decoded.split(/[/\\]/)) {
-      const semicolon = segment.indexOf(';');
-      const name = semicolon === -1 ? segment : segment.slice(0, semicolon);
-      if (name === '.' || name === '..') return true;
-    }
-    if (round === 2 || !decoded.includes('%')) return false;
+  for (let round = 0; round < 2 && decoded.includes('%'); round++) {
     decoded = percentDecode(decoded);
+    if (CONTROL_BYTE.test(decoded) || hasDotSegment(decoded)) return true;
   }
+  return false;
+}
+
+function hasDotSegment(path: string): boolean {
+  for (const segment of path.split(/[/\\]/)) {
+    const semicolon = segment.indexOf(';');
+    const name = semicolon === -1 ? segment : segment.slice(0, semicolon);
+    if (name === '.' || name === '..') return true;
+  }
+  return false;
 }
 
 /** One round of percent-decoding byte by byte (latin-1): unlike decodeURIComponent it never throws. */
@@ -68,13 +81,13 @@ function percentDecode(text: string): string {
 
 /** A key anywhere in the target, or an `access_token` parameter (RFC 6750 2.3, which this gateway never honours). */
 function carriesCredential(raw: string, queryAt: number): boolean {
-  if (containsKeyFormat(raw)) return true;
-  const escaped = raw.includes('%');
-  if (escaped && containsKeyFormat(percentDecode(raw))) return true;
-  if (queryAt === -1) return false;
+  const decoded = raw.includes('%') ? percentDecode(raw) : raw;
+  if (containsKeyFormat(raw) || (decoded !== raw && containsKeyFormat(decoded))) return true;
+  if (queryAt === -1 || !decoded.toLowerCase().includes(TOKEN_PARAMETER)) return false;
   for (const pair of raw.slice(queryAt + 1).split(/[&;]/)) {
-    const name = pair.split('=', 1)[0]!.replaceAll('+', ' ');
-    if ((escaped ? percentDecode(name) : name).trim().toLowerCase() === 'access_token') return true;
+    // `name[]` and `name[0]` are arrays to many query parsers.
+    const name = percentDecode(pair.split('=', 1)[0]!).split('[', 1)[0]!.replaceAll('+', ' ');
+    if (name.trim().toLowerCase() === TOKEN_PARAMETER) return true;
   }
   return false;
 }
