@@ -15,8 +15,8 @@ const GATHER_BYTES = 262_144;
 const NOTHING = Buffer.alloc(0);
 /** RFC 9112 4: a reason phrase is visible ASCII, spaces and tabs; undici reads it as UTF-8. */
 const ASCII_REASON = /^[\t\x20-\x7e]*$/;
-/** Node's parser gave up on what the client sent. */
-const BROKEN_FRAMING = /^HPE_/;
+/** Node's parser gave up on what the client sent; not because the client left in the middle of it. */
+const BROKEN_FRAMING = /^HPE_(?!INVALID_EOF_STATE)/;
 
 export interface ExchangeLimits {
   /** Largest request body in bytes. */

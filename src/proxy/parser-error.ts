@@ -26,26 +26,34 @@ function refusalFor(error: Error): Refusal {
  */
 export function answerParserError(socket: Socket, error: Error, requestId: string): void {
   if (isClosing(socket)) return;
-  if (!socket.writable || (error as { code?: string }).code === 'ECONNRESET') {
-    socket.destroy();
+  const { code } = error as { code?: string };
+  // The client has left in the middle of a request; the calls before it on this connection end with it too.
+  const left = code === 'ECONNRESET' || (code === 'HPE_INVALID_EOF_STATE' && currentResponse(socket));
+  if (!socket.writable || left) {
+    socket.destroy(error);
     return;
   }
   discardInput(socket);
-  answerWhenDue(socket, refusalFor(error), requestId);
+  answerWhenDue(socket, error, requestId);
+}
+
+function currentResponse(socket: Socket): ServerResponse | null | undefined {
+  return (socket as Socket & { _httpMessage?: ServerResponse | null })._httpMessage;
 }
 
 /** Requests that arrived whole before the fault are answered first. */
-function answerWhenDue(socket: Socket, refusal: Refusal, requestId: string): void {
-  const current = (socket as Socket & { _httpMessage?: ServerResponse | null })._httpMessage;
+function answerWhenDue(socket: Socket, error: Error, requestId: string): void {
+  const current = currentResponse(socket);
   if (!current) {
-    writeAnswer(socket, refusal, requestId);
+    writeAnswer(socket, refusalFor(error), requestId);
     closeLingering(socket);
   } else if (!current.req.complete) {
-    // The fault is inside the body of a call that is running: nothing we say could be told from its answer.
-    socket.destroy();
+    // The fault is inside the body of a call that is running: nothing we say could be told from its answer. The call
+    // learns from the error that its client's framing broke.
+    socket.destroy(error);
   } else {
     current.once('close', () => {
-      if (!socket.destroyed) answerWhenDue(socket, refusal, requestId);
+      if (!socket.destroyed) answerWhenDue(socket, error, requestId);
     });
   }
 }
