@@ -46,7 +46,9 @@ async function fillDefault(of: Day, count: number): Promise<void> {
   );
 }
 
-beforeAll(() => Logger.overrideLogger(false));
+beforeAll(() => {
+  Logger.overrideLogger(false);
+});
 beforeEach(async () => {
   database = await createDatabase();
   client = await connect();

@@ -1,0 +1,132 @@
+// `npm run seed:log -- --rows 5000000 --days 30`: a request log to try queries on. It makes teams and keys named
+// "seed …" (keys without a secret: nobody can call with them) and rows spread over the days up to now, in the database
+// of DATABASE_URL, else the embedded one. Only adds; a database to be thrown away is the right place.
+import { parseArgs } from 'node:util';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { main, prepare, root, StepError } from './prepare.mjs';
+
+const CHUNK = 50_000;
+const KEYS_PER_TEAM = 10;
+const DAY_MS = 86_400_000;
+
+/** One chunk: rows at even distances from $1 on (Unix ms), $2 ms apart, numbered $3 to $4, for the keys and teams $5, $6. */
+const INSERT = `
+  INSERT INTO request_log (started_at, id, recorded_at, team_id, key_id, provider, method, path, model, streamed, status,
+    outcome, error_code, request_bytes, response_bytes, ttfb_ms, duration_ms, prompt_tokens, completion_tokens,
+    cached_tokens, reasoning_tokens, provider_request_id, sdk_retry_count, client_ip, user_agent)
+  SELECT to_timestamp(ms / 1000.0),
+    -- A UUIDv7: 48 bits of Unix milliseconds, the version, then what a random UUID has there (RFC 9562 5.7).
+    (substr(hex, 1, 8) || '-' || substr(hex, 9, 4) || '-7' || substr(gen_random_uuid()::text, 16))::uuid,
+    to_timestamp((ms + 20 + floor(slow * 1000)) / 1000.0),
+    ($6::uuid[])[(k % array_length($6::uuid[], 1)) + 1], ($5::uuid[])[k + 1],
+    'default', 'POST', '/v1/chat/completions',
+    (ARRAY['gpt-4o-mini', 'gpt-4o', 'o4-mini', 'claude-sonnet-4', 'gemini-2.5-flash'])[1 + floor(power(lot, 2) * 5)::int],
+    lot < 0.6,
+    CASE WHEN lot < 0.95 THEN 200 WHEN lot < 0.98 THEN 429 WHEN lot < 0.99 THEN 500 END::smallint,
+    CASE WHEN lot < 0.99 THEN 'completed' ELSE 'client_aborted' END,
+    NULL, 400 + floor(lot * 4000), 300 + floor(slow * 9000), 80 + slow * 200, 100 + slow * 4000,
+    CASE WHEN lot < 0.95 THEN 50 + floor(lot * 1500)::int END, CASE WHEN lot < 0.95 THEN 20 + floor(slow * 800)::int END,
+    NULL, NULL, 'req_' || substr(md5(i::text), 1, 24), 0, '203.0.113.7', 'OpenAI/JS 6.49.0'
+  FROM (
+    SELECT i, k, lot, slow, ms, lpad(to_hex(ms), 12, '0') AS hex FROM (
+      -- The cube: a few keys make most of the calls.
+      SELECT i, floor(power(random(), 3) * array_length($5::uuid[], 1))::int AS k, random() AS lot, random() AS slow,
+        ($1::float8 + i * $2::float8)::bigint AS ms
+      FROM generate_series($3::bigint, $4::bigint) AS i) AS lots) AS row`;
+
+await main(async () => {
+  const { rows, days, teams } = options();
+  await prepare();
+  const load = (path) => import(pathToFileURL(join(root, 'dist', 'src', path)).href);
+  const { loadEnv } = await load('config/env.js');
+  const { openDatabase } = await load('cli/open-database.js');
+  const { migrate } = await load('database/migrate.js');
+  const { default: pg } = await import('pg');
+
+  const database = await openDatabase(loadEnv(), console.log);
+  const client = new pg.Client({ connectionString: database.url });
+  try {
+    await migrate(database.url);
+    await client.connect();
+    const now = Date.now();
+    console.log(`Making partitions for ${days} days ...`);
+    await makeDays(load, client, now - days * DAY_MS, now);
+    const { teamIds, keyIds } = await makeKeys(client, teams);
+    await client.query('SET synchronous_commit = off');
+    const apart = (days * DAY_MS) / rows;
+    for (let from = 1; from <= rows; from += CHUNK) {
+      const to = Math.min(from + CHUNK - 1, rows);
+      await client.query(INSERT, [now - days * DAY_MS, apart, from, to, keyIds, teamIds]);
+      if (to === rows || to % 500_000 === 0) console.log(`  ${to} of ${rows} rows`);
+    }
+    console.log('Analyzing ...');
+    await client.query('VACUUM (ANALYZE) request_log');
+    console.log(`Done. Try: npm run postern -- usage --group-by team,day --limit 10`);
+  } finally {
+    await client.end();
+    await database.close();
+  }
+  return 0;
+});
+
+function options() {
+  const usage = 'Usage: npm run seed:log -- [--rows 1000000] [--days 30] [--teams 20]';
+  try {
+    const { values } = parseArgs({
+      options: { rows: { type: 'string' }, days: { type: 'string' }, teams: { type: 'string' } },
+    });
+    const number = (text, otherwise, most) => {
+      const value = text === undefined ? otherwise : Number(text);
+      if (!Number.isInteger(value) || value < 1 || value > most) throw new Error();
+      return value;
+    };
+    return {
+      rows: number(values.rows, 1_000_000, 1e9),
+      days: number(values.days, 30, 3_650),
+      teams: number(values.teams, 20, 1_000),
+    };
+  } catch {
+    throw new StepError(usage, 1);
+  }
+}
+
+/** Every day's own partition, or a million rows would go to the default one and be moved again by the gateway. */
+async function makeDays(load, client, from, to) {
+  const { keepPartitions } = await load('request-log/partition-round.js');
+  const { makePartitions } = await load('request-log/partition-moves.js');
+  const { covers, listPartitions } = await load('request-log/partition-list.js');
+  const { dayOf } = await load('request-log/partition-day.js');
+  await keepPartitions(client, { now: to, retentionDays: 36_500, stopped: () => false });
+  const made = await listPartitions(client);
+  const missing = [];
+  for (let day = dayOf(from); day <= to; day += DAY_MS) if (!covers(made, day)) missing.push(day);
+  await makePartitions(
+    client,
+    missing,
+    () => false,
+    () => false,
+  );
+}
+
+async function makeKeys(client, teams) {
+  const { v7: uuidv7 } = await import('uuid');
+  const teamIds = [];
+  const keyIds = [];
+  for (let i = 0; i < teams; i++) {
+    const team = await client.query(
+      'INSERT INTO team (id, name) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET name = EXCLUDED.name RETURNING id',
+      [uuidv7(), `seed team ${i + 1}`],
+    );
+    teamIds.push(team.rows[0].id);
+  }
+  for (let i = 0; i < teams * KEYS_PER_TEAM; i++) {
+    const key = await client.query(
+      `INSERT INTO gateway_key (id, team_id, name) VALUES ($1, $2, $3)
+       ON CONFLICT (team_id, name) DO UPDATE SET name = EXCLUDED.name RETURNING id`,
+      [uuidv7(), teamIds[i % teams], `seed key ${i + 1}`],
+    );
+    keyIds.push(key.rows[0].id);
+  }
+  return { teamIds, keyIds };
+}
