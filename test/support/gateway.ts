@@ -33,9 +33,13 @@ export type LogRowView = Record<string, unknown> & { id: string; outcome: string
  * The gateway as shipped, in this process, on a database of its own and real sockets.
  *
  * @param variables environment variables over the defaults of a test
+ * @param shared the database of another gateway, for a replica; it is not dropped by this one
  */
-export async function startTestGateway(variables: Record<string, string> = {}): Promise<TestGateway> {
-  const database = await createDatabase();
+export async function startTestGateway(
+  variables: Record<string, string> = {},
+  shared?: TestDatabase,
+): Promise<TestGateway> {
+  const database = shared ?? (await createDatabase());
   const dataDir = await mkdtemp(join(tmpdir(), 'postern-data-'));
   const env = loadEnv({
     NODE_ENV: 'test',
@@ -93,7 +97,7 @@ export async function startTestGateway(variables: Record<string, string> = {}): 
     },
     stop: async () => {
       await gateway.stop();
-      await database.drop();
+      if (shared === undefined) await database.drop();
       await rm(dataDir, { recursive: true, force: true });
     },
   };
