@@ -1,0 +1,119 @@
+import { deferred } from '../support/deferred.js';
+import { eventually } from '../support/eventually.js';
+import type { LogRowView } from '../support/gateway.js';
+import { type RawClient, request } from '../support/raw-client.js';
+import { chunk, type ReceivedRequest } from '../support/raw-provider.js';
+import { Wire } from '../support/wire.js';
+
+let wire: Wire;
+beforeAll(async () => {
+  wire = await Wire.start();
+});
+afterAll(() => wire.stop());
+beforeEach(() => wire.gateway.database.query('TRUNCATE request_log'));
+
+const CALL = 'POST /v1/chat/completions';
+const HEAD = 'HTTP/1.1 200 OK\r\n';
+
+async function outcomes(count: number): Promise<unknown[]> {
+  const rows = await eventually(async () => {
+    const found = await wire.gateway.database.query<LogRowView>('SELECT outcome, status FROM request_log');
+    return found.length === count && found;
+  });
+  return rows.map(({ outcome, status }) => [outcome, status]).sort();
+}
+
+type Moment = (client: RawClient, req: ReceivedRequest) => Promise<unknown>;
+
+const PHASES: [
+  phase: string,
+  headers: string[],
+  body: string,
+  script: string,
+  moment: Moment,
+  status: unknown,
+][] = [
+  ['before the head', [], '{}', '', (_, req) => req.body, null],
+  ['after the head', [], '{}', `${HEAD}Content-Length: 9\r\n\r\n`, (client) => client.head(), 200],
+  ['amid a length', [], '{}', `${HEAD}Content-Length: 9\r\n\r\nhalf`, (client) => client.head(), 200],
+  [
+    'amid chunks',
+    [],
+    '{}',
+    `${HEAD}Transfer-Encoding: chunked\r\n\r\n${chunk('half').toString()}`,
+    (client) => client.head(),
+    200,
+  ],
+  ['amid an unframed answer', [], '{}', `${HEAD}\r\nhalf`, (client) => client.head(), 200],
+  ['amid an upload in chunks', ['Transfer-Encoding: chunked'], '1\r\na\r\n', '', nothing, null],
+  ['amid an upload with a length', ['Content-Length: 900000'], 'a', '', nothing, null],
+  [
+    'amid an upload and the answer to it',
+    ['Transfer-Encoding: chunked'],
+    '1\r\na\r\n',
+    `${HEAD}Content-Length: 9\r\n\r\nhalf`,
+    (client) => client.head(),
+    200,
+  ],
+];
+
+async function nothing() {}
+
+describe.each(['end', 'resetAndDestroy', 'destroy'] as const)('a client that leaves by %s', (leave) => {
+  it.each(PHASES)(
+    '%s takes the call to the provider with it',
+    async (_, headers, body, script, moment, status) => {
+      const arrived = new Promise<ReceivedRequest>((seen) => {
+        wire.provider.script = async (req) => {
+          seen(req);
+          req.socket.write(script);
+          await req.closed;
+        };
+      });
+      const client = await wire.connect();
+      client.send(request(CALL, [wire.auth, ...headers], body));
+      const req = await arrived;
+      await moment(client, req);
+      client.socket[leave]();
+      await req.closed;
+      expect(await outcomes(1)).toEqual([['client_aborted', status]]);
+      client.destroy();
+    },
+  );
+});
+
+it('all calls of a pipeline end with their client', async () => {
+  const arrived: ReceivedRequest[] = [];
+  const both = deferred();
+  wire.provider.script = async (req) => {
+    arrived.push(req);
+    if (arrived.length === 3) both.resolve();
+    if (req.head.startsWith('GET')) req.socket.write(`${HEAD}Content-Length: 9\r\n\r\nhalf`);
+    await req.closed;
+  };
+  const client = await wire.connect();
+  client.send(request(CALL, [wire.auth], '{}'));
+  client.send(request('GET /v1/models', [wire.auth]));
+  client.send(request(CALL, [wire.auth, 'Transfer-Encoding: chunked'], '1\r\na\r\n'));
+  await both.promise;
+  client.destroy();
+  await Promise.all(arrived.map((req) => req.closed));
+  expect((await outcomes(3)).map((row) => (row as string[])[0])).toEqual(Array(3).fill('client_aborted'));
+});
+
+it('also when the provider takes nothing of the upload', async () => {
+  const arrived = new Promise<ReceivedRequest>((seen) => {
+    wire.provider.script = async (req) => {
+      req.socket.pause();
+      seen(req);
+      await req.closed;
+    };
+  });
+  const client = await wire.connect();
+  client.send(request(CALL, [wire.auth, 'Content-Length: 50000000'], Buffer.alloc(50_000_000)));
+  const req = await arrived;
+  client.destroy();
+  expect(await outcomes(1)).toEqual([['client_aborted', null]]);
+  req.socket.resume();
+  await req.closed;
+});
