@@ -1,6 +1,5 @@
 import { containsKeyFormat } from '../keys/key-secret.js';
 import { PROVIDER_NAME } from '../providers/provider-name.js';
-import { PROVIDER_NAME } from '../providers/provider-name.js';
 import { Refusal } from '../refusal.js';
 
 /**

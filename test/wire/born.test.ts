@@ -36,7 +36,7 @@ it('never changes the prototype of a request or a response', async () => {
 });
 
 it("hands out requests and responses with Express's prototypes before Express sees them", async () => {
-  const app = wire.gateway.gateway.app.getHttpAdapter().getInstance<Express>();
+  const app = wire.gateway.gateway.app.getHttpAdapter().getInstance() as Express;
   const seen: [unknown, unknown][] = [];
   const look = (req: IncomingMessage, res: ServerResponse) =>
     seen.push([Object.getPrototypeOf(req), Object.getPrototypeOf(res)]);
