@@ -1,13 +1,7 @@
 import { createReadStream } from 'node:fs';
 import { decodeLines, type JournalRecord, LONGEST_LINE } from './journal-line.js';
-import {
-  type BeginColumns,
-  type EndColumns,
-  type LogRow,
-  NO_USAGE,
-  UNSEEN_END,
-  type UsageColumns,
-} from './log-row.js';
+import { type BeginColumns, type EndColumns, type LogRow, UNSEEN_END, type UsageColumns } from './log-row.js';
+import { NO_USAGE } from './token-figures.js';
 
 const BATCH = 1_000;
 const READ_BYTES = 1024 * 1024;
@@ -85,7 +79,8 @@ class Batch {
   /** As the table itself judges: the first account stands, unless it is a verdict of death. */
   add(row: LogRow): void {
     const before = this.byId.get(row.id);
-    if (before === undefined || before.outcome === 'interrupted') this.byId.set(row.id, row);
+    if (before === undefined) this.byId.set(row.id, row);
+    else if (before.outcome === 'interrupted' && row.outcome !== 'interrupted') this.byId.set(row.id, row);
   }
 }
 
