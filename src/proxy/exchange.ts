@@ -105,7 +105,9 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.req.on('end', () => {
       if (this.settled) return;
       this.waitForClient(false);
-      this.dispatch(dispatcher, chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks), announced);
+      const body = chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks);
+      this.call.requested(body);
+      this.dispatch(dispatcher, body, announced);
     });
   }
 
@@ -156,15 +158,15 @@ export class Exchange implements Dispatcher.DispatchHandler {
       }
       return true;
     }
-    const type = firstHeader(headers, 'content-type');
     const length = firstHeader(headers, 'content-length');
     const bodyless = req.method === 'HEAD' || status === 204 || status === 304;
     this.expectedBytes = bodyless ? 0 : length === undefined ? null : Number(length);
-    this.call.answered(
+    this.call.answered({
       status,
-      type !== undefined && /^text\/event-stream/i.test(type),
-      firstHeader(headers, 'x-request-id') ?? firstHeader(headers, 'request-id') ?? null,
-    );
+      contentType: firstHeader(headers, 'content-type'),
+      contentEncoding: firstHeader(headers, 'content-encoding'),
+      providerRequestId: firstHeader(headers, 'x-request-id') ?? firstHeader(headers, 'request-id') ?? null,
+    });
     this.resumeUpstream = resume;
     if (this.expectedBytes === 0) this.call.end('completed');
     const goOn = this.whenDurable(() => {
@@ -183,6 +185,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   onData(chunk: Buffer): boolean {
     if (this.settled) return true;
     this.call.responseBytes += chunk.length;
+    this.call.copy.add(chunk);
     if (this.call.responseBytes !== this.expectedBytes) return this.write(chunk);
     // The end is on record before the write that completes the answer.
     this.call.end('completed');
@@ -258,6 +261,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     outcome: 'client_error' | 'upstream_error' | 'upstream_timeout' | 'truncated',
   ): void {
     if (this.settled) return;
+    if (!this.res.headersSent) this.call.status = statusOf(refusal.code);
     this.call.end(outcome, refusal.code);
     this.settle();
     if (this.res.headersSent) {
@@ -265,7 +269,6 @@ export class Exchange implements Dispatcher.DispatchHandler {
       this.resolve();
       return;
     }
-    this.call.status = statusOf(refusal.code);
     this.reject(refusal);
   }
 

@@ -32,6 +32,7 @@ export class RouteGuard implements CanActivate {
       key: req.caller.key,
       provider: req.provider.name,
       path: target.path,
+      endpoint: target.endpoint,
     };
     return true;
   }

@@ -1,4 +1,7 @@
+import { AnswerCopy } from './answer-copy.js';
+import { isStreamed } from './event-stream.js';
 import type { JournalFile } from './journal-file.js';
+import { modelFromPath, scanModel } from './model-scan.js';
 import type { Outcome } from './request-log.entity.js';
 
 /** What is known of a call before it is forwarded. */
@@ -17,6 +20,16 @@ export interface CallOrigin {
   userAgent: string | null;
   idempotencyKey: string | null;
   sdkRetryCount: number | null;
+  /** Path after `/p/<provider>`, without the query: says what kind of answer comes. */
+  endpoint: string;
+}
+
+/** What the head of an answer says. */
+export interface AnswerHead {
+  status: number;
+  contentType: string | undefined;
+  contentEncoding: string | undefined;
+  providerRequestId: string | null;
 }
 
 /** What the record tells of at the moments that must survive the death of this process. */
@@ -37,7 +50,12 @@ export class CallRecord {
   requestBytes = 0;
   responseBytes = 0;
   status: number | null = null;
-  streamed = false;
+  contentType: string | undefined;
+  contentEncoding: string | undefined;
+  /** Model named by the request's body or path. */
+  requestModel: string | null;
+  /** Beginning and end of the answer, for its token figures. */
+  readonly copy = new AnswerCopy();
   providerRequestId: string | null = null;
   ttfbMs: number | null = null;
   durationMs: number | null = null;
@@ -53,7 +71,13 @@ export class CallRecord {
   constructor(
     readonly origin: CallOrigin,
     private readonly log: CallLog,
-  ) {}
+  ) {
+    this.requestModel = modelFromPath(origin.endpoint);
+  }
+
+  get streamed(): boolean {
+    return isStreamed(this.contentType);
+  }
 
   /**
    * The last act before the call is handed to the provider: from here on it leaves a row.
@@ -68,11 +92,17 @@ export class CallRecord {
     return this.files.length > 0;
   }
 
+  /** A whole request body that is at hand: it names the model, where it is small enough to be looked through. */
+  requested(body: Buffer): void {
+    this.requestModel = scanModel(body);
+  }
+
   /** The provider's head is there and goes to the client. */
-  answered(status: number, streamed: boolean, providerRequestId: string | null): void {
-    this.status = status;
-    this.streamed = streamed;
-    this.providerRequestId = providerRequestId;
+  answered(head: AnswerHead): void {
+    this.status = head.status;
+    this.contentType = head.contentType;
+    this.contentEncoding = head.contentEncoding;
+    this.providerRequestId = head.providerRequestId;
     this.ttfbMs = performance.now() - this.openedAt;
   }
 

@@ -1,6 +1,7 @@
 import { isIP } from 'node:net';
 import type { CallOrigin, CallRecord } from './call-record.js';
 import type { Outcome } from './request-log.entity.js';
+import type { Usage } from './token-figures.js';
 
 /** Columns known before a call is forwarded. */
 export interface BeginColumns {
@@ -83,21 +84,12 @@ export function endColumns(call: CallRecord): EndColumns {
   };
 }
 
-/** What was read from a request and its answer. */
-export interface Usage {
-  model: string | null;
-  prompt_tokens: number | null;
-  completion_tokens: number | null;
-  cached_tokens: number | null;
-  reasoning_tokens: number | null;
-}
-
 export function usageColumns(call: CallRecord, usage: Usage): UsageColumns {
   return {
     outcome: call.outcome ?? 'interrupted',
     error_code: call.errorCode,
     duration_ms: milliseconds(call.durationMs),
-    model: text(usage.model, call.origin.key),
+    model: text(call.requestModel ?? usage.model, call.origin.key),
     prompt_tokens: integer(usage.prompt_tokens, INT_MAX),
     completion_tokens: integer(usage.completion_tokens, INT_MAX),
     cached_tokens: integer(usage.cached_tokens, INT_MAX),
@@ -116,14 +108,6 @@ export const UNSEEN_END: EndColumns = {
   ttfb_ms: null,
   duration_ms: null,
   provider_request_id: null,
-};
-
-export const NO_USAGE: Usage = {
-  model: null,
-  prompt_tokens: null,
-  completion_tokens: null,
-  cached_tokens: null,
-  reasoning_tokens: null,
 };
 
 /** Roughly the bytes a row takes in memory: its texts, and what is the same for all. */

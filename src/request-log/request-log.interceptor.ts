@@ -15,6 +15,7 @@ export interface CallSubject {
   key: string;
   provider: string;
   path: string;
+  endpoint: string;
 }
 
 declare module 'express-serve-static-core' {

@@ -5,16 +5,10 @@ import { type CallLog, type CallOrigin, CallRecord } from './call-record.js';
 import { Journal } from './journal.js';
 import type { JournalFile } from './journal-file.js';
 import type { JournalRecord } from './journal-line.js';
-import {
-  type BeginColumns,
-  beginColumns,
-  endColumns,
-  type LogRow,
-  NO_USAGE,
-  type Usage,
-  usageColumns,
-} from './log-row.js';
+import { type BeginColumns, beginColumns, endColumns, type LogRow, usageColumns } from './log-row.js';
 import { LogWriter } from './log-writer.js';
+import { NO_USAGE, type Usage } from './token-figures.js';
+import { readUsage } from './usage-reader.js';
 
 /** Keeps the records of calls under way and sees to it that each begun one becomes a row, whatever dies. */
 @Injectable()
@@ -68,7 +62,13 @@ export class RequestLogService implements CallLog, OnApplicationShutdown {
     // A handler that settled without a verdict means this process gave the call up.
     if (call.outcome === null) call.end('interrupted');
     call.settled();
-    this.finish(call, NO_USAGE);
+    // Reading never fails: what is not certain is null.
+    void readUsage({
+      contentType: call.contentType,
+      contentEncoding: call.contentEncoding,
+      endpoint: call.origin.endpoint,
+      copy: call.copy,
+    }).then((usage) => this.finish(call, usage));
   }
 
   /** The verdict of calls the process is about to cut; what happens to their sockets afterwards is our own doing. */
