@@ -1,0 +1,36 @@
+import { createServer, type AddressInfo } from 'node:net';
+import { startTestGateway } from '../support/gateway.js';
+import { RawClient, request } from '../support/raw-client.js';
+
+/** A port nobody uses: the gateway must be told its own address before it has it. */
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+it.each([
+  ['127.0.0.1', '127.0.0.1'],
+  ['127.0.0.1', 'localhost'],
+  ['0.0.0.0', '127.0.0.1'],
+])('a gateway on %s whose provider is itself, by %s, answers 502 at once', async (listens, called) => {
+  const port = await freePort();
+  const gateway = await startTestGateway({
+    HOST: listens,
+    PORT: String(port),
+    PROVIDER_URL: `http://${called}:${port}`,
+  });
+  const client = await RawClient.connect(port);
+  client.send(request('POST /v1/chat/completions', [`Authorization: Bearer ${gateway.key}`], '{}'));
+  const reply = await client.answer();
+  client.destroy();
+  // Its own refusal of the provider's secret would have been a 401, and passed on.
+  expect([reply.status, reply.header('x-gateway-error')]).toEqual([502, 'upstream_unreachable']);
+  expect(await gateway.row(reply.header('x-gateway-request-id')!)).toMatchObject({
+    outcome: 'upstream_error',
+  });
+  expect(await gateway.rowCount()).toBe(1);
+  await gateway.stop();
+});
