@@ -74,7 +74,7 @@ export function rowsOf(records: readonly JournalRecord[]): Map<string, LogRow> {
     const { t: ___, ...end } = find('E', id) ?? { t: null, ...UNSEEN_END };
     const { t: ____, ...usage } = find('U', id) ?? { t: null };
     if ('id' in whole) rows.set(id, whole);
-    else if ('id' in begin) rows.set(id, { ...begin, ...end, ...NO_USAGE, ...usage } as LogRow);
+    else if ('id' in begin) rows.set(id, { ...begin, ...end, ...NO_USAGE, ...usage });
   }
   return rows;
 }

@@ -1,0 +1,82 @@
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Logger } from '@nestjs/common';
+import type { Settings } from '../../src/config/settings.js';
+import type { DatabaseService } from '../../src/database/database.service.js';
+import { JournalDrainService } from '../../src/request-log/journal-drain.service.js';
+import { Journal } from '../../src/request-log/journal.js';
+import { LogWriter } from '../../src/request-log/log-writer.js';
+import type { LogRow } from '../../src/request-log/log-row.js';
+import { recordsOf, rowsOf } from './journal-calls.js';
+
+/** The request log's own parts on real files and a real Postgres, without the road that leads to them. */
+export class LogHarness {
+  private constructor(
+    readonly dataDir: string,
+    readonly journal: Journal,
+    readonly writer: LogWriter,
+    readonly drain: JournalDrainService,
+  ) {}
+
+  static async start(
+    databaseUrl: string,
+    { dataDir, fsyncMs = 100 }: { dataDir?: string; fsyncMs?: number } = {},
+  ): Promise<LogHarness> {
+    Logger.overrideLogger(false);
+    const folder = dataDir ?? (await mkdtemp(join(tmpdir(), 'postern-log-')));
+    const env = { dataDir: folder, databaseUrl, journalFsyncMs: fsyncMs } as Settings;
+    const hooks: (() => Promise<void>)[] = [];
+    // Only says when: migrating and connecting for look-ups is not the log's business.
+    const database = {
+      notReady: null,
+      whenReady: (hook: () => Promise<void>) => void hooks.push(hook),
+    } as unknown as DatabaseService;
+    const journal = new Journal(env);
+    journal.onModuleInit();
+    const writer = new LogWriter(env, journal, database);
+    const drain = new JournalDrainService(journal, writer, database);
+    for (const hook of hooks) await hook();
+    return new LogHarness(folder, journal, writer, drain);
+  }
+
+  /** A call that ends here and now, journalled and handed over as RequestLogService does. */
+  record(change: Partial<LogRow> = {}): LogRow {
+    const [begin, end, usage] = recordsOf('read');
+    const [row] = [...rowsOf([begin!, end!, usage!]).values()];
+    Object.assign(row!, change);
+    const files = [this.journal.append(begin!), this.journal.append(end!)];
+    if (this.writer.full) {
+      this.writer.park(this.journal.append({ t: 'R', ...row! }));
+      this.journal.release(files);
+    } else {
+      files.push(this.journal.append(usage!));
+      this.writer.add(row!, files);
+    }
+    return row!;
+  }
+
+  /** What must hold at all times. */
+  expectAccountsToAgree(): void {
+    const { enqueued, persisted, parked, rejected } = this.writer.counts;
+    expect({ enqueued, negative: Math.min(persisted, parked, rejected, this.writer.waiting) < 0 }).toEqual({
+      enqueued: persisted + this.writer.waiting + parked + rejected,
+      negative: false,
+    });
+  }
+
+  async rejectedFiles(): Promise<string[]> {
+    return readdir(join(this.journal.root, 'rejected')).catch(() => []);
+  }
+
+  /** Lets go of everything as a shutdown does; the folder stays. */
+  async stop(): Promise<void> {
+    this.drain.onApplicationShutdown();
+    await this.writer.stop();
+    await this.journal.close();
+  }
+
+  async remove(): Promise<void> {
+    await rm(this.dataDir, { recursive: true, force: true });
+  }
+}
