@@ -3,6 +3,7 @@ import { TypeOrmModule } from '@nestjs/typeorm';
 import { ENV } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import { dataSourceOptions } from './data-source-options.js';
+import { ChangeFollower } from './change-follower.js';
 import { DatabaseService } from './database.service.js';
 
 /** A look-up that takes longer than this is answered with 503 rather than kept waiting. */
@@ -25,7 +26,7 @@ const QUERY_TIMEOUT_MS = 5_000;
       }),
     }),
   ],
-  providers: [DatabaseService],
-  exports: [DatabaseService],
+  providers: [DatabaseService, ChangeFollower],
+  exports: [DatabaseService, ChangeFollower],
 })
 export class DatabaseModule {}

@@ -79,7 +79,7 @@ it('does not trust the connection it listens on: a killed one is replaced and ev
   await database.query(`
     WITH cut AS (
       SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-      WHERE application_name = 'postern-keys' AND datname = current_database()
+      WHERE application_name = 'postern-changes' AND datname = current_database()
     ) SELECT count(*) FROM cut`);
   await database.query('UPDATE gateway_key SET revoked_at = now() WHERE id = $1', [id]);
   await refusedEverywhere(key, 3_000);
