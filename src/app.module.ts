@@ -5,6 +5,7 @@ import { ConfigModule } from './config/config.module.js';
 import type { Settings } from './config/settings.js';
 import { DatabaseModule } from './database/database.module.js';
 import { OperationsModule } from './operations/operations.module.js';
+import { ProbeModule } from './proxy/probe.module.js';
 import { ProxyModule } from './proxy/proxy.module.js';
 
 /** The whole gateway. ProxyModule comes first: its route is matched first on every call. */
@@ -18,6 +19,7 @@ export class AppModule {
         DatabaseModule,
         ScheduleModule.forRoot(),
         ProxyModule,
+        ProbeModule,
         AdminModule,
         OperationsModule,
       ],

@@ -4,6 +4,7 @@ import { dataSourceOptions } from '../database/data-source-options.js';
 import { GatewayKeySecret } from '../keys/gateway-key-secret.entity.js';
 import { GatewayKey } from '../keys/gateway-key.entity.js';
 import { Team } from '../keys/team.entity.js';
+import { StoredProvider } from '../providers/provider.entity.js';
 import { RequestLog } from '../request-log/request-log.entity.js';
 import { openDatabase } from './open-database.js';
 
@@ -15,7 +16,7 @@ const database = await openDatabase(loadEnv(), (line) => console.error(line));
 
 const dataSource = new DataSource({
   ...dataSourceOptions(database.url, { applicationName: 'postern-migration', poolSize: 2 }),
-  entities: [Team, GatewayKey, GatewayKeySecret, RequestLog],
+  entities: [Team, GatewayKey, GatewayKeySecret, StoredProvider, RequestLog],
 });
 
 // TypeORM's command line knows nothing of a server that was started for it: it is stopped with the last connection.

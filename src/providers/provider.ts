@@ -1,5 +1,6 @@
 /** How a provider's secret is sent: the name of the header, or a Bearer token in `Authorization`. */
-export type ProviderAuth = 'bearer' | 'x-api-key' | 'api-key' | 'x-goog-api-key';
+export const PROVIDER_AUTHS = ['bearer', 'x-api-key', 'api-key', 'x-goog-api-key'] as const;
+export type ProviderAuth = (typeof PROVIDER_AUTHS)[number];
 
 /** Where calls go and with which secret. */
 export interface Provider {

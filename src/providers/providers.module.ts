@@ -1,5 +1,14 @@
 import { Module } from '@nestjs/common';
+import { TypeOrmModule } from '@nestjs/typeorm';
+import { ProviderSecrets } from './provider-secrets.service.js';
+import { StoredProvider } from './provider.entity.js';
 import { ProvidersService } from './providers.service.js';
+import { StoredProvidersService } from './stored-providers.service.js';
 
-@Module({ providers: [ProvidersService], exports: [ProvidersService] })
+/** Where calls go, and how people say so. */
+@Module({
+  imports: [TypeOrmModule.forFeature([StoredProvider])],
+  providers: [ProviderSecrets, ProvidersService, StoredProvidersService],
+  exports: [ProvidersService, StoredProvidersService],
+})
 export class ProvidersModule {}

@@ -1,21 +1,62 @@
-import { Injectable } from '@nestjs/common';
+import { Injectable, Logger } from '@nestjs/common';
+import { DataSource } from 'typeorm';
 import { InjectEnv } from '../config/config.module.js';
-import type { Settings } from '../config/settings.js';
+import type { Env } from '../config/env.js';
+import { ChangeFollower } from '../database/change-follower.js';
+import { DatabaseService } from '../database/database.service.js';
 import { Refusal } from '../refusal.js';
+import {
+  type Directory,
+  type DirectoryRow,
+  directoryOf,
+  type Entry,
+  READ_PROVIDERS,
+} from './provider-directory.js';
+import { DEFAULT_PROVIDER } from './provider-name.js';
+import { ProviderSecrets } from './provider-secrets.service.js';
 import { makeProvider, type Provider } from './provider.js';
 
-/** The name of the provider that PROVIDER_URL and PROVIDER_KEY describe. */
-export const DEFAULT_PROVIDER = 'default';
+type Read = () => Promise<DirectoryRow[]>;
 
-/** Knows the providers and which of them a call goes to. */
+/** Knows the providers and which of them a call goes to. All of them are kept in memory: there are few. */
 @Injectable()
 export class ProvidersService {
-  private readonly fallback: Provider | null;
+  private readonly logger = new Logger('Providers');
+  /** The environment's. */
+  private readonly own: Provider | null;
+  /** null until Postgres was reached for the first time; from then on the last that was read. */
+  private directory: Directory | null = null;
 
-  constructor(@InjectEnv() env: Settings) {
-    this.fallback = env.providerUrl
+  constructor(
+    @InjectEnv() env: Env,
+    private readonly dataSource: DataSource,
+    private readonly secrets: ProviderSecrets,
+    follower: ChangeFollower,
+    database: DatabaseService,
+  ) {
+    this.own = env.providerUrl
       ? makeProvider(DEFAULT_PROVIDER, env.providerUrl, env.providerAuth, env.providerKey ?? null)
       : null;
+    database.whenReady(() => this.refresh());
+    follower.follow('providers', {
+      onChange: null,
+      compare: (client) => this.load(async () => (await client.query<DirectoryRow>(READ_PROVIDERS)).rows),
+    });
+  }
+
+  /** The provider that PROVIDER_URL describes, or null. */
+  get environment(): Provider | null {
+    return this.own;
+  }
+
+  /** True when calls to /v1 have somewhere to go. */
+  get hasDefault(): boolean {
+    return this.own !== null || this.directory?.fallback?.enabled === true;
+  }
+
+  /** Reads the providers now, so that a change made here is in force here before it is answered. */
+  async refresh(): Promise<void> {
+    await this.load(() => this.dataSource.query<DirectoryRow[]>(READ_PROVIDERS));
   }
 
   /**
@@ -23,14 +64,73 @@ export class ProvidersService {
    *
    * @param named provider of `/p/<provider>/…`, or null
    * @param allowed names the key may use, null: all
-   * @throws Refusal provider_not_allowed, provider_not_found, no_provider_configured
+   * @throws Refusal provider_not_allowed, provider_not_found (a disabled one too), no_provider_configured (also when a
+   *   secret cannot be opened), database_unavailable while no stored provider could ever be read
    */
   resolve(named: string | null, allowed: readonly string[] | null): Provider {
-    const name = named ?? (allowed?.length === 1 ? allowed[0]! : DEFAULT_PROVIDER);
+    const name = named ?? (allowed?.length === 1 ? allowed[0]! : null);
+    if (name === null) {
+      const provider = this.default();
+      if (allowed !== null && !allowed.includes(provider.name)) throw new Refusal('provider_not_allowed');
+      return provider;
+    }
     if (allowed !== null && !allowed.includes(name)) throw new Refusal('provider_not_allowed');
-    if (name === DEFAULT_PROVIDER && this.fallback !== null) return this.fallback;
-    throw new Refusal(
-      named === null && name === DEFAULT_PROVIDER ? 'no_provider_configured' : 'provider_not_found',
-    );
+    if (name === DEFAULT_PROVIDER) {
+      if (this.own !== null) return this.own;
+      throw new Refusal(named === null ? 'no_provider_configured' : 'provider_not_found');
+    }
+    const entry = this.stored().byName.get(name);
+    if (entry === undefined) throw new Refusal('provider_not_found');
+    if (!entry.enabled) throw new Refusal('provider_not_found', { message: 'This provider is disabled.' });
+    return usable(entry);
   }
+
+  /** The environment's default wins over a stored one, so that nobody changes with a row what a deployment has fixed. */
+  private default(): Provider {
+    if (this.own !== null) return this.own;
+    const { fallback } = this.stored();
+    if (fallback?.enabled) return usable(fallback);
+    throw new Refusal('no_provider_configured', {
+      message:
+        'There is no default provider. Add one with "postern providers add", set PROVIDER_URL, or call /p/<provider>/...',
+    });
+  }
+
+  private stored(): Directory {
+    if (this.directory !== null) return this.directory;
+    throw new Refusal('database_unavailable', { message: 'The providers cannot be read right now.' });
+  }
+
+  /**
+   * Two may read at a time, on different connections: what is older than what is kept is never put in its place. Less
+   * than before, although nothing was put there meanwhile, is a database that was restored, and true.
+   */
+  private async load(read: Read): Promise<void> {
+    for (;;) {
+      const before = this.directory;
+      const found = directoryOf(await read(), (id, sealed) => this.secrets.open(id, sealed));
+      if (this.directory !== null && found.counted < this.directory.counted && this.directory !== before)
+        continue;
+      this.tellFaults(found);
+      this.directory = found;
+      return;
+    }
+  }
+
+  /** Once for each, not at every reading. */
+  private tellFaults({ byName }: Directory): void {
+    for (const { name, fault } of byName.values()) {
+      if (fault === null || fault === this.directory?.byName.get(name)?.fault) continue;
+      this.logger.error(`The provider ${name} cannot be used: ${fault}. Calls to it get 503, others go on.`);
+    }
+  }
+}
+
+function usable({ provider }: Entry): Provider {
+  if (provider !== null) return provider;
+  throw new Refusal('no_provider_configured', {
+    message:
+      "This provider's settings cannot be used, most likely because its secret was sealed with another MASTER_KEY. " +
+      "Restore that key or store the secret anew; the gateway's log says more.",
+  });
 }

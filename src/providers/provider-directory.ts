@@ -1,0 +1,74 @@
+import type { Provider, ProviderAuth } from './provider.js';
+import { makeProvider } from './provider.js';
+import { normaliseProviderUrl } from './provider-url.js';
+
+/** Every stored provider in one snapshot, with the count of changes it reflects. No row: a null id. */
+export const READ_PROVIDERS = `
+  SELECT c.value AS counted, p.id, p.name, p.url, p.auth, p.sealed_secret, p.is_default, p.enabled
+  FROM change_counter c LEFT JOIN provider p ON true
+  WHERE c.name = 'providers'`;
+
+export interface DirectoryRow {
+  counted: string;
+  id: string | null;
+  name: string;
+  url: string;
+  auth: ProviderAuth;
+  sealed_secret: Buffer | null;
+  is_default: boolean;
+  enabled: boolean;
+}
+
+/** A stored provider as calls see it. */
+export interface Entry {
+  name: string;
+  enabled: boolean;
+  /** null: it cannot be used, `fault` says why. */
+  provider: Provider | null;
+  fault: string | null;
+}
+
+/** What READ_PROVIDERS found, never changed: a newer reading replaces it whole. */
+export interface Directory {
+  counted: bigint;
+  byName: ReadonlyMap<string, Entry>;
+  /** The one with the default flag. */
+  fallback: Entry | null;
+}
+
+/**
+ * @param open opens a row's secret
+ * @returns one entry for each row: a row that cannot be used takes no other with it
+ */
+export function directoryOf(
+  rows: readonly DirectoryRow[],
+  open: (id: string, sealed: Buffer) => string,
+): Directory {
+  const byName = new Map<string, Entry>();
+  let fallback: Entry | null = null;
+  for (const row of rows) {
+    if (row.id === null) continue;
+    const entry = entryOf(row, row.id, open);
+    byName.set(row.name, entry);
+    if (row.is_default) fallback = entry;
+  }
+  return { counted: BigInt(rows[0]?.counted ?? 0), byName, fallback };
+}
+
+function entryOf(row: DirectoryRow, id: string, open: (id: string, sealed: Buffer) => string): Entry {
+  const { name, enabled } = row;
+  try {
+    // Checked again here: whoever writes to the table directly must not lead calls to where no provider may be.
+    const { url, fault } = normaliseProviderUrl(row.url);
+    if (url === undefined) return { name, enabled, provider: null, fault: `its url ${fault}` };
+    const secret = row.sealed_secret && open(id, row.sealed_secret);
+    return { name, enabled, provider: makeProvider(name, url, row.auth, secret), fault: null };
+  } catch (error) {
+    return {
+      name,
+      enabled,
+      provider: null,
+      fault: `its secret cannot be opened: ${(error as Error).message}`,
+    };
+  }
+}

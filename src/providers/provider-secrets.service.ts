@@ -1,0 +1,43 @@
+import { Injectable } from '@nestjs/common';
+import { InjectEnv } from '../config/config.module.js';
+import type { Env } from '../config/env.js';
+import { Fault } from '../fault.js';
+import { SecretBox } from './secret-box.js';
+
+/** Seals and opens the secrets of stored providers, each bound to its row. */
+@Injectable()
+export class ProviderSecrets {
+  private readonly box: SecretBox | null;
+
+  /** @param env a gateway always has a master key; a command may be run where there is none */
+  constructor(@InjectEnv() env: Env) {
+    this.box = env.masterKey ? new SecretBox(env.masterKey, env.masterKeyPrevious) : null;
+  }
+
+  /** @throws Fault invalid without a master key */
+  seal(providerId: string, secret: string): Buffer {
+    return this.needed.seal(Buffer.from(secret), contextOf(providerId));
+  }
+
+  /** @throws SecretBoxError; Fault invalid without a master key */
+  open(providerId: string, sealed: Buffer): string {
+    return this.needed.open(sealed, contextOf(providerId)).toString();
+  }
+
+  isCurrent(sealed: Buffer): boolean {
+    return this.needed.isCurrent(sealed);
+  }
+
+  private get needed(): SecretBox {
+    if (this.box !== null) return this.box;
+    throw new Fault(
+      'invalid',
+      'There is no master key here to seal secrets with. Set MASTER_KEY as the gateway has it, or DATA_DIR to its folder.',
+    );
+  }
+}
+
+/** Table, row and column: a secret that somebody copies to another row does not open there. */
+function contextOf(providerId: string): string {
+  return `provider:${providerId}:secret`;
+}

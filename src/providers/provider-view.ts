@@ -1,0 +1,83 @@
+import type { Env } from '../config/env.js';
+import { DEFAULT_PROVIDER } from './provider-name.js';
+import type { ProviderAuth } from './provider.js';
+
+/** `unreadable`: sealed with a master key that is not here, or damaged. */
+export type SecretState = 'sealed' | 'none' | 'unreadable';
+
+/** A provider as people and programs see it: never its secret. Times are ISO 8601 in UTC. */
+export interface ProviderView {
+  /** null for the environment's, which is no row. */
+  id: string | null;
+  name: string;
+  url: string;
+  auth: ProviderAuth;
+  secret_state: SecretState;
+  default: boolean;
+  enabled: boolean;
+  /** `environment`: set by PROVIDER_URL, and not to be changed here. */
+  source: 'stored' | 'environment';
+  /** Goes up with every change; null for the environment's. */
+  version: number | null;
+  created_at: string | null;
+  updated_at: string | null;
+}
+
+export interface ProviderRow {
+  id: string;
+  name: string;
+  url: string;
+  auth: ProviderAuth;
+  sealed_secret: Buffer | null;
+  is_default: boolean;
+  enabled: boolean;
+  version: number;
+  created_at: Date;
+  updated_at: Date;
+}
+
+export const SELECT_PROVIDERS = `
+  SELECT id, name, url, auth, sealed_secret, is_default, enabled, version, created_at, updated_at FROM provider`;
+
+/** Field by field, so that a new column is shown only when somebody decided so. */
+export function providerView(row: ProviderRow, secretState: SecretState): ProviderView {
+  return {
+    id: row.id,
+    name: row.name,
+    url: row.url,
+    auth: row.auth,
+    secret_state: secretState,
+    default: row.is_default,
+    enabled: row.enabled,
+    source: 'stored',
+    version: row.version,
+    created_at: row.created_at.toISOString(),
+    updated_at: row.updated_at.toISOString(),
+  };
+}
+
+/** The provider that PROVIDER_URL describes, or null. */
+export function environmentView(env: Env): ProviderView | null {
+  if (env.providerUrl === undefined) return null;
+  return {
+    id: null,
+    name: DEFAULT_PROVIDER,
+    url: env.providerUrl,
+    auth: env.providerAuth,
+    secret_state: env.providerKey === undefined ? 'none' : 'sealed',
+    default: true,
+    enabled: true,
+    source: 'environment',
+    version: null,
+    created_at: null,
+    updated_at: null,
+  };
+}
+
+/**
+ * Names one state of one provider. With the id, because versions begin anew with a provider that took the name of a
+ * deleted one.
+ */
+export function revisionOf({ id, version }: Pick<ProviderView, 'id' | 'version'>): string {
+  return `${id ?? 'environment'}.${version ?? 0}`;
+}
