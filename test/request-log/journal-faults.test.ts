@@ -1,0 +1,270 @@
+import fs from 'node:fs';
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Logger } from '@nestjs/common';
+import type { Settings } from '../../src/config/settings.js';
+import type { JournalFile } from '../../src/request-log/journal-file.js';
+import type { JournalRecord } from '../../src/request-log/journal-line.js';
+import { readDeadRows } from '../../src/request-log/journal-reader.js';
+import { logFiles } from '../../src/request-log/journal-drain.service.js';
+import { Journal } from '../../src/request-log/journal.js';
+import { deferred } from '../support/deferred.js';
+import { eventually } from '../support/eventually.js';
+import { recordsOf, rowsOf } from './journal-calls.js';
+
+/*
+ * The journal is the real one on a real folder; only the system's answers to single calls are made worse, as a full,
+ * slow or broken disk makes them.
+ */
+
+let dataDir: string;
+let journal: Journal;
+
+const fault = (code: string) => Object.assign(new Error(`${code}: injected`), { code });
+
+function open(fsyncMs = 60_000): Journal {
+  const opened = new Journal({ dataDir, journalFsyncMs: fsyncMs } as Settings);
+  opened.onModuleInit();
+  return opened;
+}
+
+beforeEach(async () => {
+  Logger.overrideLogger(false);
+  dataDir = await mkdtemp(join(tmpdir(), 'postern-journal-'));
+  journal = open();
+});
+afterEach(async () => {
+  jest.restoreAllMocks();
+  await journal.close();
+  await rm(dataDir, { recursive: true });
+});
+
+/** What the next start would find. */
+async function recovered() {
+  const rows = [];
+  for await (const batch of readDeadRows(await logFiles(journal.bootFolder))) rows.push(...batch);
+  return new Map(rows.map((row) => [row.id, row]));
+}
+
+function append(records: readonly JournalRecord[]): JournalFile[] {
+  return records.map((record) => journal.append(record));
+}
+
+/** Lets writes of journal lines through only as this says; other writes are left alone. */
+function onWrite(
+  worse: (real: typeof fs.writeSync, fd: number, bytes: Buffer, offset: number) => number,
+): void {
+  const real = fs.writeSync;
+  jest
+    .spyOn(fs, 'writeSync')
+    .mockImplementation(((fd: number, bytes: Buffer, offset = 0) =>
+      worse(real, fd, bytes, offset)) as unknown as typeof fs.writeSync);
+}
+
+it('puts a line together from short writes', async () => {
+  onWrite((real, fd, bytes, offset) => real(fd, bytes, offset, Math.min(7, bytes.length - offset)));
+  const call = recordsOf('read');
+  append(call);
+  expect(await recovered()).toEqual(rowsOf(call));
+});
+
+it('goes on in a new file when the old one fails, wherever the line was torn', async () => {
+  const calls = [];
+  for (let at = 0; at < 600; at += 13) {
+    let failing = true;
+    onWrite((real, fd, bytes, offset) => {
+      if (!failing) return real(fd, bytes, offset);
+      failing = false;
+      real(fd, bytes, 0, Math.min(at, bytes.length));
+      throw fault('EIO');
+    });
+    const call = recordsOf('read');
+    append(call);
+    calls.push(...call);
+    jest.restoreAllMocks();
+  }
+  expect(journal.degraded).toBeNull();
+  expect(await recovered()).toEqual(rowsOf(calls));
+});
+
+it('never makes a record of a beginning it refused, however much of it was written', async () => {
+  const before = recordsOf('read');
+  append(before);
+  const [refused] = recordsOf('begun');
+  // All but the newline gets through, then nothing does.
+  onWrite((real, fd, bytes, offset) => {
+    if (bytes.length > 2) real(fd, bytes, offset, bytes.length - 1);
+    throw fault('ENOSPC');
+  });
+  expect(() => journal.append(refused!)).toThrow('ENOSPC');
+  expect(journal.accepting).toBe(false);
+  expect(journal.degraded).not.toBeNull();
+  jest.restoreAllMocks();
+  const after = recordsOf('read');
+  append(after);
+  expect(await recovered()).toEqual(rowsOf([...before, ...after]));
+});
+
+it('gives the reserve for the end of a call in flight, not for a new one', async () => {
+  const reserve = join(journal.root, 'reserve');
+  const [begin, end] = recordsOf('ended');
+  journal.append(begin!);
+  onWrite((real, fd, bytes, offset) => {
+    if (fs.existsSync(reserve)) throw fault('ENOSPC');
+    return real(fd, bytes, offset);
+  });
+  expect(() => journal.append(recordsOf('begun')[0]!)).toThrow('ENOSPC');
+  expect(fs.existsSync(reserve)).toBe(true);
+  journal.append(end!);
+  expect(await recovered()).toEqual(rowsOf([begin!, end!]));
+});
+
+it('takes no call below the floor of free space and takes them again above it', async () => {
+  const real = fs.statfsSync;
+  jest
+    .spyOn(fs, 'statfsSync')
+    .mockImplementation(((path: string) => ({ ...real(path), bavail: 1 })) as typeof real);
+  await eventually(() => !journal.accepting);
+  expect(journal.degraded).toContain('full');
+  jest.restoreAllMocks();
+  await eventually(() => journal.accepting && journal.degraded === null);
+});
+
+it('starts on a full disk and takes calls once there is room', async () => {
+  await journal.close();
+  jest.spyOn(fs, 'mkdirSync').mockImplementation(() => {
+    throw fault('ENOSPC');
+  });
+  journal = open();
+  expect(journal.accepting).toBe(false);
+  expect(() => journal.append(recordsOf('begun')[0]!)).toThrow();
+  jest.restoreAllMocks();
+  await eventually(() => journal.accepting);
+  const call = recordsOf('read');
+  append(call);
+  expect(await recovered()).toEqual(rowsOf(call));
+});
+
+it('goes on in the old file while no new one can be made', () => {
+  const files = new Set(append(fill(9)));
+  expect(files.size).toBe(2);
+  jest.spyOn(fs, 'openSync').mockImplementation(() => {
+    throw fault('EMFILE');
+  });
+  for (const file of append(fill(9))) files.add(file);
+  expect(files.size).toBe(2);
+  jest.restoreAllMocks();
+  for (const file of append(fill(9))) files.add(file);
+  expect(files.size).toBeGreaterThan(2);
+});
+
+/** Beginnings of so many MiB. */
+function fill(mib: number): JournalRecord[] {
+  const agent = 'a'.repeat(1_024);
+  return Array.from({ length: mib * 800 }, () => recordsOf('begun', 'completed', agent)[0]!);
+}
+
+it('leaves no file and no descriptor behind once all calls are in Postgres', async () => {
+  const open = () => fs.readdirSync('/dev/fd').length;
+  const before = open();
+  for (let round = 0; round < 5; round++) journal.release(append(fill(9)));
+  await eventually(() => open() <= before + 1);
+  expect(await readdir(journal.bootFolder)).toHaveLength(1);
+});
+
+it('removes later what it could not remove at once', async () => {
+  jest.spyOn(fs, 'unlinkSync').mockImplementation(() => {
+    throw fault('EPERM');
+  });
+  journal.release(append(fill(9)));
+  expect(await logFiles(journal.bootFolder)).toHaveLength(2);
+  expect(journal.degraded).toContain('EPERM');
+  jest.restoreAllMocks();
+  await eventually(async () => (await logFiles(journal.bootFolder)).length === 1);
+});
+
+describe('a sync', () => {
+  it('that fails is not asked for again on the same file: what it lost is written again, and synced there', async () => {
+    const real = fs.fdatasync;
+    const synced: number[] = [];
+    let failing = 2;
+    jest.spyOn(fs, 'fdatasync').mockImplementation((fd: number, done: fs.NoParamCallback) => {
+      synced.push(fs.fstatSync(fd).ino);
+      if (failing-- > 0) process.nextTick(done, fault('EIO'));
+      else real(fd, done);
+    });
+    const call = recordsOf('ended');
+    const files = append(call);
+    const settled = journal.sync();
+    // Appended while the sync that is going to fail is under way.
+    const other = recordsOf('begun');
+    files.push(...append(other));
+    await settled;
+    expect(new Set(synced).size).toBe(synced.length);
+    expect(synced).toHaveLength(3);
+    expect(journal.degraded).toBeNull();
+    // As after a power loss that left only what was synced.
+    const last = (await logFiles(journal.bootFolder)).at(-1)!;
+    const rows = [];
+    for await (const batch of readDeadRows([last])) rows.push(...batch);
+    expect(new Map(rows.map((row) => [row.id, row]))).toEqual(rowsOf([...call, ...other]));
+
+    journal.release(files);
+    await journal.close();
+    expect(await readdir(journal.root)).toEqual([]);
+  });
+
+  it('that goes on failing keeps those who wait waiting; in strict mode no new call is taken', async () => {
+    await journal.close();
+    journal = open(0);
+    let failing = true;
+    const real = fs.fdatasync;
+    jest.spyOn(fs, 'fdatasync').mockImplementation((fd: number, done: fs.NoParamCallback) => {
+      if (failing) process.nextTick(done, fault('EIO'));
+      else real(fd, done);
+    });
+    append(recordsOf('begun'));
+    let told = false;
+    const waiting = journal.sync().then(() => (told = true));
+    await eventually(() => !journal.accepting);
+    expect([told, journal.degraded]).toEqual([false, 'EIO: injected']);
+    failing = false;
+    await waiting;
+    expect([journal.accepting, journal.degraded]).toEqual([true, null]);
+  });
+
+  it('is shared by all who wait at the same time', async () => {
+    const real = fs.fdatasync;
+    const gate = deferred();
+    let count = 0;
+    jest.spyOn(fs, 'fdatasync').mockImplementation((fd: number, done: fs.NoParamCallback) => {
+      count++;
+      void gate.promise.then(() => real(fd, done));
+    });
+    const waiting = Array.from({ length: 200 }, () => {
+      append(recordsOf('begun'));
+      return journal.sync();
+    });
+    await eventually(() => count === 1);
+    const late = append(recordsOf('begun')) && journal.sync();
+    gate.resolve();
+    await Promise.all(waiting);
+    await late;
+    expect(count).toBe(2);
+  });
+
+  it('asked for by one who was just told of another is not forgotten', async () => {
+    for (let i = 0; i < 50; i++) {
+      append(recordsOf('begun'));
+      await journal.sync();
+    }
+    // Two in step: one asks from within the other's turn.
+    await Promise.all([1, 2].map(() => journal.sync().then(() => journal.sync())));
+  });
+});
+
+it('takes nothing more once it is closed', async () => {
+  await journal.close();
+  expect(() => journal.append(recordsOf('begun')[0]!)).toThrow('closed');
+});
