@@ -16,8 +16,8 @@ const PRIMARY_KEY = { primaryKeyConstraintName: 'request_log_pkey' };
 
 /** One row per forwarded call. The table is range-partitioned by UTC day on `started_at`. */
 @Entity('request_log')
-@Index('request_log_key_id_idx', ['keyId', 'startedAt', 'id'])
-@Index('request_log_team_id_idx', ['teamId', 'startedAt', 'id'])
+@Index('request_log_key_id_idx', ['keyId', 'startedAt'])
+@Index('request_log_team_id_idx', ['teamId', 'startedAt'])
 @Index('request_log_recorded_at_idx', ['recordedAt'], { type: 'brin' })
 export class RequestLog {
   @PrimaryColumn('timestamptz', { name: 'started_at', ...PRIMARY_KEY })

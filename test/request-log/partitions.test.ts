@@ -122,10 +122,26 @@ describe('partitions of the request log', () => {
         written.push(...rows);
       }
     };
-    const writers = [write(await connect(), 0), write(await connect(), 3), write(await connect(), -2)];
+    const reader = await connect();
+    const seen = new Set<unknown>();
+    const read = async () => {
+      while (isMoving) {
+        const { rows } = await reader.query(
+          "SELECT count(*)::int AS n FROM request_log WHERE provider = 'p'",
+        );
+        seen.add((rows[0] as { n: number }).n);
+      }
+    };
+    const writers = [
+      read(),
+      write(await connect(), 0),
+      write(await connect(), 3),
+      write(await connect(), -2),
+    ];
     await eventually(() => written.length > 200);
     const report = await round().finally(() => (isMoving = false));
     await Promise.all(writers);
+    expect([...seen]).toEqual([20_000]);
     expect(report.moved).toBeGreaterThan(20_200);
     const [counted] = await database.query<{ rows: number; ids: number; strays: number }>(
       `SELECT count(*)::int AS rows, count(DISTINCT id)::int AS ids,
