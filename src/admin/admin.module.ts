@@ -1,21 +1,27 @@
 import { Module } from '@nestjs/common';
+import { KeyNames } from '../keys/key-names.service.js';
 import { KeysModule } from '../keys/keys.module.js';
 import { ProvidersModule } from '../providers/providers.module.js';
 import { RequestLogModule } from '../request-log/request-log.module.js';
+import { CallFilters } from './call-filters.js';
 import { KeysController } from './keys.controller.js';
 import { ProvidersController } from './providers.controller.js';
 import { RequestsController } from './requests.controller.js';
 import { TeamsController } from './teams.controller.js';
 import { UnknownRoadController } from './unknown-road.controller.js';
+import { UsageController } from './usage.controller.js';
+import { UsageService } from './usage.service.js';
 
 @Module({
   imports: [KeysModule, ProvidersModule, RequestLogModule],
+  providers: [KeyNames, CallFilters, UsageService],
   // In the order of their routes: the last one takes what the others left.
   controllers: [
     TeamsController,
     KeysController,
     ProvidersController,
     RequestsController,
+    UsageController,
     UnknownRoadController,
   ],
 })

@@ -1,8 +1,8 @@
 import { idOfCursor, type PageRequest } from '../database/page.js';
 import type { Outcome } from './request-log.entity.js';
 
-export const STATUS_FILTERS = ['429', '5xx'] as const;
-export type StatusFilter = (typeof STATUS_FILTERS)[number];
+/** One status, or a class of them: `429`, `5xx`. Providers also send statuses that no RFC knows. */
+export const STATUS_FILTER = /^[1-9](\d\d|xx)$/;
 
 /** Which rows of the request log; everything given must hold. Shared by list, export and usage. */
 export interface RequestFilter {
@@ -12,7 +12,8 @@ export interface RequestFilter {
   key?: string;
   provider?: string;
   model?: string;
-  status?: StatusFilter;
+  /** As STATUS_FILTER has it. */
+  status?: string;
   outcome?: Outcome;
   /** Started at this time or later. */
   from?: Date;
@@ -46,15 +47,9 @@ export class Conditions {
   }
 }
 
-/** First and last status of each filter. */
-const STATUS_RANGES: Record<StatusFilter, readonly [number, number]> = {
-  '429': [429, 429],
-  '5xx': [500, 599],
-};
-
 /** The conditions of a filter. Bounds on `started_at` are plain comparisons, so that Postgres skips other days. */
 export function conditionsOf(filter: RequestFilter): Conditions {
-  const [lowest, highest] = filter.status ? STATUS_RANGES[filter.status] : [];
+  const [lowest, highest] = ['00', '99'].map((digits) => filter.status?.replace('xx', digits));
   return new Conditions()
     .add('started_at >= ?', filter.from)
     .add('started_at < ?', filter.to)

@@ -27,6 +27,18 @@ describe('/admin/v1/requests', () => {
     expect((await call(postern, 'GET', '/requests?team=nobody')).status).toBe(404);
   });
 
+  it('lists calls of a key by its id or prefix', async () => {
+    const key = (await call(postern, 'POST', '/keys', { team: 'logged', name: 'ci' })).body;
+    const id = await insertRow(postern.database, NOW, { key_id: key.id });
+    for (const text of [key.id, key.prefix!]) {
+      const { status, body } = await call(postern, 'GET', `/requests?key=${text}`);
+      expect(status).toBe(200);
+      expect(body.data.map((row) => row.id)).toEqual([id]);
+    }
+    expect((await call(postern, 'GET', '/requests?key=ptn_00000000')).status).toBe(404);
+    expect((await call(postern, 'GET', `/requests?key=${key.key}`)).status).toBe(400);
+  });
+
   it('shows one call by its id', async () => {
     const id = await insertRow(postern.database, NOW, {
       model: 'm/1',
@@ -53,7 +65,9 @@ describe('/admin/v1/requests', () => {
   });
 
   it.each([
-    ['status=500', 'status'],
+    ['status=50', 'status'],
+    ['status=5x0', 'status'],
+    ['status=0xx', 'status'],
     ['status=5XX', 'status'],
     ['outcome=done', 'outcome'],
     ['key=ci', 'key'],

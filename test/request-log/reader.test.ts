@@ -1,19 +1,22 @@
 import type { Settings } from '../../src/config/settings.js';
+import { ReaderPool } from '../../src/request-log/reader-pool.js';
 import { RequestLogReader } from '../../src/request-log/request-log.reader.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { insertRow, KEY, TEAM } from './rows.js';
 
 let database: TestDatabase;
+let pool: ReaderPool;
 let reader: RequestLogReader;
 const at = (second: number) => new Date(Date.UTC(2031, 0, 1, 0, 0, second));
 const OTHER = '01890a5d-ac96-774b-bcce-b302099a8059';
 
 beforeEach(async () => {
   database = await createDatabase();
-  reader = new RequestLogReader({ databaseUrl: database.url } as Settings);
+  pool = new ReaderPool({ databaseUrl: database.url } as Settings);
+  reader = new RequestLogReader(pool);
 });
 afterEach(async () => {
-  await reader.onApplicationShutdown();
+  await pool.onApplicationShutdown();
   await database.drop();
 });
 
@@ -71,6 +74,11 @@ describe('the request log reader', () => {
     expect(await reader.get(id.toUpperCase())).toEqual(row);
   });
 
+  it('shows null, not 0, where a dead process left no count', async () => {
+    const id = await insertRow(database, at(1), { request_bytes: null, response_bytes: null });
+    expect(await reader.get(id)).toMatchObject({ request_bytes: null, response_bytes: null });
+  });
+
   it('shows every column there is', async () => {
     const id = await insertRow(database, at(1));
     const columns = await database.query<{ name: string }>(
@@ -106,6 +114,7 @@ describe('the request log reader', () => {
       limited: { status: 429 },
       failed: { status: 503 },
       worst: { status: 599 },
+      strange: { status: 999 },
       unanswered: { status: null },
     };
     for (const [name, columns] of Object.entries(odd)) rows[name] = await insertRow(database, at(2), columns);
@@ -115,6 +124,8 @@ describe('the request log reader', () => {
     expect(await ids({ model: 'claude' })).toEqual([rows.model]);
     expect(await ids({ outcome: 'truncated' })).toEqual([rows.outcome]);
     expect(await ids({ status: '429' })).toEqual([rows.limited]);
+    expect(await ids({ status: '9xx' })).toEqual([rows.strange]);
+    expect(await ids({ status: '503' })).toEqual([rows.failed]);
     expect((await ids({ status: '5xx' })).sort()).toEqual([rows.failed, rows.worst].sort());
     expect(await ids({ team: OTHER, model: 'claude' })).toEqual([]);
     expect(await ids({ to: at(2) })).toEqual([plain]);

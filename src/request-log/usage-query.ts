@@ -1,0 +1,120 @@
+import { Fault } from '../fault.js';
+import type { Conditions } from './request-query.js';
+
+export const USAGE_GROUPS = ['team', 'key', 'provider', 'model', 'day', 'hour'] as const;
+export type UsageGroup = (typeof USAGE_GROUPS)[number];
+
+/** Each group's column of the answer. Days and hours are UTC whatever the session's time zone. */
+const COLUMNS: Record<UsageGroup, { name: string; sql: string; shown: string }> = {
+  day: { name: 'day', sql: `(started_at AT TIME ZONE 'UTC')::date`, shown: `to_char(day, 'YYYY-MM-DD')` },
+  hour: {
+    name: 'hour',
+    sql: `date_trunc('hour', started_at AT TIME ZONE 'UTC')`,
+    shown: `to_char(hour, 'YYYY-MM-DD"T"HH24":00:00Z"')`,
+  },
+  team: { name: 'team_id', sql: 'team_id', shown: 'team_id::text' },
+  key: { name: 'key_id', sql: 'key_id', shown: 'key_id::text' },
+  provider: { name: 'provider', sql: 'provider', shown: 'provider' },
+  model: { name: 'model', sql: 'model', shown: 'model' },
+};
+
+/** A call without a good answer, as in the views: a client that left is no error. */
+const IS_ERROR = `(status >= 400 OR outcome NOT IN ('completed', 'replayed', 'client_aborted'))`;
+
+/** Sums of what is known: a call without a figure adds nothing, and a replayed one has none. */
+export const SUMS = {
+  calls: 'count(*)',
+  errors: `count(*) FILTER (WHERE ${IS_ERROR})`,
+  prompt_tokens: 'COALESCE(sum(prompt_tokens), 0)',
+  completion_tokens: 'COALESCE(sum(completion_tokens), 0)',
+  cached_tokens: 'COALESCE(sum(cached_tokens), 0)',
+  reasoning_tokens: 'COALESCE(sum(reasoning_tokens), 0)',
+  request_bytes: 'COALESCE(sum(request_bytes), 0)',
+  response_bytes: 'COALESCE(sum(response_bytes), 0)',
+} as const;
+
+/** The groups' values of a row, in the order of the groups. */
+export type GroupValues = (string | null)[];
+
+export function columnOf(group: UsageGroup): string {
+  return COLUMNS[group].name;
+}
+
+/** Time first, and the only one that counts down: people look at the newest, programs page through all. */
+export function inOrder(groups: readonly UsageGroup[]): UsageGroup[] {
+  return USAGE_GROUPS.filter((group) => groups.includes(group)).sort((a, b) => +isTime(b) - +isTime(a));
+}
+
+/** @param groups as inOrder() gives them */
+export function usageSql(groups: readonly UsageGroup[], where: string, page: string): string {
+  const columns = groups.map((group) => COLUMNS[group]);
+  const sums = Object.entries(SUMS).map(([name, sql]) => `${sql}::float8 AS ${name}`);
+  return `
+    SELECT * FROM (
+      SELECT ${columns.map(({ name, shown }) => `${shown} AS ${name}`).join(', ')}, ${Object.keys(SUMS).join(', ')}
+      FROM (
+        SELECT ${columns.map(({ name, sql }) => `${sql} AS ${name}`).join(', ')}, ${sums.join(', ')}
+        FROM request_log ${where}
+        GROUP BY ${columns.map((_, i) => i + 1).join(', ')}) AS sums) AS usage
+    ${page}`;
+}
+
+/** ORDER BY of a page, and what keeps the groups of the pages before it out. */
+export function pageSql(
+  groups: readonly UsageGroup[],
+  conditions: Conditions,
+  cursor: string | undefined,
+  limit: number,
+): string {
+  // "C": the same order here and in the comparison, whatever the database's language; nulls come last in both.
+  const keys = groups.map((group) => `${COLUMNS[group].name} COLLATE "C"`);
+  const order = groups.map((group, i) => (isTime(group) ? `${keys[i]} DESC` : `${keys[i]} NULLS LAST`));
+  const last = cursor === undefined ? null : valuesOf(cursor, groups.length);
+  const isAfter = last && comparison(groups, keys, last, conditions);
+  return `${isAfter ? `WHERE ${isAfter}` : ''} ORDER BY ${order.join(', ')} LIMIT ${conditions.placeholder(limit)}`;
+}
+
+/** True for groups that come after these values: the first one that differs decides. */
+function comparison(
+  groups: readonly UsageGroup[],
+  keys: readonly string[],
+  last: GroupValues,
+  conditions: Conditions,
+): string {
+  const places = last.map((value) => `${conditions.placeholder(value)}::text`);
+  const ways = groups.map((group, i) => {
+    const same = keys.slice(0, i).map((key, j) => `${key} IS NOT DISTINCT FROM ${places[j]}`);
+    const later = isTime(group)
+      ? `${keys[i]} < ${places[i]}`
+      : `(${keys[i]} > ${places[i]} OR ${keys[i]} IS NULL AND ${places[i]} IS NOT NULL)`;
+    return [...same, later].join(' AND ');
+  });
+  return ways.map((way) => `(${way})`).join(' OR ');
+}
+
+export function cursorOf(values: GroupValues): string {
+  return Buffer.from(JSON.stringify(values)).toString('base64url');
+}
+
+/** @throws Fault invalid for a cursor that no page of these groups gave */
+function valuesOf(cursor: string, count: number): GroupValues {
+  try {
+    const values = JSON.parse(Buffer.from(cursor, 'base64url').toString()) as unknown;
+    const isOurs =
+      Array.isArray(values) &&
+      values.length === count &&
+      values.every((value) => value === null || (typeof value === 'string' && !value.includes('\0')));
+    if (isOurs) return values as GroupValues;
+  } catch {
+    // Not even JSON: the same answer.
+  }
+  throw Fault.of(
+    'invalid',
+    'cursor',
+    'must be the next_cursor of a page with the same group_by; leave it out to begin',
+  );
+}
+
+function isTime(group: UsageGroup): boolean {
+  return group === 'day' || group === 'hour';
+}
