@@ -2,15 +2,19 @@ import { Command } from 'commander';
 import { explain } from './failure.js';
 import { keysCommand } from './keys.command.js';
 import { migrateCommand } from './migrate.command.js';
+import { providersCommand } from './providers.command.js';
 import { requestsCommand } from './requests.command.js';
 import { teamsCommand } from './teams.command.js';
+import { usageCommand } from './usage.command.js';
 
 /** The command line: the gateway's services on its database, without HTTP and whether or not the gateway runs. */
 const program = new Command('postern')
   .description('Manages a Postern gateway through its database, whether or not the gateway is running.')
   .addCommand(keysCommand())
   .addCommand(teamsCommand())
+  .addCommand(providersCommand())
   .addCommand(requestsCommand())
+  .addCommand(usageCommand())
   .addCommand(migrateCommand())
   .addHelpText(
     'after',
@@ -21,11 +25,14 @@ the environment and from .env. Exit code 0: done; 1: not done, and the reason is
 Examples:
   postern keys create --team default --name ci
   postern keys list --json
+  postern providers add openai --default
   postern requests list --limit 5`,
   );
 
-// `| head` closes our output early; that is no failure of ours.
-process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));
+// `| head` closes our output early; that is no failure of ours. The command ends by itself and closes what it opened.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EPIPE') process.exit(1);
+});
 
 try {
   await program.parseAsync();

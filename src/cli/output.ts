@@ -11,6 +11,16 @@ export function printJson(value: unknown): void {
   console.log(JSON.stringify(value, null, 2));
 }
 
+/**
+ * Writes to standard output and waits until it is taken, so that a slow reader holds us up rather than fills memory.
+ *
+ * @returns false when nobody reads any more
+ */
+export function write(text: string): Promise<boolean> {
+  if (text === '') return Promise.resolve(!process.stdout.destroyed);
+  return new Promise((taken) => process.stdout.write(text, (error) => taken(!error)));
+}
+
 /** A page: as the admin API answers it for programs, as a table for people. */
 export function printPage<T>(
   page: Page<T>,

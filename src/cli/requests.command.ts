@@ -1,43 +1,37 @@
 import { Command } from 'commander';
+import { CallFilters } from '../admin/call-filters.js';
 import { checked } from '../admin/checked.js';
-import { requestFilterSchema } from '../admin/requests.schema.js';
-import { TeamsService } from '../keys/teams.service.js';
+import { exportSchema, requestFilterSchema } from '../admin/requests.schema.js';
+import { RequestLogExport } from '../request-log/request-log.export.js';
 import { RequestLogReader } from '../request-log/request-log.reader.js';
-import type { RequestView } from '../request-log/request-view.js';
-import { type OutputOptions, printPage } from './output.js';
-import { type Cell, shortTime } from './table.js';
+import {
+  addCallOptions,
+  addTimeOptions,
+  asQuery,
+  type CallOptions,
+  type TimeOptions,
+} from './call-options.js';
+import { type OutputOptions, printPage, write } from './output.js';
+import { CALL_HEAD, callCells } from './call-table.js';
+import { tailCommand } from './tail.command.js';
 import { withServices } from './with-services.js';
 
-interface ListOptions extends OutputOptions {
-  team?: string;
-  key?: string;
-  provider?: string;
-  model?: string;
-  status?: string;
-  outcome?: string;
-  from?: string;
-  to?: string;
-  recordedAfter?: string;
+interface ListOptions extends OutputOptions, CallOptions, TimeOptions {
   limit?: string;
   cursor?: string;
+}
+
+interface ExportOptions extends CallOptions, TimeOptions {
+  format?: string;
+  limit?: string;
 }
 
 /** `postern requests …` */
 export function requestsCommand(): Command {
   const requests = new Command('requests').description('the request log: one row per forwarded call');
 
-  requests
-    .command('list')
-    .description('show calls, newest first')
-    .option('--team <name or id>', 'only those of this team')
-    .option('--key <id>', 'only those of this key')
-    .option('--provider <name>', 'only those to this provider')
-    .option('--model <name>', 'only those for this model')
-    .option('--status <status>', 'only 429 or 5xx')
-    .option('--outcome <outcome>', 'only those that ended so, such as completed or client_aborted')
-    .option('--from <time>', 'started at this time or later, such as 2030-01-31T12:00:00Z')
-    .option('--to <time>', 'started before this time')
-    .option('--recorded-after <time>', 'in the database after this time')
+  const list = requests.command('list').description('show calls, newest first');
+  addTimeOptions(addCallOptions(list))
     .option('--limit <n>', 'how many, 1 to 500 (default 50)')
     .option('--cursor <cursor>', 'continue after the page before')
     .option('--json', 'print the page as JSON, with every column')
@@ -45,32 +39,48 @@ export function requestsCommand(): Command {
       'after',
       '\nExamples:\n  postern requests list --limit 5\n  postern requests list --team default --status 5xx --json',
     )
-    .action(list);
+    .action(printList);
+
+  requests.addCommand(tailCommand());
+
+  const exporting = requests
+    .command('export')
+    .description('write all calls, or those chosen, to standard output');
+  addTimeOptions(addCallOptions(exporting))
+    .option('--format <format>', 'ndjson or csv (default: ndjson)')
+    .option('--limit <n>', 'how many at most (default: all)')
+    .addHelpText(
+      'after',
+      `
+CSV is for spreadsheets: a cell that one would run as a formula begins with '. NDJSON is exact.
+For incremental exports, standard error tells the --recorded-after of the next one.
+
+Examples:
+  postern requests export --from 2030-01-01T00:00:00Z --to 2030-02-01T00:00:00Z > january.ndjson
+  postern requests export --format csv --team default > calls.csv`,
+    )
+    .action(printExport);
 
   return requests;
 }
 
-async function list({ json, recordedAfter, ...options }: ListOptions): Promise<void> {
-  const { team, ...filter } = checked(requestFilterSchema, { ...options, recorded_after: recordedAfter });
-  const page = await withServices(async (app) => {
-    const teamId = team && (await app.get(TeamsService).resolve(team)).id;
-    return app.get(RequestLogReader).list({ ...filter, team: teamId });
-  });
-  const head = ['STARTED', 'STATUS', 'OUTCOME', 'CALL', 'PROVIDER', 'MODEL', 'TOKENS', 'MS', 'ID'];
-  printPage(page, { json }, head, cells);
+async function printList({ json, ...options }: ListOptions): Promise<void> {
+  const filter = checked(requestFilterSchema, asQuery(options));
+  const page = await withServices(async (app) =>
+    app.get(RequestLogReader).list(await app.get(CallFilters).resolve(filter)),
+  );
+  printPage(page, { json }, CALL_HEAD, callCells);
 }
 
-function cells(row: RequestView): readonly Cell[] {
-  const { prompt_tokens: prompt, completion_tokens: completion } = row;
-  return [
-    shortTime(row.started_at),
-    row.status,
-    row.outcome,
-    `${row.method} ${row.path ?? '-'}`,
-    row.provider,
-    row.model,
-    prompt === null && completion === null ? null : `${prompt ?? '-'}+${completion ?? '-'}`,
-    row.duration_ms && Math.round(row.duration_ms),
-    row.id,
-  ];
+async function printExport(options: ExportOptions): Promise<void> {
+  const order = checked(exportSchema, asQuery(options));
+  await withServices(async (app) => {
+    const opened = await app.get(RequestLogExport).open(await app.get(CallFilters).resolve(order));
+    try {
+      for await (const text of opened.chunks()) if (!(await write(text))) return;
+      console.error(`To go on from here another time: --recorded-after ${opened.until.toISOString()}`);
+    } finally {
+      await opened.close();
+    }
+  });
 }

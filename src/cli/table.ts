@@ -1,7 +1,13 @@
 /** Aligned columns for people. Cells come from the wire in part: what could steer a terminal is made visible. */
-export function table(head: readonly string[], rows: readonly (readonly Cell[])[]): string {
-  const lines = [head, ...rows.map((row) => row.map(text))];
-  const widths = head.map((_, column) => Math.max(...lines.map((line) => line[column]!.length)));
+export function table(
+  head: readonly string[] | null,
+  rows: readonly (readonly Cell[])[],
+  leastWidths: readonly number[] = [],
+): string {
+  const lines = [...(head === null ? [] : [head]), ...rows.map((row) => row.map(text))];
+  const widths = lines[0]!.map((_, column) =>
+    Math.max(leastWidths[column] ?? 0, ...lines.map((line) => line[column]!.length)),
+  );
   return lines
     .map((line) =>
       line
