@@ -1,4 +1,8 @@
+import type { Server, ServerResponse } from 'node:http';
+import { deferred } from '../support/deferred.js';
+import { eventually } from '../support/eventually.js';
 import { request } from '../support/raw-client.js';
+import { answer } from '../support/raw-provider.js';
 import { answersOn, Wire } from '../support/wire.js';
 
 let wire: Wire;
@@ -69,4 +73,28 @@ it('does not tell an HTTP/1.0 client to continue (RFC 9110 10.1.1)', async () =>
   expect([reply.status, reply.body.toString()]).toEqual([200, 'hello']);
   client.destroy();
   await wire.expectSound(1);
+});
+
+it('never lets the word to continue stray into the answers of a pipeline', async () => {
+  const bothAnswered = deferred();
+  wire.provider.script = async (req) => {
+    const { bytes } = await req.body;
+    if (bytes.toString() === 'first') await bothAnswered.promise;
+    req.socket.write(answer('200 OK', [], bytes));
+  };
+  const server = wire.gateway.gateway.app.getHttpServer() as Server;
+  const responses: ServerResponse[] = [];
+  const look = (_: unknown, res: ServerResponse) => responses.push(res);
+  server.on('request', look).on('checkContinue', look);
+  const client = await wire.connect();
+  client.send(
+    Buffer.concat([request(LINE, [wire.auth], 'first'), request(LINE, [wire.auth, EXPECT], 'second')]),
+  );
+  // The answer to the second is whole and waits for its turn.
+  await eventually(() => responses[1]?.writableEnded);
+  server.off('request', look).off('checkContinue', look);
+  bothAnswered.resolve();
+  expect((await answersOn(client, 2)).map(({ body }) => body.toString())).toEqual(['first', 'second']);
+  client.destroy();
+  await wire.expectSound(2);
 });
