@@ -1,0 +1,80 @@
+import { createDatabase, type TestDatabase } from '../support/database.js';
+import { EgressProxy } from '../support/egress-proxy.js';
+import { PROVIDER_KEY } from '../support/gateway.js';
+import { TEST_CA, TlsProvider } from '../support/tls-provider.js';
+import { Workplace } from '../support/workplace.js';
+
+let database: TestDatabase;
+let place: Workplace;
+let provider: TlsProvider;
+let decoy: EgressProxy;
+beforeAll(async () => {
+  [database, place, provider, decoy] = await Promise.all([
+    createDatabase(),
+    Workplace.make(),
+    TlsProvider.start(),
+    EgressProxy.start(),
+  ]);
+});
+afterAll(async () => {
+  await place.remove();
+  await provider.stop();
+  await decoy.stop();
+  await database.drop();
+});
+
+let key = '';
+
+/** Starts the build as it ships with these settings, makes one call and ends it. */
+async function call(variables: Record<string, string>): Promise<Response> {
+  const gateway = place.gateway({ DATABASE_URL: database.url, PROVIDER_KEY, ...variables });
+  const url = await gateway.ready();
+  key ||= await gateway.firstKey();
+  const response = await fetch(`${url}/v1/models/a`, { headers: { authorization: `Bearer ${key}` } });
+  const body = await response.text();
+  await gateway.stop();
+  return new Response(body, response);
+}
+
+const proxied = () => {
+  const url = `http://${decoy.host}`;
+  const names = ['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY', 'http_proxy', 'https_proxy', 'all_proxy'];
+  return { ...Object.fromEntries(names.map((name) => [name, url])), NODE_USE_ENV_PROXY: '1' };
+};
+
+it('a certificate nobody vouches for is a 502 even where verification is switched off, and sees no secret', async () => {
+  const response = await call({
+    PROVIDER_URL: `https://127.0.0.1:${provider.port}`,
+    NODE_TLS_REJECT_UNAUTHORIZED: '0',
+  });
+  expect([response.status, response.headers.get('x-gateway-error')]).toEqual([502, 'upstream_unreachable']);
+  expect(provider.authorizations).toEqual([]);
+});
+
+it('NODE_EXTRA_CA_CERTS makes it trusted; proxies of the environment are not used', async () => {
+  const response = await call({
+    PROVIDER_URL: `https://127.0.0.1:${provider.port}`,
+    NODE_EXTRA_CA_CERTS: TEST_CA,
+    ...proxied(),
+  });
+  expect([response.status, await response.text()]).toEqual([200, '/v1/models/a']);
+  expect(provider.authorizations.splice(0)).toEqual([`Bearer ${PROVIDER_KEY}`]);
+  expect(decoy.heads).toEqual([]);
+});
+
+it('through UPSTREAM_PROXY_URL the name is the proxy’s to resolve, and the certificate must be for it', async () => {
+  const settings = {
+    NODE_EXTRA_CA_CERTS: TEST_CA,
+    UPSTREAM_PROXY_URL: `http://${decoy.host}`,
+    NO_PROXY: '*',
+  };
+  const response = await call({ ...settings, PROVIDER_URL: `https://provider.test:${provider.port}` });
+  expect([response.status, await response.text()]).toEqual([200, '/v1/models/a']);
+  expect(decoy.heads.splice(0)[0]).toMatch(`CONNECT provider.test:${provider.port} HTTP/1.1\r\n`);
+  expect(provider.authorizations.splice(0)).toEqual([`Bearer ${PROVIDER_KEY}`]);
+
+  const other = await call({ ...settings, PROVIDER_URL: `https://other.test:${provider.port}` });
+  expect([other.status, other.headers.get('x-gateway-error')]).toEqual([502, 'upstream_unreachable']);
+  expect(decoy.heads).toHaveLength(1);
+  expect(provider.authorizations).toEqual([]);
+});

@@ -1,0 +1,77 @@
+import type { Server } from 'node:net';
+import { createDatabase, type TestDatabase } from '../support/database.js';
+import { PROVIDER_KEY } from '../support/gateway.js';
+import type { GatewayProcess } from '../support/process.js';
+import { FULL } from '../support/scale.js';
+import { dial, pour, readHead, residentBytes, sip, startBulkProvider } from '../support/transfers.js';
+import { Workplace } from '../support/workplace.js';
+
+const BYTES = FULL ? 1_000_000_000 : 200_000_000;
+const MEGABYTE = 1_000_000;
+/** What a transfer may add to a process that has made one of its size already. */
+const GROWTH = 30 * MEGABYTE;
+
+let database: TestDatabase;
+let place: Workplace;
+let gateway: GatewayProcess;
+let provider: Server;
+let url: string;
+let key: string;
+
+beforeAll(async () => {
+  const bulk = await startBulkProvider();
+  provider = bulk.server;
+  [database, place] = await Promise.all([createDatabase(), Workplace.make()]);
+  gateway = place.gateway({ DATABASE_URL: database.url, PROVIDER_URL: bulk.url, PROVIDER_KEY });
+  [url, key] = await Promise.all([gateway.ready(), gateway.firstKey()]);
+}, 60_000);
+afterAll(async () => {
+  await gateway.stop();
+  await place.remove();
+  await new Promise((resolve) => provider.close(resolve));
+  await database.drop();
+});
+
+/** One transfer; @returns the most memory the gateway held during it */
+async function transfer(headers: string, run: (socket: Awaited<ReturnType<typeof dial>>) => Promise<void>) {
+  let most = 0;
+  const sampler = setInterval(() => (most = Math.max(most, residentBytes(gateway.process.pid))), 100);
+  const socket = await dial(url);
+  socket.write(
+    `POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${key}\r\n${headers}\r\n\r\n`,
+  );
+  await run(socket);
+  socket.destroy();
+  clearInterval(sampler);
+  return Math.max(most, residentBytes(gateway.process.pid));
+}
+
+async function expectFlat(once: () => Promise<number>): Promise<void> {
+  await once();
+  const before = residentBytes(gateway.process.pid);
+  const most = await once();
+  const grown = Math.round((most - before) / MEGABYTE);
+  process.stdout.write(
+    `  ${BYTES / MEGABYTE} MB: ${Math.round(before / MEGABYTE)} MB resident, ${grown} more\n`,
+  );
+  expect(most - before).toBeLessThan(GROWTH);
+}
+
+it(`${BYTES / MEGABYTE} MB down to a slow reader`, async () => {
+  await expectFlat(() =>
+    transfer(`X-Pour: ${BYTES}\r\nContent-Length: 0`, async (socket) => {
+      expect(await readHead(socket)).toMatch(/^HTTP\/1\.1 200 /);
+      await sip(socket, BYTES);
+    }),
+  );
+}, 240_000);
+
+it(`${BYTES / MEGABYTE} MB up to a slow provider`, async () => {
+  await expectFlat(() =>
+    transfer(`Content-Length: ${BYTES}`, async (socket) => {
+      const answered = readHead(socket);
+      await Promise.all([pour(socket, BYTES), answered]);
+      expect(await answered).toMatch(/^HTTP\/1\.1 200 /);
+    }),
+  );
+}, 240_000);
