@@ -1,0 +1,219 @@
+import fc from 'fast-check';
+import { v7 as uuidv7 } from 'uuid';
+import { mintKey } from '../../src/keys/key-secret.js';
+import type { CallOrigin, CallRecord } from '../../src/request-log/call-record.js';
+import { decodeLines, encodeLine, LONGEST_LINE } from '../../src/request-log/journal-line.js';
+import { beginColumns, endColumns, type LogRow, usageColumns } from '../../src/request-log/log-row.js';
+import { OUTCOMES } from '../../src/request-log/request-log.entity.js';
+import { createDatabase, type TestDatabase } from '../support/database.js';
+import { eventually } from '../support/eventually.js';
+import { LogHarness } from './log-harness.js';
+import { KEY, TEAM } from './rows.js';
+
+let database: TestDatabase;
+let log: LogHarness;
+beforeAll(async () => {
+  database = await createDatabase();
+  log = await LogHarness.start(database.url);
+});
+afterAll(async () => {
+  await log.stop();
+  await log.remove();
+  await database.drop();
+});
+
+const CALLERS_KEY = mintKey();
+const OTHER_KEY = mintKey();
+
+/** Text with whatever breaks text: NUL, lone surrogates, controls, quotes, great length. */
+const nasty = fc.oneof(
+  fc.string({ unit: 'binary', maxLength: 40 }),
+  fc
+    .array(fc.integer({ min: 0, max: 0xffff }), { maxLength: 60 })
+    .map((codes) => String.fromCharCode(...codes)),
+  fc.constantFrom(
+    '\0',
+    'a\0b',
+    '\ud800',
+    '\udc00x',
+    'x'.repeat(65_536),
+    '\u0001'.repeat(2_000),
+    '\u{1d11e}'.repeat(600),
+    `${'y'.repeat(1_023)}\u{1d11e}`,
+    '{"a":"b\\"}\n',
+    "');DROP TABLE request_log;--",
+    '{NULL,"a"}',
+    'NULL',
+    '',
+  ),
+);
+const keyed = fc
+  .tuple(nasty, fc.constantFrom(CALLERS_KEY, OTHER_KEY), nasty)
+  .map(([before, key, after]) => before.slice(0, 3_000) + key + after);
+const textOrNull = fc.option(fc.oneof({ weight: 6, arbitrary: nasty }, { weight: 1, arbitrary: keyed }));
+const number = fc.oneof(
+  fc.double(),
+  fc.integer(),
+  fc.nat(),
+  fc.constantFrom(
+    NaN,
+    Infinity,
+    -Infinity,
+    -0,
+    -1,
+    40_000,
+    32_767,
+    32_768,
+    2 ** 31 - 1,
+    2 ** 31,
+    2 ** 53,
+    1e300,
+    1e-300,
+  ),
+);
+const numberOrNull = fc.option(number);
+const address = fc.option(
+  fc.oneof(
+    fc.ipV4(),
+    fc.ipV6(),
+    fc.ipV6().map((ip) => `${ip}%eth0`),
+    fc.constantFrom(
+      'fe80::1%25lo',
+      '::ffff:1.2.3.4',
+      '1.2.3.4/8',
+      '::/0',
+      '999.1.1.1',
+      '127.1',
+      '',
+      ' 1.2.3.4',
+      '1.2.3.4\0',
+    ),
+    nasty,
+  ),
+);
+/** From the epoch to the end of the year 9999. */
+const started = fc.oneof(
+  fc.integer({ min: 0, max: 253_402_300_799_999 }),
+  fc.constantFrom(0, Date.UTC(2028, 1, 29), 253_402_300_799_999),
+);
+
+const call = fc.record({
+  started,
+  path: nasty,
+  userAgent: textOrNull,
+  idempotencyKey: textOrNull,
+  sdkRetryCount: numberOrNull,
+  clientIp: address,
+  outcome: fc.option(fc.constantFrom(...OUTCOMES)),
+  errorCode: fc.option(fc.constantFrom('upstream_timeout', 'request_timeout')),
+  status: numberOrNull,
+  streamed: fc.boolean(),
+  requestBytes: number,
+  responseBytes: number,
+  ttfbMs: numberOrNull,
+  durationMs: numberOrNull,
+  providerRequestId: textOrNull,
+  requestModel: textOrNull,
+  model: textOrNull,
+  tokens: fc.tuple(numberOrNull, numberOrNull, numberOrNull, numberOrNull),
+});
+
+function rowOf(facts: typeof call extends fc.Arbitrary<infer T> ? T : never): LogRow {
+  const origin: CallOrigin = {
+    ...facts,
+    id: uuidv7({ msecs: facts.started }),
+    keyId: KEY,
+    teamId: TEAM,
+    key: CALLERS_KEY,
+    provider: 'default',
+    method: 'POST',
+    endpoint: facts.path,
+  };
+  // Only what the columns are made of; the rest of a record needs a live call.
+  const record = { ...facts, origin } as unknown as CallRecord;
+  const [prompt, completion, cached, reasoning] = facts.tokens;
+  const begin = beginColumns(origin, CALLERS_KEY);
+  const end = endColumns(record);
+  const usage = usageColumns(record, {
+    model: facts.model,
+    prompt_tokens: prompt,
+    completion_tokens: completion,
+    cached_tokens: cached,
+    reasoning_tokens: reasoning,
+  });
+  const row = { ...begin, ...end, ...usage };
+  // What the journal gives back is what went in, and no line is too long for its reader.
+  const line = encodeLine({ t: 'R', ...row });
+  expect(line.length).toBeLessThan(LONGEST_LINE);
+  expect(decodeLines(line)).toEqual({
+    // JSON knows no -0.
+    records: [JSON.parse(JSON.stringify({ t: 'R', ...row }))],
+    corrupt: 0,
+    rest: Buffer.alloc(0),
+  });
+  return row;
+}
+
+it('makes a row that Postgres takes of whatever a call brings', async () => {
+  const facts = fc.sample(call, { numRuns: 4_000, seed: 3 });
+  const rows = facts.map(rowOf);
+  for (const row of rows) log.writer.add(row, []);
+  await eventually(() => log.writer.waiting === 0, 30_000);
+  expect(log.writer.counts).toMatchObject({ enqueued: rows.length, persisted: rows.length, rejected: 0 });
+  expect(await log.rejectedFiles()).toEqual([]);
+
+  const found = await database.query<LogRow & { client_ip: string | null; started_at: string | Date }>(
+    'SELECT *, host(client_ip) AS client_ip FROM request_log',
+  );
+  expect(found).toHaveLength(rows.length);
+  const byId = new Map(rows.map((row) => [row.id, row]));
+  const texts = ['path', 'user_agent', 'idempotency_key', 'provider_request_id', 'model'] as const;
+  const ints = [
+    'status',
+    'sdk_retry_count',
+    'prompt_tokens',
+    'completion_tokens',
+    'cached_tokens',
+    'reasoning_tokens',
+  ] as const;
+  for (const row of found) {
+    const sent = byId.get(row.id)!;
+    expect(new Date(row.started_at).toISOString()).toBe(sent.started_at);
+    for (const name of [...texts, 'outcome', 'error_code', 'method'] as const)
+      expect(row[name]).toBe(sent[name]);
+    for (const name of texts) {
+      expect(row[name]?.length ?? 0).toBeLessThanOrEqual(1_024);
+      expect(row[name] ?? '').not.toMatch(/ptn_[0-9A-Za-z]{38}/);
+    }
+    for (const name of ints) expect(row[name]).toEqual(sent[name] === null ? null : sent[name] + 0);
+    expect(row.client_ip === null).toBe(sent.client_ip === null);
+  }
+  // A key anywhere in a text takes the whole text with it, and nothing else does.
+  for (const [i, { userAgent }] of facts.entries()) {
+    const hasKey = userAgent !== null && (userAgent.includes(CALLERS_KEY) || userAgent.includes(OTHER_KEY));
+    expect(rows[i]!.user_agent === null).toBe(userAgent === null || hasKey);
+  }
+}, 90_000);
+
+it('does not keep a long text alive for the part it stores', () => {
+  // A slice of a string holds on to all of it.
+  const origin = (i: number): CallOrigin => ({
+    id: uuidv7(),
+    keyId: KEY,
+    teamId: TEAM,
+    key: CALLERS_KEY,
+    provider: 'default',
+    method: 'POST',
+    path: '/v1/chat/completions',
+    endpoint: '/v1/chat/completions',
+    clientIp: null,
+    idempotencyKey: null,
+    sdkRetryCount: null,
+    userAgent: `${i}`.repeat(65_536 / `${i}`.length),
+  });
+  const before = process.memoryUsage.rss();
+  const rows = Array.from({ length: 4_000 }, (_, i) => beginColumns(origin(1_000 + i), CALLERS_KEY));
+  expect(rows.at(-1)!.user_agent).toHaveLength(1_024);
+  // Held, they would be 250 MB.
+  expect(process.memoryUsage.rss() - before).toBeLessThan(160 * 1024 * 1024);
+});
