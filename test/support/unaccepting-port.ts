@@ -20,7 +20,7 @@ export class UnacceptingPort {
 
   static async open(): Promise<UnacceptingPort> {
     const child = spawn(process.execPath, ['-e', CODE], { stdio: ['ignore', 'pipe', 'inherit'] });
-    const [text] = (await once(child.stdout!, 'data')) as [Buffer];
+    const [text] = (await once(child.stdout, 'data')) as [Buffer];
     const port = Number(text.toString());
     const fillers = Array.from({ length: 8 }, () => connect(port, '127.0.0.1').on('error', () => {}));
     // A queue of one holds two (listen(2), Linux); whoever comes later waits.

@@ -37,7 +37,7 @@ it(`${ABORTS} clients that leave in the middle leave nothing behind`, async () =
   };
   const { app } = wire.gateway.gateway;
   const adapter = (app as unknown as { httpAdapter: { openRequests: number } }).httpAdapter;
-  const { openCalls } = app.get(RequestLogService) as unknown as { openCalls: Set<unknown> };
+  const { openCalls } = app.get<{ openCalls: Set<unknown> }>(RequestLogService);
   const handles = () =>
     process.getActiveResourcesInfo().filter((kind) => /^(TCP|Immediate)/.test(kind)).length;
   await wire.call('POST /v1/chat/completions', ['X-Whole: 1'], '{}');
