@@ -2,6 +2,14 @@ import { Injectable } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
 import type { Grant } from './caller.js';
 
+/** A grant, and when Postgres itself last said so (monotonic ms). */
+export interface KeptGrant {
+  readonly grant: Grant;
+  readonly confirmedAt: number;
+  /** When it was last asked about anew while nobody else could confirm it. */
+  askedAt: number;
+}
+
 /** Keys that are kept; some 300 bytes each. */
 const MOST_GRANTS = 50_000;
 /** Unknown keys that are kept, so that a client with a dead key asks Postgres once in a while only. */
@@ -14,7 +22,7 @@ const UNKNOWN_MS = 2_000;
  */
 @Injectable()
 export class KeyCache {
-  private readonly grants = new LRUCache<string, Grant>({ max: MOST_GRANTS });
+  private readonly grants = new LRUCache<string, KeptGrant>({ max: MOST_GRANTS });
   private readonly unknown = new LRUCache<string, true>({ max: MOST_UNKNOWN, ttl: UNKNOWN_MS });
   private changes = 0;
 
@@ -24,14 +32,14 @@ export class KeyCache {
   }
 
   /** The grant; null: the key is known to be unknown; undefined: ask Postgres. */
-  get(digest: string): Grant | null | undefined {
+  get(digest: string): KeptGrant | null | undefined {
     return this.grants.get(digest) ?? (this.unknown.has(digest) ? null : undefined);
   }
 
   /** @returns false when something changed since the reading began: what was read may be outdated */
   set(digest: string, grant: Grant | null, readAtVersion: number): boolean {
     if (readAtVersion !== this.changes) return false;
-    if (grant !== null) this.grants.set(digest, grant);
+    if (grant !== null) this.keep(digest, grant);
     else this.unknown.set(digest, true);
     return true;
   }
@@ -40,7 +48,7 @@ export class KeyCache {
   forget(keyOrTeamId: string): void {
     this.changes++;
     this.unknown.clear();
-    for (const [digest, grant] of this.grants.entries()) {
+    for (const [digest, { grant }] of this.grants.entries()) {
       if (grant.keyId === keyOrTeamId || grant.teamId === keyOrTeamId) this.grants.delete(digest);
     }
   }
@@ -59,8 +67,13 @@ export class KeyCache {
       // peek keeps the order of use: a comparison is no use.
       if (this.grants.peek(digest) === undefined) continue;
       if (grant === undefined) this.grants.delete(digest);
-      else this.grants.set(digest, grant);
+      else this.keep(digest, grant);
     }
+  }
+
+  private keep(digest: string, grant: Grant): void {
+    const now = performance.now();
+    this.grants.set(digest, { grant, confirmedAt: now, askedAt: now });
   }
 
   get size(): number {

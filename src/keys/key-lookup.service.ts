@@ -20,6 +20,10 @@ const LOOKUPS_AT_ONCE = 8;
 const LOOKUPS_WAITING = 256;
 /** Unknown keys that one client address may try in a second: anybody can mint strings of the right form. */
 const UNKNOWN_PER_SECOND = 50;
+/** Twice the time between two confirmations of the whole cache. */
+const FRESH_MS = 4_000;
+/** How often a key is asked about while nobody confirms the cache. */
+const ASK_AGAIN_MS = 1_000;
 /** A read that something changed under is made again; after this many times what was read last is used once, unkept. */
 const READS_AT_MOST = 3;
 
@@ -51,10 +55,30 @@ export class KeyLookupService {
   find(key: string, from: Request): Grant | null | Promise<Grant | null> {
     if (!isWellFormedKey(key)) return null;
     const digest = digestKey(key);
-    // Once Postgres has not confirmed the cache for too long, only Postgres itself is believed.
-    const known = this.changes.unverifiedMs <= this.env.keyCacheStaleMs ? this.cache.get(digest) : undefined;
-    if (known !== undefined) return this.judge(known);
+    const known = this.cache.get(digest);
+    if (known === null) return null;
+    if (known !== undefined) {
+      const now = performance.now();
+      const age = now - Math.max(known.confirmedAt, this.changes.verifiedAt);
+      if (age <= this.env.keyCacheStaleMs) {
+        if (age > FRESH_MS && now - known.askedAt > ASK_AGAIN_MS) {
+          known.askedAt = now;
+          this.confirm(digest);
+        }
+        return this.judge(known.grant);
+      }
+    }
     return this.load(digest, from).then((grant) => this.judge(grant));
+  }
+
+  /**
+   * Nobody has confirmed the cache for longer than it should take. Postgres may be away, or only the connection that
+   * follows changes: what is kept goes on being used, and Postgres is asked behind, so that a revocation gets through.
+   */
+  private confirm(digest: string): void {
+    this.read(digest).catch((error) =>
+      this.logger.debug(`A key could not be confirmed: ${describeFault(error)}`),
+    );
   }
 
   /** Expiry is checked on every use: it comes without a change in Postgres. */

@@ -54,7 +54,7 @@ describe('the admin token', () => {
 
   it('is taken from Authorization only', async () => {
     const headers = { 'x-api-key': ADMIN_TOKEN, 'api-key': ADMIN_TOKEN, cookie: `token=${ADMIN_TOKEN}` };
-    const query = `?access_token=${ADMIN_TOKEN}&token=${ADMIN_TOKEN}`;
+    const query = `?token=${ADMIN_TOKEN}`;
     expect((await fetch(`${postern.url}/admin/v1/keys${query}`, { headers })).status).toBe(401);
   });
 
