@@ -93,7 +93,7 @@ const FORMS: Record<RefusalCode, GatewayErrorForm> = {
   upstream_timeout: { status: 504, message: 'The provider did not answer in time.' },
   no_provider_configured: {
     status: 503,
-    retryAfter: 60,
+    retryAfter: 1,
     message: 'No provider is configured. Set PROVIDER_URL and PROVIDER_KEY, then start again.',
   },
   database_unavailable: { status: 503, retryAfter: 1, message: 'The key cannot be checked right now.' },
