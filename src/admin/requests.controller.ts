@@ -3,7 +3,7 @@ import { Get, Logger, Param, Query, Req, Res } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { describeFault } from '../database/database-fault.js';
 import type { Page } from '../database/page.js';
-import { RequestLogExport } from '../request-log/request-log.export.js';
+import { type OpenExport, RequestLogExport } from '../request-log/request-log.export.js';
 import { RequestLogReader } from '../request-log/request-log.reader.js';
 import type { RequestView } from '../request-log/request-view.js';
 import { AdminController } from './admin-controller.js';
@@ -36,11 +36,13 @@ export class RequestsController {
    */
   @Get('export')
   async export(@Query() query: unknown, @Req() req: Request, @Res() res: Response): Promise<void> {
-    const opened = await this.exports.open(await this.filters.resolve(checked(exportSchema, query)));
-    // A client that leaves ends the step under way, too.
-    res.once('close', () => void opened.close());
+    const order = await this.filters.resolve(checked(exportSchema, query));
+    // A client that leaves ends the step that is under way, the first one too.
+    const left = new AbortController();
+    res.once('close', () => left.abort());
+    let opened: OpenExport | null = null;
     try {
-      if (res.destroyed) return;
+      opened = await this.exports.open(order, left.signal);
       const name = `requests-${opened.until.toISOString().replace(/[:.]/g, '-')}`;
       res.writeHead(200, {
         'content-type': opened.contentType,
@@ -51,11 +53,12 @@ export class RequestsController {
       if (req.method === 'HEAD') res.end();
       else await pipeline(opened.chunks(), res, { signal: opened.broken });
     } catch (error) {
-      const hasLeft = (error as NodeJS.ErrnoException).code === 'ERR_STREAM_PREMATURE_CLOSE';
-      if (!hasLeft) this.logger.error(`An export broke off: ${describeFault(error)}`);
+      if (left.signal.aborted) return;
+      if (opened === null) throw error;
+      this.logger.error(`An export broke off: ${describeFault(error)}`);
       res.destroy();
     } finally {
-      await opened.close();
+      await opened?.close();
     }
   }
 

@@ -27,12 +27,15 @@ export class RequestLogExport {
   /**
    * Begins an export; when it does not throw, the first rows are there. To be closed whatever happens.
    *
+   * @param signal closes it, also while the first rows are still looked for
    * @throws Fault invalid for a foreign cursor
    */
-  async open({ format, limit, cursor, ...filter }: ExportRequest): Promise<OpenExport> {
+  async open({ format, limit, cursor, ...filter }: ExportRequest, signal?: AbortSignal): Promise<OpenExport> {
     const client = await this.pool.exports.connect();
     const opened = new OpenExport(client, format, this.pool.answers);
+    signal?.addEventListener('abort', () => void opened.close());
     try {
+      signal?.throwIfAborted();
       const until = await recordedUntil(client);
       const conditions = conditionsOf(filter);
       if (filter.recorded_after !== undefined) conditions.add('recorded_at <= ?', until);
@@ -56,7 +59,7 @@ export class OpenExport {
   until = new Date(0);
   private readonly broke = new AbortController();
   private first: (string | null)[][] = [];
-  private fetching: Promise<unknown> | null = null;
+  private isBusy = false;
   private closed: Promise<void> | null = null;
 
   constructor(
@@ -83,8 +86,11 @@ export class OpenExport {
   }
 
   async begin(rest: string, values: unknown[]): Promise<void> {
-    await this.client.query('BEGIN READ ONLY');
-    await this.client.query(`DECLARE export NO SCROLL CURSOR FOR ${this.formatter.select(rest)}`, values);
+    await this.run({ text: 'BEGIN READ ONLY' });
+    await this.run({
+      text: `DECLARE export NO SCROLL CURSOR FOR ${this.formatter.select(rest)}`,
+      values,
+    });
     this.first = await this.fetch();
   }
 
@@ -103,22 +109,22 @@ export class OpenExport {
     return this.closed;
   }
 
-  private async fetch(): Promise<(string | null)[][]> {
-    const fetching = this.client.query<(string | null)[]>({
-      text: `FETCH ${BATCH} FROM export`,
-      rowMode: 'array',
-      types: AS_TEXT,
-    });
-    this.fetching = fetching;
+  private fetch(): Promise<(string | null)[][]> {
+    return this.run({ text: `FETCH ${BATCH} FROM export` });
+  }
+
+  private async run(query: { text: string; values?: unknown[] }): Promise<(string | null)[][]> {
+    this.isBusy = true;
     try {
-      return (await fetching).rows;
+      const order = { ...query, rowMode: 'array' as const, types: AS_TEXT };
+      return (await this.client.query<(string | null)[]>(order)).rows;
     } finally {
-      this.fetching = null;
+      this.isBusy = false;
     }
   }
 
   private async end(): Promise<void> {
-    if (this.fetching !== null && !this.broken.aborted) {
+    if (this.isBusy && !this.broken.aborted) {
       // A server at work does not look whether anybody is still there.
       const { processID } = this.client as unknown as { processID: number };
       await this.others.query('SELECT pg_cancel_backend($1)', [processID]).catch(() => {});

@@ -1,0 +1,154 @@
+import type { Server, Socket } from 'node:net';
+import pg from 'pg';
+import { insertRow } from '../request-log/rows.js';
+import { ADMIN_TOKEN, startTestGateway, type TestGateway } from '../support/gateway.js';
+import { eventually } from '../support/eventually.js';
+import { RawClient, request } from '../support/raw-client.js';
+import { call, fieldsOf } from './call.js';
+
+let postern: TestGateway;
+/** 36 MB of export: more than any socket buffers. */
+const ROWS = 12_000;
+
+beforeAll(async () => {
+  postern = await startTestGateway();
+  await postern.database.query(
+    `INSERT INTO request_log (started_at, id, team_id, key_id, provider, method, path, model, user_agent, streamed, outcome)
+     SELECT now(), gen_random_uuid(), gen_random_uuid(), gen_random_uuid(), 'p', 'POST', repeat('p', 1000), repeat('m', 1000),
+            repeat('u', 1000), false, 'completed' FROM generate_series(1, $1)`,
+    [ROWS],
+  );
+});
+afterAll(() => postern.stop());
+
+const HEADERS = { authorization: `Bearer ${ADMIN_TOKEN}` };
+const open = (query = '') => fetch(`${postern.url}/admin/v1/requests/export${query}`, { headers: HEADERS });
+
+const sessions = () =>
+  postern.database.query<{ pid: number; state: string; wait: string | null }>(
+    "SELECT pid, state, wait_event_type AS wait FROM pg_stat_activity WHERE application_name = 'postern-export' AND datname = current_database()",
+  );
+const gone = () => eventually(async () => (await sessions()).length === 0);
+
+describe('/admin/v1/requests/export', () => {
+  it('is one text of all rows, named, not to be stored, with where to go on', async () => {
+    const answer = await open('?limit=3');
+    expect(answer.status).toBe(200);
+    expect(answer.headers.get('content-type')).toBe('application/x-ndjson; charset=utf-8');
+    expect(answer.headers.get('content-disposition')).toMatch(
+      /^attachment; filename="requests-[\w-]+\.ndjson"$/,
+    );
+    expect(answer.headers.get('cache-control')).toBe('no-store');
+    const lines = (await answer.text()).split('\n');
+    expect(lines).toHaveLength(4);
+    const until = answer.headers.get('x-recorded-until')!;
+    const id = await insertRow(postern.database, new Date());
+    // Until the clock has left the millisecond of the row.
+    const next = await eventually(
+      async () => (await (await open(`?recorded_after=${until}`)).text()) || null,
+    );
+    expect(JSON.parse(next)).toMatchObject({ id });
+    const csv = await open(`?format=csv&recorded_after=${until}`);
+    expect(csv.headers.get('content-type')).toBe('text/csv; charset=utf-8; header=present');
+    expect((await csv.text()).split('\n')).toEqual([
+      expect.stringMatching(/^id,started_at,/),
+      expect.stringContaining(id),
+      '',
+    ]);
+    await postern.database.query('DELETE FROM request_log WHERE id = $1', [id]);
+  });
+
+  it('needs the token, answers HEAD without rows, and refuses what it does not know', async () => {
+    expect((await fetch(`${postern.url}/admin/v1/requests/export`)).status).toBe(401);
+    const head = await fetch(`${postern.url}/admin/v1/requests/export`, { method: 'HEAD', headers: HEADERS });
+    expect([head.status, await head.text()]).toEqual([200, '']);
+    await gone();
+    for (const [query, field] of [
+      ['format=xml', 'format'],
+      ['limit=0', 'limit'],
+      ['limit=1e9', 'limit'],
+      ['cursor=x', 'cursor'],
+      ['recorded_after=now', 'recorded_after'],
+    ]) {
+      const answer = await call(postern, 'GET', `/requests/export?${query}`);
+      expect([answer.status, fieldsOf(answer)]).toEqual([400, [field]]);
+    }
+    expect((await call(postern, 'GET', '/requests/export?team=nobody')).status).toBe(404);
+  });
+
+  it('goes at the pace of its reader, with next to nothing in memory', async () => {
+    const sockets: Socket[] = [];
+    (postern.gateway.app.getHttpServer() as Server).on('connection', (socket: Socket) =>
+      sockets.push(socket),
+    );
+    const client = await RawClient.connect(postern.port);
+    const isOurs = (socket: Socket) => socket.remotePort === client.socket.localPort;
+    client.send(request('GET /admin/v1/requests/export', [`Authorization: Bearer ${ADMIN_TOKEN}`]));
+    await client.head();
+    client.socket.pause();
+    const socket = await eventually(() => sockets.find(isOurs));
+    await eventually(() => socket.writableNeedDrain);
+    // Others are served meanwhile; the export does not move.
+    const { bytesWritten } = socket;
+    for (let i = 0; i < 20; i++) expect((await call(postern, 'GET', '/requests?limit=1')).status).toBe(200);
+    expect(socket.bytesWritten).toBe(bytesWritten);
+    expect(socket.writableLength).toBeLessThan(4_000_000);
+    expect(await sessions()).toMatchObject([{ state: 'idle in transaction' }]);
+    client.socket.resume();
+    client.destroy();
+    await gone();
+  });
+
+  it('gives a slow reader every row', async () => {
+    const decoder = new TextDecoder();
+    let lines = 0;
+    for await (const piece of (await open()).body as unknown as AsyncIterable<Uint8Array>) {
+      lines += decoder.decode(piece, { stream: true }).split('\n').length - 1;
+      await new Promise((turn) => setImmediate(turn));
+    }
+    expect(lines).toBe(ROWS);
+    await gone();
+  });
+
+  it('closes its cursor when the reader leaves', async () => {
+    const leaving = new AbortController();
+    const answer = await fetch(`${postern.url}/admin/v1/requests/export`, {
+      headers: HEADERS,
+      signal: leaving.signal,
+    });
+    await answer.body!.getReader().read();
+    expect(await sessions()).toHaveLength(1);
+    leaving.abort();
+    await gone();
+  });
+
+  it('ends a search nobody waits for any more', async () => {
+    // The first step waits at a lock as it would in a long scan: nothing has been sent yet.
+    const locking = new pg.Client({ connectionString: postern.database.url });
+    await locking.connect();
+    await locking.query('BEGIN; LOCK TABLE request_log IN ACCESS EXCLUSIVE MODE');
+    const leaving = new AbortController();
+    const asking = fetch(`${postern.url}/admin/v1/requests/export`, {
+      headers: HEADERS,
+      signal: leaving.signal,
+    });
+    await eventually(async () => (await sessions())[0]?.wait === 'Lock');
+    leaving.abort();
+    await expect(asking).rejects.toThrow();
+    await gone();
+    await locking.end();
+  });
+
+  it('breaks off visibly when Postgres does', async () => {
+    const reader = (await open()).body!.getReader();
+    await reader.read();
+    const [session] = await sessions();
+    await postern.database.query('SELECT pg_terminate_backend($1)', [session!.pid]);
+    const toTheEnd = async () => {
+      while (!(await reader.read()).done);
+    };
+    await expect(toTheEnd()).rejects.toThrow();
+    await gone();
+    expect((await open('?limit=1')).status).toBe(200);
+  });
+});

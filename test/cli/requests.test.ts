@@ -1,0 +1,112 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { insertRow } from '../request-log/rows.js';
+import { createDatabase, type TestDatabase } from '../support/database.js';
+import { runBuilt } from '../support/process.js';
+import { runCli } from './run-cli.js';
+
+const CLI = resolve(__dirname, '../../dist/src/cli/main.js');
+
+let database: TestDatabase;
+let folder: string;
+const cli = (...args: string[]) => runCli(args, { DATABASE_URL: database.url });
+const start = (...args: string[]) =>
+  runBuilt('cli/main', args, { cwd: folder, env: { DATABASE_URL: database.url } });
+
+beforeAll(async () => {
+  database = await createDatabase();
+  folder = await mkdtemp(join(tmpdir(), 'postern-cli-'));
+});
+afterAll(async () => {
+  await database.drop();
+  await rm(folder, { recursive: true });
+});
+
+describe('postern requests tail', () => {
+  it('follows the log as people read it, and as programs do', async () => {
+    const first = await insertRow(database, new Date('2031-01-01T00:00:01Z'));
+    const people = start('requests', 'tail');
+    await people.until(new RegExp(`^STARTED .*ID$\\n2031-01-01T00:00:01Z .*${first}$`, 'm'));
+    const programs = start('requests', 'tail', '--json', '--lines', '0', '--status', '5xx');
+    const ended: string[] = [];
+    // Rows from before its start are not its affair, so that it is given new ones until it has started.
+    for (let second = 2; !programs.stdout.includes('\n'); second++) {
+      ended.push(await insertRow(database, new Date(Date.UTC(2031, 0, 1, 0, 0, second)), { status: 502 }));
+    }
+    const [line] = programs.stdout.split('\n');
+    expect(JSON.parse(line!)).toMatchObject({ status: 502, outcome: 'completed' });
+    expect(ended).toContain((JSON.parse(line!) as { id: string }).id);
+    const last = await insertRow(database, new Date('2030-12-31T00:00:00Z'));
+    await people.until(new RegExp(`^2030-12-31T00:00:00Z +200 +completed .* ${last}$`, 'm'));
+    for (const id of ended) await people.until(new RegExp(`${id}$`, 'm'));
+    expect(people.stdout.split(last)).toHaveLength(2);
+    for (const each of [people, programs]) each.signal('SIGINT');
+    await Promise.all([people.ended, programs.ended]);
+    expect(people.stderr + programs.stderr).toBe('');
+  });
+});
+
+describe('postern requests export', () => {
+  it('writes every row and tells where to go on', async () => {
+    const { stdout, stderr, code } = await cli('requests', 'export', '--from', '2031-01-01T00:00:00Z');
+    expect(code).toBe(0);
+    const ids = stdout
+      .split('\n')
+      .slice(0, -1)
+      .map((line) => (JSON.parse(line) as { id: string }).id);
+    const rows = await database.query<{ id: string }>(
+      "SELECT id FROM request_log WHERE started_at >= '2031-01-01Z' ORDER BY started_at DESC",
+    );
+    expect(ids).toEqual(rows.map(({ id }) => id));
+    const until = /--recorded-after (\S+)\n$/.exec(stderr)![1]!;
+    expect((await cli('requests', 'export', '--recorded-after', until, '--format', 'csv')).stdout).toMatch(
+      /^id,[^\n]*\n$/,
+    );
+  });
+
+  it('ends well when its reader has enough, and badly for what it does not know', async () => {
+    await database.query(
+      `INSERT INTO request_log (started_at, id, team_id, key_id, provider, method, path, streamed, outcome)
+       SELECT now(), gen_random_uuid(), gen_random_uuid(), gen_random_uuid(), 'p', 'POST', repeat('p', 1000), false, 'completed'
+       FROM generate_series(1, 5000)`,
+    );
+    const command = spawn(process.execPath, [CLI, 'requests', 'export'], {
+      cwd: folder,
+      env: { PATH: process.env.PATH, DATABASE_URL: database.url },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    let complaint = '';
+    command.stderr.setEncoding('utf8').on('data', (text: string) => (complaint += text));
+    command.stdout.once('data', () => command.stdout.destroy());
+    const [ended] = (await once(command, 'close')) as [number | null];
+    expect([ended, complaint]).toEqual([0, '']);
+    const { code, stderr } = await cli('requests', 'export', '--format', 'xml');
+    expect([code, stderr]).toEqual([1, '--format must be ndjson or csv\n']);
+  });
+});
+
+describe('postern usage', () => {
+  it('is a table for people and a page for programs', async () => {
+    await cli('teams', 'create', 'search');
+    const [team] = await database.query<{ id: string }>('SELECT id FROM team');
+    const columns = { team_id: team!.id, prompt_tokens: 7, request_bytes: 10, response_bytes: 20 };
+    await insertRow(database, new Date('2032-01-01T00:00:01Z'), columns);
+    const { stdout } = await cli('usage', '--team', 'search');
+    expect(stdout.split('\n').map((line) => line.split(/ +/).join(' '))).toEqual([
+      'DAY TEAM CALLS ERRORS PROMPT COMPLETION CACHED REASONING BYTES IN BYTES OUT',
+      '2032-01-01 search 1 0 7 0 0 0 10 20',
+      '',
+    ]);
+    const json = await cli('usage', '--group-by', 'model,hour', '--team', 'search', '--json');
+    expect(JSON.parse(json.stdout)).toMatchObject({
+      data: [{ hour: '2032-01-01T00:00:00Z', model: 'gpt-4o', calls: 1 }],
+      next_cursor: null,
+    });
+    expect((await cli('usage', '--group-by', 'week')).stderr).toMatch(
+      /^--group-by must be one or more of team, key/,
+    );
+  });
+});

@@ -1,0 +1,55 @@
+import { DataSource } from 'typeorm';
+import { dataSourceOptions } from '../../src/database/data-source-options.js';
+import { migrate } from '../../src/database/migrate.js';
+import { MIGRATIONS } from '../../src/database/migrations.js';
+import { createDatabase, type TestDatabase } from '../support/database.js';
+
+let database: TestDatabase;
+beforeEach(async () => {
+  database = await createDatabase({ empty: true });
+});
+afterEach(() => database.drop());
+
+/** Everything that a migration can make, in words. */
+async function schema(): Promise<string[]> {
+  const rows = await database.query<{ what: string }>(`
+    SELECT format('%s.%s %s %s %s', table_name, column_name, data_type, column_default, is_nullable) AS what
+      FROM information_schema.columns WHERE table_schema = 'public'
+    UNION ALL SELECT indexdef FROM pg_indexes WHERE schemaname = 'public'
+    UNION ALL SELECT format('%s %s', conname, pg_get_constraintdef(oid)) FROM pg_constraint
+      WHERE connamespace = 'public'::regnamespace AND conrelid <> to_regclass('migrations')
+    UNION ALL SELECT format('%s %s', viewname, definition) FROM pg_views WHERE schemaname = 'public'
+    UNION ALL SELECT pg_get_triggerdef(oid) FROM pg_trigger WHERE NOT tgisinternal
+    UNION ALL SELECT pg_get_functiondef(oid) FROM pg_proc WHERE pronamespace = 'public'::regnamespace
+    ORDER BY 1`);
+  return rows.map(({ what }) => what);
+}
+
+describe('the migrations', () => {
+  it('run once: a second run changes nothing', async () => {
+    expect(await migrate(database.url)).toHaveLength(MIGRATIONS.length);
+    const made = await schema();
+    expect(made.length).toBeGreaterThan(50);
+    expect(await migrate(database.url)).toEqual([]);
+    expect(await schema()).toEqual(made);
+  });
+
+  it('run once for replicas that start together', async () => {
+    const ran = await Promise.all([1, 2, 3].map(() => migrate(database.url)));
+    expect(ran.flat()).toHaveLength(MIGRATIONS.length);
+  });
+
+  it('can be reverted one by one to nothing, and run again to the same', async () => {
+    await migrate(database.url);
+    const made = await schema();
+    const dataSource = new DataSource(
+      dataSourceOptions(database.url, { applicationName: 'postern-test', poolSize: 1 }),
+    );
+    await dataSource.initialize();
+    for (const _ of MIGRATIONS) await dataSource.undoLastMigration();
+    await dataSource.destroy();
+    expect((await schema()).filter((what) => !what.includes('migrations'))).toEqual([]);
+    await migrate(database.url);
+    expect(await schema()).toEqual(made);
+  });
+});
