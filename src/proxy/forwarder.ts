@@ -24,10 +24,11 @@ export class Forwarder {
    */
   async forward(req: Request, res: Response): Promise<void> {
     // The client waits for our word before it sends its body (RFC 9110 10.1.1); key and size are known to be good.
-    // An HTTP/1.0 client does not know the word (RFC 9110 15.2). Behind another answer in a pipeline it is not said:
-    // Node would put it between the head and the body of this one. No client waits for it without end.
-    if (req.headers.expect !== undefined && req.httpVersionMinor > 0 && res.socket !== null)
+    // An HTTP/1.0 client does not know the word (RFC 9110 15.2).
+    if (req.headers.expect !== undefined && req.httpVersionMinor > 0) {
+      if (res.socket === null) await turnOf(res);
       res.writeContinue();
+    }
     const exchange = new Exchange(req, res, req.provider, req.call, this.env);
     await lastValueFrom(
       this.http.request<null>({
@@ -38,4 +39,12 @@ export class Forwarder {
       }),
     );
   }
+}
+
+/**
+ * Settles when a pipelined response's turn on its connection comes, or its client has left. Before that Node would put
+ * the word to continue between the head and the body of this very response.
+ */
+function turnOf(res: Response): Promise<void> {
+  return new Promise((resolve) => res.once('socket', () => resolve()).once('close', () => resolve()));
 }
