@@ -1,20 +1,23 @@
 import { Module } from '@nestjs/common';
+import { AuditReader } from '../audit/audit.reader.js';
 import { KeyNames } from '../keys/key-names.service.js';
 import { KeysModule } from '../keys/keys.module.js';
 import { ProvidersModule } from '../providers/providers.module.js';
 import { RequestLogModule } from '../request-log/request-log.module.js';
+import { AuditController } from './audit.controller.js';
 import { CallFilters } from './call-filters.js';
 import { KeysController } from './keys.controller.js';
 import { ProvidersController } from './providers.controller.js';
 import { RequestsController } from './requests.controller.js';
 import { TeamsController } from './teams.controller.js';
+import { TokenFailures } from './token-failures.js';
 import { UnknownRoadController } from './unknown-road.controller.js';
 import { UsageController } from './usage.controller.js';
 import { UsageService } from './usage.service.js';
 
 @Module({
   imports: [KeysModule, ProvidersModule, RequestLogModule],
-  providers: [KeyNames, CallFilters, UsageService],
+  providers: [TokenFailures, AuditReader, KeyNames, CallFilters, UsageService],
   // In the order of their routes: the last one takes what the others left.
   controllers: [
     TeamsController,
@@ -22,6 +25,7 @@ import { UsageService } from './usage.service.js';
     ProvidersController,
     RequestsController,
     UsageController,
+    AuditController,
     UnknownRoadController,
   ],
 })

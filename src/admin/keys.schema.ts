@@ -28,6 +28,28 @@ export const newKeySchema = z.strictObject({
   idempotency: oneOf(IDEMPOTENCY_MODES).default('forward'),
 });
 
+/** `PATCH /admin/v1/keys/:id`; its team stays, for the log's rows of a key are its team's. */
+export const keyChangeSchema = z.strictObject({
+  name: name().optional(),
+  expires_at: expiry.nullable().optional(),
+  providers: providers.nullable().optional(),
+  endpoints: oneOf(ENDPOINT_RULES).optional(),
+  idempotency: oneOf(IDEMPOTENCY_MODES).optional(),
+  disabled: z.boolean('must be true or false').optional(),
+});
+
+/** A month: what needs longer wants a second key. */
+const LONGEST_GRACE_S = 2_592_000;
+const GRACE = `must be an integer from 0 to ${LONGEST_GRACE_S}; 0 ends the older secrets at once`;
+
+/**
+ * `POST /admin/v1/keys/:id/rotate`. Without a grace the older secrets end at once: after a leak nobody has the time to
+ * look up a parameter, and whoever rotates in peace has.
+ */
+export const rotationSchema = z.strictObject({
+  grace_seconds: z.int(GRACE).min(0, GRACE).max(LONGEST_GRACE_S, GRACE).default(0),
+});
+
 const PREFIX = `must be the first characters of a key, ${SHOWN_LENGTH} at most; never send a whole key`;
 
 /** `GET /admin/v1/keys` and `postern keys list` */

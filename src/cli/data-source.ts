@@ -1,4 +1,5 @@
 import { DataSource } from 'typeorm';
+import { AuditLog } from '../audit/audit-log.entity.js';
 import { loadEnv } from '../config/env.js';
 import { dataSourceOptions } from '../database/data-source-options.js';
 import { GatewayKeySecret } from '../keys/gateway-key-secret.entity.js';
@@ -16,7 +17,7 @@ const database = await openDatabase(loadEnv(), (line) => console.error(line));
 
 const dataSource = new DataSource({
   ...dataSourceOptions(database.url, { applicationName: 'postern-migration', poolSize: 2 }),
-  entities: [Team, GatewayKey, GatewayKeySecret, StoredProvider, RequestLog],
+  entities: [Team, GatewayKey, GatewayKeySecret, StoredProvider, AuditLog, RequestLog],
 });
 
 // TypeORM's command line knows nothing of a server that was started for it: it is stopped with the last connection.

@@ -1,8 +1,10 @@
 import { Command } from 'commander';
+import { commandUser } from '../audit/actor.js';
 import { checked } from '../admin/checked.js';
-import { keyFilterSchema, newKeySchema } from '../admin/keys.schema.js';
+import { keyFilterSchema, newKeySchema, rotationSchema } from '../admin/keys.schema.js';
 import type { KeyView } from '../keys/key-view.js';
 import { KeysService } from '../keys/keys.service.js';
+import { keyLines } from './key-lines.js';
 import { type OutputOptions, printJson, printPage } from './output.js';
 import { shortTime } from './table.js';
 import { withServices } from './with-services.js';
@@ -61,6 +63,26 @@ Examples:
     .action(list);
 
   keys
+    .command('show')
+    .description('show one key; never its secret')
+    .argument('<id>', 'its id, from "postern keys list"')
+    .option('--json', 'print the key object as JSON')
+    .addHelpText('after', '\nExample:\n  postern keys show 01890a5d-ac96-774b-bcce-b302099a8057')
+    .action(show);
+
+  keys
+    .command('rotate')
+    .description('give a key a new secret and print it, this once; the older ones end')
+    .argument('<id>', 'its id, from "postern keys list"')
+    .option('--grace-seconds <n>', 'let the older secrets work for so long, 30 days at most (default: 0)')
+    .option('--json', 'print the key object with "key" as JSON')
+    .addHelpText(
+      'after',
+      '\nExample:\n  postern keys rotate 01890a5d-ac96-774b-bcce-b302099a8057 --grace-seconds 3600',
+    )
+    .action(rotate);
+
+  keys
     .command('revoke')
     .description('end a key for good')
     .argument('<id>', 'its id, from "postern keys list"')
@@ -78,7 +100,7 @@ async function create({ json, expiresAt, providers, ...rest }: CreateOptions): P
     providers: providers?.split(',').map((provider) => provider.trim()),
   });
   const { key, secret } = await withServices((app) =>
-    app.get(KeysService).create({ ...order, expiresAt: expires_at }),
+    app.get(KeysService).create({ ...order, expiresAt: expires_at }, commandUser()),
   );
   if (json) {
     printJson({ ...key, key: secret });
@@ -105,8 +127,32 @@ async function list({ json, ...options }: ListOptions): Promise<void> {
   ]);
 }
 
+async function show(id: string, { json }: OutputOptions): Promise<void> {
+  const key = await withServices((app) => app.get(KeysService).get(id));
+  if (json) printJson(key);
+  else console.log(keyLines({ ...key, status: statusOf(key) }));
+}
+
+interface RotateOptions extends OutputOptions {
+  graceSeconds?: string;
+}
+
+async function rotate(id: string, { graceSeconds, json }: RotateOptions): Promise<void> {
+  const { grace_seconds: grace } = checked(rotationSchema, {
+    grace_seconds: graceSeconds === undefined ? undefined : Number(graceSeconds),
+  });
+  const { key, secret } = await withServices((app) => app.get(KeysService).rotate(id, grace, commandUser()));
+  if (json) {
+    printJson({ ...key, key: secret });
+    return;
+  }
+  console.log(`The key ${key.name} of the team ${key.team} (${key.id}) has a new secret:\n\n  ${secret}\n`);
+  console.log('Keep it now: only its digest is stored, it will not be shown again.');
+  console.log(grace === 0 ? 'The older ones have ended.' : `The older ones end within ${grace} s.`);
+}
+
 async function revoke(id: string, { json }: OutputOptions): Promise<void> {
-  const key = await withServices((app) => app.get(KeysService).revoke(id));
+  const key = await withServices((app) => app.get(KeysService).revoke(id, commandUser()));
   if (json) printJson(key);
   else
     console.log(

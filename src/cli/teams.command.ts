@@ -1,4 +1,5 @@
 import { Command } from 'commander';
+import { commandUser } from '../audit/actor.js';
 import { checked } from '../admin/checked.js';
 import { newTeamSchema, teamFilterSchema } from '../admin/teams.schema.js';
 import { TeamsService } from '../keys/teams.service.js';
@@ -23,7 +24,7 @@ export function teamsCommand(): Command {
     .addHelpText('after', '\nExample:\n  postern teams create search')
     .action(async (name: string, { json }: OutputOptions) => {
       const order = checked(newTeamSchema, { name });
-      const team = await withServices((app) => app.get(TeamsService).create(order));
+      const team = await withServices((app) => app.get(TeamsService).create(order, commandUser()));
       if (json) printJson(team);
       else
         console.log(

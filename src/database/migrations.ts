@@ -2,6 +2,7 @@ import { Initial1795000000000 } from '../../migrations/1795000000000-initial.js'
 import { KeyChanges1795000001000 } from '../../migrations/1795000001000-key-changes.js';
 import { UsageViews1795000002000 } from '../../migrations/1795000002000-usage-views.js';
 import { Providers1795000003000 } from '../../migrations/1795000003000-providers.js';
+import { Audit1795000004000 } from '../../migrations/1795000004000-audit.js';
 
 /** Every migration in its order. Named one by one, so that no file is found or missed by a glob. */
 export const MIGRATIONS = [
@@ -9,4 +10,5 @@ export const MIGRATIONS = [
   KeyChanges1795000001000,
   UsageViews1795000002000,
   Providers1795000003000,
+  Audit1795000004000,
 ];

@@ -10,7 +10,7 @@ export interface Grant {
   readonly teamId: string;
   /** Epoch milliseconds of the key's or its secret's end, whichever is first; Infinity: none. */
   readonly expiresAt: number;
-  /** False once the key is revoked or disabled, or its team is. */
+  /** False once the key is revoked, ended or disabled, or its team is. */
   readonly enabled: boolean;
   /** Provider names; null: all. */
   readonly providers: readonly string[] | null;

@@ -1,11 +1,15 @@
 import type { Grant } from './caller.js';
 import type { EndpointRule, IdempotencyMode } from './gateway-key.entity.js';
 
-/** One statement for one key and for many; digests travel as bind parameters only. */
+/**
+ * One statement for one key and for many; digests travel as bind parameters only. What has ended by Postgres's clock is
+ * not enabled either: a secret that a rotation ended at once would else live on for as long as our clock is behind.
+ */
 export const FIND_GRANTS = `
   SELECT encode(s.digest, 'hex') AS digest, s.id AS secret_id, k.id AS key_id, k.team_id, k.providers, k.endpoints,
          k.idempotency, LEAST(k.expires_at, s.expires_at) AS expires_at,
-         k.revoked_at IS NULL AND NOT k.disabled AND NOT t.disabled AS enabled
+         k.revoked_at IS NULL AND NOT k.disabled AND NOT t.disabled
+           AND COALESCE(LEAST(k.expires_at, s.expires_at) > now(), true) AS enabled
   FROM gateway_key_secret s
   JOIN gateway_key k ON k.id = s.key_id
   JOIN team t ON t.id = k.team_id

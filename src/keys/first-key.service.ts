@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { DataSource } from 'typeorm';
+import { STARTING } from '../audit/actor.js';
 import { isUniqueViolation } from '../database/sql-state.js';
 import { insertKey, insertTeam } from './insert-key.js';
 
@@ -26,14 +27,15 @@ export class FirstKeyService {
         await manager.query('SELECT pg_advisory_xact_lock($1)', [FIRST_KEY_LOCK]);
         const [{ empty }] = await manager.query<[{ empty: boolean }]>(IS_EMPTY);
         if (!empty) return null;
-        const teamId = await insertTeam(manager, 'default');
-        const { secret } = await insertKey(manager, teamId, {
+        const team = await insertTeam(manager, 'default', STARTING);
+        const grant = {
           name: 'first',
           expiresAt: null,
           providers: null,
           endpoints: 'inference',
           idempotency: 'forward',
-        });
+        } as const;
+        const { secret } = await insertKey(manager, team.id, grant, STARTING);
         return { key: secret };
       });
     } catch (error) {

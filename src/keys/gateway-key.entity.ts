@@ -45,4 +45,8 @@ export class GatewayKey {
 
   @Column('text', { default: 'forward' })
   idempotency!: IdempotencyMode;
+
+  /** Goes up with every change that people make, so that nobody overwrites what they have not seen. */
+  @Column('int', { default: 1 })
+  version!: number;
 }

@@ -1,7 +1,11 @@
 import type { EntityManager } from 'typeorm';
 import { v7 as uuidv7 } from 'uuid';
+import type { Actor } from '../audit/actor.js';
+import { recordChange } from '../audit/record-change.js';
 import type { EndpointRule, IdempotencyMode } from './gateway-key.entity.js';
 import { digestKey, mintKey, shownPrefix } from './key-secret.js';
+import { FIND_KEY, type KeyRow, keyView, type KeyView } from './key-view.js';
+import { SELECT_TEAMS, type TeamRow, teamView, type TeamView } from './team-view.js';
 
 export interface KeyGrant {
   name: string;
@@ -13,7 +17,14 @@ export interface KeyGrant {
   idempotency: IdempotencyMode;
 }
 
+/** The only moment at which a secret exists outside its holder's hands. */
+export interface IssuedKey {
+  key: KeyView;
+  secret: string;
+}
+
 const INSERT_TEAM = 'INSERT INTO team (id, name) VALUES ($1, $2)';
+const FIND_TEAM = `${SELECT_TEAMS} WHERE id = $1`;
 
 const INSERT_KEY = `
   INSERT INTO gateway_key (id, team_id, name, expires_at, providers, endpoints, idempotency)
@@ -22,19 +33,26 @@ const INSERT_KEY = `
 const INSERT_SECRET = `
   INSERT INTO gateway_key_secret (id, key_id, digest, prefix) VALUES ($1, $2, decode($3, 'hex'), $4)`;
 
-/** @returns the new team's id */
-export async function insertTeam(manager: EntityManager, name: string): Promise<string> {
+/** Adds a team and remembers who did; `manager` must be that of a transaction. */
+export async function insertTeam(manager: EntityManager, name: string, by: Actor): Promise<TeamView> {
   const id = uuidv7();
   await manager.query(INSERT_TEAM, [id, name]);
-  return id;
+  const [row] = await manager.query<[TeamRow]>(FIND_TEAM, [id]);
+  const team = teamView(row);
+  await recordChange(manager, by, { action: 'created', type: 'team', before: null, after: team });
+  return team;
 }
 
-/** Adds a key with its first secret; `manager` must be that of a transaction, or the key may be left without one. */
+/**
+ * Adds a key with its first secret and remembers who did; `manager` must be that of a transaction, or the key may be left
+ * without one.
+ */
 export async function insertKey(
   manager: EntityManager,
   teamId: string,
   grant: KeyGrant,
-): Promise<{ id: string; secret: string }> {
+  by: Actor,
+): Promise<IssuedKey> {
   const id = uuidv7();
   await manager.query(INSERT_KEY, [
     id,
@@ -45,7 +63,11 @@ export async function insertKey(
     grant.endpoints,
     grant.idempotency,
   ]);
-  return { id, secret: await insertSecret(manager, id) };
+  const secret = await insertSecret(manager, id);
+  const [row] = await manager.query<[KeyRow]>(FIND_KEY, [id]);
+  const key = keyView(row);
+  await recordChange(manager, by, { action: 'created', type: 'key', before: null, after: key });
+  return { key, secret };
 }
 
 /** Gives a key one more secret. @returns the secret, which exists nowhere else */

@@ -21,6 +21,8 @@ export interface KeyView {
   providers: string[] | null;
   endpoints: EndpointRule;
   idempotency: IdempotencyMode;
+  /** Goes up with every change. */
+  version: number;
 }
 
 export interface KeyRow {
@@ -37,18 +39,22 @@ export interface KeyRow {
   providers: string[] | null;
   endpoints: EndpointRule;
   idempotency: IdempotencyMode;
+  version: number;
 }
 
 /** Every way of showing keys starts like this; `k` is the key, `t` its team. */
 export const SELECT_KEYS = `
   SELECT k.id, k.name, t.name AS team, k.team_id, s.prefix, k.created_at, k.expires_at, s.last_used_at,
-         k.revoked_at, k.disabled, k.providers, k.endpoints, k.idempotency
+         k.revoked_at, k.disabled, k.providers, k.endpoints, k.idempotency, k.version
   FROM gateway_key k
   JOIN team t ON t.id = k.team_id
   CROSS JOIN LATERAL (
     SELECT (array_agg(prefix ORDER BY id DESC))[1] AS prefix, max(last_used_at) AS last_used_at
     FROM gateway_key_secret WHERE key_id = k.id
   ) s`;
+
+/** One key by its id. */
+export const FIND_KEY = `${SELECT_KEYS} WHERE k.id = $1`;
 
 /** The KeyStatus of a row: what weighs most comes first. A disabled team disables its keys. */
 export const KEY_STATUS_SQL = `
@@ -73,5 +79,6 @@ export function keyView(row: KeyRow): KeyView {
     providers: row.providers,
     endpoints: row.endpoints,
     idempotency: row.idempotency,
+    version: row.version,
   };
 }

@@ -1,10 +1,13 @@
 import { Injectable } from '@nestjs/common';
-import { DataSource } from 'typeorm';
+import { DataSource, type EntityManager } from 'typeorm';
+import type { Actor } from '../audit/actor.js';
+import { type Action, recordChange } from '../audit/record-change.js';
 import { idOfCursor, isUuid, type Page, pageOf, type PageRequest } from '../database/page.js';
 import { isUniqueViolation } from '../database/sql-state.js';
 import { Fault } from '../fault.js';
-import { insertKey, type KeyGrant } from './insert-key.js';
+import { insertKey, insertSecret, type IssuedKey, type KeyGrant } from './insert-key.js';
 import {
+  FIND_KEY,
   KEY_STATUS_SQL,
   type KeyRow,
   type KeyStatus,
@@ -12,10 +15,14 @@ import {
   type KeyView,
   SELECT_KEYS,
 } from './key-view.js';
+import { type Expected, mustBeExpected } from './revision.js';
 import { TeamsService } from './teams.service.js';
 
 /** What a new key is to be; `team` is a name or an id. */
 export type NewKey = KeyGrant & { team: string };
+
+/** What can be changed of a key. */
+export type KeyChange = Partial<KeyGrant & { disabled: boolean }>;
 
 export interface KeyFilter extends PageRequest {
   /** Name or id. */
@@ -24,14 +31,6 @@ export interface KeyFilter extends PageRequest {
   prefix?: string;
   status?: KeyStatus;
 }
-
-/** The only moment at which a secret exists outside its holder's hands. */
-export interface IssuedKey {
-  key: KeyView;
-  secret: string;
-}
-
-const FIND = `${SELECT_KEYS} WHERE k.id = $1`;
 
 const LIST = `${SELECT_KEYS}
   WHERE ($1::uuid IS NULL OR k.team_id = $1)
@@ -42,10 +41,23 @@ const LIST = `${SELECT_KEYS}
   ORDER BY k.id DESC
   LIMIT $5`;
 
-/** The first revocation's time stays: it is when the key stopped working. */
-const REVOKE = 'UPDATE gateway_key SET revoked_at = COALESCE(revoked_at, now()) WHERE id = $1';
+/** Alone, so that what is read next is as new as the lock. */
+const LOCK = 'SELECT FROM gateway_key WHERE id = $1 FOR UPDATE';
 
-/** Issues, shows and revokes gateway keys. */
+const UPDATE = `
+  UPDATE gateway_key
+  SET name = $2, expires_at = $3, providers = $4, endpoints = $5, idempotency = $6, disabled = $7, version = version + 1
+  WHERE id = $1`;
+
+const REVOKE = 'UPDATE gateway_key SET revoked_at = now(), version = version + 1 WHERE id = $1';
+
+const COUNT_ROTATION = 'UPDATE gateway_key SET version = version + 1 WHERE id = $1';
+
+/** LEAST passes over null, the end that most of them have; none that ends earlier lives longer for it. */
+const END_SECRETS = `
+  UPDATE gateway_key_secret SET expires_at = LEAST(expires_at, now() + make_interval(secs => $2)) WHERE key_id = $1`;
+
+/** Issues, shows, changes and ends gateway keys. Every change is one transaction, begun in change(). */
 @Injectable()
 export class KeysService {
   constructor(
@@ -58,17 +70,9 @@ export class KeysService {
    *
    * @throws Fault not_found for an unknown team, conflict when the team has a key of this name, revoked ones included
    */
-  async create({ team, ...grant }: NewKey): Promise<IssuedKey> {
+  async create({ team, ...grant }: NewKey, by: Actor): Promise<IssuedKey> {
     const { id: teamId } = await this.teams.resolve(team);
-    try {
-      const { id, secret } = await this.dataSource.transaction((manager) =>
-        insertKey(manager, teamId, grant),
-      );
-      return { key: await this.get(id), secret };
-    } catch (error) {
-      if (!isUniqueViolation(error, 'gateway_key_team_id_name_key')) throw error;
-      throw Fault.of('conflict', 'name', 'this team has a key of this name already; choose another');
-    }
+    return unlessTaken(this.dataSource.transaction((manager) => insertKey(manager, teamId, grant, by)));
   }
 
   /** Newest first. @throws Fault not_found for an unknown team, invalid for a foreign cursor */
@@ -80,15 +84,107 @@ export class KeysService {
   }
 
   /** @throws Fault not_found */
-  async get(id: string): Promise<KeyView> {
-    const [row] = isUuid(id) ? await this.dataSource.query<KeyRow[]>(FIND, [id]) : [];
-    if (row === undefined) throw Fault.of('not_found', 'id', 'no key has this id; list the keys to find it');
-    return keyView(row);
+  get(id: string): Promise<KeyView> {
+    return find(this.dataSource.manager, id);
   }
 
-  /** Ends a key for good. Revoking it again changes nothing. @throws Fault not_found */
-  async revoke(id: string): Promise<KeyView> {
-    if (isUuid(id)) await this.dataSource.query(REVOKE, [id]);
-    return this.get(id);
+  /**
+   * What is so already is no change: neither its version goes up nor is anything recorded.
+   *
+   * @throws Fault not_found; conflict when it was changed since `expected`, when its team has a key of this name, or when
+   *   it is revoked: then only its name can be changed, to free it
+   */
+  async update(id: string, change: KeyChange, by: Actor, expected: Expected = null): Promise<KeyView> {
+    const changing = this.change(id, 'changed', by, expected, async (manager, key) => {
+      const present = { ...key, expiresAt: key.expires_at && new Date(key.expires_at) };
+      const wanted = { ...present, ...change };
+      const fields = ['name', 'expiresAt', 'providers', 'endpoints', 'idempotency', 'disabled'] as const;
+      const differing = fields.filter(
+        (field) => JSON.stringify(wanted[field]) !== JSON.stringify(present[field]),
+      );
+      if (differing.length === 0) return null;
+      if (differing.some((field) => field !== 'name')) mustNotBeRevoked(key);
+      await manager.query(UPDATE, [id, ...fields.map((field) => wanted[field])]);
+      return {};
+    });
+    return unlessTaken(changing);
+  }
+
+  /**
+   * Gives the key a new secret, which is in the answer and nowhere else; the older ones end after the grace.
+   *
+   * @param graceSeconds 0: at once
+   * @throws Fault not_found; conflict when it was changed since `expected`, or is revoked or past its end
+   */
+  async rotate(id: string, graceSeconds: number, by: Actor, expected: Expected = null): Promise<IssuedKey> {
+    let secret = '';
+    const key = await this.change(id, 'rotated', by, expected, async (manager, before) => {
+      mustNotBeRevoked(before);
+      if (before.expires_at !== null && Date.parse(before.expires_at) <= Date.now()) {
+        throw Fault.of('conflict', 'expires_at', 'is past, so that no secret would work; move it first');
+      }
+      await manager.query(END_SECRETS, [id, graceSeconds]);
+      secret = await insertSecret(manager, id);
+      await manager.query(COUNT_ROTATION, [id]);
+      return { grace_seconds: graceSeconds };
+    });
+    return { key, secret };
+  }
+
+  /**
+   * Ends a key with all its secrets for good. Revoking it again changes nothing: the first revocation's time stays.
+   *
+   * @throws Fault not_found; conflict when it was changed since `expected`
+   */
+  revoke(id: string, by: Actor, expected: Expected = null): Promise<KeyView> {
+    return this.change(id, 'revoked', by, expected, async (manager, key) => {
+      if (key.revoked_at !== null) return null;
+      await manager.query(REVOKE, [id]);
+      return {};
+    });
+  }
+
+  /**
+   * Runs one change in a transaction of its own and records it there.
+   *
+   * @param work gets the key, locked; returns null when there was nothing to do, else what the record is to say besides
+   */
+  private change(
+    id: string,
+    action: Action,
+    by: Actor,
+    expected: Expected,
+    work: (manager: EntityManager, key: KeyView) => Promise<object | null>,
+  ): Promise<KeyView> {
+    return this.dataSource.transaction(async (manager) => {
+      if (isUuid(id)) await manager.query(LOCK, [id]);
+      const before = await find(manager, id);
+      mustBeExpected('key', before, expected);
+      const more = await work(manager, before);
+      if (more === null) return before;
+      const after = await find(manager, id);
+      await recordChange(manager, by, { action, type: 'key', before, after, more });
+      return after;
+    });
+  }
+}
+
+async function find(manager: EntityManager, id: string): Promise<KeyView> {
+  const [row] = isUuid(id) ? await manager.query<KeyRow[]>(FIND_KEY, [id]) : [];
+  if (row === undefined) throw Fault.of('not_found', 'id', 'no key has this id; list the keys to find it');
+  return keyView(row);
+}
+
+function mustNotBeRevoked({ revoked_at }: Pick<KeyView, 'revoked_at'>): void {
+  if (revoked_at === null) return;
+  throw Fault.of('conflict', 'revoked_at', 'this key is revoked for good; create another');
+}
+
+async function unlessTaken<T>(work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    if (!isUniqueViolation(error, 'gateway_key_team_id_name_key')) throw error;
+    throw Fault.of('conflict', 'name', 'this team has a key of this name already; choose another');
   }
 }

@@ -15,4 +15,8 @@ export class Team {
 
   @Column('timestamptz', { name: 'created_at', default: () => 'now()' })
   createdAt!: Date;
+
+  /** Goes up with every change that people make, so that nobody overwrites what they have not seen. */
+  @Column('int', { default: 1 })
+  version!: number;
 }

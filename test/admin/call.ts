@@ -1,4 +1,5 @@
 import type { KeyView } from '../../src/keys/key-view.js';
+import type { AuditView } from '../../src/audit/audit.reader.js';
 import type { RequestView } from '../../src/request-log/request-view.js';
 import { ADMIN_TOKEN, type TestGateway } from '../support/gateway.js';
 
@@ -6,7 +7,7 @@ import { ADMIN_TOKEN, type TestGateway } from '../support/gateway.js';
 export interface AdminBody extends Partial<KeyView> {
   key: string;
   id: string;
-  data: (Partial<KeyView> & Partial<RequestView>)[];
+  data: (Partial<KeyView> & Partial<RequestView> & Partial<AuditView>)[];
   next_cursor: string | null;
   error: { message: string; code: string; details: { field: string; message: string }[] };
 }

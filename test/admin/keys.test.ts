@@ -21,6 +21,7 @@ const SHAPE = [
   'providers',
   'endpoints',
   'idempotency',
+  'version',
 ];
 
 describe('/admin/v1/keys', () => {

@@ -15,6 +15,7 @@ describe('/admin/v1/teams', () => {
       id: expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-7/) as string,
       name: 'Suche & Co. 検索',
       disabled: false,
+      version: 1,
       created_at: expect.stringMatching(/^\d{4}-.*Z$/) as string,
     });
     const { status, body } = await call(postern, 'GET', '/teams');

@@ -1,4 +1,5 @@
 import { DataSource } from 'typeorm';
+import { AuditLog } from '../../src/audit/audit-log.entity.js';
 import { dataSourceOptions } from '../../src/database/data-source-options.js';
 import { GatewayKeySecret } from '../../src/keys/gateway-key-secret.entity.js';
 import { GatewayKey } from '../../src/keys/gateway-key.entity.js';
@@ -11,7 +12,7 @@ describe('the schema that the migrations make', () => {
   it('is what the entities say, so that migration:generate proposes nothing', async () => {
     const database = await createDatabase();
     const options = dataSourceOptions(database.url, { applicationName: 'postern-test', poolSize: 2 });
-    const entities = [Team, GatewayKey, GatewayKeySecret, StoredProvider, RequestLog];
+    const entities = [Team, GatewayKey, GatewayKeySecret, StoredProvider, AuditLog, RequestLog];
     const dataSource = await new DataSource({ ...options, entities }).initialize();
     const { upQueries } = await dataSource.driver.createSchemaBuilder().log();
     await dataSource.destroy();

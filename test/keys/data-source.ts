@@ -1,9 +1,13 @@
 import { DataSource } from 'typeorm';
+import type { Actor } from '../../src/audit/actor.js';
 import type { Grant } from '../../src/keys/caller.js';
 import { FIND_GRANTS, type GrantRow, grantsOf } from '../../src/keys/find-grants.js';
 import { digestKey } from '../../src/keys/key-secret.js';
 import { dataSourceOptions } from '../../src/database/data-source-options.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
+
+/** Who makes the changes of these tests. */
+export const TESTER: Actor = { name: 'test', address: null };
 
 export interface KeysDatabase {
   database: TestDatabase;

@@ -1,7 +1,7 @@
 import { FirstKeyService } from '../../src/keys/first-key.service.js';
 import { KeysService } from '../../src/keys/keys.service.js';
 import { TeamsService } from '../../src/keys/teams.service.js';
-import { findGrant, type KeysDatabase, openKeysDatabase } from './data-source.js';
+import { findGrant, type KeysDatabase, openKeysDatabase, TESTER } from './data-source.js';
 
 let at: KeysDatabase;
 let first: FirstKeyService;
@@ -29,7 +29,7 @@ describe('the first key', () => {
   });
 
   it('is not made where there is a team already', async () => {
-    await new TeamsService(at.dataSource).create({ name: 'search' });
+    await new TeamsService(at.dataSource).create({ name: 'search' }, TESTER);
     expect(await first.create()).toBeNull();
   });
 
@@ -37,7 +37,7 @@ describe('the first key', () => {
     await first.create();
     const keys = new KeysService(at.dataSource, new TeamsService(at.dataSource));
     const { data } = await keys.list({ limit: 1 });
-    await keys.revoke(data[0]!.id);
+    await keys.revoke(data[0]!.id, TESTER);
     expect(await first.create()).toBeNull();
   });
 });

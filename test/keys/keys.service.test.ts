@@ -1,7 +1,7 @@
 import { digestKey } from '../../src/keys/key-secret.js';
 import { KeysService, type NewKey } from '../../src/keys/keys.service.js';
 import { TeamsService } from '../../src/keys/teams.service.js';
-import { findGrant, type KeysDatabase, openKeysDatabase } from './data-source.js';
+import { findGrant, type KeysDatabase, openKeysDatabase, TESTER } from './data-source.js';
 
 let at: KeysDatabase;
 let teams: TeamsService;
@@ -11,7 +11,7 @@ beforeAll(async () => {
   at = await openKeysDatabase();
   teams = new TeamsService(at.dataSource);
   keys = new KeysService(at.dataSource, teams);
-  await teams.create({ name: 'search' });
+  await teams.create({ name: 'search' }, TESTER);
 });
 afterAll(() => at.close());
 
@@ -27,7 +27,7 @@ const order = (name: string, more: Partial<NewKey> = {}): NewKey => ({
 
 describe('KeysService', () => {
   it('stores a digest and twelve characters, and the key nowhere', async () => {
-    const { key, secret } = await keys.create(order('stored'));
+    const { key, secret } = await keys.create(order('stored'), TESTER);
     const rows = await at.database.query('SELECT * FROM gateway_key_secret WHERE key_id = $1', [key.id]);
     expect(rows).toMatchObject([
       { digest: Buffer.from(digestKey(secret), 'hex'), prefix: secret.slice(0, 12) },
@@ -39,7 +39,9 @@ describe('KeysService', () => {
   });
 
   it('gives one of many orders for the same name, and every other a conflict', async () => {
-    const results = await Promise.allSettled(Array.from({ length: 12 }, () => keys.create(order('race'))));
+    const results = await Promise.allSettled(
+      Array.from({ length: 12 }, () => keys.create(order('race'), TESTER)),
+    );
     const refused = results.filter((result) => result.status === 'rejected');
     expect(refused).toHaveLength(11);
     for (const { reason } of refused) {
@@ -53,37 +55,37 @@ describe('KeysService', () => {
   });
 
   it('lets another team use the same name', async () => {
-    const { id } = await teams.create({ name: 'other' });
-    await keys.create(order('shared'));
-    expect((await keys.create(order('shared', { team: id }))).key).toMatchObject({
+    const { id } = await teams.create({ name: 'other' }, TESTER);
+    await keys.create(order('shared'), TESTER);
+    expect((await keys.create(order('shared', { team: id }), TESTER)).key).toMatchObject({
       team: 'other',
       team_id: id,
     });
   });
 
   it('revokes at once, keeps the first time, and frees no name', async () => {
-    const { key, secret } = await keys.create(order('ended'));
+    const { key, secret } = await keys.create(order('ended'), TESTER);
     expect((await findGrant(at.dataSource, secret))?.enabled).toBe(true);
-    const { revoked_at } = await keys.revoke(key.id);
+    const { revoked_at } = await keys.revoke(key.id, TESTER);
     expect(revoked_at).not.toBeNull();
     expect((await findGrant(at.dataSource, secret))?.enabled).toBe(false);
-    expect((await keys.revoke(key.id)).revoked_at).toBe(revoked_at);
-    await expect(keys.create(order('ended'))).rejects.toMatchObject({ kind: 'conflict' });
+    expect((await keys.revoke(key.id, TESTER)).revoked_at).toBe(revoked_at);
+    await expect(keys.create(order('ended'), TESTER)).rejects.toMatchObject({ kind: 'conflict' });
   });
 
   it.each(['', 'nonsense', '01890a5d-ac96-774b-bcce-b302099a8057', "' OR 1=1 --"])(
     'finds no key %j',
     async (id) => {
       await expect(keys.get(id)).rejects.toMatchObject({ kind: 'not_found' });
-      await expect(keys.revoke(id)).rejects.toMatchObject({ kind: 'not_found' });
+      await expect(keys.revoke(id, TESTER)).rejects.toMatchObject({ kind: 'not_found' });
     },
   );
 
   it('filters by the status that the key has in effect', async () => {
     const team = 'statuses';
-    const { id } = await teams.create({ name: team });
+    const { id } = await teams.create({ name: team }, TESTER);
     for (const name of ['a-active', 'b-disabled', 'c-expired', 'd-revoked'])
-      await keys.create(order(name, { team }));
+      await keys.create(order(name, { team }), TESTER);
     await at.database.query(`UPDATE gateway_key SET disabled = true WHERE name = 'b-disabled'`);
     await at.database.query(
       `UPDATE gateway_key SET expires_at = now() - interval '1 s' WHERE name = 'c-expired'`,
@@ -102,10 +104,10 @@ describe('KeysService', () => {
 
   it('pages newest first; what is made meanwhile neither repeats nor hides a key', async () => {
     const team = 'pages';
-    await teams.create({ name: team });
-    for (let i = 0; i < 5; i++) await keys.create(order(`k${i}`, { team }));
+    await teams.create({ name: team }, TESTER);
+    for (let i = 0; i < 5; i++) await keys.create(order(`k${i}`, { team }), TESTER);
     const one = await keys.list({ team, limit: 2 });
-    await keys.create(order('meanwhile', { team }));
+    await keys.create(order('meanwhile', { team }), TESTER);
     const two = await keys.list({ team, limit: 2, cursor: one.next_cursor! });
     const three = await keys.list({ team, limit: 2, cursor: two.next_cursor! });
     expect([one, two, three].flatMap(({ data }) => data.map(({ name }) => name))).toEqual([

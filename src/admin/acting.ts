@@ -1,0 +1,15 @@
+import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
+import type { Request } from 'express';
+import type { Actor } from '../audit/actor.js';
+
+declare module 'express-serve-static-core' {
+  interface Request {
+    /** Set by AdminTokenGuard. */
+    actor: Actor;
+  }
+}
+
+/** Whoever makes this change, in a handler behind AdminTokenGuard. */
+export const Acting = createParamDecorator(
+  (_: unknown, context: ExecutionContext): Actor => context.switchToHttp().getRequest<Request>().actor,
+);

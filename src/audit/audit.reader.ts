@@ -1,0 +1,64 @@
+import { Injectable } from '@nestjs/common';
+import { DataSource } from 'typeorm';
+import { idOfCursor, type Page, pageOf, type PageRequest } from '../database/page.js';
+import type { Action, SubjectType } from './record-change.js';
+
+/** One change as people and programs see it. Times are ISO 8601 in UTC. */
+export interface AuditView {
+  id: string;
+  at: string;
+  actor: string;
+  client_ip: string | null;
+  action: Action;
+  subject_type: SubjectType;
+  subject_id: string;
+  subject_name: string;
+  before: Record<string, unknown> | null;
+  after: Record<string, unknown> | null;
+}
+
+export interface AuditFilter extends PageRequest {
+  actor?: string;
+  action?: Action;
+  subject_type?: SubjectType;
+  subject_id?: string;
+  /** As it was called then. */
+  subject_name?: string;
+  /** At this time or later. */
+  from?: Date;
+  /** Before this time. */
+  to?: Date;
+}
+
+type AuditRow = Omit<AuditView, 'at'> & { at: Date };
+
+const LIST = `
+  SELECT id, at, actor, host(client_ip) AS client_ip, action, subject_type, subject_id, subject_name, before, after
+  FROM audit_log
+  WHERE ($1::text IS NULL OR actor = $1)
+    AND ($2::text IS NULL OR action = $2)
+    AND ($3::text IS NULL OR subject_type = $3)
+    AND ($4::uuid IS NULL OR subject_id = $4)
+    AND ($5::text IS NULL OR subject_name = $5)
+    AND ($6::timestamptz IS NULL OR at >= $6)
+    AND ($7::timestamptz IS NULL OR at < $7)
+    AND ($8::uuid IS NULL OR id < $8)
+  ORDER BY id DESC
+  LIMIT $9`;
+
+/** Shows who changed what. */
+@Injectable()
+export class AuditReader {
+  constructor(private readonly dataSource: DataSource) {}
+
+  /** Newest first. @throws Fault invalid for a foreign cursor */
+  async list({ limit, cursor, ...filter }: AuditFilter): Promise<Page<AuditView>> {
+    const { actor, action, subject_type, subject_id, subject_name, from, to } = filter;
+    const wanted = [actor, action, subject_type, subject_id, subject_name, from, to];
+    const values = [...wanted.map((value) => value ?? null), idOfCursor(cursor), limit + 1];
+    return pageOf(await this.dataSource.query<AuditRow[]>(LIST, values), limit, (row) => ({
+      ...row,
+      at: row.at.toISOString(),
+    }));
+  }
+}

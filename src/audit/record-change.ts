@@ -1,0 +1,70 @@
+import type { EntityManager } from 'typeorm';
+import { v7 as uuidv7 } from 'uuid';
+import type { Actor } from './actor.js';
+
+export const SUBJECT_TYPES = ['team', 'key', 'provider'] as const;
+export type SubjectType = (typeof SUBJECT_TYPES)[number];
+
+export const ACTIONS = ['created', 'changed', 'rotated', 'revoked', 'removed', 'resealed'] as const;
+export type Action = (typeof ACTIONS)[number];
+
+/** What people see of a subject: its view, which never holds a secret. */
+export type Shown = object & { id: string | null; name: string };
+
+export interface Change {
+  action: Action;
+  type: SubjectType;
+  /** null: it was not there. */
+  before: Shown | null;
+  /** null: it is there no more. */
+  after: Shown | null;
+  /** What the views do not tell, such as that a secret changed; never the secret. */
+  more?: object;
+}
+
+const INSERT = `
+  INSERT INTO audit_log (id, actor, client_ip, action, subject_type, subject_id, subject_name, before, after)
+  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`;
+
+/** Differ without anybody having changed anything, or say only that something did. */
+const NO_SETTINGS = new Set(['last_used_at', 'updated_at', 'version']);
+
+/**
+ * Remembers one change, on the manager of the transaction that makes it: neither is ever there without the other. Of a
+ * change only what differs is kept, of what is new or gone everything.
+ */
+export async function recordChange(manager: EntityManager, by: Actor, change: Change): Promise<void> {
+  const { action, type, before, after, more } = change;
+  const subject = (after ?? before)!;
+  const [was, is] = differing(before, after);
+  await manager.query(INSERT, [
+    uuidv7(),
+    by.name,
+    by.address,
+    action,
+    type,
+    subject.id,
+    subject.name,
+    was && JSON.stringify(was),
+    is === null ? null : JSON.stringify({ ...is, ...more }),
+  ]);
+}
+
+function differing(before: Shown | null, after: Shown | null): [object | null, object | null] {
+  const names = Object.keys(before ?? after ?? {}).filter((name) => !NO_SETTINGS.has(name));
+  const kept =
+    before === null || after === null
+      ? names
+      : names.filter(
+          (name) => JSON.stringify(valueOf(before, name)) !== JSON.stringify(valueOf(after, name)),
+        );
+  return [pick(before, kept), pick(after, kept)];
+}
+
+function pick(view: Shown | null, names: readonly string[]): object | null {
+  return view && Object.fromEntries(names.map((name) => [name, valueOf(view, name)]));
+}
+
+function valueOf(view: Shown, name: string): unknown {
+  return (view as Record<string, unknown>)[name];
+}

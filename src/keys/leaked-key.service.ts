@@ -1,0 +1,56 @@
+import { Injectable } from '@nestjs/common';
+import { DataSource } from 'typeorm';
+import { Fault } from '../fault.js';
+import { digestKey, isWellFormedKey } from './key-secret.js';
+import { FIND_KEY, KEY_STATUS_SQL, type KeyRow, type KeyStatus, keyView, type KeyView } from './key-view.js';
+
+/** Whose a secret is, and whether it still opens anything. */
+export interface LeakedKey extends KeyView {
+  status: KeyStatus;
+  /** `ended`: this secret was rotated away and its grace is over, whatever the key's status is. */
+  secret_status: 'active' | 'ended';
+  /** End of this secret's grace; null when no rotation has ended it. */
+  secret_expires_at: string | null;
+}
+
+interface SecretRow {
+  key_id: string;
+  expires_at: Date | null;
+  ended: boolean;
+}
+
+const FIND_SECRET = `
+  SELECT key_id, expires_at, COALESCE(expires_at <= now(), false) AS ended
+  FROM gateway_key_secret WHERE digest = decode($1, 'hex')`;
+
+const FIND_STATUS = `
+  SELECT ${KEY_STATUS_SQL} AS status FROM gateway_key k JOIN team t ON t.id = k.team_id WHERE k.id = $1`;
+
+/** Tells whose key somebody has found where it should not be. */
+@Injectable()
+export class LeakedKeyService {
+  constructor(private readonly dataSource: DataSource) {}
+
+  /** @throws Fault invalid for what is no key, not_found for a key that is none of this gateway's */
+  async find(secret: string): Promise<LeakedKey> {
+    if (!isWellFormedKey(secret)) {
+      throw new Fault(
+        'invalid',
+        'This is no gateway key. One is ptn_ and 38 letters or digits; send it alone.',
+      );
+    }
+    const { manager } = this.dataSource;
+    const [found] = await manager.query<SecretRow[]>(FIND_SECRET, [digestKey(secret)]);
+    if (found === undefined) {
+      throw new Fault('not_found', 'This has the form of a key, but no key here has this secret.');
+    }
+    const [row] = await manager.query<[KeyRow]>(FIND_KEY, [found.key_id]);
+    const [{ status }] = await manager.query<[{ status: KeyStatus }]>(FIND_STATUS, [found.key_id]);
+    return {
+      ...keyView(row),
+      status,
+      secret_status: found.ended ? 'ended' : 'active',
+      secret_expires_at: found.expires_at?.toISOString() ?? null,
+    };
+  }
+}
