@@ -4,6 +4,7 @@ import { EnvError, loadEnv } from './config/env.js';
 import { DatabaseFault } from './database/database-fault.js';
 import { EmbeddedPostgresError } from './database/embedded-postgres.js';
 import { type Gateway, ListenFault, startGateway } from './gateway.js';
+import { ProvidersService } from './providers/providers.service.js';
 
 /** Faults whose message is written for operators; anything else is a bug of ours and needs its stack. */
 const TOLD = [EnvError, DataDirError, DatabaseFault, EmbeddedPostgresError, ListenFault];
@@ -44,8 +45,11 @@ async function main(): Promise<void> {
   ({ url } = gateway);
   say(`ready on ${url}`);
   if (gateway.adminTokenFile !== null) say(`the admin token is in ${gateway.adminTokenFile}`);
-  if (env.providerUrl === undefined) {
-    say('no provider yet: calls get 503 until you set PROVIDER_URL and PROVIDER_KEY and start again');
+  if (gateway.app.get(ProvidersService).lacksDefault) {
+    say(
+      'no provider yet: calls get 503 until you add one (postern providers add openai --default), or ' +
+        'set PROVIDER_URL and PROVIDER_KEY and start again',
+    );
   }
   if (firstKey !== null) printFirstKey(url, firstKey);
 }

@@ -2,6 +2,7 @@ import { Command } from 'commander';
 import { explain } from './failure.js';
 import { keysCommand } from './keys.command.js';
 import { migrateCommand } from './migrate.command.js';
+import { providersCommand } from './providers.command.js';
 import { requestsCommand } from './requests.command.js';
 import { teamsCommand } from './teams.command.js';
 import { usageCommand } from './usage.command.js';
@@ -11,6 +12,7 @@ const program = new Command('postern')
   .description('Manages a Postern gateway through its database, whether or not the gateway is running.')
   .addCommand(keysCommand())
   .addCommand(teamsCommand())
+  .addCommand(providersCommand())
   .addCommand(requestsCommand())
   .addCommand(usageCommand())
   .addCommand(migrateCommand())

@@ -2,6 +2,7 @@ import type { INestApplicationContext } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { DataSource } from 'typeorm';
 import { type Env, loadEnv } from '../config/env.js';
+import { knownMasterKey } from '../config/settings.js';
 import { DatabaseFault } from '../database/database-fault.js';
 import { isMigrationPending, migrate } from '../database/migrate.js';
 import { CliModule } from './cli.module.js';
@@ -10,9 +11,17 @@ import { openDatabase } from './open-database.js';
 /** Steps are told on standard error: standard output belongs to the answer. */
 const report = (line: string) => console.error(line);
 
-/** Runs a command's work on the gateway's own services, connected and migrated, and closes everything again. */
-export async function withServices<T>(work: (app: INestApplicationContext) => Promise<T>): Promise<T> {
-  const env = loadEnv();
+/**
+ * Runs a command's work on the gateway's own services, connected and migrated, and closes everything again.
+ *
+ * @param seals true for work that seals or opens secrets: it gets the gateway's master key
+ */
+export async function withServices<T>(
+  work: (app: INestApplicationContext) => Promise<T>,
+  { seals = false } = {},
+): Promise<T> {
+  const given = loadEnv();
+  const env = seals ? { ...given, masterKey: await knownMasterKey(given) } : given;
   return withDatabase(env, async (databaseUrl) => {
     const app = await NestFactory.createApplicationContext(CliModule.forEnv({ ...env, databaseUrl }), {
       logger: false,

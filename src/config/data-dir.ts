@@ -104,6 +104,14 @@ export class DataDir {
     this.lock.release();
   }
 
+  /** Reads `secrets/<name>`; null when there is none. */
+  async keptSecret(name: string): Promise<string | null> {
+    const file = join(this.path, 'secrets', name);
+    return readSecret(file).catch((error: unknown) => {
+      throw explained(file, error);
+    });
+  }
+
   /** Reads `secrets/<name>`, made with `generate` when absent. Two processes that race get the same value. */
   async secret(name: string, generate: () => string): Promise<Secret> {
     if (!/^[a-z0-9][a-z0-9._-]*$/.test(name))

@@ -1,5 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import type { DataDir } from './data-dir.js';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { type DataDir, openDataDir } from './data-dir.js';
 import type { Env } from './env.js';
 
 /** The environment with what was generated at the first start filled in. */
@@ -30,4 +32,15 @@ export async function generatedSecrets(env: Env, dataDir: DataDir): Promise<Gene
     adminTokenFile: adminToken?.file ?? null,
     masterKey,
   };
+}
+
+/**
+ * The master key of the gateway that has this environment, for commands: given, or lying in its data folder. Nothing is
+ * made: what a command seals with a key of its own no gateway could open.
+ */
+export async function knownMasterKey(env: Env): Promise<Env['masterKey']> {
+  // openDataDir() would make the folder.
+  if (env.masterKey !== undefined || !existsSync(join(env.dataDir, 'postern-data'))) return env.masterKey;
+  const kept = await (await openDataDir(env.dataDir)).keptSecret('master-key');
+  return kept === null ? undefined : Buffer.from(kept, 'base64');
 }

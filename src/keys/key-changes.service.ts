@@ -27,11 +27,6 @@ export class KeyChangesService {
     return this.following.verifiedAt;
   }
 
-  /** Milliseconds since then. */
-  get unverifiedMs(): number {
-    return performance.now() - this.verifiedAt;
-  }
-
   /** Reads every kept key again. */
   private async compare(client: ClientBase): Promise<void> {
     const digests = this.cache.digests();

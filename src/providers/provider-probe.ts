@@ -115,8 +115,8 @@ export function verdictOfFault(error: unknown): Verdict {
       ? FAULTS.EPROTO!
       : wrong('tls', "The provider's certificate is not trusted. Give a private CA by NODE_EXTRA_CA_CERTS.");
   }
-  if (code.startsWith('HPE_'))
-    return wrong('not_http', 'The other side does not speak HTTP. Check scheme and port.');
+  if (name === 'HTTPParserError')
+    return wrong('not_http', 'The other side does not speak HTTP. Check scheme and port of the url.');
   return wrong(
     'unreachable',
     'The provider could not be reached. Check the url, the network and any egress proxy.',

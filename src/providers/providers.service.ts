@@ -49,9 +49,9 @@ export class ProvidersService {
     return this.own;
   }
 
-  /** True when calls to /v1 have somewhere to go. */
-  get hasDefault(): boolean {
-    return this.own !== null || this.directory?.fallback?.enabled === true;
+  /** True when it is known that calls to /v1 have nowhere to go. */
+  get lacksDefault(): boolean {
+    return this.own === null && this.directory !== null && this.directory.fallback?.enabled !== true;
   }
 
   /** Reads the providers now, so that a change made here is in force here before it is answered. */
