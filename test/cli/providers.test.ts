@@ -1,0 +1,148 @@
+import { spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { createDatabase, type TestDatabase } from '../support/database.js';
+import { eventually } from '../support/eventually.js';
+import { startTestGateway } from '../support/gateway.js';
+import { answer, RawProvider } from '../support/raw-provider.js';
+
+const MAIN = resolve(__dirname, '../../dist/src/cli/main.js');
+const newKey = () => randomBytes(32).toString('base64');
+const masterKey = newKey();
+let database: TestDatabase;
+let folder: string;
+
+beforeAll(async () => {
+  database = await createDatabase();
+  folder = await mkdtemp(join(tmpdir(), 'postern-cli-'));
+});
+afterAll(async () => {
+  await database.drop();
+  await rm(folder, { recursive: true });
+});
+
+interface Ran {
+  code: number | null;
+  stdout: string;
+  stderr: string;
+}
+
+/** Runs `postern providers …` as shipped, with this on its standard input. */
+async function cli(args: string[], input = '', env: Record<string, string> = {}): Promise<Ran> {
+  const child = spawn(process.execPath, [MAIN, 'providers', ...args], {
+    cwd: folder,
+    env: { PATH: process.env.PATH, DATABASE_URL: database.url, MASTER_KEY: masterKey, ...env },
+  });
+  const ran: Ran = { code: null, stdout: '', stderr: '' };
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (ran.stdout += text));
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (ran.stderr += text));
+  // A command that does not read it may be gone already.
+  child.stdin.on('error', () => {}).end(input);
+  ran.code = await new Promise((done, fail) => child.on('close', done).on('error', fail));
+  return ran;
+}
+
+interface Listed {
+  data: { name: string; [field: string]: unknown }[];
+}
+const listed = async () => (JSON.parse((await cli(['list', '--json'])).stdout) as Listed).data;
+
+describe('postern providers', () => {
+  it('adds a preset for nothing but its secret, and never shows it', async () => {
+    const added = await cli(['add', 'groq'], 'gsk-secret\n');
+    expect(added).toMatchObject({ code: 0, stderr: '' });
+    expect(added.stdout).toContain('https://api.groq.com/openai');
+    const table = await cli(['list']);
+    expect(table.stdout).toMatch(/^NAME +URL +AUTH +SECRET +DEFAULT +ENABLED +SOURCE +UPDATED\n/);
+    expect(table.stdout).toMatch(
+      /^groq +https:\/\/api\.groq\.com\/openai +bearer +sealed +false +true +stored /m,
+    );
+    expect(JSON.stringify([added, table])).not.toContain('gsk-secret');
+  });
+
+  it('adds what a gateway that made its own master key can use', async () => {
+    const provider = await RawProvider.start((req) => void req.socket.write(answer('200 OK', [], '{}')));
+    const gateway = await startTestGateway({}, database);
+    const env = { MASTER_KEY: '', DATA_DIR: gateway.dataDir };
+    const added = await cli(
+      ['add', 'own', '--url', provider.url, '--auth', 'api-key', '--default'],
+      'sk-own',
+      env,
+    );
+    expect(added.code).toBe(0);
+    const headers = { authorization: `Bearer ${gateway.key}` };
+    await eventually(async () => (await fetch(`${gateway.url}/v1/models`, { headers })).status === 200);
+    expect(provider.requests[0]!.headers).toContainEqual(['api-key', 'sk-own']);
+
+    const fine = await cli(['test', 'own'], '', env);
+    expect([fine.code, fine.stdout]).toEqual([0, expect.stringMatching(/^own: ok, status 200, \d+ ms\n/)]);
+    await provider.stop();
+    const away = await cli(['test', 'own', '--json'], '', env);
+    expect(away.code).toBe(1);
+    expect(JSON.parse(away.stdout)).toMatchObject({ ok: false, code: 'refused', status: null });
+    expect(await cli(['remove', 'own'])).toMatchObject({ code: 0, stderr: '' });
+    await gateway.stop();
+  });
+
+  it('asks for no secret where none is needed', async () => {
+    const { code, stdout } = await cli(['add', 'ollama', '--json']);
+    expect([code, JSON.parse(stdout)]).toMatchObject([
+      0,
+      { name: 'ollama', url: 'http://127.0.0.1:11434', secret_state: 'none' },
+    ]);
+    const big = await cli(
+      ['add', 'big', '--preset', 'vllm', '--url', 'http://10.0.0.5:8000', '--secret'],
+      'tok',
+    );
+    expect(big.code).toBe(0);
+    expect((await cli(['add', 'bare', '--url', 'https://bare.example', '--no-secret'])).code).toBe(0);
+    const byName = Object.fromEntries((await listed()).map(({ name, ...rest }) => [name, rest]));
+    expect(byName).toMatchObject({
+      big: { url: 'http://10.0.0.5:8000', secret_state: 'sealed' },
+      bare: { secret_state: 'none' },
+    });
+  });
+
+  it.each([
+    [['add', 'openai'], '', 'no secret on standard input'],
+    [['add', 'azure'], 'sk', '--url must be given, such as https://<resource>.openai.azure.com/openai'],
+    [['add', 'groq'], 'sk', 'exists already'],
+    [['remove', 'nobody'], '', 'no provider has this name'],
+  ])('exits 1 for %j and says what would do', async (args, input, message) => {
+    const { code, stdout, stderr } = await cli(args, input);
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+    expect(stderr).toContain(message);
+    expect(stderr).not.toMatch(/\n {4}at /);
+  });
+
+  it('takes no secret as an argument', async () => {
+    const { code, stderr } = await cli(['add', 'openai', '--secret', 'sk-argument']);
+    expect([code, stderr]).toEqual([1, expect.stringContaining('too many arguments')]);
+  });
+
+  it('seals with no key of its own making', async () => {
+    const env = { MASTER_KEY: '' };
+    const { code, stderr } = await cli(['add', 'mistral'], 'sk', env);
+    expect([code, stderr]).toEqual([1, expect.stringContaining('There is no master key here')]);
+  });
+
+  it('seals anew under another master key, as often as one likes', async () => {
+    const next = newKey();
+    const rotation = { MASTER_KEY: next, MASTER_KEY_PREVIOUS: masterKey };
+    const first = await cli(['reseal', '--json'], '', rotation);
+    expect([first.code, JSON.parse(first.stdout)]).toEqual([
+      0,
+      { resealed: ['big', 'groq'], current: [], unreadable: [] },
+    ]);
+    const again = await cli(['reseal', '--json'], '', { MASTER_KEY: next });
+    expect(JSON.parse(again.stdout)).toEqual({
+      resealed: [],
+      current: ['big', 'groq'],
+      unreadable: [],
+    });
+    const lost = await cli(['reseal'], '', { MASTER_KEY: newKey() });
+    expect([lost.code, lost.stderr]).toEqual([1, expect.stringContaining('big, groq')]);
+  });
+});
