@@ -6,6 +6,9 @@ import { within } from './within.js';
 /** A batch takes some 20 ms; a connection that says nothing for this long is taken for dead. */
 const QUERY_TIMEOUT_MS = 10_000;
 const GOODBYE_MS = 500;
+/** A commit that a crash of the server may take back would be a lost row: the journal lets go of what was committed. */
+const COMMITS_LAST = `SELECT set_config('synchronous_commit', 'on', false)
+  WHERE current_setting('synchronous_commit') = 'off'`;
 
 /** The log writer's own connection to Postgres: opened when needed, given up as soon as it shows a fault. */
 export class LogConnection {
@@ -35,6 +38,7 @@ export class LogConnection {
     client.on('end', gone);
     try {
       await client.connect();
+      await client.query(COMMITS_LAST);
     } catch (error) {
       socket.destroy();
       throw error;

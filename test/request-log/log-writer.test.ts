@@ -80,6 +80,23 @@ it('counts a refused row once though the connection breaks amid the halving', as
   expect(await log.rejectedFiles()).toHaveLength(5);
 });
 
+it('has its commits survive a crash of the server, whatever the database is set to', async () => {
+  await database.query(`DO $$ BEGIN
+    EXECUTE format('ALTER DATABASE %I SET synchronous_commit = off', current_database());
+  END $$`);
+  await database.query(`
+    CREATE TABLE seen (setting text);
+    CREATE FUNCTION look() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+      INSERT INTO seen VALUES (current_setting('synchronous_commit'));
+      RETURN NULL;
+    END $$;
+    CREATE TRIGGER look AFTER INSERT ON request_log EXECUTE FUNCTION look()`);
+  record(10);
+  await allThere(10);
+  const seen = await database.query<{ setting: string }>('SELECT DISTINCT setting FROM seen');
+  expect(seen).toEqual([{ setting: 'on' }]);
+});
+
 it.each(['cut', 'frozen'] as const)(
   'waits for a Postgres that is %s, and loses nothing',
   async (trouble) => {
