@@ -1,0 +1,9 @@
+// `npm run test:faults`: minutes of load at its full size, of processes killed, databases broken and disks filled.
+// `npm test` runs short versions of the same.
+import base from './jest.config.js';
+
+export default {
+  ...base,
+  testMatch: ['**/*.faults.ts', '**/wire/aborts.test.ts', '**/wire/flat-memory.test.ts'],
+  maxWorkers: 1,
+};

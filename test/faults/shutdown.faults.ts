@@ -1,0 +1,83 @@
+import { AccountedLoad } from '../support/accounted-load.js';
+import { createDatabase, type TestDatabase } from '../support/database.js';
+import { deferred } from '../support/deferred.js';
+import { eventually } from '../support/eventually.js';
+import { drained, rowsOf } from '../support/kill-rounds.js';
+import { PostgresRelay } from '../support/postgres-relay.js';
+import { Workplace } from '../support/workplace.js';
+
+const STREAMS = 50;
+const GRACE_MS = 1_000;
+/** What follows the grace: the last rows (5 s when Postgres hangs), the journal's last sync, good-byes. */
+const AFTER_MS = 12_000;
+
+let database: TestDatabase;
+let workplace: Workplace;
+let load: AccountedLoad;
+let relay: PostgresRelay;
+
+beforeAll(async () => {
+  database = await createDatabase();
+  relay = await PostgresRelay.to(database.url);
+  workplace = await Workplace.make();
+  load = await AccountedLoad.start();
+  load.streamsOnly = true;
+});
+afterAll(async () => {
+  await load.close();
+  await workplace.remove();
+  await relay.close();
+  await database.drop();
+}, 60_000);
+
+it.each(
+  Array.from({ length: 10 }, (_, i) => ({
+    round: i + 1,
+    postgres: (['there', 'cut', 'frozen'] as const)[i % 3]!,
+  })),
+)(
+  'has a row of each of 50 live streams after SIGTERM, Postgres being $postgres ($round)',
+  async ({ round, postgres }) => {
+    const settings = {
+      DATABASE_URL: relay.url,
+      PROVIDER_URL: load.provider.url,
+      SHUTDOWN_GRACE_MS: `${GRACE_MS}`,
+    };
+    const gateway = workplace.gateway(settings);
+    const url = await gateway.ready();
+    await drained(workplace);
+    const key = (keyOfAll ??= await gateway.firstKey());
+    // Half of the streams end within the grace, the others never do.
+    const end = deferred();
+    const never = deferred();
+    let turn = 0;
+    load.pace = () => (turn++ % 2 === 0 ? never.promise : end.promise);
+    load.run(url, key, STREAMS);
+    const before = load.seen.size;
+    await eventually(() => load.seen.size === before + STREAMS || load.seen.size === STREAMS * round);
+    if (postgres !== 'there') relay.set('postern-log', postgres);
+    const begun = performance.now();
+    const stopped = gateway.stop();
+    await gateway.process.until(/stopping: calls in flight may end first/);
+    load.pace = () => Promise.resolve();
+    end.resolve();
+    expect(await stopped).toEqual({ code: 0, signal: null });
+    expect(performance.now() - begun).toBeLessThan(GRACE_MS + AFTER_MS);
+    never.resolve();
+    await load.stop({ gone: true });
+    relay.set('postern-log', 'none');
+    // What could not be written then is written by the next start.
+    const next = workplace.gateway(settings);
+    await next.ready();
+    await drained(workplace);
+    const rows = await rowsOf(database);
+    expect(rows).toHaveLength(load.seen.size);
+    expect(load.judge(rows)).toEqual([]);
+    expect(await next.stop()).toEqual({ code: 0, signal: null });
+    const cut = rows.filter(({ outcome }) => outcome === 'interrupted').length;
+    process.stdout.write(`SIGTERM ${round}: ${rows.length} rows, ${cut} of them interrupted, in all\n`);
+  },
+  90_000,
+);
+
+let keyOfAll: string | undefined;

@@ -1,0 +1,128 @@
+import { AccountedLoad } from '../support/accounted-load.js';
+import { createDatabase, type TestDatabase } from '../support/database.js';
+import { deferred } from '../support/deferred.js';
+import { eventually } from '../support/eventually.js';
+import { killRounds, NAMED_POINTS, rowsOf, withFault } from '../support/kill-rounds.js';
+import { RawClient, request } from '../support/raw-client.js';
+import { canMount, SmallDisk } from '../support/small-disk.js';
+import { Workplace } from '../support/workplace.js';
+
+/*
+ * The request log of the build as it ships, among faults: short versions of test/faults/, which `npm run test:faults`
+ * runs for minutes.
+ */
+
+it('loses no row, doubles none and tells no lie when it is killed', async () => {
+  const some = NAMED_POINTS.filter(
+    (point) => point.do === 'kill-after' && /append:[BE]|insert/.test(point.at),
+  );
+  expect(some).toHaveLength(3);
+  await killRounds([...some, 'random']);
+}, 120_000);
+
+describe('on a disk in trouble', () => {
+  let database: TestDatabase;
+  let workplace: Workplace;
+  let load: AccountedLoad;
+  beforeEach(async () => {
+    database = await createDatabase();
+    workplace = await Workplace.make();
+    load = await AccountedLoad.start();
+  });
+  afterEach(async () => {
+    await load.close();
+    await workplace.remove();
+    await database.drop();
+  });
+
+  async function start(env: Record<string, string>) {
+    const gateway = workplace.gateway({
+      DATABASE_URL: database.url,
+      PROVIDER_URL: load.provider.url,
+      ...env,
+    });
+    const key = await gateway.firstKey();
+    return { gateway, key, url: await gateway.ready() };
+  }
+  const answered = (count: number) => eventually(() => load.answered.size >= count, 30_000);
+  async function expectTheBooksToAgree() {
+    await eventually(async () => (await rowsOf(database)).length >= load.seen.size, 20_000);
+    expect(load.judge(await rowsOf(database))).toEqual([]);
+  }
+
+  (canMount ? it : it.skip)(
+    'refuses new calls when it is full, ends those in flight, and recovers',
+    async () => {
+      const disk = await SmallDisk.mount(96);
+      try {
+        const { gateway, key, url } = await start({ DATA_DIR: disk.path });
+        const goOn = deferred();
+        load.pace = () => goOn.promise;
+        load.streamsOnly = true;
+        load.run(url, key, 8);
+        await eventually(() => load.seen.size === 8);
+        disk.fill();
+        const refused = await eventually(async () => {
+          const client = await RawClient.connect(Number(new URL(url).port));
+          client.send(request('POST /v1/chat/completions', [`Authorization: Bearer ${key}`], '{}'));
+          const reply = await client.answer();
+          client.destroy();
+          return reply.status === 503 && reply;
+        });
+        expect(refused.header('x-gateway-error')).toBe('journal_unavailable');
+        expect(Number(refused.header('retry-after'))).toBeGreaterThan(0);
+        // Each client of the load is refused its next call; the one in flight ends whole.
+        goOn.resolve();
+        await answered(8);
+        await load.stop();
+        expect(load.seen.size).toBe(8);
+        expect(new Set(load.refused.values())).toEqual(new Set(['journal_unavailable']));
+        disk.empty();
+        load.refused.clear();
+        await eventually(async () => {
+          load.run(url, key, 8);
+          await eventually(() => load.answered.size + load.refused.size >= 40);
+          await load.stop();
+          load.refused.clear();
+          return load.answered.size >= 40;
+        }, 20_000);
+        await expectTheBooksToAgree();
+        expect(await gateway.stop()).toEqual({ code: 0, signal: null });
+        expect(gateway.process.stderr + gateway.process.stdout).toContain('the disk of DATA_DIR is full');
+      } finally {
+        await workplace.remove();
+        await disk.unmount();
+      }
+    },
+    60_000,
+  );
+
+  it.each([
+    { at: 'append:B', do: 'EIO', nth: 50 },
+    { at: 'append:E', do: 'EIO', nth: 50, times: 10_000 },
+    { at: 'append:U', do: 'EIO', nth: 50, times: 10_000 },
+    { at: 'append:E', do: 'short', nth: 50 },
+    { at: 'sync', do: 'EIO', nth: 3, times: 3 },
+    { at: 'unlink', do: 'EPERM', times: 2 },
+  ])('has every row after $do at $at', async (point) => {
+    const { gateway, key, url } = await start(withFault(point));
+    load.run(url, key, 8);
+    await answered(300);
+    await load.stop();
+    expect(load.refused.size).toBe(0);
+    await expectTheBooksToAgree();
+    expect(await gateway.stop()).toEqual({ code: 0, signal: null });
+  });
+
+  it('takes no call that it cannot journal, and forwards none of them', async () => {
+    const { gateway, key, url } = await start(
+      withFault({ at: 'append:B', do: 'EIO', nth: 50, times: 1_000_000 }),
+    );
+    load.run(url, key, 8);
+    await eventually(() => load.refused.size >= 100);
+    await load.stop();
+    expect(load.seen.size).toBe(49);
+    await expectTheBooksToAgree();
+    expect(await gateway.stop()).toEqual({ code: 0, signal: null });
+  });
+});

@@ -1,0 +1,108 @@
+// Loaded with `--import` into a gateway under test, ahead of its own code, which knows nothing of it. Makes the
+// system's answers worse at an exact point: POSTERN_TEST_FAULT is `{"at": <point>, "nth": 3, "do": <deed>}`.
+//
+// Points: `append:B` (or E, U, R) a journal line of that kind, `rotate` a new journal file, `unlink` of one, `head` the
+// answer's head to the client, `insert` the batch on its way to Postgres, `sync`.
+// Deeds: `kill-before`, `kill-after`, a code such as `EIO` or `ENOSPC` (once, or `"times"`), `short` writes; for `sync`
+// also `hold`: until SIGUSR2, which lets go of the syncs held at that moment.
+// With "trace" the order of appends, syncs and writes to clients is printed on standard error.
+import fs from 'node:fs';
+import { ServerResponse } from 'node:http';
+import { syncBuiltinESMExports } from 'node:module';
+import { Socket } from 'node:net';
+
+const plan = JSON.parse(process.env.POSTERN_TEST_FAULT ?? '{}');
+const real = {
+  writeSync: fs.writeSync,
+  openSync: fs.openSync,
+  unlinkSync: fs.unlinkSync,
+  fdatasync: fs.fdatasync,
+};
+const isJournalFile = (path) => /\/journal\/[0-9a-f-]{36}\/\d+\.log$/.test(String(path));
+let seen = 0;
+let faults = 0;
+
+const trace = (text) => plan.trace && real.writeSync(2, `trace: ${text}\n`);
+const die = () => {
+  process.kill(process.pid, 'SIGKILL');
+  // The signal is on its way: nothing more may happen.
+  for (;;);
+};
+
+/** Runs the system's own deed, worse when it is the planned one. */
+function at(point, deed, short = deed) {
+  if (point !== plan.at || ++seen < (plan.nth ?? 1)) return deed();
+  if (plan.do === 'kill-before') die();
+  if (plan.do === 'kill-after') {
+    deed();
+    die();
+  }
+  if (plan.do === 'short') return short();
+  if (/^E[A-Z]+$/.test(plan.do) && faults++ < (plan.times ?? 1)) {
+    throw Object.assign(new Error(`${plan.do}: injected`), { code: plan.do });
+  }
+  return deed();
+}
+
+fs.writeSync = (fd, bytes, ...rest) => {
+  const kind = Buffer.isBuffer(bytes)
+    ? /^v1 [0-9a-f]{8} \{"t":"([BEUR])"/.exec(bytes.toString('latin1', 0, 24))?.[1]
+    : null;
+  if (!kind) return real.writeSync(fd, bytes, ...rest);
+  const [offset = 0] = rest;
+  const whole = () => real.writeSync(fd, bytes, ...rest);
+  const part = () => real.writeSync(fd, bytes, offset, Math.min(50, bytes.length - offset));
+  const count = at(`append:${kind}`, whole, part);
+  trace(`append ${kind}`);
+  return count;
+};
+fs.openSync = (path, ...rest) => {
+  const open = () => real.openSync(path, ...rest);
+  return isJournalFile(path) && !String(path).endsWith('/00000001.log') ? at('rotate', open) : open();
+};
+fs.unlinkSync = (path) => {
+  const unlink = () => real.unlinkSync(path);
+  return isJournalFile(path) ? at('unlink', unlink) : unlink();
+};
+
+let held = [];
+process.on('SIGUSR2', () => {
+  const now = held;
+  held = [];
+  for (const go of now) go();
+});
+fs.fdatasync = (fd, done) => {
+  trace('sync begin');
+  const finish = (error) => {
+    trace('sync end');
+    done(error);
+  };
+  if (plan.at === 'sync' && plan.do === 'hold') {
+    held.push(() => real.fdatasync(fd, finish));
+    trace('sync held');
+    return;
+  }
+  try {
+    at('sync', () => real.fdatasync(fd, finish));
+  } catch (error) {
+    process.nextTick(finish, error);
+  }
+};
+syncBuiltinESMExports();
+
+const { writeHead } = ServerResponse.prototype;
+ServerResponse.prototype.writeHead = function (...args) {
+  return at('head', () => writeHead.apply(this, args));
+};
+for (const name of ['write', '_writeGeneric']) {
+  const method = Socket.prototype[name];
+  Socket.prototype[name] = function (...args) {
+    if (name === '_writeGeneric') {
+      if (this.server) trace('wire');
+      return method.apply(this, args);
+    }
+    const [bytes] = args;
+    const insert = Buffer.isBuffer(bytes) && bytes.includes('insert_request_log');
+    return insert ? at('insert', () => method.apply(this, args)) : method.apply(this, args);
+  };
+}
