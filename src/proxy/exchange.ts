@@ -144,7 +144,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   onHeaders(status: number, rawHeaders: Buffer[], resume: () => void, reason: string): boolean {
     if (this.settled) return true;
     const { res, req } = this;
-    if (status < 100 || hasForeignCoding(rawHeaders)) {
+    if (hasForeignCoding(rawHeaders)) {
       this.fail(new Refusal('upstream_invalid_response'), 'upstream_error');
       return true;
     }

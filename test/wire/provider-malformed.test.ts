@@ -14,6 +14,7 @@ it.each([
   ['is an HTTP/2 preface', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
   ['is a TLS alert', Buffer.from('15030300020228', 'hex')],
   ['has a status of 099', `HTTP/1.1 099 X\r\n${END}`],
+  ['has a status of 099, and the provider waits', 'HTTP/1.1 099 X\r\nContent-Length: 0\r\n\r\n'],
   ['has a status of two digits', `HTTP/1.1 99 X\r\n${END}`],
   ['has a status of four digits', `HTTP/1.1 2000 X\r\n${END}`],
   ['is an unasked 100', `HTTP/1.1 100 Continue\r\n\r\n${OK}${END}`],
