@@ -19,10 +19,14 @@ export function sendGatewayError(
   }
   const answer = gatewayErrorAnswer(refusal, requestId, target);
   const { req } = res;
-  // A client that was never told to continue may keep its body (RFC 9110 10.1.1): nobody would know what follows.
-  if (answer.closes || (req.headers.expect !== undefined && !req.complete)) {
+  const expects = req.headers.expect !== undefined;
+  if (!req.complete && (answer.closes || expects)) {
+    // A client that was never told to continue may keep its body (RFC 9110 10.1.1): nobody would know what follows.
     answer.headers.push('connection', 'close');
     closeAfterResponse(req.socket);
+  } else if (expects) {
+    // This one sent it all unasked. Node would end the connection, and with it calls that came behind this one.
+    (res as { _expect_continue?: boolean })._expect_continue = false;
   }
   res.writeHead(answer.status, answer.reason, answer.headers);
   res.end(answer.body);

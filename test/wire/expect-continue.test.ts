@@ -1,13 +1,17 @@
+import { mintKey } from '../../src/keys/key-secret.js';
 import { deferred } from '../support/deferred.js';
 import { eventually } from '../support/eventually.js';
 import { request } from '../support/raw-client.js';
 import { answer } from '../support/raw-provider.js';
-import { answersOn, Wire } from '../support/wire.js';
+import { answersOn, echo, Wire } from '../support/wire.js';
 
 let wire: Wire;
 
 beforeAll(async () => {
   wire = await Wire.start({ MAX_BODY_BYTES: '1000000' });
+});
+afterEach(() => {
+  wire.provider.script = echo;
 });
 afterAll(() => wire.stop());
 
@@ -118,5 +122,17 @@ it('forwards nothing of a pipelined request that waited for its turn when its cl
   await eventually(() => wire.provider.requests.length === before + 1);
   client.destroy();
   await held.promise;
+  await wire.expectSound(1);
+});
+
+it('answers what came behind a refused request that was sent whole', async () => {
+  // Well-formed, so that it is refused only after a look-up, when the next request has been let in.
+  const unknown = `Authorization: Bearer ${mintKey()}`;
+  const [reply, second] = await wire.send(
+    Buffer.concat([request(LINE, [unknown, EXPECT], 'a body'), request(LINE, [wire.auth], 'behind')]),
+    2,
+  );
+  wire.expectRefusal(reply, 401, 'invalid_api_key');
+  expect([second?.status, second?.body.toString()]).toEqual([200, 'behind']);
   await wire.expectSound(1);
 });
