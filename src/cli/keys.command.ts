@@ -4,6 +4,7 @@ import { checked } from '../admin/checked.js';
 import { keyFilterSchema, newKeySchema, rotationSchema } from '../admin/keys.schema.js';
 import type { KeyView } from '../keys/key-view.js';
 import { KeysService } from '../keys/keys.service.js';
+import { findKeyCommand } from './find-key.command.js';
 import { keyLines } from './key-lines.js';
 import { type OutputOptions, printJson, printPage } from './output.js';
 import { shortTime } from './table.js';
@@ -69,6 +70,8 @@ Examples:
     .option('--json', 'print the key object as JSON')
     .addHelpText('after', '\nExample:\n  postern keys show 01890a5d-ac96-774b-bcce-b302099a8057')
     .action(show);
+
+  keys.addCommand(findKeyCommand());
 
   keys
     .command('rotate')

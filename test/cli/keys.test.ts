@@ -1,3 +1,4 @@
+import { userInfo } from 'node:os';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { type Ran, runCli } from './run-cli.js';
 
@@ -118,5 +119,79 @@ describe('postern keys', () => {
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
     expect(stderr).toContain(message);
     expect(stderr).not.toMatch(/\n {4}at /);
+  });
+
+  it('shows one key, and exits 1 for none', async () => {
+    const { key, ...shown } = await createJson('shown');
+    const people = await cli('keys', 'show', shown.id);
+    expect(people).toMatchObject({ code: 0, stderr: '' });
+    expect(people.stdout).toMatch(
+      new RegExp(`^id +${shown.id}\nname +shown\nteam +search\nstatus +active\n`),
+    );
+    expect(JSON.parse((await cli('keys', 'show', shown.id, '--json')).stdout)).toEqual(shown);
+    expect(people.stdout).not.toContain(key);
+    expect(await cli('keys', 'show', 'nonsense')).toMatchObject({ code: 1, stdout: '' });
+  });
+
+  it('rotates a key: a new secret once, the old one for the grace', async () => {
+    const { id, key } = await createJson('rotated');
+    const { code, stdout, stderr } = await cli('keys', 'rotate', id, '--grace-seconds', '3600');
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout.match(/ptn_[0-9A-Za-z]{38}/g)).toHaveLength(1);
+    expect(stdout).not.toContain(key);
+    expect(stdout).toContain('The older ones end within 3600 s.');
+    const programs = JSON.parse((await cli('keys', 'rotate', id, '--json')).stdout) as KeyJson;
+    expect(programs).toMatchObject({ id, prefix: programs.key.slice(0, 12) });
+    const odd = await cli('keys', 'rotate', id, '--grace-seconds', 'soon');
+    expect([odd.code, odd.stderr]).toEqual([
+      1,
+      expect.stringContaining('--grace-seconds must be an integer'),
+    ]);
+  });
+
+  it('finds whose a leaked secret is, and whether it still works', async () => {
+    const { id, key } = await createJson('leaked');
+    const find = (input: string, ...more: string[]) =>
+      runCli(['keys', 'find', ...more], { DATABASE_URL: database.url }, undefined, input);
+    const people = await find(`  ${key}\r\n`);
+    expect(people).toMatchObject({ code: 0, stderr: '' });
+    expect(people.stdout).toMatch(/name +leaked\nteam +search\nstatus +active/);
+    expect(people.stdout).toContain(`postern keys rotate ${id}`);
+    await cli('keys', 'rotate', id);
+    expect(JSON.parse((await find(key, '--json')).stdout)).toMatchObject({
+      id,
+      team: 'search',
+      name: 'leaked',
+      status: 'active',
+      secret_status: 'ended',
+    });
+    await cli('keys', 'revoke', id);
+    expect((await find(key)).stdout).toMatch(/status +revoked/);
+    for (const [input, reason] of [
+      [`ptn_${'a'.repeat(38)}`, 'no gateway key'],
+      ["' OR 1=1 --", 'no gateway key'],
+      ['', 'no secret on standard input'],
+      // A right checksum that no key has: a key of another gateway.
+      [`ptn_${'0'.repeat(32)}3P7K1K`, 'no key here'],
+    ]) {
+      const none = await find(input!);
+      expect([none.code, none.stdout]).toEqual([1, '']);
+      expect(none.stderr).toContain(reason);
+      if (input !== '') expect(none.stderr).not.toContain(input!);
+    }
+  });
+
+  it('leaves a row in the audit log for each change, with the name of who ran it', async () => {
+    const { id } = await createJson('audited');
+    await cli('keys', 'rotate', id);
+    await cli('keys', 'revoke', id);
+    const rows = await database.query<{ actor: string; action: string; client_ip: string | null }>(
+      'SELECT actor, action, client_ip FROM audit_log WHERE subject_id = $1 ORDER BY id',
+      [id],
+    );
+    const actor = `cli:${userInfo().username}`;
+    expect(rows).toEqual(
+      ['created', 'rotated', 'revoked'].map((action) => ({ actor, action, client_ip: null })),
+    );
   });
 });

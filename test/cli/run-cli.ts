@@ -14,14 +14,23 @@ export interface Ran {
 /**
  * Runs the CLI as shipped (dist/, which npm test builds) in a process of its own, in a new empty folder unless `cwd` is
  * given, with this environment and nothing else.
+ *
+ * @param input what it reads on standard input
  */
-export async function runCli(args: string[], env: Record<string, string> = {}, cwd?: string): Promise<Ran> {
+export async function runCli(
+  args: string[],
+  env: Record<string, string> = {},
+  cwd?: string,
+  input = '',
+): Promise<Ran> {
   const folder = cwd ?? (await mkdtemp(join(tmpdir(), 'postern-cli-')));
   const child = spawn(process.execPath, [MAIN, ...args], {
     cwd: folder,
     env: { PATH: process.env.PATH, ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: 'pipe',
   });
+  // A command that does not read may be gone by now.
+  child.stdin.on('error', () => {}).end(input);
   const ran: Ran = { code: null, stdout: '', stderr: '' };
   child.stdout.setEncoding('utf8').on('data', (text: string) => (ran.stdout += text));
   child.stderr.setEncoding('utf8').on('data', (text: string) => (ran.stderr += text));

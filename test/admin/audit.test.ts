@@ -1,0 +1,200 @@
+import type { AuditView } from '../../src/audit/audit.reader.js';
+import { ADMIN_TOKEN, startTestGateway, type TestGateway } from '../support/gateway.js';
+import { type AdminBody, call, fieldsOf } from './call.js';
+import { changingRoutes } from './routes.js';
+
+let postern: TestGateway;
+beforeAll(async () => {
+  postern = await startTestGateway({ TRUSTED_PROXIES: '127.0.0.0/8' });
+});
+afterAll(() => postern.stop());
+
+const PROVIDER_SECRET = 'sk-canary-audit-0123456789';
+
+let names = 0;
+const team = async () => (await call(postern, 'POST', '/teams', { name: `team ${++names}` })).body;
+const key = async () =>
+  (await call(postern, 'POST', '/keys', { team: 'default', name: `key ${++names}` })).body;
+const newProvider = () => ({
+  name: `provider-${++names}`,
+  url: 'http://127.0.0.1:9',
+  secret: PROVIDER_SECRET,
+});
+const provider = async () => (await call(postern, 'POST', '/providers', newProvider())).body;
+
+const rows = () => postern.database.query<Partial<AuditView>>('SELECT * FROM audit_log ORDER BY id');
+
+/** How each changing route is called so that it changes something: the row it leaves, or null where it changes nothing. */
+const CHANGES: Record<
+  string,
+  { subject: () => Promise<AdminBody | null>; body?: () => object; leaves: string | null }
+> = {
+  'POST /admin/v1/teams': {
+    subject: () => Promise.resolve(null),
+    body: () => ({ name: `team ${++names}` }),
+    leaves: 'team created',
+  },
+  'PATCH /admin/v1/teams/:id': { subject: team, body: () => ({ disabled: true }), leaves: 'team changed' },
+  'POST /admin/v1/keys': {
+    subject: () => Promise.resolve(null),
+    body: () => ({ team: 'default', name: `key ${++names}` }),
+    leaves: 'key created',
+  },
+  'PATCH /admin/v1/keys/:id': { subject: key, body: () => ({ endpoints: 'all' }), leaves: 'key changed' },
+  'POST /admin/v1/keys/:id/rotate': { subject: key, leaves: 'key rotated' },
+  'POST /admin/v1/keys/:id/revoke': { subject: key, leaves: 'key revoked' },
+  'POST /admin/v1/providers': {
+    subject: () => Promise.resolve(null),
+    body: newProvider,
+    leaves: 'provider created',
+  },
+  'PATCH /admin/v1/providers/:name': {
+    subject: provider,
+    body: () => ({ default: true }),
+    leaves: 'provider changed',
+  },
+  'DELETE /admin/v1/providers/:name': { subject: provider, leaves: 'provider removed' },
+  'POST /admin/v1/providers/:name/test': { subject: provider, leaves: null },
+};
+
+describe('the audit log', () => {
+  it('knows every changing route of the running gateway', () => {
+    const routes = changingRoutes(postern).map(({ method, path }) => `${method} ${path}`);
+    expect(routes.sort()).toEqual(Object.keys(CHANGES).sort());
+  });
+
+  it.each(Object.keys(CHANGES))('has exactly one row of %s, and none of a refused one', async (route) => {
+    const { subject, body, leaves } = CHANGES[route]!;
+    const [method, pattern] = route.split(' ') as [string, string];
+    const at = await subject();
+    const path = pattern
+      .replace('/admin/v1', '')
+      .replace(':id', at?.id ?? '')
+      .replace(':name', at?.name ?? '');
+    const before = await rows();
+    const order = body?.();
+    const response = await fetch(`${postern.url}/admin/v1${path}`, {
+      method,
+      headers: {
+        authorization: `Bearer ${ADMIN_TOKEN}`,
+        'content-type': 'application/json',
+        'x-forwarded-for': '203.0.113.7',
+      },
+      body: JSON.stringify(order ?? {}),
+    });
+    expect(response.status).toBeLessThan(300);
+    const left = (await rows()).slice(before.length);
+    expect(left.map(({ subject_type, action }) => `${subject_type} ${action}`)).toEqual(
+      leaves === null ? [] : [leaves],
+    );
+    if (leaves !== null) {
+      expect(left[0]).toMatchObject({ actor: 'admin-token', client_ip: '203.0.113.7' });
+    }
+    // Again with what cannot be: a body with an unknown field.
+    const refused = await call(postern, method, path, { surprise: 1 });
+    expect([400, 404]).toContain(refused.status);
+    expect(await rows()).toHaveLength(before.length + left.length);
+  });
+
+  it('begins with the first team and key', async () => {
+    expect((await rows()).slice(0, 2)).toMatchObject([
+      { actor: 'start', action: 'created', subject_type: 'team', subject_name: 'default', client_ip: null },
+      { actor: 'start', action: 'created', subject_type: 'key', subject_name: 'first', before: null },
+    ]);
+  });
+
+  it('tells of a change what differs, of a rotation what the new secret begins with', async () => {
+    const { id, prefix } = await key();
+    await call(postern, 'PATCH', `/keys/${id}`, { disabled: true, providers: ['azure'] });
+    const { body } = await call(postern, 'POST', `/keys/${id}/rotate`, { grace_seconds: 60 });
+    const { data } = (await call(postern, 'GET', `/audit?subject_id=${id}`)).body;
+    expect(data.map(({ action, before, after }) => ({ action, before, after }))).toEqual([
+      {
+        action: 'rotated',
+        before: { prefix },
+        after: { prefix: body.prefix, grace_seconds: 60 },
+      },
+      {
+        action: 'changed',
+        before: { disabled: false, providers: null },
+        after: { disabled: true, providers: ['azure'] },
+      },
+      { action: 'created', before: null, after: expect.objectContaining({ id, prefix }) as object },
+    ]);
+  });
+
+  it('says nothing of what changed nothing', async () => {
+    const { id, name } = await key();
+    await call(postern, 'POST', `/keys/${id}/revoke`);
+    const before = await rows();
+    await call(postern, 'POST', `/keys/${id}/revoke`);
+    await call(postern, 'PATCH', `/keys/${id}`, { name });
+    expect(await rows()).toEqual(before);
+  });
+
+  it('is empty of a change that was rolled back', async () => {
+    const { name } = await key();
+    const before = await rows();
+    expect((await call(postern, 'POST', '/keys', { team: 'default', name })).status).toBe(409);
+    expect(await rows()).toEqual(before);
+  });
+
+  it('makes no change that it cannot remember', async () => {
+    const { id } = await key();
+    await postern.database.query('ALTER TABLE audit_log RENAME TO audit_log_away');
+    expect((await call(postern, 'POST', `/keys/${id}/revoke`)).status).toBe(500);
+    await postern.database.query('ALTER TABLE audit_log_away RENAME TO audit_log');
+    expect((await call(postern, 'GET', `/keys/${id}`)).body.revoked_at).toBeNull();
+  });
+
+  it('holds no key, no digest and no secret of a provider', async () => {
+    const made = await key();
+    const rotated = await call(postern, 'POST', `/keys/${made.id}/rotate`);
+    const sealed = await provider();
+    await call(postern, 'PATCH', `/providers/${sealed.name}`, { secret: `${PROVIDER_SECRET}-2` });
+    const [dump] = await postern.database.query<{ text: string }>(
+      'SELECT json_agg(a)::text AS text FROM audit_log a',
+    );
+    const digests = await postern.database.query<{ digest: string }>(
+      `SELECT encode(digest, 'hex') AS digest FROM gateway_key_secret`,
+    );
+    for (const secret of [made.key, rotated.body.key, postern.key, PROVIDER_SECRET, ADMIN_TOKEN]) {
+      expect(dump!.text).not.toContain(secret);
+    }
+    for (const { digest } of digests) expect(dump!.text).not.toContain(digest);
+    expect(dump!.text).not.toMatch(/ptn_[0-9A-Za-z]{38}|sealed_secret/);
+  });
+});
+
+describe('GET /admin/v1/audit', () => {
+  it('pages newest first and filters by actor, action, subject and time', async () => {
+    const { id, name, created_at } = await key();
+    await call(postern, 'PATCH', `/keys/${id}`, { disabled: true });
+    await call(postern, 'PATCH', `/keys/${id}`, { disabled: false });
+    const one = (await call(postern, 'GET', `/audit?subject_id=${id}&limit=2`)).body;
+    const two = (await call(postern, 'GET', `/audit?subject_id=${id}&limit=2&cursor=${one.next_cursor}`))
+      .body;
+    expect([...one.data, ...two.data].map(({ action }) => action)).toEqual(['changed', 'changed', 'created']);
+    expect(two.next_cursor).toBeNull();
+    const found = async (query: string) =>
+      (await call(postern, 'GET', `/audit?subject_id=${id}&${query}`)).body.data.length;
+    expect(await found('action=changed')).toBe(2);
+    expect(await found('action=revoked')).toBe(0);
+    expect(await found('actor=admin-token')).toBe(3);
+    expect(await found('actor=start')).toBe(0);
+    expect(await found('subject_type=key')).toBe(3);
+    expect(await found('subject_type=team')).toBe(0);
+    expect(await found(`subject_name=${encodeURIComponent(name!)}`)).toBe(3);
+    expect(await found(`from=${created_at}`)).toBe(3);
+    expect(await found('to=2020-01-01T00:00:00Z')).toBe(0);
+  });
+
+  it.each(['action=x', 'subject_type=x', 'subject_id=x', 'from=now', 'limit=0', 'cursor=x', 'who=me'])(
+    'refuses ?%s',
+    async (query) => {
+      const answer = await call(postern, 'GET', `/audit?${query}`);
+      expect(answer.status).toBe(400);
+      expect(fieldsOf(answer)).toEqual([query.split('=')[0]]);
+    },
+  );
+});
