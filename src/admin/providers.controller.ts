@@ -1,9 +1,11 @@
 import { Body, Delete, Get, Headers, HttpCode, Param, Patch, Post, Query, Res } from '@nestjs/common';
 import type { Response } from 'express';
+import type { Actor } from '../audit/actor.js';
 import type { Page } from '../database/page.js';
 import { type ProbeResult, ProviderProbe } from '../providers/provider-probe.js';
 import { type ProviderView, revisionOf } from '../providers/provider-view.js';
 import { StoredProvidersService } from '../providers/stored-providers.service.js';
+import { Acting } from './acting.js';
 import { AdminController } from './admin-controller.js';
 import { checked } from './checked.js';
 import { entityTag, expectedRevisions } from './entity-tag.js';
@@ -24,8 +26,12 @@ export class ProvidersController {
   }
 
   @Post()
-  async create(@Body() body: unknown, @Res({ passthrough: true }) res: Response): Promise<ProviderView> {
-    return tagged(res, await this.providers.create(checked(newProviderSchema, body)));
+  async create(
+    @Body() body: unknown,
+    @Acting() by: Actor,
+    @Res({ passthrough: true }) res: Response,
+  ): Promise<ProviderView> {
+    return tagged(res, await this.providers.create(checked(newProviderSchema, body), by));
   }
 
   @Get(':name')
@@ -39,16 +45,21 @@ export class ProvidersController {
     @Param('name') name: string,
     @Headers('if-match') ifMatch: string | undefined,
     @Body() body: unknown,
+    @Acting() by: Actor,
     @Res({ passthrough: true }) res: Response,
   ): Promise<ProviderView> {
     const change = checked(providerChangeSchema, body);
-    return tagged(res, await this.providers.update(name, change, expectedRevisions(ifMatch)));
+    return tagged(res, await this.providers.update(name, change, by, expectedRevisions(ifMatch)));
   }
 
   @Delete(':name')
   @HttpCode(204)
-  async remove(@Param('name') name: string, @Headers('if-match') ifMatch: string | undefined): Promise<void> {
-    await this.providers.remove(name, expectedRevisions(ifMatch));
+  async remove(
+    @Param('name') name: string,
+    @Headers('if-match') ifMatch: string | undefined,
+    @Acting() by: Actor,
+  ): Promise<void> {
+    await this.providers.remove(name, by, expectedRevisions(ifMatch));
   }
 
   /** 200 whatever came of it: the test was made, and its result is the answer. */

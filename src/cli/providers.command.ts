@@ -1,10 +1,12 @@
 import { Command } from 'commander';
+import { commandUser } from '../audit/actor.js';
 import { checked } from '../admin/checked.js';
 import { newProviderSchema } from '../admin/providers.schema.js';
 import { Fault } from '../fault.js';
 import { PRESETS } from '../providers/presets.js';
 import { ProviderProbe } from '../providers/provider-probe.js';
 import type { ProviderView } from '../providers/provider-view.js';
+import { ResealService } from '../providers/reseal.service.js';
 import { StoredProvidersService } from '../providers/stored-providers.service.js';
 import { type OutputOptions, printJson, printPage } from './output.js';
 import { readSecret } from './read-secret.js';
@@ -110,7 +112,10 @@ async function add(name: string, options: AddOptions): Promise<void> {
   const asks = options.secret ?? preset?.needsSecret ?? true;
   const secret = asks ? await readSecret(`Secret of ${preset?.title ?? name}`) : null;
   const made = checked(newProviderSchema, { ...order, secret });
-  const provider = await withServices((app) => app.get(StoredProvidersService).create(made), SEALS);
+  const provider = await withServices(
+    (app) => app.get(StoredProvidersService).create(made, commandUser()),
+    SEALS,
+  );
   if (options.json) {
     printJson(provider);
     return;
@@ -153,13 +158,13 @@ async function test(name: string, { json }: OutputOptions): Promise<void> {
 }
 
 async function remove(name: string, { json }: OutputOptions): Promise<void> {
-  await withServices((app) => app.get(StoredProvidersService).remove(name));
+  await withServices((app) => app.get(StoredProvidersService).remove(name, commandUser()));
   if (json) printJson({ removed: name });
   else console.log(`Removed the provider ${name}.`);
 }
 
 async function reseal({ json }: OutputOptions): Promise<void> {
-  const done = await withServices((app) => app.get(StoredProvidersService).reseal(), SEALS);
+  const done = await withServices((app) => app.get(ResealService).reseal(commandUser()), SEALS);
   if (json) printJson(done);
   else {
     console.log(

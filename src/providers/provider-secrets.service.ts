@@ -2,7 +2,8 @@ import { Injectable } from '@nestjs/common';
 import { InjectEnv } from '../config/config.module.js';
 import type { Env } from '../config/env.js';
 import { Fault } from '../fault.js';
-import { SecretBox } from './secret-box.js';
+import { type ProviderRow, providerView, type ProviderView, type SecretState } from './provider-view.js';
+import { SecretBox, SecretBoxError } from './secret-box.js';
 
 /** Seals and opens the secrets of stored providers, each bound to its row. */
 @Injectable()
@@ -26,6 +27,22 @@ export class ProviderSecrets {
 
   isCurrent(sealed: Buffer): boolean {
     return this.needed.isCurrent(sealed);
+  }
+
+  /** What people see of a row; of its secret, whether it can be opened. */
+  viewOf(row: ProviderRow): ProviderView {
+    return providerView(row, this.stateOf(row));
+  }
+
+  private stateOf({ id, sealed_secret: sealed }: ProviderRow): SecretState {
+    if (sealed === null) return 'none';
+    try {
+      this.open(id, sealed);
+    } catch (error) {
+      // Where there is no master key at all (a command) nothing can be said of it.
+      if (error instanceof SecretBoxError) return 'unreadable';
+    }
+    return 'sealed';
   }
 
   private get needed(): SecretBox {

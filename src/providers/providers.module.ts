@@ -3,12 +3,13 @@ import { TypeOrmModule } from '@nestjs/typeorm';
 import { ProviderSecrets } from './provider-secrets.service.js';
 import { StoredProvider } from './provider.entity.js';
 import { ProvidersService } from './providers.service.js';
+import { ResealService } from './reseal.service.js';
 import { StoredProvidersService } from './stored-providers.service.js';
 
 /** Where calls go, and how people say so. */
 @Module({
   imports: [TypeOrmModule.forFeature([StoredProvider])],
-  providers: [ProviderSecrets, ProvidersService, StoredProvidersService],
-  exports: [ProvidersService, StoredProvidersService],
+  providers: [ProviderSecrets, ProvidersService, StoredProvidersService, ResealService],
+  exports: [ProvidersService, StoredProvidersService, ResealService],
 })
 export class ProvidersModule {}

@@ -154,7 +154,9 @@ describe('/admin/v1/providers', () => {
       secret_state: 'none',
       version: 3,
     });
-    expect((await call('PATCH', `/${name}`, {})).body).toMatchObject({ version: 3 });
+    for (const nothing of [{}, { secret: null }, { auth: 'api-key', default: true, enabled: false }]) {
+      expect((await call('PATCH', `/${name}`, nothing)).body).toMatchObject({ version: 3 });
+    }
     await call('PATCH', `/${name}`, { default: false });
     for (const part of [{ name: 'other' }, { id: 'x' }, { secret: 'a b' }, { url: 'nonsense' }]) {
       const answer = await call('PATCH', `/${name}`, part);
@@ -231,6 +233,31 @@ describe('/admin/v1/providers', () => {
     expect((await add({ default: true })).name).toBeDefined();
     const after = await call('GET', '');
     expect(after.body.data!.filter((provider) => provider.default)).toHaveLength(1);
+  });
+
+  it('leaves a record of each change, also of the provider that the default was taken from', async () => {
+    const [one, other] = [await add({ default: true }), await add()];
+    await call('PATCH', `/${other.name}`, { default: true, secret: 'sk-recorded' });
+    await call('PATCH', `/${other.name}`, { default: true });
+    await call('DELETE', `/${other.name}`);
+    const records = async (name: string) => {
+      const { data } = await postern.admin<{ data: Record<string, unknown>[] }>(
+        'GET',
+        `/audit?subject_type=provider&subject_name=${name}`,
+      );
+      return data.map(({ action, before, after }) => ({ action, before, after }));
+    };
+    const before = expect.objectContaining({ url: URL_1, default: true, secret_state: 'sealed' }) as object;
+    expect(await records(other.name)).toEqual([
+      { action: 'removed', before, after: null },
+      { action: 'changed', before: { default: false }, after: { default: true, secret: 'changed' } },
+      { action: 'created', before: null, after: expect.objectContaining({ default: false }) as object },
+    ]);
+    expect((await records(one.name))[0]).toEqual({
+      action: 'changed',
+      before: { default: true },
+      after: { default: false },
+    });
   });
 
   it('shows the provider of the environment first and changes nothing about it', async () => {

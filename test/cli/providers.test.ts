@@ -136,6 +136,10 @@ describe('postern providers', () => {
       0,
       { resealed: ['big', 'groq'], current: [], unreadable: [] },
     ]);
+    const records = await database.query<{ name: string }>(
+      "SELECT subject_name AS name FROM audit_log WHERE action = 'resealed' AND actor LIKE 'cli:%' ORDER BY id",
+    );
+    expect(records.map(({ name }) => name)).toEqual(['big', 'groq']);
     const again = await cli(['reseal', '--json'], '', { MASTER_KEY: next });
     expect(JSON.parse(again.stdout)).toEqual({
       resealed: [],

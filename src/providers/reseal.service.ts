@@ -1,0 +1,60 @@
+import { Injectable } from '@nestjs/common';
+import { DataSource } from 'typeorm';
+import type { Actor } from '../audit/actor.js';
+import { recordChange } from '../audit/record-change.js';
+import { inTurn } from './provider-rows.js';
+import { ProviderSecrets } from './provider-secrets.service.js';
+import { type ProviderRow, SELECT_PROVIDERS } from './provider-view.js';
+
+/** Names of providers by what became of their secrets. */
+export interface Resealed {
+  resealed: string[];
+  /** Sealed with the current master key already. */
+  current: string[];
+  /** Sealed with a key that is neither MASTER_KEY nor MASTER_KEY_PREVIOUS. */
+  unreadable: string[];
+}
+
+const LIST_SEALED = 'SELECT id, name FROM provider WHERE sealed_secret IS NOT NULL ORDER BY name';
+const FIND = `${SELECT_PROVIDERS} WHERE id = $1`;
+/** No setting changes, so the version stays. */
+const RESEAL = 'UPDATE provider SET sealed_secret = $2 WHERE id = $1';
+
+/** Moves everything that is sealed from the previous master key to the current one. */
+@Injectable()
+export class ResealService {
+  constructor(
+    private readonly dataSource: DataSource,
+    private readonly secrets: ProviderSecrets,
+  ) {}
+
+  /**
+   * One row at a time: it can be stopped and run again at will. Gateways follow the change like any other.
+   *
+   * @throws Fault invalid without a master key
+   */
+  async reseal(by: Actor): Promise<Resealed> {
+    const done: Resealed = { resealed: [], current: [], unreadable: [] };
+    const sealed = await this.dataSource.query<{ id: string; name: string }[]>(LIST_SEALED);
+    for (const { id, name } of sealed) {
+      const outcome = await this.resealOne(id, by);
+      if (outcome !== null) done[outcome].push(name);
+    }
+    return done;
+  }
+
+  /** @returns null when it was removed meanwhile, or its secret was */
+  private resealOne(id: string, by: Actor): Promise<keyof Resealed | null> {
+    return inTurn(this.dataSource, async (manager) => {
+      const [row] = await manager.query<ProviderRow[]>(FIND, [id]);
+      if (!row?.sealed_secret) return null;
+      const before = this.secrets.viewOf(row);
+      if (before.secret_state === 'unreadable') return 'unreadable';
+      if (this.secrets.isCurrent(row.sealed_secret)) return 'current';
+      const secret = this.secrets.open(id, row.sealed_secret);
+      await manager.query(RESEAL, [id, this.secrets.seal(id, secret)]);
+      await recordChange(manager, by, { action: 'resealed', type: 'provider', before, after: before });
+      return 'resealed';
+    });
+  }
+}
