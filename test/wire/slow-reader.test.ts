@@ -1,5 +1,7 @@
 import { setTimeout as pace } from 'node:timers/promises';
 import { randomBytes } from 'node:crypto';
+import { eventually } from '../support/eventually.js';
+import type { LogRowView } from '../support/gateway.js';
 import { request } from '../support/raw-client.js';
 import type { ReceivedRequest } from '../support/raw-provider.js';
 import { Wire } from '../support/wire.js';
@@ -49,7 +51,9 @@ it('a client that reads nothing is cut, and until then the provider is held back
   expect(poured()).toBeLessThan(50_000_000);
   client.socket.resume();
   await client.closed;
-  const [row] = await wire.gateway.database.query<{ outcome: string }>('SELECT * FROM request_log');
+  const row = await eventually(
+    async () => (await wire.gateway.database.query<LogRowView>('SELECT * FROM request_log'))[0],
+  );
   expect(row).toMatchObject({ outcome: 'client_error', status: 200, error_code: 'request_timeout' });
 });
 
