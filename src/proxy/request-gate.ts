@@ -11,7 +11,7 @@ export type RequestHead = Pick<
  * RFC 9112 3.2: a Host that is no uri-host and port must be refused (RFC 3986 3.2.2; never empty, RFC 9110 4.2.1). The
  * value goes nowhere, but a hop that reads another host out of it than this one does would route by it.
  */
-const HOST = /^[\w.~%!$&'()*+,;=:[\]-]+$/;
+const HOST = /^(?!:)[\w.~%!$&'()*+,;=:[\]-]+$/;
 
 /**
  * Refuses what Node's parser lets through although RFC 9112 forbids it or two hops could read it differently.

@@ -7,7 +7,7 @@ const anyCase = (name: string) => fc.constantFrom(name, name.toLowerCase(), name
 const line = (name: string, ...values: string[]) => fc.tuple(anyCase(name), fc.constantFrom(...values));
 
 const header = fc.oneof(
-  line('Host', 'g', 'g:80', '[::1]', '', 'a b', 'a/b', 'a@b', '\xe9'),
+  line('Host', 'g', 'g:80', '[::1]', '', 'a b', 'a/b', 'a@b', '\xe9', ':80'),
   line('Authorization', 'Bearer x', ''),
   line('Content-Length', '0', '5', '1000', '1001', '9007199254740993'),
   line(

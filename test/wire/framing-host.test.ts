@@ -16,6 +16,7 @@ it.each([
   ['two Hosts', ['Host: a.test', 'Host: b.test']],
   ['the same Host twice', ['Host: a.test', 'host: a.test']],
   ['an empty Host', ['Host:']],
+  ['a port alone', ['Host: :80']],
   ['a list', ['Host: a.test, b.test']],
   ['a path', ['Host: a.test/v1']],
   ['user info', ['Host: user@a.test']],
