@@ -62,6 +62,8 @@ await main(async () => {
     }
     console.log('Analyzing ...');
     await client.query('VACUUM (ANALYZE) request_log');
+    const { closeRanges, listPartitions } = await load('request-log/partition-list.js');
+    for (const { table } of await listPartitions(client)) await closeRanges(client, table);
     console.log(`Done. Try: npm run postern -- usage --group-by team,day --limit 10`);
   } finally {
     await client.end();

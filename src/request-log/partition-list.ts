@@ -51,3 +51,16 @@ export async function daysInDefault(client: ClientBase): Promise<Day[]> {
     from = day + DAY_MS;
   }
 }
+
+const SUMMARIZE = `
+  SELECT brin_summarize_new_values(i.indexrelid)
+  FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_am a ON a.oid = c.relam
+  WHERE i.indrelid = $1::regclass AND a.amname = 'brin'`;
+
+/**
+ * For days that are over. A BRIN index leaves its last, half-full range to be read at each search, and nothing but this
+ * ever closes it (PostgreSQL, "BRIN Index Maintenance"); over months of days that makes most of the reading.
+ */
+export async function closeRanges(client: ClientBase, table: string): Promise<void> {
+  await client.query(SUMMARIZE, [table]);
+}

@@ -144,7 +144,7 @@ async function writersHorizon(client: ClientBase): Promise<string> {
   return rows[0]!.xid;
 }
 
-/** Copies what transactions from this one on wrote: new rows, and rows mended since they were copied. */
+/** Copies what transactions from this one on wrote: new rows, and rows mended since they were copied. @returns new ones */
 async function copySince(
   client: ClientBase,
   xid: string,
@@ -155,21 +155,25 @@ async function copySince(
     `CREATE TEMP TABLE request_log_fresh ON COMMIT DROP AS
      SELECT * FROM request_log_default WHERE age(xmin) <= age('${xid}'::xid)`,
   );
-  const { rows } = await client.query<{ day: Day; count: number }>(`
-    SELECT extract(epoch FROM date_trunc('day', started_at, 'UTC'))::float8 * 1000 AS day, count(*)::int AS count
-    FROM request_log_fresh GROUP BY 1`);
-  let copied = 0;
-  for (const { day, count } of rows) {
+  const { rows } = await client.query<{ day: Day }>(`
+    SELECT DISTINCT extract(epoch FROM date_trunc('day', started_at, 'UTC'))::float8 * 1000 AS day
+    FROM request_log_fresh`);
+  let added = 0;
+  for (const { day } of rows) {
     const table = made.find((each) => each.day === day)?.table;
     if (table === undefined && isExpired(day)) continue;
     if (table === undefined) throw new PlanOutdated();
     const [from, to] = sqlBounds(day);
-    await client.query(`
-      DELETE FROM ${table} t USING request_log_fresh f WHERE (t.started_at, t.id) = (f.started_at, f.id);
-      INSERT INTO ${table} SELECT * FROM request_log_fresh WHERE started_at >= ${from} AND started_at < ${to}`);
-    copied += count;
+    // Some were copied before: those of transactions that had ended while an older one was still under way.
+    const removed = await client.query(
+      `DELETE FROM ${table} t USING request_log_fresh f WHERE (t.started_at, t.id) = (f.started_at, f.id)`,
+    );
+    const copied = await client.query(
+      `INSERT INTO ${table} SELECT * FROM request_log_fresh WHERE started_at >= ${from} AND started_at < ${to}`,
+    );
+    added += copied.rowCount! - removed.rowCount!;
   }
-  return copied;
+  return added;
 }
 
 /** Runs the work in a transaction that would rather fail than keep others waiting, and tries again after a pause. */

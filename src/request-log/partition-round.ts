@@ -1,6 +1,13 @@
 import type { ClientBase } from 'pg';
 import { DAY_MS, type Day, dayOf, daysFrom } from './partition-day.js';
-import { covers, daysInDefault, isDefaultEmpty, listPartitions } from './partition-list.js';
+import {
+  closeRanges,
+  covers,
+  daysInDefault,
+  isDefaultEmpty,
+  listPartitions,
+  type Partition,
+} from './partition-list.js';
 import { dropPartition, makePartitions, PlanOutdated } from './partition-moves.js';
 
 const DAYS_AHEAD = 7;
@@ -84,6 +91,11 @@ export async function keepPartitions(client: ClientBase, orders: RoundOrders): P
     } catch (error) {
       if (!(error instanceof PlanOutdated) || plan === MOST_PLANS || orders.stopped()) throw error;
     }
+  }
+
+  const isFresh = ({ from, to }: Partition) => report.made.includes(from) || to > orders.now - 3 * DAY_MS;
+  for (const partition of await listPartitions(client)) {
+    if (partition.to <= orders.now && isFresh(partition)) await closeRanges(client, partition.table);
   }
 
   for (const { table, to } of before) {

@@ -109,6 +109,16 @@ describe('partitions of the request log', () => {
     expect(await database.query('SELECT * FROM request_log ORDER BY id')).toEqual(before);
   });
 
+  it('have their block ranges closed when their day is over', async () => {
+    await fillDefault(day(-2), 10);
+    await round();
+    const [index] = await database.query<{ open: number }>(
+      "SELECT brin_summarize_new_values(indexrelid) AS open FROM pg_index WHERE indrelid = $1::regclass AND indexrelid::regclass::text LIKE '%recorded_at%'",
+      [tableName(day(-2))],
+    );
+    expect(index).toEqual({ open: 0 });
+  });
+
   it('lose, double or refuse nothing that is written while rows are moved', async () => {
     await fillDefault(day(0), 20_000);
     const written: LogRow[] = [];
