@@ -33,6 +33,8 @@ export interface GatewayOptions {
 export interface Gateway {
   readonly app: INestApplication;
   readonly url: string;
+  /** Where alone the admin API is; null when it shares `url`. */
+  readonly adminUrl: string | null;
   /** Where the generated admin token lies; null when it was given. */
   readonly adminTokenFile: string | null;
   /** Drains, writes what is to be written and closes everything this start opened. */
@@ -92,37 +94,47 @@ export async function startGateway(env: Env, options: GatewayOptions): Promise<G
     });
     // Before the database: a start that fails for a taken port must not have made a first key that nobody is shown.
     await app.init();
-    await listen(adapter.getHttpServer(), env);
+    await listen(adapter.getHttpServer(), env, 'PORT', env.port);
+    if (adapter.adminServer !== null) await listen(adapter.adminServer, env, 'ADMIN_PORT', env.adminPort!);
     const shutdown = app.get(ShutdownService);
     closers.push(() => shutdown.drain());
     options.report('connecting to Postgres');
     await database.start();
-    const { port } = adapter.getHttpServer().address() as AddressInfo;
-    const host = env.host.includes(':') ? `[${env.host}]` : env.host;
-    return { app, url: `http://${host}:${port}`, adminTokenFile: secrets.adminTokenFile, stop: close };
+    return {
+      app,
+      url: urlOf(adapter.getHttpServer(), env),
+      adminUrl: adapter.adminServer && urlOf(adapter.adminServer, env),
+      adminTokenFile: secrets.adminTokenFile,
+      stop: close,
+    };
   } catch (error) {
     await Promise.allSettled([close()]);
     throw error;
   }
 }
 
-/** In place of Nest's own listen(), which logs what we are about to explain. */
-async function listen(server: Server, env: Env): Promise<void> {
+function urlOf(server: Server, env: Env): string {
+  const { port } = server.address() as AddressInfo;
+  return `http://${env.host.includes(':') ? `[${env.host}]` : env.host}:${port}`;
+}
+
+/** In place of Nest's own listen(), which logs what we are about to explain. @param variable where the port comes from */
+async function listen(server: Server, env: Env, variable: string, port: number): Promise<void> {
   try {
-    server.listen(env.port, env.host);
+    server.listen(port, env.host);
     await once(server, 'listening');
   } catch (error) {
-    throw explainedListenFault(env, error);
+    throw explainedListenFault(env, variable, port, error);
   }
 }
 
-function explainedListenFault(env: Env, error: unknown): Error {
+function explainedListenFault(env: Env, variable: string, port: number, error: unknown): Error {
   const { code } = error as NodeJS.ErrnoException;
-  const where = `${env.host}:${env.port}`;
+  const where = `${env.host}:${port}`;
   if (code === 'EADDRINUSE')
-    return new ListenFault(`${where} is taken by another process; stop it or set PORT to a free port`);
+    return new ListenFault(`${where} is taken by another process; stop it or set ${variable} to a free port`);
   if (code === 'EACCES')
-    return new ListenFault(`this user may not listen on ${where}; set PORT to 1024 or above`);
+    return new ListenFault(`this user may not listen on ${where}; set ${variable} to 1024 or above`);
   if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND') {
     return new ListenFault(
       `this machine has no address ${env.host}; set HOST to one of its own, or 0.0.0.0 for all`,

@@ -44,6 +44,7 @@ async function main(): Promise<void> {
   if (isStopping()) return;
   ({ url } = gateway);
   say(`ready on ${url}`);
+  if (gateway.adminUrl !== null) say(`the admin API is on ${gateway.adminUrl} only`);
   if (gateway.adminTokenFile !== null) say(`the admin token is in ${gateway.adminTokenFile}`);
   if (gateway.app.get(ProvidersService).lacksDefault) {
     say(

@@ -1,4 +1,3 @@
-import type { Server } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Injectable, Logger } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
@@ -29,18 +28,17 @@ export class ShutdownService {
    */
   async drain(): Promise<void> {
     const adapter = this.host.httpAdapter;
-    const server = adapter.getHttpServer() as Server;
     this.draining = true;
     adapter.draining = true;
     await sleep(this.env.shutdownDelayMs);
-    server.close();
+    for (const server of adapter.servers) server.close();
     const deadline = performance.now() + this.env.shutdownGraceMs;
     while (adapter.openRequests > 0 && performance.now() < deadline) await sleep(POLL_MS);
     if (adapter.openRequests > 0) {
       this.logger.warn(`${adapter.openRequests} calls did not end within the grace and are cut.`);
       this.log.interruptOpenCalls();
     }
-    server.closeAllConnections();
+    for (const server of adapter.servers) server.closeAllConnections();
     // The rows of the calls just cut come a few turns later; the log is closed behind us and must have them by then.
     const bound = performance.now() + CUT_MS;
     while (this.log.underWay > 0 && performance.now() < bound) await sleep(POLL_MS);

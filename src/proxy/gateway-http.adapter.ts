@@ -17,6 +17,10 @@ export const ROAD = '/call';
 
 /** What lives beside the road; everything else is not_found. */
 const ROOMS_BESIDE = /^\/(?:admin|docs|docs-json|health|metrics)(?:[/?]|$)/;
+const HEALTH = /^\/health(?:[/?]|$)/;
+
+/** What a listener serves: all there is, or, with ADMIN_PORT, the calls here and the admin's rooms there. */
+type Side = 'all' | 'calls' | 'admin';
 
 /** Above the 60 s after which load balancers drop idle connections, so that they close first. */
 const KEEP_ALIVE_MS = 75_000;
@@ -39,6 +43,8 @@ declare module 'express-serve-static-core' {
 export class GatewayHttpAdapter extends ExpressAdapter {
   /** While true, answers close their connections: the process is about to stop. */
   draining = false;
+  /** With ADMIN_PORT: the listener on which alone the admin's rooms are. */
+  adminServer: Server | null = null;
   private open = 0;
 
   constructor(private readonly env: Settings) {
@@ -54,9 +60,24 @@ export class GatewayHttpAdapter extends ExpressAdapter {
   }
 
   override initHttpServer(): void {
+    const isApart = this.env.adminPort !== undefined;
+    this.httpServer = this.makeServer(isApart ? 'calls' : 'all');
+    this.adminServer = isApart ? this.makeServer('admin') : null;
+  }
+
+  /** Everything that listens. */
+  get servers(): Server[] {
+    return [this.getHttpServer(), ...(this.adminServer === null ? [] : [this.adminServer])];
+  }
+
+  override async close(): Promise<void> {
+    await Promise.all(this.servers.map((server) => new Promise((closed) => server.close(closed))));
+  }
+
+  private makeServer(side: Side): Server {
     const app = this.getInstance<Express>();
     const handle = (req: IncomingMessage, res: ServerResponse) =>
-      this.admit(app, req as Request, res as Response);
+      this.admit(app, side, req as Request, res as Response);
     const server = createServer({
       IncomingMessage: bornAs(IncomingMessage, app.request),
       ServerResponse: bornAs(
@@ -85,11 +106,11 @@ export class GatewayHttpAdapter extends ExpressAdapter {
       answerParserError(socket, new Refusal('method_not_allowed'), uuidv7());
     });
     server.on('clientError', (error: Error, socket: Socket) => answerParserError(socket, error, uuidv7()));
-    this.httpServer = server;
+    return server;
   }
 
   /** The request gate: lets a well-formed request with a safe target through to Express. */
-  private admit(app: Express, req: Request, res: Response): void {
+  private admit(app: Express, side: Side, req: Request, res: Response): void {
     if (isClosing(req.socket)) {
       req.resume();
       return;
@@ -110,10 +131,11 @@ export class GatewayHttpAdapter extends ExpressAdapter {
       }
       const target = readRequestTarget(raw);
       if (target !== null) {
+        if (side === 'admin') throw new Refusal('not_found');
         req.target = target;
         req.originalUrl = raw;
         req.url = ROAD;
-      } else if (!ROOMS_BESIDE.test(raw)) {
+      } else if (!(side === 'calls' ? HEALTH : ROOMS_BESIDE).test(raw)) {
         throw new Refusal('not_found');
       }
     } catch (error) {

@@ -62,7 +62,7 @@ export async function startTestGateway(
   });
   let names = 0;
   const admin = async <T>(method: string, path: string, body?: unknown): Promise<T> => {
-    const response = await fetch(`${gateway.url}/admin/v1${path}`, {
+    const response = await fetch(`${gateway.adminUrl ?? gateway.url}/admin/v1${path}`, {
       method,
       headers: { authorization: `Bearer ${ADMIN_TOKEN}`, 'content-type': 'application/json' },
       ...(body !== undefined && { body: JSON.stringify(body) }),
