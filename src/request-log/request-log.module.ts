@@ -14,10 +14,11 @@ import { UsageTotals } from './usage-totals.js';
 @Module({
   imports: [TypeOrmModule.forFeature([RequestLog])],
   providers: [
+    // First: when the database is ready it makes today's partition before the writer writes.
+    PartitionsService,
     Journal,
     LogWriter,
     JournalDrainService,
-    PartitionsService,
     RequestLogService,
     ReaderPool,
     RequestLogReader,
