@@ -21,7 +21,7 @@ const INFERENCE_POSTS = new Set([
 /** Gemini names model and method in one segment: `gemini-2.0-flash:generateContent`. */
 const GEMINI_POST = /^\/v1beta\/models\/[^/]+$/;
 
-/** Headers with which some servers let a POST act as another method. */
+/** Headers with which some servers let a POST act as another method; CGI-like ones read `_` for `-`. */
 const METHOD_OVERRIDES = new Set(['x-http-method-override', 'x-http-method', 'x-method-override']);
 
 /**
@@ -47,7 +47,7 @@ export function allowsEndpoint(
     return false;
   }
   for (let i = 0; i < rawHeaders.length; i += 2) {
-    if (METHOD_OVERRIDES.has(rawHeaders[i]!.toLowerCase())) return false;
+    if (METHOD_OVERRIDES.has(rawHeaders[i]!.toLowerCase().replaceAll('_', '-'))) return false;
   }
   return true;
 }

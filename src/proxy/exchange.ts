@@ -1,3 +1,4 @@
+import type { EventEmitter } from 'node:events';
 import { STATUS_CODES } from 'node:http';
 import type { Request, Response } from 'express';
 import type { Dispatcher } from 'undici';
@@ -43,6 +44,8 @@ export class Exchange implements Dispatcher.DispatchHandler {
   /** The provider's answer is there to its end. */
   private whole = false;
   private clientAwaited = false;
+  /** Whose 'drain' is waited for. */
+  private drained: EventEmitter | null = null;
   /** Bytes of body the provider announced; null: it did not. */
   private expectedBytes: number | null = null;
 
@@ -187,21 +190,25 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.call.responseBytes += chunk.length;
     this.call.copy.add(chunk);
     if (this.call.responseBytes !== this.expectedBytes) return this.write(chunk);
-    // The end is on record before the write that completes the answer.
+    // The end is on record before the write that completes the answer; what the provider does now is of no matter.
     this.call.end('completed');
-    return this.whenDurable(() => this.write(chunk));
+    this.whole = true;
+    return this.whenDurable(() => {
+      const more = this.write(chunk);
+      this.finish();
+      return more;
+    });
   }
 
   onComplete(): void {
-    if (this.settled || this.whole) return;
-    this.whole = true;
+    if (this.settled) return;
     this.abortUpstream = null;
     this.body?.letGo();
+    if (this.whole) return;
+    this.whole = true;
     this.call.end('completed');
     this.whenDurable(() => {
-      this.bodyStarted = true;
-      this.res.end();
-      if (this.res.writableLength > 0) this.waitForClient(true);
+      this.finish();
       return false;
     });
   }
@@ -217,9 +224,21 @@ export class Exchange implements Dispatcher.DispatchHandler {
   private write(chunk: Buffer): boolean {
     this.bodyStarted = true;
     if (this.res.write(chunk)) return true;
-    this.waitForClient(true);
-    this.res.once('drain', this.onDrain);
+    this.awaitDrain();
     return false;
+  }
+
+  private finish(): void {
+    this.bodyStarted = true;
+    this.res.end();
+    if (this.res.writableLength > 0) this.waitForClient(true);
+  }
+
+  /** The socket's own word, not the response's: Node says 'drain' there also when a pipelined answer is written. */
+  private awaitDrain(): void {
+    this.waitForClient(true);
+    this.drained = this.res.socket ?? this.res;
+    this.drained.once('drain', this.onDrain);
   }
 
   /**
@@ -242,6 +261,11 @@ export class Exchange implements Dispatcher.DispatchHandler {
   /** Sends the head alone when no chunk came with it. An empty chunk, for flushHeaders() would send it as UTF-8. */
   flushHead(): void {
     if (!this.bodyStarted && !this.settled) this.res.write(NOTHING);
+  }
+
+  /** The client has taken what it was sent. */
+  resume(): void {
+    if (!this.settled) this.resumeUpstream!();
   }
 
   /** RFC 8297: hints may go to HTTP/1.1 clients whose turn on the connection it is. */
@@ -287,8 +311,15 @@ export class Exchange implements Dispatcher.DispatchHandler {
   };
 
   private readonly onDrain = (): void => {
+    this.drained = null;
+    if (this.settled) return;
+    if (this.res.socket?.writableNeedDrain) {
+      this.awaitDrain();
+      return;
+    }
     this.waitForClient(false);
-    this.resumeUpstream!();
+    // Not at once: the drain may have been said while undici's parser runs, which cannot be resumed from inside.
+    process.nextTick(resumeUpstream, this);
   };
 
   /** Everything was flushed to the client, or its socket is dead. */
@@ -322,6 +353,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.settled = true;
     this.res.off('close', this.onClientClose);
     this.res.off('timeout', this.onClientIdle);
+    this.drained?.off('drain', this.onDrain);
     this.body?.letGo();
     const abort = this.abortUpstream;
     this.abortUpstream = null;
@@ -341,4 +373,8 @@ function hasForeignCoding(raw: readonly Buffer[]): boolean {
 
 function flushHead(exchange: Exchange): void {
   exchange.flushHead();
+}
+
+function resumeUpstream(exchange: Exchange): void {
+  exchange.resume();
 }

@@ -26,7 +26,8 @@ export class Forwarder {
     // The client waits for our word before it sends its body (RFC 9110 10.1.1); key and size are known to be good.
     // An HTTP/1.0 client does not know the word (RFC 9110 15.2).
     if (req.headers.expect !== undefined && req.httpVersionMinor > 0) {
-      if (res.socket === null) await turnOf(res);
+      // A client that left during the look-up of its key leaves a response that nothing more is told.
+      if (res.socket === null && !req.socket.destroyed) await turnOf(res);
       res.writeContinue();
     }
     const exchange = new Exchange(req, res, req.provider, req.call, this.env);

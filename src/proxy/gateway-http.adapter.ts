@@ -103,6 +103,8 @@ export class GatewayHttpAdapter extends ExpressAdapter {
     // The gate answers for any other expectation.
     server.on('checkExpectation', handle);
     server.on('connect', (_req: IncomingMessage, socket: Socket) => {
+      // Node has taken its own listeners off the socket: a reset from here on would end the process.
+      socket.on('error', () => socket.destroy());
       answerParserError(socket, new Refusal('method_not_allowed'), uuidv7());
     });
     server.on('clientError', (error: Error, socket: Socket) => answerParserError(socket, error, uuidv7()));

@@ -25,8 +25,12 @@ function refusalFor(error: Error): Refusal {
  * again for everything that arrives after the fault; only the first time counts.
  */
 export function answerParserError(socket: Socket, error: Error, requestId: string): void {
-  if (isClosing(socket)) return;
   const { code } = error as { code?: string };
+  if (isClosing(socket)) {
+    // Whatever still comes is not read; but a client that leaves ends the calls before the refused one.
+    if (code === 'HPE_INVALID_EOF_STATE' || code === 'ECONNRESET') socket.destroy(error);
+    return;
+  }
   // The client has left in the middle of a request; the calls before it on this connection end with it too.
   const left = code === 'ECONNRESET' || (code === 'HPE_INVALID_EOF_STATE' && currentResponse(socket));
   if (!socket.writable || left) {

@@ -67,6 +67,8 @@ export class ObjectCursor {
   isKey(name: string): boolean {
     const { json, keyStart, keyEnd } = this;
     const length = keyEnd - keyStart;
+    // An escape takes six bytes at the most: a longer key is another one, and need not be decoded to know.
+    if (length > 6 * name.length) return false;
     for (let i = 0; i < length; i++) {
       const byte = json[keyStart + i];
       if (byte === BACKSLASH) return parse(json, keyStart - 1, keyEnd + 1) === name;
