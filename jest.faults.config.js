@@ -4,6 +4,11 @@ import base from './jest.config.js';
 
 export default {
   ...base,
-  testMatch: ['**/*.faults.ts', '**/wire/aborts.test.ts', '**/wire/flat-memory.test.ts'],
+  testMatch: [
+    '**/*.faults.ts',
+    '**/process/log-faults.test.ts',
+    '**/wire/aborts.test.ts',
+    '**/wire/flat-memory.test.ts',
+  ],
   maxWorkers: 1,
 };

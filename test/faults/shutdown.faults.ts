@@ -54,7 +54,7 @@ it.each(
     load.pace = () => (turn++ % 2 === 0 ? never.promise : end.promise);
     load.run(url, key, STREAMS);
     const before = load.seen.size;
-    await eventually(() => load.seen.size === before + STREAMS || load.seen.size === STREAMS * round);
+    await eventually(() => load.seen.size >= before + STREAMS, 30_000);
     if (postgres !== 'there') relay.set('postern-log', postgres);
     const begun = performance.now();
     const stopped = gateway.stop();

@@ -3,9 +3,18 @@ import { createDatabase, type TestDatabase } from '../support/database.js';
 import { deferred } from '../support/deferred.js';
 import { eventually } from '../support/eventually.js';
 import { killRounds, NAMED_POINTS, rowsOf, withFault } from '../support/kill-rounds.js';
-import { RawClient, request } from '../support/raw-client.js';
 import { canMount, SmallDisk } from '../support/small-disk.js';
+import { FULL } from '../support/scale.js';
 import { Workplace } from '../support/workplace.js';
+
+const DISK_FAULTS = [
+  { at: 'append:E', do: 'EIO', nth: 50, times: 10_000 },
+  { at: 'sync', do: 'EIO', nth: 3, times: 3 },
+  { at: 'append:B', do: 'EIO', nth: 50 },
+  { at: 'append:U', do: 'EIO', nth: 50, times: 10_000 },
+  { at: 'append:E', do: 'short', nth: 50 },
+  { at: 'unlink', do: 'EPERM', times: 2 },
+];
 
 /*
  * The request log of the build as it ships, among faults: short versions of test/faults/, which `npm run test:faults`
@@ -17,7 +26,7 @@ it('loses no row, doubles none and tells no lie when it is killed', async () => 
     (point) => point.do === 'kill-after' && /append:[BE]|insert/.test(point.at),
   );
   expect(some).toHaveLength(3);
-  await killRounds([...some, 'random']);
+  await killRounds(some);
 }, 120_000);
 
 describe('on a disk in trouble', () => {
@@ -61,34 +70,35 @@ describe('on a disk in trouble', () => {
         load.streamsOnly = true;
         load.run(url, key, 8);
         await eventually(() => load.seen.size === 8);
+        const streams = [...load.seen.keys()];
         disk.fill();
+        // Until the last page of the current file is used up, lines still go there.
         const refused = await eventually(async () => {
-          const client = await RawClient.connect(Number(new URL(url).port));
-          client.send(request('POST /v1/chat/completions', [`Authorization: Bearer ${key}`], '{}'));
-          const reply = await client.answer();
-          client.destroy();
+          const reply = await load.once(url, key);
           return reply.status === 503 && reply;
         });
         expect(refused.header('x-gateway-error')).toBe('journal_unavailable');
         expect(Number(refused.header('retry-after'))).toBeGreaterThan(0);
         // Each client of the load is refused its next call; the one in flight ends whole.
         goOn.resolve();
-        await answered(8);
         await load.stop();
-        expect(load.seen.size).toBe(8);
+        for (const call of streams) expect(load.answered).toContain(call);
         expect(new Set(load.refused.values())).toEqual(new Set(['journal_unavailable']));
         disk.empty();
         load.refused.clear();
         await eventually(async () => {
           load.run(url, key, 8);
-          await eventually(() => load.answered.size + load.refused.size >= 40);
+          await eventually(() => load.answered.size + load.refused.size >= 80);
           await load.stop();
           load.refused.clear();
-          return load.answered.size >= 40;
+          return load.answered.size >= 80;
         }, 20_000);
         await expectTheBooksToAgree();
         expect(await gateway.stop()).toEqual({ code: 0, signal: null });
-        expect(gateway.process.stderr + gateway.process.stdout).toContain('the disk of DATA_DIR is full');
+        expect(gateway.process.stderr).toMatch(
+          /The journal is degraded: (ENOSPC|the disk of DATA_DIR is full)/,
+        );
+        expect(gateway.process.stdout).toContain('There is room for the journal again');
       } finally {
         await workplace.remove();
         await disk.unmount();
@@ -97,14 +107,7 @@ describe('on a disk in trouble', () => {
     60_000,
   );
 
-  it.each([
-    { at: 'append:B', do: 'EIO', nth: 50 },
-    { at: 'append:E', do: 'EIO', nth: 50, times: 10_000 },
-    { at: 'append:U', do: 'EIO', nth: 50, times: 10_000 },
-    { at: 'append:E', do: 'short', nth: 50 },
-    { at: 'sync', do: 'EIO', nth: 3, times: 3 },
-    { at: 'unlink', do: 'EPERM', times: 2 },
-  ])('has every row after $do at $at', async (point) => {
+  it.each(FULL ? DISK_FAULTS : DISK_FAULTS.slice(0, 2))('has every row after $do at $at', async (point) => {
     const { gateway, key, url } = await start(withFault(point));
     load.run(url, key, 8);
     await answered(300);

@@ -1,4 +1,4 @@
-import { RawClient, request } from './raw-client.js';
+import { RawClient, type ReceivedAnswer, request } from './raw-client.js';
 import { chunk, LAST_CHUNK, RawProvider, type ReceivedRequest } from './raw-provider.js';
 
 /** What the provider itself knows of one call. */
@@ -35,6 +35,7 @@ export class AccountedLoad {
   /** JSON and streams in turn, or streams alone. */
   streamsOnly = false;
   private number = 0;
+  private singles = 0;
   private running = false;
   private readonly clients = new Set<RawClient>();
   private loops: Promise<void>[] = [];
@@ -64,6 +65,17 @@ export class AccountedLoad {
   async close(): Promise<void> {
     await this.stop({ gone: true });
     await this.provider.stop();
+  }
+
+  /** One JSON call on a connection of its own, in the books like the others. */
+  async once(url: string, key: string): Promise<ReceivedAnswer> {
+    const client = await RawClient.connect(Number(new URL(url).port));
+    const call = `call-${(this.singles += 2)}-once`;
+    client.send(this.request(call, key));
+    const reply = await client.answer();
+    this.note(call, reply);
+    client.destroy();
+    return reply;
   }
 
   /** Compares rows with both ends' books. @returns what does not fit, in words; empty when all does */
@@ -129,8 +141,7 @@ export class AccountedLoad {
       this.clients.add(client);
       this.number += this.streamsOnly && this.number % 2 === 1 ? 2 : 1;
       const call = `call-${this.number}${padding}`;
-      const headers = [`Authorization: Bearer ${key}`, `Idempotency-Key: ${call}`];
-      client.send(request('POST /v1/chat/completions', headers, '{"model":"m","stream":true}'));
+      client.send(this.request(call, key));
       const leaves = index === 0 && this.number % 7 === 0;
       const whole = leaves ? await this.leave(client, call) : await this.takeAnswer(client, call);
       if (whole && !client.socket.destroyed) continue;
@@ -143,7 +154,16 @@ export class AccountedLoad {
 
   private async takeAnswer(client: RawClient, call: string): Promise<boolean> {
     const reply = await client.answer().catch(() => null);
-    if (reply === null) return false;
+    return reply !== null && this.note(call, reply);
+  }
+
+  private request(call: string, key: string): Buffer {
+    const headers = [`Authorization: Bearer ${key}`, `Idempotency-Key: ${call}`];
+    return request('POST /v1/chat/completions', headers, '{"model":"m","stream":true}');
+  }
+
+  /** @returns whether it was the provider's answer */
+  private note(call: string, reply: ReceivedAnswer): boolean {
     const code = reply.header('x-gateway-error');
     if (code !== undefined) this.refused.set(call, code);
     else this.answered.add(call);

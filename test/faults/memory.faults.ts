@@ -1,0 +1,104 @@
+import { readdir } from 'node:fs/promises';
+import { setImmediate as turn } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { createDatabase, type TestDatabase } from '../support/database.js';
+import { eventually } from '../support/eventually.js';
+import { PostgresRelay } from '../support/postgres-relay.js';
+import { LogHarness } from '../request-log/log-harness.js';
+
+const ROWS = 200_000;
+/** By then memory has taken all the rows it takes. */
+const FULL_BY = 60_000;
+const MIB = 1024 * 1024;
+
+let database: TestDatabase;
+let relay: PostgresRelay;
+beforeAll(async () => {
+  database = await createDatabase();
+  relay = await PostgresRelay.to(database.url);
+});
+afterAll(async () => {
+  await relay.close();
+  await database.drop();
+});
+
+const count = async () =>
+  (await database.query<{ n: number }>('SELECT count(*)::int AS n FROM request_log'))[0]!.n;
+
+/** Bytes in use once the garbage is gone; what is resident depends on when it is collected. */
+function retained(): number {
+  setFlagsFromString('--expose-gc');
+  (runInNewContext('gc') as () => void)();
+  const { heapUsed, external } = process.memoryUsage();
+  return heapUsed + external;
+}
+
+it('holds 200,000 rows for a Postgres that is away in bounded memory, and brings each back once', async () => {
+  const log = await LogHarness.start(relay.url);
+  log.record();
+  await eventually(async () => (await count()) === 1);
+  relay.set('postern-log', 'cut');
+  const before = process.memoryUsage.rss();
+  let peak = before;
+  let retainedThen = 0;
+  let made = 1;
+  while (made <= ROWS) {
+    for (let i = 0; i < 500; i++, made++) log.record();
+    peak = Math.max(peak, process.memoryUsage.rss());
+    log.expectAccountsToAgree();
+    if (made === FULL_BY + 1) retainedThen = retained();
+    await turn();
+  }
+  const grown = retained() - retainedThen;
+  const parked = log.writer.counts.parked;
+  expect(log.writer.waiting).toBeLessThanOrEqual(20_000);
+  const onDisk = log.journal.bytes;
+  relay.set('postern-log', 'none');
+  await eventually(() => log.writer.counts.persisted > 1_000, 30_000);
+  const begun = performance.now();
+  const from = log.writer.counts.persisted;
+  await eventually(() => {
+    log.expectAccountsToAgree();
+    peak = Math.max(peak, process.memoryUsage.rss());
+    return log.writer.counts.persisted === ROWS + 1;
+  }, 180_000);
+  const rate = ((ROWS + 1 - from) / (performance.now() - begun)) * 1_000;
+  expect(await count()).toBe(ROWS + 1);
+  expect(log.drain.counts).toEqual({ corrupt: 0, interrupted: 0, drained: parked });
+  expect(await log.rejectedFiles()).toEqual([]);
+  await log.stop();
+  expect(await readdir(log.journal.root)).toEqual([]);
+  await log.remove();
+  process.stdout.write(
+    `${ROWS} rows while Postgres was away: at most ${Math.round((peak - before) / MIB)} MiB more resident, ` +
+      `${Math.round(grown / MIB)} MiB more in use than after ${FULL_BY}; ${parked} parked, ` +
+      `${Math.round(onDisk / MIB)} MiB of journal; then ${Math.round(rate)} rows/s\n`,
+  );
+  // The parked 140,000 would be 100 MiB and more.
+  expect(grown).toBeLessThan(24 * MIB);
+  expect(peak - before).toBeLessThan(640 * MIB);
+}, 400_000);
+
+it('drains the folder of a dead boot at the same speed', async () => {
+  relay.set('postern-log', 'cut');
+  const dead = await LogHarness.start(relay.url);
+  for (let i = 0; i < 100_000; i++) {
+    dead.record();
+    if (i % 1_000 === 0) await turn();
+  }
+  // Its end without a shutdown: what counts is on the disk already.
+  await dead.writer.stop();
+  relay.set('postern-log', 'none');
+  const had = await count();
+  const begun = performance.now();
+  const next = await LogHarness.start(relay.url, { dataDir: dead.dataDir });
+  await eventually(() => next.drain.counts.drained >= 100_000, 120_000);
+  const rate = 100_000 / (performance.now() - begun);
+  expect(await count()).toBe(had + 100_000);
+  expect(next.drain.counts).toEqual({ corrupt: 0, interrupted: 0, drained: 100_000 });
+  await next.stop();
+  await dead.journal.close();
+  await next.remove();
+  process.stdout.write(`100000 rows of a dead boot: ${Math.round(rate * 1_000)} rows/s\n`);
+}, 200_000);

@@ -1,0 +1,131 @@
+import { randomBytes } from 'node:crypto';
+import { readdir } from 'node:fs/promises';
+import { createDatabase, type TestDatabase } from '../support/database.js';
+import { eventually } from '../support/eventually.js';
+import { RawClient, request } from '../support/raw-client.js';
+import { answer, chunk, LAST_CHUNK, RawProvider } from '../support/raw-provider.js';
+import { PostgresRelay } from '../support/postgres-relay.js';
+import { filesHolding, Workplace } from '../support/workplace.js';
+
+/** A text that is nowhere else. */
+const canary = (what: string) => `canary-${what}-${randomBytes(9).toString('hex')}`;
+
+const PROMPT = canary('prompt');
+const ANSWER = canary('answer');
+const QUERY = canary('query');
+const HEADER = canary('header');
+const PROVIDER_KEY = canary('provider-key');
+const ADMIN_TOKEN = canary('admin-token');
+const MASTER_KEY = randomBytes(32).toString('base64');
+
+let database: TestDatabase;
+let workplace: Workplace;
+let provider: RawProvider;
+let relay: PostgresRelay;
+
+beforeEach(async () => {
+  database = await createDatabase();
+  workplace = await Workplace.make();
+  relay = await PostgresRelay.to(database.url);
+  provider = await RawProvider.start(async ({ head, body, socket }) => {
+    const sent = await body.catch(() => null);
+    if (sent === null) return;
+    expect(sent.bytes.toString()).toContain(PROMPT);
+    expect(head).toContain(PROVIDER_KEY);
+    if (head.includes('x-break')) return void socket.destroy();
+    if (!head.includes('x-stream')) {
+      return void socket.write(answer('200 OK', [`x-secret: ${ANSWER}`], JSON.stringify({ text: ANSWER })));
+    }
+    socket.write('HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n');
+    socket.write(chunk(`data: ${JSON.stringify({ text: ANSWER })}\n\n`));
+    if (!head.includes('x-hang')) socket.write(LAST_CHUNK);
+  });
+});
+afterEach(async () => {
+  await workplace.remove();
+  await provider.stop();
+  await relay.close();
+  await database.drop();
+});
+
+/** Every table, each row as text, whatever its columns. */
+async function dump(): Promise<string> {
+  const tables = await database.query<{ name: string }>(
+    `SELECT format('%I.%I', schemaname, tablename) AS name FROM pg_tables
+     WHERE schemaname NOT IN ('pg_catalog', 'information_schema')`,
+  );
+  let text = '';
+  for (const { name } of tables) {
+    for (const { row } of await database.query<{ row: string }>(`SELECT t::text AS row FROM ${name} t`)) {
+      text += `${name} ${row}\n`;
+    }
+  }
+  return text;
+}
+
+it('keeps no prompt, answer, query, key or secret in a row, a file or a line of its log', async () => {
+  const settings = {
+    DATABASE_URL: relay.url,
+    PROVIDER_URL: provider.url,
+    PROVIDER_KEY,
+    ADMIN_TOKEN,
+    MASTER_KEY,
+    LOG_LEVEL: 'trace',
+  };
+  const gateway = workplace.gateway(settings);
+  const key = await gateway.firstKey();
+  const url = await gateway.ready();
+  const secrets = [PROMPT, ANSWER, QUERY, HEADER, key, key.slice(12), PROVIDER_KEY, ADMIN_TOKEN, MASTER_KEY];
+
+  const body = JSON.stringify({ model: 'm', messages: [{ role: 'user', content: PROMPT }] });
+  const send = async (headers: string[], path = '/v1/chat/completions') => {
+    const client = await RawClient.connect(Number(new URL(url).port));
+    client.send(
+      request(
+        `POST ${path}?q=${QUERY}`,
+        [`Authorization: Bearer ${key}`, `x-canary: ${HEADER}`, ...headers],
+        body,
+      ),
+    );
+    return client;
+  };
+  const ended = async (headers: string[], path?: string) => {
+    const client = await send(headers, path);
+    const reply = await client.answer().catch(() => null);
+    client.destroy();
+    return reply;
+  };
+  expect((await ended([]))?.status).toBe(200);
+  expect((await ended(['x-stream: 1']))?.body.toString()).toContain(ANSWER);
+  expect((await ended(['x-break: 1']))?.status).toBe(502);
+  // A key in each header that has a column.
+  for (const name of ['User-Agent', 'Idempotency-Key', 'X-Stainless-Retry-Count', 'X-Forwarded-For']) {
+    expect((await ended([`${name}: ${key}`]))?.status).toBe(200);
+  }
+  expect((await ended([], `/v1/${key}`))?.status).toBe(400);
+  await eventually(async () => {
+    const [row] = await database.query<{ n: number }>('SELECT count(*)::int AS n FROM request_log');
+    return row!.n === 7;
+  });
+  const rows = await dump();
+  expect(rows).toContain('/v1/chat/completions');
+  for (const secret of secrets) expect(rows).not.toContain(secret);
+
+  // What is still in the journal: rows that Postgres cannot take, and calls under way.
+  relay.set('postern-log', 'cut');
+  expect((await ended([`User-Agent: ${key}`]))?.status).toBe(200);
+  const hanging = await send(['x-stream: 1', 'x-hang: 1']);
+  await hanging.head();
+  await gateway.process.kill();
+  hanging.destroy();
+  expect(await readdir(`${workplace.dataDir}/journal`)).toContainEqual(
+    expect.stringMatching(/^[0-9a-f-]{36}$/),
+  );
+  expect(await filesHolding(workplace.dataDir, ['/v1/chat/completions'])).not.toEqual([]);
+  expect(await filesHolding(workplace.dataDir, secrets)).toEqual([]);
+
+  // The one line that shows the first key is the start's own.
+  const printed = (gateway.process.stdout + gateway.process.stderr).replace(/^.*shown this once: .*$/m, '');
+  const said = printed.replace(new RegExp(`Bearer ${key}`, 'g'), '');
+  for (const secret of secrets) expect(said).not.toContain(secret);
+});

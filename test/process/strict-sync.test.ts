@@ -1,0 +1,140 @@
+import { createDatabase, type TestDatabase } from '../support/database.js';
+import { eventually } from '../support/eventually.js';
+import { withFault } from '../support/kill-rounds.js';
+import type { GatewayProcess } from '../support/process.js';
+import { RawClient, request } from '../support/raw-client.js';
+import { answer, chunk, LAST_CHUNK, RawProvider } from '../support/raw-provider.js';
+import { Workplace } from '../support/workplace.js';
+
+/*
+ * JOURNAL_FSYNC_MS=0: the first byte of an answer comes after the sync of the beginning, the last after the sync of the
+ * end. The shim around the gateway holds each sync until SIGUSR2 and prints the order of appends, syncs and writes to
+ * the client's socket.
+ */
+
+let database: TestDatabase;
+let workplace: Workplace;
+let provider: RawProvider;
+let gateway: GatewayProcess;
+let url: string;
+let key: string;
+
+beforeEach(async () => {
+  database = await createDatabase();
+  workplace = await Workplace.make();
+  provider = await RawProvider.start(() => {});
+});
+afterEach(async () => {
+  await workplace.remove();
+  await provider.stop();
+  await database.drop();
+});
+
+async function start(hold: boolean): Promise<void> {
+  gateway = workplace.gateway({
+    DATABASE_URL: database.url,
+    PROVIDER_URL: provider.url,
+    JOURNAL_FSYNC_MS: '0',
+    ...withFault({ at: 'sync', do: hold ? 'hold' : 'nothing', trace: true }),
+  });
+  key = await gateway.firstKey();
+  url = await gateway.ready();
+}
+
+async function call(): Promise<RawClient> {
+  const client = await RawClient.connect(Number(new URL(url).port));
+  client.send(request('POST /v1/chat/completions', [`Authorization: Bearer ${key}`], '{}'));
+  return client;
+}
+
+const traced = () => [...gateway.process.stderr.matchAll(/^trace: (.*)$/gm)].map(([, text]) => text!);
+const count = (what: string) => traced().filter((text) => text === what).length;
+
+/** Lets syncs go, one batch after the other, until this is so. */
+async function releaseUntil(what: () => boolean): Promise<void> {
+  await eventually(() => {
+    if (count('sync held') > count('sync end')) gateway.process.signal('SIGUSR2');
+    return what();
+  });
+}
+
+/** True when a whole sync lies between the n-th append of this kind and the n-th of these writes. */
+function syncedBetween(append: string, wire: number): boolean {
+  const trace = traced();
+  const from = trace.indexOf(append);
+  const to = trace.flatMap((text, i) => (text === 'wire' ? [i] : []))[wire]!;
+  const begin = trace.indexOf('sync begin', from);
+  return from !== -1 && begin !== -1 && trace.indexOf('sync end', begin) < to && begin < to;
+}
+
+describe.each([
+  ['with Content-Length', (): Buffer[] => [answer('200 OK', [], 'whole')], 'whole'],
+  [
+    'in chunks',
+    (): Buffer[] => [
+      Buffer.from('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n'),
+      chunk('who'),
+      chunk('le'),
+      Buffer.from(LAST_CHUNK),
+    ],
+    'whole',
+  ],
+])('an answer %s', (_, parts, body) => {
+  it('shows nothing before its beginning is synced, and is not complete before its end is', async () => {
+    await start(true);
+    provider.script = async (req) => {
+      await req.body;
+      for (const part of parts()) req.socket.write(part);
+    };
+    const client = await call();
+    const received = () => client.socket.bytesRead;
+    // The provider has been asked and has answered whole; the gateway has the beginning on record, not on the disk.
+    await eventually(
+      () => provider.requests.length === 1 && count('append B') === 1 && count('sync held') > 0,
+    );
+    expect(received()).toBe(0);
+    await releaseUntil(() => received() > 0);
+    expect(syncedBetween('append B', 0)).toBe(true);
+    const whole = client.answer();
+    let complete = false;
+    void whole.then(() => (complete = true));
+    await eventually(() => count('append E') === 1);
+    expect(complete).toBe(false);
+    await releaseUntil(() => complete);
+    expect((await whole).body.toString()).toBe(body);
+    expect(syncedBetween('append E', count('wire') - 1)).toBe(true);
+    client.destroy();
+  });
+});
+
+it("shows the gateway's own answer to a call it began only when that is synced", async () => {
+  await start(true);
+  provider.script = ({ socket }) => void socket.end('nonsense\r\n\r\n');
+  const client = await call();
+  await eventually(() => count('append E') === 1 && count('sync held') > 0);
+  expect(client.socket.bytesRead).toBe(0);
+  await releaseUntil(() => client.socket.bytesRead > 0);
+  expect((await client.answer()).status).toBe(502);
+  expect(syncedBetween('append E', 0)).toBe(true);
+  client.destroy();
+});
+
+it('shares one sync among many calls', async () => {
+  await start(true);
+  const CALLS = 60;
+  provider.script = async (req) => {
+    await req.body;
+    req.socket.write(answer('200 OK', [], 'ok'));
+  };
+  const clients = await Promise.all(Array.from({ length: CALLS }, call));
+  await eventually(() => count('append B') === CALLS && count('sync held') > 0);
+  const answers = Promise.all(clients.map((client) => client.answer()));
+  let done = false;
+  void answers.then(() => (done = true));
+  await releaseUntil(() => done);
+  for (const { status } of await answers) expect(status).toBe(200);
+  // Twice as many records had to be on the disk first, each before its own write.
+  expect(count('append B') + count('append E')).toBe(2 * CALLS);
+  expect(count('sync end')).toBeLessThan(CALLS / 4);
+  for (const client of clients) client.destroy();
+});
