@@ -40,13 +40,14 @@ describe('to a provider that accepts no connection', () => {
   });
 
   it.each(BODIES)('the attempt of a call %s ends with its client', async (_, headers, body) => {
-    const before = attempts();
+    // Not counted before the call: the gateway may still be connecting to Postgres then.
+    await eventually(() => attempts() === unaccepting.waiting);
     const client = await RawClient.connect(gateway.port);
     const line = body === '' ? 'GET /v1/models' : 'POST /v1/chat/completions';
     client.send(request(line, [`Authorization: Bearer ${gateway.key}`, ...headers], body));
-    await eventually(() => attempts() === before + 1);
+    await eventually(() => attempts() === unaccepting.waiting + 1);
     client.destroy();
-    await eventually(() => attempts() === before);
+    await eventually(() => attempts() === unaccepting.waiting);
     await expectAborted(gateway);
   });
 });
