@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import type { AddressInfo, Server } from 'node:net';
 import type { INestApplication } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
+import { serveApiDocs } from './admin/api-docs.js';
 import { AppModule } from './app.module.js';
 import { openDataDir } from './config/data-dir.js';
 import type { Env } from './config/env.js';
@@ -92,6 +93,7 @@ export async function startGateway(env: Env, options: GatewayOptions): Promise<G
       const made = await firstKey.create();
       if (made !== null) options.onFirstKey(made.key);
     });
+    serveApiDocs(app, env.nodeEnv === 'production');
     // Before the database: a start that fails for a taken port must not have made a first key that nobody is shown.
     await app.init();
     await listen(adapter.getHttpServer(), env, 'PORT', env.port);

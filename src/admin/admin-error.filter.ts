@@ -57,7 +57,10 @@ export class AdminErrorFilter implements ExceptionFilter {
   constructor(private readonly database: DatabaseService) {}
 
   catch(error: unknown, host: ArgumentsHost): void {
-    const res = host.switchToHttp().getResponse<Response>();
+    this.answer(error, host.switchToHttp().getResponse<Response>());
+  }
+
+  answer(error: unknown, res: Response): void {
     const { status, code, message, details = [], headers = {} } = this.answerTo(error);
     if (res.headersSent) {
       // An answer that broke off must not look complete.

@@ -24,13 +24,19 @@ export class AdminTokenGuard implements CanActivate {
     this.clientAddress = new ClientAddress(env.trustedProxies, 'full');
   }
 
-  /**
-   * The right token always passes, also from an address that sent many wrong ones: else anybody behind the same proxy
-   * could lock the operator out. What keeps the token from being guessed is its length.
-   */
   async canActivate(context: ExecutionContext): Promise<boolean> {
     const http = context.switchToHttp();
-    const req = http.getRequest<Request>();
+    await this.admit(http.getRequest<Request>(), http.getResponse<Response>());
+    return true;
+  }
+
+  /**
+   * Leaves the Actor on the request. The right token always passes, also from an address that sent many wrong ones: else anybody behind the same proxy
+   * could lock the operator out. What keeps the token from being guessed is its length.
+   *
+   * @throws UnauthorizedException
+   */
+  async admit(req: Request, res: Response): Promise<void> {
     // Node keeps the first of two Authorization lines and drops the rest; here two are none.
     const lines = req.headersDistinct['authorization'] ?? [];
     const token = lines.length === 1 ? BEARER.exec(lines[0]!)?.[1] : undefined;
@@ -39,7 +45,7 @@ export class AdminTokenGuard implements CanActivate {
     // Digests are of equal length, which timingSafeEqual needs, and say nothing about the token's own.
     if (token !== undefined && timingSafeEqual(digest(token), this.expected)) {
       req.actor = adminAt(address);
-      return true;
+      return;
     }
     // Nothing sent is no guess: it is what a browser or a scanner does that knows of no token.
     const wait = lines.length === 0 ? 0 : await this.failures.count(address);
@@ -48,7 +54,6 @@ export class AdminTokenGuard implements CanActivate {
         'The admin token is missing or wrong. Send "Authorization: Bearer <ADMIN_TOKEN>".',
       );
     }
-    const res = http.getResponse<Response>();
     // Whoever goes on guessing pays for a connection each time.
     res.set({ 'retry-after': String(wait), connection: 'close' });
     throw new UnauthorizedException(

@@ -4,6 +4,8 @@ import { KeyNames } from '../keys/key-names.service.js';
 import { KeysModule } from '../keys/keys.module.js';
 import { ProvidersModule } from '../providers/providers.module.js';
 import { RequestLogModule } from '../request-log/request-log.module.js';
+import { AdminErrorFilter } from './admin-error.filter.js';
+import { AdminTokenGuard } from './admin-token.guard.js';
 import { AuditController } from './audit.controller.js';
 import { CallFilters } from './call-filters.js';
 import { KeysController } from './keys.controller.js';
@@ -17,7 +19,15 @@ import { UsageService } from './usage.service.js';
 
 @Module({
   imports: [KeysModule, ProvidersModule, RequestLogModule],
-  providers: [TokenFailures, AuditReader, KeyNames, CallFilters, UsageService],
+  providers: [
+    TokenFailures,
+    AdminTokenGuard,
+    AdminErrorFilter,
+    AuditReader,
+    KeyNames,
+    CallFilters,
+    UsageService,
+  ],
   // In the order of their routes: the last one takes what the others left.
   controllers: [
     TeamsController,

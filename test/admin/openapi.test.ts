@@ -1,0 +1,183 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type AnswerName, ANSWERS } from '../../src/admin/api-answers.js';
+import { type Operation, OPERATIONS } from '../../src/admin/api-operations.js';
+import { ADMIN_TOKEN, PROVIDER_KEY, startTestGateway, type TestGateway } from '../support/gateway.js';
+import { answer, RawProvider } from '../support/raw-provider.js';
+import { call } from './call.js';
+import { routesOf } from './routes.js';
+
+const FILE = join(__dirname, '../../openapi.json');
+
+interface Document {
+  openapi: string;
+  paths: Record<string, Record<string, { operationId: string; responses: Record<string, unknown> }>>;
+  components: { schemas: Record<string, unknown>; securitySchemes: Record<string, unknown> };
+}
+
+let provider: RawProvider;
+let postern: TestGateway;
+let text: string;
+let document: Document;
+beforeAll(async () => {
+  provider = await RawProvider.start(async (req) => {
+    await req.body;
+    req.socket.write(answer('200 OK', ['Content-Type: application/json'], '{"data":[]}'));
+  });
+  postern = await startTestGateway({ PROVIDER_URL: provider.url });
+  const response = await fetch(`${postern.url}/docs-json`);
+  expect(response.status).toBe(200);
+  text = await response.text();
+  document = JSON.parse(text) as Document;
+});
+afterAll(async () => {
+  await postern.stop();
+  await provider.stop();
+});
+
+describe('/docs-json', () => {
+  it('is what openapi.json says; else run npm run openapi and look at what changed', () => {
+    const fresh = `${JSON.stringify(document, null, 2)}\n`;
+    if (process.env.POSTERN_WRITE_OPENAPI) writeFileSync(FILE, fresh);
+    expect(readFileSync(FILE, 'utf8')).toBe(fresh);
+  });
+
+  it('holds exactly the admin routes of the running router, each of them described', () => {
+    const routes = routesOf(postern)
+      .filter(({ method, path }) => path.startsWith('/admin') && method !== 'ALL')
+      .map(({ method, path }) => `${method} ${path.replace(/:(\w+)/g, '{$1}')}`);
+    const documented = Object.entries(document.paths).flatMap(([path, item]) =>
+      Object.keys(item).map((method) => `${method.toUpperCase()} ${path}`),
+    );
+    expect(documented.sort()).toEqual(routes.sort());
+    expect(documented).toEqual(Object.keys(OPERATIONS).sort());
+  });
+
+  it('has an id, a tag, an answer and faults for each, and asks for the token', () => {
+    const operations = Object.values(document.paths).flatMap((item) => Object.values(item));
+    expect(new Set(operations.map(({ operationId }) => operationId)).size).toBe(operations.length);
+    for (const { responses } of operations) {
+      expect(Object.keys(responses)).toEqual(expect.arrayContaining(['400', '401', '503']));
+    }
+    expect(document).toMatchObject({
+      openapi: '3.0.3',
+      security: [{ adminToken: [] }],
+      components: { securitySchemes: { adminToken: { type: 'http', scheme: 'bearer' } } },
+    });
+  });
+
+  it('refers only to schemas that are there, and has none that nobody refers to', () => {
+    const named = Object.keys(document.components.schemas);
+    const refs = [...text.matchAll(/"\$ref":"#\/components\/schemas\/(\w+)"/g)].map(([, name]) => name!);
+    expect(refs.filter((name) => !named.includes(name))).toEqual([]);
+    expect(named.filter((name) => !refs.includes(name))).toEqual([]);
+  });
+
+  it('holds no secret', () => {
+    const { password } = new URL(postern.database.url);
+    const secrets = [postern.key, ADMIN_TOKEN, PROVIDER_KEY, postern.database.url, password].filter(Boolean);
+    for (const secret of secrets) expect(text).not.toContain(secret);
+    expect(text).not.toMatch(/ptn_[0-9A-Za-z]{38}|\/(root|home|work|tmp)\//);
+  });
+});
+
+describe('answers of the running gateway', () => {
+  const said = (route: string) => OPERATIONS[route] as Operation;
+
+  async function expectAsSaid(route: string, path: string, body?: object): Promise<Record<string, unknown>> {
+    const { status, answer: name, tagged } = said(route);
+    const [method] = route.split(' ') as [string];
+    const got = await call(postern, method, path, body);
+    expect([route, got.status, got.body]).toEqual([route, status, got.body]);
+    expect(ANSWERS[name as AnswerName].safeParse(got.body).error).toBeUndefined();
+    expect(got.headers.has('etag')).toBe(tagged === true);
+    return got.body as unknown as Record<string, unknown>;
+  }
+
+  it('have the form that the document promises', async () => {
+    const response = await fetch(`${postern.url}/v1/chat/completions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${postern.key}`, 'content-type': 'application/json' },
+      body: '{"model":"gpt-4o-mini"}',
+    });
+    await postern.row(response.headers.get('x-gateway-request-id')!);
+
+    const team = await expectAsSaid('POST /admin/v1/teams', '/teams', { name: 'documented' });
+    const teamAt = `/teams/${team.id as string}`;
+    await expectAsSaid('GET /admin/v1/teams', '/teams');
+    await expectAsSaid('GET /admin/v1/teams/{id}', teamAt);
+    await expectAsSaid('PATCH /admin/v1/teams/{id}', teamAt, { name: 'renamed' });
+
+    const body = said('POST /admin/v1/keys').body!.example;
+    const key = await expectAsSaid('POST /admin/v1/keys', '/keys', { ...body, team: 'renamed' });
+    const keyAt = `/keys/${key.id as string}`;
+    await expectAsSaid('GET /admin/v1/keys', '/keys');
+    await expectAsSaid('GET /admin/v1/keys/{id}', keyAt);
+    await expectAsSaid('PATCH /admin/v1/keys/{id}', keyAt, said('PATCH /admin/v1/keys/{id}').body!.example);
+    await expectAsSaid('POST /admin/v1/keys/{id}/rotate', `${keyAt}/rotate`);
+    await expectAsSaid('POST /admin/v1/keys/{id}/revoke', `${keyAt}/revoke`);
+
+    const order = { name: 'stored', url: provider.url, secret: 'sk-stored' };
+    await expectAsSaid('POST /admin/v1/providers', '/providers', order);
+    await expectAsSaid('GET /admin/v1/providers', '/providers');
+    await expectAsSaid('GET /admin/v1/providers/{name}', '/providers/stored');
+    await expectAsSaid('PATCH /admin/v1/providers/{name}', '/providers/stored', { default: true });
+    await expectAsSaid('POST /admin/v1/providers/{name}/test', '/providers/stored/test');
+
+    const { data } = await expectAsSaid('GET /admin/v1/requests', '/requests');
+    const [row] = data as { id: string }[];
+    await expectAsSaid('GET /admin/v1/requests/{id}', `/requests/${row!.id}`);
+    for (const groups of ['team,key,provider,model,day', 'hour', 'model']) {
+      await expectAsSaid('GET /admin/v1/usage', `/usage?group_by=${groups}`);
+    }
+    await expectAsSaid('GET /admin/v1/audit', '/audit');
+  });
+
+  it.each(['/keys/nonsense', '/teams?limit=0', '/nothing'])('are faults in one form: %s', async (path) => {
+    const { status, body } = await call(postern, 'GET', path);
+    expect(status).toBeGreaterThanOrEqual(400);
+    expect(ANSWERS.Fault.safeParse(body).error).toBeUndefined();
+  });
+});
+
+describe('/docs', () => {
+  it('is a page with its parts, from this gateway alone', async () => {
+    const page = await fetch(`${postern.url}/docs`);
+    expect([page.status, page.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8']);
+    const html = await page.text();
+    const parts = [...html.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, part]) => part!);
+    expect(parts.length).toBeGreaterThan(3);
+    for (const part of parts) {
+      expect(part).toMatch(/^\.?\//);
+      expect((await fetch(new URL(part, `${postern.url}/docs`))).status).toBe(200);
+    }
+  });
+});
+
+describe('in production', () => {
+  let production: TestGateway;
+  beforeAll(async () => {
+    production = await startTestGateway(
+      { NODE_ENV: 'production', MASTER_KEY: Buffer.alloc(32, 7).toString('base64') },
+      postern.database,
+    );
+  });
+  afterAll(() => production.stop());
+
+  it.each([
+    '/docs',
+    '/docs/',
+    '/docs-json',
+    '/docs/swagger-ui-init.js',
+    '/docs/swagger-ui.css',
+    '/docs/index.html',
+  ])('%s takes the admin token', async (path) => {
+    const without = await fetch(production.url + path);
+    expect([without.status, without.headers.get('www-authenticate')]).toEqual([401, 'Bearer']);
+    expect(ANSWERS.Fault.safeParse(await without.json()).error).toBeUndefined();
+    const wrong = { headers: { authorization: `Bearer ${postern.key}` } };
+    expect((await fetch(production.url + path, wrong)).status).toBe(401);
+    const right = { headers: { authorization: `Bearer ${ADMIN_TOKEN}` } };
+    expect((await fetch(production.url + path, right)).status).toBe(200);
+  });
+});
