@@ -1,21 +1,17 @@
-import type { EventEmitter } from 'node:events';
-import { STATUS_CODES } from 'node:http';
 import type { Request, Response } from 'express';
 import type { Dispatcher } from 'undici';
 import type { Provider } from '../providers/provider.js';
 import { Refusal } from '../refusal.js';
 import type { CallRecord } from '../request-log/call-record.js';
+import { AnswerWriter } from './answer-writer.js';
 import { statusOf } from './gateway-errors.js';
-import { firstHeader, requestHeaders, responseHeaders } from './headers.js';
+import { firstHeader, hasForeignCoding, requestHeaders, responseHeaders } from './headers.js';
 import { StreamedBody } from './streamed-body.js';
 import { readUpstreamFault } from './upstream-fault.js';
 import type { ConnectAttempt } from './upstream-connector.js';
 
 /** A body up to this size with a known length is gathered and sent in one write; measured to be the cheapest way. */
 const GATHER_BYTES = 262_144;
-const NOTHING = Buffer.alloc(0);
-/** RFC 9112 4: a reason phrase is visible ASCII, spaces and tabs; undici reads it as UTF-8. */
-const ASCII_REASON = /^[\t\x20-\x7e]*$/;
 /** Node's parser gave up on what the client sent; not because the client left in the middle of it. */
 const BROKEN_FRAMING = /^HPE_(?!INVALID_EOF_STATE)/;
 
@@ -33,6 +29,7 @@ export interface ExchangeLimits {
 export class Exchange implements Dispatcher.DispatchHandler {
   /** Set by the connection this call waits for. */
   attempt: ConnectAttempt | null = null;
+  private readonly answer: AnswerWriter;
   private abortUpstream: ((fault?: Error) => void) | null = null;
   private resumeUpstream: (() => void) | null = null;
   private body: StreamedBody | null = null;
@@ -40,12 +37,8 @@ export class Exchange implements Dispatcher.DispatchHandler {
   private reject!: (refusal: Refusal) => void;
   private settled = false;
   private connected = false;
-  private bodyStarted = false;
   /** The provider's answer is there to its end. */
   private whole = false;
-  private clientAwaited = false;
-  /** Whose 'drain' is waited for. */
-  private drained: EventEmitter | null = null;
   /** Bytes of body the provider announced; null: it did not. */
   private expectedBytes: number | null = null;
 
@@ -55,7 +48,9 @@ export class Exchange implements Dispatcher.DispatchHandler {
     private readonly provider: Provider,
     private readonly call: CallRecord,
     private readonly limits: ExchangeLimits,
-  ) {}
+  ) {
+    this.answer = new AnswerWriter(req, res, limits.clientIdleTimeoutMs, () => this.resumeUpstream!());
+  }
 
   /** Scheme, host and port of the provider. */
   get origin(): string {
@@ -81,19 +76,17 @@ export class Exchange implements Dispatcher.DispatchHandler {
       }
       res.on('close', this.onClientClose);
       res.on('timeout', this.onClientIdle);
-      // Behind another response on its connection: the timer is that one's until this one's turn.
-      if (res.socket === null) res.once('socket', this.onTurn);
-      // RFC 9112 6.1: no Transfer-Encoding towards HTTP/1.0; Node would send it to a client that says `TE: chunked`.
-      if (req.httpVersionMinor === 0) res.useChunkedEncodingByDefault = false;
       const announced = req.headers['content-length'];
       if (announced === undefined && req.headers['transfer-encoding'] === undefined) {
-        this.waitForClient(false);
+        this.answer.waitForClient(false);
         this.dispatch(dispatcher, null);
       } else if (announced !== undefined && Number(announced) <= GATHER_BYTES) {
-        this.waitForClient(true);
+        this.answer.waitForClient(true);
         this.gather(dispatcher, announced);
       } else {
-        this.body = new StreamedBody(req, this.onRequestBytes, (forClient) => this.waitForClient(forClient));
+        this.body = new StreamedBody(req, this.onRequestBytes, (forClient) =>
+          this.answer.waitForClient(forClient),
+        );
         this.dispatch(dispatcher, this.body, announced);
       }
     });
@@ -107,7 +100,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     });
     this.req.on('end', () => {
       if (this.settled) return;
-      this.waitForClient(false);
+      this.answer.waitForClient(false);
       const body = chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks);
       this.call.requested(body);
       this.dispatch(dispatcher, body, announced);
@@ -146,7 +139,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   onHeaders(status: number, rawHeaders: Buffer[], resume: () => void, reason: string): boolean {
     if (this.settled) return true;
-    const { res, req } = this;
+    const { req } = this;
     if (hasForeignCoding(rawHeaders)) {
       this.fail(new Refusal('upstream_invalid_response'), 'upstream_error');
       return true;
@@ -155,7 +148,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     if (status < 200) {
       if (status === 103) {
         this.whenDurable(() => {
-          this.passEarlyHints(headers);
+          this.answer.earlyHints(headers);
           return false;
         });
       }
@@ -173,10 +166,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.resumeUpstream = resume;
     if (this.expectedBytes === 0) this.call.end('completed');
     const goOn = this.whenDurable(() => {
-      res.sendDate = false;
-      res.writeHead(status, ASCII_REASON.test(reason) ? reason : (STATUS_CODES[status] ?? ''), headers);
-      // The head waits for the first chunk of the same read, never for the next read.
-      process.nextTick(flushHead, this);
+      this.answer.head(status, reason, headers, this.expectedBytes !== null);
       return true;
     });
     // These end with their head (RFC 9112 6.3). undici takes the length they may still announce (RFC 9110 8.6) for one
@@ -189,13 +179,13 @@ export class Exchange implements Dispatcher.DispatchHandler {
     if (this.settled) return true;
     this.call.responseBytes += chunk.length;
     this.call.copy.add(chunk);
-    if (this.call.responseBytes !== this.expectedBytes) return this.write(chunk);
+    if (this.call.responseBytes !== this.expectedBytes) return this.answer.write(chunk);
     // The end is on record before the write that completes the answer; what the provider does now is of no matter.
     this.call.end('completed');
     this.whole = true;
     return this.whenDurable(() => {
-      const more = this.write(chunk);
-      this.finish();
+      const more = this.answer.write(chunk);
+      this.answer.finish();
       return more;
     });
   }
@@ -208,7 +198,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.whole = true;
     this.call.end('completed');
     this.whenDurable(() => {
-      this.finish();
+      this.answer.finish();
       return false;
     });
   }
@@ -218,27 +208,6 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.abortUpstream = null;
     const { code, outcome } = readUpstreamFault(fault, this.connected, this.res.headersSent);
     this.fail(new Refusal(code, { cause: fault }), outcome);
-  }
-
-  /** True when more may come at once. */
-  private write(chunk: Buffer): boolean {
-    this.bodyStarted = true;
-    if (this.res.write(chunk)) return true;
-    this.awaitDrain();
-    return false;
-  }
-
-  private finish(): void {
-    this.bodyStarted = true;
-    this.res.end();
-    if (this.res.writableLength > 0) this.waitForClient(true);
-  }
-
-  /** The socket's own word, not the response's: Node says 'drain' there also when a pipelined answer is written. */
-  private awaitDrain(): void {
-    this.waitForClient(true);
-    this.drained = this.res.socket ?? this.res;
-    this.drained.once('drain', this.onDrain);
   }
 
   /**
@@ -258,27 +227,6 @@ export class Exchange implements Dispatcher.DispatchHandler {
     return false;
   }
 
-  /** Sends the head alone when no chunk came with it. An empty chunk, for flushHeaders() would send it as UTF-8. */
-  flushHead(): void {
-    if (!this.bodyStarted && !this.settled) this.res.write(NOTHING);
-  }
-
-  /** The client has taken what it was sent. */
-  resume(): void {
-    if (!this.settled) this.resumeUpstream!();
-  }
-
-  /** RFC 8297: hints may go to HTTP/1.1 clients whose turn on the connection it is. */
-  private passEarlyHints(headers: readonly string[]): void {
-    const { res, req } = this;
-    let links = '';
-    for (let i = 0; i < headers.length; i += 2) {
-      if (headers[i]!.toLowerCase() === 'link') links += `${headers[i]}: ${headers[i + 1]}\r\n`;
-    }
-    if (links === '' || req.httpVersionMinor === 0 || res.socket === null || res.headersSent) return;
-    res.socket.write(`HTTP/1.1 103 Early Hints\r\n${links}\r\n`, 'latin1');
-  }
-
   /** Ends the call for a fault: with an answer of ours while none has begun, else by breaking the connection. */
   private fail(
     refusal: Refusal,
@@ -289,18 +237,11 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.call.end(outcome, refusal.code);
     this.settle();
     if (this.res.headersSent) {
-      this.breakOff();
+      this.answer.breakOff();
       this.resolve();
       return;
     }
     this.reject(refusal);
-  }
-
-  /** Makes the break visible: an answer framed by the end of its connection must not end like a whole one. */
-  private breakOff(): void {
-    const { res } = this;
-    if (res.chunkedEncoding || this.expectedBytes !== null || res.socket === null) res.destroy();
-    else res.socket.resetAndDestroy();
   }
 
   private readonly onRequestBytes = (count: number): void => {
@@ -308,18 +249,6 @@ export class Exchange implements Dispatcher.DispatchHandler {
     if (this.call.requestBytes > this.limits.maxBodyBytes) {
       this.fail(new Refusal('request_too_large'), 'client_error');
     }
-  };
-
-  private readonly onDrain = (): void => {
-    this.drained = null;
-    if (this.settled) return;
-    if (this.res.socket?.writableNeedDrain) {
-      this.awaitDrain();
-      return;
-    }
-    this.waitForClient(false);
-    // Not at once: the drain may have been said while undici's parser runs, which cannot be resumed from inside.
-    process.nextTick(resumeUpstream, this);
   };
 
   /** Everything was flushed to the client, or its socket is dead. */
@@ -337,44 +266,15 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.fail(new Refusal('request_timeout'), 'client_error');
   };
 
-  /** Arms the client's idle time while it is the client that must act, and lifts it while the provider must. */
-  private waitForClient(forClient: boolean): void {
-    this.clientAwaited = forClient;
-    const { socket } = this.res;
-    const ms = forClient ? this.limits.clientIdleTimeoutMs : 0;
-    if (socket !== null && socket.timeout !== ms) socket.setTimeout(ms);
-  }
-
-  private readonly onTurn = (): void => {
-    if (!this.settled) this.waitForClient(this.clientAwaited);
-  };
-
   private settle(): void {
     this.settled = true;
     this.res.off('close', this.onClientClose);
     this.res.off('timeout', this.onClientIdle);
-    this.drained?.off('drain', this.onDrain);
+    this.answer.letGo();
     this.body?.letGo();
     const abort = this.abortUpstream;
     this.abortUpstream = null;
     if (abort !== null) abort();
     else if (!this.connected) this.attempt?.cancel?.();
   }
-}
-
-/** A transfer coding other than `chunked`: taken off unread it would leave the client with a body nobody can decode. */
-function hasForeignCoding(raw: readonly Buffer[]): boolean {
-  for (let i = 0; i < raw.length; i += 2) {
-    if (raw[i]!.length !== 17 || raw[i]!.toString('latin1').toLowerCase() !== 'transfer-encoding') continue;
-    if (raw[i + 1]!.toString('latin1').trim().toLowerCase() !== 'chunked') return true;
-  }
-  return false;
-}
-
-function flushHead(exchange: Exchange): void {
-  exchange.flushHead();
-}
-
-function resumeUpstream(exchange: Exchange): void {
-  exchange.resume();
 }

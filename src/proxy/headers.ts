@@ -137,3 +137,12 @@ function connectionOptions(raw: readonly string[]): ReadonlySet<string> {
   }
   return options ?? NO_OPTIONS;
 }
+
+/** A transfer coding other than `chunked`: taken off unread it would leave the client with a body nobody can decode. */
+export function hasForeignCoding(raw: readonly Buffer[]): boolean {
+  for (let i = 0; i < raw.length; i += 2) {
+    if (raw[i]!.length !== 17 || raw[i]!.toString('latin1').toLowerCase() !== 'transfer-encoding') continue;
+    if (raw[i + 1]!.toString('latin1').trim().toLowerCase() !== 'chunked') return true;
+  }
+  return false;
+}

@@ -1,0 +1,133 @@
+import type { EventEmitter } from 'node:events';
+import { STATUS_CODES } from 'node:http';
+import type { Request, Response } from 'express';
+
+const NOTHING = Buffer.alloc(0);
+/** RFC 9112 4: a reason phrase is visible ASCII, spaces and tabs; undici reads it as UTF-8. */
+const ASCII_REASON = /^[\t\x20-\x7e]*$/;
+
+/** The client's side of one call: how the answer's bytes get out, and whether it is the client that is waited for. */
+export class AnswerWriter {
+  private bodyStarted = false;
+  private over = false;
+  private clientAwaited = false;
+  private framedByLength = false;
+  /** Whose 'drain' is waited for. */
+  private drained: EventEmitter | null = null;
+
+  /**
+   * @param idleTimeoutMs how long the client may neither send nor take a byte while it must
+   * @param onDrained called when the client has taken what it was sent
+   */
+  constructor(
+    private readonly req: Request,
+    private readonly res: Response,
+    private readonly idleTimeoutMs: number,
+    private readonly onDrained: () => void,
+  ) {
+    // Behind another response on its connection: the timer is that one's until this one's turn.
+    if (res.socket === null) res.once('socket', this.onTurn);
+    // RFC 9112 6.1: no Transfer-Encoding towards HTTP/1.0; Node would send it to a client that says `TE: chunked`.
+    if (req.httpVersionMinor === 0) res.useChunkedEncodingByDefault = false;
+  }
+
+  /**
+   * Sends the head with the first chunk of the same read of the provider's socket, or alone, but never later.
+   *
+   * @throws Node's error when a header is none; nothing is sent then
+   */
+  head(status: number, reason: string, headers: string[], framedByLength: boolean): void {
+    this.framedByLength = framedByLength;
+    this.res.sendDate = false;
+    this.res.writeHead(status, ASCII_REASON.test(reason) ? reason : (STATUS_CODES[status] ?? ''), headers);
+    process.nextTick(flushHead, this);
+  }
+
+  /** True when more may come at once; else onDrained tells when. */
+  write(chunk: Buffer): boolean {
+    this.bodyStarted = true;
+    if (this.res.write(chunk)) return true;
+    this.awaitDrain();
+    return false;
+  }
+
+  /** The answer is there to its end. */
+  finish(): void {
+    this.bodyStarted = true;
+    this.res.end();
+    if (this.res.writableLength > 0) this.waitForClient(true);
+  }
+
+  /** RFC 8297: hints may go to HTTP/1.1 clients whose turn on the connection it is. Only `Link` lines are passed. */
+  earlyHints(headers: readonly string[]): void {
+    const { res, req } = this;
+    let links = '';
+    for (let i = 0; i < headers.length; i += 2) {
+      if (headers[i]!.toLowerCase() === 'link') links += `${headers[i]}: ${headers[i + 1]}\r\n`;
+    }
+    if (links === '' || req.httpVersionMinor === 0 || res.socket === null || res.headersSent) return;
+    res.socket.write(`HTTP/1.1 103 Early Hints\r\n${links}\r\n`, 'latin1');
+  }
+
+  /** Makes a break visible: an answer framed by the end of its connection must not end like a whole one. */
+  breakOff(): void {
+    const { res } = this;
+    if (res.chunkedEncoding || this.framedByLength || res.socket === null) res.destroy();
+    else res.socket.resetAndDestroy();
+  }
+
+  /** Arms the client's idle time while it is the client that must act, and lifts it while the provider must. */
+  waitForClient(forClient: boolean): void {
+    this.clientAwaited = forClient;
+    const { socket } = this.res;
+    const ms = forClient ? this.idleTimeoutMs : 0;
+    if (socket !== null && socket.timeout !== ms) socket.setTimeout(ms);
+  }
+
+  /** The call is over: nothing more is written or told. */
+  letGo(): void {
+    this.over = true;
+    this.drained?.off('drain', this.onDrain);
+  }
+
+  /** An empty chunk, for flushHeaders() would send latin-1 bytes of the head as UTF-8. */
+  flushHead(): void {
+    if (!this.bodyStarted && !this.over) this.res.write(NOTHING);
+  }
+
+  /** Passes the drain on. */
+  resume(): void {
+    if (!this.over) this.onDrained();
+  }
+
+  /** The socket's own word, not the response's: Node says 'drain' there also when a pipelined answer is written. */
+  private awaitDrain(): void {
+    this.waitForClient(true);
+    this.drained = this.res.socket ?? this.res;
+    this.drained.once('drain', this.onDrain);
+  }
+
+  private readonly onDrain = (): void => {
+    this.drained = null;
+    if (this.over) return;
+    if (this.res.socket?.writableNeedDrain) {
+      this.awaitDrain();
+      return;
+    }
+    this.waitForClient(false);
+    // Not at once: the drain may have been said while undici's parser runs, which cannot be resumed from inside.
+    process.nextTick(resume, this);
+  };
+
+  private readonly onTurn = (): void => {
+    if (!this.over) this.waitForClient(this.clientAwaited);
+  };
+}
+
+function flushHead(answer: AnswerWriter): void {
+  answer.flushHead();
+}
+
+function resume(answer: AnswerWriter): void {
+  answer.resume();
+}
