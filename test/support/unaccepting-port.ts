@@ -28,11 +28,6 @@ export class UnacceptingPort {
     return new UnacceptingPort(port, child, fillers);
   }
 
-  /** Attempts of this helper's own that fill the queue and wait for ever. */
-  get waiting(): number {
-    return this.fillers.filter((socket) => socket.connecting).length;
-  }
-
   async close(): Promise<void> {
     for (const socket of this.fillers) socket.destroy();
     this.child.kill('SIGKILL');
