@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 
 // Listens with the shortest queue there is and never accepts: its one thread sleeps for ever.
 const CODE = `
@@ -22,9 +23,14 @@ export class UnacceptingPort {
     const child = spawn(process.execPath, ['-e', CODE], { stdio: ['ignore', 'pipe', 'inherit'] });
     const [text] = (await once(child.stdout, 'data')) as [Buffer];
     const port = Number(text.toString());
-    const fillers = Array.from({ length: 8 }, () => connect(port, '127.0.0.1').on('error', () => {}));
-    // A queue of one holds two (listen(2), Linux); whoever comes later waits.
-    await Promise.any(fillers.map((socket) => once(socket, 'connect')));
+    const fillers: Socket[] = [];
+    // How many a full queue still lets in differs by kernel: filled one by one until two in a row are left waiting.
+    for (let waiting = 0; waiting < 2;) {
+      const socket = connect(port, '127.0.0.1').on('error', () => {});
+      fillers.push(socket);
+      const connected = once(socket, 'connect').then(() => true);
+      waiting = (await Promise.race([connected, sleep(300, false)])) ? 0 : waiting + 1;
+    }
     return new UnacceptingPort(port, child, fillers);
   }
 

@@ -45,6 +45,8 @@ describe('to a provider that accepts no connection', () => {
       ...SETTINGS,
       PROVIDER_URL: `http://127.0.0.1:${unaccepting.port}`,
     });
+    // Refused, but its key is known from now on: no connection to Postgres is taken for one to the provider.
+    await fetch(`${gateway.url}/v1/files`, { headers: { authorization: `Bearer ${gateway.key}` } });
   });
   afterAll(async () => {
     await gateway.stop();
