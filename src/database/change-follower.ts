@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
 import pg from 'pg';
@@ -12,6 +13,9 @@ const POLL_MS = 2_000;
 /** A connection that answers no slower than this is alive. */
 const QUERY_TIMEOUT_MS = 2_000;
 const RETRY_MS = 500;
+
+/** On which a connection speaks to itself, to learn whether notifications arrive at all. */
+const ECHO = 'postern_echo';
 
 const READ_COUNTERS = 'SELECT name, value FROM change_counter WHERE name = ANY ($1)';
 
@@ -51,6 +55,7 @@ export class ChangeFollower implements OnApplicationShutdown {
   private stopped = false;
   private running: Promise<void> | null = null;
   private told = false;
+  private silenceTold = false;
   /** Something is to be verified before the next poll is due. */
   private due = false;
   private wake: () => void = () => {};
@@ -104,15 +109,23 @@ export class ChangeFollower implements OnApplicationShutdown {
         broken = error;
         this.wake();
       });
-      client.on('notification', ({ channel, payload }) => this.onNotification(channel, payload ?? ''));
+      const word = randomUUID();
+      let heard = false;
+      client.on('notification', ({ channel, payload = '' }) => {
+        if (channel === ECHO) heard ||= payload === word;
+        else this.onNotification(channel, payload);
+      });
       await client.connect();
       for (const counter of this.followed.keys()) await client.query(`LISTEN postern_${counter}`);
+      await client.query(`LISTEN ${ECHO}`);
+      await client.query('SELECT pg_notify($1, $2)', [ECHO, word]);
       for (const followed of this.followed.values()) followed.applied = null;
       const alive = () => !this.stopped && broken === null;
       while (alive()) {
         this.due = false;
         await this.verify(client);
         if (alive() && !this.due) await this.pause(POLL_MS);
+        if (alive() && !heard) this.complainOfSilence();
       }
       if (broken !== null) throw broken as Error;
     } finally {
@@ -168,6 +181,15 @@ export class ChangeFollower implements OnApplicationShutdown {
     if (!this.stopped && !this.told)
       this.logger.warn(`${what} cannot be followed right now: ${describeFault(error)}`);
     this.told = true;
+  }
+
+  private complainOfSilence(): void {
+    if (this.silenceTold) return;
+    this.silenceTold = true;
+    this.logger.warn(
+      'Notifications of Postgres do not arrive, as behind a pooler in transaction mode: changes of keys and providers ' +
+        'take up to 3 s. Let DATABASE_URL lead there directly or in session mode.',
+    );
   }
 
   private pause(ms: number): Promise<void> {
