@@ -1,5 +1,6 @@
 import { Command } from 'commander';
 import { explain } from './failure.js';
+import { journalCommand } from './journal.command.js';
 import { keysCommand } from './keys.command.js';
 import { migrateCommand } from './migrate.command.js';
 import { providersCommand } from './providers.command.js';
@@ -15,6 +16,7 @@ const program = new Command('postern')
   .addCommand(providersCommand())
   .addCommand(requestsCommand())
   .addCommand(usageCommand())
+  .addCommand(journalCommand())
   .addCommand(migrateCommand())
   .addHelpText(
     'after',

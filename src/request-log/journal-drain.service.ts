@@ -1,16 +1,14 @@
-import { readdir, rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { rm } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
 import { describeFault } from '../database/database-fault.js';
 import { DatabaseService } from '../database/database.service.js';
+import { bootFolders, logFiles } from './boot-folders.js';
 import { Journal } from './journal.js';
 import type { JournalFile } from './journal-file.js';
 import { readDeadRows, readParkedRows } from './journal-reader.js';
 import { LogWriter } from './log-writer.js';
 
-/** A boot's folder, named by a UUID; `rejected/` lies beside them and is left alone. */
-const BOOT = /^[0-9a-f]{8}-[0-9a-f-]{27}$/;
 const FIRST_RETRY_MS = 1_000;
 const LONGEST_RETRY_MS = 60_000;
 
@@ -57,10 +55,9 @@ export class JournalDrainService implements OnApplicationShutdown {
    */
   private async drainDeadBoots(): Promise<boolean> {
     let done = true;
-    const names = await readdir(this.journal.root).catch((error: unknown) => this.tell(error));
-    for (const name of names ?? []) {
-      const folder = join(this.journal.root, name);
-      if (!BOOT.test(name) || folder === this.journal.bootFolder) continue;
+    const folders = await bootFolders(this.journal.root).catch((error: unknown) => this.tell(error));
+    for (const folder of folders ?? []) {
+      if (folder === this.journal.bootFolder) continue;
       try {
         if (await this.drainDead(await logFiles(folder))) await rm(folder, { recursive: true });
         else done = false;
@@ -69,7 +66,7 @@ export class JournalDrainService implements OnApplicationShutdown {
         done = false;
       }
     }
-    return done && names !== null;
+    return done && folders !== null;
   }
 
   /** True when every row of the files is in Postgres. */
@@ -120,10 +117,4 @@ export class JournalDrainService implements OnApplicationShutdown {
     this.logger.error(`The journal could not be read, trying again: ${describeFault(error)}`);
     return null;
   }
-}
-
-/** Journal files of a folder, oldest first. */
-export async function logFiles(folder: string): Promise<string[]> {
-  const numbers = (await readdir(folder)).filter((name) => /^\d+\.log$/.test(name));
-  return numbers.sort((a, b) => parseInt(a) - parseInt(b)).map((name) => join(folder, name));
 }

@@ -7,7 +7,7 @@ import type { Settings } from '../../src/config/settings.js';
 import type { JournalFile } from '../../src/request-log/journal-file.js';
 import type { JournalRecord } from '../../src/request-log/journal-line.js';
 import { readDeadRows } from '../../src/request-log/journal-reader.js';
-import { logFiles } from '../../src/request-log/journal-drain.service.js';
+import { logFiles } from '../../src/request-log/boot-folders.js';
 import { Journal } from '../../src/request-log/journal.js';
 import { deferred } from '../support/deferred.js';
 import { eventually } from '../support/eventually.js';

@@ -1,0 +1,114 @@
+import { rm, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Command } from 'commander';
+import { DataSource } from 'typeorm';
+import { DataDirError, openDataDir } from '../config/data-dir.js';
+import { bootFolders, logFiles } from '../request-log/boot-folders.js';
+import { insertRows } from '../request-log/insert-rows.js';
+import { readDeadRows } from '../request-log/journal-reader.js';
+import { type OutputOptions, printJson } from './output.js';
+import { withServices } from './with-services.js';
+
+/** What the journal of one boot holds. */
+interface BootCounts {
+  folder: string;
+  bytes: number;
+  rows: number;
+  /** Of these: calls whose end nobody saw. */
+  interrupted: number;
+  damaged_lines: number;
+}
+
+/** `postern journal status|drain`: for the volume of a replica that is gone. */
+export function journalCommand(): Command {
+  return new Command('journal')
+    .description('look into the journal of a gateway that is gone, and bring its rows to Postgres')
+    .addCommand(
+      new Command('status')
+        .description('count what its DATA_DIR still holds')
+        .argument('<dir>', 'DATA_DIR of that gateway')
+        .option('--json', 'print the counts as JSON')
+        .action((dir: string, { json }: OutputOptions) =>
+          withJournal(dir, async (root) => {
+            const boots: BootCounts[] = [];
+            for (const folder of await bootFolders(root))
+              boots.push(await readBoot(folder, () => Promise.resolve()));
+            if (json) printJson(boots);
+            else tell(boots, 'holds');
+          }),
+        ),
+    )
+    .addCommand(
+      new Command('drain')
+        .description('write its rows to the database and remove what was written')
+        .argument('<dir>', 'DATA_DIR of that gateway')
+        .option('--json', 'print the counts as JSON')
+        .action((dir: string, { json }: OutputOptions) =>
+          withJournal(dir, (root) =>
+            withServices(async (app) => {
+              const dataSource = app.get(DataSource);
+              const boots: BootCounts[] = [];
+              for (const folder of await bootFolders(root)) {
+                const counts = await readBoot(folder, async (rows) => {
+                  const { text, values } = insertRows(rows);
+                  await dataSource.query(text, values);
+                });
+                await rm(folder, { recursive: true });
+                boots.push(counts);
+              }
+              if (json) printJson(boots);
+              else tell(boots, 'held; now in Postgres:');
+            }),
+          ),
+        ),
+    )
+    .addHelpText(
+      'after',
+      `
+A gateway drains its own journal at each start. This is for a volume whose gateway does not come back. Draining twice,
+or beside a gateway that drained already, doubles nothing.
+
+Examples:
+  postern journal status /mnt/volume-of-replica-3
+  DATABASE_URL=postgres://… postern journal drain /mnt/volume-of-replica-3`,
+    );
+}
+
+/** Runs work on the journal of a DATA_DIR, which no gateway may be using meanwhile. */
+async function withJournal(dir: string, work: (root: string) => Promise<void>): Promise<void> {
+  const root = join(dir, 'journal');
+  await stat(root).catch((error: unknown) => {
+    throw new DataDirError(`${dir} holds no journal; give the DATA_DIR of a gateway`, { cause: error });
+  });
+  const dataDir = await openDataDir(dir);
+  await dataDir.hold();
+  try {
+    await work(root);
+  } finally {
+    dataDir.release();
+  }
+}
+
+async function readBoot(
+  folder: string,
+  write: (rows: Parameters<typeof insertRows>[0]) => Promise<void>,
+): Promise<BootCounts> {
+  const counts: BootCounts = { folder, bytes: 0, rows: 0, interrupted: 0, damaged_lines: 0 };
+  const files = await logFiles(folder);
+  for (const file of files) counts.bytes += (await stat(file)).size;
+  for await (const rows of readDeadRows(files, (count) => (counts.damaged_lines += count))) {
+    await write(rows);
+    counts.rows += rows.length;
+    counts.interrupted += rows.filter((row) => row.outcome === 'interrupted').length;
+  }
+  return counts;
+}
+
+function tell(boots: readonly BootCounts[], verb: string): void {
+  if (boots.length === 0) console.log('The journal is empty: every row is in Postgres.');
+  for (const { folder, rows, interrupted, damaged_lines: damaged, bytes } of boots) {
+    console.log(
+      `${folder} ${verb} ${rows} rows (${interrupted} interrupted, ${damaged} damaged lines, ${bytes} bytes)`,
+    );
+  }
+}

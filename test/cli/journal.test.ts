@@ -1,0 +1,58 @@
+import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { v7 as uuidv7 } from 'uuid';
+import { openDataDir } from '../../src/config/data-dir.js';
+import { encodeLine } from '../../src/request-log/journal-line.js';
+import { recordsOf } from '../request-log/journal-calls.js';
+import { createDatabase, type TestDatabase } from '../support/database.js';
+import { runCli } from './run-cli.js';
+
+let database: TestDatabase;
+let dir: string;
+
+beforeAll(async () => {
+  database = await createDatabase();
+});
+afterAll(() => database.drop());
+// The volume of a gateway that is gone: two calls ended, one cut, and a torn line.
+beforeEach(async () => {
+  dir = await mkdtemp(join(tmpdir(), 'postern-volume-'));
+  await openDataDir(dir);
+  const boot = join(dir, 'journal', uuidv7());
+  await mkdir(boot, { recursive: true });
+  const lines = [...recordsOf('read'), ...recordsOf('ended'), ...recordsOf('begun')].map(encodeLine);
+  await writeFile(join(boot, '00000001.log'), Buffer.concat([...lines, Buffer.from('v1 torn')]));
+});
+afterEach(() => rm(dir, { recursive: true }));
+
+it('counts what a volume holds and changes nothing', async () => {
+  const { code, stdout } = await runCli(['journal', 'status', dir, '--json']);
+  expect(code).toBe(0);
+  expect(JSON.parse(stdout)).toMatchObject([{ rows: 3, interrupted: 1, damaged_lines: 1 }]);
+  expect(await readdir(join(dir, 'journal'))).toHaveLength(1);
+});
+
+it('brings its rows to Postgres, once', async () => {
+  const before = await database.query('SELECT id FROM request_log');
+  const drain = () => runCli(['journal', 'drain', dir], { DATABASE_URL: database.url });
+  const { code, stdout } = await drain();
+  expect(code).toBe(0);
+  expect(stdout).toContain('3 rows (1 interrupted, 1 damaged lines');
+  const rows = await database.query<{ outcome: string }>('SELECT outcome FROM request_log ORDER BY outcome');
+  expect(rows.map(({ outcome }) => outcome)).toEqual(['completed', 'completed', 'interrupted']);
+  expect(before).toHaveLength(0);
+  expect((await drain()).stdout).toContain('The journal is empty');
+});
+
+it('leaves a volume alone that a gateway is using, and a folder that is none', async () => {
+  const used = await openDataDir(dir);
+  await used.hold();
+  const { code, stderr } = await runCli(['journal', 'drain', dir], { DATABASE_URL: database.url });
+  expect(code).toBe(1);
+  expect(stderr).toContain(`pid ${process.pid}`);
+  used.release();
+  const other = await runCli(['journal', 'status', join(dir, 'journal')]);
+  expect(other.code).toBe(1);
+  expect(other.stderr).toContain('holds no journal');
+});
