@@ -94,7 +94,15 @@ async function install(say, quiet) {
   if (npm === undefined)
     throw new StepError('Dependencies are missing and npm was not found: run `npm ci`.', 1);
   // Errors only: engine warnings about build tools help nobody here. Development dependencies hold the compiler.
-  const args = [npm, 'ci', '--include=dev', '--no-audit', '--no-fund', '--loglevel=error'];
+  const args = [
+    npm,
+    'ci',
+    '--include=dev',
+    '--no-audit',
+    '--no-fund',
+    '--no-update-notifier',
+    '--loglevel=error',
+  ];
   await step(say, quiet, 'Installing dependencies as locked (npm ci)', args, {
     remedy:
       "npm's message is above. Check the network, npm's cache folder and who owns node_modules; then try again.",

@@ -1,10 +1,12 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
 import { type DataDir, DataDirError, openDataDir } from '../config/data-dir.js';
 import type { Env } from '../config/env.js';
-import { startEmbeddedPostgres } from '../database/embedded-postgres.js';
+import { type EmbeddedPostgres, startEmbeddedPostgres } from '../database/embedded-postgres.js';
 import { postgresHome } from '../database/postgres-home.js';
+import { isDatabaseAway } from '../database/sql-state.js';
 
 export interface OpenDatabase {
   url: string;
@@ -31,10 +33,11 @@ export async function openDatabase(env: Env, report: (line: string) => void): Pr
   }
 
   const gateway = await dataDir.holder();
-  const postgres = await startEmbeddedPostgres({ dataDir: dataDir.path, report });
+  const { postgres, presence } = await joinServer(dataDir.path, report);
   return {
     url: postgres.url,
     close: async () => {
+      await presence.end();
       // While we stop the server no gateway may start on it; one that runs already has this and keeps the server.
       if (!(await holdSoon(dataDir, gateway === null ? ENDING_MS : 0))) return;
       try {
@@ -46,6 +49,30 @@ export async function openDatabase(env: Env, report: (line: string) => void): Pr
     },
   };
 }
+
+/**
+ * Starts or joins the server and stays connected: from now on nobody takes it for unused. Another command may have
+ * been about to stop it when it was joined; then it is started again.
+ */
+async function joinServer(
+  dataDir: string,
+  report: (line: string) => void,
+): Promise<{ postgres: EmbeddedPostgres; presence: pg.Client }> {
+  for (let attempt = 1; ; attempt++) {
+    const postgres = await startEmbeddedPostgres({ dataDir, report });
+    const presence = new pg.Client({ connectionString: postgres.url });
+    // The command's own connections tell of a server that goes away.
+    presence.on('error', () => undefined);
+    try {
+      await presence.connect();
+      return { postgres, presence };
+    } catch (error) {
+      if (attempt === JOINS_AT_MOST || !isDatabaseAway(error)) throw error;
+    }
+  }
+}
+
+const JOINS_AT_MOST = 5;
 
 /** Waits this long, in milliseconds, for another command that is ending too. */
 const ENDING_MS = 500;
