@@ -6,7 +6,10 @@ export default {
   ...base,
   testMatch: [
     '**/*.faults.ts',
+    '**/database/upgrade.test.ts',
+    '**/operations/closed-labels.test.ts',
     '**/process/log-faults.test.ts',
+    '**/request-log/journal-recovery.test.ts',
     '**/wire/aborts.test.ts',
     '**/wire/flat-memory.test.ts',
   ],

@@ -4,8 +4,9 @@ import type { MigrationInterface, QueryRunner } from 'typeorm';
 export class Audit1795000004000 implements MigrationInterface {
   async up(queryRunner: QueryRunner): Promise<void> {
     await queryRunner.query(`
-      ALTER TABLE team ADD COLUMN version int NOT NULL DEFAULT 1;
+      -- In the order in which look-ups of keys lock the two.
       ALTER TABLE gateway_key ADD COLUMN version int NOT NULL DEFAULT 1;
+      ALTER TABLE team ADD COLUMN version int NOT NULL DEFAULT 1;
 
       CREATE TABLE audit_log (
         id uuid CONSTRAINT audit_log_pkey PRIMARY KEY,

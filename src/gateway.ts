@@ -1,18 +1,21 @@
 import { once } from 'node:events';
 import type { AddressInfo, Server } from 'node:net';
-import type { INestApplication } from '@nestjs/common';
+import { type INestApplication, Logger } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { serveApiDocs } from './admin/api-docs.js';
 import { AppModule } from './app.module.js';
-import { openDataDir } from './config/data-dir.js';
+import { CloseStack } from './close-stack.js';
 import type { Env } from './config/env.js';
-import { generatedSecrets, type Settings } from './config/settings.js';
+import type { Settings } from './config/settings.js';
 import { DatabaseService } from './database/database.service.js';
-import { startEmbeddedPostgres } from './database/embedded-postgres.js';
 import { FirstKeyService } from './keys/first-key.service.js';
+import { type Host, openHost } from './host.js';
 import { GatewayLogger } from './operations/gateway-logger.js';
 import { ShutdownService } from './operations/shutdown.service.js';
 import { GatewayHttpAdapter } from './proxy/gateway-http.adapter.js';
+
+/** Calls that come before the first look at Postgres is over wait for it, for so long at most. */
+const CALLS_WAIT_MS = 5_000;
 
 /** The address cannot be listened on; the message names the remedy. */
 export class ListenFault extends Error {
@@ -30,98 +33,100 @@ export interface GatewayOptions {
   onUnhealable: (fault: Error) => void;
 }
 
-/** A running gateway. */
+/** A running gateway: one process of it. */
 export interface Gateway {
   readonly app: INestApplication;
   readonly url: string;
   /** Where alone the admin API is; null when it shares `url`. */
   readonly adminUrl: string | null;
-  /** Where the generated admin token lies; null when it was given. */
-  readonly adminTokenFile: string | null;
   /** Drains, writes what is to be written and closes everything this start opened. */
   stop(): Promise<void>;
 }
 
 /**
- * Builds and starts the gateway: the same for `npm start`, the image and the tests.
+ * Builds and starts a whole gateway in this process: the same for `npm start`, the image and the tests.
  *
  * @throws an Error whose message names the remedy, when something cannot heal by itself; nothing is left running then
  */
-export async function startGateway(env: Env, options: GatewayOptions): Promise<Gateway> {
-  const closers: (() => Promise<void> | void)[] = [];
-  const close = async () => {
-    const faults: unknown[] = [];
-    // One that fails must not keep the next from closing: the embedded Postgres comes last but for the lock.
-    for (const closer of closers.splice(0).reverse()) {
-      try {
-        await closer();
-      } catch (error) {
-        faults.push(error);
-      }
-    }
-    if (faults.length > 0) throw faults[0];
-  };
+export async function startGateway(
+  env: Env,
+  options: GatewayOptions,
+): Promise<Gateway & Pick<Host, 'adminTokenFile'>> {
+  const host = await openHost(env, options.report);
   try {
-    const dataDir = await openDataDir(env.dataDir);
-    await dataDir.hold();
-    closers.push(() => dataDir.release());
-    const secrets = await generatedSecrets(env, dataDir);
+    const gateway = await serve(host.settings, options);
+    const stop = () => gateway.stop().finally(() => host.close());
+    return { ...gateway, adminTokenFile: host.adminTokenFile, stop };
+  } catch (error) {
+    await Promise.allSettled([host.close()]);
+    throw error;
+  }
+}
 
-    let { databaseUrl } = env;
-    if (databaseUrl === undefined) {
-      const embedded = await startEmbeddedPostgres({ dataDir: dataDir.path, report: options.report });
-      closers.push(() => embedded.stop());
-      databaseUrl = embedded.url;
-    }
-
-    const settings: Settings = { ...env, ...secrets, databaseUrl };
+/**
+ * Serves on the port of these settings.
+ *
+ * @throws an Error whose message names the remedy, when something cannot heal by itself; nothing is left open then
+ */
+export async function serve(settings: Settings, options: GatewayOptions): Promise<Gateway> {
+  const opened = new CloseStack();
+  const production = settings.nodeEnv === 'production';
+  try {
     const adapter = new GatewayHttpAdapter(settings);
     const app = await NestFactory.create(AppModule.forSettings(settings), adapter, {
       bodyParser: false,
       abortOnError: false,
-      logger: new GatewayLogger(env),
+      logger: new GatewayLogger(settings),
     });
-    closers.push(() => app.close());
+    opened.add(() => app.close());
     const database = app.get(DatabaseService);
     database.onUnhealable = options.onUnhealable;
     const firstKey = app.get(FirstKeyService);
     database.whenReady(async () => {
-      if (env.nodeEnv === 'production') {
+      if (production) {
         if (await firstKey.isMissing()) options.onNoKey?.();
         return;
       }
       const made = await firstKey.create();
       if (made !== null) options.onFirstKey(made.key);
     });
-    serveApiDocs(app, env.nodeEnv === 'production');
+    serveApiDocs(app, production);
     // Before the database: a start that fails for a taken port must not have made a first key that nobody is shown.
     await app.init();
-    await listen(adapter.getHttpServer(), env, 'PORT', env.port);
-    if (adapter.adminServer !== null) await listen(adapter.adminServer, env, 'ADMIN_PORT', env.adminPort!);
+    const release = adapter.hold();
+    await listen(adapter.getHttpServer(), settings, 'PORT', settings.port);
+    if (adapter.adminServer !== null)
+      await listen(adapter.adminServer, settings, 'ADMIN_PORT', settings.adminPort!);
     const shutdown = app.get(ShutdownService);
-    closers.push(() => shutdown.drain());
+    opened.add(() => shutdown.drain());
     options.report('connecting to Postgres');
+    // A migration may take longer; calls are answered without the database then.
+    setTimeout(release, CALLS_WAIT_MS).unref();
     await database.start();
-    return {
-      app,
-      url: urlOf(adapter.getHttpServer(), env),
-      adminUrl: adapter.adminServer && urlOf(adapter.adminServer, env),
-      adminTokenFile: secrets.adminTokenFile,
-      stop: close,
+    release();
+    const url = urlOf(adapter.getHttpServer(), settings);
+    const adminUrl = adapter.adminServer && urlOf(adapter.adminServer, settings);
+    const logger = new Logger('Postern');
+    // For programs; people are told by whoever started this.
+    if (production) logger.log(`Serving on ${url}`, { url, admin_url: adminUrl, node: process.version });
+    const stop = async () => {
+      await opened.close();
+      logger.log('Stopped.');
     };
+    return { app, url, adminUrl, stop };
   } catch (error) {
-    await Promise.allSettled([close()]);
+    await Promise.allSettled([opened.close()]);
     throw error;
   }
 }
 
-function urlOf(server: Server, env: Env): string {
+function urlOf(server: Server, env: Settings): string {
   const { port } = server.address() as AddressInfo;
   return `http://${env.host.includes(':') ? `[${env.host}]` : env.host}:${port}`;
 }
 
 /** In place of Nest's own listen(), which logs what we are about to explain. @param variable where the port comes from */
-async function listen(server: Server, env: Env, variable: string, port: number): Promise<void> {
+async function listen(server: Server, env: Settings, variable: string, port: number): Promise<void> {
   try {
     server.listen(port, env.host);
     await once(server, 'listening');
@@ -130,7 +135,7 @@ async function listen(server: Server, env: Env, variable: string, port: number):
   }
 }
 
-function explainedListenFault(env: Env, variable: string, port: number, error: unknown): Error {
+function explainedListenFault(env: Settings, variable: string, port: number, error: unknown): Error {
   const { code } = error as NodeJS.ErrnoException;
   const where = `${env.host}:${port}`;
   if (code === 'EADDRINUSE')

@@ -77,10 +77,11 @@ export class AdminErrorFilter implements ExceptionFilter {
     }
     if (error instanceof HttpException && error.getStatus() < 500) return ofHttp(error);
     const { type, status } = error as { type?: unknown; status?: unknown };
-    if (typeof type === 'string' && typeof status === 'number' && status < 500) {
-      const known = BODY_FAULTS[type] ?? {
+    if (typeof status === 'number' && status < 500) {
+      // Without a type: the body is not what its Content-Encoding says.
+      const known = BODY_FAULTS[String(type)] ?? {
         status: 400,
-        message: 'The body could not be read. Send it again.',
+        message: 'The body could not be read. Check its Content-Encoding and send it again.',
       };
       return { ...known, code: CODES[known.status]! };
     }
@@ -94,7 +95,8 @@ export class AdminErrorFilter implements ExceptionFilter {
       };
     }
     const id = uuidv7();
-    this.logger.error(`${id}: ${describeFault(error)}`, error instanceof Error ? error.stack : undefined);
+    const stack = error instanceof Error ? error.stack : undefined;
+    this.logger.error(`${id}: ${describeFault(error)}`, stack, { request_id: id });
     return {
       status: 500,
       code: 'internal_error',

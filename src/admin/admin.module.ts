@@ -1,4 +1,5 @@
 import { Module } from '@nestjs/common';
+import { ChangeLog } from '../audit/change-log.js';
 import { AuditReader } from '../audit/audit.reader.js';
 import { KeyNames } from '../keys/key-names.service.js';
 import { KeysModule } from '../keys/keys.module.js';
@@ -24,10 +25,13 @@ import { UsageService } from './usage.service.js';
     AdminTokenGuard,
     AdminErrorFilter,
     AuditReader,
+    ChangeLog,
     KeyNames,
     CallFilters,
     UsageService,
   ],
+  // For whatever else asks for the admin token.
+  exports: [AdminTokenGuard, AdminErrorFilter, TokenFailures],
   // In the order of their routes: the last one takes what the others left.
   controllers: [
     TeamsController,

@@ -1,8 +1,27 @@
+import { createParamDecorator, type ExecutionContext, UseInterceptors } from '@nestjs/common';
+import type { Request, Response } from 'express';
+import { type Observable, tap } from 'rxjs';
 import { Fault } from '../fault.js';
 
-/** The strong entity tag of a revision (RFC 9110 8.8.3). */
-export function entityTag(revision: string): string {
-  return `"${revision}"`;
+/**
+ * Gives each answer of a controller that shows one team, key or provider, other than a list, its strong entity tag (RFC
+ * 9110 8.8.3).
+ */
+export function EntityTags<T extends { version: number | null }>(
+  revisionOf: (shown: T) => string,
+): ClassDecorator {
+  return UseInterceptors({
+    intercept: (context: ExecutionContext, next: { handle(): Observable<T | object | undefined> }) =>
+      next.handle().pipe(
+        tap((shown) => {
+          if (shown === undefined || !('version' in shown)) return;
+          context
+            .switchToHttp()
+            .getResponse<Response>()
+            .setHeader('ETag', `"${revisionOf(shown)}"`);
+        }),
+      ),
+  });
 }
 
 /**
@@ -10,7 +29,8 @@ export function entityTag(revision: string): string {
  *
  * @throws Fault invalid for what is not a list of entity tags
  */
-export function expectedRevisions(ifMatch: string | undefined): string[] | null {
+export const IfMatch = createParamDecorator((_: unknown, context: ExecutionContext): string[] | null => {
+  const ifMatch = context.switchToHttp().getRequest<Request>().headers['if-match'];
   if (ifMatch === undefined || ifMatch.trim() === '*') return null;
   const tags = ifMatch.split(',').map((tag) => tag.trim());
   if (!tags.every((tag) => /^(W\/)?"[\x21\x23-\x7e]*"$/.test(tag))) {
@@ -18,4 +38,4 @@ export function expectedRevisions(ifMatch: string | undefined): string[] | null 
   }
   // Weak tags never match here (RFC 9110 13.1.1).
   return tags.filter((tag) => !tag.startsWith('W/')).map((tag) => tag.slice(1, -1));
-}
+});

@@ -42,7 +42,13 @@ export function id(of: string) {
 /** ISO 8601 with a zone, as a Date. */
 export function time() {
   const remedy = 'must be an ISO 8601 time with a zone, such as 2030-01-31T12:00:00Z';
-  return z.iso.datetime({ offset: true, error: remedy }).transform((text) => new Date(text));
+  return (
+    z.iso
+      .datetime({ offset: true, error: remedy })
+      .transform((text) => new Date(text))
+      // In UTC some leave the four digits of a year, and would be shown in a form that is not taken here.
+      .refine((at) => /^\d{4}-/.test(at.toISOString()), remedy)
+  );
 }
 
 /** One of a few words. */

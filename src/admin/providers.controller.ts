@@ -1,17 +1,18 @@
-import { Body, Delete, Get, Headers, HttpCode, Param, Patch, Post, Query, Res } from '@nestjs/common';
-import type { Response } from 'express';
+import { Body, Delete, Get, HttpCode, Param, Patch, Post, Query } from '@nestjs/common';
 import type { Actor } from '../audit/actor.js';
 import type { Page } from '../database/page.js';
 import { type ProbeResult, ProviderProbe } from '../providers/provider-probe.js';
 import { type ProviderView, revisionOf } from '../providers/provider-view.js';
-import { StoredProvidersService } from '../providers/stored-providers.service.js';
+import { type Expected, StoredProvidersService } from '../providers/stored-providers.service.js';
 import { Acting } from './acting.js';
 import { AdminController } from './admin-controller.js';
 import { checked } from './checked.js';
-import { entityTag, expectedRevisions } from './entity-tag.js';
+import { EntityTags, IfMatch } from './entity-tag.js';
 import { newProviderSchema, nothingSchema, providerChangeSchema } from './providers.schema.js';
 
+/** With If-Match, a provider that somebody else has changed meanwhile is left as it is: 409. */
 @AdminController('admin/v1/providers')
+@EntityTags(revisionOf)
 export class ProvidersController {
   constructor(
     private readonly providers: StoredProvidersService,
@@ -26,40 +27,30 @@ export class ProvidersController {
   }
 
   @Post()
-  async create(
-    @Body() body: unknown,
-    @Acting() by: Actor,
-    @Res({ passthrough: true }) res: Response,
-  ): Promise<ProviderView> {
-    return tagged(res, await this.providers.create(checked(newProviderSchema, body), by));
+  create(@Body() body: unknown, @Acting() by: Actor): Promise<ProviderView> {
+    return this.providers.create(checked(newProviderSchema, body), by);
   }
 
   @Get(':name')
-  async get(@Param('name') name: string, @Res({ passthrough: true }) res: Response): Promise<ProviderView> {
-    return tagged(res, await this.providers.get(name));
+  get(@Param('name') name: string): Promise<ProviderView> {
+    return this.providers.get(name);
   }
 
-  /** With If-Match, a provider that somebody else has changed meanwhile is left as it is: 409. */
   @Patch(':name')
-  async update(
+  update(
     @Param('name') name: string,
-    @Headers('if-match') ifMatch: string | undefined,
     @Body() body: unknown,
     @Acting() by: Actor,
-    @Res({ passthrough: true }) res: Response,
+    @IfMatch() expected: Expected,
   ): Promise<ProviderView> {
     const change = checked(providerChangeSchema, body);
-    return tagged(res, await this.providers.update(name, change, by, expectedRevisions(ifMatch)));
+    return this.providers.update(name, change, by, expected);
   }
 
   @Delete(':name')
   @HttpCode(204)
-  async remove(
-    @Param('name') name: string,
-    @Headers('if-match') ifMatch: string | undefined,
-    @Acting() by: Actor,
-  ): Promise<void> {
-    await this.providers.remove(name, by, expectedRevisions(ifMatch));
+  remove(@Param('name') name: string, @Acting() by: Actor, @IfMatch() expected: Expected): Promise<void> {
+    return this.providers.remove(name, by, expected);
   }
 
   /** 200 whatever came of it: the test was made, and its result is the answer. */
@@ -69,9 +60,4 @@ export class ProvidersController {
     checked(nothingSchema, body);
     return this.probe.run(await this.providers.open(name));
   }
-}
-
-function tagged(res: Response, provider: ProviderView): ProviderView {
-  res.setHeader('ETag', entityTag(revisionOf(provider)));
-  return provider;
 }

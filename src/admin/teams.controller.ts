@@ -1,17 +1,18 @@
-import { Body, Get, Headers, Param, Patch, Post, Query, Res } from '@nestjs/common';
-import type { Response } from 'express';
+import { Body, Get, Param, Patch, Post, Query } from '@nestjs/common';
 import type { Actor } from '../audit/actor.js';
 import type { Page } from '../database/page.js';
-import { revisionOf } from '../keys/revision.js';
+import { type Expected, revisionOf } from '../keys/revision.js';
 import type { TeamView } from '../keys/team-view.js';
 import { TeamsService } from '../keys/teams.service.js';
 import { Acting } from './acting.js';
 import { AdminController } from './admin-controller.js';
 import { checked } from './checked.js';
-import { entityTag, expectedRevisions } from './entity-tag.js';
+import { EntityTags, IfMatch } from './entity-tag.js';
 import { newTeamSchema, teamChangeSchema, teamFilterSchema } from './teams.schema.js';
 
+/** With If-Match, a team that somebody else has changed meanwhile is left as it is: 409. */
 @AdminController('admin/v1/teams')
+@EntityTags(revisionOf)
 export class TeamsController {
   constructor(private readonly teams: TeamsService) {}
 
@@ -21,34 +22,22 @@ export class TeamsController {
   }
 
   @Post()
-  async create(
-    @Body() body: unknown,
-    @Acting() by: Actor,
-    @Res({ passthrough: true }) res: Response,
-  ): Promise<TeamView> {
-    return tagged(res, await this.teams.create(checked(newTeamSchema, body), by));
+  create(@Body() body: unknown, @Acting() by: Actor): Promise<TeamView> {
+    return this.teams.create(checked(newTeamSchema, body), by);
   }
 
   @Get(':id')
-  async get(@Param('id') id: string, @Res({ passthrough: true }) res: Response): Promise<TeamView> {
-    return tagged(res, await this.teams.get(id));
+  get(@Param('id') id: string): Promise<TeamView> {
+    return this.teams.get(id);
   }
 
-  /** With If-Match, a team that somebody else has changed meanwhile is left as it is: 409. */
   @Patch(':id')
-  async update(
+  update(
     @Param('id') id: string,
-    @Headers('if-match') ifMatch: string | undefined,
     @Body() body: unknown,
     @Acting() by: Actor,
-    @Res({ passthrough: true }) res: Response,
+    @IfMatch() expected: Expected,
   ): Promise<TeamView> {
-    const change = checked(teamChangeSchema, body);
-    return tagged(res, await this.teams.update(id, change, by, expectedRevisions(ifMatch)));
+    return this.teams.update(id, checked(teamChangeSchema, body), by, expected);
   }
-}
-
-function tagged(res: Response, team: TeamView): TeamView {
-  res.setHeader('ETag', entityTag(revisionOf(team)));
-  return team;
 }

@@ -1,6 +1,6 @@
 import { Injectable, Logger } from '@nestjs/common';
-import { isIPv6 } from 'node:net';
 import { RateLimiterMemory, type RateLimiterRes } from 'rate-limiter-flexible';
+import { networkOf } from '../config/client-address.js';
 
 /** Wrong tokens that one client address may send in a window before it is told to wait. */
 const POINTS = 10;
@@ -36,7 +36,7 @@ export class TokenFailures {
   }
 
   private counted(address: string): string {
-    const network = isIPv6(address) ? networkOf(address) : address;
+    const network = networkOf(address);
     const now = performance.now();
     if ((this.windows.get(network) ?? 0) > now) return network;
     if (this.windows.size >= ADDRESSES) {
@@ -46,13 +46,4 @@ export class TokenFailures {
     this.windows.set(network, now + WINDOW_S * 1_000);
     return network;
   }
-}
-
-/** The /64 of an IPv6 address: whoever has one address of it has them all. */
-function networkOf(address: string): string {
-  const [head = '', tail] = address.split('::');
-  const groups = head.split(':').filter((group) => group !== '');
-  const rest = tail?.split(':').filter((group) => group !== '') ?? [];
-  const all = [...groups, ...Array<string>(Math.max(0, 8 - groups.length - rest.length)).fill('0'), ...rest];
-  return all.slice(0, 4).join(':');
 }

@@ -1,6 +1,7 @@
 import type { EntityManager } from 'typeorm';
 import { v7 as uuidv7 } from 'uuid';
 import type { Actor } from './actor.js';
+import { tellWhenCommitted } from './change-log.js';
 
 export const SUBJECT_TYPES = ['team', 'key', 'provider'] as const;
 export type SubjectType = (typeof SUBJECT_TYPES)[number];
@@ -48,6 +49,14 @@ export async function recordChange(manager: EntityManager, by: Actor, change: Ch
     was && JSON.stringify(was),
     is === null ? null : JSON.stringify({ ...is, ...more }),
   ]);
+  tellWhenCommitted(manager, {
+    actor: by.name,
+    client_ip: by.address,
+    action,
+    subject_type: type,
+    subject_id: subject.id,
+    subject_name: subject.name,
+  });
 }
 
 function differing(before: Shown | null, after: Shown | null): [object | null, object | null] {

@@ -23,6 +23,7 @@ const program = new Command('postern')
     `
 The database is DATABASE_URL, else the embedded one in DATA_DIR (./data), which npm start makes. Settings come from
 the environment and from .env. Exit code 0: done; 1: not done, and the reason is on standard error.
+In a clone, write "npm run --silent postern --" for "postern".
 
 Examples:
   postern keys create --team default --name ci

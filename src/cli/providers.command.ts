@@ -2,6 +2,7 @@ import { Command } from 'commander';
 import { commandUser } from '../audit/actor.js';
 import { checked } from '../admin/checked.js';
 import { newProviderSchema } from '../admin/providers.schema.js';
+import { loadEnv } from '../config/env.js';
 import { Fault } from '../fault.js';
 import { PRESETS } from '../providers/presets.js';
 import { ProviderProbe } from '../providers/provider-probe.js';
@@ -86,7 +87,8 @@ Examples:
       'after',
       `
 To change the master key: set MASTER_KEY to a new one and MASTER_KEY_PREVIOUS to the old one for every gateway, start
-them again, run this, then take MASTER_KEY_PREVIOUS away. Can be stopped and run again at any time.
+them again, run this with the same two, then take MASTER_KEY_PREVIOUS away, a day later where keys replay: it opens the
+answers kept until then. Can be stopped and run again at any time.
 
 Example:
   postern providers reseal`,
@@ -165,6 +167,13 @@ async function remove(name: string, { json }: OutputOptions): Promise<void> {
 
 async function reseal({ json }: OutputOptions): Promise<void> {
   const done = await withServices((app) => app.get(ResealService).reseal(commandUser()), SEALS);
+  // A shell that lacks what the gateway was started with would else look like a change that is done.
+  if (loadEnv().masterKeyPrevious === undefined) {
+    console.error(
+      'MASTER_KEY_PREVIOUS is not set for this command, so there was nothing to seal anew from. ' +
+        'During a change of the master key, give it both keys, as the gateway has them.',
+    );
+  }
   if (json) printJson(done);
   else {
     console.log(

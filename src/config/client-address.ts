@@ -45,6 +45,16 @@ export class ClientAddress {
   }
 }
 
+/** By what to count those who guess: an IPv4 address, the /64 of an IPv6 one, for whoever has one address of it has all. */
+export function networkOf(address: string): string {
+  if (isIP(address) !== 6) return address;
+  const [head = '', tail] = address.split('::');
+  const groups = head.split(':').filter((group) => group !== '');
+  const rest = tail?.split(':').filter((group) => group !== '') ?? [];
+  const all = [...groups, ...Array<string>(Math.max(0, 8 - groups.length - rest.length)).fill('0'), ...rest];
+  return all.slice(0, 4).join(':');
+}
+
 /** Without the IPv4-in-IPv6 form of a dual-stack listener (RFC 4291 2.5.5.2) and without a zone. */
 function plain(address: string): string {
   const bare = address.startsWith('::ffff:') && isIP(address.slice(7)) === 4 ? address.slice(7) : address;

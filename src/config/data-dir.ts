@@ -50,12 +50,13 @@ async function checkMarker(folder: string): Promise<void> {
     if (error.code !== 'ENOENT') throw error;
     return null;
   });
+  if (marker === null && names.length > 0) {
+    throw new DataDirError(
+      `${folder} holds files that are not Postern's; set DATA_DIR to an empty or new folder`,
+    );
+  }
+  await checkWriters(folder);
   if (marker === null) {
-    if (names.length > 0) {
-      throw new DataDirError(
-        `${folder} holds files that are not Postern's; set DATA_DIR to an empty or new folder`,
-      );
-    }
     await createOnce(file, `postern-data ${VERSION}\n`);
     return;
   }
@@ -72,6 +73,21 @@ async function checkMarker(folder: string): Promise<void> {
         'start the newer version or set DATA_DIR to another folder',
     );
   }
+}
+
+/** Whoever may write to the folder may put a master key or an admin token of their own in the place of ours. */
+async function checkWriters(folder: string): Promise<void> {
+  const self = process.getuid?.();
+  // Windows has no such modes.
+  if (self === undefined) return;
+  const { mode, uid } = await stat(folder);
+  // A volume that is ours by its group alone (fsGroup in Kubernetes) we could neither change nor use otherwise.
+  const byGroup = self !== 0 && self !== uid;
+  if ((mode & (byGroup ? 0o002 : 0o022)) === 0) return;
+  throw new DataDirError(
+    `${folder} may be written to by other users, who could replace its secrets; ` +
+      `run chmod ${byGroup ? 'o' : 'go'}-w on it, or set DATA_DIR to another folder`,
+  );
 }
 
 /** A folder that is ours. One running instance at a time may write to it: hold() first. */

@@ -70,6 +70,19 @@ function proxyUrl(value: string): string | undefined {
   return url.pathname === '/' && url.search === '' && url.hash === '' ? value : undefined;
 }
 
+function collectorUrl(value: string): string | undefined {
+  return /^https?:\/\/[^/]/i.test(value) && URL.canParse(value) ? value : undefined;
+}
+
+function headerList(value: string): string | undefined {
+  try {
+    decodeURIComponent(value);
+  } catch {
+    return undefined;
+  }
+  return value.split(',').every((pair) => /^\s*[\w.-]+\s*=[\x20-\x7e]*$/.test(pair)) ? value : undefined;
+}
+
 const host = (value: string) =>
   isIP(value) !== 0 || /^(?=.{1,253}$)[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$/.test(value)
     ? value
@@ -126,6 +139,18 @@ export const envSchema = z.object({
   SHUTDOWN_GRACE_MS: integer(0, 86_400_000).default(30_000),
   MIGRATE: oneOf('on', 'off').default('on'),
   LOG_LEVEL: oneOf('fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent').default('info'),
+  // As the OpenTelemetry specification names them.
+  OTEL_TRACES_EXPORTER: oneOf('otlp', 'none').optional(),
+  OTEL_EXPORTER_OTLP_ENDPOINT: text(collectorUrl, 'must look like http://collector.example:4318').optional(),
+  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: text(
+    collectorUrl,
+    'must look like http://collector.example:4318/v1/traces',
+  ).optional(),
+  OTEL_EXPORTER_OTLP_HEADERS: text(
+    headerList,
+    'must look like name=value,name=value, values percent-encoded',
+  ).optional(),
+  OTEL_SERVICE_NAME: matching(/^[\x21-\x7e]{1,255}$/, 'must be visible ASCII').default('postern'),
 });
 
 export type EnvVariable = keyof typeof envSchema.shape;
@@ -138,4 +163,5 @@ export const SECRET_VARIABLES = [
   'MASTER_KEY',
   'MASTER_KEY_PREVIOUS',
   'UPSTREAM_PROXY_URL',
+  'OTEL_EXPORTER_OTLP_HEADERS',
 ] as const satisfies readonly EnvVariable[];

@@ -1,13 +1,24 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { type DataDir, openDataDir } from './data-dir.js';
 import type { Env } from './env.js';
 
-/** The environment with what was generated at the first start filled in. */
-export type Settings = Env & {
+/** The environment with what was generated at the first start filled in, for one process. */
+export type Settings = Omit<Env, 'workers'> & {
   readonly [Name in 'databaseUrl' | 'adminToken' | 'masterKey']: NonNullable<Env[Name]>;
+} & {
+  /** How many processes share the port. */
+  readonly workers: number;
+  /** Which of them this is, from 1. The first does what is to be done once. */
+  readonly worker: number;
 };
+
+/** `auto` is one for each core that this process may use. */
+export function workerCount({ workers }: Pick<Env, 'workers'>): number {
+  return workers === 'auto' ? availableParallelism() : workers;
+}
 
 /** Where a generated secret lies, and whether this start made it. */
 export interface GeneratedSecrets {

@@ -17,6 +17,9 @@ const RETRY_MS = 500;
 /** On which a connection speaks to itself, to learn whether notifications arrive at all. */
 const ECHO = 'postern_echo';
 
+/** `<value> <row id>`, as the triggers send it. */
+const PAYLOAD = /^(\d+) (\S+)$/;
+
 const READ_COUNTERS = 'SELECT name, value FROM change_counter WHERE name = ANY ($1)';
 
 /** What somebody keeps of a table, and how it is kept true. */
@@ -52,6 +55,7 @@ interface Followed extends Following {
 export class ChangeFollower implements OnApplicationShutdown {
   private readonly logger = new Logger('Database');
   private readonly followed = new Map<string, Followed>();
+  private readonly heard = new Map<string, (payload: string) => void>();
   private stopped = false;
   private running: Promise<void> | null = null;
   private told = false;
@@ -75,6 +79,15 @@ export class ChangeFollower implements OnApplicationShutdown {
     const followed: Followed = { kept, applied: null, verifiedAt: -Infinity };
     this.followed.set(counter, followed);
     return followed;
+  }
+
+  /**
+   * Passes on the notifications of one more channel while they arrive; who hears must be able to do without.
+   *
+   * @param onNotified gets the payload; to be called while the application is put together
+   */
+  hear(channel: string, onNotified: (payload: string) => void): void {
+    this.heard.set(channel, onNotified);
   }
 
   async onApplicationShutdown(): Promise<void> {
@@ -113,10 +126,12 @@ export class ChangeFollower implements OnApplicationShutdown {
       let heard = false;
       client.on('notification', ({ channel, payload = '' }) => {
         if (channel === ECHO) heard ||= payload === word;
+        else if (this.heard.has(channel)) this.heard.get(channel)!(payload);
         else this.onNotification(channel, payload);
       });
       await client.connect();
       for (const counter of this.followed.keys()) await client.query(`LISTEN postern_${counter}`);
+      for (const channel of this.heard.keys()) await client.query(`LISTEN ${channel}`);
       await client.query(`LISTEN ${ECHO}`);
       await client.query('SELECT pg_notify($1, $2)', [ECHO, word]);
       for (const followed of this.followed.values()) followed.applied = null;
@@ -135,8 +150,9 @@ export class ChangeFollower implements OnApplicationShutdown {
 
   private onNotification(channel: string, payload: string): void {
     const followed = this.followed.get(channel.slice('postern_'.length));
-    const [counted, id] = payload.split(' ') as [string, string | undefined];
-    if (followed === undefined || id === undefined) return;
+    // Any session of the database may notify, and say anything.
+    const [, counted, id] = PAYLOAD.exec(payload) ?? [];
+    if (followed === undefined || counted === undefined || id === undefined) return;
     if (followed.kept.onChange === null) {
       this.due = true;
       this.wake();

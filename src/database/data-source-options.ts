@@ -1,5 +1,6 @@
 import type { DataSourceOptions } from 'typeorm';
 import { MIGRATIONS } from './migrations.js';
+import { SteadyClient } from './steady-client.js';
 
 export interface Purpose {
   /** Shown in pg_stat_activity. */
@@ -28,6 +29,7 @@ export function dataSourceOptions(url: string, purpose: Purpose): PostgresOption
     installExtensions: false,
     logging: false,
     extra: {
+      Client: SteadyClient,
       statement_timeout: purpose.queryTimeoutMs,
       query_timeout: purpose.queryTimeoutMs && purpose.queryTimeoutMs + 1_000,
     },

@@ -16,6 +16,10 @@ export class DatabaseService implements OnModuleDestroy {
   private retryTimer: NodeJS.Timeout | undefined;
   private stopped = false;
   private why = 'not connected yet';
+  /** Postgres answers, and somebody has to run the migrations: MIGRATE=off. */
+  migrationsPending = false;
+  /** When it was found migrated (monotonic ms); -Infinity: never yet. */
+  readyAt = -Infinity;
 
   /** Called when a later attempt meets a fault that no waiting mends. */
   onUnhealable: (fault: Error) => void = () => {};
@@ -65,16 +69,19 @@ export class DatabaseService implements OnModuleDestroy {
 
   private async attempt(): Promise<boolean> {
     try {
+      this.migrationsPending = false;
       if (this.env.migrate) {
         const ran = await migrate(this.env.databaseUrl);
         if (ran.length > 0) this.logger.log(`Migrated the database: ${ran.join(', ')}`);
       } else if (await isMigrationPending(this.env.databaseUrl)) {
+        this.migrationsPending = true;
         this.why = 'migrations are pending and MIGRATE=off; run "postern migrate"';
         return false;
       }
       if (!this.dataSource.isInitialized && !this.stopped) await this.dataSource.initialize();
       for (const hook of this.readyHooks) await hook();
       this.why = '';
+      this.readyAt = performance.now();
       return true;
     } catch (error) {
       const fault = unhealable(error);

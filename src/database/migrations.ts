@@ -3,6 +3,7 @@ import { KeyChanges1795000001000 } from '../../migrations/1795000001000-key-chan
 import { UsageViews1795000002000 } from '../../migrations/1795000002000-usage-views.js';
 import { Providers1795000003000 } from '../../migrations/1795000003000-providers.js';
 import { Audit1795000004000 } from '../../migrations/1795000004000-audit.js';
+import { Idempotency1795000005000 } from '../../migrations/1795000005000-idempotency.js';
 
 /** Every migration in its order. Named one by one, so that no file is found or missed by a glob. */
 export const MIGRATIONS = [
@@ -11,4 +12,5 @@ export const MIGRATIONS = [
   UsageViews1795000002000,
   Providers1795000003000,
   Audit1795000004000,
+  Idempotency1795000005000,
 ];

@@ -21,6 +21,13 @@ const UNREACHABLE = new Set([
 const WORDS =
   /^(Connection terminated|timeout exceeded when trying to connect|Query read timeout|Client has encountered a connection error|Driver not Connected|Cannot use a pool after calling end)/;
 
+/** What TypeORM throws before a connection is made, and between two statements of a transaction whose connection broke. */
+const NAMES = new Set([
+  'CannotExecuteNotConnectedError',
+  'QueryRunnerAlreadyReleasedError',
+  'QueryRunnerProviderAlreadyReleasedError',
+]);
+
 /** True when Postgres is away, not started yet or too slow: the order may well succeed a little later. */
 export function isDatabaseAway(error: unknown): boolean {
   const { message, name, errors } = (error ?? {}) as Partial<AggregateError>;
@@ -30,7 +37,7 @@ export function isDatabaseAway(error: unknown): boolean {
   }
   // Node gives an AggregateError when every address of a name refused.
   if (Array.isArray(errors)) return errors.some(isDatabaseAway);
-  return WORDS.test(message ?? '') || name === 'CannotExecuteNotConnectedError';
+  return WORDS.test(message ?? '') || NAMES.has(name ?? '');
 }
 
 /** True when the order met this unique constraint: somebody was first. */

@@ -1,11 +1,36 @@
-import { Injectable } from '@nestjs/common';
-import { AuthGuard } from '@nestjs/passport';
+import { type ExecutionContext, Injectable } from '@nestjs/common';
+import { AuthGuard, AuthModuleOptions } from '@nestjs/passport';
+import type { Request } from 'express';
 import { Refusal } from '../refusal.js';
 import type { Caller } from './caller.js';
+import { readCredential } from './credential.js';
+import { KeyLookupService } from './key-lookup.service.js';
 
-/** Who is calling? Lets only holders of a good gateway key pass, and leaves the Caller on the request. */
+/**
+ * Who is calling? Lets only holders of a good gateway key pass, and leaves the Caller on the request. BearerStrategy
+ * decides; what it has found of a key is good for later calls, which passport's own machinery would cost 30 µs each on
+ * Node 20.
+ */
 @Injectable()
 export class GatewayKeyGuard extends AuthGuard() {
+  constructor(
+    options: AuthModuleOptions,
+    private readonly lookup: KeyLookupService,
+  ) {
+    super(options);
+  }
+
+  override canActivate(
+    context: ExecutionContext,
+  ): ReturnType<InstanceType<ReturnType<typeof AuthGuard>>['canActivate']> {
+    const req = context.switchToHttp().getRequest<Request>();
+    const key = readCredential(req.rawHeaders);
+    const grant = key === null ? null : this.lookup.findKept(key);
+    if (grant === null) return super.canActivate(context);
+    req.caller = { grant, key: key! };
+    return true;
+  }
+
   override handleRequest<T = Caller>(error: Error | null, caller: T | false | null): T {
     if (error) throw error;
     if (!caller) throw new Refusal('invalid_api_key');

@@ -20,6 +20,6 @@ const authOptions = {
 /** Who is calling: everything GatewayKeyGuard needs. Apart from KeysModule, which the command line uses as well. */
 @Module({
   providers: [KeyCache, KeyChangesService, KeyUseService, KeyLookupService, BearerStrategy, authOptions],
-  exports: [AuthModuleOptions],
+  exports: [AuthModuleOptions, KeyLookupService, KeyCache, KeyChangesService],
 })
 export class KeyAuthModule {}

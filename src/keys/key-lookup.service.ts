@@ -2,7 +2,7 @@ import { Injectable, Logger } from '@nestjs/common';
 import type { Request } from 'express';
 import { RateLimiterMemory } from 'rate-limiter-flexible';
 import { DataSource } from 'typeorm';
-import { ClientAddress } from '../config/client-address.js';
+import { ClientAddress, networkOf } from '../config/client-address.js';
 import { InjectEnv } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import { describeFault } from '../database/database-fault.js';
@@ -11,14 +11,14 @@ import type { Grant } from './caller.js';
 import { FIND_GRANTS, type GrantRow, grantsOf } from './find-grants.js';
 import { KeyCache } from './key-cache.js';
 import { KeyChangesService } from './key-changes.service.js';
-import { digestKey, isWellFormedKey } from './key-secret.js';
+import { digestKey, isWellFormedKey, KEY_LENGTH } from './key-secret.js';
 import { KeyUseService } from './key-use.service.js';
 
 /** Look-ups at a time; the rest of the pool stays free for everything else. */
 const LOOKUPS_AT_ONCE = 8;
 /** Look-ups that may wait for their turn; past it the caller is told to come back. */
 const LOOKUPS_WAITING = 256;
-/** Unknown keys that one client address may try in a second: anybody can mint strings of the right form. */
+/** Unknown keys that one client address (or IPv6 network) may try in a second: anybody can mint strings of the right form. */
 const UNKNOWN_PER_SECOND = 50;
 /** Twice the time between two confirmations of the whole cache. */
 const FRESH_MS = 4_000;
@@ -30,6 +30,8 @@ const READS_AT_MOST = 3;
 /** Answers the one question of the hot path: which grant, if any, does this key open right now? */
 @Injectable()
 export class KeyLookupService {
+  /** Keys of the right form since the start: those whose answer was kept here, and those that Postgres was asked about. */
+  readonly counts = { hits: 0, misses: 0 };
   private readonly logger = new Logger('Keys');
   private readonly flights = new Map<string, Promise<Grant | null>>();
   private readonly waiting: (() => void)[] = [];
@@ -55,20 +57,35 @@ export class KeyLookupService {
   find(key: string, from: Request): Grant | null | Promise<Grant | null> {
     if (!isWellFormedKey(key)) return null;
     const digest = digestKey(key);
-    const known = this.cache.get(digest);
-    if (known === null) return null;
-    if (known !== undefined) {
-      const now = performance.now();
-      const age = now - Math.max(known.confirmedAt, this.changes.verifiedAt);
-      if (age <= this.env.keyCacheStaleMs) {
-        if (age > FRESH_MS && now - known.askedAt > ASK_AGAIN_MS) {
-          known.askedAt = now;
-          this.confirm(digest);
-        }
-        return this.judge(known.grant);
-      }
+    const kept = this.kept(digest);
+    if (kept === undefined) {
+      this.counts.misses++;
+      return this.load(digest, from).then((grant) => this.judge(grant));
     }
-    return this.load(digest, from).then((grant) => this.judge(grant));
+    this.counts.hits++;
+    return this.judge(kept);
+  }
+
+  /** The grant of a key that was looked up before and is good; null says nothing about any other. */
+  findKept(key: string): Grant | null {
+    if (key.length !== KEY_LENGTH) return null;
+    const grant = this.judge(this.kept(digestKey(key)) ?? null);
+    if (grant !== null) this.counts.hits++;
+    return grant;
+  }
+
+  /** What is kept of a key and may still be used; null: the key is known to be unknown; undefined: ask Postgres. */
+  private kept(digest: string): Grant | null | undefined {
+    const known = this.cache.get(digest);
+    if (known === null || known === undefined) return known;
+    const now = performance.now();
+    const age = now - Math.max(known.confirmedAt, this.changes.verifiedAt);
+    if (age > this.env.keyCacheStaleMs) return undefined;
+    if (age > FRESH_MS && now - known.askedAt > ASK_AGAIN_MS) {
+      known.askedAt = now;
+      this.confirm(digest);
+    }
+    return known.grant;
   }
 
   /**
@@ -92,22 +109,21 @@ export class KeyLookupService {
   private load(digest: string, from: Request): Promise<Grant | null> {
     const flight = this.flights.get(digest);
     if (flight !== undefined) return flight;
-    const started = this.loadAlone(digest, this.addressOf(from)).finally(() => this.flights.delete(digest));
+    const started = this.loadAlone(digest, this.networkOf(from)).finally(() => this.flights.delete(digest));
     this.flights.set(digest, started);
     return started;
   }
 
-  private async loadAlone(digest: string, address: string): Promise<Grant | null> {
-    await this.unknownTries.consume(address).catch(() => {
+  private async loadAlone(digest: string, network: string): Promise<Grant | null> {
+    await this.unknownTries.consume(network).catch(() => {
       throw new Refusal('overloaded');
     });
     await this.turn();
     try {
       const grant = await this.read(digest);
-      if (grant !== null) await this.unknownTries.reward(address);
+      if (grant !== null) await this.unknownTries.reward(network);
       return grant;
     } catch (error) {
-      this.logger.warn(`A key could not be looked up: ${describeFault(error)}`);
       throw new Refusal('database_unavailable', { cause: error });
     } finally {
       const next = this.waiting.shift();
@@ -116,10 +132,10 @@ export class KeyLookupService {
     }
   }
 
-  private addressOf(from: Request): string {
+  private networkOf(from: Request): string {
     const forwardedFor = from.headers['x-forwarded-for'];
     const list = Array.isArray(forwardedFor) ? forwardedFor.join(',') : forwardedFor;
-    return this.clientAddress.of(from.socket.remoteAddress, list) ?? 'unknown';
+    return networkOf(this.clientAddress.of(from.socket.remoteAddress, list) ?? 'unknown');
   }
 
   private async read(digest: string): Promise<Grant | null> {

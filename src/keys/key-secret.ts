@@ -8,6 +8,8 @@ import { crc32 } from 'node:zlib';
 const PREFIX = 'ptn_';
 const RANDOM_LENGTH = 32;
 const CHECKSUM_LENGTH = 6;
+/** Characters of a whole key. */
+export const KEY_LENGTH = PREFIX.length + RANDOM_LENGTH + CHECKSUM_LENGTH;
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const FORMAT = /^ptn_[0-9A-Za-z]{38}$/;
 const FORMAT_ANYWHERE = /ptn_[0-9A-Za-z]{38}/;

@@ -1,9 +1,20 @@
-import { ConsoleLogger, type LogLevel } from '@nestjs/common';
-import type { Env } from '../config/env.js';
+import { inspect } from 'node:util';
+import type { LoggerService } from '@nestjs/common';
+import pino from 'pino';
+import type { Settings } from '../config/settings.js';
 
-/** Nest's own levels, from the most to the least severe, and how many of them each LOG_LEVEL shows. */
-const LEVELS: LogLevel[] = ['fatal', 'error', 'warn', 'log', 'debug', 'verbose'];
-const SHOWN = { silent: 0, fatal: 1, error: 2, warn: 3, info: 4, debug: 5, trace: 6 };
+type Level = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal';
+
+/** One thing to tell. */
+interface Entry {
+  level: Level;
+  /** Which part tells it. */
+  context: string | undefined;
+  text: string;
+  stack: string | undefined;
+  /** The same facts for programs. */
+  fields: object;
+}
 
 /** Parts of Nest that list every module and route at each start: of interest only when debugging. */
 const FRAMEWORK = new Set([
@@ -14,18 +25,85 @@ const FRAMEWORK = new Set([
   'NestApplication',
 ]);
 
-/** Logs for people, or one JSON object a line in production. */
-export class GatewayLogger extends ConsoleLogger {
-  constructor(private readonly env: Pick<Env, 'nodeEnv' | 'logLevel'>) {
-    super({
-      prefix: 'postern',
-      json: env.nodeEnv === 'production',
-      logLevels: LEVELS.slice(0, SHOWN[env.logLevel]),
-    });
+const WORST = new Set<Level>(['error', 'fatal']);
+/** Names that people give may hold anything; a line stays one line, and a terminal is left alone. */
+const CONTROL = /[\x00-\x1f\x7f-\x9f]/g;
+
+/**
+ * Where everything that Nest's Logger is told goes: one JSON object a line in production, one readable line otherwise;
+ * `error` and `fatal` on standard error. Beside a text a caller may give an object with the same facts for programs:
+ * `logger.warn('Call … refused', { request_id })`.
+ */
+export class GatewayLogger implements LoggerService {
+  private readonly logger: pino.Logger;
+
+  constructor({
+    nodeEnv,
+    logLevel,
+    worker,
+    workers,
+  }: Pick<Settings, 'nodeEnv' | 'logLevel' | 'worker' | 'workers'>) {
+    const streams = [
+      { level: 'trace' as const, stream: process.stdout },
+      { level: 'error' as const, stream: process.stderr },
+    ];
+    this.logger = pino(
+      {
+        level: logLevel,
+        base: { pid: process.pid, ...(workers > 1 && { worker }) },
+        timestamp: pino.stdTimeFunctions.isoTime,
+        formatters: { level: (level) => ({ level }) },
+      },
+      pino.multistream(streams, { dedupe: true }),
+    );
+    if (nodeEnv !== 'production') this.tell = (entry) => this.tellPeople(entry);
   }
 
-  override log(message: unknown, ...rest: unknown[]): void {
-    if (SHOWN[this.env.logLevel] < SHOWN.debug && FRAMEWORK.has(rest.at(-1) as string)) return;
-    super.log(message, ...rest);
+  log(message: unknown, ...rest: unknown[]): void {
+    if (FRAMEWORK.has(rest.at(-1) as string) && !this.logger.isLevelEnabled('debug')) return;
+    this.take('info', message, rest);
+  }
+
+  fatal(message: unknown, ...rest: unknown[]): void {
+    this.take('fatal', message, rest);
+  }
+
+  error(message: unknown, ...rest: unknown[]): void {
+    this.take('error', message, rest);
+  }
+
+  warn(message: unknown, ...rest: unknown[]): void {
+    this.take('warn', message, rest);
+  }
+
+  debug(message: unknown, ...rest: unknown[]): void {
+    this.take('debug', message, rest);
+  }
+
+  verbose(message: unknown, ...rest: unknown[]): void {
+    this.take('trace', message, rest);
+  }
+
+  /** @param rest fields, a stack, and last of all the context: whichever of them there are */
+  private take(level: Level, message: unknown, rest: unknown[]): void {
+    if (!this.logger.isLevelEnabled(level)) return;
+    const words = rest.filter((part) => typeof part === 'string');
+    const context = words.pop();
+    const fields = rest.find((part) => typeof part === 'object' && part !== null) ?? {};
+    const isError = message instanceof Error;
+    const stack = isError ? message.stack : words.at(-1);
+    const text = isError ? message.message : typeof message === 'string' ? message : inspect(message);
+    this.tell({ level, context, text, stack, fields });
+  }
+
+  private tell({ level, context, text, stack, fields }: Entry): void {
+    this.logger[level]({ context, ...fields, stack }, text);
+  }
+
+  private tellPeople({ level, context = 'Postern', text, stack }: Entry): void {
+    const time = new Date().toISOString();
+    const line = `${time} ${level.toUpperCase().padEnd(5)} ${context}: ${text.replace(CONTROL, '?')}\n`;
+    const stream = WORST.has(level) ? process.stderr : process.stdout;
+    stream.write(stack === undefined ? line : `${line}${stack}\n`);
   }
 }

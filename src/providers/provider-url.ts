@@ -18,8 +18,14 @@ refused.addSubnet('fe80::', 10, 'ipv6');
 refused.addSubnet('::a9fe:0', 112, 'ipv6'); // IPv4-compatible form, RFC 4291 2.5.5.1
 refused.addSubnet('64:ff9b::a9fe:0', 112, 'ipv6'); // NAT64 form, RFC 6052
 refused.addSubnet('2002:a9fe::', 32, 'ipv6'); // 6to4 form, RFC 3056
-refused.addAddress('fd00:ec2::254', 'ipv6'); // the same metadata service on its IPv6 address
-refused.addAddress('100.100.100.200', 'ipv4'); // and where one cloud keeps it in shared address space
+// Metadata services outside link-local space.
+refused.addAddress('100.100.100.200', 'ipv4'); // Alibaba Cloud
+refused.addAddress('fd00:100::100:200', 'ipv6');
+refused.addSubnet('fd00:ec2::', 32, 'ipv6'); // AWS: metadata and the credentials of pods
+refused.addAddress('fd20:ce::254', 'ipv6'); // Google Cloud
+refused.addAddress('fd00:c1::a9fe:a9fe', 'ipv6'); // Oracle Cloud
+refused.addAddress('fd00:42::42', 'ipv6'); // Scaleway
+refused.addAddress('fd00:a9fe:a9fe::1', 'ipv6'); // Akamai (Linode)
 
 const local = new BlockList();
 local.addSubnet('127.0.0.0', 8, 'ipv4');

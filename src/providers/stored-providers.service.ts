@@ -19,7 +19,7 @@ import {
 } from './provider-view.js';
 import { makeProvider, type Provider, type ProviderAuth } from './provider.js';
 import { ProvidersService } from './providers.service.js';
-import { SecretBoxError } from './secret-box.js';
+import { SecretBoxError } from '../secret-box.js';
 
 export interface ProviderSettings {
   /** As normaliseProviderUrl gives it. */
@@ -153,11 +153,12 @@ export class StoredProvidersService {
   /**
    * The provider ready to be called, also a disabled one.
    *
-   * @throws Fault not_found, conflict when its secret cannot be opened
+   * @throws Fault not_found, conflict when its secret cannot be opened, or somebody wrote a url to the table that is none
    */
   async open(name: string): Promise<Provider> {
     if (name === DEFAULT_PROVIDER && this.providers.environment !== null) return this.providers.environment;
     const row = await findProvider(this.dataSource.manager, name);
+    if (originOf(row.url) === null) throw Fault.of('conflict', 'url', 'is none; change it to one');
     let secret: string | null;
     try {
       secret = row.sealed_secret && this.secrets.open(row.id, row.sealed_secret);

@@ -37,6 +37,7 @@ export class AnswerWriter {
    * @throws Node's error when a header is none; nothing is sent then
    */
   head(status: number, reason: string, headers: string[], framedByLength: boolean): void {
+    if (this.over) return;
     this.framedByLength = framedByLength;
     this.res.sendDate = false;
     this.res.writeHead(status, ASCII_REASON.test(reason) ? reason : (STATUS_CODES[status] ?? ''), headers);
@@ -45,16 +46,18 @@ export class AnswerWriter {
 
   /** True when more may come at once; else onDrained tells when. */
   write(chunk: Buffer): boolean {
+    if (this.over) return true;
     this.bodyStarted = true;
     if (this.res.write(chunk)) return true;
     this.awaitDrain();
     return false;
   }
 
-  /** The answer is there to its end. */
-  finish(): void {
+  /** The answer is there to its end: with this last chunk, if any. */
+  finish(last?: Buffer): void {
+    if (this.over) return;
     this.bodyStarted = true;
-    this.res.end();
+    this.res.end(last);
     if (this.res.writableLength > 0) this.waitForClient(true);
   }
 
@@ -84,7 +87,7 @@ export class AnswerWriter {
     if (socket !== null && socket.timeout !== ms) socket.setTimeout(ms);
   }
 
-  /** The call is over: nothing more is written or told. */
+  /** The call is over, or its client is gone: nothing more is written or told. */
   letGo(): void {
     this.over = true;
     this.drained?.off('drain', this.onDrain);
@@ -102,6 +105,7 @@ export class AnswerWriter {
 
   /** The socket's own word, not the response's: Node says 'drain' there also when a pipelined answer is written. */
   private awaitDrain(): void {
+    if (this.drained !== null) return;
     this.waitForClient(true);
     this.drained = this.res.socket ?? this.res;
     this.drained.once('drain', this.onDrain);

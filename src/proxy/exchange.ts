@@ -1,5 +1,6 @@
 import type { Request, Response } from 'express';
 import type { Dispatcher } from 'undici';
+import type { Claim } from '../idempotency/claim.js';
 import type { Provider } from '../providers/provider.js';
 import { Refusal } from '../refusal.js';
 import type { CallRecord } from '../request-log/call-record.js';
@@ -11,7 +12,7 @@ import { readUpstreamFault } from './upstream-fault.js';
 import type { ConnectAttempt } from './upstream-connector.js';
 
 /** A body up to this size with a known length is gathered and sent in one write; measured to be the cheapest way. */
-const GATHER_BYTES = 262_144;
+export const GATHER_BYTES = 262_144;
 /** Node's parser gave up on what the client sent; not because the client left in the middle of it. */
 const BROKEN_FRAMING = /^HPE_(?!INVALID_EOF_STATE)/;
 
@@ -36,6 +37,8 @@ export class Exchange implements Dispatcher.DispatchHandler {
   private resolve!: () => void;
   private reject!: (refusal: Refusal) => void;
   private settled = false;
+  /** The call runs on for whoever repeats it. */
+  private clientLeft = false;
   private connected = false;
   /** The provider's answer is there to its end. */
   private whole = false;
@@ -47,9 +50,10 @@ export class Exchange implements Dispatcher.DispatchHandler {
     private readonly res: Response,
     private readonly provider: Provider,
     private readonly call: CallRecord,
+    private readonly claim: Claim | null,
     private readonly limits: ExchangeLimits,
   ) {
-    this.answer = new AnswerWriter(req, res, limits.clientIdleTimeoutMs, () => this.resumeUpstream!());
+    this.answer = new AnswerWriter(req, res, limits.clientIdleTimeoutMs, this.onClientDrained);
   }
 
   /** Scheme, host and port of the provider. */
@@ -79,13 +83,17 @@ export class Exchange implements Dispatcher.DispatchHandler {
       const announced = req.headers['content-length'];
       if (announced === undefined && req.headers['transfer-encoding'] === undefined) {
         this.answer.waitForClient(false);
+        this.claim?.requestArrived();
         this.dispatch(dispatcher, null);
       } else if (announced !== undefined && Number(announced) <= GATHER_BYTES) {
         this.answer.waitForClient(true);
         this.gather(dispatcher, announced);
       } else {
-        this.body = new StreamedBody(req, this.onRequestBytes, (forClient) =>
-          this.answer.waitForClient(forClient),
+        this.body = new StreamedBody(
+          req,
+          this.onRequestBytes,
+          (forClient) => this.answer.waitForClient(forClient),
+          () => this.claim?.requestArrived(),
         );
         this.dispatch(dispatcher, this.body, announced);
       }
@@ -93,9 +101,11 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   private gather(dispatcher: Dispatcher, announced: string): void {
+    this.call.awaitBody();
     const chunks: Buffer[] = [];
     this.req.on('data', (chunk: Buffer) => {
       this.call.requestBytes += chunk.length;
+      this.claim?.requested(chunk);
       chunks.push(chunk);
     });
     this.req.on('end', () => {
@@ -103,6 +113,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
       this.answer.waitForClient(false);
       const body = chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks);
       this.call.requested(body);
+      this.claim?.requestArrived();
       this.dispatch(dispatcher, body, announced);
     });
   }
@@ -157,14 +168,17 @@ export class Exchange implements Dispatcher.DispatchHandler {
     const length = firstHeader(headers, 'content-length');
     const bodyless = req.method === 'HEAD' || status === 204 || status === 304;
     this.expectedBytes = bodyless ? 0 : length === undefined ? null : Number(length);
+    const kept = this.claim?.answered(status, reason, headers, this.expectedBytes) ?? true;
+    if (!kept) headers.push('idempotency-stored', 'false');
     this.call.answered({
-      status,
+      status: this.clientLeft ? null : status,
       contentType: firstHeader(headers, 'content-type'),
       contentEncoding: firstHeader(headers, 'content-encoding'),
       providerRequestId: firstHeader(headers, 'x-request-id') ?? firstHeader(headers, 'request-id') ?? null,
     });
     this.resumeUpstream = resume;
-    if (this.expectedBytes === 0) this.call.end('completed');
+    if (this.isInVain()) return true;
+    if (this.expectedBytes === 0) this.call.end(this.verdict);
     const goOn = this.whenDurable(() => {
       this.answer.head(status, reason, headers, this.expectedBytes !== null);
       return true;
@@ -179,14 +193,18 @@ export class Exchange implements Dispatcher.DispatchHandler {
     if (this.settled) return true;
     this.call.responseBytes += chunk.length;
     this.call.copy.add(chunk);
-    if (this.call.responseBytes !== this.expectedBytes) return this.answer.write(chunk);
+    this.claim?.add(chunk);
+    if (this.isInVain()) return true;
+    if (this.call.responseBytes !== this.expectedBytes) {
+      return this.answer.write(chunk) || this.claim?.outlivesClient === true;
+    }
     // The end is on record before the write that completes the answer; what the provider does now is of no matter.
-    this.call.end('completed');
+    this.call.end(this.verdict);
     this.whole = true;
+    this.claim?.complete();
     return this.whenDurable(() => {
-      const more = this.answer.write(chunk);
-      this.answer.finish();
-      return more;
+      this.answer.finish(chunk);
+      return true;
     });
   }
 
@@ -194,32 +212,41 @@ export class Exchange implements Dispatcher.DispatchHandler {
     if (this.settled) return;
     this.abortUpstream = null;
     this.body?.letGo();
-    if (this.whole) return;
-    this.whole = true;
-    this.call.end('completed');
-    this.whenDurable(() => {
-      this.answer.finish();
-      return false;
-    });
+    if (!this.whole) {
+      this.whole = true;
+      this.call.end(this.verdict);
+      this.claim?.complete();
+      this.whenDurable(() => {
+        this.answer.finish();
+        return false;
+      });
+    }
+    if (this.clientLeft) this.leave();
   }
 
   onError(fault: Error): void {
-    if (this.settled || this.whole) return;
+    if (this.settled) return;
     this.abortUpstream = null;
+    if (this.whole) {
+      // Of no matter; but of a client that left nothing more is heard that could end the call.
+      if (this.clientLeft) this.leave();
+      return;
+    }
     const { code, outcome } = readUpstreamFault(fault, this.connected, this.res.headersSent);
     this.fail(new Refusal(code, { cause: fault }), outcome);
   }
 
   /**
    * Takes a step on the wire once what is on record is on the disk as well, where that is asked for
-   * (JOURNAL_FSYNC_MS=0); else at once.
+   * (JOURNAL_FSYNC_MS=0), and once a client that repeats the call at once may run it, where it may; else right away.
    *
    * @param step tells whether the provider may go on
    */
   private whenDurable(step: () => boolean): boolean {
     const durable = this.call.durable();
-    if (durable === null) return step();
-    durable
+    const released = this.claim?.beingReleased ?? null;
+    if (durable === null && released === null) return step();
+    Promise.all([durable, released])
       .then(() => {
         if (!this.settled && step()) this.resumeUpstream!();
       })
@@ -233,19 +260,24 @@ export class Exchange implements Dispatcher.DispatchHandler {
     outcome: 'client_error' | 'upstream_error' | 'upstream_timeout' | 'truncated',
   ): void {
     if (this.settled) return;
-    if (!this.res.headersSent) this.call.status = statusOf(refusal.code);
+    if (!this.res.headersSent && !this.clientLeft) this.call.status = statusOf(refusal.code);
     this.call.end(outcome, refusal.code);
     this.settle();
-    if (this.res.headersSent) {
-      this.answer.breakOff();
-      this.resolve();
-      return;
-    }
-    this.reject(refusal);
+    if (this.clientLeft) this.resolve();
+    else if (!this.res.headersSent) this.reject(refusal);
+    else if (this.claim === null) this.breakOff();
+    // Else a client that comes again at once would be told that its call still runs.
+    else void this.claim.close(this.call.outcome === 'interrupted').then(() => this.breakOff());
   }
 
-  private readonly onRequestBytes = (count: number): void => {
-    this.call.requestBytes += count;
+  private breakOff(): void {
+    this.answer.breakOff();
+    this.resolve();
+  }
+
+  private readonly onRequestBytes = (chunk: Buffer): void => {
+    this.call.requestBytes += chunk.length;
+    this.claim?.requested(chunk);
     if (this.call.requestBytes > this.limits.maxBodyBytes) {
       this.fail(new Refusal('request_too_large'), 'client_error');
     }
@@ -254,17 +286,45 @@ export class Exchange implements Dispatcher.DispatchHandler {
   /** Everything was flushed to the client, or its socket is dead. */
   private readonly onClientClose = (): void => {
     if (this.settled) return;
+    if (this.claim?.outlivesClient && this.call.outcome === null) {
+      this.clientLeft = true;
+      this.answer.letGo();
+      return;
+    }
     const { code = '' } = (this.req.socket.errored ?? {}) as { code?: string };
     if (this.res.writableFinished) this.call.end('completed');
     else if (BROKEN_FRAMING.test(code)) this.call.end('client_error', 'invalid_request');
     else this.call.end('client_aborted');
-    this.settle();
-    this.resolve();
+    this.leave();
+  };
+
+  private readonly onClientDrained = (): void => {
+    // Past its end the connection is another call's.
+    if (!this.whole) this.resumeUpstream!();
   };
 
   private readonly onClientIdle = (): void => {
-    this.fail(new Refusal('request_timeout'), 'client_error');
+    if (this.claim?.outlivesClient) this.answer.breakOff();
+    else this.fail(new Refusal('request_timeout'), 'client_error');
   };
+
+  /** What there is to say of an answer that is there to its end. */
+  private get verdict(): 'completed' | 'client_aborted' {
+    return this.clientLeft ? 'client_aborted' : 'completed';
+  }
+
+  /** Ends a call whose client has left and whose answer turns out not to be kept for a repeat. */
+  private isInVain(): boolean {
+    if (!this.clientLeft || this.claim!.outlivesClient) return false;
+    this.call.end('client_aborted');
+    this.leave();
+    return true;
+  }
+
+  private leave(): void {
+    this.settle();
+    this.resolve();
+  }
 
   private settle(): void {
     this.settled = true;

@@ -1,12 +1,14 @@
 import { createServer, IncomingMessage, type Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { ExpressAdapter } from '@nestjs/platform-express';
-import type { Express, Request, Response } from 'express';
-import { v7 as uuidv7 } from 'uuid';
+import type { Express, Request, RequestHandler, Response } from 'express';
+import type { ILayer } from 'express-serve-static-core';
 import type { Settings } from '../config/settings.js';
 import { Refusal } from '../refusal.js';
+import { makeRequestId } from '../request-id.js';
 import { closeAfterResponse, isClosing } from './lingering-close.js';
 import { answerParserError } from './parser-error.js';
+import { Refusals } from './refusals.js';
 import { judgeRequestHead } from './request-gate.js';
 import { readRequestTarget, type RequestTarget } from './request-target.js';
 import { sendGatewayError } from './send-gateway-error.js';
@@ -31,6 +33,8 @@ declare module 'express-serve-static-core' {
   interface Request {
     /** UUIDv7: `x-gateway-request-id`, and the id of the row when the call is forwarded. */
     requestId: string;
+    /** When its head was here (monotonic ms). */
+    arrivedAt: number;
     target: RequestTarget;
   }
 }
@@ -45,10 +49,18 @@ export class GatewayHttpAdapter extends ExpressAdapter {
   draining = false;
   /** With ADMIN_PORT: the listener on which alone the admin's rooms are. */
   adminServer: Server | null = null;
+  readonly refusals: Refusals;
   private open = 0;
+  /** Settles when calls are served; null once they are. */
+  private held: Promise<void> | null = null;
+  /** Nest's handler of a call, where Express would do nothing but find it; null: something of a developer's comes first. */
+  private road: RequestHandler | null = null;
+  /** How many layers Express had when `road` was found. */
+  private layersSeen = 0;
 
   constructor(private readonly env: Settings) {
     super();
+    this.refusals = new Refusals(env);
     const app = this.getInstance<Express>();
     app.disable('x-powered-by');
     app.disable('etag');
@@ -57,6 +69,23 @@ export class GatewayHttpAdapter extends ExpressAdapter {
   /** Requests that have not been answered to the end. */
   get openRequests(): number {
     return this.open;
+  }
+
+  /**
+   * From here on everything but /health waits: the process listens before it has looked at Postgres, and a restart would
+   * refuse what comes in between for a database that is there.
+   *
+   * @returns lets them go
+   */
+  hold(): () => void {
+    let release = () => {};
+    this.held = new Promise((resolve) => {
+      release = () => {
+        this.held = null;
+        resolve();
+      };
+    });
+    return release;
   }
 
   override initHttpServer(): void {
@@ -76,8 +105,12 @@ export class GatewayHttpAdapter extends ExpressAdapter {
 
   private makeServer(side: Side): Server {
     const app = this.getInstance<Express>();
-    const handle = (req: IncomingMessage, res: ServerResponse) =>
+    const admit = (req: IncomingMessage, res: ServerResponse) =>
       this.admit(app, side, req as Request, res as Response);
+    const handle = (req: IncomingMessage, res: ServerResponse) => {
+      if (this.held === null || HEALTH.test(req.url!)) admit(req, res);
+      else void this.held.then(() => req.socket.destroyed || admit(req, res));
+    };
     const server = createServer({
       IncomingMessage: bornAs(IncomingMessage, app.request),
       ServerResponse: bornAs(
@@ -105,9 +138,11 @@ export class GatewayHttpAdapter extends ExpressAdapter {
     server.on('connect', (_req: IncomingMessage, socket: Socket) => {
       // Node has taken its own listeners off the socket: a reset from here on would end the process.
       socket.on('error', () => socket.destroy());
-      answerParserError(socket, new Refusal('method_not_allowed'), uuidv7());
+      answerParserError(socket, new Refusal('method_not_allowed'), makeRequestId(), this.refusals);
     });
-    server.on('clientError', (error: Error, socket: Socket) => answerParserError(socket, error, uuidv7()));
+    server.on('clientError', (error: Error, socket: Socket) =>
+      answerParserError(socket, error, makeRequestId(), this.refusals),
+    );
     return server;
   }
 
@@ -125,13 +160,15 @@ export class GatewayHttpAdapter extends ExpressAdapter {
     if (res.socket === null) closeWithConnection(req, res);
     if (this.draining) res.shouldKeepAlive = false;
     const raw = req.url;
-    req.requestId = uuidv7();
+    req.requestId = makeRequestId();
+    req.arrivedAt = performance.now();
+    let target: RequestTarget | null;
     try {
       if (judgeRequestHead(req, this.env.maxBodyBytes)) {
         res.shouldKeepAlive = false;
         closeAfterResponse(req.socket);
       }
-      const target = readRequestTarget(raw);
+      target = readRequestTarget(raw);
       if (target !== null) {
         if (side === 'admin') throw new Refusal('not_found');
         req.target = target;
@@ -142,12 +179,40 @@ export class GatewayHttpAdapter extends ExpressAdapter {
       }
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
+      this.refusals.ofRequest(error, req);
       sendGatewayError(res, error, req.requestId, raw);
       return;
     }
-    app(req, res);
+    // To be led there by Express takes some 20 µs of 180 on Node 20, measured side by side.
+    const road = target === null ? null : this.findRoad(app);
+    if (road === null) app(req, res);
+    else void road(req, res, neverCalled);
+  }
+
+  private findRoad(app: Express): RequestHandler | null {
+    const { stack } = app.router;
+    if (stack.length !== this.layersSeen) {
+      this.layersSeen = stack.length;
+      // The first layer is Nest's own, which runs the hooks.
+      const first = stack.slice(1).find((layer) => (layer as MatchingLayer).match(ROAD));
+      this.road = first?.route?.path === ROAD ? first.route.stack[0]!.handle : null;
+    }
+    const { onRequestHook, onResponseHook } = this as unknown as Hooks;
+    return onRequestHook || onResponseHook ? null : this.road;
   }
 }
+
+/** What the types of Express and of its adapter keep to themselves. */
+interface MatchingLayer extends ILayer {
+  match(path: string): boolean;
+}
+interface Hooks {
+  onRequestHook?: unknown;
+  onResponseHook?: unknown;
+}
+
+/** Nest's handler answers or hands the error to its filters; it passes nothing on. */
+const neverCalled = () => {};
 
 /** Node tells a pipelined response of a lost connection only once its turn has come; this one is told at once. */
 function closeWithConnection(req: Request, res: Response): void {
@@ -167,5 +232,7 @@ function bornAs<T extends new (...args: never[]) => object>(base: T, prototype: 
     constructor.apply(this, args);
   }
   Born.prototype = prototype;
+  // V8 gives an instance room for the fields that its constructor and those behind it set.
+  Object.setPrototypeOf(Born, base);
   return Born as unknown as T;
 }

@@ -101,7 +101,8 @@ export function requestHeaders(
  * @param secret the provider's secret: any header that contains it is dropped
  */
 export function responseHeaders(raw: readonly Buffer[], secret: string | null, requestId: string): string[] {
-  const headers = raw.map((part) => part.toString('latin1'));
+  const headers: string[] = [];
+  for (const part of raw) headers.push(part.toString('latin1'));
   const options = connectionOptions(headers);
   const out: string[] = [];
   for (let i = 0; i < headers.length; i += 2) {

@@ -2,6 +2,7 @@ import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { Refusal } from '../refusal.js';
 import { gatewayErrorAnswer } from './gateway-errors.js';
+import type { Refusals } from './refusals.js';
 import { closeLingering, discardInput, isClosing } from './lingering-close.js';
 
 /** Node's error codes for what its parser or its timers refuse, in our terms. */
@@ -24,7 +25,7 @@ function refusalFor(error: Error): Refusal {
  * Answers what never became a request, straight on the socket, and closes it: its framing is lost. Node calls this
  * again for everything that arrives after the fault; only the first time counts.
  */
-export function answerParserError(socket: Socket, error: Error, requestId: string): void {
+export function answerParserError(socket: Socket, error: Error, requestId: string, refusals: Refusals): void {
   const { code } = error as { code?: string };
   if (isClosing(socket)) {
     // Whatever still comes is not read; but a client that leaves ends the calls before the refused one.
@@ -38,7 +39,7 @@ export function answerParserError(socket: Socket, error: Error, requestId: strin
     return;
   }
   discardInput(socket);
-  answerWhenDue(socket, error, requestId);
+  answerWhenDue(socket, error, requestId, refusals);
 }
 
 function currentResponse(socket: Socket): ServerResponse | null | undefined {
@@ -46,10 +47,12 @@ function currentResponse(socket: Socket): ServerResponse | null | undefined {
 }
 
 /** Requests that arrived whole before the fault are answered first. */
-function answerWhenDue(socket: Socket, error: Error, requestId: string): void {
+function answerWhenDue(socket: Socket, error: Error, requestId: string, refusals: Refusals): void {
   const current = currentResponse(socket);
   if (!current) {
-    writeAnswer(socket, refusalFor(error), requestId);
+    const refusal = refusalFor(error);
+    refusals.ofConnection(refusal, socket, requestId);
+    writeAnswer(socket, refusal, requestId);
     closeLingering(socket);
   } else if (!current.req.complete) {
     // The fault is inside the body of a call that is running: nothing we say could be told from its answer. The call
@@ -57,7 +60,7 @@ function answerWhenDue(socket: Socket, error: Error, requestId: string): void {
     socket.destroy(error);
   } else {
     current.once('close', () => {
-      if (!socket.destroyed) answerWhenDue(socket, error, requestId);
+      if (!socket.destroyed) answerWhenDue(socket, error, requestId, refusals);
     });
   }
 }

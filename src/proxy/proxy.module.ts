@@ -1,11 +1,15 @@
-import { HttpModule } from '@nestjs/axios';
+import { HttpModule, HttpService } from '@nestjs/axios';
 import { Module } from '@nestjs/common';
+import { APP_FILTER } from '@nestjs/core';
+import { IdempotencyModule } from '../idempotency/idempotency.module.js';
 import { KeyAuthModule } from '../keys/key-auth.module.js';
 import { ProvidersModule } from '../providers/providers.module.js';
 import { RequestLogModule } from '../request-log/request-log.module.js';
 import { Forwarder } from './forwarder.js';
+import { GatewayErrorFilter } from './gateway-error.filter.js';
+import { IdempotentCalls } from './idempotent-calls.js';
 import { ProxyController } from './proxy.controller.js';
-import { upstreamHttpOptions } from './upstream-adapter.js';
+import { shortenRoad, upstreamHttpOptions } from './upstream-adapter.js';
 import { UpstreamPools } from './upstream-pools.js';
 
 @Module({ providers: [UpstreamPools], exports: [UpstreamPools] })
@@ -14,8 +18,10 @@ class UpstreamModule {}
 @Module({
   imports: [
     KeyAuthModule,
+    IdempotencyModule,
     ProvidersModule,
     RequestLogModule,
+    UpstreamModule,
     HttpModule.registerAsync({
       imports: [UpstreamModule],
       inject: [UpstreamPools],
@@ -23,6 +29,11 @@ class UpstreamModule {}
     }),
   ],
   controllers: [ProxyController],
-  providers: [Forwarder],
+  providers: [Forwarder, IdempotentCalls, { provide: APP_FILTER, useClass: GatewayErrorFilter }],
+  exports: [UpstreamModule],
 })
-export class ProxyModule {}
+export class ProxyModule {
+  constructor({ axiosRef }: HttpService) {
+    shortenRoad(axiosRef);
+  }
+}

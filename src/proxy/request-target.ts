@@ -34,7 +34,8 @@ export function readRequestTarget(raw: string): RequestTarget | null {
   if (!raw.startsWith('/') || raw.startsWith('//') || !SAFE_BYTES.test(raw))
     throw new Refusal('invalid_path');
   const queryAt = raw.indexOf('?');
-  const path = queryAt === -1 ? raw : raw.slice(0, queryAt);
+  // A copy: a slice would keep a query of 64 KB alive for as long as the call's row waits for Postgres.
+  const path = queryAt === -1 ? raw : Buffer.from(raw.slice(0, queryAt), 'latin1').toString('latin1');
   if (isUnsafe(path)) throw new Refusal('invalid_path');
   if (carriesCredential(raw, queryAt)) throw new Refusal('credential_in_query');
   if (raw.startsWith('/v1/')) return { provider: null, path, endpoint: path, upstreamPath: raw };

@@ -33,6 +33,8 @@ export class RouteGuard implements CanActivate {
       provider: req.provider.name,
       path: target.path,
       endpoint: target.endpoint,
+      upstream: req.provider.origin,
+      arrivedAt: req.arrivedAt,
     };
     return true;
   }

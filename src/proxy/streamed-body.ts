@@ -11,14 +11,19 @@ export class StreamedBody implements AsyncIterableIterator<Buffer, undefined> {
   private ended = false;
   private released = false;
 
-  /** @param onBytes told of each chunk as it arrives; onWaiting: whether the client is the one waited for */
+  /**
+   * @param onBytes told of each chunk as it arrives
+   * @param onWaiting told whether the client is the one waited for
+   * @param onArrived told when the body has been handed on to its end
+   */
   constructor(
     private readonly req: IncomingMessage,
-    private readonly onBytes: (count: number) => void,
+    private readonly onBytes: (chunk: Buffer) => void,
     private readonly onWaiting: (forClient: boolean) => void,
+    private readonly onArrived: () => void = () => {},
   ) {
     req.on('data', this.onData);
-    req.on('end', this.onEnd);
+    req.on('end', this.onWhole);
   }
 
   [Symbol.asyncIterator](): this {
@@ -47,13 +52,13 @@ export class StreamedBody implements AsyncIterableIterator<Buffer, undefined> {
     if (this.released) return;
     this.released = true;
     this.req.off('data', this.onData);
-    this.req.off('end', this.onEnd);
+    this.req.off('end', this.onWhole);
     this.chunks.length = 0;
     this.onEnd();
   }
 
   private readonly onData = (chunk: Buffer): void => {
-    this.onBytes(chunk.length);
+    this.onBytes(chunk);
     if (this.released) return;
     const { waiting } = this;
     this.waiting = null;
@@ -61,6 +66,11 @@ export class StreamedBody implements AsyncIterableIterator<Buffer, undefined> {
     this.req.pause();
     if (waiting !== null) waiting({ done: false, value: chunk });
     else this.chunks.push(chunk);
+  };
+
+  private readonly onWhole = (): void => {
+    this.onArrived();
+    this.onEnd();
   };
 
   private readonly onEnd = (): void => {

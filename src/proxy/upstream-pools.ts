@@ -1,11 +1,10 @@
-import type { Server } from 'node:http';
-import type { AddressInfo, Socket } from 'node:net';
 import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 import { Client, type Dispatcher, Pool } from 'undici';
 import { InjectEnv } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import type { Exchange } from './exchange.js';
+import { leadsHome } from './leads-home.js';
 import { type ConnectAttempt, type UpstreamConnector, upstreamConnector } from './upstream-connector.js';
 
 /** Shorter than any provider's own idle time, so that a connection is rarely reused at the moment it is closed. */
@@ -21,12 +20,12 @@ export class UpstreamPools implements OnApplicationShutdown {
 
   constructor(
     @InjectEnv() private readonly env: Settings,
-    private readonly host: HttpAdapterHost,
+    host: HttpAdapterHost,
   ) {
     this.connector = upstreamConnector({
       connectTimeoutMs: env.upstreamConnectTimeoutMs,
       proxyUrl: env.upstreamProxyUrl,
-      leadsHome: (socket) => this.leadsHome(socket),
+      leadsHome: (socket) => leadsHome(host, socket),
     });
   }
 
@@ -50,14 +49,26 @@ export class UpstreamPools implements OnApplicationShutdown {
     return pool;
   }
 
-  /** A call to ourselves would come back for ever: our own port, on an address that is both ends' own. */
-  private leadsHome(socket: Socket): boolean {
-    const own = (this.host.httpAdapter.getHttpServer() as Server).address() as AddressInfo | null;
-    return own !== null && socket.remotePort === own.port && socket.remoteAddress === socket.localAddress;
+  /** Of all pools together: connections made, those of them without a call, and calls that wait for one. */
+  get counts(): { connected: number; idle: number; waiting: number } {
+    const sum = { connected: 0, idle: 0, waiting: 0 };
+    for (const { stats } of this.pools.values()) {
+      sum.connected += stats.connected;
+      sum.idle += stats.free;
+      sum.waiting += stats.pending;
+    }
+    return sum;
   }
 
-  async onApplicationShutdown(): Promise<void> {
-    await Promise.all([...this.pools.values()].map((pool) => pool.destroy()));
+  /** Breaks every connection, and with it what is still under way on one. */
+  async close(): Promise<void> {
+    const pools = [...this.pools.values()];
+    this.pools.clear();
+    await Promise.all(pools.map((pool) => pool.destroy()));
+  }
+
+  onApplicationShutdown(): Promise<void> {
+    return this.close();
   }
 }
 

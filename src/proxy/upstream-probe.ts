@@ -1,5 +1,3 @@
-import type { Server } from 'node:http';
-import type { AddressInfo, Socket } from 'node:net';
 import { Injectable } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 import { Client } from 'undici';
@@ -13,6 +11,7 @@ import {
   verdictOfStatus,
 } from '../providers/provider-probe.js';
 import type { Provider } from '../providers/provider.js';
+import { leadsHome } from './leads-home.js';
 import { ForbiddenAddress, upstreamConnector } from './upstream-connector.js';
 
 /** People wait for it. */
@@ -40,7 +39,7 @@ export class UpstreamProbe extends ProviderProbe {
     const connect = upstreamConnector({
       connectTimeoutMs: Math.min(this.env.upstreamConnectTimeoutMs, LONGEST_MS),
       proxyUrl: this.env.upstreamProxyUrl,
-      leadsHome: (socket) => this.leadsHome(socket),
+      leadsHome: (socket) => leadsHome(this.host, socket),
     });
     const timeoutMs = Math.min(this.env.upstreamHeadersTimeoutMs, LONGEST_MS);
     const client = new Client(provider.origin, {
@@ -66,13 +65,6 @@ export class UpstreamProbe extends ProviderProbe {
     } finally {
       await client.destroy();
     }
-  }
-
-  /** As for calls (upstream-pools.ts); a command has no server to come home to. */
-  private leadsHome(socket: Socket): boolean {
-    const server = this.host.httpAdapter?.getHttpServer() as Server | undefined;
-    const own = server?.address() as AddressInfo | null | undefined;
-    return socket.remotePort === own?.port && socket.remoteAddress === socket.localAddress;
   }
 }
 

@@ -1,8 +1,22 @@
 import { readdir } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 
-/** A boot's folder, named by a UUID; `rejected/` lies beside them and is left alone. */
-const BOOT = /^[0-9a-f]{8}-[0-9a-f-]{27}$/;
+/** A boot's folder: a UUID, then the number of its worker unless that is 1. `rejected/` lies beside and is left alone. */
+const BOOT = /^[0-9a-f]{8}-[0-9a-f-]{27}(?:\.(\d+))?$/;
+
+/** Name of the folder for a new boot. @param id a UUIDv7 */
+export function bootFolderName(id: string, worker: number): string {
+  return worker === 1 ? id : `${id}.${worker}`;
+}
+
+/**
+ * The worker that brings a folder's rows to Postgres when its process is dead: the one that has taken its place, so that
+ * nobody ever reads what a living one writes. The first cares for places that no longer exist.
+ */
+export function heirOf(folder: string, workers: number): number {
+  const worker = Number(BOOT.exec(basename(folder))?.[1] ?? 1);
+  return worker > workers ? 1 : worker;
+}
 
 /** Folders of all boots of a journal, in the order of their starts: their names are UUIDv7. */
 export async function bootFolders(root: string): Promise<string[]> {

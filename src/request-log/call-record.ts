@@ -22,11 +22,19 @@ export interface CallOrigin {
   sdkRetryCount: number | null;
   /** Path after `/p/<provider>`, without the query: says what kind of answer comes. */
   endpoint: string;
+  /** Scheme, host and port of the provider. */
+  upstream: string;
+  /** When the request's head was here (monotonic ms). */
+  arrivedAt: number;
+  /** `traceparent` and `tracestate` as the client sent them (W3C Trace Context). */
+  traceparent: string | null;
+  tracestate: string | null;
 }
 
 /** What the head of an answer says. */
 export interface AnswerHead {
-  status: number;
+  /** Null when the client is not there to get it. */
+  status: number | null;
   contentType: string | undefined;
   contentEncoding: string | undefined;
   providerRequestId: string | null;
@@ -66,7 +74,12 @@ export class CallRecord {
   /** True once the journal holds the end. */
   endKept = false;
 
+  /** From the request's head to its hand-over, without the wait for a body that is gathered. */
+  overheadMs: number | null = null;
+
   private readonly openedAt = performance.now();
+  private bodyAwaitedAt = 0;
+  private bodyWaitMs = 0;
 
   constructor(
     readonly origin: CallOrigin,
@@ -86,14 +99,21 @@ export class CallRecord {
    */
   begin(): void {
     this.files.push(this.log.begun(this));
+    this.overheadMs = performance.now() - this.origin.arrivedAt - this.bodyWaitMs;
   }
 
   get begun(): boolean {
     return this.files.length > 0;
   }
 
+  /** The request's body is waited for before anything is sent on. */
+  awaitBody(): void {
+    this.bodyAwaitedAt = performance.now();
+  }
+
   /** A whole request body that is at hand: it names the model, where it is small enough to be looked through. */
   requested(body: Buffer): void {
+    if (this.bodyAwaitedAt > 0) this.bodyWaitMs = performance.now() - this.bodyAwaitedAt;
     this.requestModel = scanModel(body);
   }
 

@@ -44,10 +44,34 @@ const TEXT = `
  * takes 19 and 3 (PostgreSQL 18, all indexes in place). Writing a row again changes nothing, except that a wrong verdict
  * of death (`interrupted`) can be mended.
  */
-export function insertRows(rows: readonly LogRow[]): { name: string; text: string; values: unknown[][] } {
+export function insertRows(rows: readonly LogRow[]): { name: string; text: string; values: string[] } {
   return {
     name: 'insert_request_log',
     text: TEXT,
-    values: NAMES.map((name) => rows.map((row) => row[name])),
+    values: NAMES.map((name) => arrayLiteral(rows, name)),
   };
+}
+
+/** What an array literal must not hold unescaped between quotes (PostgreSQL documentation, 8.15.6). */
+const ESCAPED = /["\\]/g;
+
+/**
+ * A column as Postgres's text form of an array. pg would make the same of an array, at 10 µs a row on Node 20: this looks
+ * once at what rows have in common, which is most of it.
+ */
+function arrayLiteral(rows: readonly LogRow[], name: keyof LogRow): string {
+  let literal = '';
+  let last: LogRow[keyof LogRow] | undefined;
+  let element = '';
+  for (const row of rows) {
+    const value = row[name];
+    if (value !== last) {
+      last = value;
+      if (value === null) element = ',NULL';
+      else if (typeof value === 'string') element = `,"${value.replace(ESCAPED, '\\$&')}"`;
+      else element = `,${value}`;
+    }
+    literal += element;
+  }
+  return `{${literal.slice(1)}}`;
 }

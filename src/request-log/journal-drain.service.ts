@@ -1,9 +1,11 @@
 import { rm } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
+import { InjectEnv } from '../config/config.module.js';
+import type { Settings } from '../config/settings.js';
 import { describeFault } from '../database/database-fault.js';
 import { DatabaseService } from '../database/database.service.js';
-import { bootFolders, logFiles } from './boot-folders.js';
+import { bootFolders, heirOf, logFiles } from './boot-folders.js';
 import { Journal } from './journal.js';
 import type { JournalFile } from './journal-file.js';
 import { readDeadRows, readParkedRows } from './journal-reader.js';
@@ -25,6 +27,7 @@ export class JournalDrainService implements OnApplicationShutdown {
   constructor(
     private readonly journal: Journal,
     private readonly writer: LogWriter,
+    @InjectEnv() private readonly env: Settings,
     database: DatabaseService,
   ) {
     database.whenReady(() => {
@@ -50,14 +53,15 @@ export class JournalDrainService implements OnApplicationShutdown {
   }
 
   /**
-   * Folders of boots that are gone: DATA_DIR is held by one instance, so every folder but our own is one. One that cannot
-   * be read does not keep the others.
+   * Folders of boots that are gone: DATA_DIR is held by one instance with one process in each worker's place, so every
+   * folder of ours but the own one is. One that cannot be read does not keep the others.
    */
   private async drainDeadBoots(): Promise<boolean> {
     let done = true;
     const folders = await bootFolders(this.journal.root).catch((error: unknown) => this.tell(error));
     for (const folder of folders ?? []) {
-      if (folder === this.journal.bootFolder) continue;
+      if (folder === this.journal.bootFolder || heirOf(folder, this.env.workers) !== this.env.worker)
+        continue;
       try {
         if (await this.drainDead(await logFiles(folder))) await rm(folder, { recursive: true });
         else done = false;

@@ -25,8 +25,53 @@ const MOST_PIECES = 64;
 
 /** One line: version, CRC-32 of the JSON, the JSON. JSON never holds a newline, so a line is found by its end. */
 export function encodeLine(record: JournalRecord): Buffer {
-  const json = JSON.stringify(record);
-  return Buffer.from(`${VERSION} ${crc32(json).toString(16).padStart(8, '0')} ${json}\n`);
+  return lineBytes(JSON.stringify(record));
+}
+
+/** The same for the beginning of a call. The three hand-written ones take a third of the time of JSON.stringify. */
+export function encodeBegin(b: BeginColumns): Buffer {
+  return lineBytes(
+    `{"t":"B","started_at":"${b.started_at}","id":"${b.id}","team_id":"${b.team_id}","key_id":"${b.key_id}"` +
+      `,"provider":${quoted(b.provider)},"method":${quoted(b.method)},"path":${quoted(b.path)}` +
+      `,"idempotency_key":${quoted(b.idempotency_key)},"sdk_retry_count":${b.sdk_retry_count}` +
+      `,"client_ip":${quoted(b.client_ip)},"user_agent":${quoted(b.user_agent)}}`,
+  );
+}
+
+/** The same for the end of a call. */
+export function encodeEnd(id: string, e: EndColumns): Buffer {
+  return lineBytes(
+    `{"t":"E","id":"${id}","outcome":"${e.outcome}","status":${e.status},"error_code":${quoted(e.error_code)}` +
+      `,"streamed":${e.streamed},"request_bytes":${e.request_bytes},"response_bytes":${e.response_bytes}` +
+      `,"ttfb_ms":${e.ttfb_ms},"duration_ms":${e.duration_ms}` +
+      `,"provider_request_id":${quoted(e.provider_request_id)}}`,
+  );
+}
+
+/** The same for what was read of an answer. */
+export function encodeUsage(id: string, u: UsageColumns): Buffer {
+  return lineBytes(
+    `{"t":"U","id":"${id}","outcome":"${u.outcome}","error_code":${quoted(u.error_code)}` +
+      `,"duration_ms":${u.duration_ms},"model":${quoted(u.model)},"prompt_tokens":${u.prompt_tokens}` +
+      `,"completion_tokens":${u.completion_tokens},"cached_tokens":${u.cached_tokens}` +
+      `,"reasoning_tokens":${u.reasoning_tokens}}`,
+  );
+}
+
+/** What JSON must not hold unescaped (RFC 8259 7), and halves of surrogate pairs: JSON.stringify knows how. */
+const ESCAPED = /["\\\x00-\x1f\ud800-\udfff]/;
+
+function quoted(text: string | null): string {
+  if (text === null) return 'null';
+  return ESCAPED.test(text) ? JSON.stringify(text) : `"${text}"`;
+}
+
+function lineBytes(json: string): Buffer {
+  const line = Buffer.allocUnsafe(HEADER_LENGTH + Buffer.byteLength(json) + 1);
+  line.write(json, HEADER_LENGTH);
+  line.write(`${VERSION} ${crc32(json).toString(16).padStart(8, '0')} `, 0, 'latin1');
+  line[line.length - 1] = NEWLINE;
+  return line;
 }
 
 export interface DecodedLines {

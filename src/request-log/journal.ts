@@ -4,6 +4,7 @@ import { v7 as uuidv7 } from 'uuid';
 import { InjectEnv } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import { describeFault } from '../database/database-fault.js';
+import { bootFolderName } from './boot-folders.js';
 import { GroupCommit } from './group-commit.js';
 import type { JournalFile } from './journal-file.js';
 import { JournalFolder } from './journal-folder.js';
@@ -48,10 +49,13 @@ export class Journal implements OnModuleInit {
 
   constructor(@InjectEnv() private readonly env: Settings) {
     this.root = join(env.dataDir, 'journal');
-    this.bootFolder = join(this.root, uuidv7());
+    this.bootFolder = join(this.root, bootFolderName(uuidv7(), env.worker));
     this.strict = env.journalFsyncMs === 0;
     this.folder = new JournalFolder(this.bootFolder);
-    this.space = new JournalSpace(env.dataDir, join(this.root, 'reserve'));
+    this.space = new JournalSpace(
+      env.dataDir,
+      join(this.root, env.worker === 1 ? 'reserve' : `reserve.${env.worker}`),
+    );
   }
 
   onModuleInit(): void {
@@ -92,18 +96,23 @@ export class Journal implements OnModuleInit {
     return 0;
   }
 
-  /**
-   * Appends a record.
-   *
-   * @returns the file that holds it, to be let go of when the call's row is in Postgres
-   * @throws the system's error when neither the current file nor a new one takes it
-   */
+  /** Appends a record, as appendLines does. */
   append(record: JournalRecord): JournalFile {
-    const line = encodeLine(record);
+    return this.appendLines(encodeLine(record), 1, record.t !== 'B');
+  }
+
+  /**
+   * Appends the lines of so many records in one write.
+   *
+   * @param mayUseReserve false for the beginnings of calls
+   * @returns the file that holds them, to be let go of once for each when the call's row is in Postgres
+   * @throws the system's error when neither the current file nor a new one takes them
+   */
+  appendLines(lines: Buffer, count: number, mayUseReserve: boolean): JournalFile {
     try {
-      const file = this.write(line, record.t !== 'B');
-      file.held++;
-      this.unsyncedBytes += line.length;
+      const file = this.write(lines, mayUseReserve);
+      file.held += count;
+      this.unsyncedBytes += lines.length;
       if (this.roomy) this.faults.write = null;
       return file;
     } catch (error) {
@@ -159,11 +168,11 @@ export class Journal implements OnModuleInit {
     }
   }
 
-  private write(line: Buffer, mayUseReserve: boolean): JournalFile {
+  private write(lines: Buffer, mayUseReserve: boolean): JournalFile {
     if ((this.folder.active?.size ?? 0) >= this.rotateAt) this.tryToRotate();
     try {
       const file = this.folder.active ?? this.rotate();
-      file.append(line);
+      file.append(lines);
       return file;
     } catch (error) {
       this.fault('write', error);
@@ -173,10 +182,10 @@ export class Journal implements OnModuleInit {
         this.space.free();
       }
     }
-    // The old file may lie on bad blocks, or no new one can be made: whichever takes the line, whole.
+    // The old file may lie on bad blocks, or no new one can be made: whichever takes the lines, whole.
     this.tryToRotate();
     const file = this.folder.active ?? this.rotate();
-    file.append(line);
+    file.append(lines);
     return file;
   }
 

@@ -50,13 +50,16 @@ const LONGEST_TEXT = 1_024;
 const SMALLINT_MAX = 32_767;
 const INT_MAX = 2_147_483_647;
 
+/** NUL and half of a surrogate pair, which may or may not have its other half. */
+const DOUBTFUL = /[\0\ud800-\udfff]/;
+
 /** A key of the gateway's own format anywhere in a text. */
 const KEY_FORMAT = /ptn_[0-9A-Za-z]{38}/;
 
 /** @param key the caller's own key: text that contains it is not stored */
 export function beginColumns(origin: CallOrigin, key: string): BeginColumns {
   return {
-    started_at: new Date(startOf(origin.id)).toISOString(),
+    started_at: isoOf(startOf(origin.id)),
     id: origin.id,
     team_id: origin.teamId,
     key_id: origin.keyId,
@@ -97,6 +100,42 @@ export function usageColumns(call: CallRecord, usage: Usage): UsageColumns {
   };
 }
 
+/** The whole row. Field by field: spreads over 25 columns take Node 20 some 19 µs. */
+export function rowOf(begin: BeginColumns, end: EndColumns, read: UsageColumns): LogRow {
+  return {
+    started_at: begin.started_at,
+    id: begin.id,
+    team_id: begin.team_id,
+    key_id: begin.key_id,
+    provider: begin.provider,
+    method: begin.method,
+    path: begin.path,
+    idempotency_key: begin.idempotency_key,
+    sdk_retry_count: begin.sdk_retry_count,
+    client_ip: begin.client_ip,
+    user_agent: begin.user_agent,
+    outcome: read.outcome,
+    status: end.status,
+    error_code: read.error_code,
+    streamed: end.streamed,
+    request_bytes: end.request_bytes,
+    response_bytes: end.response_bytes,
+    ttfb_ms: end.ttfb_ms,
+    duration_ms: read.duration_ms,
+    provider_request_id: end.provider_request_id,
+    model: read.model,
+    prompt_tokens: read.prompt_tokens,
+    completion_tokens: read.completion_tokens,
+    cached_tokens: read.cached_tokens,
+    reasoning_tokens: read.reasoning_tokens,
+  };
+}
+
+/** The model that answered, as it may be shown. */
+export function answeringModel(call: CallRecord, usage: Usage): string | null {
+  return text(usage.model, call.origin.key);
+}
+
 /** A call whose end nobody saw: this process died while it ran. What is not known is null. */
 export const UNSEEN_END: EndColumns = {
   outcome: 'interrupted',
@@ -125,6 +164,18 @@ export function startOf(id: string): number {
   return parseInt(id.slice(0, 8) + id.slice(9, 13), 16);
 }
 
+let lastStart = NaN;
+let lastIso = '';
+
+/** ISO 8601; calls that begin in the same millisecond share it. */
+function isoOf(start: number): string {
+  if (start !== lastStart) {
+    lastStart = start;
+    lastIso = new Date(start).toISOString();
+  }
+  return lastIso;
+}
+
 /** Null for text that holds a key, the caller's or any other. */
 function text(value: string | null, key: string): string | null {
   if (value === null || value.includes(key) || KEY_FORMAT.test(value)) return null;
@@ -133,9 +184,10 @@ function text(value: string | null, key: string): string | null {
 
 /**
  * Text that a Postgres `text` column takes: no NUL, no lone surrogate, at most 1,024 characters. By way of a buffer, for
- * a slice would keep the whole of a 64 KB header or query alive for as long as the row waits.
+ * a slice would keep the whole of a 64 KB header alive for as long as the row waits.
  */
 function storable(value: string): string {
+  if (value.length <= LONGEST_TEXT && !DOUBTFUL.test(value)) return value;
   return Buffer.from(value.slice(0, LONGEST_TEXT)).toString().replaceAll('\0', '\ufffd');
 }
 

@@ -39,7 +39,9 @@ const MODEL_IN_PATH = /\/models\/([^/]+):[A-Za-z]+$/;
  */
 export function modelFromPath(endpoint: string): string | null {
   const name = MODEL_IN_PATH.exec(endpoint)?.[1];
-  if (name === undefined || !name.includes('%')) return name ?? null;
+  if (name === undefined) return null;
+  // A copy: a slice keeps the whole path alive.
+  if (!name.includes('%')) return Buffer.from(name).toString();
   try {
     return decodeURIComponent(name);
   } catch {

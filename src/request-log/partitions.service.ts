@@ -40,7 +40,7 @@ export class PartitionsService implements OnApplicationShutdown {
 
   @Cron(CronExpression.EVERY_10_MINUTES, { timeZone: 'UTC' })
   onSchedule(): void {
-    if (this.database.notReady === null) this.keep();
+    if (this.env.worker === 1 && this.database.notReady === null) this.keep();
   }
 
   async onApplicationShutdown(): Promise<void> {
@@ -61,7 +61,7 @@ export class PartitionsService implements OnApplicationShutdown {
         `Partitions were not made at the start: ${describeFault(error)}. Rows are safe without.`,
       );
     }
-    this.keep();
+    if (this.env.worker === 1) this.keep();
   }
 
   /** One round at a time in this process, and in all. */

@@ -4,6 +4,7 @@ import { InjectEnv } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import { clientOptions } from '../database/data-source-options.js';
 import { describeFault } from '../database/database-fault.js';
+import { SteadyClient } from '../database/steady-client.js';
 
 /** Questions that are answered at once. */
 const ANSWERS = { connections: 2, timeoutMs: 30_000 };
@@ -38,6 +39,7 @@ export class ReaderPool implements OnApplicationShutdown {
     const pool = new pg.Pool({
       ...clientOptions(this.env.databaseUrl, { applicationName, queryTimeoutMs: timeoutMs }),
       ...more,
+      Client: SteadyClient,
       max: connections,
       // A command-line process ends when its work is done, not when its idle connections do.
       allowExitOnIdle: true,

@@ -1,6 +1,6 @@
 import { type CallHandler, type ExecutionContext, Injectable, type NestInterceptor } from '@nestjs/common';
 import type { Request } from 'express';
-import { lastValueFrom, type Observable, of } from 'rxjs';
+import { Observable } from 'rxjs';
 import { InjectEnv } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import type { CallRecord } from './call-record.js';
@@ -16,6 +16,8 @@ export interface CallSubject {
   provider: string;
   path: string;
   endpoint: string;
+  upstream: string;
+  arrivedAt: number;
 }
 
 declare module 'express-serve-static-core' {
@@ -26,8 +28,8 @@ declare module 'express-serve-static-core' {
 
 /**
  * Opens the record of a call before its handler and closes it when the handler's promise settles, which is when the last
- * byte is out or the socket is dead. A promise, not a `tap`: Nest tears an Observable down when the client leaves, and
- * with it the row.
+ * byte is out or the socket is dead. Not a `tap`: this subscription is never torn down, whatever Nest does when a client
+ * leaves, for the row would go with it.
  */
 @Injectable()
 export class RequestLogInterceptor implements NestInterceptor {
@@ -42,27 +44,45 @@ export class RequestLogInterceptor implements NestInterceptor {
     this.keepsUserAgent = env.requestLogClient !== 'none';
   }
 
-  async intercept(context: ExecutionContext, next: CallHandler): Promise<Observable<unknown>> {
-    const req = context.switchToHttp().getRequest<Request>();
+  intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
+    const req = context.getArgByIndex<Request>(0);
     const call = this.open(req);
     req.call = call;
-    try {
-      await lastValueFrom(next.handle());
-    } catch (refusal) {
-      // The filter is about to answer in our own words: this end waits for the disk as any other.
-      if (call.begun) await call.durable();
-      throw refusal;
-    } finally {
-      this.log.close(call);
-    }
-    return of(undefined);
+    return new Observable((subscriber) => {
+      next.handle().subscribe({
+        next: (value) => subscriber.next(value),
+        complete: () => {
+          this.log.close(call);
+          subscriber.complete();
+        },
+        error: (refusal) => {
+          const tell = () => {
+            this.log.close(call);
+            subscriber.error(refusal);
+          };
+          // The filter is about to answer in our own words: this end waits for the disk as any other.
+          const durable = call.begun ? call.durable() : null;
+          if (durable === null) tell();
+          else void durable.then(tell, tell);
+        },
+      });
+    });
   }
 
   private open(req: Request): CallRecord {
     const { headers, subject } = req;
     const forwardedFor = headers['x-forwarded-for'];
+    // Field by field: a spread takes Node 20 some 7 µs.
     return this.log.open({
-      ...subject,
+      id: subject.id,
+      keyId: subject.keyId,
+      teamId: subject.teamId,
+      key: subject.key,
+      provider: subject.provider,
+      path: subject.path,
+      endpoint: subject.endpoint,
+      upstream: subject.upstream,
+      arrivedAt: subject.arrivedAt,
       method: req.method,
       clientIp: this.clientAddress.of(
         req.socket.remoteAddress,
@@ -71,6 +91,8 @@ export class RequestLogInterceptor implements NestInterceptor {
       userAgent: this.keepsUserAgent ? (headers['user-agent'] ?? null) : null,
       idempotencyKey: (headers['idempotency-key'] as string | undefined) ?? null,
       sdkRetryCount: retryCount(headers['x-stainless-retry-count']),
+      traceparent: (headers['traceparent'] as string | undefined) ?? null,
+      tracestate: (headers['tracestate'] as string | undefined) ?? null,
     });
   }
 }

@@ -1,5 +1,6 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
+import { FinishedCalls } from './finished-calls.js';
 import { Journal } from './journal.js';
 import { JournalDrainService } from './journal-drain.service.js';
 import { LogWriter } from './log-writer.js';
@@ -19,12 +20,22 @@ import { UsageTotals } from './usage-totals.js';
     Journal,
     LogWriter,
     JournalDrainService,
+    FinishedCalls,
     RequestLogService,
     ReaderPool,
     RequestLogReader,
     RequestLogExport,
     UsageTotals,
   ],
-  exports: [RequestLogService, RequestLogReader, RequestLogExport, UsageTotals],
+  exports: [
+    RequestLogService,
+    RequestLogReader,
+    RequestLogExport,
+    UsageTotals,
+    FinishedCalls,
+    Journal,
+    LogWriter,
+    JournalDrainService,
+  ],
 })
 export class RequestLogModule {}

@@ -17,40 +17,60 @@ const TELLS_USAGE =
 /** An answer up to this size is read at once, some µs; a larger one lets the event loop turn first. */
 const SMALL_ANSWER = 16_384;
 
-export interface FinishedAnswer {
-  /** The answer's `Content-Type`. */
-  contentType: string | null | undefined;
-  /** The answer's `Content-Encoding`. */
-  contentEncoding: string | null | undefined;
-  /** Raw path after `/p/<provider>`, without the query. */
-  endpoint: string;
-  /** Its bytes; they are taken from it at once. */
-  copy: AnswerCopy;
-}
-
 /**
  * The provider's own token figures, read from the copy of an answer that has ended. Never throws and never guesses: what
  * is not said, out of range or not certain is null.
+ *
+ * @param contentType the answer's `Content-Type`
+ * @param contentEncoding the answer's `Content-Encoding`
+ * @param endpoint raw path after `/p/<provider>`, without the query
+ * @param copy the answer's bytes; they are taken from it at once
+ * @returns a promise where reading takes its time
  */
-export async function readUsage(answer: FinishedAnswer): Promise<Usage> {
-  const { contentType, contentEncoding, endpoint } = answer;
-  const kept = answer.copy.take();
+export function readUsage(
+  contentType: string | null | undefined,
+  contentEncoding: string | null | undefined,
+  endpoint: string,
+  copy: AnswerCopy,
+): Usage | Promise<Usage> {
+  const kept = copy.take();
   const streamed = isStreamed(contentType);
-  if (kept.head.length === 0 || !TELLS_USAGE.test(endpoint)) return { ...NO_USAGE };
-  if (!streamed && !isJson(contentType)) return { ...NO_USAGE };
-  const read = (body: KeptAnswer): Usage =>
-    streamed ? readStreamUsage(body, endpoint) : readJsonUsage(body);
+  if (kept.head.length === 0 || !TELLS_USAGE.test(endpoint)) return NO_USAGE;
+  if (!streamed && !isJson(contentType)) return NO_USAGE;
+  if (isEncoded(contentEncoding)) return readEncoded(kept, contentEncoding, streamed, endpoint);
+  if (kept.head.length > SMALL_ANSWER) return readLarge(kept, streamed, endpoint);
+  return readPlain(kept, streamed, endpoint);
+}
+
+async function readLarge(body: KeptAnswer, streamed: boolean, endpoint: string): Promise<Usage> {
+  await setImmediate();
+  return readPlain(body, streamed, endpoint);
+}
+
+function readPlain(body: KeptAnswer, streamed: boolean, endpoint: string): Usage {
   try {
-    const encoded = isEncoded(contentEncoding);
-    if (encoded || kept.head.length > SMALL_ANSWER) await setImmediate();
-    if (!encoded) return read(kept);
-    const plain = inflate(kept.head, kept.whole, contentEncoding);
-    if (plain === null) return { ...NO_USAGE };
-    const usage = read({ head: plain.bytes, tail: Buffer.alloc(0), whole: plain.whole });
-    return plain.whole ? usage : { ...NO_USAGE, model: usage.model };
+    return streamed ? readStreamUsage(body, endpoint) : readJsonUsage(body);
   } catch {
     // Nothing above is known to throw; if it does, a row without figures is better than no row.
-    return { ...NO_USAGE };
+    return NO_USAGE;
+  }
+}
+
+async function readEncoded(
+  kept: KeptAnswer,
+  contentEncoding: string | null | undefined,
+  streamed: boolean,
+  endpoint: string,
+): Promise<Usage> {
+  await setImmediate();
+  try {
+    const plain = inflate(kept.head, kept.whole, contentEncoding);
+    if (plain === null) return NO_USAGE;
+    const { bytes, whole } = plain;
+    const usage = readPlain({ head: bytes, tail: Buffer.alloc(0), whole }, streamed, endpoint);
+    return whole ? usage : { ...NO_USAGE, model: usage.model };
+  } catch {
+    return NO_USAGE;
   }
 }
 

@@ -52,6 +52,12 @@ describe('a body sent to the admin API', () => {
     expect((await post('{"name":"enc"}', { 'content-encoding': 'x-odd' })).status).toBe(415);
   });
 
+  it('is refused with 400 when it is not what its Content-Encoding says', async () => {
+    const answer = await post('{"name":"plain"}', { 'content-encoding': 'gzip' });
+    expect(answer.status).toBe(400);
+    expect(answer.body.error).toMatchObject({ code: 'invalid_request', details: [] });
+  });
+
   it('is refused with 413 above 100 KB, and the next call works', async () => {
     const answer = await post(JSON.stringify({ name: 'x'.repeat(110_000) }));
     expect(answer.status).toBe(413);

@@ -79,6 +79,7 @@ describe('/admin/v1/keys', () => {
     [{ expires_at: '2020-01-31T12:00:00Z' }, 'expires_at'],
     [{ expires_at: '2093-02-30T12:00:00Z' }, 'expires_at'],
     [{ expires_at: 4102444800 }, 'expires_at'],
+    [{ expires_at: '9999-12-31T23:59:59-23:59' }, 'expires_at'],
     [{ providers: [] }, 'providers'],
     [{ providers: 'default' }, 'providers'],
     [{ providers: ['Not A Name'] }, 'providers.0'],

@@ -109,3 +109,8 @@ it('connects nowhere that calls may not: not to this gateway, not in clear to pu
 it('takes nothing but the name', async () => {
   await expect(postern.admin('POST', '/providers/probed-1/test', { url: 'http://x' })).rejects.toThrow(/400/);
 });
+
+it('says so when somebody wrote a url to the table that is none', async () => {
+  await postern.database.query("UPDATE provider SET url = 'nonsense' WHERE name = 'probed-2'");
+  await expect(postern.admin('POST', '/providers/probed-2/test')).rejects.toThrow(/409 .*url: is none/);
+});

@@ -15,7 +15,7 @@ const MAY_LEAN_ON: Record<string, readonly string[]> = {
   idempotency: ['database', 'config'],
   proxy: ['keys', 'providers', 'request-log', 'idempotency', 'database', 'config'],
   admin: ['audit', 'keys', 'providers', 'request-log', 'idempotency', 'database', 'config'],
-  operations: ['proxy', 'keys', 'providers', 'request-log', 'idempotency', 'database', 'config'],
+  operations: ['admin', 'proxy', 'keys', 'providers', 'request-log', 'idempotency', 'database', 'config'],
   cli: [
     'audit',
     'admin',

@@ -146,6 +146,8 @@ describe('postern providers', () => {
       current: ['big', 'groq'],
       unreadable: [],
     });
+    expect(again.stderr).toContain('MASTER_KEY_PREVIOUS is not set for this command');
+    expect(first.stderr).toBe('');
     const lost = await cli(['reseal'], '', { MASTER_KEY: newKey() });
     expect([lost.code, lost.stderr]).toEqual([1, expect.stringContaining('big, groq')]);
   });

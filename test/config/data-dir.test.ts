@@ -51,6 +51,21 @@ describe('opening', () => {
     expect(await readdir(base)).toEqual(['thesis.txt']);
   });
 
+  it.each([0o770, 0o702, 0o777, 0o1777])('refuses one that others may write to: %o', async (open) => {
+    const path = join(base, 'data');
+    await mkdir(path);
+    await chmod(path, open);
+    const refusal = `${path} may be written to by other users, who could replace its secrets; run chmod go-w on it`;
+    await expect(openDataDir(path)).rejects.toThrow(DataDirError);
+    await expect(openDataDir(path)).rejects.toThrow(refusal);
+    expect(await readdir(path)).toEqual([]);
+    // One that was ours all along, too.
+    await chmod(path, 0o755);
+    await openDataDir(path);
+    await chmod(path, open);
+    await expect(openDataDir(path)).rejects.toThrow(refusal);
+  });
+
   it.each([
     [
       'postern-data 2\n',

@@ -38,6 +38,7 @@ describe('loadEnv', () => {
       shutdownGraceMs: 30_000,
       migrate: true,
       logLevel: 'info',
+      otelServiceName: 'postern',
     });
   });
 

@@ -1,3 +1,4 @@
+import { QueryRunnerAlreadyReleasedError, QueryRunnerProviderAlreadyReleasedError } from 'typeorm';
 import { isDatabaseAway, isUniqueViolation } from '../../src/database/sql-state.js';
 
 const withCode = (code: string) => Object.assign(new Error('x'), { code });
@@ -23,6 +24,11 @@ describe('a fault of the database', () => {
     'Query read timeout',
     'Driver not Connected',
   ])('that says %j passes by itself', (message) => expect(isDatabaseAway(new Error(message))).toBe(true));
+
+  it.each([new QueryRunnerAlreadyReleasedError(), new QueryRunnerProviderAlreadyReleasedError()])(
+    'that broke a transaction off between two statements passes by itself: %p',
+    (error) => expect(isDatabaseAway(error)).toBe(true),
+  );
 
   it('passes by itself when every address of a host refused', () => {
     expect(isDatabaseAway(new AggregateError([withCode('ECONNREFUSED'), withCode('ECONNREFUSED')]))).toBe(

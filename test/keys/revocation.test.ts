@@ -98,3 +98,16 @@ it('learns of a change whose notification was swallowed', async () => {
   const worst = await refusedEverywhere(key, 3_000);
   process.stdout.write(`without notification after ${worst.toFixed(0)} ms\n`);
 });
+
+it('is not misled by what anybody else may notify', async () => {
+  const { id, key } = await issue();
+  const { database } = replicas[0]!;
+  for (const payload of ['', ' ', 'x', 'x y', '1', '1 ', '-1 x', '1.5 x', `9 ${'x'.repeat(7_000)}`]) {
+    for (const channel of ['postern_keys', 'postern_providers', 'postern_echo']) {
+      await database.query('SELECT pg_notify($1, $2)', [channel, payload]);
+    }
+  }
+  expect(await statuses(key)).toEqual([200, 200, 200]);
+  await replicas[0]!.admin('POST', `/keys/${id}/revoke`);
+  await refusedEverywhere(key, 1_000);
+});

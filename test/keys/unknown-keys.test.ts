@@ -19,6 +19,9 @@ afterAll(async () => {
   await provider.stop();
 });
 
+/** As much of a request as the look-up reads. */
+const from = (remoteAddress: string) => ({ headers: {}, socket: { remoteAddress } }) as unknown as Request;
+
 async function status(key: string): Promise<number> {
   const response = await fetch(`${gateway.url}/v1/models`, { headers: { authorization: `Bearer ${key}` } });
   await response.arrayBuffer();
@@ -36,7 +39,6 @@ it('never lets a known key wait behind a flood of minted ones', async () => {
 
 it('looks up only so many unknown keys of one address, and another address is not made to wait', async () => {
   const lookup = gateway.gateway.app.get(KeyLookupService);
-  const from = (remoteAddress: string) => ({ headers: {}, socket: { remoteAddress } }) as unknown as Request;
   const flood = await Promise.allSettled(
     Array.from({ length: 500 }, () => Promise.resolve(lookup.find(mintKey(), from('192.0.2.1')))),
   );
@@ -46,6 +48,14 @@ it('looks up only so many unknown keys of one address, and another address is no
     if (one.status === 'rejected') expect(one.reason).toMatchObject({ code: 'overloaded' });
   }
   expect(await lookup.find(mintKey(), from('192.0.2.2'))).toBeNull();
+});
+
+it('counts the addresses of one IPv6 network together', async () => {
+  const lookup = gateway.gateway.app.get(KeyLookupService);
+  const flood = await Promise.allSettled(
+    Array.from({ length: 300 }, (_, i) => Promise.resolve(lookup.find(mintKey(), from(`2001:db8::${i}`)))),
+  );
+  expect(flood.filter(({ status }) => status === 'fulfilled').length).toBeLessThanOrEqual(100);
 });
 
 it('takes none of a million near misses for a key', () => {

@@ -67,6 +67,11 @@ it('prints the first key once and keeps it nowhere; prints no other secret', asy
   expect(await filesHolding(workplace.folder, [adminToken])).toEqual(['data/secrets/admin-token']);
 });
 
+it('colours nothing that goes to a pipe or a file', () => {
+  expect(first.process.stdout).toContain('Migrated the database');
+  expect(first.process.stdout + first.process.stderr).not.toContain('\u001b');
+});
+
 it('keeps its secrets to its owner', async () => {
   for (const name of ['admin-token', 'master-key']) {
     expect((await stat(join(workplace.dataDir, 'secrets', name))).mode & 0o777).toBe(0o600);

@@ -3,7 +3,7 @@ import { readdir } from 'node:fs/promises';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 import { RawClient, request } from '../support/raw-client.js';
-import { answer, chunk, LAST_CHUNK, RawProvider } from '../support/raw-provider.js';
+import { answer, chunk, LAST_CHUNK, RawProvider, STREAM_HEAD } from '../support/raw-provider.js';
 import { PostgresRelay } from '../support/postgres-relay.js';
 import { filesHolding, Workplace } from '../support/workplace.js';
 
@@ -36,7 +36,7 @@ beforeEach(async () => {
     if (!head.includes('x-stream')) {
       return void socket.write(answer('200 OK', [`x-secret: ${ANSWER}`], JSON.stringify({ text: ANSWER })));
     }
-    socket.write('HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n');
+    socket.write(STREAM_HEAD);
     socket.write(chunk(`data: ${JSON.stringify({ text: ANSWER })}\n\n`));
     if (!head.includes('x-hang')) socket.write(LAST_CHUNK);
   });

@@ -4,11 +4,8 @@ import { deferred } from '../support/deferred.js';
 import { eventually } from '../support/eventually.js';
 import type { GatewayProcess } from '../support/process.js';
 import { RawClient, request } from '../support/raw-client.js';
-import { answer, chunk, LAST_CHUNK, RawProvider, type Script } from '../support/raw-provider.js';
+import { answer, chunk, LAST_CHUNK, RawProvider, type Script, STREAM_HEAD } from '../support/raw-provider.js';
 import { Workplace } from '../support/workplace.js';
-
-const STREAM_HEAD =
-  'HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n';
 
 let database: TestDatabase;
 let workplace: Workplace;

@@ -89,6 +89,14 @@ describe('addressClass', () => {
     ['febf::1', 'refused'],
     ['::ffff:a9fe:a9fe', 'refused'],
     ['100.100.100.200', 'refused'],
+    ['fd00:100::100:200', 'refused'],
+    ['fd00:ec2::254', 'refused'],
+    ['fd00:ec2::23', 'refused'],
+    ['fd20:ce::254', 'refused'],
+    ['fd00:c1::a9fe:a9fe', 'refused'],
+    ['fd00:42::42', 'refused'],
+    ['fd00:a9fe:a9fe::1', 'refused'],
+    ['fd12:3456::1', 'local'],
   ])('%s is %s', (address, expected) => {
     expect(addressClass(address)).toBe(expected);
   });

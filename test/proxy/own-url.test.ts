@@ -15,6 +15,13 @@ it.each([
   ['127.0.0.1', '127.0.0.1'],
   ['127.0.0.1', 'localhost'],
   ['0.0.0.0', '127.0.0.1'],
+  // Linux takes every address of 127.0.0.0/8 for its own.
+  ...(process.platform === 'linux'
+    ? [
+        ['0.0.0.0', '127.0.0.2'],
+        ['0.0.0.0', '[::ffff:127.0.0.3]'],
+      ]
+    : []),
 ])('a gateway on %s whose provider is itself, by %s, answers 502 at once', async (listens, called) => {
   const port = await freePort();
   const gateway = await startTestGateway({
@@ -32,5 +39,16 @@ it.each([
     outcome: 'upstream_error',
   });
   expect(await gateway.rowCount()).toBe(1);
+  await gateway.stop();
+});
+
+it('with ADMIN_PORT its second listener is itself, too', async () => {
+  const gateway = await startTestGateway({ ADMIN_PORT: '0' });
+  await gateway.admin('POST', '/providers', { name: 'home', url: gateway.gateway.adminUrl, secret: null });
+  expect(await gateway.admin('POST', '/providers/home/test')).toMatchObject({ code: 'forbidden_address' });
+  const response = await fetch(`${gateway.url}/p/home/v1/models`, {
+    headers: { authorization: `Bearer ${gateway.key}` },
+  });
+  expect(response.headers.get('x-gateway-error')).toBe('upstream_unreachable');
   await gateway.stop();
 });

@@ -24,7 +24,7 @@ let journal: Journal;
 const fault = (code: string) => Object.assign(new Error(`${code}: injected`), { code });
 
 function open(fsyncMs = 60_000): Journal {
-  const opened = new Journal({ dataDir, journalFsyncMs: fsyncMs } as Settings);
+  const opened = new Journal({ dataDir, journalFsyncMs: fsyncMs, worker: 1 } as Settings);
   opened.onModuleInit();
   return opened;
 }

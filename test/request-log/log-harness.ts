@@ -25,7 +25,7 @@ export class LogHarness {
   ): Promise<LogHarness> {
     Logger.overrideLogger(false);
     const folder = dataDir ?? (await mkdtemp(join(tmpdir(), 'postern-log-')));
-    const env = { dataDir: folder, databaseUrl, journalFsyncMs: fsyncMs } as Settings;
+    const env = { dataDir: folder, databaseUrl, journalFsyncMs: fsyncMs, worker: 1, workers: 1 } as Settings;
     const hooks: (() => Promise<void>)[] = [];
     // Only says when: migrating and connecting for look-ups is not the log's business.
     const database = {
@@ -35,7 +35,7 @@ export class LogHarness {
     const journal = new Journal(env);
     journal.onModuleInit();
     const writer = new LogWriter(env, journal, database);
-    const drain = new JournalDrainService(journal, writer, database);
+    const drain = new JournalDrainService(journal, writer, env, database);
     for (const hook of hooks) await hook();
     return new LogHarness(folder, journal, writer, drain);
   }

@@ -2,7 +2,14 @@ import fc from 'fast-check';
 import { v7 as uuidv7 } from 'uuid';
 import { mintKey } from '../../src/keys/key-secret.js';
 import type { CallOrigin, CallRecord } from '../../src/request-log/call-record.js';
-import { decodeLines, encodeLine, LONGEST_LINE } from '../../src/request-log/journal-line.js';
+import {
+  decodeLines,
+  encodeBegin,
+  encodeEnd,
+  encodeLine,
+  encodeUsage,
+  LONGEST_LINE,
+} from '../../src/request-log/journal-line.js';
 import { beginColumns, endColumns, type LogRow, usageColumns } from '../../src/request-log/log-row.js';
 import { OUTCOMES } from '../../src/request-log/request-log.entity.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
@@ -24,6 +31,8 @@ afterAll(async () => {
 
 const CALLERS_KEY = mintKey();
 const OTHER_KEY = mintKey();
+/** What a call's origin holds beside what its row tells. */
+const UNTOLD = { upstream: 'http://127.0.0.1', arrivedAt: 0, traceparent: null, tracestate: null };
 
 /** Text with whatever breaks text: NUL, lone surrogates, controls, quotes, great length. */
 const nasty = fc.oneof(
@@ -121,6 +130,7 @@ const call = fc.record({
 function rowOf(facts: typeof call extends fc.Arbitrary<infer T> ? T : never): LogRow {
   const origin: CallOrigin = {
     ...facts,
+    ...UNTOLD,
     id: uuidv7({ msecs: facts.started }),
     keyId: KEY,
     teamId: TEAM,
@@ -148,6 +158,17 @@ function rowOf(facts: typeof call extends fc.Arbitrary<infer T> ? T : never): Lo
   expect(decodeLines(line)).toEqual({
     // JSON knows no -0.
     records: [JSON.parse(JSON.stringify({ t: 'R', ...row }))],
+    corrupt: 0,
+    rest: Buffer.alloc(0),
+  });
+  const { id } = origin;
+  const parts = [encodeBegin(begin), encodeEnd(id, end), encodeUsage(id, usage)];
+  expect(decodeLines(Buffer.concat(parts))).toEqual({
+    records: [
+      { t: 'B', ...begin },
+      { t: 'E', id, ...end },
+      { t: 'U', id, ...usage },
+    ].map((record) => JSON.parse(JSON.stringify(record)) as unknown),
     corrupt: 0,
     rest: Buffer.alloc(0),
   });
@@ -209,6 +230,7 @@ it('does not keep a long text alive for the part it stores', () => {
     clientIp: null,
     idempotencyKey: null,
     sdkRetryCount: null,
+    ...UNTOLD,
     userAgent: `${i}`.repeat(65_536 / `${i}`.length),
   });
   const before = process.memoryUsage.rss();

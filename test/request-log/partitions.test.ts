@@ -211,7 +211,7 @@ describe('partitions of the request log', () => {
     await insertRow(database, new Date(day(-3)));
     const hooks: (() => Promise<void>)[] = [];
     const whenReady = (hook: () => Promise<void>) => void hooks.push(hook);
-    const env = { databaseUrl: database.url, requestLogRetentionDays: 90 } as Settings;
+    const env = { databaseUrl: database.url, requestLogRetentionDays: 90, worker: 1 } as Settings;
     const replicas = [1, 2, 3].map(
       () => new PartitionsService(env, { whenReady, notReady: null } as unknown as DatabaseService),
     );

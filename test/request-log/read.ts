@@ -10,7 +10,7 @@ export interface Answer {
 }
 
 /** What the reader says of an answer that came in these pieces: cut at `cuts`, or whole. */
-export function read(answer: Answer, ...cuts: number[]): Promise<Usage> {
+export async function read(answer: Answer, ...cuts: number[]): Promise<Usage> {
   const body = Buffer.from(answer.body as string);
   const copy = new AnswerCopy();
   let from = 0;
@@ -18,10 +18,10 @@ export function read(answer: Answer, ...cuts: number[]): Promise<Usage> {
     copy.add(body.subarray(from, cut));
     from = cut;
   }
-  return readUsage({
-    endpoint: answer.endpoint ?? '/v1/chat/completions',
-    contentType: answer.contentType === undefined ? 'application/json' : answer.contentType,
-    contentEncoding: answer.contentEncoding,
+  return readUsage(
+    answer.contentType === undefined ? 'application/json' : answer.contentType,
+    answer.contentEncoding,
+    answer.endpoint ?? '/v1/chat/completions',
     copy,
-  });
+  );
 }

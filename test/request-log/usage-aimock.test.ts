@@ -40,12 +40,13 @@ describe('token figures of a stand-in provider’s answers over HTTP', () => {
     expect(answer.status).toBe(200);
     const copy = new AnswerCopy();
     for await (const chunk of answer.body!) copy.add(Buffer.from(chunk as Uint8Array));
-    const found = await readUsage({
+    const { headers } = answer;
+    const found = await readUsage(
+      headers.get('content-type'),
+      headers.get('content-encoding'),
       endpoint,
-      contentType: answer.headers.get('content-type'),
-      contentEncoding: answer.headers.get('content-encoding'),
       copy,
-    });
+    );
     expect(found).toMatchObject({ prompt_tokens: 17, completion_tokens: 23 });
     expect(found).toEqual(usage(found.model, 17, 23, found.cached_tokens, found.reasoning_tokens));
     expect([model, null]).toContain(found.model);

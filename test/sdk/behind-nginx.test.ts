@@ -5,7 +5,7 @@ import { deferred } from '../support/deferred.js';
 import { eventually } from '../support/eventually.js';
 import { type LogRowView, startTestGateway, type TestGateway } from '../support/gateway.js';
 import { answer, chunk, LAST_CHUNK, RawProvider, type ReceivedRequest } from '../support/raw-provider.js';
-import { type Nginx, nginxMissing, startNginx } from './nginx.js';
+import { type Nginx, nginxMissing, startNginx } from '../support/front-nginx.js';
 
 const missing = nginxMissing();
 /** An address of the client's own, other than the one nginx reaches the gateway from; only Linux has it unasked. */
@@ -30,7 +30,7 @@ function behindNginx(): void {
       MAX_BODY_BYTES: '25000000',
       TRUSTED_PROXIES: '127.0.0.1/32',
     });
-    nginx = await startNginx(gateway.port);
+    nginx = await startNginx([gateway.port]);
     dispatcher = new Agent({ localAddress: CLIENT, connect: { ca: nginx.certificate } });
     client = new OpenAI({
       baseURL: `${nginx.url}/v1`,

@@ -1,5 +1,5 @@
 import { RawClient, type ReceivedAnswer, request } from './raw-client.js';
-import { chunk, LAST_CHUNK, RawProvider, type ReceivedRequest } from './raw-provider.js';
+import { chunk, LAST_CHUNK, RawProvider, type ReceivedRequest, STREAM_HEAD } from './raw-provider.js';
 
 /** What the provider itself knows of one call. */
 interface Account {
@@ -26,14 +26,18 @@ export class AccountedLoad {
   readonly seen = new Map<string, Account>();
   /** Calls whose client has the whole answer. */
   readonly answered = new Set<string>();
-  /** Calls refused by the gateway, with its code. */
+  /** Calls refused by the gateway, with its code, or by what stands in front of it, with the status. */
   readonly refused = new Map<string, string>();
+  /** Calls without an answer, or with one that broke off. */
+  readonly broken = new Set<string>();
   /** Calls whose client left on purpose. */
   readonly left = new Set<string>();
   /** Settles a little later than each chunk of a stream but the first: how long a stream goes on. */
   pace: () => Promise<void> = () => new Promise((resolve) => setImmediate(resolve));
   /** JSON and streams in turn, or streams alone. */
   streamsOnly = false;
+  /** Calls of a client share a connection, or each has its own. */
+  keepsConnections = true;
   private number = 0;
   private singles = 0;
   private running = false;
@@ -121,7 +125,7 @@ export class AccountedLoad {
       );
       return;
     }
-    socket.write('HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n');
+    socket.write(STREAM_HEAD);
     for (let i = 0; i < CHUNKS; i++) {
       socket.write(chunk(`data: {"n":${i}}\n\n`));
       await this.pace();
@@ -144,7 +148,7 @@ export class AccountedLoad {
       client.send(this.request(call, key));
       const leaves = index === 0 && this.number % 7 === 0;
       const whole = leaves ? await this.leave(client, call) : await this.takeAnswer(client, call);
-      if (whole && !client.socket.destroyed) continue;
+      if (whole && this.keepsConnections && !client.socket.destroyed) continue;
       client.destroy();
       this.clients.delete(client);
       client = null;
@@ -154,7 +158,8 @@ export class AccountedLoad {
 
   private async takeAnswer(client: RawClient, call: string): Promise<boolean> {
     const reply = await client.answer().catch(() => null);
-    return reply !== null && this.note(call, reply);
+    if (reply === null) this.broken.add(call);
+    return reply !== null && this.note(call, reply) && reply.header('connection') !== 'close';
   }
 
   private request(call: string, key: string): Buffer {
@@ -164,7 +169,8 @@ export class AccountedLoad {
 
   /** @returns whether it was the provider's answer */
   private note(call: string, reply: ReceivedAnswer): boolean {
-    const code = reply.header('x-gateway-error');
+    // The provider answers nothing but 200.
+    const code = reply.status === 200 ? undefined : (reply.header('x-gateway-error') ?? `${reply.status}`);
     if (code !== undefined) this.refused.set(call, code);
     else this.answered.add(call);
     return code === undefined;

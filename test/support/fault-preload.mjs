@@ -2,7 +2,8 @@
 // system's answers worse at an exact point: POSTERN_TEST_FAULT is `{"at": <point>, "nth": 3, "do": <deed>}`.
 //
 // Points: `append:B` (or E, U, R) a journal line of that kind, `rotate` a new journal file, `unlink` of one, `head` the
-// answer's head to the client, `insert` the batch on its way to Postgres, `sync`.
+// answer's head to the client, `insert` the batch on its way to Postgres, `claim` and `store` of a call made under an
+// Idempotency-Key, `sync`.
 // Deeds: `kill-before`, `kill-after`, a code such as `EIO` or `ENOSPC` (once, or `"times"`), `short` writes; for `sync`
 // also `hold`: until SIGUSR2, which lets go of the syncs held at that moment.
 // With "trace" the order of appends, syncs and writes to clients is printed on standard error.
@@ -19,6 +20,11 @@ const real = {
   fdatasync: fs.fdatasync,
 };
 const isJournalFile = (path) => /\/journal\/[0-9a-f-]{36}\/\d+\.log$/.test(String(path));
+const STATEMENTS = [
+  ['insert', 'insert_request_log'],
+  ['claim', 'INSERT INTO idempotency_record'],
+  ['store', 'UPDATE idempotency_record SET answer'],
+];
 let seen = 0;
 let faults = 0;
 
@@ -102,7 +108,7 @@ for (const name of ['write', '_writeGeneric']) {
       return method.apply(this, args);
     }
     const [bytes] = args;
-    const insert = Buffer.isBuffer(bytes) && bytes.includes('insert_request_log');
-    return insert ? at('insert', () => method.apply(this, args)) : method.apply(this, args);
+    const statement = Buffer.isBuffer(bytes) && STATEMENTS.find(([, text]) => bytes.includes(text));
+    return statement ? at(statement[0], () => method.apply(this, args)) : method.apply(this, args);
   };
 }

@@ -83,6 +83,10 @@ export function answer(status: string, headers: string[], body: string | Buffer 
   return Buffer.concat([Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1'), bytes]);
 }
 
+/** The head of a streamed answer; chunks follow. */
+export const STREAM_HEAD =
+  'HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n';
+
 /** One chunk of a chunked answer. */
 export function chunk(data: string | Buffer): Buffer {
   const bytes = Buffer.from(data as string, 'utf8');

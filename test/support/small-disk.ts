@@ -16,7 +16,7 @@ export class SmallDisk {
   /** @param mib its size; the journal wants 64 MiB free */
   static async mount(mib: number): Promise<SmallDisk> {
     const path = await mkdtemp(join(tmpdir(), 'postern-disk-'));
-    execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${mib}m`, 'tmpfs', path]);
+    execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${mib}m,mode=0700`, 'tmpfs', path]);
     return new SmallDisk(path);
   }
 

@@ -1,6 +1,6 @@
 import { deferred } from '../support/deferred.js';
 import { RawClient, request } from '../support/raw-client.js';
-import { chunk, LAST_CHUNK, RawProvider } from '../support/raw-provider.js';
+import { chunk, LAST_CHUNK, RawProvider, STREAM_HEAD } from '../support/raw-provider.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 
 let gateway: TestGateway;
@@ -23,9 +23,7 @@ it('passes each event on before the next one exists', async () => {
   const confirmed = events.map(() => deferred());
   provider.script = async (req) => {
     await req.body;
-    req.socket.write(
-      'HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n',
-    );
+    req.socket.write(STREAM_HEAD);
     for (const [i, event] of events.entries()) {
       req.socket.write(chunk(event));
       await confirmed[i]!.promise;

@@ -87,3 +87,15 @@ it('does not take a space for part of a target', async () => {
   wire.expectRefusal(reply, 400, 'invalid_request');
   await wire.expectSound(0);
 });
+
+it('has one form of refusal also where the router alone knows that there is nothing', async () => {
+  for (const line of ['GET /health/nothing', 'POST /health/live', 'GET /health//admin', 'GET /metrics/x']) {
+    const [reply] = await wire.send(request(line, []));
+    wire.expectRefusal(reply, 404, 'not_found');
+  }
+  for (const target of ['/admin/v1/teams/%ff', '/admin/v1/providers/%C0%AE/test', '/admin/%e2%82']) {
+    const [reply] = await wire.send(request(`GET ${target}`, []));
+    wire.expectRefusal(reply, 400, 'invalid_path');
+  }
+  await wire.expectSound(0);
+});

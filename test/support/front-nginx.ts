@@ -4,12 +4,14 @@ import { readFile, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { eventually } from '../support/eventually.js';
+import { eventually } from './eventually.js';
 
 export interface Nginx {
-  /** https, with a certificate of its own. */
+  /** https, with a certificate of its own, unless it was started without TLS. */
   url: string;
   certificate: string;
+  /** Writes its file anew with these gateways only, and has it read, as an operator does before stopping one. */
+  use(gatewayPorts: readonly number[]): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -25,11 +27,15 @@ export function nginxMissing(): string | null {
 }
 
 /**
- * nginx with deploy/nginx.conf, between TLS on a loopback port and this gateway.
+ * nginx with deploy/nginx.conf, between TLS on a loopback port and these gateways.
  *
- * @param gatewayPort where the gateway listens
+ * @param gatewayPorts where they listen
+ * @param change makes the file fit the test, such as `listen … ssl` without `ssl`
  */
-export async function startNginx(gatewayPort: number): Promise<Nginx> {
+export async function startNginx(
+  gatewayPorts: readonly number[],
+  change: (site: string) => string = (site) => site,
+): Promise<Nginx> {
   const folder = await mkdtemp(join(tmpdir(), 'postern-nginx-'));
   const certificate = join(folder, 'gateway.crt');
   const key = join(folder, 'gateway.key');
@@ -38,24 +44,24 @@ export async function startNginx(gatewayPort: number): Promise<Nginx> {
   const made = spawnSync('openssl', ['req', ...how, '-keyout', key, '-out', certificate, ...subject]);
   if (made.status !== 0) throw new Error(`openssl: ${made.stderr.toString()}`);
 
-  // nginx cannot listen on "any free port"; this one is below the ephemeral range, so that no connection takes it.
-  const port = await eventually(async () => {
-    const one = randomInt(16_000, 32_000);
-    return (await answers(one)) ? null : one;
-  });
-  const site = (await readFile(join(process.cwd(), 'deploy/nginx.conf'), 'utf8'))
-    .replaceAll('127.0.0.1:8080', `127.0.0.1:${gatewayPort}`)
+  const port = await portToKeep();
+  const site = change(await readFile(join(process.cwd(), 'deploy/nginx.conf'), 'utf8'))
     .replaceAll('listen 443', `listen 127.0.0.1:${port}`)
     .replaceAll('/etc/nginx/', `${folder}/`);
   const own = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
     (name) => `${name}_temp_path ${folder}/${name};`,
   );
   const config = join(folder, 'nginx.conf');
-  await writeFile(
-    config,
-    `${process.getuid?.() === 0 ? 'user root;\n' : ''}daemon off;\nworker_processes 1;\npid ${folder}/nginx.pid;
-error_log stderr error;\nevents {}\nhttp {\naccess_log off;\n${own.join('\n')}\n${site}}\n`,
-  );
+  const write = (ports: readonly number[]) =>
+    writeFile(
+      config,
+      `${process.getuid?.() === 0 ? 'user root;\n' : ''}daemon off;\nworker_processes 1;\npid ${folder}/nginx.pid;
+error_log stderr error;\nevents {}\nhttp {\naccess_log off;\n${own.join('\n')}
+${site.replace(/( *server )127\.0\.0\.1:8080(.*\n)/, (_, server: string, rest: string) =>
+  ports.map((gateway) => `${server}127.0.0.1:${gateway}${rest}`).join(''),
+)}}\n`,
+    );
+  await write(gatewayPorts);
   const child = spawn('nginx', ['-p', folder, '-c', config, '-e', 'stderr'], {
     stdio: ['ignore', 'inherit', 'inherit'],
   });
@@ -71,14 +77,26 @@ error_log stderr error;\nevents {}\nhttp {\naccess_log off;\n${own.join('\n')}\n
     return answers(port);
   });
   return {
-    url: `https://127.0.0.1:${port}`,
+    url: `${/listen .* ssl;/.test(site) ? 'https' : 'http'}://127.0.0.1:${port}`,
     certificate: await readFile(certificate, 'utf8'),
+    use: async (ports) => {
+      await write(ports);
+      child.kill('SIGHUP');
+    },
     stop: async () => {
       child.kill('SIGTERM');
       await exited;
       await rm(folder, { recursive: true, force: true });
     },
   };
+}
+
+/** A free port to listen on more than once: it is below the ephemeral range, so that no connection takes it. */
+export function portToKeep(): Promise<number> {
+  return eventually(async () => {
+    const port = randomInt(16_000, 32_000);
+    return (await answers(port)) ? null : port;
+  });
 }
 
 function answers(port: number): Promise<boolean> {

@@ -1,0 +1,11 @@
+// `npm run bench`, `bench:soak` and `bench:key-flood`: what has to be there, then the benchmark in a process group of its
+// own, so that one Ctrl-C reaches it once and it can put everything away. First argument: which of them.
+import { join } from 'node:path';
+import { runNode } from './child.mjs';
+import { main, prepare, root } from './prepare.mjs';
+
+await main(async () => {
+  await prepare();
+  const [name, ...args] = process.argv.slice(2);
+  return runNode([join(root, 'bench', `${name}.mjs`), ...args], { cwd: root, ownGroup: true });
+});

@@ -1,0 +1,161 @@
+import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
+import pg from 'pg';
+import { InjectEnv } from '../config/config.module.js';
+import type { Settings } from '../config/settings.js';
+import { clientOptions } from '../database/data-source-options.js';
+import { describeFault } from '../database/database-fault.js';
+
+/** Apart from the pool for key look-ups: large answers on their way must not keep a key waiting. */
+const CONNECTIONS = 8;
+/** Milliseconds; past it a call is refused rather than kept waiting. */
+const QUERY_TIMEOUT_MS = 5_000;
+/** How long a record lasts, from its claim. */
+const LIFE = '24 hours';
+/** Renewed by a timer of a third of it. */
+export const LEASE_MS = 10_000;
+const SWEPT_AT_ONCE = 500;
+
+/** Notified with a record's id in hex when its call has ended, however it did. */
+export const ENDED_CHANNEL = 'postern_idempotency';
+const NOTIFY = `SELECT pg_notify('${ENDED_CHANNEL}', encode(id, 'hex')) FROM ended`;
+
+/**
+ * The one statement that decides who runs a call. What has expired gives way, unless it runs still. The conflict decides;
+ * the look ahead of it spares repeats the row's lock, which ON CONFLICT takes even where it changes nothing, and a commit
+ * on the disk.
+ */
+const CLAIM = `
+  INSERT INTO idempotency_record AS old (id, key_id, call_id, lease_until, expires_at)
+  SELECT $1::bytea, $2::uuid, $3::uuid, now() + interval '${LEASE_MS} ms', now() + interval '${LIFE}'
+  WHERE NOT EXISTS (
+    SELECT 1 FROM idempotency_record WHERE id = $1 AND (expires_at > now() OR lease_until > now()))
+  ON CONFLICT (id) DO UPDATE
+  SET call_id = EXCLUDED.call_id, answer = NULL, stored_bytes = 0,
+      lease_until = EXCLUDED.lease_until, expires_at = EXCLUDED.expires_at
+  WHERE old.expires_at <= now() AND old.lease_until <= now()
+  RETURNING 1`;
+const STORE = `
+  WITH ended AS (
+    UPDATE idempotency_record SET answer = $3, stored_bytes = $4, lease_until = now()
+    WHERE id = $1 AND call_id = $2 RETURNING id
+  ) ${NOTIFY}`;
+const RELEASE = `
+  WITH ended AS (
+    DELETE FROM idempotency_record r USING unnest($1::bytea[], $2::uuid[]) AS claim (id, call_id)
+    WHERE r.id = claim.id AND r.call_id = claim.call_id AND r.answer IS NULL RETURNING r.id
+  ) ${NOTIFY}`;
+const ABANDON = `
+  WITH ended AS (
+    UPDATE idempotency_record r SET lease_until = '-infinity'
+    FROM unnest($1::bytea[], $2::uuid[]) AS claim (id, call_id)
+    WHERE r.id = claim.id AND r.call_id = claim.call_id AND r.answer IS NULL RETURNING r.id
+  ) ${NOTIFY}`;
+/** A record that is being ended is passed over: all others would wait for it until their leases had run out. */
+const RENEW = `
+  UPDATE idempotency_record SET lease_until = now() + interval '${LEASE_MS} ms'
+  WHERE id IN (
+    SELECT r.id FROM idempotency_record r, unnest($1::bytea[], $2::uuid[]) AS claim (id, call_id)
+    WHERE r.id = claim.id AND r.call_id = claim.call_id AND r.answer IS NULL FOR UPDATE OF r SKIP LOCKED)`;
+const STATES = `
+  SELECT id, answer IS NOT NULL AS stored, lease_until <= now() AS lapsed, lease_until = '-infinity' AS abandoned
+  FROM idempotency_record WHERE id = ANY ($1)`;
+const READ = 'SELECT call_id, answer FROM idempotency_record WHERE id = $1 AND answer IS NOT NULL';
+/** Replicas that sweep at the same time share the work. */
+const SWEEP = `
+  DELETE FROM idempotency_record WHERE id IN (
+    SELECT id FROM idempotency_record WHERE expires_at <= now() AND lease_until <= now()
+    LIMIT ${SWEPT_AT_ONCE} FOR UPDATE SKIP LOCKED)`;
+const SIZES = 'SELECT key_id, sum(stored_bytes)::float8 AS bytes FROM idempotency_record GROUP BY key_id';
+
+/** Whose call holds which record. */
+export interface Holder {
+  readonly id: Buffer;
+  readonly callId: string;
+}
+
+export interface RecordState {
+  id: Buffer;
+  stored: boolean;
+  /** Its process is silent, or could not reach Postgres. */
+  lapsed: boolean;
+  /** Its process gave it up. */
+  abandoned: boolean;
+}
+
+/** Every statement on `idempotency_record`. Only the holder of a claim can end it. */
+@Injectable()
+export class IdempotencyRecords implements OnApplicationShutdown {
+  private readonly logger = new Logger('Idempotency');
+  private readonly pool: pg.Pool;
+
+  constructor(@InjectEnv() env: Settings) {
+    this.pool = new pg.Pool({
+      ...clientOptions(env.databaseUrl, {
+        applicationName: 'postern-idempotency',
+        queryTimeoutMs: QUERY_TIMEOUT_MS,
+      }),
+      max: CONNECTIONS,
+    });
+    // An idle connection that breaks would otherwise end the process; the next query opens a new one.
+    this.pool.on('error', (error) => {
+      if (!this.pool.ending) this.logger.debug(`A connection broke: ${describeFault(error)}`);
+    });
+  }
+
+  /** @returns whether the call may run; else another one has been, or is, under this id */
+  async claim({ id, callId }: Holder, keyId: string): Promise<boolean> {
+    return (await this.pool.query(CLAIM, [id, keyId, callId])).rowCount === 1;
+  }
+
+  /** @param answer sealed @returns whether the claim was still held */
+  async store({ id, callId }: Holder, answer: Buffer): Promise<boolean> {
+    return (await this.pool.query(STORE, [id, callId, answer, answer.length])).rowCount === 1;
+  }
+
+  /** For calls that a repeat may run again. */
+  async release(holders: readonly Holder[]): Promise<void> {
+    await this.pool.query(RELEASE, columns(holders));
+  }
+
+  /** For calls of which nobody will ever know what became. */
+  async abandon(holders: readonly Holder[]): Promise<void> {
+    await this.pool.query(ABANDON, columns(holders));
+  }
+
+  async renew(holders: readonly Holder[]): Promise<void> {
+    await this.pool.query(RENEW, columns(holders));
+  }
+
+  async states(ids: readonly Buffer[]): Promise<RecordState[]> {
+    return (await this.pool.query<RecordState>(STATES, [ids])).rows;
+  }
+
+  async read(id: Buffer): Promise<{ callId: string; answer: Buffer } | null> {
+    const { rows } = await this.pool.query<{ call_id: string; answer: Buffer }>(READ, [id]);
+    return rows[0] === undefined ? null : { callId: rows[0].call_id, answer: rows[0].answer };
+  }
+
+  /** Deletes what has expired, in steps. @returns how many */
+  async sweep(): Promise<number> {
+    let swept = 0;
+    for (;;) {
+      const { rowCount } = await this.pool.query(SWEEP);
+      swept += rowCount!;
+      if (rowCount! < SWEPT_AT_ONCE) return swept;
+    }
+  }
+
+  /** Bytes stored for each gateway key, by its id. */
+  async sizes(): Promise<Map<string, number>> {
+    const { rows } = await this.pool.query<{ key_id: string; bytes: number }>(SIZES);
+    return new Map(rows.map(({ key_id, bytes }) => [key_id, bytes]));
+  }
+
+  async onApplicationShutdown(): Promise<void> {
+    await this.pool.end();
+  }
+}
+
+function columns(holders: readonly Holder[]): [ids: Buffer[], callIds: string[]] {
+  return [holders.map(({ id }) => id), holders.map(({ callId }) => callId)];
+}

@@ -1,0 +1,74 @@
+import { Injectable, Logger } from '@nestjs/common';
+import { Interval } from '@nestjs/schedule';
+import { InjectEnv } from '../config/config.module.js';
+import type { Settings } from '../config/settings.js';
+import { describeFault } from '../database/database-fault.js';
+import { DatabaseService } from '../database/database.service.js';
+import { IdempotencyRecords } from './idempotency-records.js';
+
+/** What the answers of one gateway key may take up in Postgres, and those of all. */
+const KEY_BYTES = 256 * 1024 * 1024;
+const ALL_BYTES = 4 * 1024 * 1024 * 1024;
+const MEASURE_MS = 10_000;
+const SWEEP_MS = 60_000;
+
+/**
+ * Bounds what is stored. Measured every ten seconds while answers are stored, and counted on from there: what the other
+ * replicas store meanwhile is seen with the next measurement. A counter in Postgres would make each of a key's calls
+ * wait for the one before it.
+ */
+@Injectable()
+export class StoredBytes {
+  private readonly logger = new Logger('Idempotency');
+  private perKey = new Map<string, number>();
+  private all = 0;
+  private stale = false;
+
+  constructor(
+    private readonly records: IdempotencyRecords,
+    private readonly database: DatabaseService,
+    @InjectEnv() private readonly env: Settings,
+  ) {
+    database.whenReady(() => this.measure());
+  }
+
+  /** Bytes of all gateways' stored answers, as far as known here. */
+  get total(): number {
+    return this.all;
+  }
+
+  /** @returns false when there is no room; else the room is taken */
+  take(keyId: string, bytes: number): boolean {
+    this.stale = true;
+    const ofKey = (this.perKey.get(keyId) ?? 0) + bytes;
+    if (ofKey > KEY_BYTES || this.all + bytes > ALL_BYTES) return false;
+    this.perKey.set(keyId, ofKey);
+    this.all += bytes;
+    return true;
+  }
+
+  @Interval(MEASURE_MS)
+  async onMeasure(): Promise<void> {
+    if (!this.stale || this.database.notReady !== null) return;
+    await this.measure().catch((error: unknown) => {
+      this.logger.warn(`Stored answers could not be measured: ${describeFault(error)}`);
+    });
+  }
+
+  @Interval(SWEEP_MS)
+  async onSweep(): Promise<void> {
+    if (this.env.worker !== 1 || this.database.notReady !== null) return;
+    try {
+      if ((await this.records.sweep()) > 0) this.stale = true;
+    } catch (error) {
+      this.logger.warn(`Expired answers are not deleted yet: ${describeFault(error)}`);
+    }
+  }
+
+  private async measure(): Promise<void> {
+    this.stale = false;
+    const sizes = await this.records.sizes();
+    this.perKey = sizes;
+    this.all = [...sizes.values()].reduce((sum, bytes) => sum + bytes, 0);
+  }
+}

@@ -1,0 +1,112 @@
+import pg from 'pg';
+import { DataSource } from 'typeorm';
+import { Initial1795000000000 } from '../../migrations/1795000000000-initial.js';
+import { dataSourceOptions } from '../../src/database/data-source-options.js';
+import { migrate } from '../../src/database/migrate.js';
+import { MIGRATIONS } from '../../src/database/migrations.js';
+import { createDatabase, type TestDatabase } from '../support/database.js';
+import { eventually } from '../support/eventually.js';
+import { FULL } from '../support/scale.js';
+
+const ROWS = FULL ? 1_000_000 : 5_000;
+const KEYS = FULL ? 10_000 : 100;
+const INSERT = `INSERT INTO request_log (started_at, id, team_id, key_id, provider, method, streamed, outcome)
+  VALUES (now(), gen_random_uuid(), gen_random_uuid(), gen_random_uuid(), 'default', 'POST', false, 'completed')`;
+/** Uses the tables that the look-up of a key does. */
+const LOOK_UP = 'SELECT FROM gateway_key_secret JOIN gateway_key ON true JOIN team ON true';
+
+let database: TestDatabase;
+const clients: pg.Client[] = [];
+
+/** A database as the first release left it, in use. */
+beforeEach(async () => {
+  database = await createDatabase({ empty: true });
+  const first = new DataSource({
+    ...dataSourceOptions(database.url, { applicationName: 'postern-test', poolSize: 1 }),
+    migrations: [Initial1795000000000],
+  });
+  await first.initialize();
+  await first.runMigrations();
+  await first.query(`
+    CREATE TABLE request_log_today PARTITION OF request_log
+      FOR VALUES FROM (date_trunc('day', now() - interval '1 day')) TO (date_trunc('day', now() + interval '2 days'));
+    INSERT INTO team (id, name) SELECT gen_random_uuid(), 'team ' || i FROM generate_series(1, 10) AS i;
+    INSERT INTO gateway_key (id, team_id, name)
+      SELECT gen_random_uuid(), (SELECT id FROM team LIMIT 1), 'key ' || i FROM generate_series(1, ${KEYS}) AS i;
+    INSERT INTO request_log (started_at, id, team_id, key_id, provider, method, streamed, outcome)
+      SELECT now() - i * interval '1 millisecond', gen_random_uuid(), gen_random_uuid(), gen_random_uuid(),
+        'default', 'POST', false, 'completed' FROM generate_series(1, ${ROWS}) AS i`);
+  await first.destroy();
+}, 180_000);
+afterEach(async () => {
+  await Promise.all(clients.splice(0).map((client) => client.end()));
+  await database.drop();
+});
+
+async function connect(): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString: database.url });
+  await client.connect();
+  clients.push(client);
+  return client;
+}
+
+/** Runs a statement over and over. @returns ends it, and tells how often it ran and the longest wait */
+async function keepRunning(statement: string): Promise<() => Promise<{ runs: number; longestMs: number }>> {
+  const client = await connect();
+  const told = { runs: 0, longestMs: 0 };
+  let running = true;
+  const loop = (async () => {
+    while (running) {
+      const begun = performance.now();
+      await client.query(statement);
+      told.runs++;
+      told.longestMs = Math.max(told.longestMs, performance.now() - begun);
+    }
+  })();
+  await eventually(() => told.runs > 0);
+  return async () => {
+    running = false;
+    await loop;
+    return told;
+  };
+}
+
+it('runs beside a log writer, without waiting for its transaction or making it wait, and loses no row', async () => {
+  const inTransaction = await connect();
+  await inTransaction.query('BEGIN');
+  await inTransaction.query(INSERT);
+  const writer = await keepRunning(INSERT);
+  const reader = await keepRunning(LOOK_UP);
+  const begun = performance.now();
+  // Ends although the transaction above is open: it asks for no lock that a writer of the log could hold.
+  expect(await migrate(database.url)).toHaveLength(MIGRATIONS.length - 1);
+  const took = performance.now() - begun;
+  await inTransaction.query('COMMIT');
+  const [written, read] = [await writer(), await reader()];
+  const [row] = await database.query<{ count: string }>('SELECT count(*) FROM request_log');
+  expect(Number(row!.count)).toBe(ROWS + 1 + written.runs);
+  const ms = (value: number) => `${value.toFixed(0)} ms`;
+  process.stdout.write(
+    `upgrade of ${ROWS} rows in ${ms(took)}: ${written.runs} inserts beside it, the longest ${ms(written.longestMs)}; ` +
+      `${read.runs} look-ups, the longest ${ms(read.longestMs)}\n`,
+  );
+}, 180_000);
+
+it('lets look-ups pass while it waits for somebody who reads a table for long', async () => {
+  const report = await connect();
+  await report.query('BEGIN');
+  await report.query(LOOK_UP);
+  const migrated = migrate(database.url);
+  const isWaiting = async () =>
+    (
+      await database.query(
+        `SELECT FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'postern-migrate'
+         AND wait_event_type = 'Lock'`,
+      )
+    ).length === 1;
+  await eventually(isWaiting);
+  // The report goes on, and the migration with it: without a bound this look-up would stand behind both.
+  await (await connect()).query(LOOK_UP);
+  await report.query('COMMIT');
+  expect(await migrated).toHaveLength(MIGRATIONS.length - 1);
+});

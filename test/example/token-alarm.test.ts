@@ -1,0 +1,56 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Logger, Module } from '@nestjs/common';
+import { AppModule } from '../../src/app.module.js';
+import { eventually } from '../support/eventually.js';
+import { startTestGateway, type TestGateway } from '../support/gateway.js';
+import { answer, RawProvider } from '../support/raw-provider.js';
+import { TokenAlarmModule } from './token-alarm/token-alarm.module.js';
+
+// What the line in src/app.module.ts does.
+Module({ imports: [TokenAlarmModule.at(25)] })(AppModule);
+
+let provider: RawProvider;
+let postern: TestGateway;
+let lines: string[];
+beforeAll(async () => {
+  provider = await RawProvider.start(async ({ body, socket }) => {
+    await body;
+    const usage = '{"usage":{"prompt_tokens":8,"completion_tokens":2}}';
+    socket.write(answer('200 OK', ['Content-Type: application/json'], usage));
+  });
+  postern = await startTestGateway({ PROVIDER_URL: provider.url });
+  lines = [];
+  const keep = (message: unknown) => void lines.push(String(message));
+  Logger.overrideLogger({ log: keep, warn: keep, error: keep, fatal: keep });
+});
+afterAll(async () => {
+  await postern.stop();
+  await provider.stop();
+});
+
+async function call(): Promise<string> {
+  const response = await fetch(`${postern.url}/v1/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${postern.key}` },
+    body: '{"model":"m"}',
+  });
+  await response.arrayBuffer();
+  return response.headers.get('x-gateway-request-id')!;
+}
+
+it('is a module of its own that hears of every call, in a gateway that knows nothing of it', async () => {
+  for (let i = 0; i < 2; i++) await call();
+  const { team_id } = await postern.row(await call());
+  await eventually(() => lines.length > 0);
+  await postern.row(await call());
+  expect(lines).toEqual([`Team ${String(team_id)} has used 30 tokens today; the alarm is set at 25.`]);
+});
+
+it('is shown in CONTRIBUTING.md as it is', () => {
+  const page = readFileSync(join(__dirname, '../../CONTRIBUTING.md'), 'utf8');
+  for (const name of ['module', 'service']) {
+    const code = readFileSync(join(__dirname, `token-alarm/token-alarm.${name}.ts`), 'utf8');
+    expect(page).toContain(`\`\`\`ts\n${code.replaceAll('../../../src/', '../')}\`\`\``);
+  }
+});

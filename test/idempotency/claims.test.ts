@@ -1,0 +1,182 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { AnswerBox } from '../../src/idempotency/answer-box.js';
+import { ClaimsService } from '../../src/idempotency/claims.service.js';
+import { IdempotencyRecords } from '../../src/idempotency/idempotency-records.js';
+import { StoredBytes } from '../../src/idempotency/stored-bytes.service.js';
+import { RequestLogService } from '../../src/request-log/request-log.service.js';
+import { deferred } from '../support/deferred.js';
+import { eventually } from '../support/eventually.js';
+import { answer } from '../support/raw-provider.js';
+import { Wire } from '../support/wire.js';
+import { once, open } from './once.js';
+
+let wire: Wire;
+let auth: string;
+let records: IdempotencyRecords;
+let claims: ClaimsService;
+beforeAll(async () => {
+  wire = await Wire.start();
+  auth = `Authorization: Bearer ${await wire.gateway.createKey({ idempotency: 'replay' })}`;
+  records = wire.gateway.gateway.app.get(IdempotencyRecords);
+  claims = wire.gateway.gateway.app.get(ClaimsService);
+});
+afterAll(() => wire.stop());
+afterEach(() => jest.restoreAllMocks());
+
+const query = (sql: string) => wire.gateway.database.query<Record<string, unknown>>(sql);
+const holder = (id = randomBytes(32)) => ({ id, callId: randomUUID() });
+const claim = (of: ReturnType<typeof holder>) => records.claim(of, randomUUID());
+
+it('who has lost a claim can neither store nor end nor keep that of the next', async () => {
+  const old = holder();
+  expect(await claim(old)).toBe(true);
+  await query("UPDATE idempotency_record SET expires_at = now(), lease_until = now() + interval '1 hour'");
+  const next = holder(old.id);
+  // What has expired and runs still does not give way.
+  expect(await claim(next)).toBe(false);
+  await query('UPDATE idempotency_record SET lease_until = now()');
+  expect(await claim(next)).toBe(true);
+  const before = await query('SELECT * FROM idempotency_record');
+  expect(await records.store(old, Buffer.from('old'))).toBe(false);
+  await records.release([old]);
+  await records.abandon([old]);
+  await records.renew([old]);
+  expect(await query('SELECT * FROM idempotency_record')).toEqual(before);
+  expect(await records.store(next, Buffer.from('next'))).toBe(true);
+  await records.release([next]);
+  expect((await records.read(next.id))?.answer.toString()).toBe('next');
+});
+
+it.each(['when it failed', 'only later'])(
+  'a claim that Postgres took although it failed is undone: %s',
+  async (when) => {
+    const late = deferred();
+    const take = records.claim.bind(records);
+    jest.spyOn(records, 'claim').mockImplementationOnce(async (of, keyId) => {
+      if (when === 'when it failed') await take(of, keyId);
+      else void late.promise.then(() => take(of, keyId));
+      throw new Error('lost');
+    });
+    const headers = [auth, `Idempotency-Key: lost-${when.replaceAll(' ', '-')}`];
+    wire.expectRefusal(await once(wire.gateway, headers), 503, 'database_unavailable');
+    await claims.keep();
+    late.resolve();
+    const there = 'SELECT 1 FROM idempotency_record WHERE answer IS NULL';
+    if (when === 'only later') await eventually(async () => (await query(there)).length > 0);
+    await claims.keep();
+    expect(await query(there)).toEqual([]);
+    expect((await once(wire.gateway, headers)).status).toBe(200);
+    await claims.keep();
+    expect((await once(wire.gateway, headers)).header('idempotent-replayed')).toBe('true');
+  },
+);
+
+it('a call that outlasts its lease keeps it, and gives its twin the answer', async () => {
+  const goOn = deferred();
+  const { script } = wire.provider;
+  wire.provider.script = async (req) => {
+    await req.body;
+    await goOn.promise;
+    req.socket.write(answer('200 OK', [], 'long'));
+  };
+  const before = wire.provider.requests.length;
+  const headers = [auth, 'Idempotency-Key: long'];
+  const first = await open(wire.gateway, headers);
+  await eventually(() => wire.provider.requests.length > before);
+  await query('UPDATE idempotency_record SET lease_until = now() WHERE answer IS NULL');
+  await claims.keep();
+  const looks = jest.spyOn(records, 'states');
+  const twin = await open(wire.gateway, headers);
+  await eventually(() => looks.mock.results.length > 0);
+  await looks.mock.results[0]!.value;
+  goOn.resolve();
+  expect((await twin.answer()).body.toString()).toBe('long');
+  expect((await first.answer()).body.toString()).toBe('long');
+  first.destroy();
+  twin.destroy();
+  wire.provider.script = script;
+});
+
+it('an answer that cannot be sealed is not kept', async () => {
+  jest.spyOn(wire.gateway.gateway.app.get(AnswerBox), 'seal').mockImplementationOnce(() => {
+    throw new RangeError('no memory');
+  });
+  const before = wire.provider.requests.length;
+  const headers = [auth, 'Idempotency-Key: unsealed'];
+  for (const replayed of [undefined, undefined, 'true']) {
+    const reply = await once(wire.gateway, headers);
+    expect([reply.status, reply.header('idempotent-replayed')]).toEqual([200, replayed]);
+  }
+  expect(wire.provider.requests.length - before).toBe(2);
+});
+
+it.each([
+  ['is of no use later', answer('500 No', [])],
+  ['finds no room', answer('200 OK', [], 'large')],
+  ['was cut', Buffer.from('HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf')],
+])('an answer that %s ends only when a repeat may run the call', async (what, bytes) => {
+  const { script } = wire.provider;
+  wire.provider.script = async (req) => {
+    await req.body;
+    req.socket.end(bytes);
+  };
+  if (what === 'finds no room')
+    jest.spyOn(wire.gateway.gateway.app.get(StoredBytes), 'take').mockReturnValueOnce(false);
+  const release = records.release.bind(records);
+  jest.spyOn(records, 'release').mockImplementationOnce(async (holders) => {
+    await sleep(200);
+    await release(holders);
+  });
+  const headers = [auth, `Idempotency-Key: ends-${bytes.length}`];
+  const client = await open(wire.gateway, headers);
+  await client.answer().catch(() => {});
+  wire.provider.script = script;
+  expect((await once(wire.gateway, headers)).status).toBe(200);
+  client.destroy();
+});
+
+it('without memory to gather an answer it is not kept; all that was taken is given back', async () => {
+  const ALL = 256 * 1024 * 1024;
+  await eventually(() => claims.reserve(ALL));
+  const headers = [auth, 'Idempotency-Key: gathered'];
+  for (let i = 0; i < 2; i++)
+    expect((await once(wire.gateway, headers)).header('idempotent-replayed')).toBeUndefined();
+  claims.giveBack(ALL);
+  await once(wire.gateway, headers);
+  expect((await once(wire.gateway, headers)).header('idempotent-replayed')).toBe('true');
+  await eventually(() => claims.reserve(ALL));
+  claims.giveBack(ALL);
+});
+
+it('a replay waits until it is on the disk, where that is asked for', async () => {
+  const headers = [auth, 'Idempotency-Key: durable'];
+  await once(wire.gateway, headers);
+  const onDisk = deferred();
+  const asked = jest
+    .spyOn(wire.gateway.gateway.app.get(RequestLogService), 'durable')
+    .mockReturnValueOnce(onDisk.promise);
+  const client = await open(wire.gateway, headers);
+  const order: string[] = [];
+  const reply = client.answer().then(() => order.push('answer'));
+  await eventually(() => asked.mock.calls.length > 0);
+  await sleep(50);
+  order.push('on disk');
+  onDisk.resolve();
+  await reply;
+  expect(order).toEqual(['on disk', 'answer']);
+  client.destroy();
+});
+
+it('a stop waits for an answer that Postgres is to be offered again', async () => {
+  const own = await Wire.start();
+  const line = `Authorization: Bearer ${await own.gateway.createKey({ idempotency: 'replay' })}`;
+  const store = jest.spyOn(own.gateway.gateway.app.get(IdempotencyRecords), 'store');
+  store.mockRejectedValueOnce(new Error('away'));
+  await once(own.gateway, [line, 'Idempotency-Key: again']);
+  await eventually(() => store.mock.calls.length === 1);
+  await own.gateway.gateway.stop();
+  const kept = await own.gateway.database.query('SELECT answer IS NOT NULL AS kept FROM idempotency_record');
+  expect(kept).toEqual([{ kept: true }]);
+  await own.stop();
+});

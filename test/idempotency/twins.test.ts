@@ -1,0 +1,155 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { AwaitedAnswers } from '../../src/idempotency/awaited-answers.service.js';
+import { deferred } from '../support/deferred.js';
+import { eventually } from '../support/eventually.js';
+import { startTestGateway, type TestGateway } from '../support/gateway.js';
+import { answer, RawProvider } from '../support/raw-provider.js';
+import { essence, once, open } from './once.js';
+
+const KEYS = 200;
+const TWINS = 20;
+
+let provider: RawProvider;
+let replicas: TestGateway[];
+let auth: string;
+
+beforeAll(async () => {
+  provider = await RawProvider.start(() => {});
+  const env = { PROVIDER_URL: provider.url, MASTER_KEY: Buffer.alloc(32, 7).toString('base64') };
+  const first = await startTestGateway(env);
+  const others = [1, 2].map(() => startTestGateway(env, first.database));
+  replicas = [first, ...(await Promise.all(others))];
+  auth = `Authorization: Bearer ${await first.createKey({ idempotency: 'replay' })}`;
+});
+afterAll(async () => {
+  for (const replica of replicas.reverse()) await replica.stop();
+  await provider.stop();
+});
+beforeEach(() => {
+  provider.requests.length = 0;
+});
+
+it(`calls the provider once for each of ${KEYS} keys that ${TWINS} twins send over three replicas`, async () => {
+  provider.script = async (req) => {
+    await req.body;
+    await sleep(Math.random() * 30);
+    const call = req.headers.find(([name]) => name === 'Idempotency-Key')![1];
+    req.socket.write(answer('200 OK', ['Content-Type: text/plain'], `${call} ${Math.random()}`));
+  };
+  const calls = Array.from({ length: KEYS * TWINS }, (_, i) => `twin-${i % KEYS}`);
+  const essences = new Map<string, Set<string>>();
+  let replayed = 0;
+  const takeTurns = async () => {
+    for (let i = calls.length; i > 0; i = calls.length) {
+      const call = calls.pop()!;
+      const reply = await once(replicas[i % 3]!, [auth, `Idempotency-Key: ${call}`]);
+      essences.set(call, (essences.get(call) ?? new Set()).add(JSON.stringify(essence(reply))));
+      if (reply.header('idempotent-replayed') === 'true') replayed++;
+    }
+  };
+  // Each round of KEYS calls is under way before the one before it has ended.
+  await Promise.all(Array.from({ length: 3 * KEYS }, takeTurns));
+  expect(provider.requests.length).toBe(KEYS);
+  expect(replayed).toBe(KEYS * (TWINS - 1));
+  expect([...essences.values()].map((seen) => seen.size)).toEqual(Array(KEYS).fill(1));
+  expect([...essences.values()].every((seen) => [...seen][0]!.includes('200'))).toBe(true);
+}, 60_000);
+
+it('a twin waits on another replica, and gets the answer although no notification comes', async () => {
+  const goOn = deferred();
+  provider.script = async (req) => {
+    await req.body;
+    await goOn.promise;
+    req.socket.write(answer('200 OK', [], 'late'));
+  };
+  const headers = [auth, 'Idempotency-Key: silent'];
+  const first = await open(replicas[0]!, headers);
+  await eventually(() => provider.requests.length === 1);
+  const twin = await open(replicas[1]!, headers);
+  await eventually(async () => {
+    const rows = await replicas[0]!.database.query<{ n: number }>(
+      "SELECT count(*)::int AS n FROM pg_stat_activity WHERE datname = current_database() AND query LIKE '%lease_until <= now() AS lapsed%'",
+    );
+    return rows[0]!.n > 0;
+  });
+  await replicas[0]!.database.query(
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'postern-changes'",
+  );
+  goOn.resolve();
+  expect(essence(await twin.answer())).toEqual(essence(await first.answer()));
+  expect(provider.requests.length).toBe(1);
+});
+
+it.each(['200 OK', '500 No'])(
+  'the end of a call is notified, %s, and twins need not ask for it',
+  async (status) => {
+    const goOn = deferred();
+    provider.script = async (req) => {
+      await req.body;
+      await goOn.promise;
+      req.socket.write(answer(status, []));
+    };
+    const headers = [auth, `Idempotency-Key: notified-${status.slice(0, 3)}`];
+    const first = await open(replicas[0]!, headers);
+    await eventually(() => provider.requests.length === 1);
+    const answers = replicas[1]!.gateway.app.get<unknown, { timer?: NodeJS.Timeout }>(AwaitedAnswers);
+    delete answers.timer;
+    const twin = await open(replicas[1]!, headers);
+    clearTimeout(await eventually(() => answers.timer));
+    goOn.resolve();
+    expect((await twin.answer()).status).toBe(status === '200 OK' ? 200 : 409);
+    await first.answer();
+  },
+);
+
+it('a twin of a call whose answer is not kept is told to come again, and then runs it', async () => {
+  const goOn = deferred();
+  provider.script = async (req) => {
+    await req.body;
+    await goOn.promise;
+    req.socket.write(answer(provider.requests.length === 1 ? '500 No' : '200 OK', []));
+  };
+  const headers = [auth, 'Idempotency-Key: unkept'];
+  const first = await open(replicas[0]!, headers);
+  await eventually(() => provider.requests.length === 1);
+  const twins = await Promise.all([open(replicas[0]!, headers), open(replicas[2]!, headers)]);
+  // Both have claimed in vain and wait.
+  await sleep(300);
+  goOn.resolve();
+  expect((await first.answer()).status).toBe(500);
+  for (const twin of twins) {
+    const reply = await twin.answer();
+    expect([reply.status, reply.header('x-gateway-error'), reply.header('retry-after')]).toEqual([
+      409,
+      'idempotency_in_progress',
+      '1',
+    ]);
+    expect(reply.header('x-should-retry')).toBeUndefined();
+  }
+  expect(provider.requests.length).toBe(1);
+  expect((await once(replicas[1]!, headers)).status).toBe(200);
+  expect(provider.requests.length).toBe(2);
+});
+
+it('a twin that leaves takes nothing with it', async () => {
+  const goOn = deferred();
+  provider.script = async (req) => {
+    await req.body;
+    await goOn.promise;
+    req.socket.write(answer('200 OK', [], 'kept'));
+  };
+  const headers = [auth, 'Idempotency-Key: leaver'];
+  const first = await open(replicas[0]!, headers);
+  await eventually(() => provider.requests.length === 1);
+  const twin = await open(replicas[1]!, headers);
+  await sleep(100);
+  twin.destroy();
+  goOn.resolve();
+  expect((await first.answer()).body.toString()).toBe('kept');
+  expect((await once(replicas[1]!, headers)).body.toString()).toBe('kept');
+  expect(provider.requests.length).toBe(1);
+  // Both answers left a row, the call that was given up none.
+  const rows = () =>
+    replicas[0]!.database.query("SELECT outcome FROM request_log WHERE idempotency_key = 'leaver'");
+  await eventually(async () => (await rows()).length === 2);
+});

@@ -1,0 +1,69 @@
+import { Journal } from '../../src/request-log/journal.js';
+import { createDatabase, type TestDatabase } from '../support/database.js';
+import { eventually } from '../support/eventually.js';
+import { startTestGateway, type TestGateway } from '../support/gateway.js';
+import { PostgresRelay } from '../support/postgres-relay.js';
+
+let database: TestDatabase;
+let relay: PostgresRelay;
+let gateway: TestGateway;
+beforeEach(async () => {
+  database = await createDatabase();
+  relay = await PostgresRelay.to(database.url);
+});
+afterEach(async () => {
+  await gateway.stop();
+  await relay.close();
+  await database.drop();
+});
+
+async function start(variables: Record<string, string> = {}): Promise<void> {
+  gateway = await startTestGateway({ DATABASE_URL: relay.url, ...variables }, database);
+  expect(await ready()).toEqual([200, { status: 'ok', reasons: [] }]);
+}
+
+async function ready(): Promise<[number, { status: string; reasons: string[] }]> {
+  const response = await fetch(`${gateway.url}/health/ready`);
+  return [response.status, (await response.json()) as never];
+}
+
+const until = (status: number, reason: string) =>
+  eventually(async () => {
+    const [seen, { reasons }] = await ready();
+    return seen === status && reasons.join() === reason;
+  }, 20_000);
+
+it('stays 200 and says degraded while Postgres is away and known keys work, and ok again afterwards', async () => {
+  await start();
+  relay.set('*', 'cut');
+  await until(200, 'Postgres is away; known keys work');
+  expect(await ready()).toMatchObject([200, { status: 'degraded' }]);
+  relay.set('*', 'none');
+  await until(200, '');
+  expect(await ready()).toMatchObject([200, { status: 'ok' }]);
+});
+
+it('says 503 once known keys work no longer, but not when only the connection that follows changes is cut', async () => {
+  await start({ KEY_CACHE_STALE_MS: '100' });
+  relay.set('postern-changes', 'cut');
+  await until(200, 'changes of keys and providers arrive late');
+  relay.set('*', 'frozen');
+  await until(503, 'Postgres has been away for longer than KEY_CACHE_STALE_MS');
+  relay.set('*', 'cut');
+  await until(503, 'Postgres has been away for longer than KEY_CACHE_STALE_MS');
+  relay.set('postern-changes', 'none');
+  relay.set('*', 'none');
+  await until(200, '');
+});
+
+it('says 503 while the journal cannot be written', async () => {
+  await start();
+  const journal = gateway.gateway.app.get(Journal);
+  jest.spyOn(journal, 'accepting', 'get').mockReturnValue(false);
+  await until(503, 'the journal cannot be written');
+  jest.restoreAllMocks();
+  jest.spyOn(journal, 'degraded', 'get').mockReturnValue('EIO');
+  await until(200, 'the journal is degraded');
+  expect(await ready()).toMatchObject([200, { status: 'degraded' }]);
+  jest.restoreAllMocks();
+});

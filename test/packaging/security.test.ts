@@ -1,0 +1,37 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+const root = join(__dirname, '../..');
+const read = (path: string) => readFileSync(join(root, path), 'utf8');
+const security = read('SECURITY.md');
+const manifest = JSON.parse(read('package.json')) as {
+  version: string;
+  dependencies: Record<string, string>;
+  scripts: Record<string, string>;
+};
+
+it.each(['SECURITY.md', 'CHANGELOG.md', 'deploy/RUNBOOK.md'])('%s links to files that exist', (name) => {
+  const folder = join(root, name, '..');
+  const links = [...read(name).matchAll(/\]\(([^)#:]+)(?:#[^)]*)?\)/g)].map(([, link]) => link!);
+  expect(links.filter((link) => !existsSync(join(folder, link)))).toEqual([]);
+  expect(links.length).toBeGreaterThan(0);
+});
+
+it('gives every class of threats tests, and a reason for every dependency that is shipped', () => {
+  for (const name of ['Keys', 'Framing', 'Target', 'Headers', 'Provider', 'Load', 'Faults'])
+    expect(security).toMatch(new RegExp(`^\\| \\*\\*${name}\\..*\\]\\(test/.*\\.ts\\)`, 'm'));
+  const [, table] = security.split('## Dependencies');
+  const reasons = [...table!.matchAll(/^\| `(\S+)` +\| \S.* \|$/gm)].map(([, name]) => name!);
+  expect(reasons.sort()).toEqual(Object.keys(manifest.dependencies).sort());
+});
+
+it('has an entry for this version in CHANGELOG.md', () => {
+  expect(read('CHANGELOG.md')).toMatch(
+    new RegExp(`^## \\[${manifest.version}\\] - (unreleased|\\d{4}-\\d\\d-\\d\\d)$`, 'm'),
+  );
+});
+
+it('checks with npm run check what .ci/run does after the installation', () => {
+  const steps = [...read('.ci/run').matchAll(/^step (npm .*)$/gm)].map(([, step]) => step);
+  expect(manifest.scripts.check).toBe(steps.slice(1).join(' && '));
+});

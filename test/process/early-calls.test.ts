@@ -1,0 +1,50 @@
+import pg from 'pg';
+import { createDatabase, type TestDatabase } from '../support/database.js';
+import { eventually } from '../support/eventually.js';
+import { portToKeep } from '../support/front-nginx.js';
+import { answer, RawProvider } from '../support/raw-provider.js';
+import { Workplace } from '../support/workplace.js';
+
+/** src/database/migrate.ts: a replica that holds it keeps the others from looking at the schema. */
+const MIGRATION_LOCK = 7_061_001;
+
+let database: TestDatabase;
+let workplace: Workplace;
+let provider: RawProvider;
+
+beforeAll(async () => {
+  database = await createDatabase();
+  workplace = await Workplace.make();
+  provider = await RawProvider.start(async ({ body, socket }) => {
+    await body;
+    socket.write(answer('200 OK', [], 'ok'));
+  });
+});
+afterAll(async () => {
+  await workplace.remove();
+  await provider.stop();
+  await database.drop();
+});
+
+it('has calls wait that come before the first look at Postgres is over, and says meanwhile that it is not ready', async () => {
+  const port = await portToKeep();
+  const settings = { DATABASE_URL: database.url, PROVIDER_URL: provider.url, PORT: `${port}` };
+  const first = workplace.gateway(settings);
+  const key = await first.firstKey();
+  await first.stop();
+
+  const other = new pg.Client({ connectionString: database.url });
+  await other.connect();
+  await other.query('SELECT pg_advisory_lock($1)', [MIGRATION_LOCK]);
+  const gateway = workplace.gateway(settings);
+  const url = `http://127.0.0.1:${port}`;
+  const ready = await eventually(() => fetch(`${url}/health/ready`).catch(() => null), 30_000);
+  expect(ready.status).toBe(503);
+  const call = fetch(`${url}/v1/models`, { headers: { authorization: `Bearer ${key}` } });
+  // One that came later and was answered: the call is being held, not on its way.
+  expect((await fetch(`${url}/health/live`)).status).toBe(200);
+  await other.end();
+  expect([(await call).status, await (await call).text()]).toEqual([200, 'ok']);
+  expect(await gateway.stop()).toEqual({ code: 0, signal: null });
+  expect(await database.query('SELECT outcome FROM request_log')).toEqual([{ outcome: 'completed' }]);
+});

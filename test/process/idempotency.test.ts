@@ -1,0 +1,150 @@
+import { createDatabase, type TestDatabase } from '../support/database.js';
+import { deferred } from '../support/deferred.js';
+import { eventually } from '../support/eventually.js';
+import { withFault } from '../support/kill-rounds.js';
+import { RawClient, request } from '../support/raw-client.js';
+import { answer, RawProvider } from '../support/raw-provider.js';
+import { Workplace } from '../support/workplace.js';
+
+let database: TestDatabase;
+let workplaces: Workplace[];
+let provider: RawProvider;
+let key: string;
+
+const MASTER_KEY = Buffer.alloc(32, 5).toString('base64');
+const ADMIN_TOKEN = 'an-admin-token-of-a-test';
+
+beforeAll(async () => {
+  database = await createDatabase();
+  workplaces = [await Workplace.make()];
+  provider = await RawProvider.start(() => {});
+  const { gateway, url } = await start(workplaces[0]!);
+  await gateway.firstKey();
+  const made = await fetch(`${url}/admin/v1/keys`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${ADMIN_TOKEN}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ team: 'default', name: 'once', idempotency: 'replay' }),
+  });
+  ({ key } = (await made.json()) as { key: string });
+  await gateway.stop();
+});
+afterAll(async () => {
+  for (const workplace of workplaces) await workplace.remove();
+  await provider.stop();
+  await database.drop();
+});
+
+async function start(workplace: Workplace, fault: Record<string, string> = {}) {
+  const gateway = workplace.gateway({
+    DATABASE_URL: database.url,
+    PROVIDER_URL: provider.url,
+    MASTER_KEY,
+    ADMIN_TOKEN,
+    ...fault,
+  });
+  return { gateway, url: await gateway.ready() };
+}
+
+async function call(url: string, name: string): Promise<RawClient> {
+  const client = await RawClient.connect(Number(new URL(url).port));
+  client.send(
+    request('POST /v1/chat/completions', [`Authorization: Bearer ${key}`, `Idempotency-Key: ${name}`], '{}'),
+  );
+  return client;
+}
+
+const nameOf = ({ headers }: { headers: [string, string][] }) =>
+  headers.find(([name]) => name === 'Idempotency-Key')![1];
+const callsOf = (name: string) => provider.requests.filter((req) => nameOf(req) === name).length;
+
+/** Where the process dies, and what a repeat then gets: its own first call, the stored answer, or word that nobody knows. */
+const DEATHS: [name: string, at: string, deed: string, then: 'runs' | 'replayed' | 'unknown'][] = [
+  ['before the claim', 'claim', 'kill-before', 'runs'],
+  ['claimed, before it is on record', 'append:B', 'kill-before', 'unknown'],
+  ['claimed, before it is forwarded', 'append:B', 'kill-after', 'unknown'],
+  ['before the head goes out', 'head', 'kill-before', 'unknown'],
+  ['after the head went out', 'head', 'kill-after', 'unknown'],
+  ['before the end is on record', 'append:E', 'kill-before', 'unknown'],
+  ['after the end is on record', 'append:E', 'kill-after', 'unknown'],
+  ['before the answer is stored', 'store', 'kill-before', 'unknown'],
+];
+
+it('never makes a call twice, wherever its process is killed', async () => {
+  provider.script = async (req) => {
+    await req.body;
+    req.socket.write(answer('200 OK', ['Content-Type: text/plain'], nameOf(req)));
+  };
+  // All at the same time, so that the leases of the dead run out together.
+  await Promise.all(
+    DEATHS.map(async ([name, at, deed]) => {
+      const workplace = await Workplace.make();
+      workplaces.push(workplace);
+      const { gateway, url } = await start(workplace, withFault({ at, do: deed }));
+      const client = await call(url, name.replaceAll(/\W+/g, '-'));
+      expect((await gateway.process.ended).signal).toBe('SIGKILL');
+      client.destroy();
+    }),
+  );
+  const before = new Map(DEATHS.map(([name]) => [name, callsOf(name.replaceAll(/\W+/g, '-'))]));
+  const { gateway, url } = await start(workplaces[0]!);
+  const found = await Promise.all(
+    DEATHS.map(async ([name]) => {
+      const id = name.replaceAll(/\W+/g, '-');
+      const client = await call(url, id);
+      const reply = await client.answer();
+      client.destroy();
+      const code = reply.header('x-gateway-error');
+      const then =
+        code === 'idempotency_outcome_unknown'
+          ? 'unknown'
+          : reply.body.toString() !== id
+            ? `${reply.status} ${code}`
+            : reply.header('idempotent-replayed') === 'true'
+              ? 'replayed'
+              : 'runs';
+      return [name, callsOf(id) - before.get(name)!, then];
+    }),
+  );
+  expect(found).toEqual(DEATHS.map(([name, , , then]) => [name, then === 'runs' ? 1 : 0, then]));
+  expect(Math.max(...DEATHS.map(([name]) => callsOf(name.replaceAll(/\W+/g, '-'))))).toBe(1);
+  await gateway.stop();
+});
+
+it('gives the stored answer after a kill and a restart, and knows nothing of a call that was killed in flight', async () => {
+  const goOn = deferred();
+  provider.script = async (req) => {
+    await req.body;
+    if (nameOf(req) === 'in-flight') await goOn.promise;
+    req.socket.write(answer('200 OK', [], `${Math.random()}`));
+  };
+  const killed = await start(workplaces[0]!);
+  const client = await call(killed.url, 'kept');
+  const first = await client.answer();
+  client.destroy();
+  await eventually(async () => {
+    const rows = await database.query(
+      'SELECT 1 FROM idempotency_record WHERE answer IS NOT NULL AND expires_at > $1',
+      [new Date()],
+    );
+    return rows.length > 0;
+  });
+  const inFlight = await call(killed.url, 'in-flight');
+  await eventually(() => callsOf('in-flight') === 1);
+  await killed.gateway.process.kill();
+  inFlight.destroy();
+  goOn.resolve();
+
+  const next = await start(workplaces[0]!);
+  // As if its lease had run out and been seen so; the test before waits for that.
+  await database.query("UPDATE idempotency_record SET lease_until = '-infinity' WHERE answer IS NULL");
+  const repeat = await (await call(next.url, 'kept')).answer();
+  expect([repeat.body.equals(first.body), repeat.header('idempotent-replayed')]).toEqual([true, 'true']);
+  const unknown = await (await call(next.url, 'in-flight')).answer();
+  expect([unknown.status, unknown.header('x-gateway-error'), unknown.header('x-should-retry')]).toEqual([
+    409,
+    'idempotency_outcome_unknown',
+    'false',
+  ]);
+  expect([callsOf('kept'), callsOf('in-flight')]).toEqual([1, 1]);
+  await next.gateway.stop();
+});

@@ -1,0 +1,74 @@
+import { readFile } from 'node:fs/promises';
+import { Scrape } from '../operations/scrape.js';
+import { createDatabase, type TestDatabase } from '../support/database.js';
+import { eventually } from '../support/eventually.js';
+import { ADMIN_TOKEN } from '../support/gateway.js';
+import { RawClient, request } from '../support/raw-client.js';
+import { answer, RawProvider } from '../support/raw-provider.js';
+import { Workplace } from '../support/workplace.js';
+
+let database: TestDatabase;
+let workplace: Workplace;
+let provider: RawProvider;
+beforeEach(async () => {
+  database = await createDatabase();
+  workplace = await Workplace.make();
+  provider = await RawProvider.start(async ({ body, socket }) => {
+    await body;
+    socket.write(answer('200 OK', [], 'ok'));
+  });
+});
+afterEach(async () => {
+  await workplace.remove();
+  await provider.stop();
+  await database.drop();
+});
+
+async function workersOf(pid: number): Promise<number[]> {
+  const text = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8');
+  return text.trim().split(' ').filter(Boolean).map(Number);
+}
+
+it('tells the sum over all workers, whichever is asked, also after one of them has died', async () => {
+  const gateway = workplace.gateway({
+    DATABASE_URL: database.url,
+    PROVIDER_URL: provider.url,
+    ADMIN_TOKEN,
+    WORKERS: '2',
+  });
+  const url = await gateway.ready();
+  const key = await gateway.firstKey();
+  const call = async () => {
+    // A connection of its own: the system hands it to one of the workers.
+    const client = await RawClient.connect(Number(new URL(url).port));
+    client.send(request('POST /v1/chat/completions', [`Authorization: Bearer ${key}`], '{}'));
+    expect((await client.answer()).status).toBe(200);
+    client.destroy();
+  };
+  const total = async () => (await Scrape.of(url)).sum('postern_calls_total');
+
+  await Promise.all(Array.from({ length: 60 }, call));
+  await eventually(async () => (await total()) === 60);
+  expect(await Promise.all(Array.from({ length: 8 }, total))).toEqual(Array<number>(8).fill(60));
+
+  const before = await workersOf(gateway.process.pid);
+  process.kill(before[1]!, 'SIGKILL');
+  // A connection handed to it in the moment of its death would wait for ever.
+  await gateway.process.until(/ended by SIGKILL/);
+  // While it is gone, and once another has come.
+  expect(await total()).toBe(60);
+  await eventually(
+    async () => (await workersOf(gateway.process.pid)).some((pid) => !before.includes(pid)),
+    20_000,
+  );
+  await Promise.all(Array.from({ length: 40 }, call));
+  await eventually(async () => (await total()) === 100);
+
+  // One that hangs answers nothing; what it told last stands in.
+  const [, hanging] = await workersOf(gateway.process.pid);
+  process.kill(hanging!, 'SIGSTOP');
+  // Of two connections at once, at most one is handed to it, and waits there.
+  expect(await Promise.race([total(), total()])).toBe(100);
+  process.kill(hanging!, 'SIGCONT');
+  expect(await gateway.stop()).toEqual({ code: 0, signal: null });
+}, 60_000);
