@@ -1,0 +1,50 @@
+// A gateway with the first N pieces of the ladder left out: what startGateway() in src/gateway.ts does, by way of
+// @nestjs/testing. It starts, speaks and stops like the real one.
+import 'reflect-metadata';
+import { once } from 'node:events';
+import { Test } from '@nestjs/testing';
+import { AppModule } from '../../dist/src/app.module.js';
+import { openDataDir } from '../../dist/src/config/data-dir.js';
+import { loadEnv } from '../../dist/src/config/env.js';
+import { generatedSecrets } from '../../dist/src/config/settings.js';
+import { DatabaseService } from '../../dist/src/database/database.service.js';
+import { FirstKeyService } from '../../dist/src/keys/first-key.service.js';
+import { KeyLookupService } from '../../dist/src/keys/key-lookup.service.js';
+import { GatewayLogger } from '../../dist/src/operations/gateway-logger.js';
+import { ShutdownService } from '../../dist/src/operations/shutdown.service.js';
+import { GatewayHttpAdapter } from '../../dist/src/proxy/gateway-http.adapter.js';
+import { UpstreamPools } from '../../dist/src/proxy/upstream-pools.js';
+import { known, RUNGS } from './rungs.mjs';
+
+const leftOut = Number(process.argv[2]);
+const env = loadEnv();
+const dataDir = await openDataDir(env.dataDir);
+await dataDir.hold();
+const settings = { ...env, ...(await generatedSecrets(env, dataDir)) };
+const adapter = new GatewayHttpAdapter(settings);
+
+const builder = Test.createTestingModule({ imports: [AppModule.forSettings(settings)] });
+for (const { apply } of RUNGS.slice(0, leftOut + 1)) apply(builder);
+const testing = await builder.compile();
+const app = testing.createNestApplication(adapter, { bodyParser: false, abortOnError: false });
+app.useLogger(new GatewayLogger(env));
+await app.init();
+adapter.getHttpServer().listen(0, '127.0.0.1');
+await once(adapter.getHttpServer(), 'listening');
+await app.get(DatabaseService, { strict: false }).start();
+
+const { key } = await app.get(FirstKeyService, { strict: false }).create();
+const nobody = { headers: {}, socket: { remoteAddress: '127.0.0.1' } };
+known.caller = { grant: await app.get(KeyLookupService, { strict: false }).find(key, nobody), key };
+known.pools = app.get(UpstreamPools, { strict: false });
+known.env = settings;
+process.stdout.write(
+  `ready on http://127.0.0.1:${adapter.getHttpServer().address().port}\nshown this once: ${key}\n`,
+);
+
+process.stdin.on('end', () => process.exit(0)).resume();
+process.on('SIGTERM', async () => {
+  await app.get(ShutdownService, { strict: false }).drain();
+  await app.close();
+  process.exit(0);
+});

@@ -1,0 +1,32 @@
+// The bytes of the calls: computed once, sent many times.
+
+const BODY_BYTES = 1_024;
+
+/** A chat completion request of 1 KiB. */
+export function chatRequest(contender) {
+  const body = JSON.stringify({ model: 'gpt-4o-mini', messages: [{ role: 'user', content: '' }] });
+  const content = 'x'.repeat(BODY_BYTES - body.length);
+  return post(contender, '/v1/chat/completions', body.replace('""', `"${content}"`));
+}
+
+/** Asks the stand-in for a stream: so many chunks, so many milliseconds apart. */
+export function streamRequest(contender, { chunks, everyMs }) {
+  const body = JSON.stringify({ model: 'gpt-4o-mini', stream: true, messages: [] });
+  return post(contender, `/v1/chat/completions?chunks=${chunks}&every=${everyMs}`, body);
+}
+
+/** Only the head of an upload; the stand-in does not read the body for so long. */
+export function uploadHead(contender, bytes, holdMs) {
+  return head(contender, `/v1/audio/transcriptions?hold=${holdMs}`, 'application/octet-stream', bytes);
+}
+
+function post(contender, path, body) {
+  return Buffer.from(head(contender, path, 'application/json', Buffer.byteLength(body)) + body);
+}
+
+function head({ port, headers }, path, type, length) {
+  const lines = [`POST ${path} HTTP/1.1`, `Host: 127.0.0.1:${port}`];
+  lines.push('User-Agent: OpenAI/JS 6.49.0', 'Accept: application/json', `Content-Type: ${type}`);
+  for (const [name, value] of Object.entries(headers)) lines.push(`${name}: ${value}`);
+  return `${lines.join('\r\n')}\r\nContent-Length: ${length}\r\n\r\n`;
+}
