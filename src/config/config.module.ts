@@ -11,7 +11,7 @@ export const InjectEnv = () => Inject(ENV);
 /**
  * Hands the Env that was checked before Nest started (the adapter and the embedded Postgres need it earlier) to
  * every room. It goes through the `load` seam of @nestjs/config and not through `validate`: that one copies what
- * it returns into `process.env`, where child processes would inherit a second copy of every secret.
+ * it returns into the environment, where child processes would inherit a second copy of every secret.
  */
 @Module({})
 export class ConfigModule {

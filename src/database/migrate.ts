@@ -1,10 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DataSource, MigrationExecutor, type QueryRunner } from 'typeorm';
+import { ADVISORY_LOCKS } from './advisory-locks.js';
 import { dataSourceOptions } from './data-source-options.js';
 import { DatabaseFault } from './database-fault.js';
 
-/** Any number, the same in every replica: the advisory lock under which the schema is changed. */
-const MIGRATION_LOCK = 7_061_001;
 const OLDEST_SERVER = 150_000;
 /**
  * How long a change of a table may wait for those who use it: everybody else who wants the table, even to look up a key,
@@ -36,7 +35,7 @@ export async function migrate(url: string): Promise<string[]> {
           `Postgres 15 or newer is needed; this one is ${Math.floor(server.version / 10_000)}.`,
         );
       }
-      await runner.query('SELECT pg_advisory_lock($1)', [MIGRATION_LOCK]);
+      await runner.query('SELECT pg_advisory_lock($1)', [ADVISORY_LOCKS.migrations]);
       await runner.query(`SET lock_timeout = '${LOCK_TIMEOUT}'`);
       return await runPending(dataSource, runner);
     } finally {

@@ -1,14 +1,11 @@
 import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
-import pg from 'pg';
+import type pg from 'pg';
 import { InjectEnv } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
-import { clientOptions } from '../database/data-source-options.js';
-import { describeFault } from '../database/database-fault.js';
+import { openPool } from '../database/open-pool.js';
 
-/** Apart from the pool for key look-ups: large answers on their way must not keep a key waiting. */
-const CONNECTIONS = 8;
-/** Milliseconds; past it a call is refused rather than kept waiting. */
-const QUERY_TIMEOUT_MS = 5_000;
+/** Large answers are on their way here. A claim that takes longer is refused rather than kept waiting. */
+const POOL = { applicationName: 'postern-idempotency', poolSize: 8, queryTimeoutMs: 5_000 };
 /** How long a record lasts, from its claim. */
 const LIFE = '24 hours';
 /** Renewed by a timer of a third of it. */
@@ -85,21 +82,10 @@ export interface RecordState {
 /** Every statement on `idempotency_record`. Only the holder of a claim can end it. */
 @Injectable()
 export class IdempotencyRecords implements OnApplicationShutdown {
-  private readonly logger = new Logger('Idempotency');
   private readonly pool: pg.Pool;
 
   constructor(@InjectEnv() env: Settings) {
-    this.pool = new pg.Pool({
-      ...clientOptions(env.databaseUrl, {
-        applicationName: 'postern-idempotency',
-        queryTimeoutMs: QUERY_TIMEOUT_MS,
-      }),
-      max: CONNECTIONS,
-    });
-    // An idle connection that breaks would otherwise end the process; the next query opens a new one.
-    this.pool.on('error', (error) => {
-      if (!this.pool.ending) this.logger.debug(`A connection broke: ${describeFault(error)}`);
-    });
+    this.pool = openPool(env.databaseUrl, POOL, new Logger('Idempotency'));
   }
 
   /** @returns whether the call may run; else another one has been, or is, under this id */

@@ -1,11 +1,9 @@
 import { Injectable } from '@nestjs/common';
 import { DataSource } from 'typeorm';
 import { STARTING } from '../audit/actor.js';
+import { ADVISORY_LOCKS } from '../database/advisory-locks.js';
 import { isUniqueViolation } from '../database/sql-state.js';
 import { insertKey, insertTeam } from './insert-key.js';
-
-/** Any number, the same in every replica: only one of those that start together makes the first key. */
-const FIRST_KEY_LOCK = 7_061_002;
 
 const IS_EMPTY = 'SELECT NOT EXISTS (SELECT FROM team) AND NOT EXISTS (SELECT FROM gateway_key) AS empty';
 
@@ -24,7 +22,8 @@ export class FirstKeyService {
   async create(): Promise<{ key: string } | null> {
     try {
       return await this.dataSource.transaction(async (manager) => {
-        await manager.query('SELECT pg_advisory_xact_lock($1)', [FIRST_KEY_LOCK]);
+        // Replicas that start together: only one of them makes it.
+        await manager.query('SELECT pg_advisory_xact_lock($1)', [ADVISORY_LOCKS.firstKey]);
         const [{ empty }] = await manager.query<[{ empty: boolean }]>(IS_EMPTY);
         if (!empty) return null;
         const team = await insertTeam(manager, 'default', STARTING);

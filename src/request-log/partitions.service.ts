@@ -4,14 +4,13 @@ import { Cron, CronExpression } from '@nestjs/schedule';
 import pg from 'pg';
 import { InjectEnv } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
+import { ADVISORY_LOCKS } from '../database/advisory-locks.js';
 import { clientOptions } from '../database/data-source-options.js';
 import { describeFault } from '../database/database-fault.js';
 import { DatabaseService } from '../database/database.service.js';
 import { keepPartitions, makeAhead, type RoundReport } from './partition-round.js';
 import { PlanOutdated } from './partition-moves.js';
 
-/** The same in every replica and worker: one of them keeps the partitions at a time, the others let it. */
-const PARTITION_LOCK = 7_061_002;
 /** One step of a move; a move of millions of rows has many. */
 const QUERY_TIMEOUT_MS = 120_000;
 /** A start waits this long for another one that is making today's partition. */
@@ -52,8 +51,10 @@ export class PartitionsService implements OnApplicationShutdown {
   private async atStart(): Promise<void> {
     try {
       await this.withClient(async (client) => {
-        await client.query(`SET lock_timeout = '${START_WAIT}'`);
-        await client.query('SELECT pg_advisory_lock($1)', [PARTITION_LOCK]);
+        await client.query('BEGIN');
+        await client.query(`SET LOCAL lock_timeout = '${START_WAIT}'`);
+        await client.query('SELECT pg_advisory_lock($1)', [ADVISORY_LOCKS.partitions]);
+        await client.query('COMMIT');
         await makeAhead(client, Date.now());
       });
     } catch (error) {
@@ -75,7 +76,7 @@ export class PartitionsService implements OnApplicationShutdown {
     try {
       await this.withClient(async (client) => {
         const { rows } = await client.query<{ taken: boolean }>('SELECT pg_try_advisory_lock($1) AS taken', [
-          PARTITION_LOCK,
+          ADVISORY_LOCKS.partitions,
         ]);
         if (!rows[0]!.taken) return;
         this.tell(
@@ -130,7 +131,13 @@ export class PartitionsService implements OnApplicationShutdown {
       await client.connect();
       await work(client);
     } finally {
-      await Promise.race([client.end(), sleep(1_000, undefined, { ref: false })]);
+      await Promise.race([letGo(client), sleep(1_000, undefined, { ref: false })]);
     }
   }
+}
+
+async function letGo(client: pg.Client): Promise<void> {
+  // Behind a pooler in transaction mode the connection, and with it the lock, outlives us.
+  await client.query('SELECT pg_advisory_unlock_all()').catch(() => {});
+  await client.end();
 }

@@ -3,6 +3,7 @@ import { type AddressInfo, createServer, type Server } from 'node:net';
 import { DataSource } from 'typeorm';
 import type { Settings } from '../../src/config/settings.js';
 import { dataSourceOptions } from '../../src/database/data-source-options.js';
+import { IdempotencyRecords } from '../../src/idempotency/idempotency-records.js';
 import { ReaderPool } from '../../src/request-log/reader-pool.js';
 
 /** A message of Postgres's protocol (its documentation, Message Formats): type, length with itself, content. */
@@ -43,5 +44,10 @@ describe('a connection that is ended in the instant in which it was made fails i
     const pools = new ReaderPool({ databaseUrl: url } as Settings);
     await expect(pools.answers.query('SELECT 1')).rejects.toThrow(BROKEN);
     await expect(pools.exports.connect().then((client) => client.query('SELECT 1'))).rejects.toThrow(BROKEN);
+  });
+
+  it('in the pool of the records of Idempotency-Key', async () => {
+    const records = new IdempotencyRecords({ databaseUrl: url } as Settings);
+    await expect(records.states([])).rejects.toThrow(BROKEN);
   });
 });

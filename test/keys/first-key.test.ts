@@ -1,3 +1,4 @@
+import { ADVISORY_LOCKS } from '../../src/database/advisory-locks.js';
 import { FirstKeyService } from '../../src/keys/first-key.service.js';
 import { KeysService } from '../../src/keys/keys.service.js';
 import { TeamsService } from '../../src/keys/teams.service.js';
@@ -26,6 +27,15 @@ describe('the first key', () => {
     });
     const page = await new KeysService(at.dataSource, new TeamsService(at.dataSource)).list({ limit: 10 });
     expect(page.data).toMatchObject([{ team: 'default', name: 'first', prefix: keys[0]!.key.slice(0, 12) }]);
+  });
+
+  it('does not wait for a replica that is busy with the partitions', async () => {
+    const busy = at.dataSource.createQueryRunner();
+    await busy.query('SELECT pg_advisory_lock($1)', [ADVISORY_LOCKS.partitions]);
+    await busy.query("SET lock_timeout = '100ms'");
+    expect(await first.create()).not.toBeNull();
+    await busy.query('SELECT pg_advisory_unlock_all()');
+    await busy.release();
   });
 
   it('is not made where there is a team already', async () => {

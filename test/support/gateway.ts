@@ -74,7 +74,9 @@ export async function startTestGateway(
     gateway,
     url: gateway.url,
     port: Number(new URL(gateway.url).port),
-    key,
+    get key() {
+      return key;
+    },
     database,
     dataDir,
     admin,
