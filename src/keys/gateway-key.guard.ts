@@ -23,7 +23,7 @@ export class GatewayKeyGuard extends AuthGuard() {
   override canActivate(
     context: ExecutionContext,
   ): ReturnType<InstanceType<ReturnType<typeof AuthGuard>>['canActivate']> {
-    const req = context.switchToHttp().getRequest<Request>();
+    const req = context.getArgByIndex<Request>(0);
     const key = readCredential(req.rawHeaders);
     const grant = key === null ? null : this.lookup.findKept(key);
     if (grant === null) return super.canActivate(context);

@@ -7,12 +7,11 @@ import type { CallRecord } from '../request-log/call-record.js';
 import { AnswerWriter } from './answer-writer.js';
 import { statusOf } from './gateway-errors.js';
 import { firstHeader, hasForeignCoding, requestHeaders, responseHeaders } from './headers.js';
+import { type BodyOwner, sendBody } from './request-body.js';
 import { StreamedBody } from './streamed-body.js';
 import { readUpstreamFault } from './upstream-fault.js';
 import type { ConnectAttempt } from './upstream-connector.js';
 
-/** A body up to this size with a known length is gathered and sent in one write; measured to be the cheapest way. */
-export const GATHER_BYTES = 262_144;
 /** Node's parser gave up on what the client sent; not because the client left in the middle of it. */
 const BROKEN_FRAMING = /^HPE_(?!INVALID_EOF_STATE)/;
 
@@ -27,16 +26,17 @@ export interface ExchangeLimits {
  * One call's bytes, both ways: the body to the provider, the answer to the client, and what breaks either. It is the
  * undici handler of its own dispatch, so that a chunk goes from the provider's socket to the client's in one hop.
  */
-export class Exchange implements Dispatcher.DispatchHandler {
+export class Exchange implements Dispatcher.DispatchHandler, BodyOwner {
   /** Set by the connection this call waits for. */
   attempt: ConnectAttempt | null = null;
   private readonly answer: AnswerWriter;
   private abortUpstream: ((fault?: Error) => void) | null = null;
   private resumeUpstream: (() => void) | null = null;
   private body: StreamedBody | null = null;
+  private dispatcher!: Dispatcher;
   private resolve!: () => void;
   private reject!: (refusal: Refusal) => void;
-  private settled = false;
+  settled = false;
   /** The call runs on for whoever repeats it. */
   private clientLeft = false;
   private connected = false;
@@ -46,11 +46,11 @@ export class Exchange implements Dispatcher.DispatchHandler {
   private expectedBytes: number | null = null;
 
   constructor(
-    private readonly req: Request,
+    readonly req: Request,
     private readonly res: Response,
     private readonly provider: Provider,
-    private readonly call: CallRecord,
-    private readonly claim: Claim | null,
+    readonly call: CallRecord,
+    readonly claim: Claim | null,
     private readonly limits: ExchangeLimits,
   ) {
     this.answer = new AnswerWriter(req, res, limits.clientIdleTimeoutMs, this.onClientDrained);
@@ -80,46 +80,22 @@ export class Exchange implements Dispatcher.DispatchHandler {
       }
       res.on('close', this.onClientClose);
       res.on('timeout', this.onClientIdle);
-      const announced = req.headers['content-length'];
-      if (announced === undefined && req.headers['transfer-encoding'] === undefined) {
-        this.answer.waitForClient(false);
-        this.claim?.requestArrived();
-        this.dispatch(dispatcher, null);
-      } else if (announced !== undefined && Number(announced) <= GATHER_BYTES) {
-        this.answer.waitForClient(true);
-        this.gather(dispatcher, announced);
-      } else {
-        this.body = new StreamedBody(
-          req,
-          this.onRequestBytes,
-          (forClient) => this.answer.waitForClient(forClient),
-          () => this.claim?.requestArrived(),
-        );
-        this.dispatch(dispatcher, this.body, announced);
-      }
+      this.dispatcher = dispatcher;
+      sendBody(this, this.limits.maxBodyBytes);
     });
   }
 
-  private gather(dispatcher: Dispatcher, announced: string): void {
-    this.call.awaitBody();
-    const chunks: Buffer[] = [];
-    this.req.on('data', (chunk: Buffer) => {
-      this.call.requestBytes += chunk.length;
-      this.claim?.requested(chunk);
-      chunks.push(chunk);
-    });
-    this.req.on('end', () => {
-      if (this.settled) return;
-      this.answer.waitForClient(false);
-      const body = chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks);
-      this.call.requested(body);
-      this.claim?.requestArrived();
-      this.dispatch(dispatcher, body, announced);
-    });
+  waitForClient(forClient: boolean): void {
+    this.answer.waitForClient(forClient);
   }
 
-  private dispatch(dispatcher: Dispatcher, body: Buffer | StreamedBody | null, length?: string): void {
+  tooLarge(): void {
+    this.fail(new Refusal('request_too_large'), 'client_error');
+  }
+
+  send(body: Buffer | StreamedBody | null, length?: string): void {
     const { req, provider } = this;
+    if (body instanceof StreamedBody) this.body = body;
     const headers = requestHeaders(req.rawHeaders, req.caller.key, provider.credential);
     if (length !== undefined) headers.push('Content-Length', length);
     try {
@@ -129,7 +105,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
       this.reject(refusal as Refusal);
       return;
     }
-    dispatcher.dispatch(
+    this.dispatcher.dispatch(
       {
         path: provider.basePath + req.target.upstreamPath,
         method: req.method,
@@ -274,14 +250,6 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.answer.breakOff();
     this.resolve();
   }
-
-  private readonly onRequestBytes = (chunk: Buffer): void => {
-    this.call.requestBytes += chunk.length;
-    this.claim?.requested(chunk);
-    if (this.call.requestBytes > this.limits.maxBodyBytes) {
-      this.fail(new Refusal('request_too_large'), 'client_error');
-    }
-  };
 
   /** Everything was flushed to the client, or its socket is dead. */
   private readonly onClientClose = (): void => {

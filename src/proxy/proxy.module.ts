@@ -1,14 +1,16 @@
 import { HttpModule, HttpService } from '@nestjs/axios';
 import { Module } from '@nestjs/common';
-import { APP_FILTER } from '@nestjs/core';
+import { APP_FILTER, HttpAdapterHost } from '@nestjs/core';
 import { IdempotencyModule } from '../idempotency/idempotency.module.js';
 import { KeyAuthModule } from '../keys/key-auth.module.js';
 import { ProvidersModule } from '../providers/providers.module.js';
 import { RequestLogModule } from '../request-log/request-log.module.js';
 import { Forwarder } from './forwarder.js';
 import { GatewayErrorFilter } from './gateway-error.filter.js';
+import { GatewayHttpAdapter } from './gateway-http.adapter.js';
 import { IdempotentCalls } from './idempotent-calls.js';
 import { ProxyController } from './proxy.controller.js';
+import { Road } from './road.js';
 import { shortenRoad, upstreamHttpOptions } from './upstream-adapter.js';
 import { UpstreamPools } from './upstream-pools.js';
 
@@ -29,11 +31,12 @@ class UpstreamModule {}
     }),
   ],
   controllers: [ProxyController],
-  providers: [Forwarder, IdempotentCalls, { provide: APP_FILTER, useClass: GatewayErrorFilter }],
+  providers: [Forwarder, IdempotentCalls, Road, { provide: APP_FILTER, useClass: GatewayErrorFilter }],
   exports: [UpstreamModule],
 })
 export class ProxyModule {
-  constructor({ axiosRef }: HttpService) {
+  constructor({ axiosRef }: HttpService, road: Road, host: HttpAdapterHost<GatewayHttpAdapter>) {
     shortenRoad(axiosRef);
+    host.httpAdapter.road = road;
   }
 }

@@ -3,7 +3,8 @@ import type { Request, Response } from 'express';
 import type { StoredAnswer } from '../idempotency/stored-answer.js';
 import { Refusal } from '../refusal.js';
 import { AnswerWriter } from './answer-writer.js';
-import { type ExchangeLimits, GATHER_BYTES } from './exchange.js';
+import type { ExchangeLimits } from './exchange.js';
+import { GATHER_BYTES } from './request-body.js';
 import { letBodyCome } from './expect-continue.js';
 import { StreamedBody } from './streamed-body.js';
 

@@ -18,7 +18,7 @@ export class RouteGuard implements CanActivate {
   constructor(private readonly providers: ProvidersService) {}
 
   canActivate(context: ExecutionContext): boolean {
-    const req = context.switchToHttp().getRequest<Request>();
+    const req = context.getArgByIndex<Request>(0);
     const { target } = req;
     const { grant } = req.caller;
     if (!allowsEndpoint(grant.endpoints, req.method, target.endpoint, req.rawHeaders)) {

@@ -1,0 +1,70 @@
+import type { Request } from 'express';
+import type { Claim } from '../idempotency/claim.js';
+import type { CallRecord } from '../request-log/call-record.js';
+import { StreamedBody } from './streamed-body.js';
+
+/** A body up to this size with a known length is gathered and sent in one write; measured to be the cheapest way. */
+export const GATHER_BYTES = 262_144;
+
+/** Whose body it is. */
+export interface BodyOwner {
+  readonly req: Request;
+  readonly call: CallRecord;
+  readonly claim: Claim | null;
+  /** True when the call is over; its body is no longer of interest. */
+  readonly settled: boolean;
+  /** Begins the call at the provider. @param length the body's, as the client announced it */
+  send(body: Buffer | StreamedBody | null, length?: string): void;
+  waitForClient(forClient: boolean): void;
+  /** More came than is taken. */
+  tooLarge(): void;
+}
+
+/** Reads the body in the way that is the cheapest for it. @param mostBytes of a body that is not announced */
+export function sendBody(owner: BodyOwner, mostBytes: number): void {
+  const { headers } = owner.req;
+  const announced = headers['content-length'];
+  if (announced === undefined && headers['transfer-encoding'] === undefined) {
+    owner.waitForClient(false);
+    owner.claim?.requestArrived();
+    owner.send(null);
+  } else if (announced !== undefined && Number(announced) <= GATHER_BYTES) {
+    owner.waitForClient(true);
+    gather(owner, announced);
+  } else {
+    owner.send(stream(owner, mostBytes), announced);
+  }
+}
+
+function gather(owner: BodyOwner, announced: string): void {
+  const { req, call, claim } = owner;
+  call.awaitBody();
+  const chunks: Buffer[] = [];
+  req.on('data', (chunk: Buffer) => {
+    call.requestBytes += chunk.length;
+    claim?.requested(chunk);
+    chunks.push(chunk);
+  });
+  req.on('end', () => {
+    if (owner.settled) return;
+    owner.waitForClient(false);
+    const body = chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks);
+    call.requested(body);
+    claim?.requestArrived();
+    owner.send(body, announced);
+  });
+}
+
+function stream(owner: BodyOwner, mostBytes: number): StreamedBody {
+  const { req, call, claim } = owner;
+  return new StreamedBody(
+    req,
+    (chunk) => {
+      call.requestBytes += chunk.length;
+      claim?.requested(chunk);
+      if (call.requestBytes > mostBytes) owner.tooLarge();
+    },
+    (forClient) => owner.waitForClient(forClient),
+    () => claim?.requestArrived(),
+  );
+}
