@@ -11,6 +11,7 @@ import { type BodyOwner, sendBody } from './request-body.js';
 import { StreamedBody } from './streamed-body.js';
 import { readUpstreamFault } from './upstream-fault.js';
 import type { ConnectAttempt } from './upstream-connector.js';
+import type { UpstreamPool } from './upstream-pool.js';
 
 /** Node's parser gave up on what the client sent; not because the client left in the middle of it. */
 const BROKEN_FRAMING = /^HPE_(?!INVALID_EOF_STATE)/;
@@ -33,7 +34,7 @@ export class Exchange implements Dispatcher.DispatchHandler, BodyOwner {
   private abortUpstream: ((fault?: Error) => void) | null = null;
   private resumeUpstream: (() => void) | null = null;
   private body: StreamedBody | null = null;
-  private dispatcher!: Dispatcher;
+  private pool!: UpstreamPool;
   private resolve!: () => void;
   private reject!: (refusal: Refusal) => void;
   settled = false;
@@ -67,7 +68,7 @@ export class Exchange implements Dispatcher.DispatchHandler, BodyOwner {
    * @returns settles when the last byte is out or the client's socket is dead
    * @throws Refusal when the client has been sent nothing yet and is still there
    */
-  run(dispatcher: Dispatcher): Promise<void> {
+  run(pool: UpstreamPool): Promise<void> {
     return new Promise((resolve, reject) => {
       this.resolve = resolve;
       this.reject = reject;
@@ -80,7 +81,7 @@ export class Exchange implements Dispatcher.DispatchHandler, BodyOwner {
       }
       res.on('close', this.onClientClose);
       res.on('timeout', this.onClientIdle);
-      this.dispatcher = dispatcher;
+      this.pool = pool;
       sendBody(this, this.limits.maxBodyBytes);
     });
   }
@@ -105,7 +106,7 @@ export class Exchange implements Dispatcher.DispatchHandler, BodyOwner {
       this.reject(refusal as Refusal);
       return;
     }
-    this.dispatcher.dispatch(
+    this.pool.dispatch(
       {
         path: provider.basePath + req.target.upstreamPath,
         method: req.method,

@@ -1,11 +1,11 @@
 import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
-import { Client, type Dispatcher, Pool } from 'undici';
+import type { Client } from 'undici';
 import { InjectEnv } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
-import type { Exchange } from './exchange.js';
 import { leadsHome } from './leads-home.js';
-import { type ConnectAttempt, type UpstreamConnector, upstreamConnector } from './upstream-connector.js';
+import { type UpstreamConnector, upstreamConnector } from './upstream-connector.js';
+import { UpstreamPool } from './upstream-pool.js';
 
 /** Shorter than any provider's own idle time, so that a connection is rarely reused at the moment it is closed. */
 const IDLE_MS = 4_000;
@@ -15,7 +15,7 @@ const MAX_HEADER_BYTES = 65_536;
 /** One connection pool for each origin calls go to. */
 @Injectable()
 export class UpstreamPools implements OnApplicationShutdown {
-  private readonly pools = new Map<string, Pool>();
+  private readonly pools = new Map<string, UpstreamPool>();
   private readonly connector: UpstreamConnector;
 
   constructor(
@@ -30,7 +30,7 @@ export class UpstreamPools implements OnApplicationShutdown {
   }
 
   /** @param origin scheme, host and port */
-  for(origin: string): Dispatcher {
+  for(origin: string): UpstreamPool {
     let pool = this.pools.get(origin);
     if (pool === undefined) {
       const options: Client.Options = {
@@ -43,7 +43,7 @@ export class UpstreamPools implements OnApplicationShutdown {
         keepAliveMaxTimeout: LONGEST_IDLE_MS,
         maxHeaderSize: MAX_HEADER_BYTES,
       };
-      pool = new Pool(origin, { factory: (url) => new Connection(url, options, this.connector) });
+      pool = new UpstreamPool(origin, options, this.connector);
       this.pools.set(origin, pool);
     }
     return pool;
@@ -52,10 +52,10 @@ export class UpstreamPools implements OnApplicationShutdown {
   /** Of all pools together: connections made, those of them without a call, and calls that wait for one. */
   get counts(): { connected: number; idle: number; waiting: number } {
     const sum = { connected: 0, idle: 0, waiting: 0 };
-    for (const { stats } of this.pools.values()) {
-      sum.connected += stats.connected;
-      sum.idle += stats.free;
-      sum.waiting += stats.pending;
+    for (const { counts } of this.pools.values()) {
+      sum.connected += counts.connected;
+      sum.idle += counts.idle;
+      sum.waiting += counts.waiting;
     }
     return sum;
   }
@@ -69,30 +69,5 @@ export class UpstreamPools implements OnApplicationShutdown {
 
   onApplicationShutdown(): Promise<void> {
     return this.close();
-  }
-}
-
-/**
- * One connection of undici's that can be given up while it is being made: undici itself aborts a request only once it
- * has a connection, so that callers who leave would pile up attempts to reach a provider that does not answer. A
- * connection being made has exactly one call waiting for it, since pipelining is 1.
- */
-class Connection extends Client {
-  private readonly attempt: ConnectAttempt;
-
-  constructor(origin: URL, options: Client.Options, connector: UpstreamConnector) {
-    const attempt: ConnectAttempt = { cancel: null };
-    super(origin, {
-      ...options,
-      connect: (target, callback) => {
-        attempt.cancel = connector(target, callback);
-      },
-    });
-    this.attempt = attempt;
-  }
-
-  override dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
-    (handler as Exchange).attempt = this.attempt;
-    return super.dispatch(options, handler);
   }
 }
