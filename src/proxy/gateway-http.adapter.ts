@@ -194,9 +194,11 @@ export class GatewayHttpAdapter extends ExpressAdapter {
     const { stack } = app.router;
     if (stack.length !== this.layersSeen) {
       this.layersSeen = stack.length;
-      // The first layer is Nest's own, which runs the hooks.
-      const first = stack.slice(1).find((layer) => (layer as MatchingLayer).match(ROAD));
-      this.isRoadFree = first?.route?.path === ROAD && this.road!.lay();
+      // The first layer is Nest's own, which runs the hooks; behind the controller only one for what nobody has. Middleware
+      // that is bound to the controller is a route of the same path before it.
+      const [first, ...rest] = stack.slice(1).filter((layer) => (layer as MatchingLayer).match(ROAD));
+      const isAlone = first?.route?.path === ROAD && rest.every(({ route }) => route === undefined);
+      this.isRoadFree = isAlone && this.road!.lay();
     }
     const { onRequestHook, onResponseHook } = this as unknown as Hooks;
     return this.isRoadFree && !onRequestHook && !onResponseHook;

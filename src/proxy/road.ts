@@ -1,31 +1,35 @@
-import { type CanActivate, ForbiddenException, Injectable, type NestInterceptor } from '@nestjs/common';
+import {
+  type CanActivate,
+  ForbiddenException,
+  Injectable,
+  Logger,
+  type NestInterceptor,
+} from '@nestjs/common';
 import { ExternalContextCreator, HttpAdapterHost, type NestContainer } from '@nestjs/core';
 import {
   ExecutionContextHost,
   GuardsContextCreator,
   InterceptorsContextCreator,
-  PipesContextCreator,
 } from '@nestjs/core/internal';
 import { RouterExceptionFilters } from '@nestjs/core/router/router-exception-filters.js';
 import type { Request, Response } from 'express';
-import { defer, from, isObservable, lastValueFrom, mergeAll, Observable } from 'rxjs';
+import { isObservable, lastValueFrom, Observable } from 'rxjs';
 import type { GatewayHttpAdapter } from './gateway-http.adapter.js';
 import { ProxyController } from './proxy.controller.js';
 
-type Guarded = ReturnType<CanActivate['canActivate']>;
-
 /**
- * A call's way through the guards, interceptors and filters that ProxyController is decorated with, and those that are
- * registered for all controllers, in Nest's order. Nest's own router does more, none of which a handler needs that answers
- * by itself, and takes a third of a whole call on Node 20 for it. Where there is something that only Nest's router does
- * (pipes, anything request-scoped), calls are left to it.
+ * A call's way through the guards and the interceptor that ProxyController is decorated with, in Nest's order. Nest's own
+ * router does more, none of which these need, and takes a third of a whole call on Node 20 for it. Whatever a developer
+ * registers for all controllers may need it: then calls are left to that router.
  */
 @Injectable()
 export class Road {
+  private readonly logger = new Logger('Proxy');
   private guards: CanActivate[] = [];
-  private interceptors: NestInterceptor[] = [];
+  private interceptor!: NestInterceptor;
   private controller!: ProxyController;
-  private fail!: (error: unknown, context: ExecutionContextHost) => void;
+  private decorated!: () => Promise<void>;
+  private answerFault!: (error: unknown, context: ExecutionContextHost) => void;
 
   constructor(
     private readonly contexts: ExternalContextCreator,
@@ -35,24 +39,34 @@ export class Road {
   /** Looks up what a call passes, once everything is registered. @returns false where Nest's router is needed */
   lay(): boolean {
     const container = this.contexts['container'] as NestContainer;
+    const config = container.applicationConfig!;
     const [key, module] = [...container.getModules()].find(([, { controllers }]) =>
       controllers.has(ProxyController),
     )!;
     const wrapper = module.controllers.get(ProxyController)!;
-    if (!wrapper.isDependencyTreeStatic()) return false;
+    const ofAll = [
+      ...config.getGlobalGuards(),
+      ...config.getGlobalInterceptors(),
+      ...config.getGlobalPipes(),
+    ];
+    // Of filters the gateway has one itself. What is made for each request makes the controller's tree no static one.
+    if (ofAll.length > 0 || config.getGlobalFilters().length > 1 || !wrapper.isDependencyTreeStatic())
+      return false;
     this.controller = wrapper.instance as ProxyController;
-    const config = container.applicationConfig!;
-    const handler = [this.controller, this.controller.forward as () => Promise<void>, key] as const;
-    if (new PipesContextCreator(container, config).create(...handler).length > 0) return false;
+    // What decorators are kept on; it is never called from here.
+    this.decorated = Reflect.get(this.controller, 'forward') as () => Promise<void>;
+    const handler = [this.controller, this.decorated, key] as const;
+    const interceptors = new InterceptorsContextCreator(container, config).create(...handler);
+    if (interceptors.length !== 1) return false;
+    this.interceptor = interceptors[0]!;
     this.guards = new GuardsContextCreator(container, config).create(...handler);
-    this.interceptors = new InterceptorsContextCreator(container, config).create(...handler);
     const faults = new RouterExceptionFilters(container, config, this.host.httpAdapter).create(...handler);
-    this.fail = (error, context) => faults.next(error as Error, context);
+    this.answerFault = (error, context) => faults.next(error as Error, context);
     return true;
   }
 
   readonly run = (req: Request, res: Response): void => {
-    const context = new ExecutionContextHost([req, res], ProxyController, this.controller.forward);
+    const context = new ExecutionContextHost([req, res], ProxyController, this.decorated);
     try {
       const verdict = this.admit(context, 0);
       if (typeof verdict === 'boolean') this.goOn(verdict, context);
@@ -79,18 +93,9 @@ export class Road {
   }
 
   private goOn(admitted: boolean, context: ExecutionContextHost): void {
-    if (!admitted) throw new ForbiddenException('Forbidden resource');
-    this.behind(0, context).subscribe({ error: (error) => this.fail(error, context) });
-  }
-
-  /** What the interceptors from this one on make of the handler. */
-  private behind(index: number, context: ExecutionContextHost): Observable<unknown> {
-    const interceptor = this.interceptors[index];
-    if (interceptor === undefined) return this.handle(context);
-    const isLast = index + 1 === this.interceptors.length;
-    const handle = () => (isLast ? this.handle(context) : defer(() => this.behind(index + 1, context)));
-    const answers = interceptor.intercept(context, { handle });
-    return isObservable(answers) ? answers : from(answers).pipe(mergeAll());
+    if (!admitted) throw new ForbiddenException();
+    const answered = this.interceptor.intercept(context, { handle: () => this.handle(context) });
+    (answered as Observable<unknown>).subscribe({ error: (error) => this.fail(error, context) });
   }
 
   private handle(context: ExecutionContextHost): Observable<unknown> {
@@ -104,9 +109,19 @@ export class Road {
       );
     });
   }
+
+  private fail(error: unknown, context: ExecutionContextHost): void {
+    try {
+      this.answerFault(error, context);
+    } catch (fault) {
+      // Nobody is left to answer, and a fault that is thrown here would end the process.
+      this.logger.error('The answer to a fault failed', fault instanceof Error ? fault.stack : fault);
+      context.getArgByIndex<Response>(1).destroy();
+    }
+  }
 }
 
-async function settled(verdict: Exclude<Guarded, boolean>): Promise<boolean> {
-  const value = await (verdict as Promise<boolean> | Observable<boolean>);
-  return isObservable(value) ? lastValueFrom(value as Observable<boolean>) : value;
+async function settled(verdict: Exclude<ReturnType<CanActivate['canActivate']>, boolean>): Promise<boolean> {
+  const value = await (verdict);
+  return isObservable(value) ? lastValueFrom(value) : value;
 }
