@@ -122,6 +122,6 @@ export class Road {
 }
 
 async function settled(verdict: Exclude<ReturnType<CanActivate['canActivate']>, boolean>): Promise<boolean> {
-  const value = await (verdict);
+  const value = await verdict;
   return isObservable(value) ? lastValueFrom(value) : value;
 }
