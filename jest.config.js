@@ -1,6 +1,6 @@
 // Nest 12 is ESM-only; everything, dependencies included, is compiled to CommonJS for Jest, because native-ESM
 // Jest breaks CommonJS add-ons below Node 24.9. The shipped ESM build is covered by the tests that spawn dist/.
-const swc = (isModule) => [
+const swc = (isModule, sourceMaps) => [
   '@swc/jest',
   {
     swcrc: false,
@@ -12,7 +12,7 @@ const swc = (isModule) => [
       keepClassNames: true,
     },
     module: { type: 'commonjs' },
-    sourceMaps: 'inline',
+    sourceMaps,
   },
 ];
 
@@ -22,8 +22,8 @@ export default {
   testMatch: ['**/*.test.ts'],
   moduleFileExtensions: ['ts', 'js', 'mjs', 'cjs', 'json', 'node'],
   transform: {
-    '^.+/node_modules/.+\\.(m|c)?js$': swc('unknown'),
-    '^.+\\.(t|j|mj)s$': swc(true),
+    '^.+/node_modules/.+\\.(m|c)?js$': swc('unknown', false),
+    '^.+\\.(t|j|mj)s$': swc(true, 'inline'),
   },
   transformIgnorePatterns: [],
   moduleNameMapper: { '^(\\.{1,2}/.*)\\.js$': '$1' },

@@ -1,5 +1,4 @@
 import type { Request, Response } from 'express';
-import type { Dispatcher } from 'undici';
 import type { Claim } from '../idempotency/claim.js';
 import type { Provider } from '../providers/provider.js';
 import { Refusal } from '../refusal.js';
@@ -11,7 +10,7 @@ import { type BodyOwner, sendBody } from './request-body.js';
 import { StreamedBody } from './streamed-body.js';
 import { readUpstreamFault } from './upstream-fault.js';
 import type { ConnectAttempt } from './upstream-connector.js';
-import type { UpstreamPool } from './upstream-pool.js';
+import type { PooledCall, UpstreamPool } from './upstream-pool.js';
 
 /** Node's parser gave up on what the client sent; not because the client left in the middle of it. */
 const BROKEN_FRAMING = /^HPE_(?!INVALID_EOF_STATE)/;
@@ -27,7 +26,7 @@ export interface ExchangeLimits {
  * One call's bytes, both ways: the body to the provider, the answer to the client, and what breaks either. It is the
  * undici handler of its own dispatch, so that a chunk goes from the provider's socket to the client's in one hop.
  */
-export class Exchange implements Dispatcher.DispatchHandler, BodyOwner {
+export class Exchange implements PooledCall, BodyOwner {
   /** Set by the connection this call waits for. */
   attempt: ConnectAttempt | null = null;
   private readonly answer: AnswerWriter;

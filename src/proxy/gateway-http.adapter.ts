@@ -11,7 +11,6 @@ import { answerParserError } from './parser-error.js';
 import { Refusals } from './refusals.js';
 import { judgeRequestHead } from './request-gate.js';
 import { readRequestTarget, type RequestTarget } from './request-target.js';
-import type { Road } from './road.js';
 import { sendGatewayError } from './send-gateway-error.js';
 import { lingerOverUnreadBody } from './unread-body.js';
 
@@ -55,7 +54,7 @@ export class GatewayHttpAdapter extends ExpressAdapter {
   /** Settles when calls are served; null once they are. */
   private held: Promise<void> | null = null;
   /** How calls go where neither Express nor Nest's router has anything of its own to do. */
-  road: Road | null = null;
+  road: OwnRoad | null = null;
   private isRoadFree = false;
   /** How many layers Express had when the road was looked at. */
   private layersSeen = 0;
@@ -203,6 +202,12 @@ export class GatewayHttpAdapter extends ExpressAdapter {
     const { onRequestHook, onResponseHook } = this as unknown as Hooks;
     return this.isRoadFree && !onRequestHook && !onResponseHook;
   }
+}
+
+/** See Road. */
+interface OwnRoad {
+  lay(): boolean;
+  run(req: Request, res: Response): void;
 }
 
 /** What the types of Express and of its adapter keep to themselves. */

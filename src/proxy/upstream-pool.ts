@@ -1,6 +1,13 @@
 import { Client, type Dispatcher } from 'undici';
-import type { Exchange } from './exchange.js';
 import type { ConnectAttempt, UpstreamConnector } from './upstream-connector.js';
+
+/** A call for which a connection is found. */
+export interface PooledCall extends Dispatcher.DispatchHandler {
+  /** Set to the making of the connection that it waits for. */
+  attempt: ConnectAttempt | null;
+  /** It is over. */
+  readonly settled: boolean;
+}
 
 /**
  * The connections to one origin, as many as there are calls at the same time. undici's own Pool looks for a free one among
@@ -22,13 +29,13 @@ export class UpstreamPool {
   }
 
   /** Sends a call on a connection of its own. */
-  dispatch(options: Dispatcher.DispatchOptions, exchange: Exchange): void {
+  dispatch(options: Dispatcher.DispatchOptions, call: PooledCall): void {
     const connection = this.free.pop() ?? this.open();
     connection.busy = true;
-    exchange.attempt = connection.attempt;
-    const isFree = connection.dispatch(options, exchange);
+    call.attempt = connection.attempt;
+    const isFree = connection.dispatch(options, call);
     // One that undici refused before it was begun: no 'drain' is to come.
-    if (isFree || (exchange.settled && connection.stats.size === 0)) this.putBack(connection);
+    if (isFree || (call.settled && connection.stats.size === 0)) this.putBack(connection);
   }
 
   /** Connections made, those of them without a call, and calls that wait for theirs to be made. */
