@@ -14,8 +14,8 @@ import { GatewayLogger } from './operations/gateway-logger.js';
 import { ShutdownService } from './operations/shutdown.service.js';
 import { GatewayHttpAdapter } from './proxy/gateway-http.adapter.js';
 
-/** Calls that come before the first look at Postgres is over wait for it, for so long at most. */
-const CALLS_WAIT_MS = 5_000;
+/** The start, and the calls that come before it is over, wait for the first look at Postgres, for so long at most. */
+const FIRST_LOOK_MS = 5_000;
 
 /** The address cannot be listened on; the message names the remedy. */
 export class ListenFault extends Error {
@@ -100,9 +100,8 @@ export async function serve(settings: Settings, options: GatewayOptions): Promis
     const shutdown = app.get(ShutdownService);
     opened.add(() => shutdown.drain());
     options.report('connecting to Postgres');
-    // A migration may take longer; calls are answered without the database then.
-    setTimeout(release, CALLS_WAIT_MS).unref();
-    await database.start();
+    // A migration may take longer; calls are answered without the database then, and the gateway can be stopped.
+    await database.start(FIRST_LOOK_MS);
     release();
     const url = urlOf(adapter.getHttpServer(), settings);
     const adminUrl = adapter.adminServer && urlOf(adapter.adminServer, settings);

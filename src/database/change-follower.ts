@@ -114,7 +114,6 @@ export class ChangeFollower implements OnApplicationShutdown {
         applicationName: 'postern-changes',
         queryTimeoutMs: QUERY_TIMEOUT_MS,
       }),
-      keepAlive: true,
     });
     try {
       let broken: Error | null = null;

@@ -11,6 +11,12 @@ export interface Purpose {
   queryTimeoutMs?: number;
 }
 
+/**
+ * A peer that is gone without a word (its machine lost power, a firewall forgot the connection) is noticed within half
+ * a minute also by who only waits: Node probes each second from then on, ten times.
+ */
+const KEEP_ALIVE = { keepAlive: true, keepAliveInitialDelayMillis: 10_000 };
+
 type PostgresOptions = Extract<DataSourceOptions, { type: 'postgres' }>;
 
 /** The one description of how Postgres is reached, for the app, the CLI and the migrations. */
@@ -30,6 +36,7 @@ export function dataSourceOptions(url: string, purpose: Purpose): PostgresOption
     logging: false,
     extra: {
       Client: SteadyClient,
+      ...KEEP_ALIVE,
       statement_timeout: purpose.queryTimeoutMs,
       query_timeout: purpose.queryTimeoutMs && purpose.queryTimeoutMs + 1_000,
     },
@@ -42,6 +49,7 @@ export function clientOptions(url: string, purpose: Omit<Purpose, 'poolSize'>): 
     connectionString: url,
     application_name: purpose.applicationName,
     connectionTimeoutMillis: 5_000,
+    ...KEEP_ALIVE,
     statement_timeout: purpose.queryTimeoutMs,
     query_timeout: purpose.queryTimeoutMs && purpose.queryTimeoutMs + 1_000,
   };

@@ -2,6 +2,7 @@ import { Injectable, Logger, type OnModuleDestroy } from '@nestjs/common';
 import { DataSource } from 'typeorm';
 import { InjectEnv } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
+import { within } from '../within.js';
 import { describeFault, unhealable } from './database-fault.js';
 import { isMigrationPending, migrate } from './migrate.js';
 
@@ -14,8 +15,8 @@ export class DatabaseService implements OnModuleDestroy {
   private readonly logger = new Logger('Database');
   private readonly readyHooks: (() => Promise<void>)[] = [];
   private retryTimer: NodeJS.Timeout | undefined;
-  private stopped = false;
-  private why = 'not connected yet';
+  private readonly stopping = new AbortController();
+  private why = 'it has not answered yet, or another process is migrating it';
   /** Postgres answers, and somebody has to run the migrations: MIGRATE=off. */
   migrationsPending = false;
   /** When it was found migrated (monotonic ms); -Infinity: never yet. */
@@ -40,46 +41,62 @@ export class DatabaseService implements OnModuleDestroy {
   }
 
   /**
-   * Makes the first attempt; when Postgres is away it goes on trying behind.
+   * Makes the first attempt; when Postgres is away it goes on trying behind, and so does an attempt that takes longer
+   * than this: another replica may hold the migrations' lock for minutes.
    *
    * @throws DatabaseFault for what cannot heal
    */
-  async start(): Promise<void> {
-    if (await this.attempt()) return;
+  async start(patienceMs: number): Promise<void> {
+    const first = this.attempt();
+    const settled = await within(patienceMs, first);
+    if (settled && (await first)) return;
     this.logger.warn(`Postgres is not ready: ${this.why}. Trying again until it is.`);
-    this.retryLater(FIRST_RETRY_MS);
+    if (settled) this.retryLater(FIRST_RETRY_MS);
+    else this.goOnAfter(first, FIRST_RETRY_MS);
   }
 
   onModuleDestroy(): void {
-    this.stopped = true;
+    this.stopping.abort();
     clearTimeout(this.retryTimer);
   }
 
   private retryLater(delayMs: number): void {
-    this.retryTimer = setTimeout(() => {
-      this.attempt().then(
-        (ready) => {
-          if (ready) this.logger.log('Postgres is ready.');
-          else if (!this.stopped) this.retryLater(Math.min(delayMs * 2, LONGEST_RETRY_MS));
-        },
-        (fault: Error) => this.onUnhealable(fault),
-      );
-    }, delayMs);
+    this.retryTimer = setTimeout(
+      () => this.goOnAfter(this.attempt(), Math.min(delayMs * 2, LONGEST_RETRY_MS)),
+      delayMs,
+    );
+  }
+
+  private goOnAfter(attempt: Promise<boolean>, delayMs: number): void {
+    attempt.then(
+      (ready) => {
+        if (ready) this.logger.log('Postgres is ready.');
+        else if (!this.stopping.signal.aborted) this.retryLater(delayMs);
+      },
+      (fault: Error) => {
+        if (!this.stopping.signal.aborted) this.onUnhealable(fault);
+      },
+    );
   }
 
   private async attempt(): Promise<boolean> {
+    const { signal } = this.stopping;
     try {
       this.migrationsPending = false;
       if (this.env.migrate) {
-        const ran = await migrate(this.env.databaseUrl);
+        const ran = await migrate(this.env.databaseUrl, signal);
         if (ran.length > 0) this.logger.log(`Migrated the database: ${ran.join(', ')}`);
       } else if (await isMigrationPending(this.env.databaseUrl)) {
         this.migrationsPending = true;
         this.why = 'migrations are pending and MIGRATE=off; run "postern migrate"';
         return false;
       }
-      if (!this.dataSource.isInitialized && !this.stopped) await this.dataSource.initialize();
-      for (const hook of this.readyHooks) await hook();
+      signal.throwIfAborted();
+      if (!this.dataSource.isInitialized) await this.dataSource.initialize();
+      for (const hook of this.readyHooks) {
+        signal.throwIfAborted();
+        await hook();
+      }
       this.why = '';
       this.readyAt = performance.now();
       return true;

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { ClientBase, ClientConfig, QueryConfig } from 'pg';
 import { DataSource, MigrationExecutor, type QueryRunner } from 'typeorm';
 import { ADVISORY_LOCKS } from './advisory-locks.js';
 import { dataSourceOptions } from './data-source-options.js';
@@ -15,15 +16,19 @@ const PAUSE_MS = 1_000;
 /** lock_not_available */
 const LOCK_TIMED_OUT = '55P03';
 const TRIES = 60;
+/** The lock is asked for this often, and a server that does not answer the question for so long is taken for dead. */
+const LOCK_PAUSE_MS = 250;
+const LOCK_ANSWER_MS = 2_000;
 
 /**
  * Brings the schema up to date. Replicas that start together wait for each other and find nothing left to do.
  *
  * @param url connection string of a direct or session-mode connection: the lock is the session's
+ * @param stopping ends the wait for another replica
  * @returns names of the migrations that ran
  * @throws DatabaseFault when the server is too old
  */
-export async function migrate(url: string): Promise<string[]> {
+export async function migrate(url: string, stopping?: AbortSignal): Promise<string[]> {
   return withDataSource(url, async (dataSource) => {
     const runner = dataSource.createQueryRunner();
     try {
@@ -35,13 +40,28 @@ export async function migrate(url: string): Promise<string[]> {
           `Postgres 15 or newer is needed; this one is ${Math.floor(server.version / 10_000)}.`,
         );
       }
-      await runner.query('SELECT pg_advisory_lock($1)', [ADVISORY_LOCKS.migrations]);
+      await takeLock((await runner.connect()) as ClientBase, stopping);
       await runner.query(`SET lock_timeout = '${LOCK_TIMEOUT}'`);
       return await runPending(dataSource, runner);
     } finally {
       await runner.release();
     }
   });
+}
+
+/**
+ * Asks again and again rather than wait in Postgres: a connection that dies silently while it waits would wait for ever,
+ * and the snapshot that a waiting statement holds would keep a CREATE INDEX CONCURRENTLY of the other from its end.
+ */
+async function takeLock(client: ClientBase, stopping: AbortSignal | undefined): Promise<void> {
+  const question: QueryConfig & Pick<ClientConfig, 'query_timeout'> = {
+    text: 'SELECT pg_try_advisory_lock($1) AS taken',
+    values: [ADVISORY_LOCKS.migrations],
+    query_timeout: LOCK_ANSWER_MS,
+  };
+  while (!(await client.query<{ taken: boolean }>(question)).rows[0]!.taken) {
+    await sleep(LOCK_PAUSE_MS, undefined, { signal: stopping });
+  }
 }
 
 /** Each migration in a transaction of its own; one that had to wait too long is begun again. */

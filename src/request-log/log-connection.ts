@@ -1,7 +1,7 @@
 import { Socket } from 'node:net';
 import pg from 'pg';
 import { clientOptions } from '../database/data-source-options.js';
-import { within } from './within.js';
+import { within } from '../within.js';
 
 /** A batch takes some 20 ms; a connection that says nothing for this long is taken for dead. */
 const QUERY_TIMEOUT_MS = 10_000;
@@ -26,7 +26,6 @@ export class LogConnection {
     this.socket = socket;
     const client = new pg.Client({
       ...clientOptions(this.url, { applicationName: 'postern-log', queryTimeoutMs: QUERY_TIMEOUT_MS }),
-      keepAlive: true,
       stream: () => socket,
     });
     // Without a listener a server that goes away between batches would end the process.
