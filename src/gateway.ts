@@ -71,6 +71,7 @@ export async function startGateway(
 export async function serve(settings: Settings, options: GatewayOptions): Promise<Gateway> {
   const opened = new CloseStack();
   const production = settings.nodeEnv === 'production';
+  let started = false;
   try {
     const adapter = new GatewayHttpAdapter(settings);
     const app = await NestFactory.create(AppModule.forSettings(settings), adapter, {
@@ -94,14 +95,15 @@ export async function serve(settings: Settings, options: GatewayOptions): Promis
     // Before the database: a start that fails for a taken port must not have made a first key that nobody is shown.
     await app.init();
     const release = adapter.hold();
+    // A start that failed has no calls to wait for; those it holds back must not keep it from its end.
+    opened.add(() => app.get(ShutdownService).drain({ atOnce: !started }));
     await listen(adapter.getHttpServer(), settings, 'PORT', settings.port);
     if (adapter.adminServer !== null)
       await listen(adapter.adminServer, settings, 'ADMIN_PORT', settings.adminPort!);
-    const shutdown = app.get(ShutdownService);
-    opened.add(() => shutdown.drain());
     options.report('connecting to Postgres');
     // A migration may take longer; calls are answered without the database then, and the gateway can be stopped.
     await database.start(FIRST_LOOK_MS);
+    started = true;
     release();
     const url = urlOf(adapter.getHttpServer(), settings);
     const adminUrl = adapter.adminServer && urlOf(adapter.adminServer, settings);

@@ -41,16 +41,19 @@ export class ShutdownService {
   /**
    * Ready says 503 and calls are still served for the delay, so that load balancers look away; then the port is closed
    * and calls in flight have the grace to end. What is left is cut and recorded as interrupted.
+   *
+   * @param atOnce without the delay and the grace
    */
-  async drain(): Promise<void> {
+  async drain({ atOnce }: { atOnce: boolean }): Promise<void> {
     const adapter = this.host.httpAdapter;
+    const { shutdownDelayMs, shutdownGraceMs } = this.env;
     this.draining = true;
     this.logger.log(`Stopping; requests under way: ${adapter.openRequests}.`);
     adapter.draining = true;
-    await sleep(this.env.shutdownDelayMs);
+    if (!atOnce) await sleep(shutdownDelayMs);
     await quiet();
     for (const server of adapter.servers) server.close();
-    const deadline = performance.now() + this.env.shutdownGraceMs;
+    const deadline = performance.now() + (atOnce ? 0 : shutdownGraceMs);
     // A call can outlive its client's request, for whoever repeats it.
     const open = () => Math.max(adapter.openRequests, this.log.underWay);
     while (open() > 0 && performance.now() < deadline) await sleep(POLL_MS);

@@ -1,0 +1,62 @@
+import { once } from 'node:events';
+import { type AddressInfo, createServer, Server } from 'node:net';
+import { loadEnv } from '../../src/config/env.js';
+import { startGateway } from '../../src/gateway.js';
+import { createDatabase, type TestDatabase } from '../support/database.js';
+import { portToKeep } from '../support/front-nginx.js';
+import { RawClient, request } from '../support/raw-client.js';
+import { Workplace } from '../support/workplace.js';
+
+let database: TestDatabase;
+let workplace: Workplace;
+beforeEach(async () => {
+  database = await createDatabase();
+  workplace = await Workplace.make();
+});
+afterEach(async () => {
+  jest.restoreAllMocks();
+  await workplace.remove();
+  await database.drop();
+});
+
+it('on a taken ADMIN_PORT ends although a call came between the two ports', async () => {
+  const taken = createServer().listen(0, '127.0.0.1');
+  await once(taken, 'listening');
+  const [port, adminPort] = [await portToKeep(), (taken.address() as AddressInfo).port];
+  const listen = Reflect.get(Server.prototype, 'listen') as (this: Server, ...to: unknown[]) => Server;
+  let client: RawClient | undefined;
+  // The second listen is put off until a call has come to the first.
+  jest.spyOn(Server.prototype, 'listen').mockImplementation(function (this: Server, ...args: unknown[]) {
+    if (args[0] !== adminPort) return listen.apply(this, args);
+    void RawClient.connect(port).then(async (connected) => {
+      client = connected;
+      client.send(request('GET /v1/models', ['Authorization: Bearer x']));
+      const health = await RawClient.connect(port);
+      health.send(request('GET /health/live', []));
+      expect((await health.answer()).status).toBe(200);
+      listen.apply(this, args);
+    });
+    return this;
+  });
+  const env = loadEnv({
+    NODE_ENV: 'test',
+    DATABASE_URL: database.url,
+    DATA_DIR: workplace.dataDir,
+    LOG_LEVEL: 'fatal',
+    PORT: `${port}`,
+    ADMIN_PORT: `${adminPort}`,
+  });
+  const options = { report: () => {}, onFirstKey: () => {}, onUnhealable: () => {} };
+  await expect(startGateway(env, options)).rejects.toThrow('set ADMIN_PORT to a free port');
+  await client!.closed;
+  await new Promise((closed) => taken.close(closed));
+});
+
+it('on a database that is missing says so at once, whatever the delay of a stop', async () => {
+  const gateway = workplace.gateway({
+    DATABASE_URL: database.url.replace(/[^/]+$/, 'no_such_database'),
+    SHUTDOWN_DELAY_MS: '3600000',
+  });
+  expect(await gateway.process.ended).toEqual({ code: 1, signal: null });
+  expect(gateway.process.stderr).toMatch(/^postern: The database named by DATABASE_URL does not exist\./m);
+});
