@@ -67,7 +67,13 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
   });
 
   async function handle(at: PostgresHome, server: Server, attached: boolean): Promise<EmbeddedPostgres> {
-    await ensureDatabase(server);
+    try {
+      await ensureDatabase(server);
+    } catch (error) {
+      // Nobody gets to know of it, and so nobody would stop it. One that ran before is left to those who use it.
+      if (!attached) await stopServer(join(at.folder, 'cluster'), server.pid);
+      throw error;
+    }
     return {
       url: `postgres://${NAME}:${encodeURIComponent(server.password)}@127.0.0.1:${server.port}/${NAME}`,
       folder: at.folder,

@@ -176,3 +176,15 @@ it('says what to do on a platform without binaries', async () => {
     /^no embedded Postgres is installed for sunos-sparc; set DATABASE_URL to use another Postgres/,
   );
 });
+
+it('is not left running by a start that cannot make its database', async () => {
+  const fresh = await temporaryFolder();
+  const server = await start(false, fresh);
+  const maintenance = Object.assign(new URL(server.url), { pathname: '/postgres' }).href;
+  await query(maintenance, 'DROP DATABASE postern');
+  await query(maintenance, 'ALTER DATABASE template1 RENAME TO elsewhere');
+  await server.stop();
+  await expect(start(false, fresh)).rejects.toThrow('template database "template1" does not exist');
+  expect(await readPidFile(join(server.folder, 'cluster'))).toBeNull();
+  await removeFolder(fresh);
+});
