@@ -1,4 +1,10 @@
 /**
+ * What the end of the process waits for an answer of Postgres that only tidies up: every connection is closed by the exit
+ * anyway. The sum of all such waits is below the 12 s that deploy/ allows for what follows the grace.
+ */
+export const GOODBYE_MS = 500;
+
+/**
  * Waits for work that may hang, but no longer than this.
  *
  * @returns whether it settled in time; the work itself goes on

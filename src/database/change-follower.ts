@@ -6,6 +6,7 @@ import { InjectEnv } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import { clientOptions } from './data-source-options.js';
 import { DatabaseService } from './database.service.js';
+import { GOODBYE_MS, within } from '../within.js';
 import { describeFault } from './database-fault.js';
 
 /** Through some poolers a LISTEN looks alive and delivers nothing: the counters are read this often all the same. */
@@ -93,7 +94,7 @@ export class ChangeFollower implements OnApplicationShutdown {
   async onApplicationShutdown(): Promise<void> {
     this.stopped = true;
     this.wake();
-    await this.running;
+    await within(GOODBYE_MS, this.running ?? Promise.resolve());
   }
 
   private async run(): Promise<void> {

@@ -3,6 +3,7 @@ import { type BeforeApplicationShutdown, Injectable, Logger } from '@nestjs/comm
 import { Interval } from '@nestjs/schedule';
 import { describeFault } from '../database/database-fault.js';
 import { Refusal } from '../refusal.js';
+import { within } from '../within.js';
 import { AnswerBox } from './answer-box.js';
 import { Claim, type ClaimKeeper } from './claim.js';
 import { type Holder, IdempotencyRecords, LEASE_MS } from './idempotency-records.js';
@@ -18,6 +19,8 @@ const STORE_TRIES = 60;
 const UNCERTAIN_AT_MOST = 10_000;
 /** How long a statement that was given up may still be carried out, by a server that stood still and read it late. */
 const UNCERTAIN_MS = 60_000;
+/** What Postgres has not been told of the last calls by then, their leases tell it when they run out. */
+const STOP_MS = 2_000;
 
 /** Says who may run a call, and sees to it that every claim made here comes to an end that repeats can rely on. */
 @Injectable()
@@ -115,6 +118,10 @@ export class ClaimsService implements ClaimKeeper, BeforeApplicationShutdown {
 
   async beforeApplicationShutdown(): Promise<void> {
     this.stopped = true;
+    await within(STOP_MS, this.endAll());
+  }
+
+  private async endAll(): Promise<void> {
     await Promise.all(this.storing);
     await Promise.all([...this.held].map((claim) => claim.close(true)));
     if (this.uncertain.size > 0) await this.keep();

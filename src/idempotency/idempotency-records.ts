@@ -3,6 +3,7 @@ import type pg from 'pg';
 import { InjectEnv } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import { openPool } from '../database/open-pool.js';
+import { GOODBYE_MS, within } from '../within.js';
 
 /** Large answers are on their way here. A claim that takes longer is refused rather than kept waiting. */
 const POOL = { applicationName: 'postern-idempotency', poolSize: 8, queryTimeoutMs: 5_000 };
@@ -138,7 +139,7 @@ export class IdempotencyRecords implements OnApplicationShutdown {
   }
 
   async onApplicationShutdown(): Promise<void> {
-    await this.pool.end();
+    await within(GOODBYE_MS, this.pool.end());
   }
 }
 

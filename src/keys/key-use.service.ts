@@ -3,8 +3,11 @@ import { Interval } from '@nestjs/schedule';
 import { DataSource } from 'typeorm';
 import { describeFault } from '../database/database-fault.js';
 import { DatabaseService } from '../database/database.service.js';
+import { within } from '../within.js';
 
 const WRITE_MS = 10_000;
+/** Of the uses of the last seconds before a stop: worth no more. */
+const LAST_WRITE_MS = 1_000;
 
 const WRITE = `
   UPDATE gateway_key_secret s SET last_used_at = u.used_at
@@ -41,6 +44,6 @@ export class KeyUseService implements BeforeApplicationShutdown {
   }
 
   async beforeApplicationShutdown(): Promise<void> {
-    await this.write();
+    await within(LAST_WRITE_MS, this.write());
   }
 }

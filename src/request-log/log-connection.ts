@@ -1,11 +1,10 @@
 import { Socket } from 'node:net';
 import pg from 'pg';
 import { clientOptions } from '../database/data-source-options.js';
-import { within } from '../within.js';
+import { GOODBYE_MS, within } from '../within.js';
 
 /** A batch takes some 20 ms; a connection that says nothing for this long is taken for dead. */
 const QUERY_TIMEOUT_MS = 10_000;
-const GOODBYE_MS = 500;
 /** A commit that a crash of the server may take back would be a lost row: the journal lets go of what was committed. */
 const COMMITS_LAST = `SELECT set_config('synchronous_commit', 'on', false)
   WHERE current_setting('synchronous_commit') = 'off'`;

@@ -8,6 +8,7 @@ import { ADVISORY_LOCKS } from '../database/advisory-locks.js';
 import { clientOptions } from '../database/data-source-options.js';
 import { describeFault } from '../database/database-fault.js';
 import { DatabaseService } from '../database/database.service.js';
+import { GOODBYE_MS, within } from '../within.js';
 import { keepPartitions, makeAhead, type RoundReport } from './partition-round.js';
 import { PlanOutdated } from './partition-moves.js';
 
@@ -44,7 +45,8 @@ export class PartitionsService implements OnApplicationShutdown {
 
   async onApplicationShutdown(): Promise<void> {
     this.stopped = true;
-    await this.round;
+    // Killed anywhere it leaves nothing that the next round does not clean up.
+    await within(GOODBYE_MS, this.round);
   }
 
   /** Today's partition is there before the first row is written; everything else is done behind the start. */

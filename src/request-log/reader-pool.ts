@@ -3,6 +3,7 @@ import type pg from 'pg';
 import { InjectEnv } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import { openPool } from '../database/open-pool.js';
+import { GOODBYE_MS, within } from '../within.js';
 
 /** Questions that are answered at once. */
 const ANSWERS = { applicationName: 'postern-reader', poolSize: 2, queryTimeoutMs: 30_000 };
@@ -26,6 +27,6 @@ export class ReaderPool implements OnApplicationShutdown {
   }
 
   async onApplicationShutdown(): Promise<void> {
-    await Promise.all([this.answers.end(), this.exports.end()]);
+    await within(GOODBYE_MS, Promise.all([this.answers.end(), this.exports.end()]));
   }
 }
