@@ -6,6 +6,7 @@ import type { Settings } from '../config/settings.js';
 import { DatabaseService } from '../database/database.service.js';
 import { KeyChangesService } from '../keys/key-changes.service.js';
 import { Journal } from '../request-log/journal.js';
+import { LogWriter } from '../request-log/log-writer.js';
 import { ShutdownService } from './shutdown.service.js';
 
 /** Postgres confirms what is known of keys every 2 s; after this long it has failed to twice. */
@@ -28,6 +29,7 @@ export class ReadinessService {
     private readonly dataSource: DataSource,
     private readonly changes: KeyChangesService,
     private readonly journal: Journal,
+    private readonly writer: LogWriter,
     private readonly shutdown: ShutdownService,
     @InjectEnv() private readonly env: Settings,
   ) {}
@@ -44,7 +46,7 @@ export class ReadinessService {
       // What has been silent may be one connection of ours alone.
       else if (await this.answers()) lesser.push('changes of keys and providers arrive late');
       else fatal.push('Postgres has been away for longer than KEY_CACHE_STALE_MS');
-    }
+    } else if (this.writer.failingMs > AWAY_MS) lesser.push('Postgres takes no rows of calls');
     if (!journal.accepting) fatal.push('the journal cannot be written');
     else if (journal.degraded !== null) lesser.push('the journal is degraded');
     const status = fatal.length > 0 ? 'unavailable' : lesser.length > 0 ? 'degraded' : 'ok';

@@ -62,6 +62,8 @@ export class LogWriter {
   private batch = LARGEST_BATCH;
   private ready = false;
   private stopped = false;
+  /** Monotonic ms; null while Postgres takes rows. */
+  private failingSince: number | null = null;
   private lastTold = { reason: '', at: 0 };
 
   constructor(
@@ -80,6 +82,11 @@ export class LogWriter {
   /** Memory has no place for another row: it should be journalled whole and parked. */
   get full(): boolean {
     return this.live.length >= MOST_IN_MEMORY || this.bytes >= MOST_BYTES_IN_MEMORY;
+  }
+
+  /** For how many milliseconds no row has reached Postgres although some should have. */
+  get failingMs(): number {
+    return this.failingSince === null ? 0 : performance.now() - this.failingSince;
   }
 
   /** Rows in memory that are not yet in Postgres. */
@@ -202,9 +209,11 @@ export class LogWriter {
       await this.write(this.old);
       if (this.lastTold.reason !== '') this.logger.log('Postgres takes rows again.');
       this.lastTold = { reason: '', at: 0 };
+      this.failingSince = null;
       this.batch = Math.min(this.batch * 2, LARGEST_BATCH);
       return true;
     } catch (error) {
+      this.failingSince ??= performance.now();
       this.tell(describeFault(error));
       // A server that is merely slow may manage less at a time.
       this.batch = Math.max(Math.ceil(this.batch / 2), 10);

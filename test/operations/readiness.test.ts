@@ -3,6 +3,7 @@ import { createDatabase, type TestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { PostgresRelay } from '../support/postgres-relay.js';
+import { answer, RawProvider } from '../support/raw-provider.js';
 
 let database: TestDatabase;
 let relay: PostgresRelay;
@@ -54,6 +55,22 @@ it('says 503 once known keys work no longer, but not when only the connection th
   relay.set('postern-changes', 'none');
   relay.set('*', 'none');
   await until(200, '');
+});
+
+it('says degraded while Postgres answers and takes no rows, and ok once it has them', async () => {
+  const provider = await RawProvider.start(async ({ body, socket }) => {
+    await body;
+    socket.write(answer('200 OK', [], 'ok'));
+  });
+  await start({ PROVIDER_URL: provider.url });
+  await database.query('ALTER TABLE request_log RENAME TO out_of_reach');
+  const headers = { authorization: `Bearer ${gateway.key}` };
+  expect((await fetch(`${gateway.url}/v1/models`, { headers })).status).toBe(200);
+  await until(200, 'Postgres takes no rows of calls');
+  await database.query('ALTER TABLE out_of_reach RENAME TO request_log');
+  await until(200, '');
+  expect(await gateway.rowCount()).toBe(1);
+  await provider.stop();
 });
 
 it('says 503 while the journal cannot be written', async () => {
