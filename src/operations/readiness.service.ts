@@ -24,6 +24,9 @@ export interface Readiness {
 /** Can calls be served here, and if not, why? */
 @Injectable()
 export class ReadinessService {
+  /** The question to Postgres that is under way. */
+  private asked: Promise<boolean> | null = null;
+
   constructor(
     private readonly database: DatabaseService,
     private readonly dataSource: DataSource,
@@ -58,11 +61,15 @@ export class ReadinessService {
     return performance.now() - Math.max(this.changes.verifiedAt, this.database.readyAt);
   }
 
+  /** All who ask meanwhile share one question: anybody may, and it takes a connection that look-ups of keys wait for. */
   private answers(): Promise<boolean> {
-    const asked = this.dataSource.query('SELECT 1').then(
-      () => true,
-      () => false,
-    );
-    return Promise.race([asked, sleep(ASK_MS, false, { ref: false })]);
+    this.asked ??= this.dataSource
+      .query('SELECT 1')
+      .then(
+        () => true,
+        () => false,
+      )
+      .finally(() => (this.asked = null));
+    return Promise.race([this.asked, sleep(ASK_MS, false, { ref: false })]);
   }
 }

@@ -1,3 +1,5 @@
+import type { Pool } from 'pg';
+import { DataSource } from 'typeorm';
 import { Journal } from '../../src/request-log/journal.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
@@ -50,6 +52,12 @@ it('says 503 once known keys work no longer, but not when only the connection th
   await until(200, 'changes of keys and providers arrive late');
   relay.set('*', 'frozen');
   await until(503, 'Postgres has been away for longer than KEY_CACHE_STALE_MS');
+  // However many ask, it costs look-ups of keys one connection.
+  const asked = await Promise.all(Array.from({ length: 20 }, ready));
+  expect(asked.every(([status]) => status === 503)).toBe(true);
+  const { driver } = gateway.gateway.app.get(DataSource);
+  const pool = (driver as unknown as { master: Pool }).master;
+  expect([pool.waitingCount, pool.totalCount - pool.idleCount]).toEqual([0, 1]);
   relay.set('*', 'cut');
   await until(503, 'Postgres has been away for longer than KEY_CACHE_STALE_MS');
   relay.set('postern-changes', 'none');
