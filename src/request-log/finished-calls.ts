@@ -1,6 +1,6 @@
 import { Injectable, Logger } from '@nestjs/common';
 import type { CallRecord } from './call-record.js';
-import { answeringModel, type LogRow } from './log-row.js';
+import { answeringModel, type LogRow, showable } from './log-row.js';
 import type { Usage } from './token-figures.js';
 
 /** What is told of a call that has ended here. Facts alone: no prompt, answer, query or credential. */
@@ -18,7 +18,7 @@ export interface FinishedCall {
   readonly overheadMs: number | null;
   /** Scheme, host and port of the provider. */
   readonly upstream: string;
-  /** `traceparent` and `tracestate` as the client sent them. */
+  /** `traceparent` and `tracestate` as the client sent them; null also when they hold a key. */
   readonly traceparent: string | null;
   readonly tracestate: string | null;
 }
@@ -55,15 +55,15 @@ export class FinishedCalls {
   /** Never throws. */
   tell(row: Readonly<LogRow>, call: CallRecord, usage: Usage): void {
     if (this.listening.length === 0) return;
-    const { upstream, traceparent, tracestate } = call.origin;
+    const { upstream, traceparent, tracestate, key } = call.origin;
     const finished: FinishedCall = {
       row,
       requestModel: call.requestModel === null ? null : row.model,
       responseModel: answeringModel(call, usage),
       overheadMs: row.outcome === 'replayed' ? null : call.overheadMs,
       upstream,
-      traceparent,
-      tracestate,
+      traceparent: showable(traceparent, key),
+      tracestate: showable(tracestate, key),
     };
     for (const one of this.listening) {
       try {

@@ -177,9 +177,13 @@ function isoOf(start: number): string {
 }
 
 /** Null for text that holds a key, the caller's or any other. */
+export function showable(value: string | null, key: string): string | null {
+  return value === null || value.includes(key) || KEY_FORMAT.test(value) ? null : value;
+}
+
 function text(value: string | null, key: string): string | null {
-  if (value === null || value.includes(key) || KEY_FORMAT.test(value)) return null;
-  return storable(value);
+  const shown = showable(value, key);
+  return shown === null ? null : storable(shown);
 }
 
 /**

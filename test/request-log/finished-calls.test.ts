@@ -1,4 +1,5 @@
 import { Logger } from '@nestjs/common';
+import { mintKey } from '../../src/keys/key-secret.js';
 import { type FinishedCall, FinishedCalls } from '../../src/request-log/finished-calls.js';
 import { eventually } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
@@ -94,6 +95,16 @@ it('tells every call that has a row, once, with the facts of that row', async ()
   }
   expect(JSON.stringify(told)).not.toContain(key);
   await postern.database.drop();
+});
+
+it('hands on no trace context that holds a key, the caller’s own or another', async () => {
+  listen('test', (finished) => told.push(finished));
+  for (const held of [key, mintKey()]) {
+    await call([`traceparent: ${TRACEPARENT}-${held}`, `tracestate: vendor=${held}`]);
+  }
+  await eventually(() => told.length === 2);
+  expect(told).toMatchObject(Array(2).fill({ traceparent: null, tracestate: null }));
+  await postern.stop();
 });
 
 it('is not harmed by listeners that throw, nor are the others, and says so once', async () => {
