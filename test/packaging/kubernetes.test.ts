@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import { parse, parseAllDocuments } from 'yaml';
 import { loadEnv } from '../../src/config/env.js';
 
@@ -39,6 +40,7 @@ interface Resource {
     template?: { metadata: { labels: object }; spec: Pod };
     volumeClaimTemplates?: { metadata: { name: string } }[];
     ports?: { targetPort: string }[];
+    ingress?: { from: object[] }[];
     egress?: { to: { podSelector?: { matchLabels: Record<string, string> } }[] }[];
   };
 }
@@ -148,6 +150,22 @@ describe('deploy/kubernetes', () => {
       version: string;
     };
     expect(kustomization.images).toMatchObject([{ name: container.image, newTag: version }]);
+  });
+
+  it('lets nobody reach the database but the gateways, its own instances and the operator', () => {
+    const instances = { 'cnpg.io/cluster': one('Cluster').metadata.name };
+    const policy = resources.find(
+      ({ kind, spec }) =>
+        kind === 'NetworkPolicy' && isDeepStrictEqual(spec.podSelector!.matchLabels, instances),
+    )!;
+    expect(policy.spec.ingress!.flatMap(({ from }) => from)).toEqual([
+      { podSelector: { matchLabels: gateway.spec.template!.metadata.labels } },
+      { podSelector: { matchLabels: instances } },
+      {
+        namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'cnpg-system' } },
+        podSelector: { matchLabels: { 'app.kubernetes.io/name': 'cloudnative-pg' } },
+      },
+    ]);
   });
 
   it('gives the gateway no more rights than it needs', () => {
