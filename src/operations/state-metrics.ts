@@ -111,7 +111,7 @@ export class StateMetrics {
     );
     on.gauge(
       'postern_log_rows_waiting',
-      'Rows not yet in Postgres, in memory or in the journal alone.',
+      'Rows of this start not yet in Postgres, in memory or in the journal alone.',
       () => [
         [{ place: 'memory' }, writer.waiting],
         [{ place: 'journal' }, writer.counts.parked],
