@@ -80,8 +80,16 @@ export class Refusals {
   }
 }
 
+/** Forgets keys whose minute is over where there is no room; what they were silent about is told with the others. */
 function hasRoom(keys: Map<string, Told>, now: number): boolean {
   if (keys.size < KEYS_PER_CODE) return true;
-  for (const [key, { until }] of keys) if (until <= now) keys.delete(key);
+  let untold = 0;
+  for (const [key, { until, silent }] of keys) {
+    if (until > now) continue;
+    keys.delete(key);
+    untold += silent;
+  }
+  const others = keys.get(OTHER_KEYS) ?? { until: now, silent: 0 };
+  if (untold > 0) keys.set(OTHER_KEYS, { ...others, silent: others.silent + untold });
   return keys.size < KEYS_PER_CODE;
 }

@@ -1,5 +1,8 @@
+import { Socket } from 'node:net';
 import { Logger } from '@nestjs/common';
 import { mintKey } from '../../src/keys/key-secret.js';
+import { Refusals } from '../../src/proxy/refusals.js';
+import { Refusal } from '../../src/refusal.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { RawClient, request } from '../support/raw-client.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
@@ -73,4 +76,27 @@ it('does not become a flood of lines when somebody mints keys', async () => {
     expect(told.length).toBeLessThanOrEqual(51);
   }
   expect(refusals().some((line) => line.includes('key others,'))).toBe(true);
+});
+
+it('leaves no refusal out of its counts, also of keys that made room for others', () => {
+  const refusals = new Refusals({ trustedProxies: [], requestLogClient: 'full' });
+  const clock = jest.spyOn(performance, 'now').mockReturnValue(1_000);
+  const refuse = (key: string) =>
+    refusals.ofRequest(new Refusal('invalid_api_key'), {
+      rawHeaders: ['Authorization', `Bearer ${key}`],
+      headers: {},
+      socket: new Socket(),
+      requestId: 'id',
+    } as unknown as Parameters<Refusals['ofRequest']>[1]);
+  const round = () =>
+    Array.from({ length: 50 }, mintKey).forEach((key) => [1, 2, 3].forEach(() => refuse(key)));
+  round();
+  clock.mockReturnValue(70_000);
+  round();
+  refuse(mintKey());
+  jest.restoreAllMocks();
+  const told = lines.map((line) => 1 + Number(/\((\d+) more/.exec(line)?.[1] ?? 0));
+  // Of this minute: two of each of 49 keys, and of the others all but their line.
+  const silent = 2 * 49 + 3;
+  expect(told.reduce((sum, count) => sum + count) + silent).toBe(301);
 });
