@@ -102,8 +102,14 @@ export class GatewayLogger implements LoggerService {
 
   private tellPeople({ level, context = 'Postern', text, stack }: Entry): void {
     const time = new Date().toISOString();
-    const line = `${time} ${level.toUpperCase().padEnd(5)} ${context}: ${text.replace(CONTROL, '?')}\n`;
+    const line = clean(`${time} ${level.toUpperCase().padEnd(5)} ${context}: ${text}`);
+    // Indented, for a stack begins with the fault's message, and none of its lines may pass for one of the log.
+    const below = stack?.split('\n').map((each) => `    ${clean(each.trim())}`) ?? [];
     const stream = WORST.has(level) ? process.stderr : process.stdout;
-    stream.write(stack === undefined ? line : `${line}${stack}\n`);
+    stream.write([line, ...below, ''].join('\n'));
   }
+}
+
+function clean(text: string): string {
+  return text.replace(CONTROL, '?');
 }

@@ -24,6 +24,20 @@ it('keeps a line one line, and terminals unharmed, whatever the names in it are'
   expect(stdout).toMatch(/^\S+Z WARN {2}Audit: the team a\?b\?\[2J\? is "x"\n$/);
 });
 
+it('does so with the message of a fault, in its stack too, and with the context', () => {
+  const { stderr } = written({}, (logger) =>
+    logger.error(
+      new Error('no team "\n2026-01-01T00:00:00.000Z INFO  Keys: all is well\u001b[2J"'),
+      'Au\ndit',
+    ),
+  );
+  const lines = stderr.trimEnd().split('\n');
+  expect(lines[0]).toMatch(/Z ERROR Au\?dit: no team "\?2026-/);
+  expect(lines.slice(1).every((line) => line.startsWith('    '))).toBe(true);
+  expect(lines[3]).toMatch(/^ {4}at /);
+  expect(stderr).not.toContain('\u001b');
+});
+
 it.each(['development', 'production'] as const)(
   'tells faults on standard error, with their stack, in %s',
   (nodeEnv) => {
