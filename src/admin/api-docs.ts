@@ -38,7 +38,11 @@ export function serveApiDocs(app: INestApplication, guarded: boolean): void {
 async function makeDocs(app: INestApplication): Promise<Express> {
   const { SwaggerModule } = await import('@nestjs/swagger');
   const { apiDocument } = await import('./api-document.js');
-  const docs = await NestFactory.create(DocsModule, { logger: false, bodyParser: false, abortOnError: false });
+  const docs = await NestFactory.create(DocsModule, {
+    logger: false,
+    bodyParser: false,
+    abortOnError: false,
+  });
   SwaggerModule.setup('docs', docs, apiDocument(app), {
     jsonDocumentUrl: 'docs-json',
     raw: ['json'],
