@@ -39,13 +39,3 @@ export async function openHost(env: Env, report: (line: string) => void): Promis
     throw error;
   }
 }
-
-/**
- * The same settings in a process beside the one that holds the data folder.
- *
- * @param worker its number, from 1
- */
-export async function joinHost(env: Env, databaseUrl: string, worker: number): Promise<Settings> {
-  const { adminToken, masterKey } = await generatedSecrets(env, await openDataDir(env.dataDir));
-  return { ...env, adminToken, masterKey, databaseUrl, worker, workers: workerCount(env) };
-}

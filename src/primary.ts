@@ -23,6 +23,8 @@ export async function startWorkers(
   announcer: Announcer,
   events: PrimaryEvents,
 ): Promise<{ stop(): Promise<void> }> {
+  // Settings hold keys, which are bytes.
+  cluster.setupPrimary({ serialization: 'advanced' });
   const host = await openHost(env, (line) => announcer.say(line));
   const primary = new Primary(host, announcer, events);
   if (!events.isStopping()) await primary.start();
@@ -33,6 +35,8 @@ export async function startWorkers(
 class Primary {
   private readonly running = new Map<number, Worker>();
   private readonly listening = new WeakSet<Worker>();
+  /** Places whose worker serves. */
+  private readonly serving = new Set<number>();
   private readonly pauses = new Map<number, number>();
   private readonly metrics = new WorkerMetrics((worker, tellMetrics) => send(worker, { tellMetrics }));
   private readonly workers: number;
@@ -75,48 +79,56 @@ class Primary {
   private fork(place: number): Promise<Ready | null> {
     const worker = cluster.fork();
     const bornAt = performance.now();
+    let fault: string | null = null;
     this.running.set(place, worker);
     return new Promise((resolve) => {
       worker.on('message', (word: Word) => {
         if (word === 'here') {
           this.listening.add(worker);
-          send(worker, { start: { databaseUrl: this.host.settings.databaseUrl, worker: place } });
+          send(worker, { start: { ...this.host.settings, worker: place } });
         } else if (word === 'no key') this.announcer.onNoKey();
         else if ('ready' in word) {
           this.metrics.join(place, worker);
+          this.serving.add(place);
           resolve(word.ready);
         } else if ('metrics' in word) this.metrics.told(place, word.metrics.question, word.metrics.figures);
         else if ('wantsMetrics' in word) void this.tellAllMetrics(worker, word.wantsMetrics);
         else if ('firstKey' in word) this.announcer.onFirstKey(word.firstKey);
-        else this.giveUp(word.fault);
+        else fault = word.fault;
       });
       worker.on('exit', (code, signal) => {
         this.running.delete(place);
+        this.serving.delete(place);
         this.metrics.leave(place);
         resolve(null);
-        if (this.stopped) return;
-        const how = signal ?? `exit code ${code}`;
-        if (this.started) this.replace(place, how, performance.now() - bornAt);
-        else
-          this.giveUp(
-            `worker ${place} ended by ${how} before it served; see what it printed, and start again`,
-          );
+        this.ended(place, fault, signal ?? `exit code ${code}`, performance.now() - bornAt);
       });
     });
+  }
+
+  /** @param fault what the worker itself gave up for, if it did */
+  private ended(place: number, fault: string | null, how: string, lifeMs: number): void {
+    if (this.stopped) return;
+    // What no waiting mends ends them all. While another serves, it is this one's alone so far, and no reason to cut calls.
+    if (fault !== null && this.serving.size === 0) this.giveUp(fault);
+    else if (this.started)
+      this.replace(place, fault === null ? `ended by ${how}` : `gave up: ${fault}`, lifeMs);
+    else
+      this.giveUp(`worker ${place} ended by ${how} before it served; see what it printed, and start again`);
   }
 
   private async tellAllMetrics(worker: Worker, request: number): Promise<void> {
     send(worker, { allMetrics: { request, figures: await this.metrics.gather() } });
   }
 
-  /** The next one in its place brings the dead one's journal to Postgres. */
-  private replace(place: number, how: string, lifeMs: number): void {
+  /** The next one in its place brings the dead one's journal to Postgres. @param end how this one came to it */
+  private replace(place: number, end: string, lifeMs: number): void {
     const before = lifeMs < YOUNG_MS ? (this.pauses.get(place) ?? 0) : 0;
     const pause =
       before === 0 ? (lifeMs < YOUNG_MS ? FIRST_PAUSE_MS : 0) : Math.min(2 * before, LONGEST_PAUSE_MS);
     this.pauses.set(place, pause);
     this.announcer.say(
-      `worker ${place} ended by ${how}; another takes its place${pause > 0 ? ` in ${pause / 1000} s` : ''}`,
+      `worker ${place} ${end}; another takes its place${pause > 0 ? ` in ${pause / 1000} s` : ''}`,
     );
     setTimeout(() => {
       if (!this.stopped) void this.fork(place);

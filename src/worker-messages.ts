@@ -1,9 +1,11 @@
 import type { Ready } from './announce.js';
+import type { Settings } from './config/settings.js';
 import type { MetricValues } from './operations/metrics.service.js';
 
 /** What the primary tells a worker. */
 export type Order =
-  | { start: { databaseUrl: string; worker: number } }
+  /** Serve with these settings; the environment they came from may say something else by now. */
+  | { start: Settings }
   | 'stop'
   /** Tell your figures, under the number of this question. */
   | { tellMetrics: number }

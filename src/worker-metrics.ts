@@ -7,6 +7,9 @@ const ANSWER_MS = 1_000;
 /** Types whose figures outlive the process that counted: without them a sum would go down when a worker dies. */
 const LASTING = new Set(['counter', 'histogram']);
 
+/** As addUp() keeps one: the figures, and how to ask for them. */
+type Sum = MetricValues[number] & { get: () => MetricValues[number] };
+
 interface Member {
   worker: Worker;
   /** As it told them last. */
@@ -38,7 +41,9 @@ export class WorkerMetrics {
     this.members.delete(place);
     for (const answered of member.waiting.values()) answered();
     const lasting = member.figures.filter(({ type }) => LASTING.has(String(type)));
-    this.departed = addUp([this.departed, lasting]).getMetricsAsArray() as unknown as MetricValues;
+    const sums = addUp([this.departed, lasting]).getMetricsAsArray() as unknown as Sum[];
+    // A function cannot be sent to another process.
+    this.departed = sums.map(({ get: _, ...figures }) => figures);
   }
 
   /** What a worker tells when asked. */

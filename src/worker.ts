@@ -1,8 +1,7 @@
 import cluster from 'node:cluster';
 import { faultText } from './announce.js';
-import { loadEnv } from './config/env.js';
+import type { Settings } from './config/settings.js';
 import { type Gateway, serve } from './gateway.js';
-import { joinHost } from './host.js';
 import { type MetricValues, MetricsService } from './operations/metrics.service.js';
 import { ProvidersService } from './providers/providers.service.js';
 import type { Order, Word } from './worker-messages.js';
@@ -31,7 +30,7 @@ export function serveAsWorker(): void {
     } else if ('allMetrics' in order) {
       wanted.get(order.allMetrics.request)?.(order.allMetrics.figures);
     } else {
-      starting = start(order.start.databaseUrl, order.start.worker);
+      starting = start(order.start);
       starting.catch(giveUp);
     }
   });
@@ -40,8 +39,7 @@ export function serveAsWorker(): void {
   tell('here');
 }
 
-async function start(databaseUrl: string, worker: number): Promise<Gateway> {
-  const settings = await joinHost(loadEnv(), databaseUrl, worker);
+async function start(settings: Settings): Promise<Gateway> {
   const gateway = await serve(settings, {
     report: () => {},
     onFirstKey: (firstKey) => tell({ firstKey }),

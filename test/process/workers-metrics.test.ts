@@ -1,10 +1,10 @@
-import { readFile } from 'node:fs/promises';
 import { Scrape } from '../operations/scrape.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 import { ADMIN_TOKEN } from '../support/gateway.js';
 import { RawClient, request } from '../support/raw-client.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
+import { workersOf } from '../support/workers.js';
 import { Workplace } from '../support/workplace.js';
 
 let database: TestDatabase;
@@ -23,11 +23,6 @@ afterEach(async () => {
   await provider.stop();
   await database.drop();
 });
-
-async function workersOf(pid: number): Promise<number[]> {
-  const text = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8');
-  return text.trim().split(' ').filter(Boolean).map(Number);
-}
 
 it('tells the sum over all workers, whichever is asked, also after one of them has died', async () => {
   const gateway = workplace.gateway({

@@ -1,9 +1,10 @@
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 import { RawClient, request } from '../support/raw-client.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
+import { workersOf } from '../support/workers.js';
 import { isAlive, Workplace } from '../support/workplace.js';
 
 let database: TestDatabase;
@@ -40,16 +41,6 @@ async function call(url: string): Promise<string> {
   expect(reply.status).toBe(200);
   client.destroy();
   return reply.header('x-gateway-request-id')!;
-}
-
-/** Processes of a gateway: its primary's children that are gateways themselves. */
-async function workersOf(pid: number): Promise<number[]> {
-  const text = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8');
-  const pids = text.trim().split(' ').filter(Boolean).map(Number);
-  const lines = await Promise.all(
-    pids.map(async (child) => [child, await readFile(`/proc/${child}/cmdline`, 'utf8')] as const),
-  );
-  return lines.filter(([, line]) => line.includes('main.js')).map(([child]) => child);
 }
 
 const journals = async () =>
