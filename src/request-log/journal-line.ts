@@ -108,13 +108,15 @@ export function decodeLines(bytes: Buffer): DecodedLines {
     const to = bytes.indexOf(NEWLINE, from);
     if (to === -1) break;
     const line = bytes.subarray(from, to);
+    from = to + 1;
+    // One with nothing in it only showed that the file takes lines.
+    if (line.length === 0) continue;
     const record = decodeLine(line);
     if (record !== null) records.push(record);
     else {
       corrupt++;
       records.push(...salvage(line));
     }
-    from = to + 1;
   }
   return { records, corrupt, rest: bytes.subarray(from) };
 }

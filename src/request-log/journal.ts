@@ -6,6 +6,7 @@ import type { Settings } from '../config/settings.js';
 import { describeFault } from '../database/database-fault.js';
 import { bootFolderName } from './boot-folders.js';
 import { GroupCommit } from './group-commit.js';
+import { JournalFaults } from './journal-faults.js';
 import type { JournalFile } from './journal-file.js';
 import { JournalFolder } from './journal-folder.js';
 import { encodeLine, type JournalRecord } from './journal-line.js';
@@ -24,7 +25,8 @@ const MOST_UNSYNCED_BYTES = 64 * 1024 * 1024;
 /** A disk that hangs must not keep the process from ending. */
 const CLOSE_MS = 2_000;
 
-type FaultKind = 'space' | 'write' | 'sync';
+/** Says nothing; shows that a file takes lines. */
+const BLANK_LINE = Buffer.from('\n');
 
 /**
  * The request log's memory on disk: a call's lines reach the operating system before the call goes on, so that no death
@@ -41,9 +43,10 @@ export class Journal implements OnModuleInit {
   private readonly folder: JournalFolder;
   private readonly space: JournalSpace;
   private readonly commits = new GroupCommit(() => this.commit());
-  private readonly faults: Record<FaultKind, string | null> = { space: null, write: null, sync: null };
+  private readonly faults = new JournalFaults(this.logger);
   private rotateAt = ROTATE_BYTES;
-  private roomy = true;
+  /** There is room, and what was there last took lines. */
+  private writable = true;
   private unsyncedBytes = 0;
   private timers: NodeJS.Timeout[] = [];
 
@@ -73,14 +76,14 @@ export class Journal implements OnModuleInit {
 
   /** Why the journal does not do all it promises right now; null when it does. For health and metrics. */
   get degraded(): string | null {
-    return this.faults.space ?? this.faults.write ?? this.faults.sync;
+    return this.faults.gravest;
   }
 
   /** Whether new calls may begin. */
   get accepting(): boolean {
-    if (!this.roomy || this.unsyncedBytes > MOST_UNSYNCED_BYTES) return false;
+    if (!this.writable || this.unsyncedBytes > MOST_UNSYNCED_BYTES) return false;
     // Their answers would wait for a disk that does not sync.
-    return !(this.strict && this.faults.sync !== null);
+    return !(this.strict && this.faults.has('sync'));
   }
 
   /** Bytes in the files of this boot. */
@@ -113,12 +116,12 @@ export class Journal implements OnModuleInit {
       const file = this.write(lines, mayUseReserve);
       file.held += count;
       this.unsyncedBytes += lines.length;
-      if (this.roomy) this.faults.write = null;
+      if (this.writable) this.faults.mended('write');
       return file;
     } catch (error) {
-      // Until the next look at the disk: each attempt would only tear another line.
-      if (isFull(error)) this.roomy = false;
-      this.fault('write', error);
+      // Until the next look at the disk: each beginning would only tear another line.
+      if (isFull(error) || !mayUseReserve) this.writable = false;
+      this.faults.report('write', error);
       throw error;
     }
   }
@@ -175,7 +178,7 @@ export class Journal implements OnModuleInit {
       file.append(lines);
       return file;
     } catch (error) {
-      this.fault('write', error);
+      this.faults.report('write', error);
       if (isFull(error)) {
         // The reserve is for calls in flight; a new one is refused instead.
         if (!mayUseReserve) throw error;
@@ -192,19 +195,19 @@ export class Journal implements OnModuleInit {
   /** One group commit. A failed sync is not asked for again on the same file: its lines go to a new one first. */
   private async commit(): Promise<boolean> {
     const { lost, namesFault } = await this.folder.sync();
-    if (namesFault !== null) this.fault('sync', namesFault);
-    for (const file of lost) this.fault('sync', new Error(file.syncFault!));
+    if (namesFault !== null) this.faults.report('sync', namesFault);
+    for (const file of lost) this.faults.report('sync', new Error(file.syncFault!));
     if (lost.length > 0) {
       try {
         this.folder.rewrite(lost);
         this.rotateAt = ROTATE_BYTES;
       } catch (error) {
         // The lines stay with their files for the next attempt.
-        this.fault('write', error);
+        this.faults.report('sync', error);
       }
     }
     const whole = lost.length === 0 && namesFault === null;
-    if (whole) this.faults.sync = null;
+    if (whole) this.faults.mended('sync');
     this.unsyncedBytes = 0;
     for (const file of this.folder) for (const { length } of file.unsynced) this.unsyncedBytes += length;
     return whole;
@@ -215,24 +218,43 @@ export class Journal implements OnModuleInit {
   }
 
   private tick(): void {
-    try {
-      this.folder.open();
-      this.space.check();
-      if (!this.roomy) this.logger.log('There is room for the journal again; calls are taken.');
-      this.roomy = true;
-      this.faults.space = null;
-    } catch (error) {
-      this.roomy = false;
-      this.fault('space', error);
-    }
+    const before = this.writable;
+    this.writable = this.hasRoom() && this.takesLines();
+    if (this.writable && !before) this.logger.log('The journal can be written again; calls are taken.');
     const { active } = this.folder;
     if (active !== null && active.size > 0 && performance.now() - active.openedAt > ROTATE_MS) {
       this.tryToRotate();
     }
     try {
       this.folder.discardDone();
+      this.faults.mended('remove');
     } catch (error) {
-      this.fault('write', error);
+      this.faults.report('remove', error);
+    }
+  }
+
+  private hasRoom(): boolean {
+    try {
+      this.folder.open();
+      this.space.check();
+      this.faults.mended('space');
+      return true;
+    } catch (error) {
+      this.faults.report('space', error);
+      return false;
+    }
+  }
+
+  /** A disk that is read-only, or broken, still tells how much room it has: only a write shows that it takes one. */
+  private takesLines(): boolean {
+    if (!this.faults.has('write')) return true;
+    try {
+      this.write(BLANK_LINE, false);
+      this.faults.mended('write');
+      return true;
+    } catch (error) {
+      this.faults.report('write', error);
+      return false;
     }
   }
 
@@ -249,7 +271,7 @@ export class Journal implements OnModuleInit {
       this.rotate();
     } catch (error) {
       this.rotateAt = (this.folder.active?.size ?? 0) + ROTATE_AGAIN_BYTES;
-      this.fault('write', error);
+      this.faults.report('write', error);
     }
   }
 
@@ -258,13 +280,7 @@ export class Journal implements OnModuleInit {
       this.folder.discardIfDone(file);
     } catch (error) {
       // Tried again with the next tick; read by the next start, it would only repeat what Postgres knows.
-      this.fault('write', error);
+      this.faults.report('remove', error);
     }
-  }
-
-  private fault(kind: FaultKind, error: unknown): void {
-    const reason = describeFault(error);
-    if (this.faults[kind] !== reason) this.logger.error(`The journal is degraded: ${reason}`);
-    this.faults[kind] = reason;
   }
 }

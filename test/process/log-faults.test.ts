@@ -98,7 +98,7 @@ describe('on a disk in trouble', () => {
         expect(gateway.process.stderr).toMatch(
           /The journal is degraded: (ENOSPC|the disk of DATA_DIR is full)/,
         );
-        expect(gateway.process.stdout).toContain('There is room for the journal again');
+        expect(gateway.process.stdout).toContain('The journal can be written again');
       } finally {
         await workplace.remove();
         await disk.unmount();

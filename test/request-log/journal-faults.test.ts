@@ -146,6 +146,49 @@ it('starts on a full disk and takes calls once there is room', async () => {
   expect(await recovered()).toEqual(rowsOf(call));
 });
 
+it('takes no call while nothing can be written, says so once, and takes them again by itself', async () => {
+  const before = recordsOf('begun');
+  append(before);
+  const said = jest.spyOn(Logger.prototype, 'error');
+  const looks = jest.spyOn(fs, 'statfsSync');
+  const readOnly = (deed: string) =>
+    Object.assign(new Error(`EROFS: read-only file system, ${deed}`), { code: 'EROFS' });
+  onWrite(() => {
+    throw readOnly('write');
+  });
+  jest.spyOn(fs, 'openSync').mockImplementation((path) => {
+    throw readOnly(`open '${String(path)}'`);
+  });
+  expect(() => append(recordsOf('begun'))).toThrow('EROFS');
+  expect(journal.accepting).toBe(false);
+  // The disk still tells how much room it has.
+  for (let look = 1; look <= 2; look++) {
+    await eventually(() => looks.mock.calls.length >= look);
+    expect([journal.accepting, journal.degraded]).toEqual([false, expect.stringContaining('EROFS')]);
+    expect(() => append(recordsOf('begun'))).toThrow('EROFS');
+  }
+  expect(said).toHaveBeenCalledTimes(1);
+  jest.restoreAllMocks();
+  await eventually(() => journal.accepting && journal.degraded === null);
+  const after = recordsOf('begun');
+  append(after);
+  let corrupt = 0;
+  for await (const _ of readDeadRows(await logFiles(journal.bootFolder), (count) => (corrupt += count)));
+  // The line that was torn; not the blank one that showed that the disk takes lines.
+  expect(corrupt).toBe(1);
+  expect(await recovered()).toEqual(rowsOf([...before, ...after]));
+});
+
+it('learns from the end of a call that nothing can be written', async () => {
+  onWrite(() => {
+    throw fault('EROFS');
+  });
+  expect(() => append([recordsOf('ended')[1]!])).toThrow('EROFS');
+  await eventually(() => !journal.accepting);
+  jest.restoreAllMocks();
+  await eventually(() => journal.accepting && journal.degraded === null);
+});
+
 it('goes on in the old file while no new one can be made', () => {
   const files = new Set(append(fill(9)));
   expect(files.size).toBe(2);
@@ -180,6 +223,12 @@ it('removes later what it could not remove at once', async () => {
   journal.release(append(fill(9)));
   expect(await logFiles(journal.bootFolder)).toHaveLength(2);
   expect(journal.degraded).toContain('EPERM');
+  // Lines are taken all the while, which is no reason to tell of it again each time.
+  const said = jest.spyOn(Logger.prototype, 'error');
+  const looks = jest.spyOn(fs, 'statfsSync');
+  append(recordsOf('begun'));
+  await eventually(() => looks.mock.calls.length >= 2);
+  expect([said.mock.calls, journal.degraded]).toEqual([[], expect.stringContaining('EPERM')]);
   jest.restoreAllMocks();
   await eventually(async () => (await logFiles(journal.bootFolder)).length === 1);
 });
