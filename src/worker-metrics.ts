@@ -1,4 +1,3 @@
-import type { Worker } from 'node:cluster';
 import { addUp, type MetricValues } from './operations/metrics.service.js';
 
 /** A worker that does not answer by then is too busy; its last figures stand in. */
@@ -11,7 +10,6 @@ const LASTING = new Set(['counter', 'histogram']);
 type Sum = MetricValues[number] & { get: () => MetricValues[number] };
 
 interface Member {
-  worker: Worker;
   /** As it told them last. */
   figures: MetricValues;
   /** Questions that wait for its answer. */
@@ -27,12 +25,12 @@ export class WorkerMetrics {
   private departed: MetricValues = [];
   private questions = 0;
 
-  /** @param ask sends a worker the question of this number */
-  constructor(private readonly ask: (worker: Worker, question: number) => void) {}
+  /** @param ask sends the worker in a place the question of this number */
+  constructor(private readonly ask: (place: number, question: number) => void) {}
 
   /** A worker that serves. @param place its number */
-  join(place: number, worker: Worker): void {
-    this.members.set(place, { worker, figures: [], waiting: new Map() });
+  join(place: number): void {
+    this.members.set(place, { figures: [], waiting: new Map() });
   }
 
   leave(place: number): void {
@@ -56,11 +54,11 @@ export class WorkerMetrics {
 
   /** The latest figures of all. */
   async gather(): Promise<MetricValues[]> {
-    await Promise.all([...this.members.values()].map((member) => this.askOne(member)));
+    await Promise.all([...this.members].map(([place, member]) => this.askOne(place, member)));
     return [...[...this.members.values()].map(({ figures }) => figures), this.departed];
   }
 
-  private askOne({ worker, waiting }: Member): Promise<void> {
+  private askOne(place: number, { waiting }: Member): Promise<void> {
     const question = ++this.questions;
     return new Promise((resolve) => {
       const answered = () => {
@@ -70,7 +68,7 @@ export class WorkerMetrics {
       };
       const timer = setTimeout(answered, ANSWER_MS);
       waiting.set(question, answered);
-      this.ask(worker, question);
+      this.ask(place, question);
     });
   }
 }
