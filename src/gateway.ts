@@ -29,6 +29,8 @@ export interface GatewayOptions {
   onFirstKey: (key: string) => void;
   /** Called when there is no gateway key and this start may not make one (production). */
   onNoKey?: () => void;
+  /** Called with the app when it is about to listen: what others see of it from the first request on is set here. */
+  beforeListening?: (app: INestApplication) => void;
   /** Called when, after the start, the database turns out to be one that no waiting mends. */
   onUnhealable: (fault: Error) => void;
 }
@@ -94,6 +96,7 @@ export async function serve(settings: Settings, options: GatewayOptions): Promis
     serveApiDocs(app, production);
     // Before the database: a start that fails for a taken port must not have made a first key that nobody is shown.
     await app.init();
+    options.beforeListening?.(app);
     const release = adapter.hold();
     // A start that failed has no calls to wait for; those it holds back must not keep it from its end.
     opened.add(() => app.get(ShutdownService).drain({ atOnce: !started }));

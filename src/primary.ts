@@ -78,10 +78,11 @@ class Primary {
   private fork(place: number): Promise<Ready | null> {
     return new Promise((resolve) => {
       const worker = new WorkerProcess((word) => {
-        if (word === 'here') worker.send({ start: { ...this.host.settings, worker: place } });
-        else if (word === 'no key') this.announcer.onNoKey();
-        else if ('ready' in word) {
+        if (word === 'here') {
           this.metrics.join(place);
+          worker.send({ start: { ...this.host.settings, worker: place } });
+        } else if (word === 'no key') this.announcer.onNoKey();
+        else if ('ready' in word) {
           this.serving.add(place);
           resolve(word.ready);
         } else if ('metrics' in word) this.metrics.told(place, word.metrics.question, word.metrics.figures);

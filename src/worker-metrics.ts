@@ -28,7 +28,7 @@ export class WorkerMetrics {
   /** @param ask sends the worker in a place the question of this number */
   constructor(private readonly ask: (place: number, question: number) => void) {}
 
-  /** A worker that serves. @param place its number */
+  /** A worker that can be asked. @param place its number */
   join(place: number): void {
     this.members.set(place, { figures: [], waiting: new Map() });
   }

@@ -26,7 +26,7 @@ export function serveAsWorker(): void {
       const stopped = starting?.then((gateway) => gateway.stop()) ?? Promise.resolve();
       stopped.then(() => process.exit(0), giveUp);
     } else if ('tellMetrics' in order) {
-      void starting?.then(({ app }) => tellMetrics(app.get(MetricsService), order.tellMetrics));
+      void tellMetrics(order.tellMetrics);
     } else if ('allMetrics' in order) {
       wanted.get(order.allMetrics.request)?.(order.allMetrics.figures);
     } else {
@@ -44,16 +44,24 @@ async function start(settings: Settings): Promise<Gateway> {
     report: () => {},
     onFirstKey: (firstKey) => tell({ firstKey }),
     onNoKey: () => tell('no key'),
+    // Calls are answered before a start that waits for Postgres is over, and they count.
+    beforeListening: (app) => {
+      const own = app.get(MetricsService);
+      own.ofAll = metricsOfAll;
+      metrics = own;
+    },
     onUnhealable: giveUp,
   });
   const { url, adminUrl, app } = gateway;
-  app.get(MetricsService).ofAll = metricsOfAll;
   tell({ ready: { url, adminUrl, lacksProvider: app.get(ProvidersService).lacksDefault } });
   return gateway;
 }
 
-async function tellMetrics(metrics: MetricsService, question: number): Promise<void> {
-  tell({ metrics: { question, figures: await metrics.own() } });
+/** null before this process listens. */
+let metrics: MetricsService | null = null;
+
+async function tellMetrics(question: number): Promise<void> {
+  tell({ metrics: { question, figures: (await metrics?.own()) ?? [] } });
 }
 
 /** Scrapes that wait for the primary's answer. */

@@ -1,3 +1,5 @@
+import pg from 'pg';
+import { ADVISORY_LOCKS } from '../../src/database/advisory-locks.js';
 import { Scrape } from '../operations/scrape.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
@@ -24,13 +26,11 @@ afterEach(async () => {
   await database.drop();
 });
 
+const start = () =>
+  workplace.gateway({ DATABASE_URL: database.url, PROVIDER_URL: provider.url, ADMIN_TOKEN, WORKERS: '2' });
+
 it('tells the sum over all workers, whichever is asked, also after one of them has died', async () => {
-  const gateway = workplace.gateway({
-    DATABASE_URL: database.url,
-    PROVIDER_URL: provider.url,
-    ADMIN_TOKEN,
-    WORKERS: '2',
-  });
+  const gateway = start();
   const url = await gateway.ready();
   const key = await gateway.firstKey();
   const call = async () => {
@@ -65,5 +65,33 @@ it('tells the sum over all workers, whichever is asked, also after one of them h
   // Of two connections at once, at most one is handed to it, and waits there.
   expect(await Promise.race([total(), total()])).toBe(100);
   process.kill(hanging!, 'SIGCONT');
+  expect(await gateway.stop()).toEqual({ code: 0, signal: null });
+}, 60_000);
+
+it('tells the sum also where a worker answers that waits for Postgres at its start', async () => {
+  const gateway = start();
+  const url = await gateway.ready();
+  const key = await gateway.firstKey();
+  const client = await RawClient.connect(Number(new URL(url).port));
+  client.send(request('POST /v1/chat/completions', [`Authorization: Bearer ${key}`], '{}'));
+  expect((await client.answer()).status).toBe(200);
+  client.destroy();
+  const total = async () => (await Scrape.of(url)).sum('postern_calls_total');
+  await eventually(async () => (await total()) === 1);
+
+  // As when another replica migrates.
+  const migrating = new pg.Client({ connectionString: database.url });
+  await migrating.connect();
+  await migrating.query('SELECT pg_advisory_lock($1)', [ADVISORY_LOCKS.migrations]);
+  const workers = await workersOf(gateway.process.pid);
+  process.kill(workers[1]!, 'SIGKILL');
+  await gateway.process.until(/worker 2 ended by SIGKILL/);
+  // The next one holds requests for its first seconds: an answer that took that long is its own.
+  await eventually(async () => {
+    const begun = performance.now();
+    expect(await Promise.all([total(), total()])).toEqual([1, 1]);
+    return performance.now() - begun > 2_000;
+  }, 20_000);
+  await migrating.end();
   expect(await gateway.stop()).toEqual({ code: 0, signal: null });
 }, 60_000);
