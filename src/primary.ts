@@ -9,10 +9,12 @@ import { type WorkerEnd, WorkerProcess } from './worker-process.js';
 const YOUNG_MS = 10_000;
 const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 30_000;
+/** What follows the grace takes a worker 12 s at most; a service manager kills the primary too before long. */
+const AFTER_GRACE_MS = 13_000;
 
 export interface PrimaryEvents {
   isStopping: () => boolean;
-  /** Called when what keeps the workers from running is nothing that heals; everything is closed then. */
+  /** Called when the workers cannot run, for nothing that heals, or did not end well; everything is closed then. */
   onFault: (text: string) => void;
 }
 
@@ -26,7 +28,8 @@ export async function startWorkers(
   cluster.setupPrimary({ serialization: 'advanced' });
   const host = await openHost(env, (line) => announcer.say(line));
   const primary = new Primary(host, announcer, events);
-  if (!events.isStopping()) await primary.start();
+  // Behind: a start that waits for Postgres can be stopped.
+  if (!events.isStopping()) void primary.start();
   return primary;
 }
 
@@ -42,7 +45,9 @@ class Primary {
   private readonly workers: number;
   /** The first worker has shown that one can run here. */
   private started = false;
-  private stopped = false;
+  private stopping: Promise<void> | null = null;
+  /** What goes wrong at the end, told once everything is closed. */
+  private readonly faults = new Set<string>();
 
   constructor(
     private readonly host: Host,
@@ -55,23 +60,41 @@ class Primary {
   /** The first worker alone at first: it migrates, makes the first key, and what ails it would ail them all. */
   async start(): Promise<void> {
     const ready = await this.fork(1);
-    if (ready === null || this.stopped) return;
+    if (ready === null || this.stopping !== null) return;
     this.started = true;
     const others = Array.from({ length: this.workers - 1 }, (_, i) => this.fork(i + 2));
     await Promise.all(others);
-    if (this.events.isStopping()) return;
+    if (this.stopping !== null) return;
     this.announcer.ready(ready, this.host.adminTokenFile);
     this.announcer.say(`${this.workers} workers share the port`);
   }
 
-  async stop(): Promise<void> {
-    this.stopped = true;
-    const ends = [...this.running.values()].map((worker) => {
-      worker.stop();
-      return worker.ended;
+  stop(): Promise<void> {
+    this.stopping ??= this.end().finally(() => {
+      if (this.faults.size > 0) this.events.onFault([...this.faults].join('\n'));
     });
-    await Promise.all(ends);
+    return this.stopping;
+  }
+
+  private async end(): Promise<void> {
+    const { shutdownDelayMs, shutdownGraceMs } = this.host.settings;
+    const bound = setTimeout(() => this.killAll(), shutdownDelayMs + shutdownGraceMs + AFTER_GRACE_MS);
+    const workers = [...this.running.values()];
+    for (const worker of workers) worker.stop();
+    await Promise.all(workers.map(({ ended }) => ended));
+    clearTimeout(bound);
     await this.host.close();
+  }
+
+  /** One that hangs must not keep the others' end, and an embedded Postgres, waiting for ever. */
+  private killAll(): void {
+    for (const [place, worker] of this.running) {
+      this.faults.add(
+        `worker ${place} did not end within ${AFTER_GRACE_MS / 1000} s of the grace and was killed; the next start ` +
+          'brings what it had not written from its journal',
+      );
+      worker.kill();
+    }
   }
 
   /** @returns null when it ended before it was ready */
@@ -100,8 +123,11 @@ class Primary {
     });
   }
 
-  private ended(place: number, { how, fault, lifeMs }: WorkerEnd): void {
-    if (this.stopped) return;
+  private ended(place: number, { how, fault, orderly, lifeMs }: WorkerEnd): void {
+    if (this.stopping !== null) {
+      if (!orderly) this.faults.add(fault ?? `worker ${place} ${how} while it was being stopped`);
+      return;
+    }
     // What no waiting mends ends them all. While another serves, it is this one's alone so far, and no reason to cut calls.
     if (fault !== null && this.serving.size === 0) this.giveUp(fault);
     else if (this.started) this.replace(place, how, lifeMs);
@@ -122,12 +148,12 @@ class Primary {
       `worker ${place} ${how}; another takes its place${pause > 0 ? ` in ${pause / 1000} s` : ''}`,
     );
     setTimeout(() => {
-      if (!this.stopped) void this.fork(place);
+      if (this.stopping === null) void this.fork(place);
     }, pause);
   }
 
   private giveUp(fault: string): void {
-    if (this.stopped) return;
-    void this.stop().finally(() => this.events.onFault(fault));
+    this.faults.add(fault);
+    void this.stop();
   }
 }

@@ -7,6 +7,8 @@ export interface WorkerEnd {
   how: string;
   /** What it gave up for, if it did, in words for an operator. */
   fault: string | null;
+  /** It was done, or killed from here. */
+  orderly: boolean;
   lifeMs: number;
 }
 
@@ -18,12 +20,18 @@ export class WorkerProcess {
   private worker: Worker | null = null;
   private listens = false;
   private fault: string | null = null;
+  private killed = false;
 
   /** @param hear gets what it says, but its fault, which comes with its end */
   constructor(hear: (word: Exclude<Word, { fault: string }>) => void) {
     this.ended = new Promise((resolve) => {
-      const end = (how: string) =>
-        resolve({ how, fault: this.fault, lifeMs: performance.now() - this.bornAt });
+      const end = (how: string, code: number | null = null) =>
+        resolve({
+          how,
+          fault: this.fault,
+          orderly: code === 0 || this.killed,
+          lifeMs: performance.now() - this.bornAt,
+        });
       const failed = ({ message }: Error) => end(`could not be started (${message})`);
       try {
         this.worker = cluster.fork();
@@ -43,7 +51,10 @@ export class WorkerProcess {
       // With a process there is an exit to come, and what failed was to reach one that is just dying.
       worker.on('error', (error) => worker.process.pid === undefined && failed(error));
       worker.on('exit', (code, signal) =>
-        end(this.fault === null ? `ended by ${signal ?? `exit code ${code}`}` : `gave up: ${this.fault}`),
+        end(
+          this.fault === null ? `ended by ${signal ?? `exit code ${code}`}` : `gave up: ${this.fault}`,
+          code,
+        ),
       );
     });
   }
@@ -56,6 +67,11 @@ export class WorkerProcess {
   /** Has it end its calls and go; at once when it does not listen yet. */
   stop(): void {
     if (this.listens) this.send('stop');
-    else this.worker?.process.kill('SIGKILL');
+    else this.kill();
+  }
+
+  kill(): void {
+    this.killed = true;
+    this.worker?.process.kill('SIGKILL');
   }
 }

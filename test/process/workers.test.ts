@@ -2,6 +2,7 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
+import { withFault } from '../support/kill-rounds.js';
 import { RawClient, request } from '../support/raw-client.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
 import { workersOf } from '../support/workers.js';
@@ -120,6 +121,13 @@ it('says once what ails all workers, and leaves none', async () => {
   expect(gateway.process.stderr).toBe(
     `postern: 127.0.0.1:${taken} is taken by another process; stop it or set PORT to a free port\n`,
   );
+});
+
+it('says why a worker did not stop well, and exits 1', async () => {
+  const gateway = start('2', withFault({ at: 'close', do: 'EIO' }));
+  await gateway.ready();
+  expect(await gateway.stop()).toEqual({ code: 1, signal: null });
+  expect(gateway.process.stderr).toMatch(/^postern: Error: EIO: injected$/m);
 });
 
 it('lets calls end when it is stopped, and cuts them at a second signal', async () => {

@@ -3,14 +3,14 @@
 //
 // Points: `append:B` (or E, U, R) a journal line of that kind, `rotate` a new journal file, `unlink` of one, `head` the
 // answer's head to the client, `insert` the batch on its way to Postgres, `claim` and `store` of a call made under an
-// Idempotency-Key, `sync`.
+// Idempotency-Key, `sync`, `close` of a port.
 // Deeds: `kill-before`, `kill-after`, a code such as `EIO` or `ENOSPC` (once, or `"times"`), `short` writes; for `sync`
 // also `hold`: until SIGUSR2, which lets go of the syncs held at that moment.
 // With "trace" the order of appends, syncs and writes to clients is printed on standard error.
 import fs from 'node:fs';
 import { ServerResponse } from 'node:http';
 import { syncBuiltinESMExports } from 'node:module';
-import { Socket } from 'node:net';
+import { Server, Socket } from 'node:net';
 
 const plan = JSON.parse(process.env.POSTERN_TEST_FAULT ?? '{}');
 const real = {
@@ -99,6 +99,12 @@ syncBuiltinESMExports();
 const { writeHead } = ServerResponse.prototype;
 ServerResponse.prototype.writeHead = function (...args) {
   return at('head', () => writeHead.apply(this, args));
+};
+const { close } = Server.prototype;
+Server.prototype.close = function (...args) {
+  const deed = () => close.apply(this, args);
+  // The lock of DATA_DIR listens too, on a path.
+  return typeof this.address() === 'string' ? deed() : at('close', deed);
 };
 for (const name of ['write', '_writeGeneric']) {
   const method = Socket.prototype[name];

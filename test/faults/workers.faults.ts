@@ -1,0 +1,34 @@
+import { createDatabase, type TestDatabase } from '../support/database.js';
+import { isAlive, Workplace } from '../support/workplace.js';
+import { workersOf } from '../support/workers.js';
+
+/** As deploy/ has it: what a service manager waits for after the delay and the grace. */
+const PATIENCE_MS = 15_000;
+
+let database: TestDatabase;
+let workplace: Workplace;
+let workers: number[] = [];
+beforeAll(async () => {
+  database = await createDatabase();
+  workplace = await Workplace.make();
+});
+afterAll(async () => {
+  // One that is stopped does not notice that its primary is gone.
+  for (const pid of workers.filter(isAlive)) process.kill(pid, 'SIGKILL');
+  await workplace.remove();
+  await database.drop();
+}, 40_000);
+
+it('ends in time although a worker hangs, and says which', async () => {
+  const gateway = workplace.gateway({ DATABASE_URL: database.url, WORKERS: '2', SHUTDOWN_GRACE_MS: '0' });
+  await gateway.ready();
+  workers = await workersOf(gateway.process.pid);
+  process.kill(workers[1]!, 'SIGSTOP');
+  const begun = performance.now();
+  expect(await gateway.stop()).toEqual({ code: 1, signal: null });
+  expect(performance.now() - begun).toBeLessThan(PATIENCE_MS);
+  expect(gateway.process.stderr).toMatch(
+    /^postern: worker 2 did not end within 13 s of the grace and was killed/m,
+  );
+  expect(workers.some(isAlive)).toBe(false);
+}, 40_000);
