@@ -9,6 +9,19 @@ export function bootFolderName(id: string, worker: number): string {
   return worker === 1 ? id : `${id}.${worker}`;
 }
 
+/** A worker's reserve of disk space, one for all its boots: restarts on a full disk must not each take another. */
+const RESERVE = /^reserve(?:\.(\d+))?$/;
+
+export function reserveName(worker: number): string {
+  return worker === 1 ? 'reserve' : `reserve.${worker}`;
+}
+
+/** Reserves of workers whose places no longer exist. */
+export async function forsakenReserves(root: string, workers: number): Promise<string[]> {
+  const names = await readdir(root);
+  return names.filter((name) => Number(RESERVE.exec(name)?.[1]) > workers).map((name) => join(root, name));
+}
+
 /**
  * The worker that brings a folder's rows to Postgres when its process is dead: the one that has taken its place, so that
  * nobody ever reads what a living one writes. The first cares for places that no longer exist.

@@ -5,7 +5,7 @@ import { InjectEnv } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import { describeFault } from '../database/database-fault.js';
 import { DatabaseService } from '../database/database.service.js';
-import { bootFolders, heirOf, logFiles } from './boot-folders.js';
+import { bootFolders, forsakenReserves, heirOf, logFiles } from './boot-folders.js';
 import { Journal } from './journal.js';
 import type { JournalFile } from './journal-file.js';
 import { readDeadRows, readParkedRows } from './journal-reader.js';
@@ -70,7 +70,19 @@ export class JournalDrainService implements OnApplicationShutdown {
         done = false;
       }
     }
-    return done && folders !== null;
+    return (await this.removeForsakenReserves()) && done && folders !== null;
+  }
+
+  /** What a worker that was killed leaves, and no next one in its place takes over. */
+  private async removeForsakenReserves(): Promise<boolean> {
+    if (this.env.worker !== 1) return true;
+    try {
+      for (const path of await forsakenReserves(this.journal.root, this.env.workers)) await rm(path);
+      return true;
+    } catch (error) {
+      this.tell(error);
+      return false;
+    }
   }
 
   /** True when every row of the files is in Postgres. */

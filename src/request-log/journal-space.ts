@@ -9,7 +9,7 @@ const RESERVE_BYTES = 4 * 1024 * 1024;
 export class JournalSpace {
   private reserved = false;
 
-  /** @param reserve one file for all boots of a worker, so that restarts on a full disk do not each take another */
+  /** @param reserve the worker's */
   constructor(
     private readonly folder: string,
     private readonly reserve: string,

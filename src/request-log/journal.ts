@@ -4,7 +4,7 @@ import { v7 as uuidv7 } from 'uuid';
 import { InjectEnv } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import { describeFault } from '../database/database-fault.js';
-import { bootFolderName } from './boot-folders.js';
+import { bootFolderName, reserveName } from './boot-folders.js';
 import { GroupCommit } from './group-commit.js';
 import { JournalFaults } from './journal-faults.js';
 import type { JournalFile } from './journal-file.js';
@@ -55,10 +55,7 @@ export class Journal implements OnModuleInit {
     this.bootFolder = join(this.root, bootFolderName(uuidv7(), env.worker));
     this.strict = env.journalFsyncMs === 0;
     this.folder = new JournalFolder(this.bootFolder);
-    this.space = new JournalSpace(
-      env.dataDir,
-      join(this.root, env.worker === 1 ? 'reserve' : `reserve.${env.worker}`),
-    );
+    this.space = new JournalSpace(env.dataDir, join(this.root, reserveName(env.worker)));
   }
 
   onModuleInit(): void {

@@ -44,8 +44,9 @@ async function call(url: string): Promise<string> {
   return reply.header('x-gateway-request-id')!;
 }
 
-const journals = async () =>
-  (await readdir(join(workplace.dataDir, 'journal'))).filter((name) => !name.startsWith('reserve'));
+const inJournal = () => readdir(join(workplace.dataDir, 'journal'));
+const journals = async () => (await inJournal()).filter((name) => !name.startsWith('reserve'));
+const reserves = async () => (await inJournal()).filter((name) => name.startsWith('reserve'));
 const rows = () =>
   database.query<{ id: string; outcome: string }>('SELECT id, outcome FROM request_log ORDER BY id');
 
@@ -111,6 +112,7 @@ it('dies with its primary at once, and the next start brings every journal, also
   await eventually(async () => (await rows()).length === 9);
   expect((await rows()).every(({ outcome }) => outcome === 'interrupted')).toBe(true);
   await eventually(async () => (await journals()).length === 1);
+  await eventually(async () => (await reserves()).join() === 'reserve');
   expect(await next.stop()).toEqual({ code: 0, signal: null });
 });
 
