@@ -35,8 +35,8 @@ const misbehave: Script = async (req) => {
 
 beforeAll(async () => {
   target = await startFuzzTarget(misbehave, {
-    UPSTREAM_HEADERS_TIMEOUT_MS: '300',
-    UPSTREAM_IDLE_TIMEOUT_MS: '300',
+    UPSTREAM_HEADERS_TIMEOUT_MS: '1000',
+    UPSTREAM_IDLE_TIMEOUT_MS: '1000',
   });
 });
 afterAll(() => target.stop());
