@@ -6,6 +6,7 @@ export default {
   ...base,
   testMatch: [
     '**/*.faults.ts',
+    '**/database/embedded-postgres-crash.test.ts',
     '**/database/upgrade.test.ts',
     '**/operations/closed-labels.test.ts',
     '**/process/log-faults.test.ts',

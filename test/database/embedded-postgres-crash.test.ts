@@ -6,6 +6,7 @@ import { Client } from 'pg';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/database/embedded-postgres.js';
 import { readPidFile } from '../../src/database/postgres-process.js';
 import { Child, compileSources, removeFolder, temporaryFolder } from '../config/processes.js';
+import { FULL } from '../support/scale.js';
 
 let compiled: string;
 let base: string;
@@ -131,7 +132,7 @@ it('waits for a server that is just shutting down, then starts', async () => {
   expect(await rows(server.url)).toEqual([4]);
 });
 
-it.each([60, 200, 350, 500])(
+it.each(FULL ? [60, 200, 350, 500] : [200])(
   'creates the database again after kill -9 %i ms into the first start',
   async (after) => {
     const fresh = await temporaryFolder();

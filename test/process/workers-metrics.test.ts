@@ -58,6 +58,11 @@ it('tells the sum over all workers, whichever is asked, also after one of them h
   );
   await Promise.all(Array.from({ length: 40 }, call));
   await eventually(async () => (await total()) === 100);
+  // The dead one's too.
+  await eventually(async () => {
+    const [log] = await database.query<{ rows: number }>('SELECT count(*)::int AS rows FROM request_log');
+    return log!.rows === 100;
+  }, 10_000);
 
   // One that hangs answers nothing; what it told last stands in.
   const [, hanging] = await workersOf(gateway.process.pid);
