@@ -30,7 +30,12 @@ export class EnvError extends Error {
   }
 }
 
-const REQUIRED_IN_PRODUCTION = ['DATABASE_URL', 'ADMIN_TOKEN', 'MASTER_KEY'] as const;
+const MAKES_SECRETS = 'npm run init:env makes secrets';
+const REQUIRED_IN_PRODUCTION = {
+  DATABASE_URL: 'such as postgres://user:password@host:5432/database',
+  ADMIN_TOKEN: MAKES_SECRETS,
+  MASTER_KEY: MAKES_SECRETS,
+} as const;
 
 /**
  * Reads and checks every variable at once. Throws EnvError.
@@ -53,12 +58,12 @@ export function loadEnv(
 /** Rules between variables. They look at the raw values, so that they are reported next to a malformed one. */
 function checkTogether(raw: RawEnv, faults: string[]): void {
   if (raw.NODE_ENV?.trim() === 'production') {
-    for (const name of REQUIRED_IN_PRODUCTION) {
+    for (const [name, remedy] of Object.entries(REQUIRED_IN_PRODUCTION)) {
       const alreadyNamed = faults.some(
         (fault) => fault.startsWith(`${name}:`) || fault.startsWith(`${name}_FILE:`),
       );
-      if (raw[name] === undefined && !alreadyNamed) {
-        faults.push(`${name}: must be set when NODE_ENV=production; npm run init:env makes secrets`);
+      if (raw[name as keyof RawEnv] === undefined && !alreadyNamed) {
+        faults.push(`${name}: must be set when NODE_ENV=production; ${remedy}`);
       }
     }
   }

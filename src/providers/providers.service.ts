@@ -92,7 +92,7 @@ export class ProvidersService {
     if (fallback?.enabled) return usable(fallback);
     throw new Refusal('no_provider_configured', {
       message:
-        'There is no default provider. Add one with "postern providers add", set PROVIDER_URL, or call /p/<provider>/...',
+        'There is no default provider. Add one with "postern providers add <name> --default", set PROVIDER_URL, or call /p/<provider>/...',
     });
   }
 

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseEnv } from 'node:util';
@@ -28,6 +28,18 @@ describe('npm run init:env', () => {
     expect(env.masterKey).toHaveLength(32);
     expect(new URL(env.databaseUrl ?? '').password).toBe(password);
     for (const secret of [password, admin, master]) expect(stdout).not.toContain(secret);
+  });
+
+  it('takes over the secrets that a start without it has made: what they seal and open stays so', () => {
+    mkdirSync(join(folder, 'data/secrets'), { recursive: true });
+    const kept = { 'admin-token': 'a'.repeat(32), 'master-key': Buffer.alloc(32, 1).toString('base64') };
+    for (const [name, secret] of Object.entries(kept))
+      writeFileSync(join(folder, 'data/secrets', name), secret);
+    const { status, stdout } = run();
+    expect(status).toBe(0);
+    expect(stdout).toContain('Taken over from data/secrets: admin-token, master-key.');
+    const written = parseEnv(readFileSync(join(folder, '.env'), 'utf8'));
+    expect(written).toMatchObject({ ADMIN_TOKEN: kept['admin-token'], MASTER_KEY: kept['master-key'] });
   });
 
   it('makes new secrets every time', () => {
