@@ -1,5 +1,5 @@
 import { HttpModule, HttpService } from '@nestjs/axios';
-import { Module } from '@nestjs/common';
+import { Module, type OnModuleInit } from '@nestjs/common';
 import { APP_FILTER, HttpAdapterHost } from '@nestjs/core';
 import { IdempotencyModule } from '../idempotency/idempotency.module.js';
 import { KeyAuthModule } from '../keys/key-auth.module.js';
@@ -34,9 +34,17 @@ class UpstreamModule {}
   providers: [Forwarder, IdempotentCalls, Road, { provide: APP_FILTER, useClass: GatewayErrorFilter }],
   exports: [UpstreamModule],
 })
-export class ProxyModule {
-  constructor({ axiosRef }: HttpService, road: Road, host: HttpAdapterHost<GatewayHttpAdapter>) {
+export class ProxyModule implements OnModuleInit {
+  constructor(
+    { axiosRef }: HttpService,
+    private readonly road: Road,
+    private readonly host: HttpAdapterHost<GatewayHttpAdapter>,
+  ) {
     shortenRoad(axiosRef);
-    host.httpAdapter.road = road;
+  }
+
+  /** Not before: a module under Nest's own test harness has no adapter yet when it is made. */
+  onModuleInit(): void {
+    this.host.httpAdapter.road = this.road;
   }
 }
