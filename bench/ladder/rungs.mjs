@@ -72,6 +72,7 @@ class NoRecord {
   responseBytes = 0;
   status = null;
   copy = { add() {} };
+  awaitBody() {}
   begin() {}
   requested() {}
   answered() {}

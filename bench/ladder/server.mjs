@@ -20,7 +20,7 @@ const leftOut = Number(process.argv[2]);
 const env = loadEnv();
 const dataDir = await openDataDir(env.dataDir);
 await dataDir.hold();
-const settings = { ...env, ...(await generatedSecrets(env, dataDir)) };
+const settings = { ...env, ...(await generatedSecrets(env, dataDir)), worker: 1, workers: 1 };
 const adapter = new GatewayHttpAdapter(settings);
 
 const builder = Test.createTestingModule({ imports: [AppModule.forSettings(settings)] });
@@ -31,7 +31,7 @@ app.useLogger(new GatewayLogger(env));
 await app.init();
 adapter.getHttpServer().listen(0, '127.0.0.1');
 await once(adapter.getHttpServer(), 'listening');
-await app.get(DatabaseService, { strict: false }).start();
+await app.get(DatabaseService, { strict: false }).start(60_000);
 
 const { key } = await app.get(FirstKeyService, { strict: false }).create();
 const nobody = { headers: {}, socket: { remoteAddress: '127.0.0.1' } };
@@ -44,7 +44,7 @@ process.stdout.write(
 
 process.stdin.on('end', () => process.exit(0)).resume();
 process.on('SIGTERM', async () => {
-  await app.get(ShutdownService, { strict: false }).drain();
+  await app.get(ShutdownService, { strict: false }).drain({ atOnce: true });
   await app.close();
   process.exit(0);
 });
