@@ -53,10 +53,14 @@ export class AnswerWriter {
     return false;
   }
 
+  /** The end of the answer is there and comes as soon as it may: a head that is still to be sent goes with it. */
+  awaitEnd(): void {
+    this.bodyStarted = true;
+  }
+
   /** The answer is there to its end: with this last chunk, if any. */
   finish(last?: Buffer): void {
     if (this.over) return;
-    this.bodyStarted = true;
     this.res.end(last);
     if (this.res.writableLength > 0) this.waitForClient(true);
   }

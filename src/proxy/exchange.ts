@@ -96,24 +96,25 @@ export class Exchange implements PooledCall, BodyOwner {
   send(body: Buffer | StreamedBody | null, length?: string): void {
     const { req, provider } = this;
     if (body instanceof StreamedBody) this.body = body;
-    const headers = requestHeaders(req.rawHeaders, req.caller.key, provider.credential);
-    if (length !== undefined) headers.push('Content-Length', length);
-    try {
-      this.call.begin();
-    } catch (refusal) {
-      this.settle();
-      this.reject(refusal as Refusal);
-      return;
-    }
-    this.pool.dispatch(
-      {
-        path: provider.basePath + req.target.upstreamPath,
-        method: req.method,
-        headers,
-        body: body as Buffer | null,
-      },
-      this,
-    );
+    this.call.begin((refusal) => {
+      if (this.settled) return;
+      if (refusal !== null) {
+        this.settle();
+        this.reject(refusal);
+        return;
+      }
+      const headers = requestHeaders(req.rawHeaders, req.caller.key, provider.credential);
+      if (length !== undefined) headers.push('Content-Length', length);
+      this.pool.dispatch(
+        {
+          path: provider.basePath + req.target.upstreamPath,
+          method: req.method,
+          headers,
+          body: body as Buffer | null,
+        },
+        this,
+      );
+    });
   }
 
   // What undici tells, in its order: the raw form of its handler, which keeps header order, case and bytes.
@@ -174,30 +175,29 @@ export class Exchange implements PooledCall, BodyOwner {
     if (this.call.responseBytes !== this.expectedBytes) {
       return this.answer.write(chunk) || this.claim?.outlivesClient === true;
     }
-    // The end is on record before the write that completes the answer; what the provider does now is of no matter.
-    this.call.end(this.verdict);
-    this.whole = true;
-    this.claim?.complete();
-    return this.whenDurable(() => {
-      this.answer.finish(chunk);
-      return true;
-    });
+    this.complete(chunk);
+    return true;
   }
 
   onComplete(): void {
     if (this.settled) return;
     this.abortUpstream = null;
     this.body?.letGo();
-    if (!this.whole) {
-      this.whole = true;
-      this.call.end(this.verdict);
-      this.claim?.complete();
+    if (!this.whole) this.complete();
+    if (this.clientLeft) this.leave();
+  }
+
+  /** The end is on record before the write that completes the answer; what the provider does now is of no matter. */
+  private complete(last?: Buffer): void {
+    this.whole = true;
+    this.answer.awaitEnd();
+    this.claim?.complete();
+    this.call.endThen(this.verdict, () => {
       this.whenDurable(() => {
-        this.answer.finish();
+        this.answer.finish(last);
         return false;
       });
-    }
-    if (this.clientLeft) this.leave();
+    });
   }
 
   onError(fault: Error): void {

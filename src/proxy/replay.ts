@@ -71,7 +71,9 @@ export class Replay {
   private async write({ status, reason, headers, body }: StoredAnswer): Promise<void> {
     const { req, answer } = this;
     const { call } = req;
-    call.begin();
+    await new Promise<void>((resolve, reject) => {
+      call.begin((refusal) => (refusal === null ? resolve() : reject(refusal)));
+    });
     const typed = new Map<string, string>();
     for (let i = 0; i < headers.length; i += 2) typed.set(headers[i]!.toLowerCase(), headers[i + 1]!);
     call.answered({

@@ -1,6 +1,7 @@
 import { AnswerCopy } from './answer-copy.js';
 import { isStreamed } from './event-stream.js';
 import type { JournalFile } from './journal-file.js';
+import type { Refusal } from '../refusal.js';
 import { modelFromPath, scanModel } from './model-scan.js';
 import type { Outcome } from './request-log.entity.js';
 
@@ -42,10 +43,12 @@ export interface AnswerHead {
 
 /** What the record tells of at the moments that must survive the death of this process. */
 export interface CallLog {
-  /** @throws Refusal journal_unavailable */
-  begun(call: CallRecord): JournalFile;
-  /** Null when the end could not be journalled; the row is then written from memory. */
-  ended(call: CallRecord): JournalFile | null;
+  /** Journals a beginning together with whatever else this turn of the event loop brings. */
+  begin(call: CallRecord, begun: (refusal: Refusal | null) => void): void;
+  /** Journals an end at once. */
+  end(call: CallRecord): void;
+  /** Journals an end, and what can be read of the answer at once, together with whatever else this turn brings. */
+  endThen(call: CallRecord, ended: () => void): void;
   /** Null unless every step must be on the disk before the wire may show it. */
   durable(): Promise<void> | null;
 }
@@ -71,9 +74,6 @@ export class CallRecord {
   errorCode: string | null = null;
   /** Journal files that hold a line of this call. */
   readonly files: JournalFile[] = [];
-  /** True once the journal holds the end. */
-  endKept = false;
-
   /** From the request's head to its hand-over, without the wait for a body that is gathered. */
   overheadMs: number | null = null;
 
@@ -93,12 +93,18 @@ export class CallRecord {
   }
 
   /**
-   * The last act before the call is handed to the provider: from here on it leaves a row.
+   * The last act before the call is handed to the provider: from there on it leaves a row.
    *
-   * @throws Refusal journal_unavailable; the call must then not be forwarded
+   * @param begun called within this turn of the event loop; given a refusal (journal_unavailable, or shutting_down when
+   * the call has ended by then), the call must not be forwarded
    */
-  begin(): void {
-    this.files.push(this.log.begun(this));
+  begin(begun: (refusal: Refusal | null) => void): void {
+    this.log.begin(this, begun);
+  }
+
+  /** The beginning is in this file. */
+  beginKept(file: JournalFile): void {
+    this.files.push(file);
     this.overheadMs = performance.now() - this.origin.arrivedAt - this.bodyWaitMs;
   }
 
@@ -132,16 +138,26 @@ export class CallRecord {
    * write never reached the client.
    */
   end(outcome: Outcome, errorCode: string | null = null): void {
-    if (this.outcome !== null && (this.outcome !== 'completed' || outcome === 'completed')) return;
     const first = this.outcome === null;
+    if (this.judge(outcome, errorCode) && first && this.begun) this.log.end(this);
+  }
+
+  /**
+   * The verdict on an answer that is there to its end.
+   *
+   * @param ended called within this turn of the event loop, when it is journalled: the write that completes the answer
+   */
+  endThen(outcome: Outcome, ended: () => void): void {
+    this.judge(outcome, null);
+    this.log.endThen(this, ended);
+  }
+
+  private judge(outcome: Outcome, errorCode: string | null): boolean {
+    if (this.outcome !== null && (this.outcome !== 'completed' || outcome === 'completed')) return false;
     this.outcome = outcome;
     this.errorCode = errorCode;
     this.durationMs = performance.now() - this.openedAt;
-    if (!first || !this.begun) return;
-    const file = this.log.ended(this);
-    if (file === null) return;
-    this.files.push(file);
-    this.endKept = true;
+    return true;
   }
 
   /** The call's last byte is out or its client is gone: the time it took is known. */

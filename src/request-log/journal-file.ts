@@ -3,6 +3,7 @@ import { describeFault } from '../database/database-fault.js';
 
 /** Closes a torn line so that its checksum cannot fit, whatever was written of it: its record was never taken. */
 const SEAL = Buffer.from('~\n');
+const NEWLINE = 0x0a;
 
 /** One append-only file of the journal. It may be unlinked once no call needs a line of it any more. */
 export class JournalFile {
@@ -13,6 +14,8 @@ export class JournalFile {
   /** How many of the parked rows, in their order, have been read back. */
   readBack = 0;
   size = 0;
+  /** Bytes of whole lines that the last append got to the system, also where it failed in the middle. */
+  taken = 0;
   /** True once nothing is appended any more. */
   closed = false;
   readonly openedAt = performance.now();
@@ -35,24 +38,30 @@ export class JournalFile {
   }
 
   /**
-   * Hands a line to the operating system: from here on it survives this process.
+   * Hands lines to the operating system: from here on they survive this process.
    *
-   * @throws the system's error; what was written of the line by then is torn and never becomes a record
+   * @throws the system's error; `taken` tells what it has of them, and the line after that is torn and never becomes a
+   * record
    */
-  append(line: Buffer): void {
+  append(lines: Buffer): void {
+    this.taken = 0;
     // The descriptor may be another file's by now.
     if (this.closed) throw new Error('this file of the journal is closed');
     if (this.torn) {
       this.write(SEAL);
       this.torn = false;
     }
+    const before = this.size;
     try {
-      this.write(line);
+      this.write(lines);
+      this.taken = lines.length;
     } catch (error) {
       this.torn = true;
+      this.taken = lines.subarray(0, this.size - before).lastIndexOf(NEWLINE) + 1;
       throw error;
+    } finally {
+      if (this.taken > 0) this.lines.push(lines.subarray(0, this.taken));
     }
-    this.lines.push(line);
   }
 
   /** Waits for sync(). */
@@ -107,8 +116,8 @@ export class JournalFile {
       // No error and no progress: without this the process would spin here for ever.
       if (count === 0) throw Object.assign(new Error('the journal takes no bytes'), { code: 'EIO' });
       written += count;
+      this.size += count;
     }
-    this.size += written;
   }
 
   private releaseIfDone(): void {

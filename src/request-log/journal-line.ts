@@ -1,14 +1,14 @@
 import { crc32 } from 'node:zlib';
-import type { BeginColumns, EndColumns, LogRow, UsageColumns } from './log-row.js';
+import type { BeginColumns, EndColumns, FigureColumns, LogRow, UsageColumns } from './log-row.js';
 
 /**
  * What is journalled of a call: its beginning before it is forwarded, its end before the last byte of the answer is
- * written, and what was read from the answer afterwards. A row that memory has no place for is journalled whole (R) in
- * place of the last. Every field is already in its column's domain.
+ * written, with what was read from the answer or followed by it. A row that memory has no place for, or whose outcome is
+ * another one after all, is journalled whole (R). Every field is already in its column's domain.
  */
 export type JournalRecord =
   | ({ t: 'B' } & BeginColumns)
-  | ({ t: 'E'; id: string } & EndColumns)
+  | ({ t: 'E'; id: string } & EndColumns & Partial<FigureColumns>)
   | ({ t: 'U'; id: string } & UsageColumns)
   | ({ t: 'R' } & LogRow);
 
@@ -24,38 +24,43 @@ const HEADER = /v1 [0-9a-f]{8} \{/g;
 /** Bounds the work for a line that was made to look like many. */
 const MOST_PIECES = 64;
 
-/** One line: version, CRC-32 of the JSON, the JSON. JSON never holds a newline, so a line is found by its end. */
-export function encodeLine(record: JournalRecord): Buffer {
-  return lineBytes(inAscii(JSON.stringify(record)));
+/** A record's JSON in ASCII, so that a character is a byte; it never holds a newline. */
+export function encodeRecord(record: JournalRecord): string {
+  return inAscii(JSON.stringify(record));
 }
 
 /** The same for the beginning of a call. The three hand-written ones take a third of the time of JSON.stringify. */
-export function encodeBegin(b: BeginColumns): Buffer {
-  return lineBytes(
+export function encodeBegin(b: BeginColumns): string {
+  return (
     `{"t":"B","started_at":"${b.started_at}","id":"${b.id}","team_id":"${b.team_id}","key_id":"${b.key_id}"` +
       `,"provider":${quoted(b.provider)},"method":${quoted(b.method)},"path":${quoted(b.path)}` +
       `,"idempotency_key":${quoted(b.idempotency_key)},"sdk_retry_count":${b.sdk_retry_count}` +
-      `,"client_ip":${quoted(b.client_ip)},"user_agent":${quoted(b.user_agent)}}`,
+      `,"client_ip":${quoted(b.client_ip)},"user_agent":${quoted(b.user_agent)}}`
   );
 }
 
-/** The same for the end of a call. */
-export function encodeEnd(id: string, e: EndColumns): Buffer {
-  return lineBytes(
+/** The same for the end of a call, with what was read of its answer where that is known by then. */
+export function encodeEnd(id: string, e: EndColumns, u: UsageColumns | null): string {
+  return (
     `{"t":"E","id":"${id}","outcome":"${e.outcome}","status":${e.status},"error_code":${quoted(e.error_code)}` +
       `,"streamed":${e.streamed},"request_bytes":${e.request_bytes},"response_bytes":${e.response_bytes}` +
       `,"ttfb_ms":${e.ttfb_ms},"duration_ms":${e.duration_ms}` +
-      `,"provider_request_id":${quoted(e.provider_request_id)}}`,
+      `,"provider_request_id":${quoted(e.provider_request_id)}${u === null ? '' : figures(u)}}`
   );
 }
 
 /** The same for what was read of an answer. */
-export function encodeUsage(id: string, u: UsageColumns): Buffer {
-  return lineBytes(
+export function encodeUsage(id: string, u: UsageColumns): string {
+  return (
     `{"t":"U","id":"${id}","outcome":"${u.outcome}","error_code":${quoted(u.error_code)}` +
-      `,"duration_ms":${u.duration_ms},"model":${quoted(u.model)},"prompt_tokens":${u.prompt_tokens}` +
-      `,"completion_tokens":${u.completion_tokens},"cached_tokens":${u.cached_tokens}` +
-      `,"reasoning_tokens":${u.reasoning_tokens}}`,
+    `,"duration_ms":${u.duration_ms}${figures(u)}}`
+  );
+}
+
+function figures(u: UsageColumns): string {
+  return (
+    `,"model":${quoted(u.model)},"prompt_tokens":${u.prompt_tokens},"completion_tokens":${u.completion_tokens}` +
+    `,"cached_tokens":${u.cached_tokens},"reasoning_tokens":${u.reasoning_tokens}`
   );
 }
 
@@ -74,21 +79,41 @@ function inAscii(json: string): string {
 
 const HEX_DIGITS = Buffer.from('0123456789abcdef');
 
-/** @param json in ASCII, so that a character is a byte: that, and the digits by hand, take 0.7 µs in place of 1.7 on Node 20 */
-function lineBytes(json: string): Buffer {
-  const end = HEADER_LENGTH + json.length;
-  const line = Buffer.allocUnsafe(end + 1);
-  line.write(VERSION, 'latin1');
-  line.write(json, HEADER_LENGTH, 'latin1');
-  let crc = crc32(line.subarray(HEADER_LENGTH, end));
-  for (let i = HEADER_LENGTH - 2; i > VERSION.length; i--) {
-    line[i] = HEX_DIGITS[crc & 0xf]!;
-    crc >>>= 4;
+/** The one line of a record. */
+export function encodeLine(record: JournalRecord): Buffer {
+  return encodeLines([encodeRecord(record)]);
+}
+
+/** Bytes that a record's line takes. */
+export function lineLength(json: string): number {
+  return HEADER_LENGTH + json.length + 1;
+}
+
+/**
+ * Lines, one for each record: version, CRC-32 of the JSON, the JSON, a newline. Digits by hand and one buffer for all take
+ * half the time of a buffer for each on Node 20.
+ *
+ * @param records as they were encoded above
+ */
+export function encodeLines(records: readonly string[]): Buffer {
+  let length = 0;
+  for (const json of records) length += lineLength(json);
+  const lines = Buffer.allocUnsafe(length);
+  let at = 0;
+  for (const json of records) {
+    lines.write(VERSION, at, 'latin1');
+    lines[at + VERSION.length] = SPACE;
+    let crc = crc32(json);
+    for (let i = HEADER_LENGTH - 2; i > VERSION.length; i--) {
+      lines[at + i] = HEX_DIGITS[crc & 0xf]!;
+      crc >>>= 4;
+    }
+    lines[at + HEADER_LENGTH - 1] = SPACE;
+    lines.write(json, at + HEADER_LENGTH, 'latin1');
+    at += lineLength(json);
+    lines[at - 1] = NEWLINE;
   }
-  line[VERSION.length] = SPACE;
-  line[HEADER_LENGTH - 1] = SPACE;
-  line[end] = NEWLINE;
-  return line;
+  return lines;
 }
 
 export interface DecodedLines {

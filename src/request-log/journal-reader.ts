@@ -1,6 +1,13 @@
 import { createReadStream } from 'node:fs';
 import { decodeLines, type JournalRecord, LONGEST_LINE } from './journal-line.js';
-import { type BeginColumns, type EndColumns, type LogRow, UNSEEN_END, type UsageColumns } from './log-row.js';
+import {
+  type BeginColumns,
+  type EndColumns,
+  type FigureColumns,
+  type LogRow,
+  UNSEEN_END,
+  type UsageColumns,
+} from './log-row.js';
 import { NO_USAGE } from './token-figures.js';
 
 const BATCH = 1_000;
@@ -11,8 +18,8 @@ export type OnCorrupt = (count: number) => void;
 
 interface KnownCall {
   begin?: BeginColumns;
-  end?: EndColumns;
-  usage?: UsageColumns;
+  end?: EndColumns & Partial<FigureColumns>;
+  usage?: Partial<UsageColumns>;
 }
 
 /**
@@ -27,27 +34,22 @@ export async function* readDeadRows(
   onCorrupt?: OnCorrupt,
 ): AsyncGenerator<LogRow[]> {
   const known = new Map<string, KnownCall>();
-  let batch = new Batch();
+  const batch = new Batch();
   for (const path of paths) {
     for await (const record of readRecords(path, onCorrupt)) {
       const row = take(known, record);
-      if (row !== null) batch.add(row);
-      if (batch.full) {
-        yield batch.rows;
-        batch = new Batch();
-      }
+      if (record.t === 'E' && row === null) batch.correct(record);
+      else if (row !== null) batch.add(row, record.t === 'R');
+      if (batch.full) yield batch.takeOldest();
     }
   }
   for (const { begin, end, usage } of known.values()) {
     // Its beginning lay in a file that is gone: the row is in Postgres. Or it was damaged, and was counted then.
     if (begin === undefined) continue;
-    batch.add({ ...begin, ...(end ?? UNSEEN_END), ...NO_USAGE, ...usage });
-    if (batch.full) {
-      yield batch.rows;
-      batch = new Batch();
-    }
+    batch.add({ ...begin, ...NO_USAGE, ...(end ?? UNSEEN_END), ...usage }, false);
+    if (batch.full) yield batch.takeOldest();
   }
-  if (batch.rows.length > 0) yield batch.rows;
+  while (batch.size > 0) yield batch.takeOldest();
 }
 
 /** The rows parked whole in a file of this process, in their order. */
@@ -68,18 +70,34 @@ export async function* readParkedRows(path: string, onCorrupt?: OnCorrupt): Asyn
 class Batch {
   private readonly byId = new Map<string, LogRow>();
 
+  get size(): number {
+    return this.byId.size;
+  }
+
+  /** There is a statement's worth of rows that as many others have followed: nothing is to come that corrects them. */
   get full(): boolean {
-    return this.byId.size >= BATCH;
+    return this.size >= 2 * BATCH;
   }
 
-  get rows(): LogRow[] {
-    return [...this.byId.values()];
+  takeOldest(): LogRow[] {
+    const rows: LogRow[] = [];
+    for (const row of this.byId.values()) {
+      if (rows.push(row) === BATCH) break;
+    }
+    for (const { id } of rows) this.byId.delete(id);
+    return rows;
   }
 
-  /** As the table itself judges: the first account stands, unless it is a verdict of death. */
-  add(row: LogRow): void {
+  /** The end that a call came to after all, its last write having failed. */
+  correct({ t: _, ...end }: Extract<JournalRecord, { t: 'E' }>): void {
+    const before = this.byId.get(end.id);
+    if (before?.outcome === 'completed') this.byId.set(end.id, { ...before, ...end });
+  }
+
+  /** As the table itself judges: the first account stands, unless it is a verdict of death. A parked row is the last word. */
+  add(row: LogRow, isParked: boolean): void {
     const before = this.byId.get(row.id);
-    if (before === undefined) this.byId.set(row.id, row);
+    if (before === undefined || isParked) this.byId.set(row.id, row);
     else if (before.outcome === 'interrupted' && row.outcome !== 'interrupted') this.byId.set(row.id, row);
   }
 }
@@ -100,6 +118,8 @@ function take(known: Map<string, KnownCall>, record: JournalRecord): LogRow | nu
   } else if (record.t === 'E') {
     const { t: _, id: __, ...end } = record;
     call.end = end;
+    // What is read of an answer at once comes with its end.
+    if ('model' in end) call.usage ??= {};
   } else {
     const { t: _, id: __, ...usage } = record;
     call.usage = usage;
@@ -107,7 +127,7 @@ function take(known: Map<string, KnownCall>, record: JournalRecord): LogRow | nu
   const { begin, end, usage } = call;
   if (begin === undefined || end === undefined || usage === undefined) return null;
   known.delete(id);
-  return { ...begin, ...end, ...usage };
+  return { ...begin, ...NO_USAGE, ...end, ...usage };
 }
 
 async function* readRecords(path: string, onCorrupt?: OnCorrupt): AsyncGenerator<JournalRecord> {

@@ -123,6 +123,26 @@ export class Journal implements OnModuleInit {
     }
   }
 
+  /**
+   * Appends lines in one write, as far as the current file takes them; what is left is for appendLines.
+   *
+   * @returns the file and how many bytes of whole lines it took, which the caller counts into its `held`; null: none
+   */
+  appendSome(lines: Buffer): { file: JournalFile; bytes: number } | null {
+    const file = this.folder.active;
+    if (file === null || file.size >= this.rotateAt) return null;
+    try {
+      file.append(lines);
+      if (this.writable) this.faults.mended('write');
+    } catch (error) {
+      this.faults.report('write', error);
+      // It may lie on bad blocks.
+      if (!isFull(error)) this.rotateAt = 0;
+    }
+    this.unsyncedBytes += file.taken;
+    return { file, bytes: file.taken };
+  }
+
   /** Settles when everything appended so far is on the disk; calls that wait at the same time share one sync. */
   sync(): Promise<void> {
     return this.commits.wait();

@@ -31,16 +31,20 @@ export interface EndColumns {
   provider_request_id: string | null;
 }
 
-/** Columns known once the answer has been read, and those that the last moment can still change. */
-export interface UsageColumns {
-  outcome: Outcome;
-  error_code: string | null;
-  duration_ms: number | null;
+/** What is read from an answer. */
+export interface FigureColumns {
   model: string | null;
   prompt_tokens: number | null;
   completion_tokens: number | null;
   cached_tokens: number | null;
   reasoning_tokens: number | null;
+}
+
+/** Columns known once the answer has been read, and those that the last moment can still change. */
+export interface UsageColumns extends FigureColumns {
+  outcome: Outcome;
+  error_code: string | null;
+  duration_ms: number | null;
 }
 
 /** One row as it goes to Postgres: every value is in its column's domain. */
@@ -59,7 +63,7 @@ const KEY_FORMAT = /ptn_[0-9A-Za-z]{38}/;
 /** @param key the caller's own key: text that contains it is not stored */
 export function beginColumns(origin: CallOrigin, key: string): BeginColumns {
   return {
-    started_at: isoOf(startOf(origin.id)),
+    started_at: startIso(origin.id),
     id: origin.id,
     team_id: origin.teamId,
     key_id: origin.keyId,
@@ -164,14 +168,16 @@ export function startOf(id: string): number {
   return parseInt(id.slice(0, 8) + id.slice(9, 13), 16);
 }
 
-let lastStart = NaN;
+/** Digits of a UUIDv7 that tell its millisecond. */
+const TIME_DIGITS = 13;
+let lastTime = '';
 let lastIso = '';
 
 /** ISO 8601; calls that begin in the same millisecond share it. */
-function isoOf(start: number): string {
-  if (start !== lastStart) {
-    lastStart = start;
-    lastIso = new Date(start).toISOString();
+function startIso(id: string): string {
+  if (lastTime === '' || !id.startsWith(lastTime)) {
+    lastTime = id.slice(0, TIME_DIGITS);
+    lastIso = new Date(startOf(id)).toISOString();
   }
   return lastIso;
 }
