@@ -117,7 +117,8 @@ function take(known: Map<string, KnownCall>, record: JournalRecord): LogRow | nu
     call.begin = begin;
   } else if (record.t === 'E') {
     const { t: _, id: __, ...end } = record;
-    call.end = end;
+    // The one that corrects another is the last word, whichever is read first.
+    if (call.end === undefined || call.end.outcome === 'completed') call.end = end;
     // What is read of an answer at once comes with its end.
     if ('model' in end) call.usage ??= {};
   } else {

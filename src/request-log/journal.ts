@@ -136,8 +136,9 @@ export class Journal implements OnModuleInit {
       if (this.writable) this.faults.mended('write');
     } catch (error) {
       this.faults.report('write', error);
-      // It may lie on bad blocks.
-      if (!isFull(error)) this.rotateAt = 0;
+      // What room can be made is for ends; else the file may lie on bad blocks.
+      if (isFull(error)) this.writable = false;
+      else this.rotateAt = 0;
     }
     this.unsyncedBytes += file.taken;
     return { file, bytes: file.taken };

@@ -5,13 +5,14 @@ import { join } from 'node:path';
 import { Logger } from '@nestjs/common';
 import type { Settings } from '../../src/config/settings.js';
 import type { JournalFile } from '../../src/request-log/journal-file.js';
-import type { JournalRecord } from '../../src/request-log/journal-line.js';
+import { encodeRecord, type JournalRecord } from '../../src/request-log/journal-line.js';
 import { readDeadRows } from '../../src/request-log/journal-reader.js';
 import { logFiles } from '../../src/request-log/boot-folders.js';
 import { Journal } from '../../src/request-log/journal.js';
+import { journalTogether } from '../../src/request-log/journal-together.js';
 import { deferred } from '../support/deferred.js';
 import { eventually } from '../support/eventually.js';
-import { recordsOf, rowsOf } from './journal-calls.js';
+import { linesOf, recordsOf, rowsOf } from './journal-calls.js';
 
 /*
  * The journal is the real one on a real folder; only the system's answers to single calls are made worse, as a full,
@@ -231,6 +232,70 @@ it('removes later what it could not remove at once', async () => {
   expect([said.mock.calls, journal.degraded]).toEqual([[], expect.stringContaining('EPERM')]);
   jest.restoreAllMocks();
   await eventually(async () => (await logFiles(journal.bootFolder)).length === 1);
+});
+
+describe('records of one turn of the event loop', () => {
+  /** Journals them together. @returns which were kept and which refused, in the order in which that was told */
+  function together(records: readonly JournalRecord[]) {
+    const told: [JournalRecord, 'kept' | 'refused'][] = [];
+    const files: JournalFile[] = [];
+    journalTogether(
+      journal,
+      records.map((record) => ({
+        json: encodeRecord(record),
+        isBeginning: record.t === 'B',
+        kept: (file: JournalFile) => {
+          told.push([record, 'kept']);
+          files.push(file);
+        },
+        refused: () => told.push([record, 'refused']),
+      })),
+    );
+    return { told, files };
+  }
+
+  it('go in one write, and keep their file until each is let go of', async () => {
+    const writes = jest.spyOn(fs, 'writeSync');
+    const records = [...recordsOf('read'), ...recordsOf('ended'), ...recordsOf('begun')];
+    const { told, files } = together(records);
+    expect(writes).toHaveBeenCalledTimes(1);
+    expect(told).toEqual(records.map((record) => [record, 'kept']));
+    expect(await recovered()).toEqual(rowsOf(records));
+    journal.release(files);
+    await journal.close();
+    expect(await readdir(journal.root)).toEqual([]);
+  });
+
+  it('stand as far as a filling disk took them: ends get the reserve, and no refused beginning is found', async () => {
+    const reserve = join(journal.root, 'reserve');
+    const kinds = [recordsOf('ended'), recordsOf('begun'), recordsOf('ended'), recordsOf('begun')];
+    const length = linesOf(kinds.map((call) => call.at(-1)!)).reduce((sum, line) => sum + line.length, 0);
+    for (let at = 0; at <= length; at += 19) {
+      const calls = kinds.map(({ length: count }) => recordsOf(count === 1 ? 'begun' : 'ended'));
+      const begun = calls.filter((call) => call.length > 1).map(([begin]) => begin!);
+      append(begun);
+      await eventually(() => fs.existsSync(reserve));
+      let left = at;
+      onWrite((real, fd, bytes, offset) => {
+        const room = Math.min(left, bytes.length - offset);
+        if (room > 0) left -= room;
+        else if (fs.existsSync(reserve)) throw fault('ENOSPC');
+        return real(fd, bytes, offset, room > 0 ? room : bytes.length - offset);
+      });
+      const records = calls.map((call) => call.at(-1)!);
+      const { told } = together(records);
+      jest.restoreAllMocks();
+      expect(told.map(([record]) => record)).toEqual(records);
+      const kept = told.filter(([, fate]) => fate === 'kept').map(([record]) => record);
+      expect(kept.filter(({ t }) => t === 'E')).toHaveLength(2);
+      if (at < 100) expect(kept.filter(({ t }) => t === 'B')).toHaveLength(0);
+      const rows = await recovered();
+      for (const [{ id }, fate] of told) expect([fate, rows.has(id)]).toEqual([fate, fate === 'kept']);
+      for (const [id, row] of rowsOf([...begun, ...kept])) expect(rows.get(id)).toEqual(row);
+      await journal.close();
+      journal = open();
+    }
+  });
 });
 
 describe('a sync', () => {
