@@ -61,6 +61,7 @@ export class AnswerWriter {
   /** The answer is there to its end: with this last chunk, if any. */
   finish(last?: Buffer): void {
     if (this.over) return;
+    this.bodyStarted = true;
     this.res.end(last);
     if (this.res.writableLength > 0) this.waitForClient(true);
   }

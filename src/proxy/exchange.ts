@@ -42,6 +42,8 @@ export class Exchange implements PooledCall, BodyOwner {
   private connected = false;
   /** The provider's answer is there to its end. */
   private whole = false;
+  /** Its end is about to be journalled. */
+  private ending = false;
   /** Bytes of body the provider announced; null: it did not. */
   private expectedBytes: number | null = null;
 
@@ -184,19 +186,26 @@ export class Exchange implements PooledCall, BodyOwner {
     this.abortUpstream = null;
     this.body?.letGo();
     if (!this.whole) this.complete();
-    if (this.clientLeft) this.leave();
+    else if (this.clientLeft && !this.ending) this.leave();
   }
 
-  /** The end is on record before the write that completes the answer; what the provider does now is of no matter. */
+  /**
+   * The end is on record before the answer is kept for repeats and before the write that completes it. What the provider
+   * does now is of no matter.
+   */
   private complete(last?: Buffer): void {
     this.whole = true;
+    this.ending = true;
     this.answer.awaitEnd();
-    this.claim?.complete();
     this.call.endThen(this.verdict, () => {
+      this.ending = false;
+      if (this.settled) return;
+      this.claim?.complete();
       this.whenDurable(() => {
         this.answer.finish(last);
         return false;
       });
+      if (this.clientLeft) this.leave();
     });
   }
 
@@ -205,7 +214,7 @@ export class Exchange implements PooledCall, BodyOwner {
     this.abortUpstream = null;
     if (this.whole) {
       // Of no matter; but of a client that left nothing more is heard that could end the call.
-      if (this.clientLeft) this.leave();
+      if (this.clientLeft && !this.ending) this.leave();
       return;
     }
     const { code, outcome } = readUpstreamFault(fault, this.connected, this.res.headersSent);
@@ -254,9 +263,10 @@ export class Exchange implements PooledCall, BodyOwner {
   /** Everything was flushed to the client, or its socket is dead. */
   private readonly onClientClose = (): void => {
     if (this.settled) return;
-    if (this.claim?.outlivesClient && this.call.outcome === null) {
+    if (this.claim?.outlivesClient && (this.call.outcome === null || this.ending)) {
       this.clientLeft = true;
       this.answer.letGo();
+      if (this.ending) this.call.end(this.verdict);
       return;
     }
     const { code = '' } = (this.req.socket.errored ?? {}) as { code?: string };

@@ -79,6 +79,31 @@ it.each(['before the head', 'amid the answer'])(
   },
 );
 
+it('a client that leaves in the moment in which the answer ends finds it later', async () => {
+  for (let round = 0; round < 20; round++) {
+    headers = [auth, `Idempotency-Key: leaves-${++names}`];
+    before = wire.provider.requests.length;
+    const client = await open(wire.gateway, headers);
+    const seen = deferred();
+    wire.provider.script = async (req) => {
+      await req.body;
+      seen.resolve();
+      await Promise.resolve();
+      // The gateway sees both in one turn of its event loop.
+      if (round % 2 === 0) client.destroy();
+      req.socket.write(answer('200 OK', [], 'all of it'));
+      if (round % 2 === 1) client.destroy();
+    };
+    await seen.promise;
+    const repeat = await once(wire.gateway, headers);
+    expect([repeat.body.toString(), repeat.header('idempotent-replayed'), calls()]).toEqual([
+      'all of it',
+      'true',
+      1,
+    ]);
+  }
+});
+
 it('a client that does not read holds up neither the provider nor the answer that is kept', async () => {
   const large = Buffer.alloc(6 * MIB, 'l');
   const written = deferred();

@@ -124,7 +124,9 @@ describe('on a disk in trouble', () => {
     load.run(url, key, 8);
     await eventually(() => load.refused.size >= 100);
     await load.stop();
-    expect(load.seen.size).toBe(49);
+    // The last of them were journalled in one write with the one that failed.
+    expect(load.seen.size).toBeLessThanOrEqual(49);
+    expect(load.seen.size).toBeGreaterThan(49 - 8);
     await expectTheBooksToAgree();
     expect(await gateway.stop()).toEqual({ code: 0, signal: null });
   });

@@ -51,15 +51,17 @@ function at(point, deed, short = deed) {
 }
 
 fs.writeSync = (fd, bytes, ...rest) => {
-  const kind = Buffer.isBuffer(bytes)
-    ? /^v1 [0-9a-f]{8} \{"t":"([BEUR])"/.exec(bytes.toString('latin1', 0, 24))?.[1]
-    : null;
-  if (!kind) return real.writeSync(fd, bytes, ...rest);
   const [offset = 0] = rest;
+  const lines = Buffer.isBuffer(bytes) ? bytes.toString('latin1', offset) : '';
+  // Several calls' lines may go in one write.
+  const points = [...lines.matchAll(/^v1 [0-9a-f]{8} \{"t":"([BEUR])"/gm)].map(([, kind]) => `append:${kind}`);
+  if (points.length === 0) return real.writeSync(fd, bytes, ...rest);
+  const planned = points.filter((point) => point === plan.at).length;
+  seen += Math.max(planned - 1, 0);
   const whole = () => real.writeSync(fd, bytes, ...rest);
   const part = () => real.writeSync(fd, bytes, offset, Math.min(50, bytes.length - offset));
-  const count = at(`append:${kind}`, whole, part);
-  trace(`append ${kind}`);
+  const count = at(planned > 0 ? plan.at : points[0], whole, part);
+  for (const point of points) trace(point.replace(':', ' '));
   return count;
 };
 fs.openSync = (path, ...rest) => {
