@@ -90,9 +90,9 @@ it('a client that leaves in the moment in which the answer ends finds it later',
       seen.resolve();
       await Promise.resolve();
       // The gateway sees both in one turn of its event loop.
-      if (round % 2 === 0) client.destroy();
+      if (round % 2 === 0) client.reset();
       req.socket.write(answer('200 OK', [], 'all of it'));
-      if (round % 2 === 1) client.destroy();
+      if (round % 2 === 1) client.reset();
     };
     await seen.promise;
     const repeat = await once(wire.gateway, headers);

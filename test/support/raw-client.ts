@@ -58,6 +58,11 @@ export class RawClient {
     return { ...head, body };
   }
 
+  /** Leaves by a reset, which its peer learns of at once. */
+  reset(): void {
+    this.socket.resetAndDestroy();
+  }
+
   destroy(): void {
     this.socket.destroy();
   }
