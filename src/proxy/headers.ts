@@ -130,6 +130,7 @@ function connectionOptions(raw: readonly string[]): ReadonlySet<string> {
   let options: Set<string> | undefined;
   for (let i = 0; i < raw.length; i += 2) {
     if (raw[i]!.length !== 10 || raw[i]!.toLowerCase() !== 'connection') continue;
+    if (raw[i + 1] === 'keep-alive') continue;
     for (const part of raw[i + 1]!.split(',')) {
       const option = part.trim().toLowerCase();
       if (option === '' || option === 'keep-alive' || option === 'close') continue;
