@@ -33,9 +33,9 @@ export function encodeRecord(record: JournalRecord): string {
 export function encodeBegin(b: BeginColumns): string {
   return (
     `{"t":"B","started_at":"${b.started_at}","id":"${b.id}","team_id":"${b.team_id}","key_id":"${b.key_id}"` +
-      `,"provider":${quoted(b.provider)},"method":${quoted(b.method)},"path":${quoted(b.path)}` +
-      `,"idempotency_key":${quoted(b.idempotency_key)},"sdk_retry_count":${b.sdk_retry_count}` +
-      `,"client_ip":${quoted(b.client_ip)},"user_agent":${quoted(b.user_agent)}}`
+    `,"provider":${quoted(b.provider)},"method":${quoted(b.method)},"path":${quoted(b.path)}` +
+    `,"idempotency_key":${quoted(b.idempotency_key)},"sdk_retry_count":${b.sdk_retry_count}` +
+    `,"client_ip":${quoted(b.client_ip)},"user_agent":${quoted(b.user_agent)}}`
   );
 }
 
@@ -43,9 +43,9 @@ export function encodeBegin(b: BeginColumns): string {
 export function encodeEnd(id: string, e: EndColumns, u: UsageColumns | null): string {
   return (
     `{"t":"E","id":"${id}","outcome":"${e.outcome}","status":${e.status},"error_code":${quoted(e.error_code)}` +
-      `,"streamed":${e.streamed},"request_bytes":${e.request_bytes},"response_bytes":${e.response_bytes}` +
-      `,"ttfb_ms":${e.ttfb_ms},"duration_ms":${e.duration_ms}` +
-      `,"provider_request_id":${quoted(e.provider_request_id)}${u === null ? '' : figures(u)}}`
+    `,"streamed":${e.streamed},"request_bytes":${e.request_bytes},"response_bytes":${e.response_bytes}` +
+    `,"ttfb_ms":${e.ttfb_ms},"duration_ms":${e.duration_ms}` +
+    `,"provider_request_id":${quoted(e.provider_request_id)}${u === null ? '' : figures(u)}}`
   );
 }
 

@@ -137,12 +137,7 @@ export class RequestLogService implements CallLog, OnApplicationShutdown {
 
   private ending(account: Account, ended: () => void): Entry {
     const { call } = account;
-    account.usage = readUsageAtOnce(
-      call.contentType,
-      call.contentEncoding,
-      call.origin.endpoint,
-      call.copy,
-    );
+    account.usage = readUsageAtOnce(call.contentType, call.contentEncoding, call.origin.endpoint, call.copy);
     return {
       json: account.encodeEnd(),
       isBeginning: false,

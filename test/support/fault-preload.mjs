@@ -54,7 +54,9 @@ fs.writeSync = (fd, bytes, ...rest) => {
   const [offset = 0] = rest;
   const lines = Buffer.isBuffer(bytes) ? bytes.toString('latin1', offset) : '';
   // Several calls' lines may go in one write.
-  const points = [...lines.matchAll(/^v1 [0-9a-f]{8} \{"t":"([BEUR])"/gm)].map(([, kind]) => `append:${kind}`);
+  const points = [...lines.matchAll(/^v1 [0-9a-f]{8} \{"t":"([BEUR])"/gm)].map(
+    ([, kind]) => `append:${kind}`,
+  );
   if (points.length === 0) return real.writeSync(fd, bytes, ...rest);
   const planned = points.filter((point) => point === plan.at).length;
   seen += Math.max(planned - 1, 0);
