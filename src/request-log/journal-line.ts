@@ -2,9 +2,10 @@ import { crc32 } from 'node:zlib';
 import type { BeginColumns, EndColumns, FigureColumns, LogRow, UsageColumns } from './log-row.js';
 
 /**
- * What is journalled of a call: its beginning before it is forwarded, its end before the last byte of the answer is
- * written, with what was read from the answer or followed by it. A row that memory has no place for, or whose outcome is
- * another one after all, is journalled whole (R). Every field is already in its column's domain.
+ * What is journalled of a call: its beginning (B) before it is forwarded, its end (E) before the last byte of the answer
+ * is written. What was read from the answer comes with the end where that takes no time, or follows it (U); a second end
+ * corrects the first, when that last byte did not get out. A row that memory has no place for is journalled whole (R)
+ * last. Every field is already in its column's domain.
  */
 export type JournalRecord =
   | ({ t: 'B' } & BeginColumns)
