@@ -42,8 +42,6 @@ export class Exchange implements PooledCall, BodyOwner {
   private connected = false;
   /** The provider's answer is there to its end. */
   private whole = false;
-  /** Its end is about to be journalled. */
-  private ending = false;
   /** Bytes of body the provider announced; null: it did not. */
   private expectedBytes: number | null = null;
 
@@ -157,14 +155,13 @@ export class Exchange implements PooledCall, BodyOwner {
     });
     this.resumeUpstream = resume;
     if (this.isInVain()) return true;
-    if (this.expectedBytes === 0) this.call.end(this.verdict);
     const goOn = this.whenDurable(() => {
       this.answer.head(status, reason, headers, this.expectedBytes !== null);
       return true;
     });
-    // These end with their head (RFC 9112 6.3). undici takes the length they may still announce (RFC 9110 8.6) for one
-    // that was not kept.
-    if (status === 204 || status === 304) this.onComplete();
+    // It ends with its head. undici takes the length that a 204 or 304 may still announce (RFC 9110 8.6) for one that was
+    // not kept.
+    if (this.expectedBytes === 0) this.complete();
     return goOn;
   }
 
@@ -186,7 +183,6 @@ export class Exchange implements PooledCall, BodyOwner {
     this.abortUpstream = null;
     this.body?.letGo();
     if (!this.whole) this.complete();
-    else if (this.clientLeft && !this.ending) this.leave();
   }
 
   /**
@@ -195,10 +191,8 @@ export class Exchange implements PooledCall, BodyOwner {
    */
   private complete(last?: Buffer): void {
     this.whole = true;
-    this.ending = true;
     this.answer.awaitEnd();
     this.call.endThen(this.verdict, () => {
-      this.ending = false;
       if (this.settled) return;
       this.claim?.complete();
       this.whenDurable(() => {
@@ -212,11 +206,7 @@ export class Exchange implements PooledCall, BodyOwner {
   onError(fault: Error): void {
     if (this.settled) return;
     this.abortUpstream = null;
-    if (this.whole) {
-      // Of no matter; but of a client that left nothing more is heard that could end the call.
-      if (this.clientLeft && !this.ending) this.leave();
-      return;
-    }
+    if (this.whole) return;
     const { code, outcome } = readUpstreamFault(fault, this.connected, this.res.headersSent);
     this.fail(new Refusal(code, { cause: fault }), outcome);
   }
@@ -263,10 +253,11 @@ export class Exchange implements PooledCall, BodyOwner {
   /** Everything was flushed to the client, or its socket is dead. */
   private readonly onClientClose = (): void => {
     if (this.settled) return;
-    if (this.claim?.outlivesClient && (this.call.outcome === null || this.ending)) {
+    if (this.claim?.outlivesClient && (this.call.outcome === null || this.whole)) {
       this.clientLeft = true;
       this.answer.letGo();
-      if (this.ending) this.call.end(this.verdict);
+      // Its end is about to be journalled.
+      if (this.whole) this.call.end(this.verdict);
       return;
     }
     const { code = '' } = (this.req.socket.errored ?? {}) as { code?: string };

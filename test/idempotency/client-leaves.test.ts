@@ -104,6 +104,27 @@ it('a client that leaves in the moment in which the answer ends finds it later',
   }
 });
 
+it('a client that leaves while an empty answer waits for the disk finds it later', async () => {
+  const strict = await Wire.start({ JOURNAL_FSYNC_MS: '0' });
+  const key = await strict.gateway.createKey({ endpoints: 'all', idempotency: 'replay' });
+  for (let round = 0; round < 5; round++) {
+    const lines = [`Authorization: Bearer ${key}`, `Idempotency-Key: empty-${round}`];
+    const client = await open(strict.gateway, lines);
+    const written = deferred();
+    strict.provider.script = async (req) => {
+      await req.body;
+      req.socket.write(answer('201 Created', []));
+      client.reset();
+      written.resolve();
+    };
+    await written.promise;
+    const repeat = await once(strict.gateway, lines);
+    expect([repeat.status, repeat.header('idempotent-replayed')]).toEqual([201, 'true']);
+  }
+  expect(strict.provider.requests).toHaveLength(5);
+  await strict.stop();
+});
+
 it('a client that does not read holds up neither the provider nor the answer that is kept', async () => {
   const large = Buffer.alloc(6 * MIB, 'l');
   const written = deferred();
