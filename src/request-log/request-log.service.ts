@@ -60,8 +60,8 @@ export class RequestLogService implements CallLog, OnApplicationShutdown {
   }
 
   endThen(call: CallRecord, ended: () => void): void {
-    const account = this.unfinished.get(call)!;
-    if (account.endKept) {
+    const account = this.unfinished.get(call);
+    if (account === undefined || account.endKept) {
       ended();
       return;
     }
@@ -76,11 +76,13 @@ export class RequestLogService implements CallLog, OnApplicationShutdown {
   /** Ends the record's life. A call refused before it was dispatched leaves no row. */
   close(call: CallRecord): void {
     this.openCalls.delete(call);
-    if (!call.begun) return;
+    const account = this.unfinished.get(call);
+    // Never begun; or the shutdown has waited for it as long as it could, and given the writer its row.
+    if (account === undefined) return;
     // A handler that settled without a verdict means this process gave the call up.
     if (call.outcome === null) call.end('interrupted');
     call.settled();
-    this.closed.push(this.unfinished.get(call)!);
+    this.closed.push(account);
     this.atEndOfTurn();
   }
 

@@ -1,0 +1,45 @@
+import { setImmediate as turn } from 'node:timers/promises';
+import { makeRequestId } from '../../src/request-id.js';
+import { FinishedCalls } from '../../src/request-log/finished-calls.js';
+import { RequestLogService } from '../../src/request-log/request-log.service.js';
+import { createDatabase } from '../support/database.js';
+import { LogHarness } from './log-harness.js';
+import { KEY, TEAM } from './rows.js';
+
+/*
+ * A shutdown waits for calls only so long: one that asks a frozen Postgres to release its Idempotency-Key, or waits for
+ * the sync of a disk that hangs, ends when the log has closed.
+ */
+
+it('a call that ends after the shutdown gave it up changes nothing', async () => {
+  const database = await createDatabase();
+  const harness = await LogHarness.start(database.url);
+  const log = new RequestLogService(harness.journal, harness.writer, new FinishedCalls());
+  const call = log.open({
+    id: makeRequestId(),
+    keyId: KEY,
+    teamId: TEAM,
+    key: 'the key',
+    provider: 'default',
+    method: 'POST',
+    path: '/v1/responses',
+    clientIp: null,
+    userAgent: null,
+    idempotencyKey: null,
+    sdkRetryCount: null,
+    endpoint: '/v1/responses',
+    upstream: 'http://provider.test',
+    arrivedAt: 0,
+    traceparent: null,
+    tracestate: null,
+  });
+  expect(await new Promise((begun) => call.begin(begun))).toBeNull();
+  await log.onApplicationShutdown();
+  await new Promise<void>((ended) => call.endThen('completed', ended));
+  log.close(call);
+  await turn();
+  expect([log.underWay, call.outcome]).toEqual([0, 'interrupted']);
+  expect(harness.writer.counts.enqueued).toBe(1);
+  await harness.remove();
+  await database.drop();
+});
