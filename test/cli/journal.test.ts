@@ -7,6 +7,7 @@ import { encodeLine } from '../../src/request-log/journal-line.js';
 import { recordsOf } from '../request-log/journal-calls.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { runCli } from './run-cli.js';
+import { runHere } from './run-here.js';
 
 let database: TestDatabase;
 let dir: string;
@@ -27,7 +28,7 @@ beforeEach(async () => {
 afterEach(() => rm(dir, { recursive: true }));
 
 it('counts what a volume holds and changes nothing', async () => {
-  const { code, stdout } = await runCli(['journal', 'status', dir, '--json']);
+  const { code, stdout } = await runHere(['journal', 'status', dir, '--json']);
   expect(code).toBe(0);
   expect(JSON.parse(stdout)).toMatchObject([{ rows: 3, interrupted: 1, damaged_lines: 1 }]);
   expect(await readdir(join(dir, 'journal'))).toHaveLength(1);
@@ -35,24 +36,25 @@ it('counts what a volume holds and changes nothing', async () => {
 
 it('brings its rows to Postgres, once', async () => {
   const before = await database.query('SELECT id FROM request_log');
-  const drain = () => runCli(['journal', 'drain', dir], { DATABASE_URL: database.url });
-  const { code, stdout } = await drain();
+  const env = { DATABASE_URL: database.url };
+  const { code, stdout } = await runCli(['journal', 'drain', dir], env);
   expect(code).toBe(0);
   expect(stdout).toContain('3 rows (1 interrupted, 1 damaged lines');
   const rows = await database.query<{ outcome: string }>('SELECT outcome FROM request_log ORDER BY outcome');
   expect(rows.map(({ outcome }) => outcome)).toEqual(['completed', 'completed', 'interrupted']);
   expect(before).toHaveLength(0);
-  expect((await drain()).stdout).toContain('The journal is empty');
+  expect((await runHere(['journal', 'drain', dir], env)).stdout).toContain('The journal is empty');
 });
 
 it('leaves a volume alone that a gateway is using, and a folder that is none', async () => {
   const used = await openDataDir(dir);
   await used.hold();
+  // Held by this process, it is in use for every other one.
   const { code, stderr } = await runCli(['journal', 'drain', dir], { DATABASE_URL: database.url });
   expect(code).toBe(1);
   expect(stderr).toContain(`pid ${process.pid}`);
   used.release();
-  const other = await runCli(['journal', 'status', join(dir, 'journal')]);
+  const other = await runHere(['journal', 'status', join(dir, 'journal')]);
   expect(other.code).toBe(1);
   expect(other.stderr).toContain('holds no journal');
 });

@@ -4,11 +4,12 @@ import { TeamsService } from '../../src/keys/teams.service.js';
 import { type KeysDatabase, openKeysDatabase, TESTER } from '../keys/data-source.js';
 import type { TestDatabase } from '../support/database.js';
 import { type Ran, runCli } from './run-cli.js';
+import { runHere } from './run-here.js';
 
 let at: KeysDatabase;
 let database: TestDatabase;
 let keys: KeysService;
-const cli = (...args: string[]): Promise<Ran> => runCli(args, { DATABASE_URL: database.url });
+const cli = (...args: string[]): Promise<Ran> => runHere(args, { DATABASE_URL: database.url });
 
 beforeAll(async () => {
   at = await openKeysDatabase();
@@ -25,7 +26,7 @@ interface KeyJson {
   prefix: string;
 }
 
-/** A key as `postern keys create --json` prints it, without the second that a process takes. */
+/** A key as `postern keys create --json` prints it, without the time that a command takes. */
 async function createJson(name: string): Promise<KeyJson> {
   const grant = { expiresAt: null, providers: null, endpoints: 'inference', idempotency: 'forward' } as const;
   const { key, secret } = await keys.create({ team: 'search', name, ...grant }, TESTER);
@@ -34,7 +35,8 @@ async function createJson(name: string): Promise<KeyJson> {
 
 describe('postern keys', () => {
   it('creates a key and prints it once, with a line that says so', async () => {
-    const { code, stdout, stderr } = await cli('keys', 'create', '--team', 'search', '--name', 'ci');
+    const args = ['keys', 'create', '--team', 'search', '--name', 'ci'];
+    const { code, stdout, stderr } = await runCli(args, { DATABASE_URL: database.url });
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout.match(/ptn_[0-9A-Za-z]{38}/g)).toHaveLength(1);
     expect(stdout).toContain('will not be shown again');
@@ -162,9 +164,10 @@ describe('postern keys', () => {
 
   it('finds whose a leaked secret is, and whether it still works', async () => {
     const { id, key } = await createJson('leaked');
+    const env = { DATABASE_URL: database.url };
     const find = (input: string, ...more: string[]) =>
-      runCli(['keys', 'find', ...more], { DATABASE_URL: database.url }, undefined, input);
-    const people = await find(`  ${key}\r\n`);
+      runHere(['keys', 'find', ...more], env, undefined, input);
+    const people = await runCli(['keys', 'find'], env, undefined, `  ${key}\r\n`);
     expect(people).toMatchObject({ code: 0, stderr: '' });
     expect(people.stdout).toMatch(/name +leaked\nteam +search\nstatus +active/);
     expect(people.stdout).toContain(`postern keys rotate ${id}`);

@@ -1,9 +1,10 @@
 import { insertRow } from '../request-log/rows.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { runCli } from './run-cli.js';
+import { runHere } from './run-here.js';
 
 let database: TestDatabase;
-const cli = (...args: string[]) => runCli(args, { DATABASE_URL: database.url });
+const cli = (...args: string[]) => runHere(args, { DATABASE_URL: database.url });
 
 beforeAll(async () => {
   database = await createDatabase();
@@ -13,7 +14,9 @@ afterAll(() => database.drop());
 describe('postern teams', () => {
   it('creates and lists teams', async () => {
     expect((await cli('teams', 'list')).stdout).toBe('None.\n');
-    const { code, stdout } = await cli('teams', 'create', 'search', '--json');
+    const { code, stdout } = await runCli(['teams', 'create', 'search', '--json'], {
+      DATABASE_URL: database.url,
+    });
     expect(code).toBe(0);
     const team = JSON.parse(stdout) as object;
     expect(team).toMatchObject({ name: 'search', disabled: false });

@@ -1,48 +1,30 @@
-import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 import { startTestGateway } from '../support/gateway.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
+import { runCli } from './run-cli.js';
+import { runHere } from './run-here.js';
 
-const MAIN = resolve(__dirname, '../../dist/src/cli/main.js');
 const newKey = () => randomBytes(32).toString('base64');
 const masterKey = newKey();
 let database: TestDatabase;
-let folder: string;
 
 beforeAll(async () => {
   database = await createDatabase();
-  folder = await mkdtemp(join(tmpdir(), 'postern-cli-'));
 });
-afterAll(async () => {
-  await database.drop();
-  await rm(folder, { recursive: true });
+afterAll(() => database.drop());
+
+const settings = (env: Record<string, string>) => ({
+  DATABASE_URL: database.url,
+  MASTER_KEY: masterKey,
+  ...env,
 });
-
-interface Ran {
-  code: number | null;
-  stdout: string;
-  stderr: string;
-}
-
-/** Runs `postern providers …` as shipped, with this on its standard input. */
-async function cli(args: string[], input = '', env: Record<string, string> = {}): Promise<Ran> {
-  const child = spawn(process.execPath, [MAIN, 'providers', ...args], {
-    cwd: folder,
-    env: { PATH: process.env.PATH, DATABASE_URL: database.url, MASTER_KEY: masterKey, ...env },
-  });
-  const ran: Ran = { code: null, stdout: '', stderr: '' };
-  child.stdout.setEncoding('utf8').on('data', (text: string) => (ran.stdout += text));
-  child.stderr.setEncoding('utf8').on('data', (text: string) => (ran.stderr += text));
-  // A command that does not read it may be gone already.
-  child.stdin.on('error', () => {}).end(input);
-  ran.code = await new Promise((done, fail) => child.on('close', done).on('error', fail));
-  return ran;
-}
+const cli = (args: string[], input = '', env: Record<string, string> = {}) =>
+  runHere(['providers', ...args], settings(env), undefined, input);
+/** In a process of its own, with a pipe for its standard input. */
+const piped = (args: string[], input: string, env: Record<string, string> = {}) =>
+  runCli(['providers', ...args], settings(env), undefined, input);
 
 interface Listed {
   data: { name: string; [field: string]: unknown }[];
@@ -51,7 +33,7 @@ const listed = async () => (JSON.parse((await cli(['list', '--json'])).stdout) a
 
 describe('postern providers', () => {
   it('adds a preset for nothing but its secret, and never shows it', async () => {
-    const added = await cli(['add', 'groq'], 'gsk-secret\n');
+    const added = await piped(['add', 'groq'], 'gsk-secret\n');
     expect(added).toMatchObject({ code: 0, stderr: '' });
     expect(added.stdout).toContain('https://api.groq.com/openai');
     const table = await cli(['list']);
@@ -66,7 +48,7 @@ describe('postern providers', () => {
     const provider = await RawProvider.start((req) => void req.socket.write(answer('200 OK', [], '{}')));
     const gateway = await startTestGateway({}, database);
     const env = { MASTER_KEY: '', DATA_DIR: gateway.dataDir };
-    const added = await cli(
+    const added = await piped(
       ['add', 'own', '--url', provider.url, '--auth', 'api-key', '--default'],
       'sk-own',
       env,

@@ -1,0 +1,56 @@
+import { Logger } from '@nestjs/common';
+import { createDatabase, type TestDatabase } from '../support/database.js';
+import { runCli } from './run-cli.js';
+import { runHere } from './run-here.js';
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createDatabase();
+});
+afterAll(() => database.drop());
+
+/** What a run in this process could leave changed. */
+const surroundings = () => [
+  process.env,
+  process.cwd(),
+  process.stdin,
+  process.stdout,
+  process.stderr,
+  process.exitCode,
+  // eslint-disable-next-line @typescript-eslint/unbound-method -- compared, not called
+  process.exit,
+  console,
+  Logger['staticInstanceRef'],
+  process.listenerCount('SIGINT'),
+];
+
+describe('a command in this process', () => {
+  it.each([
+    ['help', ['keys', 'create', '--help']],
+    ['no command', []],
+    ['an unknown one', ['nonsense']],
+    ['a value that is refused', ['requests', 'list', '--limit', '0']],
+  ])('ends and says to the byte what a process does: %s', async (_, args) => {
+    expect(await runHere(args)).toEqual(await runCli(args));
+  });
+
+  it('also when there is something to show', async () => {
+    const env = { DATABASE_URL: database.url };
+    expect(await runHere(['teams', 'create', 'search'], env)).toMatchObject({ code: 0, stderr: '' });
+    const listed = await runHere(['teams', 'list'], env);
+    expect(listed.stdout).toContain('search');
+    expect(listed).toEqual(await runCli(['teams', 'list'], env));
+  });
+
+  it('leaves everything as it was, one after another', async () => {
+    const before = surroundings();
+    const ran = await Promise.all([
+      runHere(['--help']),
+      runHere(['nonsense']),
+      runHere(['teams', 'list'], { DATABASE_URL: database.url }),
+    ]);
+    expect(ran.map(({ code }) => code)).toEqual([0, 1, 0]);
+    expect(ran.map(({ stderr }) => stderr === '')).toEqual([true, false, true]);
+    surroundings().forEach((value, index) => expect(value).toBe(before[index]));
+  });
+});
