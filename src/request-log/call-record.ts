@@ -47,7 +47,7 @@ export interface CallLog {
   begin(call: CallRecord, begun: (refusal: Refusal | null) => void): void;
   /** Journals an end at once. */
   end(call: CallRecord): void;
-  /** Journals an end, and what can be read of the answer at once, together with whatever else this turn brings. */
+  /** Journals an end together with whatever else this turn of the event loop brings. */
   endThen(call: CallRecord, ended: () => void): void;
   /** Null unless every step must be on the disk before the wire may show it. */
   durable(): Promise<void> | null;
@@ -74,6 +74,8 @@ export class CallRecord {
   errorCode: string | null = null;
   /** Journal files that hold a line of this call. */
   readonly files: JournalFile[] = [];
+  /** True once the journal holds the end. */
+  endKept = false;
   /** From the request's head to its hand-over, without the wait for a body that is gathered. */
   overheadMs: number | null = null;
 
@@ -103,7 +105,7 @@ export class CallRecord {
   }
 
   /** The beginning is in this file. */
-  beginKept(file: JournalFile): void {
+  keepBegin(file: JournalFile): void {
     this.files.push(file);
     this.overheadMs = performance.now() - this.origin.arrivedAt - this.bodyWaitMs;
   }
@@ -150,6 +152,12 @@ export class CallRecord {
   endThen(outcome: Outcome, ended: () => void): void {
     this.judge(outcome, null);
     this.log.endThen(this, ended);
+  }
+
+  /** The end is in this file. */
+  keepEnd(file: JournalFile): void {
+    this.files.push(file);
+    this.endKept = true;
   }
 
   private judge(outcome: Outcome, errorCode: string | null): boolean {

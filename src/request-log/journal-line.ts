@@ -1,15 +1,14 @@
 import { crc32 } from 'node:zlib';
-import type { BeginColumns, EndColumns, FigureColumns, LogRow, UsageColumns } from './log-row.js';
+import type { BeginColumns, EndColumns, LogRow, UsageColumns } from './log-row.js';
 
 /**
- * What is journalled of a call: its beginning (B) before it is forwarded, its end (E) before the last byte of the answer
- * is written. What was read from the answer comes with the end where that takes no time, or follows it (U); a second end
- * corrects the first, when that last byte did not get out. A row that memory has no place for is journalled whole (R)
- * last. Every field is already in its column's domain.
+ * What is journalled of a call: its beginning before it is forwarded, its end before the last byte of the answer is
+ * written, and what was read from the answer afterwards. A row that memory has no place for is journalled whole (R) in
+ * place of the last. Every field is already in its column's domain.
  */
 export type JournalRecord =
   | ({ t: 'B' } & BeginColumns)
-  | ({ t: 'E'; id: string } & EndColumns & Partial<FigureColumns>)
+  | ({ t: 'E'; id: string } & EndColumns)
   | ({ t: 'U'; id: string } & UsageColumns)
   | ({ t: 'R' } & LogRow);
 
@@ -40,13 +39,13 @@ export function encodeBegin(b: BeginColumns): string {
   );
 }
 
-/** The same for the end of a call, with what was read of its answer where that is known by then. */
-export function encodeEnd(id: string, e: EndColumns, u: UsageColumns | null): string {
+/** The same for the end of a call. */
+export function encodeEnd(id: string, e: EndColumns): string {
   return (
     `{"t":"E","id":"${id}","outcome":"${e.outcome}","status":${e.status},"error_code":${quoted(e.error_code)}` +
     `,"streamed":${e.streamed},"request_bytes":${e.request_bytes},"response_bytes":${e.response_bytes}` +
     `,"ttfb_ms":${e.ttfb_ms},"duration_ms":${e.duration_ms}` +
-    `,"provider_request_id":${quoted(e.provider_request_id)}${u === null ? '' : figures(u)}}`
+    `,"provider_request_id":${quoted(e.provider_request_id)}}`
   );
 }
 
@@ -54,14 +53,9 @@ export function encodeEnd(id: string, e: EndColumns, u: UsageColumns | null): st
 export function encodeUsage(id: string, u: UsageColumns): string {
   return (
     `{"t":"U","id":"${id}","outcome":"${u.outcome}","error_code":${quoted(u.error_code)}` +
-    `,"duration_ms":${u.duration_ms}${figures(u)}}`
-  );
-}
-
-function figures(u: UsageColumns): string {
-  return (
-    `,"model":${quoted(u.model)},"prompt_tokens":${u.prompt_tokens},"completion_tokens":${u.completion_tokens}` +
-    `,"cached_tokens":${u.cached_tokens},"reasoning_tokens":${u.reasoning_tokens}`
+    `,"duration_ms":${u.duration_ms},"model":${quoted(u.model)},"prompt_tokens":${u.prompt_tokens}` +
+    `,"completion_tokens":${u.completion_tokens},"cached_tokens":${u.cached_tokens}` +
+    `,"reasoning_tokens":${u.reasoning_tokens}}`
   );
 }
 

@@ -1,13 +1,6 @@
 import { createReadStream } from 'node:fs';
 import { decodeLines, type JournalRecord, LONGEST_LINE } from './journal-line.js';
-import {
-  type BeginColumns,
-  type EndColumns,
-  type FigureColumns,
-  type LogRow,
-  UNSEEN_END,
-  type UsageColumns,
-} from './log-row.js';
+import { type BeginColumns, type EndColumns, type LogRow, UNSEEN_END, type UsageColumns } from './log-row.js';
 import { NO_USAGE } from './token-figures.js';
 
 const BATCH = 1_000;
@@ -18,8 +11,8 @@ export type OnCorrupt = (count: number) => void;
 
 interface KnownCall {
   begin?: BeginColumns;
-  end?: EndColumns & Partial<FigureColumns>;
-  usage?: Partial<UsageColumns>;
+  end?: EndColumns;
+  usage?: UsageColumns;
 }
 
 /**
@@ -34,22 +27,27 @@ export async function* readDeadRows(
   onCorrupt?: OnCorrupt,
 ): AsyncGenerator<LogRow[]> {
   const known = new Map<string, KnownCall>();
-  const batch = new Batch();
+  let batch = new Batch();
   for (const path of paths) {
     for await (const record of readRecords(path, onCorrupt)) {
       const row = take(known, record);
-      if (record.t === 'E' && row === null) batch.correct(record);
-      else if (row !== null) batch.add(row, record.t === 'R');
-      if (batch.full) yield batch.takeOldest();
+      if (row !== null) batch.add(row);
+      if (batch.full) {
+        yield batch.rows;
+        batch = new Batch();
+      }
     }
   }
   for (const { begin, end, usage } of known.values()) {
     // Its beginning lay in a file that is gone: the row is in Postgres. Or it was damaged, and was counted then.
     if (begin === undefined) continue;
-    batch.add({ ...begin, ...NO_USAGE, ...(end ?? UNSEEN_END), ...usage }, false);
-    if (batch.full) yield batch.takeOldest();
+    batch.add({ ...begin, ...(end ?? UNSEEN_END), ...NO_USAGE, ...usage });
+    if (batch.full) {
+      yield batch.rows;
+      batch = new Batch();
+    }
   }
-  while (batch.size > 0) yield batch.takeOldest();
+  if (batch.rows.length > 0) yield batch.rows;
 }
 
 /** The rows parked whole in a file of this process, in their order. */
@@ -70,34 +68,18 @@ export async function* readParkedRows(path: string, onCorrupt?: OnCorrupt): Asyn
 class Batch {
   private readonly byId = new Map<string, LogRow>();
 
-  get size(): number {
-    return this.byId.size;
-  }
-
-  /** There is a statement's worth of rows that as many others have followed: nothing is to come that corrects them. */
   get full(): boolean {
-    return this.size >= 2 * BATCH;
+    return this.byId.size >= BATCH;
   }
 
-  takeOldest(): LogRow[] {
-    const rows: LogRow[] = [];
-    for (const row of this.byId.values()) {
-      if (rows.push(row) === BATCH) break;
-    }
-    for (const { id } of rows) this.byId.delete(id);
-    return rows;
+  get rows(): LogRow[] {
+    return [...this.byId.values()];
   }
 
-  /** The end that a call came to after all, its last write having failed. */
-  correct({ t: _, ...end }: Extract<JournalRecord, { t: 'E' }>): void {
-    const before = this.byId.get(end.id);
-    if (before?.outcome === 'completed') this.byId.set(end.id, { ...before, ...end });
-  }
-
-  /** As the table itself judges: the first account stands, unless it is a verdict of death. A parked row is the last word. */
-  add(row: LogRow, isParked: boolean): void {
+  /** As the table itself judges: the first account stands, unless it is a verdict of death. */
+  add(row: LogRow): void {
     const before = this.byId.get(row.id);
-    if (before === undefined || isParked) this.byId.set(row.id, row);
+    if (before === undefined) this.byId.set(row.id, row);
     else if (before.outcome === 'interrupted' && row.outcome !== 'interrupted') this.byId.set(row.id, row);
   }
 }
@@ -117,10 +99,7 @@ function take(known: Map<string, KnownCall>, record: JournalRecord): LogRow | nu
     call.begin = begin;
   } else if (record.t === 'E') {
     const { t: _, id: __, ...end } = record;
-    // The one that corrects another is the last word, whichever is read first.
-    if (call.end === undefined || call.end.outcome === 'completed') call.end = end;
-    // What is read of an answer at once comes with its end.
-    if ('model' in end) call.usage ??= {};
+    call.end = end;
   } else {
     const { t: _, id: __, ...usage } = record;
     call.usage = usage;
@@ -128,7 +107,7 @@ function take(known: Map<string, KnownCall>, record: JournalRecord): LogRow | nu
   const { begin, end, usage } = call;
   if (begin === undefined || end === undefined || usage === undefined) return null;
   known.delete(id);
-  return { ...begin, ...NO_USAGE, ...end, ...usage };
+  return { ...begin, ...end, ...usage };
 }
 
 async function* readRecords(path: string, onCorrupt?: OnCorrupt): AsyncGenerator<JournalRecord> {

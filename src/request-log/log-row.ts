@@ -31,20 +31,16 @@ export interface EndColumns {
   provider_request_id: string | null;
 }
 
-/** What is read from an answer. */
-export interface FigureColumns {
+/** Columns known once the answer has been read, and those that the last moment can still change. */
+export interface UsageColumns {
+  outcome: Outcome;
+  error_code: string | null;
+  duration_ms: number | null;
   model: string | null;
   prompt_tokens: number | null;
   completion_tokens: number | null;
   cached_tokens: number | null;
   reasoning_tokens: number | null;
-}
-
-/** Columns known once the answer has been read, and those that the last moment can still change. */
-export interface UsageColumns extends FigureColumns {
-  outcome: Outcome;
-  error_code: string | null;
-  duration_ms: number | null;
 }
 
 /** One row as it goes to Postgres: every value is in its column's domain. */

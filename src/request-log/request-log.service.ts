@@ -1,29 +1,33 @@
 import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
 import { describeFault } from '../database/database-fault.js';
 import { Refusal } from '../refusal.js';
-import { Account } from './account.js';
 import { type CallLog, type CallOrigin, CallRecord } from './call-record.js';
 import { FinishedCalls } from './finished-calls.js';
 import { Journal } from './journal.js';
 import type { JournalFile } from './journal-file.js';
-import { encodeBegin, encodeLines, encodeRecord } from './journal-line.js';
+import { encodeBegin, encodeEnd, encodeLines, encodeRecord, encodeUsage } from './journal-line.js';
 import { type Entry, journalTogether } from './journal-together.js';
-import { beginColumns } from './log-row.js';
+import { type BeginColumns, beginColumns, endColumns, rowOf, usageColumns } from './log-row.js';
 import { LogWriter } from './log-writer.js';
-import { NO_USAGE } from './token-figures.js';
-import { readUsage, readUsageAtOnce } from './usage-reader.js';
+import { NO_USAGE, type Usage } from './token-figures.js';
+import { readUsage } from './usage-reader.js';
+
+interface ReadCall {
+  call: CallRecord;
+  usage: Usage;
+}
 
 /** Keeps the records of calls under way and sees to it that each begun one becomes a row, whatever dies. */
 @Injectable()
 export class RequestLogService implements CallLog, OnApplicationShutdown {
   private readonly logger = new Logger('RequestLog');
   private readonly openCalls = new Set<CallRecord>();
-  /** Calls that were begun and whose row the writer does not have yet. */
-  private readonly unfinished = new Map<CallRecord, Account>();
-  /** Of this turn of the event loop: what waits to be journalled, in its order, and calls that are over. */
+  /** Calls that were begun and whose row the writer does not have yet, with what was journalled of their beginning. */
+  private readonly unfinished = new Map<CallRecord, BeginColumns>();
+  /** Of this turn of the event loop: what is to be journalled at its end, in one write, and calls that are over. */
   private beginnings: [CallRecord, (refusal: Refusal | null) => void][] = [];
-  private endings: [Account, () => void][] = [];
-  private closed: Account[] = [];
+  private endings: [CallRecord, () => void][] = [];
+  private closed: CallRecord[] = [];
   private turnEnds = false;
 
   constructor(
@@ -54,18 +58,17 @@ export class RequestLogService implements CallLog, OnApplicationShutdown {
   }
 
   end(call: CallRecord): void {
-    const account = this.unfinished.get(call)!;
-    const file = this.tryAppend([account.encodeEnd()], call.origin.id);
-    if (file !== null) account.keepEnd(file);
+    const file = this.tryAppend([encodeEnd(call.origin.id, endColumns(call))], call.origin.id);
+    if (file !== null) call.keepEnd(file);
   }
 
   endThen(call: CallRecord, ended: () => void): void {
-    const account = this.unfinished.get(call);
-    if (account === undefined || account.endKept) {
+    // Past a shutdown that has waited as long as it could, the writer has its row.
+    if (call.endKept || !this.unfinished.has(call)) {
       ended();
       return;
     }
-    this.endings.push([account, ended]);
+    this.endings.push([call, ended]);
     this.atEndOfTurn();
   }
 
@@ -76,13 +79,12 @@ export class RequestLogService implements CallLog, OnApplicationShutdown {
   /** Ends the record's life. A call refused before it was dispatched leaves no row. */
   close(call: CallRecord): void {
     this.openCalls.delete(call);
-    const account = this.unfinished.get(call);
     // Never begun; or the shutdown has waited for it as long as it could, and given the writer its row.
-    if (account === undefined) return;
+    if (!this.unfinished.has(call)) return;
     // A handler that settled without a verdict means this process gave the call up.
     if (call.outcome === null) call.end('interrupted');
     call.settled();
-    this.closed.push(account);
+    this.closed.push(call);
     this.atEndOfTurn();
   }
 
@@ -95,7 +97,7 @@ export class RequestLogService implements CallLog, OnApplicationShutdown {
     // The shutdown has waited for these; a row without figures is better than none before the next start.
     const calls = [...this.unfinished.keys()];
     for (const call of calls) if (call.outcome === null) call.end('interrupted');
-    this.finish([...this.unfinished.values()]);
+    this.finish(calls.map((call) => ({ call, usage: NO_USAGE })));
     await this.writer.stop();
     await this.journal.close();
   }
@@ -113,7 +115,7 @@ export class RequestLogService implements CallLog, OnApplicationShutdown {
     this.endings = [];
     this.closed = [];
     const entries: Entry[] = [];
-    for (const [account, ended] of endings) entries.push(this.ending(account, ended));
+    for (const [call, ended] of endings) entries.push(this.ending(call, ended));
     for (const [call, begun] of beginnings) {
       if (call.outcome !== null) begun(new Refusal('shutting_down'));
       else if (!this.journal.accepting) begun(new Refusal('journal_unavailable'));
@@ -129,77 +131,75 @@ export class RequestLogService implements CallLog, OnApplicationShutdown {
       json: encodeBegin(begin),
       isBeginning: true,
       kept: (file) => {
-        call.beginKept(file);
-        this.unfinished.set(call, new Account(call, begin));
+        call.keepBegin(file);
+        this.unfinished.set(call, begin);
         begun(null);
       },
       refused: (fault) => begun(new Refusal('journal_unavailable', { cause: fault })),
     };
   }
 
-  private ending(account: Account, ended: () => void): Entry {
-    const { call } = account;
-    account.usage = readUsageAtOnce(call.contentType, call.contentEncoding, call.origin.endpoint, call.copy);
+  private ending(call: CallRecord, ended: () => void): Entry {
+    const { id } = call.origin;
     return {
-      json: account.encodeEnd(),
+      json: encodeEnd(id, endColumns(call)),
       isBeginning: false,
       kept: (file) => {
-        account.keepEnd(file);
+        call.keepEnd(file);
         ended();
       },
       refused: (fault) => {
-        this.complain(1, call.origin.id, fault);
+        this.complain(1, id, fault);
         ended();
       },
     };
   }
 
-  private readClosed(closed: readonly Account[]): void {
-    const read: Account[] = [];
-    for (const account of closed) {
-      const { call } = account;
+  private readClosed(calls: readonly CallRecord[]): void {
+    const read: ReadCall[] = [];
+    for (const call of calls) {
       // Reading never fails: what is not certain is null.
-      const usage =
-        account.usage ?? readUsage(call.contentType, call.contentEncoding, call.origin.endpoint, call.copy);
-      if ('then' in usage) {
-        void usage.then((figures) => {
-          account.usage = figures;
-          this.finish([account]);
-        });
-      } else {
-        account.usage = usage;
-        read.push(account);
-      }
+      const usage = readUsage(call.contentType, call.contentEncoding, call.origin.endpoint, call.copy);
+      if ('then' in usage) void usage.then((figures) => this.finish([{ call, usage: figures }]));
+      else read.push({ call, usage });
     }
     this.finish(read);
   }
 
-  /** Journals what is left to tell of these calls, in one write, and hands their rows to the writer, once. */
-  private finish(accounts: readonly Account[]): void {
-    const over = accounts.filter(({ call }) => this.unfinished.delete(call));
-    const ended = over.map((account) => {
-      const row = account.row();
-      // A row that memory has no place for waits there.
+  /** Journals the last of these calls, in one write, and hands their rows to the writer, once. */
+  private finish(calls: readonly ReadCall[]): void {
+    const ended = [];
+    const records: string[] = [];
+    for (const { call, usage } of calls) {
+      const begin = this.unfinished.get(call);
+      if (begin === undefined) continue;
+      this.unfinished.delete(call);
+      const end = endColumns(call);
+      const read = usageColumns(call, usage);
+      const row = rowOf(begin, end, read);
+      // A row that memory has no place for waits there, whole.
       const isParked = this.writer.full;
-      const rest = isParked ? encodeRecord({ t: 'R', ...row }) : account.encodeRest(row);
-      return { account, row, isParked, rest };
-    });
-    const rests = ended.flatMap(({ rest }) => rest ?? []);
-    const file = rests.length === 0 ? null : this.tryAppend(rests, ended[0]!.row.id);
-    for (const { account, row, isParked, rest } of ended) {
-      const { call, usage } = account;
-      if (rest === null) {
-        this.writer.add(row, call.files);
-      } else if (file === null) {
+      // An end that the journal could not take makes up for it here.
+      const makesUp = !isParked && !call.endKept;
+      if (isParked) records.push(encodeRecord({ t: 'R', ...row }));
+      else if (makesUp) records.push(encodeEnd(row.id, end));
+      if (!isParked) records.push(encodeUsage(row.id, read));
+      ended.push({ call, usage, row, isParked, makesUp });
+    }
+    if (ended.length === 0) return;
+    const file = this.tryAppend(records, ended[0]!.row.id);
+    for (const { call, usage, row, isParked, makesUp } of ended) {
+      if (file === null) {
         this.writer.add(row, call.files, false);
       } else if (isParked) {
         this.writer.park(file);
         this.journal.release(call.files);
       } else {
         call.files.push(file);
+        if (makesUp) call.files.push(file);
         this.writer.add(row, call.files);
       }
-      this.finished.tell(row, call, usage ?? NO_USAGE);
+      this.finished.tell(row, call, usage);
     }
   }
 

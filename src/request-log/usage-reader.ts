@@ -42,17 +42,6 @@ export function readUsage(
   return readPlain(kept, streamed, endpoint);
 }
 
-/** The same where reading takes some µs; null where it takes its time: then nothing is taken from the copy. */
-export function readUsageAtOnce(
-  contentType: string | null | undefined,
-  contentEncoding: string | null | undefined,
-  endpoint: string,
-  copy: AnswerCopy,
-): Usage | null {
-  if (copy.length > SMALL_ANSWER || isEncoded(contentEncoding)) return null;
-  return readUsage(contentType, contentEncoding, endpoint, copy) as Usage;
-}
-
 async function readLarge(body: KeptAnswer, streamed: boolean, endpoint: string): Promise<Usage> {
   await setImmediate();
   return readPlain(body, streamed, endpoint);

@@ -5,11 +5,8 @@ import { NO_USAGE } from '../../src/request-log/token-figures.js';
 import type { Outcome } from '../../src/request-log/request-log.entity.js';
 import { KEY, TEAM } from './rows.js';
 
-/**
- * How far a call came before the process died; `told`: what its answer says came with its end; `corrected`: so it was, and
- * then its last write failed; `parked`: its row waits whole in the journal.
- */
-export type Progress = 'begun' | 'ended' | 'read' | 'told' | 'corrected' | 'parked';
+/** How far a call came before the process died; `parked`: its row waits whole in the journal. */
+export type Progress = 'begun' | 'ended' | 'read' | 'parked';
 
 /** The records of a call as the request log writes them. */
 export function recordsOf(
@@ -42,14 +39,16 @@ export function recordsOf(
     duration_ms: 2.5,
     provider_request_id: 'req_é',
   };
-  const figures = {
+  const usage = {
+    outcome,
+    error_code: null,
+    duration_ms: 3.5,
     model: 'gpt-4o',
     prompt_tokens: 1,
     completion_tokens: 2,
     cached_tokens: null,
     reasoning_tokens: null,
   };
-  const usage = { outcome, error_code: null, duration_ms: 3.5, ...figures };
   const B: JournalRecord = { t: 'B', ...begin };
   const E: JournalRecord = { t: 'E', id, ...end };
   switch (progress) {
@@ -59,10 +58,6 @@ export function recordsOf(
       return [B, E];
     case 'read':
       return [B, E, { t: 'U', id, ...usage }];
-    case 'told':
-      return [B, { ...E, ...figures }];
-    case 'corrected':
-      return [B, { ...E, ...figures, outcome: 'completed' }, { ...E, ...figures, duration_ms: 9 }];
     case 'parked':
       return [B, E, { t: 'R', ...begin, ...end, ...usage }];
   }
@@ -76,12 +71,10 @@ export function rowsOf(records: readonly JournalRecord[]): Map<string, LogRow> {
   for (const { id } of records) {
     const { t: _, ...whole } = find('R', id) ?? { t: null };
     const { t: __, ...begin } = find('B', id) ?? { t: null };
-    const ends = records.filter((record) => record.t === 'E' && record.id === id);
-    const last = ends.find((record) => record.t === 'E' && record.outcome !== 'completed') ?? ends[0];
-    const { t: ___, ...end } = last ?? { t: null, ...UNSEEN_END };
+    const { t: ___, ...end } = find('E', id) ?? { t: null, ...UNSEEN_END };
     const { t: ____, ...usage } = find('U', id) ?? { t: null };
     if ('id' in whole) rows.set(id, whole);
-    else if ('id' in begin) rows.set(id, { ...begin, ...NO_USAGE, ...end, ...usage } as LogRow);
+    else if ('id' in begin) rows.set(id, { ...begin, ...end, ...NO_USAGE, ...usage });
   }
   return rows;
 }
