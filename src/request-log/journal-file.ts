@@ -54,14 +54,14 @@ export class JournalFile {
     const before = this.size;
     try {
       this.write(lines);
-      this.taken = lines.length;
     } catch (error) {
       this.torn = true;
       this.taken = lines.subarray(0, this.size - before).lastIndexOf(NEWLINE) + 1;
-      throw error;
-    } finally {
       if (this.taken > 0) this.lines.push(lines.subarray(0, this.taken));
+      throw error;
     }
+    this.taken = lines.length;
+    this.lines.push(lines);
   }
 
   /** Waits for sync(). */

@@ -31,7 +31,7 @@ it('a longer length is a 413 before anything is forwarded', async () => {
 
 it('chunks that pass the limit at once are a 413 before anything is forwarded', async () => {
   const client = await wire.connect();
-  client.send(request(CALL, [wire.auth, CHUNKED]) + chunkOf(1_001));
+  client.send(request(CALL, [wire.auth, CHUNKED], chunkOf(1_001)));
   wire.expectRefusal(await client.answer(), 413, 'request_too_large');
   await expectTheRestToBeRest(client);
   await wire.expectSound(1);
@@ -44,7 +44,7 @@ it('chunks that pass the limit bit by bit are a 413, and the upload ends without
     await req.closed;
   };
   const client = await wire.connect();
-  client.send(request(CALL, [wire.auth, CHUNKED]) + chunkOf(400));
+  client.send(request(CALL, [wire.auth, CHUNKED], chunkOf(400)));
   await eventually(() => requests.length === 1);
   client.send(chunkOf(400) + chunkOf(400));
   const reply = await client.answer();
