@@ -17,7 +17,7 @@ describe('npm start', () => {
     const first = await checkout.start().ended;
     expect(first).toMatchObject({ code: 7, stderr: '' });
     expect(first.stdout).toMatch(/Installing dependencies as locked[^]*done in[^]*Building[^]*done in/);
-    expect(first.stdout).toContain('flags --max-semi-space-size=16,--use-largepages=silent');
+    expect(first.stdout).toContain('flags --max-semi-space-size=32,--v8-pool-size=1,--use-largepages=silent');
 
     const second = await checkout.start().ended;
     expect(second.code).toBe(7);

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn, type SpawnOptions } from 'node:child_process'
 import { resolve } from 'node:path';
 
 const ROOT = resolve(__dirname, '../..');
-const FLAGS = ['--max-semi-space-size=16', '--use-largepages=silent'];
+const FLAGS = ['--max-semi-space-size=32', '--v8-pool-size=1', '--use-largepages=silent'];
 
 // A start takes a second; on a machine that is busy with everything else, many.
 jest.setTimeout(90_000);
