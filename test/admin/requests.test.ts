@@ -1,89 +1,154 @@
-import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { insertRow } from '../request-log/rows.js';
+import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { call, fieldsOf } from './call.js';
 
-let postern: TestGateway;
-let teamId: string;
-beforeAll(async () => {
-  postern = await startTestGateway();
-  teamId = (await call(postern, 'POST', '/teams', { name: 'logged' })).body.id;
-});
-afterAll(() => postern.stop());
-
-const NOW = new Date();
-
-describe('/admin/v1/requests', () => {
-  it('lists calls of a team by its name or id', async () => {
-    const id = await insertRow(postern.database, NOW, { team_id: teamId });
-    await insertRow(postern.database, NOW);
-    for (const team of ['logged', teamId]) {
-      const { status, body } = await call(postern, 'GET', `/requests?team=${team}`);
-      expect(status).toBe(200);
-      expect(body).toMatchObject({
-        data: [{ id, team_id: teamId, outcome: 'completed' }],
-        next_cursor: null,
-      });
-    }
-    expect((await call(postern, 'GET', '/requests?team=nobody')).status).toBe(404);
+describe('requests', () => {
+  let postern: TestGateway;
+  let teamId: string;
+  beforeAll(async () => {
+    postern = await startTestGateway();
+    teamId = (await call(postern, 'POST', '/teams', { name: 'logged' })).body.id;
   });
+  afterAll(() => postern.stop());
 
-  it('lists calls of a key by its id or prefix', async () => {
-    const key = (await call(postern, 'POST', '/keys', { team: 'logged', name: 'ci' })).body;
-    const id = await insertRow(postern.database, NOW, { key_id: key.id });
-    for (const text of [key.id, key.prefix!]) {
-      const { status, body } = await call(postern, 'GET', `/requests?key=${text}`);
-      expect(status).toBe(200);
-      expect(body.data.map((row) => row.id)).toEqual([id]);
-    }
-    expect((await call(postern, 'GET', '/requests?key=ptn_00000000')).status).toBe(404);
-    expect((await call(postern, 'GET', `/requests?key=${key.key}`)).status).toBe(400);
-  });
+  const NOW = new Date();
 
-  it('shows one call by its id', async () => {
-    const id = await insertRow(postern.database, NOW, {
-      model: 'm/1',
-      status: 503,
-      outcome: 'upstream_error',
+  describe('/admin/v1/requests', () => {
+    it('lists calls of a team by its name or id', async () => {
+      const id = await insertRow(postern.database, NOW, { team_id: teamId });
+      await insertRow(postern.database, NOW);
+      for (const team of ['logged', teamId]) {
+        const { status, body } = await call(postern, 'GET', `/requests?team=${team}`);
+        expect(status).toBe(200);
+        expect(body).toMatchObject({
+          data: [{ id, team_id: teamId, outcome: 'completed' }],
+          next_cursor: null,
+        });
+      }
+      expect((await call(postern, 'GET', '/requests?team=nobody')).status).toBe(404);
     });
-    const { status, body } = await call(postern, 'GET', `/requests/${id}`);
-    expect(status).toBe(200);
-    expect(body).toMatchObject({ id, model: 'm/1', status: 503, outcome: 'upstream_error' });
-    expect((await call(postern, 'GET', '/requests?status=5xx&model=m%2F1')).body.data).toEqual([body]);
-  });
 
-  it.each(['nonsense', '01890a5d-ac96-774b-bcce-b302099a8057'])('answers 404 for the id %s', async (id) => {
-    expect((await call(postern, 'GET', `/requests/${id}`)).status).toBe(404);
-  });
+    it('lists calls of a key by its id or prefix', async () => {
+      const key = (await call(postern, 'POST', '/keys', { team: 'logged', name: 'ci' })).body;
+      const id = await insertRow(postern.database, NOW, { key_id: key.id });
+      for (const text of [key.id, key.prefix!]) {
+        const { status, body } = await call(postern, 'GET', `/requests?key=${text}`);
+        expect(status).toBe(200);
+        expect(body.data.map((row) => row.id)).toEqual([id]);
+      }
+      expect((await call(postern, 'GET', '/requests?key=ptn_00000000')).status).toBe(404);
+      expect((await call(postern, 'GET', `/requests?key=${key.key}`)).status).toBe(400);
+    });
 
-  it('shows 50 by default and 500 at most', async () => {
-    for (let i = 0; i < 51; i++) await insertRow(postern.database, NOW);
-    expect((await call(postern, 'GET', '/requests')).body.data).toHaveLength(50);
-    const { status, body } = await call(postern, 'GET', '/requests?limit=500');
-    expect(status).toBe(200);
-    expect(body.data.length).toBeGreaterThan(50);
-    expect((await call(postern, 'GET', '/requests?limit=501')).status).toBe(400);
-  });
+    it('shows one call by its id', async () => {
+      const id = await insertRow(postern.database, NOW, {
+        model: 'm/1',
+        status: 503,
+        outcome: 'upstream_error',
+      });
+      const { status, body } = await call(postern, 'GET', `/requests/${id}`);
+      expect(status).toBe(200);
+      expect(body).toMatchObject({ id, model: 'm/1', status: 503, outcome: 'upstream_error' });
+      expect((await call(postern, 'GET', '/requests?status=5xx&model=m%2F1')).body.data).toEqual([body]);
+    });
 
-  it.each([
-    ['status=50', 'status'],
-    ['status=5x0', 'status'],
-    ['status=0xx', 'status'],
-    ['status=5XX', 'status'],
-    ['outcome=done', 'outcome'],
-    ['key=ci', 'key'],
-    ['from=yesterday', 'from'],
-    ['from=2031-01-01', 'from'],
-    ['to=2031-01-01T00:00:00', 'to'],
-    ['recorded_after=1', 'recorded_after'],
-    ['model=', 'model'],
-    ['model=a%00b', 'model'],
-    ['model=a&model=b', 'model'],
-    ['team[]=default', 'team[]'],
-    ['modell=x', 'modell'],
-    ['cursor=%27', 'cursor'],
-  ])('refuses ?%s and names %s', async (query, field) => {
-    const answer = await call(postern, 'GET', `/requests?${query}`);
-    expect(answer.status).toBe(400);
-    expect(fieldsOf(answer)).toEqual(expect.arrayContaining([field]));
+    it.each(['nonsense', '01890a5d-ac96-774b-bcce-b302099a8057'])('answers 404 for the id %s', async (id) => {
+      expect((await call(postern, 'GET', `/requests/${id}`)).status).toBe(404);
+    });
+
+    it('shows 50 by default and 500 at most', async () => {
+      for (let i = 0; i < 51; i++) await insertRow(postern.database, NOW);
+      expect((await call(postern, 'GET', '/requests')).body.data).toHaveLength(50);
+      const { status, body } = await call(postern, 'GET', '/requests?limit=500');
+      expect(status).toBe(200);
+      expect(body.data.length).toBeGreaterThan(50);
+      expect((await call(postern, 'GET', '/requests?limit=501')).status).toBe(400);
+    });
+
+    it.each([
+      ['status=50', 'status'],
+      ['status=5x0', 'status'],
+      ['status=0xx', 'status'],
+      ['status=5XX', 'status'],
+      ['outcome=done', 'outcome'],
+      ['key=ci', 'key'],
+      ['from=yesterday', 'from'],
+      ['from=2031-01-01', 'from'],
+      ['to=2031-01-01T00:00:00', 'to'],
+      ['recorded_after=1', 'recorded_after'],
+      ['model=', 'model'],
+      ['model=a%00b', 'model'],
+      ['model=a&model=b', 'model'],
+      ['team[]=default', 'team[]'],
+      ['modell=x', 'modell'],
+      ['cursor=%27', 'cursor'],
+    ])('refuses ?%s and names %s', async (query, field) => {
+      const answer = await call(postern, 'GET', `/requests?${query}`);
+      expect(answer.status).toBe(400);
+      expect(fieldsOf(answer)).toEqual(expect.arrayContaining([field]));
+    });
+  });
+});
+
+describe('usage', () => {
+  let postern: TestGateway;
+  let team: string;
+  let key: string;
+  beforeAll(async () => {
+    postern = await startTestGateway();
+    team = (await call(postern, 'POST', '/teams', { name: 'search' })).body.id;
+    key = (await call(postern, 'POST', '/keys', { team: 'search', name: 'ci' })).body.id;
+    const columns = { team_id: team, key_id: key, prompt_tokens: 5 };
+    await insertRow(postern.database, new Date('2031-01-31T12:00:00Z'), columns);
+    await insertRow(postern.database, new Date('2031-01-31T13:00:00Z'), { ...columns, status: 500 });
+    await insertRow(postern.database, new Date('2031-02-01T00:00:00Z'));
+  });
+  afterAll(() => postern.stop());
+
+  describe('/admin/v1/usage', () => {
+    it('names teams and keys, and shows null for one that is not there', async () => {
+      const { status, body } = await call(postern, 'GET', '/usage?group_by=key,team,day');
+      expect(status).toBe(200);
+      expect(body.data).toMatchObject([
+        { day: '2031-02-01', team: null, key: null, calls: 1 },
+        {
+          day: '2031-01-31',
+          team: 'search',
+          team_id: team,
+          key: 'ci',
+          key_id: key,
+          calls: 2,
+          errors: 1,
+          prompt_tokens: 10,
+        },
+      ]);
+      expect(body.next_cursor).toBeNull();
+    });
+
+    it('groups by team and day unless told otherwise, filters and pages', async () => {
+      const first = (await call(postern, 'GET', '/usage?limit=1')).body;
+      expect(first.data).toMatchObject([{ day: '2031-02-01' }]);
+      const second = (await call(postern, 'GET', `/usage?limit=1&cursor=${first.next_cursor}`)).body;
+      expect(second).toMatchObject({ data: [{ day: '2031-01-31', team: 'search' }], next_cursor: null });
+      const filtered = await call(postern, 'GET', '/usage?group_by=hour&team=search&status=5xx');
+      expect(filtered.body.data).toMatchObject([{ hour: '2031-01-31T13:00:00Z', calls: 1 }]);
+    });
+
+    it.each([
+      ['group_by=', 'group_by'],
+      ['group_by=week', 'group_by'],
+      ['group_by=day,day', 'group_by'],
+      ['group_by=day,hour', 'group_by'],
+      ['group_by=team;day', 'group_by'],
+      ['group_by=team&group_by=day', 'group_by'],
+      ['group_by=constructor', 'group_by'],
+      ['cursor=x', 'cursor'],
+      ['limit=501', 'limit'],
+      ['by=team', 'by'],
+    ])('refuses ?%s and names %s', async (query, field) => {
+      const answer = await call(postern, 'GET', `/usage?${query}`);
+      expect(answer.status).toBe(400);
+      expect(fieldsOf(answer)).toEqual([field]);
+    });
   });
 });

@@ -1,110 +1,195 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { ClaimsService } from '../../src/idempotency/claims.service.js';
+import { createDatabase, type TestDatabase } from '../support/database.js';
 import { deferred, type Deferred } from '../support/deferred.js';
 import { eventually } from '../support/eventually.js';
-import { answer } from '../support/raw-provider.js';
+import { startTestGateway, type TestGateway } from '../support/gateway.js';
+import { answer, RawProvider } from '../support/raw-provider.js';
+import { TcpForwarder } from '../support/tcp-forwarder.js';
 import { Wire } from '../support/wire.js';
 import { once, open } from './once.js';
 
-let wire: Wire;
-let auth: string;
-let goOn: Deferred;
-let status: string;
-beforeAll(async () => {
-  wire = await Wire.start({}, async (req) => {
-    await req.body;
-    await goOn.promise;
-    req.socket.write(answer(status, [], 'late'));
+describe('leases', () => {
+  let wire: Wire;
+  let auth: string;
+  let goOn: Deferred;
+  let status: string;
+  beforeAll(async () => {
+    wire = await Wire.start({}, async (req) => {
+      await req.body;
+      await goOn.promise;
+      req.socket.write(answer(status, [], 'late'));
+    });
+    auth = `Authorization: Bearer ${await wire.gateway.createKey({ idempotency: 'replay' })}`;
   });
-  auth = `Authorization: Bearer ${await wire.gateway.createKey({ idempotency: 'replay' })}`;
-});
-afterAll(() => wire.stop());
-beforeEach(() => {
-  goOn = deferred();
-  status = '200 OK';
-  wire.provider.requests.length = 0;
-});
+  afterAll(() => wire.stop());
+  beforeEach(() => {
+    goOn = deferred();
+    status = '200 OK';
+    wire.provider.requests.length = 0;
+  });
 
-const query = <T extends object>(sql: string) => wire.gateway.database.query<T>(sql);
+  const query = <T extends object>(sql: string) => wire.gateway.database.query<T>(sql);
 
-async function running(...names: string[]) {
-  const clients = await Promise.all(
-    names.map((name) => open(wire.gateway, [auth, `Idempotency-Key: ${name}`])),
-  );
-  await eventually(() => wire.provider.requests.length === names.length);
-  return clients;
-}
+  async function running(...names: string[]) {
+    const clients = await Promise.all(
+      names.map((name) => open(wire.gateway, [auth, `Idempotency-Key: ${name}`])),
+    );
+    await eventually(() => wire.provider.requests.length === names.length);
+    return clients;
+  }
 
-it('a running call keeps its lease, also while the record of another one is locked', async () => {
-  const clients = await running('locked', 'free');
-  const locker = new pg.Client({ connectionString: wire.gateway.database.url });
-  locker.on('error', () => {});
-  await locker.connect();
-  await locker.query('BEGIN');
-  const locked = await locker.query<{ id: Buffer }>('SELECT id FROM idempotency_record LIMIT 1 FOR UPDATE');
-  const free = `id <> '\\x${locked.rows[0]!.id.toString('hex')}'`;
-  await query(`UPDATE idempotency_record SET lease_until = now() + interval '1 second' WHERE ${free}`);
-  await wire.gateway.gateway.app.get(ClaimsService).keep();
-  const lasting = await query(
-    `SELECT 1 FROM idempotency_record WHERE ${free} AND lease_until > now() + interval '5 seconds'`,
-  );
-  expect(lasting).toHaveLength(1);
-  await locker.query('ROLLBACK');
-  await locker.end();
-  goOn.resolve();
-  for (const client of clients) expect((await client.answer()).status).toBe(200);
-});
-
-it('a repeat of a running call whose lease could not be renewed for a while is not told that it is lost', async () => {
-  const [client] = await running('away');
-  await query("UPDATE idempotency_record SET lease_until = now() - interval '1 second' WHERE answer IS NULL");
-  const twin = await open(wire.gateway, [auth, 'Idempotency-Key: away']);
-  await sleep(300);
-  goOn.resolve();
-  expect((await client!.answer()).status).toBe(200);
-  const reply = await twin.answer();
-  expect([reply.status, reply.header('idempotent-replayed')]).toEqual([200, 'true']);
-  expect(wire.provider.requests.length).toBe(1);
-});
-
-it('a repeat locks nothing: it keeps no lease from being renewed, and Postgres has nothing to write', async () => {
-  goOn.resolve();
-  await once(wire.gateway, [auth, 'Idempotency-Key: unlocked']);
-  expect((await once(wire.gateway, [auth, 'Idempotency-Key: unlocked'])).status).toBe(200);
-  expect(await query('SELECT DISTINCT xmax::text FROM idempotency_record')).toEqual([{ xmax: '0' }]);
-});
-
-it('a call that runs for longer than a record lasts is not made again', async () => {
-  const [client] = await running('long');
-  await query("UPDATE idempotency_record SET expires_at = now() - interval '1 second' WHERE answer IS NULL");
-  const twin = await open(wire.gateway, [auth, 'Idempotency-Key: long']);
-  await sleep(300);
-  goOn.resolve();
-  for (const one of [client!, twin]) expect((await one.answer()).status).toBe(200);
-  expect(wire.provider.requests.length).toBe(1);
-});
-
-it.each(['200 OK', '500 No'])(
-  'a record that another call has taken over is not ended by %s',
-  async (late) => {
-    status = late;
-    await query('TRUNCATE idempotency_record');
-    const [client] = await running('taken');
-    const other = 'ffffffff-ffff-7fff-bfff-ffffffffffff';
-    await query(`UPDATE idempotency_record SET call_id = '${other}' WHERE answer IS NULL`);
-    goOn.resolve();
-    expect((await client!.answer()).body.toString()).toBe('late');
+  it('a running call keeps its lease, also while the record of another one is locked', async () => {
+    const clients = await running('locked', 'free');
+    const locker = new pg.Client({ connectionString: wire.gateway.database.url });
+    locker.on('error', () => {});
+    await locker.connect();
+    await locker.query('BEGIN');
+    const locked = await locker.query<{ id: Buffer }>('SELECT id FROM idempotency_record LIMIT 1 FOR UPDATE');
+    const free = `id <> '\\x${locked.rows[0]!.id.toString('hex')}'`;
+    await query(`UPDATE idempotency_record SET lease_until = now() + interval '1 second' WHERE ${free}`);
     await wire.gateway.gateway.app.get(ClaimsService).keep();
-    const [left] = await query<{ call_id: string; answer: Buffer | null }>(
-      'SELECT call_id, answer FROM idempotency_record WHERE answer IS NULL',
+    const lasting = await query(
+      `SELECT 1 FROM idempotency_record WHERE ${free} AND lease_until > now() + interval '5 seconds'`,
     );
-    expect(left).toEqual({ call_id: other, answer: null });
-    await query("UPDATE idempotency_record SET lease_until = '-infinity' WHERE answer IS NULL");
-    wire.expectRefusal(
-      await once(wire.gateway, [auth, 'Idempotency-Key: taken']),
-      409,
-      'idempotency_outcome_unknown',
+    expect(lasting).toHaveLength(1);
+    await locker.query('ROLLBACK');
+    await locker.end();
+    goOn.resolve();
+    for (const client of clients) expect((await client.answer()).status).toBe(200);
+  });
+
+  it('a repeat of a running call whose lease could not be renewed for a while is not told that it is lost', async () => {
+    const [client] = await running('away');
+    await query(
+      "UPDATE idempotency_record SET lease_until = now() - interval '1 second' WHERE answer IS NULL",
     );
-  },
-);
+    const twin = await open(wire.gateway, [auth, 'Idempotency-Key: away']);
+    await sleep(300);
+    goOn.resolve();
+    expect((await client!.answer()).status).toBe(200);
+    const reply = await twin.answer();
+    expect([reply.status, reply.header('idempotent-replayed')]).toEqual([200, 'true']);
+    expect(wire.provider.requests.length).toBe(1);
+  });
+
+  it('a repeat locks nothing: it keeps no lease from being renewed, and Postgres has nothing to write', async () => {
+    goOn.resolve();
+    await once(wire.gateway, [auth, 'Idempotency-Key: unlocked']);
+    expect((await once(wire.gateway, [auth, 'Idempotency-Key: unlocked'])).status).toBe(200);
+    expect(await query('SELECT DISTINCT xmax::text FROM idempotency_record')).toEqual([{ xmax: '0' }]);
+  });
+
+  it('a call that runs for longer than a record lasts is not made again', async () => {
+    const [client] = await running('long');
+    await query(
+      "UPDATE idempotency_record SET expires_at = now() - interval '1 second' WHERE answer IS NULL",
+    );
+    const twin = await open(wire.gateway, [auth, 'Idempotency-Key: long']);
+    await sleep(300);
+    goOn.resolve();
+    for (const one of [client!, twin]) expect((await one.answer()).status).toBe(200);
+    expect(wire.provider.requests.length).toBe(1);
+  });
+
+  it.each(['200 OK', '500 No'])(
+    'a record that another call has taken over is not ended by %s',
+    async (late) => {
+      status = late;
+      await query('TRUNCATE idempotency_record');
+      const [client] = await running('taken');
+      const other = 'ffffffff-ffff-7fff-bfff-ffffffffffff';
+      await query(`UPDATE idempotency_record SET call_id = '${other}' WHERE answer IS NULL`);
+      goOn.resolve();
+      expect((await client!.answer()).body.toString()).toBe('late');
+      await wire.gateway.gateway.app.get(ClaimsService).keep();
+      const [left] = await query<{ call_id: string; answer: Buffer | null }>(
+        'SELECT call_id, answer FROM idempotency_record WHERE answer IS NULL',
+      );
+      expect(left).toEqual({ call_id: other, answer: null });
+      await query("UPDATE idempotency_record SET lease_until = '-infinity' WHERE answer IS NULL");
+      wire.expectRefusal(
+        await once(wire.gateway, [auth, 'Idempotency-Key: taken']),
+        409,
+        'idempotency_outcome_unknown',
+      );
+    },
+  );
+});
+
+describe('Postgres away', () => {
+  let provider: RawProvider;
+  let database: TestDatabase;
+  let road: TcpForwarder;
+  let gateway: TestGateway;
+  let auth: string;
+
+  beforeAll(async () => {
+    provider = await RawProvider.start(() => {});
+    database = await createDatabase();
+    road = await TcpForwarder.to(database.url);
+    await road.open();
+    gateway = await startTestGateway({ PROVIDER_URL: provider.url, DATABASE_URL: road.url }, database);
+    auth = `Authorization: Bearer ${await gateway.createKey({ idempotency: 'replay' })}`;
+    provider.script = ok;
+    // Known from here on.
+    await once(gateway, [auth]);
+  });
+  afterAll(async () => {
+    await gateway.stop();
+    await road.close();
+    await database.drop();
+    await provider.stop();
+  });
+  beforeEach(() => {
+    provider.requests.length = 0;
+  });
+
+  async function ok(req: Parameters<RawProvider['script']>[0]): Promise<void> {
+    await req.body;
+    req.socket.write(answer('200 OK', [], 'ok'));
+  }
+
+  it('refuses such calls without Postgres, serves all others, and recovers by itself', async () => {
+    await road.close();
+    const headers = [auth, 'Idempotency-Key: away'];
+    const refused = await once(gateway, headers);
+    expect([refused.status, refused.header('x-gateway-error'), refused.header('retry-after')]).toEqual([
+      503,
+      'database_unavailable',
+      '1',
+    ]);
+    expect(refused.body.toString()).toContain('Idempotency-Key');
+    expect((await once(gateway, [auth])).status).toBe(200);
+    expect(provider.requests.length).toBe(1);
+    await road.open();
+    const reply = await eventually(async () => {
+      const again = await once(gateway, headers);
+      return again.status === 200 && again;
+    });
+    expect(reply.header('idempotent-replayed')).toBeUndefined();
+    expect(provider.requests.length).toBe(2);
+  });
+
+  it('keeps an answer that came while Postgres was away', async () => {
+    const goOn = deferred();
+    provider.script = async (req) => {
+      await goOn.promise;
+      await ok(req);
+    };
+    const headers = [auth, 'Idempotency-Key: meanwhile'];
+    const client = await open(gateway, headers);
+    await eventually(() => provider.requests.length === 1);
+    await road.close();
+    goOn.resolve();
+    expect((await client.answer()).body.toString()).toBe('ok');
+    await road.open();
+    const repeat = await eventually(async () => {
+      const reply = await once(gateway, headers);
+      return reply.status === 200 && reply;
+    });
+    expect(repeat.header('idempotent-replayed')).toBe('true');
+    expect(provider.requests.length).toBe(1);
+  });
+});
