@@ -58,7 +58,7 @@ export class RequestLogService implements CallLog, OnApplicationShutdown {
   }
 
   end(call: CallRecord): void {
-    const file = this.tryAppend([encodeEnd(call.origin.id, endColumns(call))], call.origin.id);
+    const file = this.tryAppend([encodeEnd(call.origin.id, endColumns(call))], 1, call.origin.id);
     if (file !== null) call.keepEnd(file);
   }
 
@@ -187,7 +187,7 @@ export class RequestLogService implements CallLog, OnApplicationShutdown {
       ended.push({ call, usage, row, isParked, makesUp });
     }
     if (ended.length === 0) return;
-    const file = this.tryAppend(records, ended[0]!.row.id);
+    const file = this.tryAppend(records, ended.length, ended[0]!.row.id);
     for (const { call, usage, row, isParked, makesUp } of ended) {
       if (file === null) {
         this.writer.add(row, call.files, false);
@@ -203,11 +203,11 @@ export class RequestLogService implements CallLog, OnApplicationShutdown {
     }
   }
 
-  private tryAppend(records: readonly string[], firstId: string): JournalFile | null {
+  private tryAppend(records: readonly string[], calls: number, firstId: string): JournalFile | null {
     try {
       return this.journal.appendLines(encodeLines(records), records.length, true);
     } catch (error) {
-      this.complain(records.length, firstId, error);
+      this.complain(calls, firstId, error);
       return null;
     }
   }
