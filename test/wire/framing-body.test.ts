@@ -2,14 +2,14 @@ import { once } from 'node:events';
 import { request } from '../support/raw-client.js';
 import { answersOn, Wire } from '../support/wire.js';
 
+let wire: Wire;
+
+beforeAll(async () => {
+  wire = await Wire.start();
+});
+afterAll(() => wire.stop());
+
 describe('ambiguous length', () => {
-  let wire: Wire;
-
-  beforeAll(async () => {
-    wire = await Wire.start();
-  });
-  afterAll(() => wire.stop());
-
   const smuggled = () => request('GET /v1/models?smuggled', [wire.auth]).toString('latin1');
 
   /** RFC 9112 6.1 and 6.3: the length of these bodies is a matter of opinion, so nobody may have one. */
@@ -55,13 +55,6 @@ describe('ambiguous length', () => {
 });
 
 describe('body length', () => {
-  let wire: Wire;
-
-  beforeAll(async () => {
-    wire = await Wire.start();
-  });
-  afterAll(() => wire.stop());
-
   const LINE = 'POST /v1/chat/completions';
 
   it.each([
@@ -129,13 +122,6 @@ describe('body length', () => {
 });
 
 describe('chunks', () => {
-  let wire: Wire;
-
-  beforeAll(async () => {
-    wire = await Wire.start();
-  });
-  afterAll(() => wire.stop());
-
   const head = () => request('POST /v1/chat/completions', [wire.auth, 'Transfer-Encoding: chunked']);
 
   /** RFC 9112 7.1: after any of these nobody can say where the body ends. */
@@ -187,13 +173,6 @@ describe('chunks', () => {
 });
 
 describe('transfer encoding', () => {
-  let wire: Wire;
-
-  beforeAll(async () => {
-    wire = await Wire.start();
-  });
-  afterAll(() => wire.stop());
-
   const CHUNKED_BODY = '5\r\nhello\r\n0\r\n\r\n';
   const smuggled = () => request('GET /v1/models?smuggled', [wire.auth]).toString('latin1');
 

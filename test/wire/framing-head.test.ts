@@ -2,6 +2,13 @@ import { randomBytes } from 'node:crypto';
 import { request } from '../support/raw-client.js';
 import { answersOn, Wire } from '../support/wire.js';
 
+let wire: Wire;
+
+beforeAll(async () => {
+  wire = await Wire.start();
+});
+afterAll(() => wire.stop());
+
 describe('authorization', () => {
   let wire: Wire;
   let key: string;
@@ -55,13 +62,6 @@ describe('authorization', () => {
 });
 
 describe('host', () => {
-  let wire: Wire;
-
-  beforeAll(async () => {
-    wire = await Wire.start();
-  });
-  afterAll(() => wire.stop());
-
   const get = (version: string, ...headers: string[]) =>
     [`GET /v1/models HTTP/${version}`, wire.auth, ...headers, '', ''].join('\r\n');
 
@@ -112,13 +112,6 @@ describe('host', () => {
 });
 
 describe('line endings', () => {
-  let wire: Wire;
-
-  beforeAll(async () => {
-    wire = await Wire.start();
-  });
-  afterAll(() => wire.stop());
-
   /** RFC 9112 2.2, 5.1, 5.2: what two hops could cut into lines, names and values differently. AUTH holds a good key. */
   it.each([
     ['a bare LF after the request line', 'GET /v1/models HTTP/1.1\nHost: g\r\nAUTH\r\n\r\n'],
@@ -170,13 +163,6 @@ describe('line endings', () => {
 });
 
 describe('not HTTP', () => {
-  let wire: Wire;
-
-  beforeAll(async () => {
-    wire = await Wire.start();
-  });
-  afterAll(() => wire.stop());
-
   const TLS_HELLO = Buffer.from('16030100c8010000c40303', 'hex');
 
   it.each([

@@ -5,19 +5,19 @@ import { RawClient, request } from '../support/raw-client.js';
 import { answer, chunk, LAST_CHUNK, RawProvider, STREAM_HEAD } from '../support/raw-provider.js';
 import { Wire } from '../support/wire.js';
 
+let gateway: TestGateway;
+let provider: RawProvider;
+
+beforeAll(async () => {
+  provider = await RawProvider.start(() => {});
+  gateway = await startTestGateway({ PROVIDER_URL: provider.url });
+});
+afterAll(async () => {
+  await gateway.stop();
+  await provider.stop();
+});
+
 describe('events', () => {
-  let gateway: TestGateway;
-  let provider: RawProvider;
-
-  beforeAll(async () => {
-    provider = await RawProvider.start(() => {});
-    gateway = await startTestGateway({ PROVIDER_URL: provider.url });
-  });
-  afterAll(async () => {
-    await gateway.stop();
-    await provider.stop();
-  });
-
   it('passes each event on before the next one exists', async () => {
     const events = [
       ': hello\n\n',
@@ -129,18 +129,6 @@ describe('bytes', () => {
 });
 
 describe('token figures', () => {
-  let gateway: TestGateway;
-  let provider: RawProvider;
-
-  beforeAll(async () => {
-    provider = await RawProvider.start(() => {});
-    gateway = await startTestGateway({ PROVIDER_URL: provider.url });
-  });
-  afterAll(async () => {
-    await gateway.stop();
-    await provider.stop();
-  });
-
   const USAGE = {
     prompt_tokens: 11,
     completion_tokens: 7,

@@ -3,14 +3,14 @@ import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { RawClient, request } from '../support/raw-client.js';
 import { Wire } from '../support/wire.js';
 
+let wire: Wire;
+
+beforeAll(async () => {
+  wire = await Wire.start();
+});
+afterAll(() => wire.stop());
+
 describe('refused targets', () => {
-  let wire: Wire;
-
-  beforeAll(async () => {
-    wire = await Wire.start();
-  });
-  afterAll(() => wire.stop());
-
   /** Ways in which a path has left its folder in gateways of this kind, each behind a road that would be forwarded. */
   const DOT_SEGMENTS = [
   '..', '.', '%2e%2e', '%2E%2E', '.%2e', '%2e.', '%2e', '%252e%252e', '%252E.', '.%252e', '%25%32%65%25%32%65',
@@ -105,13 +105,6 @@ describe('refused targets', () => {
 });
 
 describe('methods', () => {
-  let wire: Wire;
-
-  beforeAll(async () => {
-    wire = await Wire.start();
-  });
-  afterAll(() => wire.stop());
-
   it.each(METHODS.filter((method) => !['CONNECT', 'TRACE'].includes(method)))(
     'carries %s',
     async (method) => {

@@ -2,14 +2,14 @@ import { startTestGateway } from '../support/gateway.js';
 import { RawClient, request } from '../support/raw-client.js';
 import { Wire } from '../support/wire.js';
 
+let wire: Wire;
+
+beforeAll(async () => {
+  wire = await Wire.start();
+});
+afterAll(() => wire.stop());
+
 describe('carried', () => {
-  let wire: Wire;
-
-  beforeAll(async () => {
-    wire = await Wire.start();
-  });
-  afterAll(() => wire.stop());
-
   /** Targets that are odd but safe: the provider gets each byte for byte. */
   it.each([
     '/v1/',
@@ -125,13 +125,6 @@ describe('with credentials in it', () => {
 });
 
 describe('of a provider’s own road', () => {
-  let wire: Wire;
-
-  beforeAll(async () => {
-    wire = await Wire.start();
-  });
-  afterAll(() => wire.stop());
-
   it.each([
     ['/p/default/v1/chat/completions', '/v1/chat/completions'],
     ['/p/default/v1/models?a=b', '/v1/models?a=b'],
