@@ -1,4 +1,4 @@
-// `npm run bench`, `bench:soak` and `bench:key-flood`: what has to be there, then the benchmark in a process group of its
+// `npm run bench`, `bench:compare`, `bench:soak` and `bench:key-flood`: what has to be there, then the benchmark in a process group of its
 // own, so that one Ctrl-C reaches it once and it can put everything away. First argument: which of them.
 import { join } from 'node:path';
 import { runNode } from './child.mjs';

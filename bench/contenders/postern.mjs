@@ -17,9 +17,14 @@ export async function startPostern(bench, { nodeArgs = bench.nodeArgs ?? [], env
 }
 
 /** Anything that starts like Postern, says the same and writes the same rows. */
-export async function startGateway({ workplace, provider, postgres }, name, args, env = {}) {
+export async function startGateway(
+  { workplace, provider, postgres, node = process.execPath },
+  name,
+  args,
+  env = {},
+) {
   const database = await postgres.createDatabase();
-  const { pid, found, stop, printed } = await workplace.start([process.execPath, ...args], {
+  const { pid, found, stop, printed } = await workplace.start([node, ...args], {
     cores: workplace.cores.gateway,
     ready: (text) => {
       const url = /ready on http:\/\/127\.0\.0\.1:(\d+)\n/.exec(text);

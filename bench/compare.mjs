@@ -1,0 +1,117 @@
+// `npm run bench:compare -- <checkout> <checkout>`: two builds on one core, under the same load at the same time. What the
+// neighbours of a shared machine take, they take from both, so a difference shows that rounds one after the other hide.
+import { readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+import { startBare } from './contenders/bare.mjs';
+import { nginxProgram } from './contenders/nginx.mjs';
+import { startGateway } from './contenders/postern.mjs';
+import { compareRows } from './contenders/start-all.mjs';
+import { treeMicros } from './cpu-time.mjs';
+import { startPostgres } from './database.mjs';
+import { withLifetime } from './lifetime.mjs';
+import { closedLoop } from './load/closed-loop.mjs';
+import { chatRequest } from './load/request.mjs';
+import { pinSelf, planCores } from './pinning.mjs';
+import { startLeanProvider } from './provider/lean.mjs';
+import { startNginxProvider } from './provider/nginx.mjs';
+import { median, ratios } from './statistics.mjs';
+import { Workplace } from './workplace.mjs';
+
+const HELP = `Usage: npm run bench:compare -- [options] CHECKOUT [CHECKOUT]
+
+Compares the processor time per call of two built checkouts of Postern, and of the bare proxy, all running on one core
+under the same load at the same time. Each repetition starts them again: two processes of one build differ by up to 5 %.
+
+  --reps N       repetitions (6)
+  --seconds N    of each of the three rounds of a repetition (5)
+  --node PATH    the Node.js to run them with (this one)`;
+const CONNECTIONS = 32;
+const ROUNDS = 3;
+const WARM_UP = { most: 20_000, forMs: 15_000 };
+const LONGEST_MS = 3_600_000;
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    reps: { type: 'string', default: '6' },
+    seconds: { type: 'string', default: '5' },
+    node: { type: 'string', default: process.execPath },
+    help: { type: 'boolean', default: false },
+  },
+});
+if (values.help || positionals.length < 1 || positionals.length > 2) {
+  console.log(HELP);
+  process.exit(values.help ? 0 : 1);
+}
+const checkouts = positionals.map((folder) => resolve(folder));
+
+let workplace = null;
+await withLifetime(LONGEST_MS, run, async () => workplace?.close());
+
+async function run() {
+  const cores = planCores();
+  workplace = await Workplace.make(cores);
+  pinSelf(cores.load);
+  const postgres = await startPostgres(workplace);
+  const program = nginxProgram();
+  const provider =
+    program === null ? await startLeanProvider(workplace) : await startNginxProvider(workplace, program);
+  const bench = { workplace, postgres, provider, node: values.node };
+  const names = ['bare', ...checkouts.map((_, i) => `build ${i + 1}`)];
+  console.log(checkouts.map((folder, i) => `build ${i + 1}: ${folder}`).join('\n'));
+  const found = Object.fromEntries(names.map((name) => [name, []]));
+  for (let rep = 1; rep <= Number(values.reps); rep++) {
+    const contenders = [await startBare(bench)];
+    for (const [i, folder] of checkouts.entries()) contenders.push(await startBuild(bench, folder, i + 1));
+    for (const contender of contenders) contender.calls = 0;
+    await loadAll(contenders, WARM_UP);
+    const rounds = [];
+    for (let round = 0; round < ROUNDS; round++)
+      rounds.push(await loadAll(contenders, { forMs: Number(values.seconds) * 1_000 }));
+    await compareRows(contenders);
+    for (const { stop } of contenders) await stop();
+    const costs = names.map((_, i) => median(rounds.map((round) => round[i])));
+    names.forEach((name, i) => found[name].push(costs[i]));
+    console.log(
+      `repetition ${rep}: ${names.map((name, i) => `${name} ${costs[i].toFixed(1)} µs`).join(', ')}`,
+    );
+  }
+  for (const [a, b] of [
+    ...names.slice(1).map((name) => [name, 'bare']),
+    ...(names[2] ? [['build 2', 'build 1']] : []),
+  ])
+    console.log(`${a} / ${b}: ${spread(ratios(found[a], found[b]))}`);
+}
+
+/** The flags of the checkout's own `start:prod`: `exec node <flags> <entry>`. */
+function startBuild(bench, folder, number) {
+  const { scripts } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
+  const args = scripts['start:prod'].split(' ').slice(2);
+  args.push(join(folder, args.pop()));
+  return startGateway(bench, `build ${number}`, args);
+}
+
+/** One closed loop for each of them at the same time. @returns µs of processor time per call of each */
+async function loadAll(contenders, bounds) {
+  const before = contenders.map(({ pid }) => treeMicros(pid));
+  const loops = await Promise.all(
+    contenders.map((contender) =>
+      closedLoop({
+        port: contender.port,
+        request: chatRequest(contender),
+        connections: CONNECTIONS,
+        ...bounds,
+      }),
+    ),
+  );
+  return contenders.map((contender, i) => {
+    contender.calls += loops[i].calls;
+    return (treeMicros(contender.pid) - before[i]) / loops[i].calls;
+  });
+}
+
+function spread(values) {
+  const sorted = [...values].sort((a, b) => a - b);
+  return `median ${median(sorted).toFixed(3)} (${sorted[0].toFixed(3)} to ${sorted.at(-1).toFixed(3)}, ${sorted.length} repetitions)`;
+}
