@@ -168,7 +168,7 @@ export class Exchange implements PooledCall, BodyOwner {
   onData(chunk: Buffer): boolean {
     if (this.settled) return true;
     this.call.responseBytes += chunk.length;
-    this.call.copy.add(chunk);
+    this.call.copy?.add(chunk);
     this.claim?.add(chunk);
     if (this.isInVain()) return true;
     if (this.call.responseBytes !== this.expectedBytes) {

@@ -1,6 +1,8 @@
 /** Kept of an answer's beginning and of its end. The ring's arithmetic needs the two to be equal. */
 const PART_BYTES = 65_536;
 const BOTH_BYTES = 2 * PART_BYTES;
+/** A response up to this size is kept whole. */
+export const MOST_WHOLE = BOTH_BYTES;
 /** Where a store grows to when an answer turns out to have more than one chunk: some twenty SSE events. */
 const FIRST_GROWTH = 4_096;
 const NOTHING = Buffer.alloc(0);
@@ -51,8 +53,7 @@ export class AnswerCopy {
   /** Hands over what was kept and lets go of it; chunks that come later are not kept. */
   take(): KeptAnswer {
     const { store, seen, whole } = this;
-    this.store = NOTHING;
-    this.taken = true;
+    this.discard();
     if (whole) return { head: store.subarray(0, seen), tail: NOTHING, whole };
     const oldest = PART_BYTES + (seen % PART_BYTES);
     return {
@@ -60,6 +61,12 @@ export class AnswerCopy {
       tail: Buffer.concat([store.subarray(oldest), store.subarray(PART_BYTES, oldest)]),
       whole,
     };
+  }
+
+  /** Lets go of what was kept. */
+  discard(): void {
+    this.store = NOTHING;
+    this.taken = true;
   }
 
   /** The first chunk gets what it needs: most answers are one chunk. */

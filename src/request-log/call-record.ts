@@ -1,9 +1,9 @@
-import { AnswerCopy } from './answer-copy.js';
 import { isStreamed } from './event-stream.js';
 import type { JournalFile } from './journal-file.js';
 import type { Refusal } from '../refusal.js';
 import { modelFromPath, scanModel } from './model-scan.js';
 import type { Outcome } from './request-log.entity.js';
+import { copyFor, type ResponseCopy } from './usage-reader.js';
 
 /** What is known of a call before it is forwarded. */
 export interface CallOrigin {
@@ -62,11 +62,10 @@ export class CallRecord {
   responseBytes = 0;
   status: number | null = null;
   contentType: string | undefined;
-  contentEncoding: string | undefined;
-  /** Model named by the request's body or path. */
+  /** Model named by the request's body, else by its path. */
   requestModel: string | null;
-  /** Beginning and end of the answer, for its token figures. */
-  readonly copy = new AnswerCopy();
+  /** Beginning and end of the response, for its token counts; null while there is none, and where none is read. */
+  copy: ResponseCopy | null = null;
   providerRequestId: string | null = null;
   ttfbMs: number | null = null;
   durationMs: number | null = null;
@@ -122,14 +121,15 @@ export class CallRecord {
   /** A whole request body that is at hand: it names the model, where it is small enough to be looked through. */
   requested(body: Buffer): void {
     if (this.bodyAwaitedAt > 0) this.bodyWaitMs = performance.now() - this.bodyAwaitedAt;
-    this.requestModel = scanModel(body);
+    // A provider that takes the model from the path knows no `model` member: where there is one, it is what counts.
+    this.requestModel = scanModel(body) ?? this.requestModel;
   }
 
   /** The provider's head is there and goes to the client. */
   answered(head: AnswerHead): void {
     this.status = head.status;
     this.contentType = head.contentType;
-    this.contentEncoding = head.contentEncoding;
+    this.copy = copyFor(head.contentType, head.contentEncoding, this.origin.endpoint);
     this.providerRequestId = head.providerRequestId;
     this.ttfbMs = performance.now() - this.openedAt;
   }

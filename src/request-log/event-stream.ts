@@ -1,7 +1,10 @@
 import { createParser } from 'eventsource-parser';
 
-/** The parser builds an error with a stack for each line it does not know: 3 µs a line, 0.2 s for 128 KiB of junk. */
-const MOST_FAULTS = 1_000;
+/** The parser builds an error with a stack for each line it does not know: 3 to 10 µs a line, 0.2 s for 128 KiB of junk. */
+const MOST_FAULTS = 500;
+
+const LINE_FEED = 0x0a;
+const CARRIAGE_RETURN = 0x0d;
 
 /** Is this the media type of server-sent events (WHATWG HTML, 9.2.5)? */
 export function isStreamed(contentType: string | null | undefined): boolean {
@@ -15,9 +18,20 @@ export function isStreamed(contentType: string | null | undefined): boolean {
  * kinds that do not occur, which takes time by the square of it.
  */
 export function streamText(bytes: Buffer): string {
-  const text = bytes.toString('utf8');
-  const plain = text.startsWith('\ufeff') ? text.slice(1) : text;
-  return plain.includes('\r') ? plain.replace(/\r\n?/g, '\n') : plain;
+  const text = (bytes.includes(CARRIAGE_RETURN) ? withLineFeeds(bytes) : bytes).toString('utf8');
+  return text.startsWith('\ufeff') ? text.slice(1) : text;
+}
+
+/** Byte by byte: a regular expression takes 100 times as long where every byte is a line end. */
+function withLineFeeds(bytes: Buffer): Buffer {
+  const plain = Buffer.allocUnsafe(bytes.length);
+  let length = 0;
+  for (let i = 0; i < bytes.length; i++) {
+    const byte = bytes[i]!;
+    if (byte !== CARRIAGE_RETURN) plain[length++] = byte;
+    else if (bytes[i + 1] !== LINE_FEED) plain[length++] = LINE_FEED;
+  }
+  return plain.subarray(0, length);
 }
 
 /**
@@ -25,8 +39,9 @@ export function streamText(bytes: Buffer): string {
  * that was cut off its reader takes no more than what is whole.
  *
  * @param text of streamText(), beginning at an event
+ * @returns null when too many lines are none of an event stream: the events read until there may lack the last figures
  */
-export function eventData(text: string): string[] {
+export function eventData(text: string): string[] | null {
   const events: string[] = [];
   let faults = 0;
   const parser = createParser({
@@ -39,8 +54,7 @@ export function eventData(text: string): string[] {
     parser.feed(text);
     parser.feed('\n\n');
   } catch {
-    // What was read until there stands.
-    return events;
+    return null;
   }
   return events;
 }

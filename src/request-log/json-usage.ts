@@ -6,8 +6,11 @@ import {
   nextElement,
   type ObjectCursor,
   openObject,
+  parseText,
+  parseValue,
+  type Span,
 } from './json-cursor.js';
-import { metadataFigures, NO_USAGE, type TokenFigures, type Usage, usageFigures } from './token-figures.js';
+import { metadataFigures, NO_USAGE, type Usage, usageFigures } from './token-figures.js';
 
 /**
  * What a JSON answer says in the members of its outermost object, wherever the provider puts them: OpenAI (all
@@ -18,18 +21,19 @@ import { metadataFigures, NO_USAGE, type TokenFigures, type Usage, usageFigures 
  * stands in the outermost object.
  */
 export function readJsonUsage({ head, tail, whole }: KeptAnswer): Usage {
-  const usage: Usage = { ...NO_USAGE };
+  const members = new UsageMembers(head);
   const array = nextElement(head, 0, true);
   if (array !== -1) {
-    readElements(head, array, usage);
+    readElements(head, array, members);
   } else {
     const cursor = openObject(head);
-    if (cursor === null) return usage;
-    readMembers(cursor, usage);
+    if (cursor === null) return NO_USAGE;
+    members.addAll(cursor);
     // More than one document: whose figures they are is not said.
     if (cursor.end !== -1 && !(whole && isAtEnd(head, cursor.end)))
-      return { ...NO_USAGE, model: usage.model };
+      return { ...NO_USAGE, model: members.read().model };
   }
+  const usage = members.read();
   if (whole) return usage;
   if (array === -1) return readEnd(tail, usage, isAtEnd);
   // What the first objects of an array gave is not the sum.
@@ -37,44 +41,64 @@ export function readJsonUsage({ head, tail, whole }: KeptAnswer): Usage {
 }
 
 /**
- * Reads the end of a JSON document into what its beginning gave.
+ * Reads the end of a JSON document over what its beginning gave.
  *
  * @param isEnd does the object with the figures end here?
  */
-export function readEnd(tail: Buffer, usage: Usage, isEnd: (json: Buffer, end: number) => boolean): Usage {
+export function readEnd(
+  tail: Buffer,
+  beginning: Usage,
+  isEnd: (json: Buffer, end: number) => boolean,
+): Usage {
+  const members = new UsageMembers(tail);
   for (const name of ['usage', 'usageMetadata', 'model', 'modelVersion']) {
     const cursor = findTrailing(tail, name, isEnd);
-    if (cursor?.next()) readMember(cursor, usage);
+    if (cursor?.next()) members.add(cursor);
   }
-  return usage;
+  return members.read(beginning);
 }
 
-function readElements(json: Buffer, first: number, usage: Usage): void {
+function readElements(json: Buffer, first: number, members: UsageMembers): void {
   for (let at = first; at !== -1;) {
     const cursor = openObject(json, at);
     if (cursor === null) return;
-    readMembers(cursor, usage);
+    members.addAll(cursor);
     if (cursor.end === -1) return;
     at = nextElement(json, cursor.end, false);
   }
 }
 
-/** Reads an object's own members into what is known. */
-export function readMembers(cursor: ObjectCursor, usage: Usage): void {
-  while (cursor.next()) readMember(cursor, usage);
-}
+/**
+ * The members of a document that report the model and the token counts. Of a repeated name the last value counts. The
+ * values are parsed once, in the end: at most three, however often the names are repeated.
+ */
+export class UsageMembers {
+  private model: Span | null = null;
+  private usage: Span | null = null;
+  private metadata: Span | null = null;
 
-/** Reads the member the cursor is on, if it says anything of the kind. */
-export function readMember(cursor: ObjectCursor, usage: Usage): void {
-  if (cursor.isKey('model') || cursor.isKey('modelVersion')) {
-    usage.model = cursor.text() ?? usage.model;
-  } else if (cursor.isKey('usage')) {
-    keep(usage, usageFigures(cursor.value()));
-  } else if (cursor.isKey('usageMetadata')) {
-    keep(usage, metadataFigures(cursor.value()));
+  constructor(private readonly json: Buffer) {}
+
+  /** Takes the member the cursor is on, if it is one of those. */
+  add(cursor: ObjectCursor): void {
+    if (cursor.isKey('model') || cursor.isKey('modelVersion')) this.model = cursor.textSpan() ?? this.model;
+    else if (cursor.isKey('usage')) this.usage = cursor.objectSpan() ?? this.usage;
+    else if (cursor.isKey('usageMetadata')) this.metadata = cursor.objectSpan() ?? this.metadata;
   }
-}
 
-function keep(usage: Usage, figures: TokenFigures | null): void {
-  if (figures !== null) Object.assign(usage, figures);
+  /** Takes an object's own members. */
+  addAll(cursor: ObjectCursor): void {
+    while (cursor.next()) this.add(cursor);
+  }
+
+  /** @param known counts where these members report none */
+  read(known: Usage = NO_USAGE): Usage {
+    const { json } = this;
+    return {
+      ...known,
+      ...usageFigures(parseValue(json, this.usage)),
+      ...metadataFigures(parseValue(json, this.metadata)),
+      model: parseText(json, this.model) ?? known.model,
+    };
+  }
 }

@@ -1,4 +1,4 @@
-import { findTrailing, isAtEnd, openObject } from './json-cursor.js';
+import { findTrailing, isAtEnd, openObject, parseText } from './json-cursor.js';
 
 /** Requests of this size are gathered before they are forwarded; of larger ones the beginning may be scanned. */
 const LONGEST_SCAN = 262_144;
@@ -18,13 +18,13 @@ export function scanModel(body: Buffer): string | null {
   if (first !== null || openObject(body) === null) return first;
   if (body.length > LONGEST_SCAN) return scan(body.subarray(0, LONGEST_SCAN));
   const last = findTrailing(body, 'model', isAtEnd);
-  return last?.next() ? last.text() : scan(body);
+  return last?.next() ? parseText(body, last.textSpan()) : scan(body);
 }
 
 function scan(json: Buffer): string | null {
   const cursor = openObject(json);
   while (cursor?.next()) {
-    if (cursor.isKey('model')) return cursor.text();
+    if (cursor.isKey('model')) return parseText(json, cursor.textSpan());
   }
   return null;
 }

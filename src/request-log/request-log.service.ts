@@ -80,7 +80,10 @@ export class RequestLogService implements CallLog, OnApplicationShutdown {
   close(call: CallRecord): void {
     this.openCalls.delete(call);
     // Never begun; or the shutdown has waited for it as long as it could, and given the writer its row.
-    if (!this.unfinished.has(call)) return;
+    if (!this.unfinished.has(call)) {
+      call.copy?.discard();
+      return;
+    }
     // A handler that settled without a verdict means this process gave the call up.
     if (call.outcome === null) call.end('interrupted');
     call.settled();
@@ -159,7 +162,7 @@ export class RequestLogService implements CallLog, OnApplicationShutdown {
     const read: ReadCall[] = [];
     for (const call of calls) {
       // Reading never fails: what is not certain is null.
-      const usage = readUsage(call.contentType, call.contentEncoding, call.origin.endpoint, call.copy);
+      const usage = readUsage(call.contentType, call.origin.endpoint, call.copy);
       if ('then' in usage) void usage.then((figures) => this.finish([{ call, usage: figures }]));
       else read.push({ call, usage });
     }

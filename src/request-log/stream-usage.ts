@@ -1,7 +1,7 @@
 import type { KeptAnswer } from './answer-copy.js';
 import { eventData, streamText } from './event-stream.js';
 import { isAtEnd, ObjectCursor, openObject } from './json-cursor.js';
-import { readEnd, readMember, readMembers } from './json-usage.js';
+import { readEnd, UsageMembers } from './json-usage.js';
 import { NO_USAGE, type TokenFigures, type Usage } from './token-figures.js';
 
 /** Cheap sign of an event worth parsing; most have no figure, or `"usage":null`. In a text its quotes are escaped. */
@@ -28,6 +28,7 @@ const EVENTS_WITH_FIGURES = 64;
  */
 export function readStreamUsage({ head, tail, whole }: KeptAnswer, endpoint: string): Usage {
   const events = eventData(streamText(head));
+  if (events === null) return NO_USAGE;
   const beginning = readBeginning(events);
   const end = whole ? lastFigures(events) : readTail(tail, endpoint);
   const model = beginning.model ?? end?.model ?? null;
@@ -75,19 +76,21 @@ function hasFigures(usage: Usage): boolean {
 
 /** What one event says, itself or in the `response` or `message` it carries; `started`: it is `message_start`. */
 function readEvent(data: string): Usage & { started: boolean } {
-  const event = { ...NO_USAGE, started: false };
-  const cursor = openObject(Buffer.from(data));
+  const json = Buffer.from(data);
+  const members = new UsageMembers(json);
+  let started = false;
+  const cursor = openObject(json);
   while (cursor?.next()) {
     if (cursor.isKey('type')) {
-      event.started = cursor.text() === 'message_start';
+      started = cursor.isText('message_start');
     } else if (cursor.isKey('response') || cursor.isKey('message')) {
       const carried = cursor.object();
-      if (carried !== null) readMembers(carried, event);
+      if (carried !== null) members.addAll(carried);
     } else {
-      readMember(cursor, event);
+      members.add(cursor);
     }
   }
-  return event;
+  return { ...members.read(), started };
 }
 
 /** The end of a stream whose middle was not kept: it begins somewhere in an event. */
@@ -96,6 +99,7 @@ function readTail(tail: Buffer, endpoint: string): Usage | null {
   const blank = text.indexOf('\n\n');
   const broken = (blank === -1 ? text : text.slice(0, blank)).trimEnd();
   const events = blank === -1 ? [] : eventData(text.slice(blank + 2));
+  if (events === null) return null;
   const found = lastFigures(events);
   if (found !== null) return found;
   // A line that is a JSON object by itself is whole, even if what stood before it in its event was lost.
@@ -111,7 +115,7 @@ function readTail(tail: Buffer, endpoint: string): Usage | null {
  */
 function readBroken(line: string, endpoint: string): Usage | null {
   const json = Buffer.from(line);
-  return readEnd(json, { ...NO_USAGE }, endpoint.endsWith('/responses') ? isNestedEnd : isAtEnd);
+  return readEnd(json, NO_USAGE, endpoint.endsWith('/responses') ? isNestedEnd : isAtEnd);
 }
 
 /** Does the object around the one that ended here end the document? */

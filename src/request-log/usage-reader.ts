@@ -1,7 +1,8 @@
-import { setImmediate } from 'node:timers/promises';
-import type { AnswerCopy, KeptAnswer } from './answer-copy.js';
+import { AnswerCopy, type KeptAnswer } from './answer-copy.js';
+import { CompressedCopy } from './compressed-copy.js';
+import { decoderFor } from './content-coding.js';
+import { inSlices } from './event-loop-slices.js';
 import { isStreamed } from './event-stream.js';
-import { inflate, isEncoded } from './inflate.js';
 import { readJsonUsage } from './json-usage.js';
 import { readStreamUsage } from './stream-usage.js';
 import { NO_USAGE, type Usage } from './token-figures.js';
@@ -14,62 +15,80 @@ import { NO_USAGE, type Usage } from './token-figures.js';
 const TELLS_USAGE =
   /\/(?:completions|responses(?:\/compact)?|embeddings|messages|rerank|images\/(?:generations|edits|variations)|audio\/(?:speech|transcriptions|translations))$|:(?:generateContent|streamGenerateContent|rawPredict|streamRawPredict)$/;
 
-/** An answer up to this size is read at once, some µs; a larger one lets the event loop turn first. */
-const SMALL_ANSWER = 16_384;
+/** A response up to this size is read at once, some µs; a larger one in a later turn of the event loop. */
+const SMALL_RESPONSE = 16_384;
+
+/** What is kept of a response while it passes. */
+export type ResponseCopy = AnswerCopy | CompressedCopy;
+
+type Reader = (kept: KeptAnswer, endpoint: string) => Usage;
 
 /**
- * The provider's own token figures, read from the copy of an answer that has ended. Never throws and never guesses: what
- * is not said, out of range or not certain is null.
+ * A copy to keep a response in, for readUsage().
  *
- * @param contentType the answer's `Content-Type`
- * @param contentEncoding the answer's `Content-Encoding`
+ * @param contentType the response's `Content-Type`
+ * @param contentEncoding the response's `Content-Encoding`
  * @param endpoint raw path after `/p/<provider>`, without the query
- * @param copy the answer's bytes; they are taken from it at once
+ * @returns null where nothing is read: the endpoint, the type or the coding is none of those known here
+ */
+export function copyFor(
+  contentType: string | null | undefined,
+  contentEncoding: string | null | undefined,
+  endpoint: string,
+): ResponseCopy | null {
+  if (!TELLS_USAGE.test(endpoint) || readerFor(contentType) === null) return null;
+  const decoder = decoderFor(contentEncoding);
+  if (decoder === undefined) return new AnswerCopy();
+  return decoder === null ? null : new CompressedCopy(decoder);
+}
+
+/**
+ * The provider's own token counts, read from the copy of a response that has ended. Never throws and never estimates:
+ * what is not reported, out of range or not certain is null.
+ *
+ * @param contentType the response's `Content-Type`
+ * @param endpoint raw path after `/p/<provider>`, without the query
+ * @param copy from copyFor(); no byte may be added to it any more
  * @returns a promise where reading takes its time
  */
 export function readUsage(
   contentType: string | null | undefined,
-  contentEncoding: string | null | undefined,
   endpoint: string,
-  copy: AnswerCopy,
+  copy: ResponseCopy | null,
 ): Usage | Promise<Usage> {
+  const reader = readerFor(contentType);
+  if (reader === null || copy === null || copy.length === 0) return NO_USAGE;
+  if (copy instanceof CompressedCopy) return readCompressed(copy, reader, endpoint);
   const kept = copy.take();
-  const streamed = isStreamed(contentType);
-  if (kept.head.length === 0 || !TELLS_USAGE.test(endpoint)) return NO_USAGE;
-  if (!streamed && !isJson(contentType)) return NO_USAGE;
-  if (isEncoded(contentEncoding)) return readEncoded(kept, contentEncoding, streamed, endpoint);
-  if (kept.head.length > SMALL_ANSWER) return readLarge(kept, streamed, endpoint);
-  return readPlain(kept, streamed, endpoint);
+  if (copy.length > SMALL_RESPONSE) return inSlices(() => read(kept, reader, endpoint));
+  return read(kept, reader, endpoint);
 }
 
-async function readLarge(body: KeptAnswer, streamed: boolean, endpoint: string): Promise<Usage> {
-  await setImmediate();
-  return readPlain(body, streamed, endpoint);
-}
-
-function readPlain(body: KeptAnswer, streamed: boolean, endpoint: string): Usage {
+async function readCompressed(copy: CompressedCopy, reader: Reader, endpoint: string): Promise<Usage> {
   try {
-    return streamed ? readStreamUsage(body, endpoint) : readJsonUsage(body);
+    const small = await inSlices(() => {
+      const kept = copy.inflateAtOnce();
+      return kept && read(kept, reader, endpoint);
+    });
+    if (small !== null) return small;
+    const { kept, complete } = await copy.inflate();
+    const usage = await inSlices(() => read(kept, reader, endpoint));
+    return complete ? usage : { ...NO_USAGE, model: usage.model };
   } catch {
-    // Nothing above is known to throw; if it does, a row without figures is better than no row.
     return NO_USAGE;
   }
 }
 
-async function readEncoded(
-  kept: KeptAnswer,
-  contentEncoding: string | null | undefined,
-  streamed: boolean,
-  endpoint: string,
-): Promise<Usage> {
-  await setImmediate();
+function readerFor(contentType: string | null | undefined): Reader | null {
+  if (isStreamed(contentType)) return readStreamUsage;
+  return isJson(contentType) ? readJsonUsage : null;
+}
+
+function read(kept: KeptAnswer, reader: Reader, endpoint: string): Usage {
   try {
-    const plain = inflate(kept.head, kept.whole, contentEncoding);
-    if (plain === null) return NO_USAGE;
-    const { bytes, whole } = plain;
-    const usage = readPlain({ head: bytes, tail: Buffer.alloc(0), whole }, streamed, endpoint);
-    return whole ? usage : { ...NO_USAGE, model: usage.model };
+    return reader(kept, endpoint);
   } catch {
+    // Nothing above is known to throw; if it does, a row without counts is better than no row.
     return NO_USAGE;
   }
 }

@@ -1,6 +1,5 @@
-import { AnswerCopy } from '../../src/request-log/answer-copy.js';
 import type { Usage } from '../../src/request-log/token-figures.js';
-import { readUsage } from '../../src/request-log/usage-reader.js';
+import { copyFor, readUsage } from '../../src/request-log/usage-reader.js';
 
 export interface Answer {
   endpoint?: string;
@@ -12,16 +11,13 @@ export interface Answer {
 /** What the reader says of an answer that came in these pieces: cut at `cuts`, or whole. */
 export async function read(answer: Answer, ...cuts: number[]): Promise<Usage> {
   const body = Buffer.from(answer.body as string);
-  const copy = new AnswerCopy();
+  const contentType = answer.contentType === undefined ? 'application/json' : answer.contentType;
+  const endpoint = answer.endpoint ?? '/v1/chat/completions';
+  const copy = copyFor(contentType, answer.contentEncoding, endpoint);
   let from = 0;
   for (const cut of [...cuts, body.length]) {
-    copy.add(body.subarray(from, cut));
+    copy?.add(body.subarray(from, cut));
     from = cut;
   }
-  return readUsage(
-    answer.contentType === undefined ? 'application/json' : answer.contentType,
-    answer.contentEncoding,
-    answer.endpoint ?? '/v1/chat/completions',
-    copy,
-  );
+  return readUsage(contentType, endpoint, copy);
 }

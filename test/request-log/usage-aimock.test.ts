@@ -1,6 +1,5 @@
 import { LLMock } from '@copilotkit/aimock';
-import { AnswerCopy } from '../../src/request-log/answer-copy.js';
-import { readUsage } from '../../src/request-log/usage-reader.js';
+import { copyFor, readUsage } from '../../src/request-log/usage-reader.js';
 import { usage } from './recorded-answers.js';
 
 let provider: LLMock;
@@ -38,15 +37,10 @@ describe('token figures of a stand-in provider’s answers over HTTP', () => {
   ])('%s %j', async (endpoint, body, model) => {
     const answer = await fetch(provider.url + endpoint, { method: 'POST', body: JSON.stringify(body) });
     expect(answer.status).toBe(200);
-    const copy = new AnswerCopy();
-    for await (const chunk of answer.body!) copy.add(Buffer.from(chunk as Uint8Array));
-    const { headers } = answer;
-    const found = await readUsage(
-      headers.get('content-type'),
-      headers.get('content-encoding'),
-      endpoint,
-      copy,
-    );
+    const type = answer.headers.get('content-type');
+    const copy = copyFor(type, answer.headers.get('content-encoding'), endpoint);
+    for await (const chunk of answer.body!) copy?.add(Buffer.from(chunk as Uint8Array));
+    const found = await readUsage(type, endpoint, copy);
     expect(found).toMatchObject({ prompt_tokens: 17, completion_tokens: 23 });
     expect(found).toEqual(usage(found.model, 17, 23, found.cached_tokens, found.reasoning_tokens));
     expect([model, null]).toContain(found.model);
