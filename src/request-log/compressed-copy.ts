@@ -11,23 +11,22 @@ const NOTHING = Buffer.alloc(0);
  * begins while it is still arriving.
  */
 export class CompressedCopy {
+  /** Compressed bytes of the response that passed, kept or not. */
+  length = 0;
   private readonly compressed = new AnswerCopy();
   private inflation: Inflation | null = null;
 
   constructor(private readonly decoder: Decoder) {}
 
-  /** Bytes of the response that passed, kept or not. */
-  get length(): number {
-    return this.compressed.length;
-  }
-
   add(chunk: Buffer): void {
+    this.length += chunk.length;
     if (this.inflation !== null) {
       this.inflation.add(chunk);
-    } else if (this.length + chunk.length <= MOST_WHOLE) {
+    } else if (this.length <= MOST_WHOLE) {
       this.compressed.add(chunk);
     } else {
-      this.startInflation().add(chunk);
+      const beginning = Buffer.concat([this.compressed.take().head, chunk]);
+      this.inflation = new Inflation(this.decoder, beginning);
     }
   }
 
@@ -46,16 +45,13 @@ export class CompressedCopy {
 
   /** Inflates the response in zlib's thread pool. */
   inflate(): Promise<InflatedResponse> {
-    return (this.inflation ?? this.startInflation()).end();
+    this.inflation ??= new Inflation(this.decoder, this.compressed.take().head);
+    return this.inflation.end();
   }
 
   /** Lets go of what was kept, and stops its inflation. */
   discard(): void {
     this.compressed.discard();
     this.inflation?.giveUp();
-  }
-
-  private startInflation(): Inflation {
-    return (this.inflation = new Inflation(this.decoder, this.compressed.take().head));
   }
 }

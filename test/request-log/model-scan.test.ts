@@ -12,7 +12,6 @@ describe('the model a request names', () => {
       'claude',
     ],
     ['{"messages":[{"content":"a\\\\"},{"content":"\\\\\\"}]"}],"model":"m"}', 'm'],
-    ['{"mod\\u0065l":"m"}', 'm'],
     ['{"model":"a\\u002fb\\"c"}', 'a/b"c'],
     ['{"model":"模型🙂"}', '模型🙂'],
     ['{"model":"m","messages":[{"content":"never closed', 'm'],
@@ -20,6 +19,8 @@ describe('the model a request names', () => {
     ['{"metadata":{"model":"x"},"tools":[{"model":"y"}]}', null],
     ['{"messages":[{"content":"{\\"model\\":\\"x\\"}"}]}', null],
     ['{"a":"model","b":"x"}', null],
+    // No client writes the name with an escape: to decode each key costs too much.
+    ['{"mod\\u0065l":"x"}', null],
     ['{"Model":"x","model2":"y","mode":"z"}', null],
     ['{"model":null}', null],
     ['{"model":5}', null],
