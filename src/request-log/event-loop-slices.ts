@@ -13,7 +13,7 @@ export function inSlices<T>(work: () => T): Promise<T> {
       try {
         resolve(work());
       } catch (error) {
-        reject(error);
+        reject(error instanceof Error ? error : new Error(String(error)));
       }
     };
     if (waiting.push(run) === 1) setImmediate(runSlice);

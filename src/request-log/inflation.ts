@@ -96,6 +96,8 @@ export class Inflation {
   /** Closes the stream. What was inflated until now stays. */
   giveUp(): void {
     this.stream.destroy();
+    // At once, or those that grow in the same turn of the event loop would all give up.
+    this.hold(0);
   }
 
   private writeBlock(block: Buffer): void {
