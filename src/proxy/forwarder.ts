@@ -21,7 +21,7 @@ export class Forwarder {
    * @throws Refusal while nothing has been sent to the client
    */
   async forward(req: Request, res: Response, claim: Claim | null): Promise<void> {
-    if (req.headers.expect !== undefined) await letBodyCome(req, res);
+    if (req.headers.expect !== undefined) letBodyCome(req, res);
     const exchange = new Exchange(req, res, req.provider, req.call, claim, this.env);
     // HttpService's own axios, without the Observable it would wrap around the promise (6 µs on Node 20).
     await this.http.axiosRef.request<null>({

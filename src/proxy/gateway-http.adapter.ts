@@ -8,6 +8,7 @@ import { Refusal } from '../refusal.js';
 import { makeRequestId } from '../request-id.js';
 import { closeAfterResponse, isClosing } from './lingering-close.js';
 import { answerParserError } from './parser-error.js';
+import { afterEarlierResponses, hasWaitingRequests } from './pipelining.js';
 import { Refusals } from './refusals.js';
 import { judgeRequestHead } from './request-gate.js';
 import { readRequestTarget, type RequestTarget } from './request-target.js';
@@ -112,6 +113,11 @@ export class GatewayHttpAdapter extends ExpressAdapter {
       if (this.held === null || HEALTH.test(req.url!)) admit(req, res);
       else void this.held.then(() => req.socket.destroyed || admit(req, res));
     };
+    const receive = (req: IncomingMessage, res: ServerResponse) => {
+      if (isClosing(req.socket)) req.resume();
+      else if (res.socket !== null) handle(req, res);
+      else afterEarlierResponses(req, res, handle);
+    };
     const server = createServer({
       IncomingMessage: bornAs(IncomingMessage, app.request),
       ServerResponse: bornAs(
@@ -131,11 +137,11 @@ export class GatewayHttpAdapter extends ExpressAdapter {
     server.maxHeadersCount = 0;
     // A client that neither sends nor takes a byte: the forwarder lifts it while the provider is the one waited for.
     server.timeout = this.env.clientIdleTimeoutMs;
-    server.on('request', handle);
+    server.on('request', receive);
     // Node would send 100 Continue itself; the forwarder does once the key and the size are known to be good.
-    server.on('checkContinue', handle);
+    server.on('checkContinue', receive);
     // The gate answers for any other expectation.
-    server.on('checkExpectation', handle);
+    server.on('checkExpectation', receive);
     server.on('connect', (_req: IncomingMessage, socket: Socket) => {
       // Node has taken its own listeners off the socket: a reset from here on would end the process.
       socket.on('error', () => socket.destroy());
@@ -149,17 +155,15 @@ export class GatewayHttpAdapter extends ExpressAdapter {
 
   /** The request gate: lets a well-formed request with a safe target through to Express. */
   private admit(app: Express, side: Side, req: Request, res: Response): void {
-    if (isClosing(req.socket)) {
-      req.resume();
-      return;
-    }
     this.open++;
     res.on('close', () => {
       this.open--;
       if (!req.complete) lingerOverUnreadBody(req);
     });
-    if (res.socket === null) closeWithConnection(req, res);
-    if (this.draining) res.shouldKeepAlive = false;
+    if (this.draining) {
+      res.shouldKeepAlive = false;
+      if (hasWaitingRequests(req.socket)) closeAfterResponse(req.socket);
+    }
     const raw = req.url;
     req.requestId = makeRequestId();
     req.arrivedAt = performance.now();
@@ -217,17 +221,6 @@ interface MatchingLayer extends ILayer {
 interface Hooks {
   onRequestHook?: unknown;
   onResponseHook?: unknown;
-}
-
-/** Node tells a pipelined response of a lost connection only once its turn has come; this one is told at once. */
-function closeWithConnection(req: Request, res: Response): void {
-  const { socket } = req;
-  const lost = () => {
-    if (res.socket === null && !res.closed) res.emit('close');
-  };
-  // One listener for each request that waits for its turn is no leak.
-  socket.setMaxListeners(0).once('close', lost);
-  res.once('close', () => socket.off('close', lost));
 }
 
 /** A constructor like Node's own whose instances have the given prototype from birth. */

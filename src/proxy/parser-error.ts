@@ -2,8 +2,9 @@ import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { Refusal } from '../refusal.js';
 import { gatewayErrorAnswer } from './gateway-errors.js';
-import type { Refusals } from './refusals.js';
 import { closeLingering, discardInput, isClosing } from './lingering-close.js';
+import { hasWaitingRequests } from './pipelining.js';
+import type { Refusals } from './refusals.js';
 
 /** Node's error codes for what its parser or its timers refuse, in our terms. */
 function refusalFor(error: Error): Refusal {
@@ -27,6 +28,8 @@ function refusalFor(error: Error): Refusal {
  */
 export function answerParserError(socket: Socket, error: Error, requestId: string, refusals: Refusals): void {
   const { code } = error as { code?: string };
+  // The rest of this head is late because reading has paused. The socket's own timeouts bound what the client still owes.
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT' && hasWaitingRequests(socket)) return;
   if (isClosing(socket)) {
     // Whatever still comes is not read; but a client that leaves ends the calls before the refused one.
     if (code === 'HPE_INVALID_EOF_STATE' || code === 'ECONNRESET') socket.destroy(error);

@@ -31,7 +31,7 @@ export class Replay {
     if (req.socket.destroyed) return;
     const left = new Promise<void>((resolve) => res.once('close', resolve));
     res.once('close', () => gone.abort());
-    if (req.headers.expect !== undefined) await letBodyCome(req, res);
+    if (req.headers.expect !== undefined) letBodyCome(req, res);
     await Promise.race([this.readBody(), left]);
     if (gone.signal.aborted) return;
     this.answer.waitForClient(false);

@@ -20,7 +20,7 @@ export function sendGatewayError(
   const answer = gatewayErrorAnswer(refusal, requestId, target);
   const { req } = res;
   const expects = req.headers.expect !== undefined;
-  if (!req.complete && (answer.closes || expects)) {
+  if (answer.closes || (expects && !req.complete)) {
     // A client that was never told to continue may keep its body (RFC 9110 10.1.1): nobody would know what follows.
     answer.headers.push('connection', 'close');
     closeAfterResponse(req.socket);

@@ -1,6 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { HttpAdapterHost } from '@nestjs/core';
+import type { GatewayHttpAdapter } from '../../src/proxy/gateway-http.adapter.js';
 import { deferred } from '../support/deferred.js';
+import { eventually } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { RawClient, request } from '../support/raw-client.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
@@ -21,25 +24,42 @@ describe('answers', () => {
   const LINE = 'POST /v1/chat/completions';
   const numbered = (n: number) => request(`${LINE}?n=${n}`, [wire.auth], `body ${n}`);
 
-  it('answers pipelined requests in their order, each with its own answer', async () => {
-    const secondAnswered = deferred();
+  it('forwards pipelined requests one after the other, in their order', async () => {
+    const events: string[] = [];
     wire.provider.script = async (req) => {
-      const n = Number(/n=(\d+)/.exec(req.head)![1]);
+      const n = /n=(\d+)/.exec(req.head)![1];
+      events.push(`got ${n}`);
       const { bytes } = await req.body;
-      // The provider answers the second before the first.
-      if (n === 0) await secondAnswered.promise;
+      await new Promise((resolve) => setTimeout(resolve, 5));
+      events.push(`answered ${n}`);
       req.socket.write(answer('200 OK', [`X-N: ${n}`], bytes));
-      if (n === 1) secondAnswered.resolve();
     };
     const client = await wire.connect();
     client.send(Buffer.concat(Array.from({ length: 20 }, (_, n) => numbered(n))));
     const replies = await answersOn(client, 20);
     client.destroy();
+    const numbers = Array.from({ length: 20 }, (_, n) => n);
     expect(replies.map((reply) => [reply.header('x-n'), reply.body.toString()])).toEqual(
-      Array.from({ length: 20 }, (_, n) => [String(n), `body ${n}`]),
+      numbers.map((n) => [String(n), `body ${n}`]),
     );
+    expect(events).toEqual(numbers.flatMap((n) => [`got ${n}`, `answered ${n}`]));
     await wire.expectSound(20);
   });
+
+  it('6,000 pipelined requests use one upstream connection', async () => {
+    const COUNT = 6_000;
+    const { connections } = wire.provider;
+    const client = await wire.connect();
+    client.send(Buffer.concat(Array.from({ length: COUNT }, (_, n) => numbered(n))));
+    for (let n = 0; n < COUNT; n++) {
+      const reply = await client.answer();
+      if (reply.status !== 200 || reply.body.toString() !== `body ${n}`)
+        throw new Error(`${n}: ${reply.head} ${reply.body.toString()}`);
+    }
+    client.destroy();
+    expect(wire.provider.connections - connections).toBeLessThanOrEqual(1);
+    await wire.expectSound(COUNT);
+  }, 120_000);
 
   it('answers what came whole before it refuses what did not', async () => {
     const refused = deferred();
@@ -64,6 +84,44 @@ describe('answers', () => {
     await wire.expectSound(2);
   });
 
+  it('answers all that came whole before what did not, also when reading had paused', async () => {
+    const COUNT = 100;
+    wire.provider.script = echo;
+    const client = await wire.connect();
+    const calls = Array.from({ length: COUNT }, (_, n) => numbered(n));
+    client.send(Buffer.concat([...calls, Buffer.from('NONSENSE\r\n\r\n'), ...calls]));
+    const replies = await answersOn(client, COUNT + 2);
+    expect(replies.map(({ status }) => status)).toEqual([...Array<number>(COUNT).fill(200), 400]);
+    await client.closed;
+    await wire.expectSound(COUNT);
+  });
+
+  it('handles nothing that comes after a request that ends the connection', async () => {
+    const ends = request(LINE, [wire.auth, 'Connection: close'], 'last');
+    const replies = await wire.send(Buffer.concat([numbered(1), ends, numbered(2), numbered(3)]), 4);
+    expect(replies.map(({ body }) => body.toString().slice(0, 6))).toEqual(['body 1', 'last']);
+    await wire.expectSound(2);
+  });
+
+  it('carries the large body of a request that waits', async () => {
+    const first = deferred();
+    wire.provider.script = async (req) => {
+      const { bytes } = await req.body;
+      if (req.head.includes('n=1')) await first.promise;
+      req.socket.write(answer('200 OK', [], String(bytes.length)));
+    };
+    const client = await wire.connect();
+    client.send(numbered(1));
+    client.send(request(LINE, [wire.auth], Buffer.alloc(20_000_000, 'a')));
+    client.send(numbered(3));
+    await eventually(() => wire.provider.requests.at(-1)!.head.includes('n=1'));
+    first.resolve();
+    const replies = await answersOn(client, 3);
+    client.destroy();
+    expect(replies.map(({ body }) => body.toString())).toEqual(['6', '20000000', '6']);
+    await wire.expectSound(3);
+  });
+
   it('keeps refusals in their place among answers', async () => {
     const client = await wire.connect();
     client.send(
@@ -80,6 +138,40 @@ describe('answers', () => {
     expect(replies.map(({ status }) => status)).toEqual([200, 400, 200, 401, 400]);
     await client.closed;
     await wire.expectSound(2);
+  });
+
+  it('reads no further while many requests wait, and goes on afterwards', async () => {
+    const COUNT = 10_000;
+    const first = deferred();
+    wire.provider.script = async (req) => {
+      await first.promise;
+      await echo(req);
+    };
+    const client = await wire.connect();
+    const padding = `X-Padding: ${'x'.repeat(4_000)}`;
+    // Each call of `send` goes out on its own: what the gateway does not read stays here once the buffers are full.
+    let sent = 0;
+    const send = () => {
+      if (sent === COUNT) return;
+      const bytes = request(`GET /v1/models?n=${sent}`, [wire.auth, padding]);
+      client.socket.write(bytes, () => {
+        sent++;
+        send();
+      });
+    };
+    send();
+    await eventually(async () => {
+      const before = sent;
+      await new Promise((resolve) => setTimeout(resolve, 500));
+      return before > 0 && sent === before;
+    }, 20_000);
+    expect(sent).toBeLessThan(COUNT / 2);
+    first.resolve();
+    for (let n = 0; n < 300; n++) {
+      const reply = await client.answer();
+      expect(reply.header('x-target')).toBe(`/v1/models?n=${n}`);
+    }
+    client.destroy();
   });
 });
 
@@ -102,16 +194,15 @@ describe('drain', () => {
     await provider.stop();
   });
 
-  // While the first answer waits for its reader, the second one is written behind it; Node then says 'drain' to the first.
-  it('a slow reader gets both answers whole when the second comes while the first is held back', async () => {
+  it('a slow reader gets both answers whole, and the second request is forwarded only after the first answer', async () => {
     const key = [`Authorization: Bearer ${gateway.key}`];
     const client = await RawClient.connect(gateway.port);
     client.socket.pause();
     client.send(request('POST /v1/chat/completions', key, '{}'));
     client.send(request('POST /v1/embeddings', key, '{}'));
-    // Both are answered by the provider before the client reads a byte.
-    while (provider.requests.length < 2) await new Promise((resolve) => setTimeout(resolve, 10));
+    while (provider.requests.length < 1) await new Promise((resolve) => setTimeout(resolve, 10));
     await new Promise((resolve) => setTimeout(resolve, 300));
+    expect(provider.requests).toHaveLength(1);
     client.socket.resume();
     const first = await client.answer();
     const second = await client.answer();
@@ -123,6 +214,59 @@ describe('drain', () => {
         outcome: 'completed',
       });
     }
+  });
+});
+
+describe('a time limit for heads', () => {
+  let wire: Wire;
+
+  beforeAll(async () => {
+    wire = await Wire.start({ CLIENT_HEADERS_TIMEOUT_MS: '1000' });
+  });
+  afterAll(() => wire.stop());
+
+  it('does not run out for a head that the gateway has not read to its end', async () => {
+    const COUNT = 200;
+    const first = deferred();
+    wire.provider.script = async (req) => {
+      await first.promise;
+      await echo(req);
+    };
+    const client = await wire.connect();
+    const padding = `X-Padding: ${'x'.repeat(4_000)}`;
+    client.send(
+      Buffer.concat(Array(COUNT).fill(request('GET /v1/models', [wire.auth, padding])) as Buffer[]),
+    );
+    await new Promise((resolve) => setTimeout(resolve, 3_000));
+    first.resolve();
+    const replies = await answersOn(client, COUNT);
+    client.destroy();
+    expect(replies.map(({ status }) => status)).toEqual(Array(COUNT).fill(200));
+  });
+});
+
+describe('a stop', () => {
+  it('answers the call that runs and the next one of its connection, which says that it closes', async () => {
+    const first = deferred();
+    const wire = await Wire.start({}, async (req) => {
+      await first.promise;
+      await echo(req);
+    });
+    const client = await wire.connect();
+    client.send(Buffer.concat(Array(50).fill(request('GET /v1/models', [wire.auth])) as Buffer[]));
+    await eventually(() => wire.provider.requests.length === 1);
+    const adapter = wire.gateway.gateway.app.get(HttpAdapterHost).httpAdapter as GatewayHttpAdapter;
+    const stopped = wire.stop();
+    await eventually(() => adapter.draining);
+    first.resolve();
+    const replies = await answersOn(client, 50);
+    await client.closed;
+    await stopped;
+    expect(replies.map((reply) => [reply.status, reply.header('connection')])).toEqual([
+      [200, 'keep-alive'],
+      [200, 'close'],
+    ]);
+    expect(wire.provider.requests).toHaveLength(2);
   });
 });
 
