@@ -1,5 +1,5 @@
-import type { EventEmitter } from 'node:events';
 import { STATUS_CODES } from 'node:http';
+import type { Socket } from 'node:net';
 import type { Request, Response } from 'express';
 
 const NOTHING = Buffer.alloc(0);
@@ -10,10 +10,9 @@ const ASCII_REASON = /^[\t\x20-\x7e]*$/;
 export class AnswerWriter {
   private bodyStarted = false;
   private over = false;
-  private clientAwaited = false;
   private framedByLength = false;
   /** Whose 'drain' is waited for. */
-  private drained: EventEmitter | null = null;
+  private drained: Socket | null = null;
 
   /**
    * @param idleTimeoutMs how long the client may neither send nor take a byte while it must
@@ -25,8 +24,6 @@ export class AnswerWriter {
     private readonly idleTimeoutMs: number,
     private readonly onDrained: () => void,
   ) {
-    // Behind another response on its connection: the timer is that one's until this one's turn.
-    if (res.socket === null) res.once('socket', this.onTurn);
     // RFC 9112 6.1: no Transfer-Encoding towards HTTP/1.0; Node would send it to a client that says `TE: chunked`.
     if (req.httpVersionMinor === 0) res.useChunkedEncodingByDefault = false;
   }
@@ -66,7 +63,7 @@ export class AnswerWriter {
     if (this.res.writableLength > 0) this.waitForClient(true);
   }
 
-  /** RFC 8297: hints may go to HTTP/1.1 clients whose turn on the connection it is. Only `Link` lines are passed. */
+  /** RFC 8297: hints may go to HTTP/1.1 clients. Only `Link` lines are passed. */
   earlyHints(headers: readonly string[]): void {
     const { res, req } = this;
     let links = '';
@@ -86,7 +83,6 @@ export class AnswerWriter {
 
   /** Arms the client's idle time while it is the client that must act, and lifts it while the provider must. */
   waitForClient(forClient: boolean): void {
-    this.clientAwaited = forClient;
     const { socket } = this.res;
     const ms = forClient ? this.idleTimeoutMs : 0;
     if (socket !== null && socket.timeout !== ms) socket.setTimeout(ms);
@@ -108,28 +104,19 @@ export class AnswerWriter {
     if (!this.over) this.onDrained();
   }
 
-  /** The socket's own word, not the response's: Node says 'drain' there also when a pipelined answer is written. */
   private awaitDrain(): void {
     if (this.drained !== null) return;
     this.waitForClient(true);
-    this.drained = this.res.socket ?? this.res;
+    this.drained = this.res.socket!;
     this.drained.once('drain', this.onDrain);
   }
 
   private readonly onDrain = (): void => {
     this.drained = null;
     if (this.over) return;
-    if (this.res.socket?.writableNeedDrain) {
-      this.awaitDrain();
-      return;
-    }
     this.waitForClient(false);
     // Not at once: the drain may have been said while undici's parser runs, which cannot be resumed from inside.
     process.nextTick(resume, this);
-  };
-
-  private readonly onTurn = (): void => {
-    if (!this.over) this.waitForClient(this.clientAwaited);
   };
 }
 
