@@ -15,17 +15,17 @@ export type AddressClass = 'local' | 'refused' | 'public';
 const refused = new BlockList();
 refused.addSubnet('169.254.0.0', 16, 'ipv4'); // BlockList matches ::ffff:169.254.0.0/112 as well
 refused.addSubnet('fe80::', 10, 'ipv6');
-refused.addSubnet('::a9fe:0', 112, 'ipv6'); // IPv4-compatible form, RFC 4291 2.5.5.1
-refused.addSubnet('64:ff9b::a9fe:0', 112, 'ipv6'); // NAT64 form, RFC 6052
-refused.addSubnet('2002:a9fe::', 32, 'ipv6'); // 6to4 form, RFC 3056
 // Metadata services outside link-local space.
 refused.addAddress('100.100.100.200', 'ipv4'); // Alibaba Cloud
+refused.addSubnet('192.0.0.0', 24, 'ipv4'); // RFC 6890; 192.0.0.192 is Oracle Cloud's
 refused.addAddress('fd00:100::100:200', 'ipv6');
 refused.addSubnet('fd00:ec2::', 32, 'ipv6'); // AWS: metadata and the credentials of pods
 refused.addAddress('fd20:ce::254', 'ipv6'); // Google Cloud
 refused.addAddress('fd00:c1::a9fe:a9fe', 'ipv6'); // Oracle Cloud
 refused.addAddress('fd00:42::42', 'ipv6'); // Scaleway
 refused.addAddress('fd00:a9fe:a9fe::1', 'ipv6'); // Akamai (Linode)
+// A relay that nobody here chose would lead on to any IPv4 address. RFC 4380.
+refused.addSubnet('2001::', 32, 'ipv6');
 
 const local = new BlockList();
 local.addSubnet('127.0.0.0', 8, 'ipv4');
@@ -36,12 +36,61 @@ local.addSubnet('100.64.0.0', 10, 'ipv4'); // RFC 6598, also overlay networks
 local.addAddress('::1', 'ipv6');
 local.addSubnet('fc00::', 7, 'ipv6'); // RFC 4193
 
+/**
+ * Networks whose addresses stand for an IPv4 address, and at which bytes that address may be. BlockList knows ::ffff:0:0/96
+ * by itself. Operators choose the prefix below 64:ff9b:1::/48 themselves (RFC 8215); the places are those of RFC 6052 2.2.
+ */
+const TRANSLATED: readonly [network: string, prefix: number, places: readonly (readonly number[])[]][] = [
+  ['::', 96, [[12, 13, 14, 15]]], // IPv4-compatible, RFC 4291 2.5.5.1
+  ['::ffff:0:0:0', 96, [[12, 13, 14, 15]]], // IPv4-translated, RFC 2765 2.1
+  ['64:ff9b::', 96, [[12, 13, 14, 15]]], // NAT64, RFC 6052 2.1
+  [
+    '64:ff9b:1::',
+    48,
+    [
+      [6, 7, 9, 10],
+      [7, 9, 10, 11],
+      [9, 10, 11, 12],
+      [12, 13, 14, 15],
+    ],
+  ],
+  ['2002::', 16, [[2, 3, 4, 5]]], // 6to4, RFC 3056 2
+];
+const translated = TRANSLATED.map(([network, prefix, places]) => {
+  const list = new BlockList();
+  list.addSubnet(network, prefix, 'ipv6');
+  return { list, places };
+});
+
+/** The IPv4 addresses that an IPv6 address may stand for. */
+function embeddedIpv4(address: string): string[] {
+  const found = translated.find(({ list }) => list.check(address, 'ipv6'));
+  if (found === undefined) return [];
+  const bytes = ipv6Bytes(address);
+  return found.places.map((place) => place.map((at) => bytes[at]).join('.'));
+}
+
+function ipv6Bytes(address: string): number[] {
+  const [bare] = address.split('%', 1);
+  // The URL parser writes a dotted end as two groups.
+  const [head = '', tail] = new URL(`http://[${bare}]`).hostname.slice(1, -1).split('::');
+  const groupsOf = (text: string) => text.split(':').filter((group) => group !== '');
+  const before = groupsOf(head);
+  const after = groupsOf(tail ?? '');
+  const zeros = Array<string>(8 - before.length - after.length).fill('0');
+  return [...before, ...zeros, ...after].flatMap((group) => {
+    const value = parseInt(group, 16);
+    return [value >> 8, value & 255];
+  });
+}
+
 /** What kind of address is this IP literal (no brackets)? Throws RangeError for anything that is not one. */
 export function addressClass(address: string): AddressClass {
   const version = isIP(address);
   if (version === 0) throw new RangeError('not an IP address');
   const family = version === 4 ? 'ipv4' : 'ipv6';
   if (refused.check(address, family)) return 'refused';
+  if (version === 6 && embeddedIpv4(address).some((inner) => refused.check(inner, 'ipv4'))) return 'refused';
   return local.check(address, family) ? 'local' : 'public';
 }
 

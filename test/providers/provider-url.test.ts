@@ -59,6 +59,10 @@ describe('normaliseProviderUrl', () => {
     ['https://[::ffff:169.254.169.254]', /link-local/],
     ['https://[64:ff9b::169.254.169.254]', /link-local/],
     ['https://[fd00:ec2::254]', /link-local/],
+    ['https://[64:ff9b:1::a9fe:a9fe]', /link-local/],
+    ['https://[::ffff:0:169.254.169.254]', /link-local/],
+    ['https://[2001:0:4136:e378:8000:63bf:3fff:fdd2]', /link-local/],
+    ['https://192.0.0.192', /link-local/],
   ])('refuses %j', (value, remedy) => {
     expect(normaliseProviderUrl(value)).toEqual({ fault: expect.stringMatching(remedy) as string });
   });
@@ -97,6 +101,28 @@ describe('addressClass', () => {
     ['fd00:42::42', 'refused'],
     ['fd00:a9fe:a9fe::1', 'refused'],
     ['fd12:3456::1', 'local'],
+    ['192.0.0.192', 'refused'],
+    ['::ffff:192.0.0.192', 'refused'],
+    ['192.0.1.1', 'public'],
+    ['::169.254.169.254', 'refused'],
+    ['::192.0.0.192', 'refused'],
+    ['::ffff:0:169.254.169.254', 'refused'],
+    ['::ffff:0:8.8.8.8', 'public'],
+    ['64:ff9b::169.254.169.254', 'refused'],
+    ['64:ff9b::100.100.100.200', 'refused'],
+    ['64:ff9b::8.8.8.8', 'public'],
+    ['64:ff9b:1::169.254.169.254', 'refused'],
+    ['64:ff9b:1:abcd:12:3456:a9fe:a9fe', 'refused'],
+    ['64:ff9b:1:a9fe:a9:fe00::', 'refused'], // prefix of 48 bits
+    ['64:ff9b:1:12a9:fe:a9fe::', 'refused'], // of 56
+    ['64:ff9b:1:1234:a9:fea9:fe00:0', 'refused'], // of 64
+    ['64:ff9b:1::8.8.8.8', 'public'],
+    ['2002:a9fe:a9fe::1', 'refused'],
+    ['2002:808:808::1', 'public'],
+    ['2001::1', 'refused'],
+    ['2001:0:4136:e378:8000:63bf:3fff:fdd2', 'refused'],
+    ['2001:4860:4860::8888', 'public'],
+    ['::2', 'public'],
   ])('%s is %s', (address, expected) => {
     expect(addressClass(address)).toBe(expected);
   });

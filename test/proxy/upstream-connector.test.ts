@@ -31,14 +31,21 @@ it.each(['127.0.0.1', 'localhost'])('connects to %s', async (hostname) => {
   expect(await connect('http:', hostname)).toBe('connected');
 });
 
-it.each(['169.254.169.254', '::ffff:169.254.169.254', 'fe80::1', 'fd00:ec2::254', '100.100.100.200'])(
-  'does not connect to %s',
-  async (hostname) => {
-    for (const protocol of ['http:', 'https:']) {
-      expect(await connect(protocol, hostname)).toBeInstanceOf(ForbiddenAddress);
-    }
-  },
-);
+it.each([
+  '169.254.169.254',
+  '::ffff:169.254.169.254',
+  'fe80::1',
+  'fd00:ec2::254',
+  '100.100.100.200',
+  '64:ff9b:1::a9fe:a9fe',
+  '::ffff:0:a9fe:a9fe',
+  '2001::1',
+  '192.0.0.192',
+])('does not connect to %s', async (hostname) => {
+  for (const protocol of ['http:', 'https:']) {
+    expect(await connect(protocol, hostname)).toBeInstanceOf(ForbiddenAddress);
+  }
+});
 
 it('does not speak plain http to a public address', async () => {
   expect(await connect('http:', '8.8.8.8')).toBeInstanceOf(ForbiddenAddress);
