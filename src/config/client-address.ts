@@ -1,7 +1,34 @@
 import { BlockList, isIP } from 'node:net';
+import { Logger } from '@nestjs/common';
 
 /** How client addresses are kept: as they are, cut to a /24 or /48, or not at all. */
 export type ClientDetail = 'full' | 'truncated' | 'none';
+
+/** Where a reverse proxy of this installation usually is: loopback, private networks (RFC 1918, RFC 4193). */
+const nearby = new BlockList();
+nearby.addSubnet('127.0.0.0', 8, 'ipv4');
+nearby.addSubnet('10.0.0.0', 8, 'ipv4');
+nearby.addSubnet('172.16.0.0', 12, 'ipv4');
+nearby.addSubnet('192.168.0.0', 16, 'ipv4');
+nearby.addAddress('::1', 'ipv6');
+nearby.addSubnet('fc00::', 7, 'ipv6');
+
+/** Once per process. */
+let isProxyReported = false;
+
+function reportProxy(address: string): void {
+  if (isProxyReported || !includes(nearby, address)) return;
+  isProxyReported = true;
+  new Logger('Config').warn(
+    `${address} sends X-Forwarded-For, but TRUSTED_PROXIES does not contain this address. All clients behind it count as ` +
+      'one, in the request log and where look-ups of unknown keys are limited. If it is your proxy, add it.',
+  );
+}
+
+function includes(list: BlockList, address: string): boolean {
+  const family = isIP(address);
+  return family !== 0 && list.check(address, family === 6 ? 'ipv6' : 'ipv4');
+}
 
 /** Finds the client's own address behind the proxies this installation trusts. */
 export class ClientAddress {
@@ -27,21 +54,17 @@ export class ClientAddress {
   of(peer: string | undefined, forwardedFor: string | undefined): string | null {
     if (this.detail === 'none' || peer === undefined) return null;
     let address = plain(peer);
-    if (forwardedFor !== undefined && this.isTrusted(address)) {
+    if (forwardedFor !== undefined && !includes(this.trusted, address)) reportProxy(address);
+    else if (forwardedFor !== undefined) {
       for (const hop of forwardedFor.split(',').reverse()) {
         const next = plain(hop.trim());
         if (isIP(next) === 0) break;
         address = next;
-        if (!this.isTrusted(address)) break;
+        if (!includes(this.trusted, address)) break;
       }
     }
     if (isIP(address) === 0) return null;
     return this.detail === 'truncated' ? truncate(address) : address;
-  }
-
-  private isTrusted(address: string): boolean {
-    const family = isIP(address);
-    return family !== 0 && this.trusted.check(address, family === 6 ? 'ipv6' : 'ipv4');
   }
 }
 

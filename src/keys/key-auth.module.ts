@@ -4,6 +4,7 @@ import { BearerStrategy } from './bearer.strategy.js';
 import { KeyCache } from './key-cache.js';
 import { KeyChangesService } from './key-changes.service.js';
 import { KeyLookupService } from './key-lookup.service.js';
+import { KeyPrefetchService } from './key-prefetch.service.js';
 import { KeyUseService } from './key-use.service.js';
 
 /** Which strategy the guard asks passport for: this application's own. */
@@ -19,7 +20,15 @@ const authOptions = {
 
 /** Who is calling: everything GatewayKeyGuard needs. Apart from KeysModule, which the command line uses as well. */
 @Module({
-  providers: [KeyCache, KeyChangesService, KeyUseService, KeyLookupService, BearerStrategy, authOptions],
+  providers: [
+    KeyCache,
+    KeyChangesService,
+    KeyUseService,
+    KeyLookupService,
+    KeyPrefetchService,
+    BearerStrategy,
+    authOptions,
+  ],
   exports: [AuthModuleOptions, KeyLookupService, KeyCache, KeyChangesService],
 })
 export class KeyAuthModule {}

@@ -11,7 +11,7 @@ export interface KeptGrant {
 }
 
 /** Keys that are kept; some 300 bytes each. */
-const MOST_GRANTS = 50_000;
+export const MOST_GRANTS = 50_000;
 /** Unknown keys that are kept, so that a client with a dead key asks Postgres once in a while only. */
 const MOST_UNKNOWN = 10_000;
 const UNKNOWN_MS = 2_000;

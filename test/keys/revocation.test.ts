@@ -203,6 +203,33 @@ describe('unknown keys', () => {
     expect(flood.filter(({ status }) => status === 'fulfilled').length).toBeLessThanOrEqual(100);
   });
 
+  it('lets every valid key of an address through a flood of minted ones from it, right after a start', async () => {
+    const keys = [gateway.key, ...(await Promise.all(Array.from({ length: 11 }, () => gateway.createKey())))];
+    const replica = await startTestGateway({ PROVIDER_URL: provider.url }, gateway.database);
+    const lookup = replica.gateway.app.get(KeyLookupService);
+    let isOver = false;
+    const flood = async () => {
+      while (!isOver) {
+        const tries = Array.from({ length: 200 }, () => lookup.find(mintKey(), from('127.0.0.1')));
+        await Promise.allSettled(tries);
+        await new Promise((resolve) => setTimeout(resolve, 20));
+      }
+    };
+    const flooded = flood();
+    const statuses: number[] = [];
+    for (const key of keys) {
+      const response = await fetch(`${replica.url}/v1/models`, {
+        headers: { authorization: `Bearer ${key}` },
+      });
+      await response.arrayBuffer();
+      statuses.push(response.status);
+    }
+    isOver = true;
+    await flooded;
+    await replica.stop();
+    expect(statuses).toEqual(keys.map(() => 200));
+  });
+
   it('takes none of a million near misses for a key', () => {
     const key = mintKey();
     const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';

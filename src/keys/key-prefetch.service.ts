@@ -1,0 +1,80 @@
+import { Injectable, Logger, type OnModuleDestroy } from '@nestjs/common';
+import { DataSource } from 'typeorm';
+import { describeFault } from '../database/database-fault.js';
+import { DatabaseService } from '../database/database.service.js';
+import { FIND_GRANTS, type GrantRow, grantsOf } from './find-grants.js';
+import { KeyCache, MOST_GRANTS } from './key-cache.js';
+
+/** Keys read in one query: building their grants blocks the event loop for a few milliseconds. */
+const BATCH = 1_000;
+const DIGEST_BYTES = 32;
+/** A batch is read again if a key changed meanwhile. A key that is not cached is looked up at its first use. */
+const READS_AT_MOST = 3;
+
+/** Digests of the active keys, the most recently used first, in one value: a row for each would take longer to read. */
+const FIND_RECENT_DIGESTS = `
+  SELECT string_agg(digest, ''::bytea ORDER BY last_used_at DESC NULLS LAST) AS digests
+  FROM (
+    SELECT s.digest, s.last_used_at
+    FROM gateway_key_secret s
+    JOIN gateway_key k ON k.id = s.key_id
+    JOIN team t ON t.id = k.team_id
+    WHERE k.revoked_at IS NULL AND NOT k.disabled AND NOT t.disabled
+      AND COALESCE(LEAST(k.expires_at, s.expires_at) > now(), true)
+    ORDER BY s.last_used_at DESC NULLS LAST
+    LIMIT $1
+  ) recent`;
+
+/**
+ * Loads the active keys into the cache after the start. Look-ups of keys that are not cached are limited by client
+ * address, so that valid keys behind a shared address would otherwise compete with a flood of unknown ones.
+ */
+@Injectable()
+export class KeyPrefetchService implements OnModuleDestroy {
+  private readonly logger = new Logger('Keys');
+  private isStarted = false;
+  private isStopped = false;
+
+  constructor(
+    private readonly dataSource: DataSource,
+    private readonly cache: KeyCache,
+    database: DatabaseService,
+  ) {
+    database.whenReady(() => {
+      if (!this.isStarted) void this.run();
+      this.isStarted = true;
+      return Promise.resolve();
+    });
+  }
+
+  onModuleDestroy(): void {
+    this.isStopped = true;
+  }
+
+  private async run(): Promise<void> {
+    try {
+      const [row] = await this.dataSource.query<{ digests: Buffer | null }[]>(FIND_RECENT_DIGESTS, [
+        MOST_GRANTS,
+      ]);
+      const all = row!.digests ?? Buffer.alloc(0);
+      for (let at = 0; at < all.length && !this.isStopped; at += BATCH * DIGEST_BYTES)
+        await this.load(all.subarray(at, at + BATCH * DIGEST_BYTES));
+    } catch (error) {
+      if (this.isStopped) return;
+      this.logger.warn(
+        `Not all active keys could be loaded at the start; each is looked up at its first use: ${describeFault(error)}`,
+      );
+    }
+  }
+
+  private async load(digests: Buffer): Promise<void> {
+    const batch = Array.from({ length: digests.length / DIGEST_BYTES }, (_, i) =>
+      digests.subarray(i * DIGEST_BYTES, (i + 1) * DIGEST_BYTES),
+    );
+    for (let reads = 1, isKept = false; !isKept && reads <= READS_AT_MOST; reads++) {
+      const { version } = this.cache;
+      const rows = await this.dataSource.query<GrantRow[]>(FIND_GRANTS, [batch]);
+      isKept = [...grantsOf(rows)].every(([digest, grant]) => this.cache.set(digest, grant, version));
+    }
+  }
+}
