@@ -1,5 +1,6 @@
 import { STATUS_CODES } from 'node:http';
 import { Refusal, type RefusalCode } from '../refusal.js';
+import { ALLOWED_METHODS } from './request-gate.js';
 
 interface GatewayErrorForm {
   status: number;
@@ -145,6 +146,7 @@ export function gatewayErrorAnswer(refusal: Refusal, requestId: string, target?:
     'x-gateway-request-id',
     requestId,
   ];
+  if (form.status === 405) headers.push('allow', ALLOWED_METHODS);
   if (form.status === 401) headers.push('www-authenticate', 'Bearer');
   if (form.retryAfter !== undefined) headers.push('retry-after', String(form.retryAfter));
   if (form.final) headers.push('x-should-retry', 'false');

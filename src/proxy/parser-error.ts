@@ -55,7 +55,7 @@ function answerWhenDue(socket: Socket, error: Error, requestId: string, refusals
   if (!current) {
     const refusal = refusalFor(error);
     refusals.ofConnection(refusal, socket, requestId);
-    writeAnswer(socket, refusal, requestId);
+    writeAnswer(socket, refusal, requestId, isHead(error));
     closeLingering(socket);
   } else if (!current.req.complete) {
     // The fault is inside the body of a call that is running: nothing we say could be told from its answer. The call
@@ -68,9 +68,30 @@ function answerWhenDue(socket: Socket, error: Error, requestId: string, refusals
   }
 }
 
-function writeAnswer(socket: Socket, refusal: Refusal, requestId: string): void {
+/** What Node says of an error in its parser; the packet is missing where the client left or a timeout ended the wait. */
+interface ParserError extends Error {
+  rawPacket?: Buffer;
+  /** How much of the packet was parsed. */
+  bytesParsed?: number;
+}
+
+/**
+ * True if the rejected head is one of a HEAD request. Node shows only the last packet: if the head began in an earlier
+ * one, as a head that is too large does, its method is unknown.
+ */
+function isHead({ rawPacket, bytesParsed = 0 }: ParserError): boolean {
+  if (rawPacket === undefined) return false;
+  // Heads of earlier requests may stand before it in the same packet.
+  const parsed = rawPacket.toString('latin1', 0, bytesParsed);
+  const end = parsed.lastIndexOf('\r\n\r\n', bytesParsed - 5);
+  return parsed.startsWith('HEAD ', end === -1 ? 0 : end + 4);
+}
+
+/** @param bodyless the response to HEAD has the headers of any other and no body (RFC 9110 9.3.2) */
+function writeAnswer(socket: Socket, refusal: Refusal, requestId: string, bodyless: boolean): void {
   const { status, reason, headers, body } = gatewayErrorAnswer(refusal, requestId);
   let head = `HTTP/1.1 ${status} ${reason}\r\n`;
   for (let i = 0; i < headers.length; i += 2) head += `${headers[i]}: ${headers[i + 1]}\r\n`;
-  socket.write(`${head}connection: close\r\n\r\n${body.toString()}`);
+  head += `Date: ${new Date().toUTCString()}\r\nconnection: close\r\n\r\n`;
+  socket.write(bodyless ? head : head + body.toString());
 }

@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'node:http';
+import { type IncomingMessage, METHODS } from 'node:http';
 import { Refusal } from '../refusal.js';
 
 /** What the gate judges: the head of a request as Node parsed it, nothing decoded or merged. */
@@ -6,6 +6,17 @@ export type RequestHead = Pick<
   IncomingMessage,
   'method' | 'httpVersionMajor' | 'httpVersionMinor' | 'rawHeaders'
 >;
+
+/**
+ * Methods that are never forwarded. RFC 9110 9.3.8: TRACE would return the credentials to the sender; 9.3.6: CONNECT makes
+ * tunnels. SOURCE belongs to Icecast. Node's parser also accepts the methods of RTSP, but does not list them.
+ */
+const NOT_FORWARDED = ['TRACE', 'CONNECT', 'SOURCE'];
+const FORWARDED = METHODS.filter((method) => !NOT_FORWARDED.includes(method));
+const FORWARDED_METHODS = new Set<string | undefined>(FORWARDED);
+
+/** Value of `Allow`: every method that is forwarded. */
+export const ALLOWED_METHODS = FORWARDED.join(', ');
 
 /**
  * RFC 9112 3.2: a Host that is no uri-host and port must be refused (RFC 3986 3.2.2; never empty, RFC 9110 4.2.1). The
@@ -23,8 +34,7 @@ const HOST = /^(?!:)[\w.~%!$&'()*+,;=:[\]-]+$/;
 export function judgeRequestHead(head: RequestHead, maxBodyBytes: number): boolean {
   // Node's parser takes `GET /path` (HTTP/0.9) and `HTTP/2.0` for requests too.
   if (head.httpVersionMajor !== 1) bad('Only HTTP/1.0 and HTTP/1.1 are served.');
-  // RFC 9110 9.3.8: TRACE would mirror the credentials; 9.3.6: CONNECT makes tunnels, which this is not.
-  if (head.method === 'TRACE' || head.method === 'CONNECT') throw new Refusal('method_not_allowed');
+  if (!FORWARDED_METHODS.has(head.method)) throw new Refusal('method_not_allowed');
 
   const raw = head.rawHeaders;
   let hosts = 0;

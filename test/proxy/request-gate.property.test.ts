@@ -25,7 +25,7 @@ const header = fc.oneof(
   line('X-Other', 'x', 'chunked'),
 );
 const head = fc.record({
-  method: fc.constantFrom('GET', 'POST', 'TRACE', 'CONNECT', 'DELETE'),
+  method: fc.constantFrom('GET', 'POST', 'TRACE', 'CONNECT', 'DELETE', 'SOURCE', 'ANNOUNCE'),
   httpVersionMajor: fc.constantFrom(1, 1, 1, 1, 0, 2),
   httpVersionMinor: fc.constantFrom(0, 1, 1, 9),
   headers: fc.oneof(
@@ -73,7 +73,7 @@ it('lets through exactly the heads that no two hops can read differently', () =>
         codings.every((coding) => /^chunked$/i.test(coding) && !old) &&
         lengths.every((length) => Number.isSafeInteger(Number(length)));
       const result = judge(request);
-      if (request.method === 'TRACE' || request.method === 'CONNECT') {
+      if (['TRACE', 'CONNECT', 'SOURCE', 'ANNOUNCE'].includes(request.method)) {
         expect(['method_not_allowed', 'invalid_request']).toContain(result);
       } else if (!sound) expect(result).toBe('invalid_request');
       else if (expects.some((expectation) => !/^100-continue$/i.test(expectation))) {

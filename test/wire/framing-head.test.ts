@@ -9,6 +9,46 @@ beforeAll(async () => {
 });
 afterAll(() => wire.stop());
 
+describe('a head that Node rejects', () => {
+  const BROKEN: [what: string, lines: string[]][] = [
+    ['a length that is none', ['Content-Length: 1x']],
+    ['two kinds of framing', ['Content-Length: 1', 'Transfer-Encoding: chunked']],
+    ['a line without a colon', ['No colon']],
+  ];
+
+  async function responseTo(...requests: Buffer[]): Promise<[head: string, body: string]> {
+    const client = await wire.connect();
+    client.send(Buffer.concat(requests));
+    await client.closed;
+    const text = client.reader.rest.toString('latin1');
+    const end = text.lastIndexOf('\r\n\r\n') + 4;
+    return [text.slice(text.lastIndexOf('HTTP/1.1 4'), end), text.slice(end)];
+  }
+  const named = (head: string) => head.split('\r\n').map((line) => line.replace(/(id|Date): .*/, '$1'));
+
+  // RFC 9110 9.3.2: the same headers as for another method, and no body.
+  it.each(BROKEN)('gets a response without a body if it is of HEAD, with %s', async (_, lines) => {
+    const [head, body] = await responseTo(request('HEAD /v1/models', lines));
+    const [otherHead, otherBody] = await responseTo(request('GET /v1/models', lines));
+    expect(body).toBe('');
+    expect(named(head)).toEqual(named(otherHead));
+    expect(head).toContain(`content-length: ${otherBody.length}\r\n`);
+    expect(JSON.parse(otherBody)).toMatchObject({ error: { code: expect.any(String) as string } });
+  });
+
+  it('is told from the requests before it in the same packet', async () => {
+    const broken = (method: string) => request(`${method} /v1/models`, ['No colon']);
+    const good = (method: string) => request(`${method} /elsewhere`, []);
+    expect((await responseTo(good('HEAD'), broken('GET')))[1]).toContain('invalid_request');
+    expect((await responseTo(good('GET'), broken('HEAD')))[1]).toBe('');
+  });
+
+  it('gets a response with a Date', async () => {
+    const [reply] = await wire.send(request('GET /v1/models', ['No colon']));
+    expect(new Date(reply!.header('date')!).getTime()).toBeGreaterThan(Date.now() - 60_000);
+  });
+});
+
 describe('authorization', () => {
   let wire: Wire;
   let key: string;
