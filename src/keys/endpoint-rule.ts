@@ -1,4 +1,5 @@
 import type { EndpointRule } from './gateway-key.entity.js';
+import { hasParameter } from './query-parameter.js';
 
 const INFERENCE_POSTS = new Set([
   '/v1/chat/completions',
@@ -18,11 +19,26 @@ const INFERENCE_POSTS = new Set([
   '/v1beta/openai/chat/completions',
   '/v1beta/openai/embeddings',
 ]);
+/**
+ * Characters of model names; an encoded `/`, `:` or `@` is one. A careless decoder could take other escapes for a dot
+ * segment (a dot encoded three times or overlong, a blank after two dots), and so leave the models.
+ */
+const MODEL = String.raw`(?:[\w.~:@!$&'()*+,;=-]|%(?:2[Ff]|3[Aa]|40))+`;
 /** Gemini names model and method in one segment: `gemini-2.0-flash:generateContent`. */
-const GEMINI_POST = /^\/v1beta\/models\/[^/]+$/;
+const GEMINI_POST = new RegExp(`^/v1beta/models/${MODEL}$`);
+const MODELS_GET = new RegExp(`^/v1/models(?:/${MODEL})*$`);
 
-/** Headers with which some servers let a POST act as another method; CGI-like ones read `_` for `-`. */
-const METHOD_OVERRIDES = new Set(['x-http-method-override', 'x-http-method', 'x-method-override']);
+/** Headers with which some servers let a request act as another method or on another path. */
+const OVERRIDES = new Set([
+  'x-http-method-override',
+  'x-http-method',
+  'x-method-override',
+  'x-original-url',
+  'x-original-uri',
+  'x-rewrite-url',
+]);
+/** Rails, Symfony and Laravel read the same from a parameter. */
+const OVERRIDE_PARAMETER = '_method';
 
 /**
  * May a key with this rule send this request? All teams share one provider secret, so files, batches, assistants and
@@ -30,19 +46,20 @@ const METHOD_OVERRIDES = new Set(['x-http-method-override', 'x-http-method', 'x-
  *
  * @param endpoint raw path after `/p/<provider>`, without the query, compared byte for byte
  * @param rawHeaders flat raw headers
+ * @param query what follows the path, with its `?`; empty where there is none
  */
 export function allowsEndpoint(
   rule: EndpointRule,
   method: string,
   endpoint: string,
   rawHeaders: readonly string[],
+  query = '',
 ): boolean {
   if (rule === 'all') return true;
   if (method === 'POST') {
     if (!INFERENCE_POSTS.has(endpoint) && !GEMINI_POST.test(endpoint)) return false;
   } else if (method === 'GET') {
-    if (endpoint !== '/v1/models' && !(endpoint.startsWith('/v1/models/') && endpoint.length > 11))
-      return false;
+    if (!MODELS_GET.test(endpoint)) return false;
   } else {
     return false;
   }
@@ -50,7 +67,8 @@ export function allowsEndpoint(
     const name = rawHeaders[i]!;
     // Few names begin with this letter, and this is looked at for each header of each call.
     if (name[0] !== 'x' && name[0] !== 'X') continue;
-    if (METHOD_OVERRIDES.has(name.toLowerCase().replaceAll('_', '-'))) return false;
+    // CGI-like servers read `_` as `-`.
+    if (OVERRIDES.has(name.toLowerCase().replaceAll('_', '-'))) return false;
   }
-  return true;
+  return query === '' || !hasParameter(query.slice(1), OVERRIDE_PARAMETER);
 }

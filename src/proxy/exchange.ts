@@ -103,7 +103,7 @@ export class Exchange implements PooledCall, BodyOwner {
         this.reject(refusal);
         return;
       }
-      const headers = requestHeaders(req.rawHeaders, req.caller.key, provider.credential);
+      const headers = requestHeaders(req.rawHeaders, provider.credential);
       if (length !== undefined) headers.push('Content-Length', length);
       this.pool.dispatch(
         {

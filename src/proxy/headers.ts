@@ -1,3 +1,5 @@
+import { containsKeyFormat, KEY_LENGTH } from '../keys/key-secret.js';
+
 /**
  * Which headers cross the gateway (contract: everything in its order, case and repetition, less what is listed here).
  * All functions take and give flat raw arrays [name, value, name, value, …] as Node and undici carry them: no map,
@@ -79,8 +81,10 @@ class Fates {
 
 const requestFates = new Fates((name) => {
   if (CREDENTIALS.includes(name)) return 'replaced';
-  const tellsOfUs = name.startsWith('x-forwarded-') || name.startsWith('x-gateway-');
-  return tellsOfUs || REQUEST_DROPPED.has(name) ? 'dropped' : 'passed';
+  // CGI-like servers read `_`, and some any other sign, as `-`: `X_Forwarded_For` and `Transfer-Encoding!` are dropped too.
+  const plain = name.replace(/[^a-z0-9]+/g, '-').replace(/^-|-$/g, '');
+  const tellsOfUs = plain.startsWith('x-forwarded-') || plain.startsWith('x-gateway-');
+  return tellsOfUs || REQUEST_DROPPED.has(plain) || CREDENTIALS.includes(plain) ? 'dropped' : 'passed';
 });
 
 const responseFates = new Fates((name) =>
@@ -94,16 +98,12 @@ export interface Credential {
 }
 
 /**
- * Headers for the provider. Its credential stands where the client's first one stood.
+ * Headers for the provider. Its credential stands where the client's first one stood. A header that contains a gateway
+ * key, the caller's or anybody's, is dropped.
  *
  * @param raw flat raw headers as received
- * @param clientKey the caller's key: any header that contains it is dropped
  */
-export function requestHeaders(
-  raw: readonly string[],
-  clientKey: string,
-  credential: Credential | null,
-): string[] {
+export function requestHeaders(raw: readonly string[], credential: Credential | null): string[] {
   const options = connectionOptions(raw);
   const out: string[] = [];
   let placed = credential === null;
@@ -116,7 +116,7 @@ export function requestHeaders(
       placed = true;
     }
     if (fate !== 'passed' || isListed(options, name)) continue;
-    if (value.includes(clientKey) || name.includes(clientKey)) continue;
+    if (holdsKey(value) || holdsKey(name)) continue;
     out.push(name, value);
   }
   if (!placed) out.push(credential!.name, credential!.value);
@@ -143,6 +143,11 @@ export function responseHeaders(raw: readonly Buffer[], secret: string | null, r
   }
   out.push('x-gateway-request-id', requestId);
   return out;
+}
+
+/** Most names and values are shorter than a key. */
+function holdsKey(text: string): boolean {
+  return text.length >= KEY_LENGTH && containsKeyFormat(text);
 }
 
 /** Value of the first header of this lower-case name in a flat raw array, or undefined. */

@@ -1,4 +1,5 @@
 import { containsKeyFormat } from '../keys/key-secret.js';
+import { hasParameter, percentDecode } from '../keys/query-parameter.js';
 import { PROVIDER_NAME } from '../providers/provider-name.js';
 import { Refusal } from '../refusal.js';
 
@@ -74,20 +75,9 @@ function hasDotSegment(path: string): boolean {
   return false;
 }
 
-/** One round of percent-decoding byte by byte (latin-1): unlike decodeURIComponent it never throws. */
-function percentDecode(text: string): string {
-  return text.replace(/%([0-9A-Fa-f]{2})/g, (_, hex: string) => String.fromCharCode(parseInt(hex, 16)));
-}
-
 /** A key anywhere in the target, or an `access_token` parameter (RFC 6750 2.3, which this gateway never honours). */
 function carriesCredential(raw: string, queryAt: number): boolean {
   const decoded = raw.includes('%') ? percentDecode(raw) : raw;
   if (containsKeyFormat(raw) || (decoded !== raw && containsKeyFormat(decoded))) return true;
-  if (queryAt === -1 || !decoded.toLowerCase().includes(TOKEN_PARAMETER)) return false;
-  for (const pair of raw.slice(queryAt + 1).split(/[&;]/)) {
-    // `name[]` and `name[0]` are arrays to many query parsers.
-    const name = percentDecode(pair.split('=', 1)[0]!).split('[', 1)[0]!.replaceAll('+', ' ');
-    if (name.trim().toLowerCase() === TOKEN_PARAMETER) return true;
-  }
-  return false;
+  return queryAt !== -1 && hasParameter(raw.slice(queryAt + 1), TOKEN_PARAMETER);
 }

@@ -21,7 +21,8 @@ export class RouteGuard implements CanActivate {
     const req = context.getArgByIndex<Request>(0);
     const { target } = req;
     const { grant } = req.caller;
-    if (!allowsEndpoint(grant.endpoints, req.method, target.endpoint, req.rawHeaders)) {
+    const query = target.upstreamPath.slice(target.endpoint.length);
+    if (!allowsEndpoint(grant.endpoints, req.method, target.endpoint, req.rawHeaders, query)) {
       throw new Refusal('endpoint_not_allowed');
     }
     req.provider = this.providers.resolve(target.provider, grant.providers);

@@ -1,7 +1,7 @@
 import { allowsEndpoint } from '../../src/keys/endpoint-rule.js';
 
-const may = (method: string, endpoint: string, rawHeaders: string[] = []) =>
-  allowsEndpoint('inference', method, endpoint, rawHeaders);
+const may = (method: string, endpoint: string, rawHeaders: string[] = [], query = '') =>
+  allowsEndpoint('inference', method, endpoint, rawHeaders, query);
 
 const POSTS = [
   '/v1/chat/completions',
@@ -23,7 +23,15 @@ const POSTS = [
   '/v1beta/openai/chat/completions',
   '/v1beta/openai/embeddings',
 ];
-const GETS = ['/v1/models', '/v1/models/gpt-4o', '/v1/models/ft:gpt-4o:org/x', '/v1/models/meta%2Fllama'];
+const GETS = [
+  '/v1/models',
+  '/v1/models/gpt-4o',
+  '/v1/models/ft:gpt-4o:org/x',
+  '/v1/models/meta%2Fllama',
+  '/v1/models/ft%3Agpt-3.5-turbo-0613%3Aorg%3A%3A7p4lURel',
+  '/v1/models/@cf/meta/llama-3.1-8b',
+  '/v1/models/%40cf%2fmeta',
+];
 
 describe('an inference key', () => {
   it.each(POSTS)('may POST %s and nothing else there', (path) => {
@@ -79,10 +87,50 @@ describe('an inference key', () => {
     expect(allowsEndpoint('all', method, path, [])).toBe(true);
   });
 
-  it.each(['X-HTTP-Method-Override', 'x-http-method', 'X-METHOD-OVERRIDE'])('may not send %s', (name) => {
+  // What some decoder could take for a dot segment.
+  it.each([
+    '%25252e%25252e/files',
+    '%c0%ae%c0%ae/files',
+    '%ef%bc%8e%ef%bc%8e/files',
+    '..%20/files',
+    '..%23/files',
+    '..%3f/files',
+    '..%ff/files',
+    'x%5c..%5cfiles',
+    'a%00',
+    '',
+    '/x',
+  ])('may not use the models with the name %j', (name) => {
+    expect(may('GET', `/v1/models/${name}`)).toBe(false);
+    expect(may('POST', `/v1beta/models/${name.replaceAll('/', '%2f')}`)).toBe(name === '/x');
+    expect(allowsEndpoint('all', 'GET', `/v1/models/${name}`, [])).toBe(true);
+  });
+
+  it.each([
+    'X-HTTP-Method-Override',
+    'x-http-method',
+    'X-METHOD-OVERRIDE',
+    'X-Original-URL',
+    'X_ORIGINAL_URI',
+    'x-rewrite-url',
+  ])('may not send %s', (name) => {
     const headers = ['Accept', '*/*', name, 'DELETE'];
     expect(may('POST', '/v1/chat/completions', headers)).toBe(false);
     expect(may('GET', '/v1/models', headers)).toBe(false);
     expect(allowsEndpoint('all', 'POST', '/v1/chat/completions', headers)).toBe(true);
+  });
+
+  it.each([
+    ['?_method=DELETE', false],
+    ['?a=b&_METHOD=PUT', false],
+    ['?a;_method', false],
+    ['?%5fmethod[]=x', false],
+    ['?%5F%6d%65thod%5b%5d=x', false],
+    ['?payment_method=x', true],
+    ['?a=_method', true],
+    ['?alt=sse', true],
+  ])('with the query %s: %s', (query, allowed) => {
+    expect(may('POST', '/v1/chat/completions', [], query)).toBe(allowed);
+    expect(allowsEndpoint('all', 'POST', '/v1/chat/completions', [], query)).toBe(true);
   });
 });

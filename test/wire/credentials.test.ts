@@ -51,6 +51,56 @@ it.each([
   expect(headers.some(([name]) => name === 'X-Copy')).toBe(false);
 });
 
+it('passes on no key of another caller, and nothing that reads like a header that is dropped', async () => {
+  const other = await gateway.createKey();
+  const reply = await call([
+    `Authorization: Bearer ${gateway.key}`,
+    `X-Other: key=${other};`,
+    `X-${other}: 1`,
+    'X_Forwarded_For: 192.0.2.1',
+    `X_Api_Key: secret`,
+    'Content_Length: 9',
+    'Transfer_Encoding: chunked',
+    'Transfer-Encoding!: chunked',
+    'X_Fine: 1',
+  ]);
+  expect(reply.status).toBe(200);
+  const { head, headers } = provider.requests.at(-1)!;
+  expect(head).not.toContain('ptn_');
+  expect(headers.map(([name]) => name.toLowerCase()).sort()).toEqual([
+    'authorization',
+    'connection',
+    'content-length',
+    'host',
+    'x_fine',
+  ]);
+});
+
+it.each(['X-Original-URL: /v1/files', 'X-Rewrite-URL: /v1/files', 'X-Original-URI: /v1/files'])(
+  'refuses %s of a key for inference with 403',
+  async (header) => {
+    const seen = provider.requests.length;
+    const reply = await call([`Authorization: Bearer ${gateway.key}`, header]);
+    expect([reply.status, reply.header('x-gateway-error')]).toEqual([403, 'endpoint_not_allowed']);
+    expect(provider.requests.length).toBe(seen);
+  },
+);
+
+it.each([
+  'POST /v1/chat/completions?_method=DELETE',
+  'GET /v1/models/%25252e%25252e/files',
+  'GET /v1/models/..%20/files',
+  'GET /p/default/v1/models/%c0%ae%c0%ae/files',
+])('refuses %s of a key for inference with 403', async (line) => {
+  const client = await RawClient.connect(gateway.port);
+  const seen = provider.requests.length;
+  client.send(request(line, [`Authorization: Bearer ${gateway.key}`]));
+  const reply = await client.answer();
+  client.destroy();
+  expect([reply.status, reply.header('x-gateway-error')]).toEqual([403, 'endpoint_not_allowed']);
+  expect(provider.requests.length).toBe(seen);
+});
+
 it('never shows the provider secret or its cookies to the client', async () => {
   const reply = await call([`Authorization: Bearer ${gateway.key}`]);
   expect(reply.head).not.toContain(PROVIDER_KEY);
