@@ -2,7 +2,7 @@
 export interface StoredAnswer {
   status: number;
   reason: string;
-  /** Flat raw headers: what describes the body, and the provider's own id of the call. */
+  /** Flat raw headers: what describes the body, where a redirect leads, and the provider's own id of the call. */
   headers: string[];
   /** SHA-256 of the request's body: a repeat must have the same. */
   fingerprint: Buffer;
@@ -11,7 +11,7 @@ export interface StoredAnswer {
 
 /** What a repeat may get another answer to: not what was said of the call, but of the moment it came. */
 const PASSING = new Set([401, 402, 403, 408, 409, 429]);
-const KEPT_HEADER = /^(?:content-.+|(?:x-)?request-id)$/i;
+const KEPT_HEADER = /^(?:content-.+|location|(?:x-)?request-id)$/i;
 
 export function isKept(status: number): boolean {
   return status < 500 && !PASSING.has(status);

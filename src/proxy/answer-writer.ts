@@ -1,10 +1,17 @@
-import { STATUS_CODES } from 'node:http';
-import type { Socket } from 'node:net';
+import { IncomingMessage, ServerResponse, STATUS_CODES } from 'node:http';
+import { Socket } from 'node:net';
 import type { Request, Response } from 'express';
+import { firstHeader } from './headers.js';
 
 const NOTHING = Buffer.alloc(0);
 /** RFC 9112 4: a reason phrase is visible ASCII, spaces and tabs; undici reads it as UTF-8. */
 const ASCII_REASON = /^[\t\x20-\x7e]*$/;
+/**
+ * Node reads a Content-Disposition that follows a Content-Length as latin-1 bytes and writes them as if they were UTF-8,
+ * or throws where they are not (lib/_http_outgoing.js, https://github.com/nodejs/node/pull/46528).
+ */
+const REREADS_DISPOSITION = rereadsDisposition();
+const NON_ASCII = /[^\x00-\x7f]/;
 
 /** The client's side of one call: how the answer's bytes get out, and whether it is the client that is waited for. */
 export class AnswerWriter {
@@ -36,6 +43,7 @@ export class AnswerWriter {
   head(status: number, reason: string, headers: string[], framedByLength: boolean): void {
     if (this.over) return;
     this.framedByLength = framedByLength;
+    if (framedByLength && REREADS_DISPOSITION) keepDisposition(headers);
     this.res.sendDate = false;
     this.res.writeHead(status, ASCII_REASON.test(reason) ? reason : (STATUS_CODES[status] ?? ''), headers);
     process.nextTick(flushHead, this);
@@ -63,7 +71,10 @@ export class AnswerWriter {
     if (this.res.writableLength > 0) this.waitForClient(true);
   }
 
-  /** RFC 8297: hints may go to HTTP/1.1 clients. Only `Link` lines are passed. */
+  /**
+   * RFC 8297: hints may go to HTTP/1.1 clients. Only `Link` lines are passed. A client that has not read what it was sent
+   * before gets none: hints are optional.
+   */
   earlyHints(headers: readonly string[]): void {
     const { res, req } = this;
     let links = '';
@@ -71,6 +82,7 @@ export class AnswerWriter {
       if (headers[i]!.toLowerCase() === 'link') links += `${headers[i]}: ${headers[i + 1]}\r\n`;
     }
     if (links === '' || req.httpVersionMinor === 0 || res.socket === null || res.headersSent) return;
+    if (res.socket.writableNeedDrain) return;
     res.socket.write(`HTTP/1.1 103 Early Hints\r\n${links}\r\n`, 'latin1');
   }
 
@@ -126,4 +138,24 @@ function flushHead(answer: AnswerWriter): void {
 
 function resume(answer: AnswerWriter): void {
   answer.resume();
+}
+
+function rereadsDisposition(): boolean {
+  try {
+    const headers = ['Content-Length', '1', 'Content-Disposition', '\xff'];
+    new ServerResponse(new IncomingMessage(new Socket())).writeHead(200, headers);
+    return false;
+  } catch {
+    return true;
+  }
+}
+
+/** Encodes each Content-Disposition that Node would read again so that it reads what the provider sent. */
+function keepDisposition(headers: string[]): void {
+  for (let i = 0; i < headers.length; i += 2) {
+    if (headers[i]!.length !== 19 || headers[i]!.toLowerCase() !== 'content-disposition') continue;
+    if (!NON_ASCII.test(headers[i + 1]!)) continue;
+    const length = firstHeader(headers.slice(0, i), 'content-length');
+    if (Number(length ?? 0) > 0) headers[i + 1] = Buffer.from(headers[i + 1]!, 'utf8').toString('latin1');
+  }
 }

@@ -4,42 +4,30 @@ import type { Provider } from '../providers/provider.js';
 import { Refusal } from '../refusal.js';
 import type { CallRecord } from '../request-log/call-record.js';
 import { AnswerWriter } from './answer-writer.js';
+import type { ExchangeLimits } from './exchange-limits.js';
 import { statusOf } from './gateway-errors.js';
-import { firstHeader, hasForeignCoding, requestHeaders, responseHeaders } from './headers.js';
+import { firstHeader, hasForeignCoding, responseHeaders } from './headers.js';
 import { type BodyOwner, sendBody } from './request-body.js';
-import { StreamedBody } from './streamed-body.js';
-import { readUpstreamFault } from './upstream-fault.js';
-import type { ConnectAttempt } from './upstream-connector.js';
-import type { PooledCall, UpstreamPool } from './upstream-pool.js';
+import { UpstreamCall } from './upstream-call.js';
+import { isTrailerFault, readUpstreamFault } from './upstream-fault.js';
+import type { UpstreamPool } from './upstream-pool.js';
 
 /** Node's parser gave up on what the client sent; not because the client left in the middle of it. */
 const BROKEN_FRAMING = /^HPE_(?!INVALID_EOF_STATE)/;
-
-export interface ExchangeLimits {
-  /** Largest request body in bytes. */
-  maxBodyBytes: number;
-  /** Milliseconds without a byte from or to the client while it is the client that is waited for. */
-  clientIdleTimeoutMs: number;
-}
 
 /**
  * One call's bytes, both ways: the body to the provider, the answer to the client, and what breaks either. It is the
  * undici handler of its own dispatch, so that a chunk goes from the provider's socket to the client's in one hop.
  */
-export class Exchange implements PooledCall, BodyOwner {
-  /** Set by the connection this call waits for. */
-  attempt: ConnectAttempt | null = null;
+export class Exchange extends UpstreamCall implements BodyOwner {
   private readonly answer: AnswerWriter;
-  private abortUpstream: ((fault?: Error) => void) | null = null;
+  /** Set with the head of the provider's response. */
   private resumeUpstream: (() => void) | null = null;
-  private body: StreamedBody | null = null;
-  private pool!: UpstreamPool;
   private resolve!: () => void;
   private reject!: (refusal: Refusal) => void;
   settled = false;
   /** The call runs on for whoever repeats it. */
   private clientLeft = false;
-  private connected = false;
   /** The provider's answer is there to its end. */
   private whole = false;
   /** Bytes of body the provider announced; null: it did not. */
@@ -48,11 +36,12 @@ export class Exchange implements PooledCall, BodyOwner {
   constructor(
     readonly req: Request,
     private readonly res: Response,
-    private readonly provider: Provider,
+    protected readonly provider: Provider,
     readonly call: CallRecord,
     readonly claim: Claim | null,
-    private readonly limits: ExchangeLimits,
+    protected readonly limits: ExchangeLimits,
   ) {
+    super();
     this.answer = new AnswerWriter(req, res, limits.clientIdleTimeoutMs, this.onClientDrained);
   }
 
@@ -93,37 +82,18 @@ export class Exchange implements PooledCall, BodyOwner {
     this.fail(new Refusal('request_too_large'), 'client_error');
   }
 
-  send(body: Buffer | StreamedBody | null, length?: string): void {
-    const { req, provider } = this;
-    if (body instanceof StreamedBody) this.body = body;
-    this.call.begin((refusal) => {
-      if (this.settled) return;
-      if (refusal !== null) {
-        this.settle();
-        this.reject(refusal);
-        return;
-      }
-      const headers = requestHeaders(req.rawHeaders, provider.credential);
-      if (length !== undefined) headers.push('Content-Length', length);
-      this.pool.dispatch(
-        {
-          path: provider.basePath + req.target.upstreamPath,
-          method: req.method,
-          headers,
-          body: body as Buffer | null,
-        },
-        this,
-      );
+  broken(error: Error): void {
+    this.fail(new Refusal('invalid_request', { cause: error }), 'client_error');
+  }
+
+  protected hint(headers: readonly string[]): void {
+    this.whenDurable(() => {
+      this.answer.earlyHints(headers);
+      return false;
     });
   }
 
   // What undici tells, in its order: the raw form of its handler, which keeps header order, case and bytes.
-
-  onConnect(abort: (fault?: Error) => void): void {
-    this.connected = true;
-    if (this.settled) abort();
-    else this.abortUpstream = abort;
-  }
 
   onHeaders(status: number, rawHeaders: Buffer[], resume: () => void, reason: string): boolean {
     if (this.settled) return true;
@@ -132,16 +102,12 @@ export class Exchange implements PooledCall, BodyOwner {
       this.fail(new Refusal('upstream_invalid_response'), 'upstream_error');
       return true;
     }
-    const headers = responseHeaders(rawHeaders, this.provider.secret, req.requestId);
     if (status < 200) {
-      if (status === 103) {
-        this.whenDurable(() => {
-          this.answer.earlyHints(headers);
-          return false;
-        });
-      }
+      this.onInterim(status, rawHeaders);
       return true;
     }
+    this.endInterim();
+    const headers = responseHeaders(rawHeaders, this.provider.secret, req.requestId);
     const length = firstHeader(headers, 'content-length');
     const bodyless = req.method === 'HEAD' || status === 204 || status === 304;
     this.expectedBytes = bodyless ? 0 : length === undefined ? null : Number(length);
@@ -178,9 +144,11 @@ export class Exchange implements PooledCall, BodyOwner {
     return true;
   }
 
-  onComplete(): void {
+  onComplete(trailers: string[] | null): void {
     if (this.settled) return;
-    this.abortUpstream = null;
+    // undici's parser would read the next response on this connection by what a trailer field says of framing.
+    if (trailers !== null && trailers.length > 0) this.breakUpstream();
+    this.connection = null;
     this.body?.letGo();
     if (!this.whole) this.complete();
   }
@@ -204,9 +172,12 @@ export class Exchange implements PooledCall, BodyOwner {
   }
 
   onError(fault: Error): void {
-    if (this.settled) return;
-    this.abortUpstream = null;
-    if (this.whole) return;
+    this.breakUpstream();
+    if (this.settled || this.whole) return;
+    if (this.resumeUpstream !== null && this.expectedBytes === null && isTrailerFault(fault)) {
+      this.onComplete(null);
+      return;
+    }
     const { code, outcome } = readUpstreamFault(fault, this.connected, this.res.headersSent);
     this.fail(new Refusal(code, { cause: fault }), outcome);
   }
@@ -225,12 +196,12 @@ export class Exchange implements PooledCall, BodyOwner {
       .then(() => {
         if (!this.settled && step()) this.resumeUpstream!();
       })
-      .catch((fault: Error) => this.abortUpstream?.(fault));
+      .catch((fault: Error) => this.onError(fault));
     return false;
   }
 
   /** Ends the call for a fault: with an answer of ours while none has begun, else by breaking the connection. */
-  private fail(
+  protected fail(
     refusal: Refusal,
     outcome: 'client_error' | 'upstream_error' | 'upstream_timeout' | 'truncated',
   ): void {
@@ -243,6 +214,12 @@ export class Exchange implements PooledCall, BodyOwner {
     else if (this.claim === null) this.breakOff();
     // Else a client that comes again at once would be told that its call still runs.
     else void this.claim.close(this.call.outcome === 'interrupted').then(() => this.breakOff());
+  }
+
+  /** Ends a call of which nothing was forwarded. */
+  protected refuse(refusal: Refusal): void {
+    this.settle();
+    this.reject(refusal);
   }
 
   private breakOff(): void {
@@ -301,9 +278,7 @@ export class Exchange implements PooledCall, BodyOwner {
     this.res.off('timeout', this.onClientIdle);
     this.answer.letGo();
     this.body?.letGo();
-    const abort = this.abortUpstream;
-    this.abortUpstream = null;
-    if (abort !== null) abort();
-    else if (!this.connected) this.attempt?.cancel?.();
+    this.endInterim();
+    this.breakUpstream();
   }
 }

@@ -177,11 +177,15 @@ function isListed(options: ReadonlySet<string>, name: string): boolean {
   return options !== NO_OPTIONS && options.has(name.toLowerCase());
 }
 
-/** A transfer coding other than `chunked`: taken off unread it would leave the client with a body nobody can decode. */
+/**
+ * True for a transfer coding other than one `chunked`: taken off unread it would leave the client with a body nobody can
+ * decode, and a repeated line can be read in two ways.
+ */
 export function hasForeignCoding(raw: readonly Buffer[]): boolean {
+  let codings = 0;
   for (let i = 0; i < raw.length; i += 2) {
     if (raw[i]!.length !== 17 || raw[i]!.toString('latin1').toLowerCase() !== 'transfer-encoding') continue;
-    if (raw[i + 1]!.toString('latin1').trim().toLowerCase() !== 'chunked') return true;
+    if (++codings > 1 || raw[i + 1]!.toString('latin1').trim().toLowerCase() !== 'chunked') return true;
   }
   return false;
 }

@@ -1,10 +1,12 @@
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import type { Request } from 'express';
 import { Refusal } from '../refusal.js';
 import { gatewayErrorAnswer } from './gateway-errors.js';
-import { closeLingering, discardInput, isClosing } from './lingering-close.js';
+import { closeAfterResponse, closeLingering, discardInput, isClosing } from './lingering-close.js';
 import { hasWaitingRequests } from './pipelining.js';
 import type { Refusals } from './refusals.js';
+import { rejectBody } from './streamed-body.js';
 
 /** Node's error codes for what its parser or its timers refuse, in our terms. */
 function refusalFor(error: Error): Refusal {
@@ -58,9 +60,11 @@ function answerWhenDue(socket: Socket, error: Error, requestId: string, refusals
     writeAnswer(socket, refusal, requestId, isHead(error));
     closeLingering(socket);
   } else if (!current.req.complete) {
-    // The fault is inside the body of a call that is running: nothing we say could be told from its answer. The call
-    // learns from the error that its client's framing broke.
-    socket.destroy(error);
+    // The error is inside the body of this request. A call that is running learns from it that its client's framing
+    // broke, and nothing we say could be told from its response; one that is not yet forwarded is rejected.
+    current.shouldKeepAlive = false;
+    closeAfterResponse(socket);
+    if (!rejectBody(current.req as Request, error)) socket.destroy(error);
   } else {
     current.once('close', () => {
       if (!socket.destroyed) answerWhenDue(socket, error, requestId, refusals);

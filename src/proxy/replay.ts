@@ -3,7 +3,7 @@ import type { Request, Response } from 'express';
 import type { StoredAnswer } from '../idempotency/stored-answer.js';
 import { Refusal } from '../refusal.js';
 import { AnswerWriter } from './answer-writer.js';
-import type { ExchangeLimits } from './exchange.js';
+import type { ExchangeLimits } from './exchange-limits.js';
 import { GATHER_BYTES } from './request-body.js';
 import { letBodyCome } from './expect-continue.js';
 import { StreamedBody } from './streamed-body.js';
@@ -44,14 +44,14 @@ export class Replay {
   private async readBody(): Promise<void> {
     const { req, res } = this;
     let fault: Refusal | null = null;
-    const body = new StreamedBody(
-      req,
-      (chunk) => {
+    const body = new StreamedBody(req, {
+      onBytes: (chunk) => {
         req.call.requestBytes += chunk.length;
         if (req.call.requestBytes > this.limits.maxBodyBytes) fault ??= new Refusal('request_too_large');
       },
-      (forClient) => this.answer.waitForClient(forClient),
-    );
+      onWaiting: (forClient) => this.answer.waitForClient(forClient),
+      onBroken: (cause) => (fault ??= new Refusal('invalid_request', { cause })),
+    });
     const onTimeout = () => {
       fault ??= new Refusal('request_timeout');
       body.letGo();

@@ -18,6 +18,8 @@ export interface BodyOwner {
   waitForClient(forClient: boolean): void;
   /** More came than is taken. */
   tooLarge(): void;
+  /** What came is not a body, and nothing was sent to the provider. */
+  broken(error: Error): void;
 }
 
 /** Reads the body in the way that is the cheapest for it. @param mostBytes of a body that is not announced */
@@ -32,7 +34,8 @@ export function sendBody(owner: BodyOwner, mostBytes: number): void {
     owner.waitForClient(true);
     gather(owner, announced);
   } else {
-    owner.send(stream(owner, mostBytes), announced);
+    owner.waitForClient(true);
+    stream(owner, announced, mostBytes);
   }
 }
 
@@ -55,16 +58,22 @@ function gather(owner: BodyOwner, announced: string): void {
   });
 }
 
-function stream(owner: BodyOwner, mostBytes: number): StreamedBody {
+/** The call begins with the first chunk: until then there is nothing of it that a provider could be sent. */
+function stream(owner: BodyOwner, announced: string | undefined, mostBytes: number): void {
   const { req, call, claim } = owner;
-  return new StreamedBody(
-    req,
-    (chunk) => {
+  call.awaitBody();
+  const body = new StreamedBody(req, {
+    onBytes(chunk) {
       call.requestBytes += chunk.length;
       claim?.requested(chunk);
       if (call.requestBytes > mostBytes) owner.tooLarge();
     },
-    (forClient) => owner.waitForClient(forClient),
-    () => claim?.requestArrived(),
-  );
+    onWaiting: (forClient) => owner.waitForClient(forClient),
+    onBegun() {
+      call.bodyBegun();
+      owner.send(body, announced);
+    },
+    onArrived: () => claim?.requestArrived(),
+    onBroken: (error) => owner.broken(error),
+  });
 }

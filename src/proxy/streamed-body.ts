@@ -1,4 +1,37 @@
-import type { IncomingMessage } from 'node:http';
+import type { Request } from 'express';
+
+/** Who takes a body, and is told what becomes of it. */
+export interface BodyReader {
+  /** A chunk has arrived. */
+  onBytes(chunk: Buffer): void;
+  /** It is the client that is waited for, or no longer. */
+  onWaiting(forClient: boolean): void;
+  /** The first chunk has arrived, or the end of a body that has none. */
+  onBegun?(): void;
+  /** The body has been handed on to its end. */
+  onArrived?(): void;
+  /** Node's parser failed in the body while nothing of the call was forwarded; nothing more comes. */
+  onBroken(error: Error): void;
+}
+
+declare module 'express-serve-static-core' {
+  interface Request {
+    /** Why nothing more of the body can be read. */
+    bodyError?: Error;
+  }
+}
+
+/**
+ * Has a request rejected whose body is not well-formed, by whoever reads it or is about to.
+ *
+ * @returns false for a request that is being forwarded or is no call
+ */
+export function rejectBody(req: Request, error: Error): boolean {
+  if ((req.target ?? null) === null || req.call?.begun) return false;
+  req.bodyError = error;
+  req.emit('bodyError', error);
+  return true;
+}
 
 /**
  * A request body handed on as it arrives, one chunk at a time: the client is read from only while the provider takes.
@@ -8,22 +41,18 @@ import type { IncomingMessage } from 'node:http';
 export class StreamedBody implements AsyncIterableIterator<Buffer, undefined> {
   private readonly chunks: Buffer[] = [];
   private waiting: ((result: IteratorResult<Buffer, undefined>) => void) | null = null;
+  private begun = false;
   private ended = false;
   private released = false;
 
-  /**
-   * @param onBytes told of each chunk as it arrives
-   * @param onWaiting told whether the client is the one waited for
-   * @param onArrived told when the body has been handed on to its end
-   */
   constructor(
-    private readonly req: IncomingMessage,
-    private readonly onBytes: (chunk: Buffer) => void,
-    private readonly onWaiting: (forClient: boolean) => void,
-    private readonly onArrived: () => void = () => {},
+    private readonly req: Request,
+    private readonly reader: BodyReader,
   ) {
     req.on('data', this.onData);
     req.on('end', this.onWhole);
+    req.on('bodyError', this.onBroken);
+    if (req.bodyError !== undefined) this.onBroken(req.bodyError);
   }
 
   [Symbol.asyncIterator](): this {
@@ -36,7 +65,7 @@ export class StreamedBody implements AsyncIterableIterator<Buffer, undefined> {
     if (this.ended) return Promise.resolve({ done: true, value: undefined });
     return new Promise((resolve) => {
       this.waiting = resolve;
-      this.onWaiting(true);
+      this.reader.onWaiting(true);
       this.req.resume();
     });
   }
@@ -53,30 +82,44 @@ export class StreamedBody implements AsyncIterableIterator<Buffer, undefined> {
     this.released = true;
     this.req.off('data', this.onData);
     this.req.off('end', this.onWhole);
+    this.req.off('bodyError', this.onBroken);
     this.chunks.length = 0;
     this.onEnd();
   }
 
   private readonly onData = (chunk: Buffer): void => {
-    this.onBytes(chunk);
+    this.reader.onBytes(chunk);
     if (this.released) return;
     const { waiting } = this;
     this.waiting = null;
-    this.onWaiting(false);
+    this.reader.onWaiting(false);
     this.req.pause();
     if (waiting !== null) waiting({ done: false, value: chunk });
     else this.chunks.push(chunk);
+    this.begin();
   };
 
   private readonly onWhole = (): void => {
-    this.onArrived();
+    this.begin();
+    this.reader.onArrived?.();
     this.onEnd();
+  };
+
+  private readonly onBroken = (error: Error): void => {
+    this.letGo();
+    this.reader.onBroken(error);
   };
 
   private readonly onEnd = (): void => {
     this.ended = true;
-    this.onWaiting(false);
+    this.reader.onWaiting(false);
     this.waiting?.({ done: true, value: undefined });
     this.waiting = null;
   };
+
+  private begin(): void {
+    if (this.begun) return;
+    this.begun = true;
+    this.reader.onBegun?.();
+  }
 }

@@ -28,12 +28,6 @@ export type UpstreamConnector = (
   callback: buildConnector.Callback,
 ) => () => void;
 
-/** The attempt to connect that a call may be waiting for. */
-export interface ConnectAttempt {
-  /** Null until the first connection is made. */
-  cancel: (() => void) | null;
-}
-
 /** undici's connector returns the socket it opens, which its types do not tell (core/connect.js). */
 type SocketConnector = (options: buildConnector.Options, callback: buildConnector.Callback) => Socket;
 

@@ -24,3 +24,13 @@ export function readUpstreamFault(fault: Error, connected: boolean, headSent: bo
     outcome: 'upstream_error',
   };
 }
+
+/**
+ * True for a `Content-Length` among the trailer fields, which undici's parser rejects, once a response has begun: its body
+ * is whole by then. The parser's reason (llhttp) is all that undici tells of it.
+ */
+export function isTrailerFault({ name, message }: Error): boolean {
+  return (
+    name === 'HTTPParserError' && message.includes("Content-Length can't be present with Transfer-Encoding")
+  );
+}

@@ -1,12 +1,11 @@
 import { Client, type Dispatcher } from 'undici';
-import type { ConnectAttempt, UpstreamConnector } from './upstream-connector.js';
+import type { ConnectionLimit } from './connection-limit.js';
+import type { UpstreamConnector } from './upstream-connector.js';
 
 /** A call for which a connection is found. */
 export interface PooledCall extends Dispatcher.DispatchHandler {
-  /** Set to the making of the connection that it waits for. */
-  attempt: ConnectAttempt | null;
-  /** It is over. */
-  readonly settled: boolean;
+  /** Set to the connection that it gets, made or being made. To be aborted at most until the response has ended. */
+  connection: { abort(): void } | null;
 }
 
 /**
@@ -20,22 +19,41 @@ export class UpstreamPool {
   private readonly free: Connection[] = [];
   private readonly origin: URL;
 
+  /**
+   * @param limit shared by all pools
+   * @param beforeOpen called before a connection is opened
+   */
   constructor(
     origin: string,
     private readonly options: Client.Options,
     private readonly connector: UpstreamConnector,
+    private readonly limit: ConnectionLimit,
+    private readonly beforeOpen: () => void,
   ) {
     this.origin = new URL(origin);
   }
 
-  /** Sends a call on a connection of its own. */
+  /** Makes sure of a connection for a call. @returns false when the process has as many as it may have */
+  reserve(): boolean {
+    return this.limit.take();
+  }
+
+  /** Gives back what was reserved for a call that is not dispatched. */
+  cancelReservation(): void {
+    this.limit.giveBack();
+  }
+
+  /** Sends a call, for which a connection is reserved, on one of its own. */
   dispatch(options: Dispatcher.DispatchOptions, call: PooledCall): void {
     const connection = this.free.pop() ?? this.open();
     connection.busy = true;
-    call.attempt = connection.attempt;
-    const isFree = connection.dispatch(options, call);
-    // One that undici refused before it was begun: no 'drain' is to come.
-    if (isFree || (call.settled && connection.stats.size === 0)) this.putBack(connection);
+    call.connection = connection;
+    if (connection.dispatch(options, call)) this.putBack(connection);
+  }
+
+  /** Connections, with a call or without. */
+  get size(): number {
+    return this.connections.size;
   }
 
   /** Connections made, those of them without a call, and calls that wait for theirs to be made. */
@@ -49,13 +67,32 @@ export class UpstreamPool {
     return { connected, idle: this.free.length, waiting };
   }
 
+  /** Closes the connection that has been without a call for longest. @returns false when each has one */
+  closeIdle(): boolean {
+    const oldest = this.free[0];
+    oldest?.abort();
+    return oldest !== undefined;
+  }
+
   /** Breaks every connection, and with it what is still under way on one. */
   async destroy(): Promise<void> {
     await Promise.all([...this.connections].map((connection) => connection.destroy()));
   }
 
+  /** Breaks a connection, and with it the call it has. */
+  abort(connection: Connection): void {
+    if (connection.busy) {
+      connection.busy = false;
+      this.limit.giveBack();
+    }
+    this.forget(connection);
+    connection.attempt.cancel?.();
+    void connection.destroy();
+  }
+
   private open(): Connection {
-    const connection = new Connection(this.origin, this.options, this.connector);
+    this.beforeOpen();
+    const connection = new Connection(this, this.origin, this.options, this.connector);
     this.connections.add(connection);
     connection.on('connect', () => (connection.lost = false));
     connection.on('connectionError', () => (connection.lost = true));
@@ -70,6 +107,7 @@ export class UpstreamPool {
   private putBack(connection: Connection): void {
     if (!connection.busy) return;
     connection.busy = false;
+    this.limit.giveBack();
     // It would connect again for its next call; there is no reason to keep it for that.
     if (connection.lost) this.forget(connection);
     else this.free.push(connection);
@@ -83,19 +121,24 @@ export class UpstreamPool {
 }
 
 /**
- * One connection of undici's that can be given up while it is being made: undici itself aborts a request only once it
- * has a connection, so that callers who leave would pile up attempts to reach a provider that does not answer. A
- * connection being made has exactly one call waiting for it, since pipelining is 1.
+ * One connection of undici's that can be aborted at any time. undici itself aborts a request only once it has a
+ * connection, so that clients who leave would pile up attempts to reach a provider that does not accept; and after an
+ * abort it connects again before it drops the request. A connection has at most one call, since pipelining is 1.
  */
 class Connection extends Client {
-  readonly attempt: ConnectAttempt;
+  readonly attempt: { cancel: (() => void) | null };
   /** Has a call. */
   busy = false;
   /** Was connected, or tried to, and is not. */
   lost = false;
 
-  constructor(origin: URL, options: Client.Options, connector: UpstreamConnector) {
-    const attempt: ConnectAttempt = { cancel: null };
+  constructor(
+    private readonly pool: UpstreamPool,
+    origin: URL,
+    options: Client.Options,
+    connector: UpstreamConnector,
+  ) {
+    const attempt: Connection['attempt'] = { cancel: null };
     super(origin, {
       ...options,
       connect: (target, callback) => {
@@ -103,5 +146,9 @@ class Connection extends Client {
       },
     });
     this.attempt = attempt;
+  }
+
+  abort(): void {
+    this.pool.abort(this);
   }
 }

@@ -3,6 +3,7 @@ import { HttpAdapterHost } from '@nestjs/core';
 import type { Client } from 'undici';
 import { InjectEnv } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
+import { ConnectionLimit } from './connection-limit.js';
 import { leadsHome } from './leads-home.js';
 import { type UpstreamConnector, upstreamConnector } from './upstream-connector.js';
 import { UpstreamPool } from './upstream-pool.js';
@@ -17,6 +18,7 @@ const MAX_HEADER_BYTES = 65_536;
 export class UpstreamPools implements OnApplicationShutdown {
   private readonly pools = new Map<string, UpstreamPool>();
   private readonly connector: UpstreamConnector;
+  private readonly limit = new ConnectionLimit();
 
   constructor(
     @InjectEnv() private readonly env: Settings,
@@ -43,7 +45,7 @@ export class UpstreamPools implements OnApplicationShutdown {
         keepAliveMaxTimeout: LONGEST_IDLE_MS,
         maxHeaderSize: MAX_HEADER_BYTES,
       };
-      pool = new UpstreamPool(origin, options, this.connector);
+      pool = new UpstreamPool(origin, options, this.connector, this.limit, this.closeIdle);
       this.pools.set(origin, pool);
     }
     return pool;
@@ -59,6 +61,14 @@ export class UpstreamPools implements OnApplicationShutdown {
     }
     return sum;
   }
+
+  /** With as many connections as there may be calls, one without a call gives way to another origin's. */
+  private readonly closeIdle = (): void => {
+    let connections = 0;
+    for (const { size } of this.pools.values()) connections += size;
+    if (connections < this.limit.most) return;
+    for (const pool of this.pools.values()) if (pool.closeIdle()) return;
+  };
 
   /** Breaks every connection, and with it what is still under way on one. */
   async close(): Promise<void> {

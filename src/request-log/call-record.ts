@@ -118,6 +118,11 @@ export class CallRecord {
     this.bodyAwaitedAt = performance.now();
   }
 
+  /** The first piece of a body that is handed on as it arrives is here. */
+  bodyBegun(): void {
+    this.bodyWaitMs = performance.now() - this.bodyAwaitedAt;
+  }
+
   /** A whole request body that is at hand: it names the model, where it is small enough to be looked through. */
   requested(body: Buffer): void {
     if (this.bodyAwaitedAt > 0) this.bodyWaitMs = performance.now() - this.bodyAwaitedAt;

@@ -44,6 +44,37 @@ it('gives a repeat the status, content headers and body of the first, byte for b
   expect(repeat.header('x-gateway-request-id')).not.toBe(first.header('x-gateway-request-id'));
 });
 
+it.each(['302 Found', '307 Temporary Redirect', '201 Created'])(
+  'gives the Location of a %s again',
+  async (status) => {
+    wire.provider.script = async (req) => {
+      await req.body;
+      req.socket.write(answer(status, ['LOCATION: /v1/elsewhere?a=b#c', 'X-Other: 1'], 'moved'));
+    };
+    const key = KEY(`location-${status.slice(0, 3)}`);
+    const first = await once(wire.gateway, key);
+    const repeat = await once(wire.gateway, key);
+    expect(repeat.header('idempotent-replayed')).toBe('true');
+    expect(repeat.headers).toContainEqual(['LOCATION', '/v1/elsewhere?a=b#c']);
+    expect(repeat.header('x-other')).toBeUndefined();
+    expect(essence(repeat)).toEqual(essence(first));
+  },
+);
+
+it('gives a Content-Disposition outside ASCII again byte for byte', async () => {
+  const disposition = 'Content-Disposition: attachment; filename="\xe6\x96\x87 \xe9.csv"';
+  wire.provider.script = async (req) => {
+    await req.body;
+    req.socket.write(
+      Buffer.from(`HTTP/1.1 200 OK\r\nContent-Length: 2\r\n${disposition}\r\n\r\nok`, 'latin1'),
+    );
+  };
+  const first = await once(wire.gateway, KEY('disposition'));
+  const repeat = await once(wire.gateway, KEY('disposition'));
+  expect(repeat.header('idempotent-replayed')).toBe('true');
+  for (const { head } of [first, repeat]) expect(head.split('\r\n')).toContain(disposition);
+});
+
 it('gives the events of a stream again, as one body', async () => {
   wire.provider.script = async (req) => {
     await req.body;

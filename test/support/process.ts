@@ -98,24 +98,36 @@ export function bareEnvironment(): NodeJS.ProcessEnv {
   return { PATH, HOME, TMPDIR };
 }
 
+interface RunOptions {
+  env: Record<string, string>;
+  cwd: string;
+  account?: Account;
+  /** How many descriptors it may have (`ulimit -n`). */
+  openFiles?: number;
+}
+
 /** Runs a file of the build as it ships. */
 export function runBuilt(
   file: 'main' | 'cli/main',
   args: string[],
-  { env, cwd, account }: { env: Record<string, string>; cwd: string; account?: Account },
+  { env, cwd, account, openFiles }: RunOptions,
 ): Process {
-  return new Process(process.execPath, [...FLAGS, resolve(ROOT, 'dist/src', `${file}.js`), ...args], {
-    cwd,
-    env: { ...bareEnvironment(), ...env },
-    ...account,
-  });
+  const command = [process.execPath, ...FLAGS, resolve(ROOT, 'dist/src', `${file}.js`), ...args];
+  const limited = ['sh', '-c', 'ulimit -n "$0" && exec "$@"', String(openFiles), ...command];
+  const [program, ...rest] = openFiles === undefined ? command : limited;
+  return new Process(program!, rest, { cwd, env: { ...bareEnvironment(), ...env }, ...account });
 }
 
 /** The gateway as an operator starts it, and what it says of itself. */
 export class GatewayProcess {
   /** @param cwd a folder without a .env */
-  static spawn(cwd: string, env: Record<string, string>, account?: Account): GatewayProcess {
-    return new GatewayProcess(runBuilt('main', [], { cwd, env: { PORT: '0', ...env }, account }));
+  static spawn(
+    cwd: string,
+    env: Record<string, string>,
+    account?: Account,
+    openFiles?: number,
+  ): GatewayProcess {
+    return new GatewayProcess(runBuilt('main', [], { cwd, env: { PORT: '0', ...env }, account, openFiles }));
   }
 
   private constructor(readonly process: Process) {}

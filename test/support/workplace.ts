@@ -21,8 +21,8 @@ export class Workplace {
   }
 
   /** Starts a gateway here, on `data` in this folder unless told otherwise. */
-  gateway(env: Record<string, string> = {}, account?: Account): GatewayProcess {
-    return GatewayProcess.spawn(this.folder, { DATA_DIR: this.dataDir, ...env }, account);
+  gateway(env: Record<string, string> = {}, account?: Account, openFiles?: number): GatewayProcess {
+    return GatewayProcess.spawn(this.folder, { DATA_DIR: this.dataDir, ...env }, account, openFiles);
   }
 
   /** Process id of the embedded Postgres, or null when none runs. */

@@ -1,8 +1,9 @@
-import { request } from '../support/raw-client.js';
+import { mintKey } from '../../src/keys/key-secret.js';
+import { type RawClient, request } from '../support/raw-client.js';
 import { eventually } from '../support/eventually.js';
 import type { LogRowView } from '../support/gateway.js';
 import type { ReceivedRequest } from '../support/raw-provider.js';
-import { Wire } from '../support/wire.js';
+import { echo, Wire } from '../support/wire.js';
 
 let wire: Wire;
 beforeAll(async () => {
@@ -43,3 +44,123 @@ it.each([
     await wire.expectSound(1);
   },
 );
+
+describe('in a request of which nothing was forwarded', () => {
+  const CHUNKED = 'Transfer-Encoding: chunked';
+  const LINE = 'POST /v1/chat/completions';
+
+  beforeEach(() => {
+    wire.provider.script = echo;
+  });
+
+  async function expectRejected(client: RawClient, connections: number) {
+    const reply = await client.answer();
+    wire.expectRefusal(reply, 400, 'invalid_request');
+    expect(reply.header('connection')).toBe('close');
+    client.socket.end();
+    await client.closed;
+    expect(wire.provider.connections).toBe(connections);
+    await expectNoRow();
+  }
+
+  /** Rows are written in the order of their calls' ends. */
+  async function expectNoRow() {
+    const sound = await wire.call(LINE, [], 'sound');
+    await wire.gateway.row(sound.header('x-gateway-request-id')!);
+    const others = "SELECT * FROM request_log WHERE outcome <> 'completed'";
+    expect(await wire.gateway.database.query(others)).toEqual([]);
+    await wire.expectSound(1);
+  }
+
+  it.each([
+    ['a chunk size that is none', 'zz\r\n'],
+    ['a negative chunk size', '-1\r\na\r\n'],
+    ['a chunk that is longer than its size', '1\r\nab\r\n'],
+    ['a good chunk and a broken one at once', '1\r\na\r\nzz\r\n'],
+  ])('%s gets 400, no row and no connection', async (_, bytes) => {
+    const { connections } = wire.provider;
+    const client = await wire.connect();
+    client.send(request(LINE, [wire.auth, CHUNKED], bytes));
+    await expectRejected(client, connections);
+  });
+
+  it('a chunk size that is none gets 400 also some time after its head', async () => {
+    const { connections } = wire.provider;
+    const client = await wire.connect();
+    client.send(request(LINE, [wire.auth, CHUNKED, 'Expect: 100-continue']));
+    expect(await client.reader.head()).toBe('HTTP/1.1 100 Continue');
+    client.send('zz\r\n');
+    await expectRejected(client, connections);
+  });
+
+  it.each([
+    ['its key is looked up', {}],
+    ['its idempotency is claimed', { idempotency: 'replay' }],
+  ])('gets 400 when it breaks while %s', async (_, properties) => {
+    const { connections } = wire.provider;
+    const key = await wire.gateway.createKey({ endpoints: 'all', ...properties });
+    const headers = [`Authorization: Bearer ${key}`, 'Idempotency-Key: broken', CHUNKED];
+    const client = await wire.connect();
+    client.send(request(LINE, headers, 'zz\r\n'));
+    await expectRejected(client, connections);
+  });
+
+  it('gets 400 as a repeat, and the repeat that is well-formed its answer', async () => {
+    const key = await wire.gateway.createKey({ endpoints: 'all', idempotency: 'replay' });
+    const headers = [`Authorization: Bearer ${key}`, 'Idempotency-Key: repeat', CHUNKED];
+    const replies: unknown[] = [];
+    for (const body of ['2\r\nhi\r\n0\r\n\r\n', '2\r\nhi\r\nzz\r\n', '2\r\nhi\r\n0\r\n\r\n']) {
+      const client = await wire.connect();
+      client.send(request(LINE, headers, body));
+      const reply = await client.answer();
+      replies.push([reply.status, reply.header('idempotent-replayed')]);
+      client.destroy();
+    }
+    expect(replies).toEqual([
+      [200, undefined],
+      [400, undefined],
+      [200, 'true'],
+    ]);
+    await wire.expectSound(1);
+  });
+
+  it('gets the rejection of its key where that is bad, and its connection is closed', async () => {
+    const client = await wire.connect();
+    client.send(request(LINE, [`Authorization: Bearer ${mintKey()}`, CHUNKED], 'zz\r\n'));
+    const reply = await client.answer();
+    wire.expectRefusal(reply, 401, 'invalid_api_key');
+    expect(reply.header('connection')).toBe('close');
+    client.socket.end();
+    await client.closed;
+    await wire.expectSound(0);
+  });
+
+  it('gets 400 after the response to the call before it on its connection', async () => {
+    const client = await wire.connect();
+    client.send(
+      Buffer.concat([request(LINE, [wire.auth], 'first'), request(LINE, [wire.auth, CHUNKED], 'zz\r\n')]),
+    );
+    const first = await client.answer();
+    expect([first.status, first.body.toString()]).toEqual([200, 'first']);
+    wire.expectRefusal(await client.answer(), 400, 'invalid_request');
+    client.socket.end();
+    await client.closed;
+    await wire.expectSound(1);
+  });
+
+  it.each([
+    ['of chunks', CHUNKED],
+    ['with a length', 'Content-Length: 900000'],
+  ])('a client that leaves before the first byte of a body %s leaves no row', async (_, framing) => {
+    const { connections } = wire.provider;
+    const adapter = (wire.gateway.gateway.app as unknown as { httpAdapter: { openRequests: number } })
+      .httpAdapter;
+    const client = await wire.connect();
+    client.send(request(LINE, [wire.auth, framing]));
+    await eventually(() => adapter.openRequests === 1);
+    client.reset();
+    await eventually(() => adapter.openRequests === 0);
+    expect(wire.provider.connections).toBe(connections);
+    await expectNoRow();
+  });
+});

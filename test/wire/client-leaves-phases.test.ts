@@ -2,7 +2,7 @@ import { eventually } from '../support/eventually.js';
 import type { LogRowView } from '../support/gateway.js';
 import { type RawClient, request } from '../support/raw-client.js';
 import { chunk, type ReceivedRequest } from '../support/raw-provider.js';
-import { Wire } from '../support/wire.js';
+import { echo, Wire } from '../support/wire.js';
 
 let wire: Wire;
 beforeAll(async () => {
@@ -116,4 +116,33 @@ it('also when the provider takes nothing of the upload', async () => {
   expect(await outcomes(1)).toEqual([['client_aborted', null]]);
   req.socket.resume();
   await req.closed;
+});
+
+it('no connection to the provider is opened for a call whose client has left', async () => {
+  const leave = ['end', 'resetAndDestroy', 'destroy'] as const;
+  const before = wire.provider.connections;
+  const arrived: ReceivedRequest[] = [];
+  wire.provider.script = async (req) => {
+    arrived.push(req);
+    req.socket.write(Buffer.from(/^X-Script: (.*)$/m.exec(req.head)![1]!, 'base64'));
+    await req.closed;
+  };
+  const cases = PHASES.flatMap((phase) => leave.map((how) => [phase, how] as const));
+  const clients = await Promise.all(
+    cases.map(async ([[, headers, body, script]]) => {
+      const client = await wire.connect();
+      const encoded = Buffer.from(script).toString('base64');
+      client.send(request(CALL, [wire.auth, `X-Script: ${encoded}`, ...headers], body));
+      return client;
+    }),
+  );
+  await eventually(() => arrived.length === cases.length);
+  await Promise.all(cases.map(([[, , , script]], i) => (script === '' ? undefined : clients[i]!.head())));
+  cases.forEach(([, how], i) => clients[i]!.socket[how]());
+  await Promise.all(arrived.map((req) => req.closed));
+  await outcomes(cases.length);
+  wire.provider.script = echo;
+  expect((await wire.call(CALL, [], '{}')).status).toBe(200);
+  expect(wire.provider.connections - before).toBe(cases.length + 1);
+  for (const client of clients) client.destroy();
 });

@@ -67,6 +67,63 @@ describe('early hints', () => {
     expect(await heads('HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n', '1.0')).toEqual([]);
   });
 
+  it.each([
+    ['16 of any kind', 'HTTP/1.1 102 Processing\r\n\r\n'.repeat(16), 200],
+    ['more than 16', 'HTTP/1.1 102 Processing\r\n\r\n'.repeat(17), 502],
+    ['more than 16 hints', 'HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n'.repeat(17), 502],
+    ['60 KB', `HTTP/1.1 103 Early Hints\r\nX: ${'a'.repeat(20_000)}\r\n\r\n`.repeat(3), 200],
+    ['80 KB', `HTTP/1.1 103 Early Hints\r\nX: ${'a'.repeat(20_000)}\r\n\r\n`.repeat(4), 502],
+  ])('bounds interim responses: %s', async (_, interim, status) => {
+    wire.provider.script = async (req) => {
+      await req.body;
+      req.socket.write(interim);
+      req.socket.write(answer('200 OK', [], 'ok'));
+    };
+    const client = await wire.connect();
+    client.send(request('POST /v1/chat/completions', [wire.auth], '{}'));
+    let reply = await client.head();
+    while (reply.status < 200) reply = await client.head();
+    expect(reply.status).toBe(status);
+    if (status === 502) {
+      expect(reply.header('x-gateway-error')).toBe('upstream_invalid_response');
+      expect(await wire.gateway.row(reply.header('x-gateway-request-id')!)).toMatchObject({
+        outcome: 'upstream_error',
+        error_code: 'upstream_invalid_response',
+      });
+    }
+    client.destroy();
+    await wire.expectSound(1);
+  });
+
+  it('ends a call whose provider sends hints without end to a client that does not read', async () => {
+    let stopped = 0;
+    wire.provider.script = async (req) => {
+      await req.body;
+      const hint = `HTTP/1.1 103 Early Hints\r\nLink: <${'a'.repeat(4_000)}>\r\n\r\n`;
+      let open = true;
+      void req.closed.then(() => (open = false));
+      while (open && stopped < 64 * 1024 * 1024) {
+        stopped += hint.length;
+        if (!req.socket.write(hint)) {
+          await Promise.race([req.closed, new Promise((drained) => req.socket.once('drain', drained))]);
+        }
+      }
+    };
+    const client = await wire.connect();
+    client.socket.pause();
+    client.send(request('POST /v1/chat/completions', [wire.auth], '{}'));
+    const [row] = await eventually(async () => {
+      const rows = await wire.gateway.database.query<{ error_code: string }>(
+        `SELECT error_code FROM request_log ORDER BY id DESC LIMIT 1`,
+      );
+      return rows[0]?.error_code === 'upstream_invalid_response' && stopped > 0 && rows;
+    }, 30_000);
+    expect(row!.error_code).toBe('upstream_invalid_response');
+    expect(stopped).toBeLessThan(64 * 1024 * 1024);
+    client.destroy();
+    await wire.expectSound(1);
+  });
+
   it('answers 502 to a 100 that nobody asked for', async () => {
     wire.provider.script = async (req) => {
       await req.body;

@@ -196,3 +196,57 @@ describe('reset', () => {
     });
   });
 });
+
+describe('trailer fields', () => {
+  let wire: Wire;
+  beforeAll(async () => {
+    wire = await Wire.start();
+  });
+  afterAll(() => wire.stop());
+
+  const CALL = 'POST /v1/chat/completions';
+
+  it.each([
+    'X-Sum: 1',
+    'Connection: close',
+    'Connection: keep-alive',
+    'Transfer-Encoding: gzip',
+    'Transfer-Encoding: identity',
+    'Transfer-Encoding: chunked',
+    'Content-Length: 5',
+    'Content-Length: 99',
+    'Content-Length: x',
+    'Upgrade: h2c',
+  ])('%s changes neither its own response nor the next call', async (trailer) => {
+    wire.provider.script = async (req) => {
+      await req.body;
+      req.socket.write(
+        `HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n${trailer}\r\n\r\n`,
+      );
+    };
+    let { connections } = wire.provider;
+    for (let i = 0; i < 3; i++) {
+      const reply = await wire.call(CALL, [], '{}');
+      expect([reply.status, reply.body.toString()]).toEqual([200, 'hello']);
+      expect(await wire.gateway.row(reply.header('x-gateway-request-id')!)).toMatchObject({
+        outcome: 'completed',
+        response_bytes: '5',
+      });
+      // The first may have come on a connection that is there.
+      if (i > 0) expect(wire.provider.connections).toBe(++connections);
+      else connections = wire.provider.connections;
+    }
+    await wire.expectSound(3);
+  });
+
+  it('a body that breaks off before its trailer fields stays visibly cut', async () => {
+    wire.provider.script = async (req) => {
+      await req.body;
+      req.socket.end(
+        'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\nContent-Length: 5\r\n\r\n',
+      );
+    };
+    await expect(wire.call(CALL, [], '{}')).rejects.toThrow('the connection ended');
+    await wire.expectSound(1);
+  });
+});

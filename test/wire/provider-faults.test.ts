@@ -126,6 +126,10 @@ describe('malformed answers', () => {
     ['has an overflowing length', `${OK}Content-Length: 99999999999999999999999\r\n\r\nok`],
     ['has a length and chunks', `${OK}Transfer-Encoding: chunked\r\n${END}`],
     ['has another transfer coding', `${OK}Transfer-Encoding: gzip, chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n`],
+    [
+      'has its transfer coding twice',
+      `${OK}Transfer-Encoding: chunked\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n`,
+    ],
     ['has a transfer coding without chunks', `${OK}Transfer-Encoding: gzip\r\n\r\nok`],
     ['has more headers than fit', `${OK}X-A: ${'a'.repeat(70_000)}\r\n${END}`],
   ])('answers 502 when what the provider sends %s, and lives', async (_, bytes) => {

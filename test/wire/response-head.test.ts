@@ -58,6 +58,31 @@ describe('carried', () => {
     expect(await seen(['HTTP/1.1 200 OK', ...kept])).toEqual(['HTTP/1.1 200 OK', ...kept, ...OWN]);
   });
 
+  // Node itself would change these bytes, or throw, in a Content-Disposition that follows a Content-Length.
+  it.each([
+    ['UTF-8, two bytes', '\xc3\xa9'],
+    ['UTF-8, three bytes', '\xe6\x96\x87'],
+    ['UTF-8, four bytes', '\xf0\x9f\x98\x80'],
+    ['latin-1', '\xe9'],
+    ['0xff', '\xff'],
+    ['0xa0', '\xa0'],
+    ['bytes that look as if they were encoded twice', '\xc3\x83\xc2\xa9'],
+  ])('keeps a Content-Disposition byte for byte, and its place: %s', async (_, name) => {
+    const lines = [
+      `Content-Disposition: attachment; filename="${name}.csv"`,
+      'Content-Length: 2',
+      'X-Between: 1',
+      `content-disposition: inline; filename="${name}"`,
+      'Content-Disposition: attachment; filename="plain.csv"',
+    ];
+    expect(await seen(['HTTP/1.1 200 OK', ...lines])).toEqual(['HTTP/1.1 200 OK', ...lines, ...OWN]);
+    const chunked = lines.filter((line) => !line.startsWith('Content-Length'));
+    const unframed = ['HTTP/1.1 200 OK', ...chunked];
+    expect((await seen(unframed)).slice(0, chunked.length + 1)).toEqual(unframed);
+    const empty = ['HTTP/1.1 200 OK', 'Content-Length: 0', ...chunked];
+    expect(await seen(empty, 'POST', '')).toEqual([...empty, ...OWN]);
+  });
+
   it('makes up no Date, no ETag, no X-Powered-By and no Content-Type', async () => {
     expect(await seen(['HTTP/1.1 200 OK', 'Content-Length: 2'])).toEqual([
       'HTTP/1.1 200 OK',

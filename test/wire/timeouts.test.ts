@@ -127,6 +127,48 @@ describe('head of the answer', () => {
     client.destroy();
   });
 
+  it('interim responses do not extend it', async () => {
+    provide(async (req) => {
+      await req.body;
+      for (let i = 0; i < 15; i++) {
+        req.socket.write('HTTP/1.1 102 Processing\r\n\r\n');
+        await pace(100);
+      }
+      req.socket.write(`${OK}ok`);
+    });
+    const reply = await wire.call(CALL, [], '{}');
+    wire.expectRefusal(reply, 504, 'upstream_timeout');
+    await wire.provider.requests.at(-1)!.closed;
+    expect(await wire.gateway.row(reply.header('x-gateway-request-id')!)).toMatchObject({
+      outcome: 'upstream_timeout',
+      status: 504,
+      error_code: 'upstream_timeout',
+    });
+  });
+
+  it('nor does it run while the upload goes on where they come before its end', async () => {
+    const heads = deferred();
+    provide(async (req) => {
+      req.socket.write('HTTP/1.1 102 Processing\r\n\r\n');
+      heads.resolve();
+      await req.body;
+      if (req.head.includes('X-Never: 1')) await req.closed;
+      else req.socket.write(`${OK}ok`);
+    });
+    for (const [headers, status] of [
+      [[], 200],
+      [['X-Never: 1'], 504],
+    ] as const) {
+      const client = await wire.connect();
+      client.send(request(CALL, [wire.auth, ...headers, 'Transfer-Encoding: chunked'], '1\r\na\r\n'));
+      await heads.promise;
+      expect((await wire.call(CALL, SILENT, '{}')).status).toBe(504);
+      client.send('1\r\nb\r\n0\r\n\r\n');
+      expect((await client.answer()).status).toBe(status);
+      client.destroy();
+    }
+  });
+
   it('but a provider that takes no more of the upload is a 504', async () => {
     provide(async (req) => {
       req.socket.pause();
