@@ -1,0 +1,74 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { eventually } from '../support/eventually.js';
+import { Scrape } from '../operations/scrape.js';
+import { startTestGateway, type TestGateway } from '../support/gateway.js';
+import { answer, RawProvider } from '../support/raw-provider.js';
+import { read, ROOT } from './pages.js';
+import { adminApiReference, type OpenApi } from './reference/admin-api.js';
+import { cliReference, commands } from './reference/cli.js';
+import { type Column, columnsReference } from './reference/columns.js';
+import { errorsReference } from './reference/errors.js';
+import { replaceGenerated } from './reference/markdown.js';
+import { metricsReference } from './reference/metrics.js';
+import { settingsReference } from './reference/settings.js';
+
+// The generated parts of docs/reference are what the code says. If a test fails, run this file with POSTERN_WRITE_DOCS=1,
+// and look at what changed.
+
+let provider: RawProvider;
+let postern: TestGateway;
+beforeAll(async () => {
+  provider = await RawProvider.start(async ({ body, socket }) => {
+    await body;
+    socket.write(answer('200 OK', [], 'ok'));
+  });
+  postern = await startTestGateway({ PROVIDER_URL: provider.url });
+});
+afterAll(async () => {
+  await postern.stop();
+  await provider.stop();
+});
+
+function compare(file: string, name: string, text: string): void {
+  const path = `docs/reference/${file}`;
+  const fresh = replaceGenerated(read(path), name, text);
+  if (process.env.POSTERN_WRITE_DOCS) writeFileSync(join(ROOT, path), fresh);
+  expect(read(path)).toBe(fresh);
+}
+
+it('settings.md has every setting, from .env.example and the schema', () => {
+  compare('settings.md', 'settings', settingsReference(read('.env.example')));
+});
+
+it('errors.md has every error of the gateway, as it is sent', () => {
+  compare('errors.md', 'errors', errorsReference());
+});
+
+it('cli.md has the help of every command', async () => {
+  const all = await commands();
+  expect(all.length).toBeGreaterThan(15);
+  compare('cli.md', 'commands', cliReference(all));
+});
+
+it('admin-api.md has every endpoint and schema of openapi.json', () => {
+  compare('admin-api.md', 'endpoints', adminApiReference(JSON.parse(read('openapi.json')) as OpenApi));
+});
+
+it('metrics.md has every metric that a running gateway exports', async () => {
+  const key = { authorization: `Bearer ${postern.key}` };
+  await (await fetch(`${postern.url}/v1/models`, { headers: key })).arrayBuffer();
+  const scrape = await eventually(async () => {
+    const seen = await Scrape.of(postern.url);
+    return seen.sum('postern_calls_total') === 1 && seen;
+  });
+  compare('metrics.md', 'metrics', metricsReference(scrape));
+});
+
+it('request-log-columns.md has every column of the table', async () => {
+  const columns = await postern.database.query<Column>(
+    `SELECT attname AS name, format_type(atttypid, atttypmod) AS type, NOT attnotnull AS nullable
+     FROM pg_attribute WHERE attrelid = 'request_log'::regclass AND attnum > 0 AND NOT attisdropped ORDER BY attnum`,
+  );
+  compare('request-log-columns.md', 'columns', columnsReference(columns));
+});

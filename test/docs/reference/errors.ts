@@ -1,0 +1,27 @@
+import { gatewayErrorAnswer } from '../../../src/proxy/gateway-errors.js';
+import { Refusal, REFUSAL_CODES, type RefusalCode } from '../../../src/refusal.js';
+import { code } from './markdown.js';
+
+/** Every error of the gateway, as it is sent, by its status. */
+export function errorsReference(): string {
+  const errors = REFUSAL_CODES.map(describe).sort((a, b) => a.status - b.status);
+  return errors.map(({ text }) => text).join('\n\n');
+}
+
+function describe(name: RefusalCode): { status: number; text: string } {
+  const openai = gatewayErrorAnswer(new Refusal(name), 'id', '/v1/chat/completions');
+  const anthropic = gatewayErrorAnswer(new Refusal(name), 'id', '/v1/messages');
+  const { error } = JSON.parse(openai.body.toString()) as { error: { type: string; message: string } };
+  const other = JSON.parse(anthropic.body.toString()) as { error: { type: string } };
+  const facts = [`${code('type')}: ${code(error.type)}`];
+  if (other.error.type !== error.type) facts[0] += ` (Anthropic: ${code(other.error.type)})`;
+  for (const header of ['retry-after', 'x-should-retry']) {
+    const at = openai.headers.indexOf(header);
+    if (at !== -1) facts.push(code(`${header}: ${openai.headers[at + 1]}`));
+  }
+  if (openai.closes) facts.push('closes the connection');
+  return {
+    status: openai.status,
+    text: `### ${openai.status} ${code(name)}\n\n> ${error.message.replaceAll('<', '\\<')}\n\n${facts.join(' · ')}`,
+  };
+}
