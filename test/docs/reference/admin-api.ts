@@ -78,6 +78,7 @@ function bodyType(body: Body | undefined): string | null {
 }
 
 function fields({ properties = {}, required = [] }: Schema): string {
+  if (Object.keys(properties).length === 0) return 'An empty object.';
   return Object.entries(properties)
     .map(([name, schema]) => {
       const optional = required.includes(name) ? '' : ', optional';
@@ -107,5 +108,8 @@ function typeOf(schema: Schema): string {
 
 function sentence(parts: (string | undefined)[]): string {
   const given = parts.filter((part) => part !== undefined && part !== '');
-  return given.map((part) => (part!.endsWith('.') ? part! : `${part}.`)).join(' ').replaceAll('<', '\\<');
+  return given
+    .map((part) => (part!.endsWith('.') ? part! : `${part}.`))
+    .join(' ')
+    .replaceAll('<', '\\<');
 }

@@ -14,7 +14,8 @@ export async function commands(path: readonly string[] = []): Promise<CommandHel
   const names = [...list.matchAll(/^ {2}(\w[\w-]*)/gm)].map(([, name]) => name!);
   const options = [...stdout.matchAll(/^ {2}(?:-\w, )?(--[a-z-]+)/gm)].map(([, option]) => option!);
   const found: CommandHelp[] = [{ path, help: stdout.trimEnd(), options }];
-  for (const name of names.filter((name) => name !== 'help')) found.push(...(await commands([...path, name])));
+  for (const name of names.filter((name) => name !== 'help'))
+    found.push(...(await commands([...path, name])));
   return found;
 }
 

@@ -17,7 +17,8 @@ export const RequestLogColumns: Readonly<Record<string, string>> = {
   status: 'The HTTP status that the client was sent. Null if it was sent no response head.',
   outcome: 'How the call ended. See [Outcomes](#outcomes).',
   error_code: 'The [error code](errors.md) that the gateway sent, or the reason the call broke off.',
-  request_bytes: 'Bytes of request body read from the client. Null if the process died before it could record them.',
+  request_bytes:
+    'Bytes of request body read from the client. Null if the process died before it could record them.',
   response_bytes:
     "Bytes of the provider's response body passed to the client. Null if the process died before it could record them.",
   ttfb_ms: 'Milliseconds from the request head to the response head.',
@@ -28,7 +29,8 @@ export const RequestLogColumns: Readonly<Record<string, string>> = {
   reasoning_tokens: 'Reasoning ("thinking") tokens.',
   provider_request_id: "The provider's own request ID, for its support.",
   idempotency_key: 'The `Idempotency-Key` header of the request.',
-  sdk_retry_count: 'Which retry of the SDK this was, from its `x-stainless-retry-count` header. 0 is the first try.',
+  sdk_retry_count:
+    'Which retry of the SDK this was, from its `x-stainless-retry-count` header. 0 is the first try.',
   client_ip: 'The client address. Stored as `REQUEST_LOG_CLIENT` says.',
   user_agent: 'The `User-Agent` header. Stored as `REQUEST_LOG_CLIENT` says.',
 };

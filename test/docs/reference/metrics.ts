@@ -17,7 +17,9 @@ export function metricsReference(scrape: Scrape): string {
 }
 
 function labelsOf(name: string, { series }: Scrape): string[] {
-  const one = [...series.keys()].find((key) => key.startsWith(`${name}{`) || key.startsWith(`${name}_count{`));
+  const one = [...series.keys()].find(
+    (key) => key.startsWith(`${name}{`) || key.startsWith(`${name}_count{`),
+  );
   const labels = [...(one ?? '').matchAll(/(\w+)="/g)].map(([, label]) => label!);
   return labels.filter((label) => label !== 'le');
 }
