@@ -12,8 +12,10 @@ import { ADMIN_TOKEN, startTestGateway, type TestGateway } from '../support/gate
 
 // A pooler in transaction mode takes LISTEN without a word and delivers nothing: only the polled counter is left.
 
-/** As the README tells people to set it. */
-const IGNORED = /`(ignore_startup_parameters = [^`]+)`/.exec(readFileSync('README.md', 'utf8'))![1]!;
+/** As the production guide shows it. */
+const IGNORED = /`(ignore_startup_parameters = [^`]+)`/.exec(
+  readFileSync('docs/guides/production.md', 'utf8'),
+)![1]!;
 
 const installed = (() => {
   try {

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 const root = join(__dirname, '../..');
@@ -10,18 +10,15 @@ const manifest = JSON.parse(read('package.json')) as {
   scripts: Record<string, string>;
 };
 
-it.each(['SECURITY.md', 'CHANGELOG.md', 'deploy/RUNBOOK.md'])('%s links to files that exist', (name) => {
-  const folder = join(root, name, '..');
-  const links = [...read(name).matchAll(/\]\(([^)#:]+)(?:#[^)]*)?\)/g)].map(([, link]) => link!);
-  expect(links.filter((link) => !existsSync(join(folder, link)))).toEqual([]);
-  expect(links.length).toBeGreaterThan(0);
-});
-
 it('gives every class of threats tests, and a reason for every dependency that is shipped', () => {
-  for (const name of ['Keys', 'Framing', 'Target', 'Headers', 'Provider', 'Load', 'Faults'])
-    expect(security).toMatch(new RegExp(`^\\| \\*\\*${name}\\..*\\]\\(test/.*\\.ts\\)`, 'm'));
-  const [, table] = security.split('## Dependencies');
-  const reasons = [...table!.matchAll(/^\| `(\S+)` +\| \S.* \|$/gm)].map(([, name]) => name!);
+  for (const name of ['Keys', 'Framing', 'Target', 'Headers', 'Provider', 'Load', 'Failures']) {
+    const section = security.split(`\n### ${name}\n`)[1]!.split('\n##', 1)[0]!;
+    const lines = section.split('\n').filter((line) => line.startsWith('- '));
+    expect(lines.filter((line) => !/\]\(test\/.*\.ts\)/.test(line))).toEqual([]);
+    expect(lines).not.toEqual([]);
+  }
+  const [, list] = security.split('## Dependencies');
+  const reasons = [...list!.matchAll(/^- `(\S+)`: \S.*$/gm)].map(([, name]) => name!);
   expect(reasons.sort()).toEqual(Object.keys(manifest.dependencies).sort());
 });
 

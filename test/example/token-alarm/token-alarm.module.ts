@@ -4,7 +4,7 @@ import { TOKENS_PER_DAY, TokenAlarmService } from './token-alarm.service.js';
 
 @Module({})
 export class TokenAlarmModule {
-  /** @param tokensPerDay what a team may use before the log tells of it */
+  /** @param tokensPerDay how many tokens a team may use before the warning */
   static at(tokensPerDay: number): DynamicModule {
     return {
       module: TokenAlarmModule,

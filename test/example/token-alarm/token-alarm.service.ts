@@ -3,7 +3,7 @@ import { type FinishedCall, FinishedCalls } from '../../../src/request-log/finis
 
 export const TOKENS_PER_DAY = Symbol('tokens per day');
 
-/** Tells the log, once a day, of each team that uses more tokens than it should. Counts what this process served. */
+/** Logs a warning, once a day, for each team that uses too many tokens. Counts the calls of this process. */
 @Injectable()
 export class TokenAlarmService {
   private readonly logger = new Logger('TokenAlarm');
@@ -27,9 +27,7 @@ export class TokenAlarmService {
     const now = before + (row.prompt_tokens ?? 0) + (row.completion_tokens ?? 0);
     this.used.set(row.team_id, now);
     if (before <= this.limit && now > this.limit) {
-      this.logger.warn(
-        `Team ${row.team_id} has used ${now} tokens today; the alarm is set at ${this.limit}.`,
-      );
+      this.logger.warn(`Team ${row.team_id} has used ${now} tokens today; the limit is ${this.limit}.`);
     }
   }
 }

@@ -1,0 +1,12 @@
+import { Module } from '@nestjs/common';
+import { TypeOrmModule } from '@nestjs/typeorm';
+import { Quota } from './quota.entity.js';
+import { QuotasController } from './quotas.controller.js';
+import { QuotasService } from './quotas.service.js';
+
+@Module({
+  imports: [TypeOrmModule.forFeature([Quota])],
+  controllers: [QuotasController],
+  providers: [QuotasService],
+})
+export class QuotasModule {}
