@@ -1,5 +1,5 @@
 import { Body, Get, Param, ParseUUIDPipe, Put } from '@nestjs/common';
-import { ApiOkResponse, ApiTags } from '@nestjs/swagger';
+import { ApiOkResponse, ApiOperation, ApiTags } from '@nestjs/swagger';
 import { AdminController } from '../../../src/admin/admin-controller.js';
 import {
   type NewQuota,
@@ -16,12 +16,14 @@ export class QuotasController {
   constructor(private readonly quotas: QuotasService) {}
 
   @Get()
+  @ApiOperation({ operationId: 'listQuotas', summary: 'List quotas' })
   @ApiOkResponse({ standardSchema: quotaListSchema })
   async list(): Promise<{ data: QuotaView[] }> {
     return { data: await this.quotas.list() };
   }
 
   @Put(':team_id')
+  @ApiOperation({ operationId: 'setQuota', summary: 'Set the quota of a team' })
   @ApiOkResponse({ standardSchema: quotaSchema })
   set(
     @Param('team_id', ParseUUIDPipe) teamId: string,
