@@ -2,10 +2,11 @@ import { code } from './markdown.js';
 
 interface Schema {
   $ref?: string;
-  type?: string;
+  type?: string | string[];
   format?: string;
   description?: string;
   nullable?: boolean;
+  anyOf?: Schema[];
   enum?: (string | null)[];
   default?: unknown;
   items?: Schema;
@@ -47,7 +48,8 @@ export function adminApiReference({ paths, components }: OpenApi): string {
   const schemas = Object.entries(components.schemas).map(
     ([name, schema]) => `### ${name}\n\n${fields(schema)}`,
   );
-  return [...endpoints, '## Schemas', ...schemas].join('\n\n');
+  if (schemas.length > 0) schemas.unshift('## Schemas');
+  return [...endpoints, ...schemas].join('\n\n');
 }
 
 function endpoint(name: string, operation: Operation): string {
@@ -58,15 +60,24 @@ function endpoint(name: string, operation: Operation): string {
       `- ${code(name)} (${place}${required ? ', required' : ''}): ${sentence([typeOf(schema), description])}`,
   );
   if (given.length > 0) parts.push(given.join('\n'));
-  const facts = [];
-  const body = bodyType(requestBody);
-  if (body !== null) facts.push(`Request body: ${body}.`);
   const [good] = Object.keys(responses).filter((status) => status.startsWith('2'));
-  const type = bodyType(responses[good!]);
-  facts.push(`Returns ${good}${type === null ? '' : ` with ${type}`}.`);
   const bad = Object.keys(responses).filter((status) => !status.startsWith('2'));
-  facts.push(`Errors: ${bad.join(', ')}.`);
-  return [...parts, facts.join(' ')].join('\n\n');
+  const type = bodyType(requestBody);
+  const returned = bodyType(responses[good!]);
+  if (type !== null) parts.push(`Request body: ${type}.`, ...inlineFields(requestBody));
+  parts.push(
+    `Returns ${good}${returned === null ? '' : ` with ${returned}`}.`,
+    ...inlineFields(responses[good!]),
+  );
+  parts.push(`Errors: ${bad.join(', ')}.`);
+  return parts.join('\n\n');
+}
+
+/** The fields of a body whose schema has no name of its own. */
+function inlineFields(body: Body | undefined): string[] {
+  const schema = body?.content?.['application/json']?.schema;
+  const list = schema?.properties === undefined ? nested(schema?.items ?? {}, '') : fields(schema);
+  return list === '' ? [] : [list];
 }
 
 /** The types of a body, each with its media type unless that is JSON. */
@@ -77,24 +88,29 @@ function bodyType(body: Body | undefined): string | null {
   return types.length === 0 ? null : types.join(' or ');
 }
 
-function fields({ properties = {}, required = [] }: Schema): string {
+function fields({ properties = {}, required = [] }: Schema, indent = ''): string {
   if (Object.keys(properties).length === 0) return 'An empty object.';
   return Object.entries(properties)
     .map(([name, schema]) => {
       const optional = required.includes(name) ? '' : ', optional';
       const about = sentence([schema.description, fallback(schema)]);
-      return `- ${code(name)} (${typeOf(schema)}${optional})${about === '' ? '' : `: ${about}`}`;
+      const line = `${indent}- ${code(name)} (${typeOf(schema)}${optional})${about === '' ? '' : `: ${about}`}`;
+      const below = nested(schema.properties === undefined ? (schema.items ?? {}) : schema, `${indent}  `);
+      return below === '' ? line : `${line}\n${below}`;
     })
     .join('\n');
 }
+
+const nested = (schema: Schema, indent: string) =>
+  schema.properties === undefined ? '' : fields(schema, indent);
 
 const fallback = ({ default: value }: Schema) =>
   value === undefined ? undefined : `Default: ${code(JSON.stringify(value))}`;
 
 function typeOf(schema: Schema): string {
-  const { $ref, type, format, enum: values, items, nullable } = schema;
+  const { $ref, type, format, enum: values, items, nullable, anyOf } = schema;
   const named = $ref?.split('/').at(-1);
-  let text = type ?? 'any';
+  let text = [type ?? anyOf?.map(typeOf) ?? 'any'].flat().join(' or ');
   if (named !== undefined) text = `[${named}](#${named.toLowerCase()})`;
   else if (values !== undefined)
     text = values
