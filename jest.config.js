@@ -1,34 +1,17 @@
-// Nest 12 is ESM-only; everything, dependencies included, is compiled to CommonJS for Jest, because native-ESM
-// Jest breaks CommonJS add-ons below Node 24.9. The shipped ESM build is covered by the tests that spawn dist/.
-const swc = (isModule, sourceMaps) => [
-  '@swc/jest',
-  {
-    swcrc: false,
-    isModule,
-    jsc: {
-      target: 'es2023',
-      parser: { syntax: 'typescript', decorators: true },
-      transform: { legacyDecorator: true, decoratorMetadata: true },
-      keepClassNames: true,
-    },
-    module: { type: 'commonjs' },
-    sourceMaps,
-  },
-];
-
+// The tests run as the ES modules that they and src/ are compiled to (scripts/compile.mjs), in plain Node: see
+// test/support/jest/runtime.cjs.
 export default {
-  testEnvironment: '<rootDir>/test/support/environment.ts',
-  roots: ['<rootDir>/test'],
-  testMatch: ['**/*.test.ts'],
+  testEnvironment: '<rootDir>/test/support/jest/environment.cjs',
+  runtime: '<rootDir>/test/support/jest/runtime.cjs',
+  roots: ['<rootDir>/test', '<rootDir>/src'],
+  testMatch: ['<rootDir>/test/**/*.test.ts', '<rootDir>/src/**/*.spec.ts'],
   moduleFileExtensions: ['ts', 'js', 'mjs', 'cjs', 'json', 'node'],
-  transform: {
-    '^.+/node_modules/.+\\.(m|c)?js$': swc('unknown', false),
-    '^.+\\.(t|j|mj)s$': swc(true, 'inline'),
-  },
-  transformIgnorePatterns: [],
+  transform: {},
+  // For --findRelatedTests and --onlyChanged, which read the sources.
   moduleNameMapper: { '^(\\.{1,2}/.*)\\.js$': '$1' },
-  globalSetup: '<rootDir>/test/support/global-setup.mjs',
-  globalTeardown: '<rootDir>/test/support/global-teardown.mjs',
-  maxWorkers: 2,
-  testTimeout: 30_000,
+  globalSetup: '<rootDir>/test/support/jest/global-setup.mjs',
+  globalTeardown: '<rootDir>/test/support/jest/global-teardown.mjs',
+  maxWorkers: 3,
+  // A bound for what hangs, not a measure: the machine may be busy with other things.
+  testTimeout: 240_000,
 };

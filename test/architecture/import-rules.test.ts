@@ -37,7 +37,7 @@ const EXCEPTIONS = ['config/env-schema.ts -> providers/provider-url.ts'];
 const src = join(__dirname, '../../src');
 const files = readdirSync(src, { recursive: true, encoding: 'utf8' })
   .map((path) => path.replaceAll('\\', '/'))
-  .filter((path) => path.endsWith('.ts'))
+  .filter((path) => path.endsWith('.ts') && !path.endsWith('.spec.ts'))
   .sort();
 
 const code = new Map(files.map((file) => [file, withoutComments(readFileSync(join(src, file), 'utf8'))]));

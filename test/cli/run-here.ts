@@ -37,6 +37,7 @@ async function runAlone(
   // What is said after the exit of a process is said by nobody.
   const stdout = sink((text) => ran.code === null && (ran.stdout += text));
   const stderr = sink((text) => ran.code === null && (ran.stderr += text));
+  const codeBefore = process.exitCode;
   const exit = (code?: number) => {
     ran.code ??= code ?? Number(process.exitCode ?? 0);
     throw new Error('This process has ended.');
@@ -49,11 +50,12 @@ async function runAlone(
     replace(process, 'stdin', Readable.from([Buffer.from(input)])),
     replace(process, 'stdout', stdout),
     replace(process, 'stderr', stderr),
-    replace(process, 'exitCode', undefined),
+    () => (process.exitCode = codeBefore),
     replace(process, 'exit', exit),
     // Jest's own would add where it was called from.
     replace(globalThis, 'console', new Console(stdout, stderr)),
   ];
+  process.exitCode = undefined;
   process.chdir(folder);
   try {
     await run(args);

@@ -1,17 +1,16 @@
-import { transformFile } from '@swc/core';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { realpathSync, statSync } from 'node:fs';
-import { chmod, mkdir, mkdtemp, readdir, realpath, rm, symlink, writeFile } from 'node:fs/promises';
+import { chmod, copyFile, mkdir, mkdtemp, readdir, realpath, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 
 /**
- * Real processes for tests about locks, kills and users: Node 20 runs no TypeScript, and dist/ may be absent or
- * stale, so the few files needed are compiled, as the ES modules they ship as, into a temporary folder.
+ * Real processes for tests about locks, kills and users, who may not enter the clone: the few files needed are copied to a
+ * temporary folder, compiled as these tests are.
  */
 const ROOT = resolve(__dirname, '../..');
 const ROOMS = ['config', 'database'];
-const NEEDED = /^(create-once|data-dir|folder-lock|.*postgres.*)\.ts$/;
+const NEEDED = /^(create-once|data-dir|folder-lock|.*postgres.*)\.js$/;
 
 export async function compileSources(): Promise<string> {
   const folder = await temporaryFolder();
@@ -19,16 +18,10 @@ export async function compileSources(): Promise<string> {
   await writeFile(join(folder, 'package.json'), '{"type":"module"}');
   await symlink(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
   for (const room of ROOMS) {
+    const compiled = join(ROOT, '.test-build/src', room);
     await mkdir(join(folder, room));
-    for (const name of (await readdir(join(ROOT, 'src', room))).filter((file) => NEEDED.test(file))) {
-      const { code } = await transformFile(join(ROOT, 'src', room, name), {
-        swcrc: false,
-        isModule: true,
-        jsc: { target: 'es2023', parser: { syntax: 'typescript' } },
-        module: { type: 'es6' },
-      });
-      await writeFile(join(folder, room, name.replace(/ts$/, 'js')), code);
-    }
+    for (const name of (await readdir(compiled)).filter((file) => NEEDED.test(file)))
+      await copyFile(join(compiled, name), join(folder, room, name));
   }
   return folder;
 }

@@ -58,7 +58,7 @@ it('tells one line a minute for each code and key, by its prefix alone', async (
     'Call <id> refused: invalid_api_key, key none, from 127.0.0.1',
     'Call <id> refused: invalid_api_key, key malformed, from 127.0.0.1',
     'Call <id> refused: credential_in_query, key none, from 127.0.0.1',
-    'Call <id> refused: invalid_request, key none, from 127.0.0.1',
+    'Call <id> refused: invalid_request (Parse Error: Invalid method encountered (HPE_INVALID_METHOD)), key none, from 127.0.0.1',
   ]);
   for (const key of [unknown, postern.key]) expect(lines.join('\n')).not.toContain(key.slice(0, 13));
 });

@@ -4,17 +4,18 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 
 /**
- * A small checkout to start from: the real scripts and the real npm, with a compiler that only copies (src/main.js
- * to dist) and writes a line to builds.log, so that a test takes a second and needs no registry.
+ * A small checkout to start from: the real scripts and the real npm, with a compiler that changes nothing and writes a line
+ * to builds.log for each file, so that a test takes a second and needs no registry.
  */
 const COMPILER = `
-const fs = require('fs');
-fs.appendFileSync('builds.log', 'build\\n');
-if (fs.existsSync('slow')) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, Number(fs.readFileSync('slow', 'utf8')));
-fs.rmSync('dist', { recursive: true, force: true });
-fs.mkdirSync('dist/src', { recursive: true });
-fs.copyFileSync('src/main.ts', 'dist/src/main.js');
-if (fs.existsSync('broken')) { console.error('src/main.ts(1,1): error TS1: broken'); process.exit(1); }
+import { appendFileSync, existsSync, readFileSync } from 'node:fs';
+const at = (name) => new URL('../' + name, import.meta.url);
+export async function transform(code) {
+  appendFileSync(at('builds.log'), 'build\\n');
+  if (existsSync(at('slow'))) await new Promise((go) => setTimeout(go, Number(readFileSync(at('slow'), 'utf8'))));
+  if (existsSync(at('broken'))) throw new Error('src/main.ts: Expression expected');
+  return { code, map: '{}' };
+}
 `;
 
 export class Checkout {
@@ -23,14 +24,15 @@ export class Checkout {
   constructor(main: string) {
     cpSync(join(__dirname, '../../scripts'), join(this.folder, 'scripts'), { recursive: true });
     this.write('src/main.ts', main);
-    this.write('nest-cli.json', '{}');
-    this.write('compiler/bin/nest.js', COMPILER);
-    this.write('compiler/package.json', '{"name":"@nestjs/cli","version":"1.0.0"}');
-    const dependencies = { '@nestjs/cli': 'file:compiler' };
+    mkdirSync(join(this.folder, 'migrations'));
+    this.write('compiler/index.js', COMPILER);
+    const dependencies = { '@swc/core': 'file:compiler' };
+    const compiler = { name: '@swc/core', version: '1.0.0', type: 'module', exports: './index.js' };
+    this.write('compiler/package.json', JSON.stringify(compiler));
     const packages = {
       '': { name: 'small', version: '1.0.0', dependencies },
-      compiler: { name: '@nestjs/cli', version: '1.0.0' },
-      'node_modules/@nestjs/cli': { resolved: 'compiler', link: true },
+      compiler: { name: '@swc/core', version: '1.0.0' },
+      'node_modules/@swc/core': { resolved: 'compiler', link: true },
     };
     this.write('package.json', JSON.stringify({ type: 'module', ...packages[''] }));
     this.write(

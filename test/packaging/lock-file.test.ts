@@ -11,10 +11,10 @@ interface Locked {
 
 const root = join(__dirname, '../..');
 const read = (name: string): unknown => JSON.parse(readFileSync(join(root, name), 'utf8'));
-const { packages } = read('package-lock.json') as { packages: Record<string, Locked> };
+const packagesOf = (name: string) => (read(name) as { packages: Record<string, Locked> }).packages;
 
 /** Node's own search: the nearest node_modules on the way up from the package that names the dependency. */
-function isLocked(from: string, dependency: string): boolean {
+function isLocked(packages: Record<string, Locked>, from: string, dependency: string): boolean {
   for (let folder = from; ;) {
     if (`${folder === '' ? '' : `${folder}/`}node_modules/${dependency}` in packages) return true;
     if (folder === '') return false;
@@ -22,7 +22,9 @@ function isLocked(from: string, dependency: string): boolean {
   }
 }
 
-describe('package-lock.json', () => {
+describe.each(['package-lock.json', 'bench/package-lock.json'])('%s', (name) => {
+  const packages = packagesOf(name);
+
   it('names packages and checksums, never the host they were fetched from', () => {
     const fromHosts = Object.keys(packages).filter((path) => /^https?:/.test(packages[path]?.resolved ?? ''));
     expect(fromHosts).toEqual([]);
@@ -33,11 +35,15 @@ describe('package-lock.json', () => {
   it('holds every optional dependency that a package names, so that npm ci works on every platform', () => {
     const missing = Object.entries(packages).flatMap(([path, locked]) =>
       Object.keys(locked.optionalDependencies ?? {})
-        .filter((name) => !isLocked(path, name))
-        .map((name) => `${path} names ${name}`),
+        .filter((dependency) => !isLocked(packages, path, dependency))
+        .map((dependency) => `${path} names ${dependency}`),
     );
     expect(missing).toEqual([]);
   });
+});
+
+describe('package-lock.json', () => {
+  const packages = packagesOf('package-lock.json');
 
   it('has the binaries this project lives by', () => {
     for (const name of [

@@ -4,7 +4,7 @@ import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { Checkout } from './checkout.js';
 
-// Real: the scripts, npm ci, processes and signals. Not real: the compiler, which only copies.
+// Real: the scripts, npm ci, processes and signals. Not real: the compiler, which changes nothing.
 describe('npm start', () => {
   let checkout: Checkout;
   const app = 'console.log("flags " + process.execArgv); process.exit(7);';
@@ -33,7 +33,10 @@ describe('npm start', () => {
     const lock = JSON.parse(readFileSync(join(checkout.folder, 'package-lock.json'), 'utf8')) as {
       packages: Record<string, { version?: string }>;
     };
-    checkout.write('compiler/package.json', '{"name":"@nestjs/cli","version":"1.0.1"}');
+    checkout.write(
+      'compiler/package.json',
+      '{"name":"@swc/core","version":"1.0.1","type":"module","exports":"./index.js"}',
+    );
     lock.packages.compiler = { ...lock.packages.compiler, version: '1.0.1' };
     checkout.write('package-lock.json', JSON.stringify(lock));
     expect((await checkout.start().ended).stdout).toContain('Installing');
@@ -45,19 +48,21 @@ describe('npm start', () => {
       () => checkout.write('src/main.ts', `${app} // changed`),
       () => checkout.write('migrations/1-New.ts', ''),
       () => checkout.remove('migrations/1-New.ts'),
-      () => checkout.write('tsconfig.json', '{}'),
+      () => checkout.write('.swcrc', '{}'),
     ]) {
       change();
       expect((await checkout.start().ended).stdout).toContain('Building');
       expect((await checkout.start().ended).stdout).not.toContain('Building');
     }
+    checkout.write('src/main.spec.ts', '');
+    expect((await checkout.start().ended).stdout).not.toContain('Building');
   });
 
   it('says why a build failed, runs nothing and builds again next time', async () => {
     checkout.write('broken', '');
     const failed = await checkout.start().ended;
     expect(failed.code).toBe(1);
-    expect(failed.stderr).toMatch(/error TS1: broken[^]*Building \(nest build\): failed\./);
+    expect(failed.stderr).toMatch(/src\/main\.ts: Expression expected[^]*Building: failed\./);
     expect(failed.stderr).not.toContain('at ');
     expect(failed.stdout).not.toContain('flags');
     checkout.remove('broken');
@@ -68,7 +73,7 @@ describe('npm start', () => {
     checkout.write('package-lock.json', '{"lockfileVersion":3,"packages":{"":{}}}');
     const { code, stderr } = await checkout.start().ended;
     expect(code).toBe(1);
-    expect(stderr).toMatch(/npm error[^]*Missing: @nestjs\/cli[^]*npm ci\): failed\. npm's message is above/);
+    expect(stderr).toMatch(/npm error[^]*Missing: @swc\/core[^]*npm ci\): failed\. npm's message is above/);
   });
 
   it('started twice at once, installs and builds once', async () => {

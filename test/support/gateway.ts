@@ -1,13 +1,18 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import pg from 'pg';
 import { loadEnv } from '../../src/config/env.js';
+import { DatabaseService } from '../../src/database/database.service.js';
 import { type Gateway, startGateway } from '../../src/gateway.js';
+import { afterFile } from './after-file.js';
 import { createDatabase, type TestDatabase } from './database.js';
 import { eventually } from './eventually.js';
 
 export const ADMIN_TOKEN = 'test-admin-token-0123456789';
 export const PROVIDER_KEY = 'sk-provider-secret-0123456789';
+
+const READY_WITHIN_MS = 60_000;
 
 export interface TestGateway {
   gateway: Gateway;
@@ -29,8 +34,16 @@ export interface TestGateway {
 
 export type LogRowView = Record<string, unknown> & { id: string; outcome: string; status: number | null };
 
+/** Those that nobody has stopped yet. */
+const running = new Set<TestGateway>();
+
+afterFile(async () => {
+  await Promise.all([...running].map((gateway) => gateway.stop()));
+});
+
 /**
- * The gateway as shipped, in this process, on a database of its own and real sockets.
+ * The gateway as shipped, in this process, on a database of its own and real sockets. It is ready, and its first key is
+ * there, unless DATABASE_URL leads to a Postgres that is away.
  *
  * @param variables environment variables over the defaults of a test
  * @param shared the database of another gateway, for a replica; it is not dropped by this one
@@ -60,6 +73,11 @@ export async function startTestGateway(
       throw fault;
     },
   });
+  if (variables.DATABASE_URL === undefined || (await answers(variables.DATABASE_URL))) {
+    const database = gateway.app.get(DatabaseService);
+    // The start waits for its first look at Postgres for seconds only, and on a busy machine that takes longer.
+    await eventually(() => database.notReady === null, READY_WITHIN_MS);
+  }
   let names = 0;
   const admin = async <T>(method: string, path: string, body?: unknown): Promise<T> => {
     const response = await fetch(`${gateway.adminUrl ?? gateway.url}/admin/v1${path}`, {
@@ -70,7 +88,14 @@ export async function startTestGateway(
     if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`);
     return (await response.json()) as T;
   };
-  return {
+  let stopped: Promise<void> | undefined;
+  const stop = async () => {
+    running.delete(started);
+    await gateway.stop();
+    if (shared === undefined) await database.drop();
+    await rm(dataDir, { recursive: true, force: true });
+  };
+  const started: TestGateway = {
     gateway,
     url: gateway.url,
     port: Number(new URL(gateway.url).port),
@@ -97,10 +122,18 @@ export async function startTestGateway(
       const rows = await database.query<{ count: number }>('SELECT count(*)::int AS count FROM request_log');
       return rows[0]!.count;
     },
-    stop: async () => {
-      await gateway.stop();
-      if (shared === undefined) await database.drop();
-      await rm(dataDir, { recursive: true, force: true });
-    },
+    stop: () => (stopped ??= stop()),
   };
+  running.add(started);
+  return started;
+}
+
+/** Is there a Postgres at the end of this address? */
+async function answers(url: string): Promise<boolean> {
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 2_000 });
+  client.on('error', () => {});
+  return client.connect().then(
+    () => client.end().then(() => true),
+    () => false,
+  );
 }

@@ -1,16 +1,13 @@
 import { type ChildProcess, spawn, type SpawnOptions } from 'node:child_process';
 import { resolve } from 'node:path';
+import { afterFile } from './after-file.js';
 
 const ROOT = resolve(__dirname, '../..');
 const FLAGS = ['--max-semi-space-size=32', '--v8-pool-size=1', '--use-largepages=silent'];
 
-// A start takes a second; on a machine that is busy with everything else, many.
-jest.setTimeout(90_000);
-
 const running = new Set<Process>();
 
-// In every file that uses this module, also when a test or a hook failed.
-afterAll(() => killAll());
+afterFile(killAll);
 
 /** Kills whatever still runs and waits until it is gone. */
 export async function killAll(): Promise<void> {

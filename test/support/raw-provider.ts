@@ -1,4 +1,5 @@
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import { afterFile } from './after-file.js';
 import { RawReader } from './raw-reader.js';
 
 /** One request as its bytes came in. */
@@ -17,6 +18,13 @@ export interface ReceivedRequest {
 }
 
 export type Script = (request: ReceivedRequest) => void | Promise<void>;
+
+/** Those that nobody has stopped yet. */
+const running = new Set<RawProvider>();
+
+afterFile(async () => {
+  await Promise.all([...running].map((provider) => provider.stop()));
+});
 
 /** A provider that speaks bytes: a script writes what it likes for each request, as soon as its head is there. */
 export class RawProvider {
@@ -41,6 +49,7 @@ export class RawProvider {
     const server = createServer({ noDelay: true });
     const provider = new RawProvider(server, script);
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    running.add(provider);
     return provider;
   }
 
@@ -49,6 +58,7 @@ export class RawProvider {
   }
 
   async stop(): Promise<void> {
+    running.delete(this);
     for (const socket of this.sockets) socket.destroy();
     await new Promise((resolve) => this.server.close(resolve));
   }

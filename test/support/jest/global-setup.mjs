@@ -2,14 +2,15 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
-import { startEmbeddedPostgres } from '../../dist/src/database/embedded-postgres.js';
-import { migrate } from '../../dist/src/database/migrate.js';
+import { compileTests } from '../../../scripts/compile.mjs';
 
-/**
- * One cluster for the run (or TEST_DATABASE_URL), with a migrated template that each test file clones. Jest loads this
- * file outside its transforms, so it uses the build that `npm test` has just made.
- */
+/** One cluster for the run (or TEST_DATABASE_URL), with a migrated template that each test file clones. */
 export default async function globalSetup() {
+  await compileTests();
+  const [{ startEmbeddedPostgres }, { migrate }] = await Promise.all([
+    import('../../../.test-build/src/database/embedded-postgres.js'),
+    import('../../../.test-build/src/database/migrate.js'),
+  ]);
   let server = process.env.TEST_DATABASE_URL;
   if (!server) {
     const folder = await mkdtemp(join(tmpdir(), 'postern-test-'));

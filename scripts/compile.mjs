@@ -1,0 +1,134 @@
+// TypeScript to JavaScript, one file each, by swc and .swcrc: what `npm start` runs (dist/) and what the tests run
+// (.test-build/). Types are checked by `npm run lint`. Only files whose content changed are compiled again.
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { basename, dirname, join, relative } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const MANIFEST = '.postern-build';
+
+/** The product. `*.spec.ts` beside a source is its test. */
+const PRODUCT = { to: 'dist', folders: ['src', 'migrations'], isWanted: (path) => !/\.spec\.ts$/.test(path) };
+/** The product and its tests, which import it by relative paths. */
+const TESTS = { to: '.test-build', folders: ['src', 'migrations', 'test', 'bench'], isWanted: () => true };
+
+export const compileProduct = () => compile(PRODUCT);
+export const compileTests = () => compile(TESTS);
+/** Is dist/ what the sources make? */
+export const isProductFresh = () => {
+  const { changed, gone } = plan(PRODUCT);
+  return changed.length === 0 && gone.length === 0;
+};
+
+/** The error lists every file that cannot be compiled. @returns how many files were compiled */
+async function compile(target) {
+  const { made, changed, gone, isNew } = plan(target);
+  if (changed.length === 0 && gone.length === 0) return 0;
+  const to = join(root, target.to);
+  if (isNew) rmSync(to, { recursive: true, force: true });
+  const { transform } = await import('@swc/core');
+  const results = await Promise.allSettled(
+    changed.map(async ({ path, text, digest }) => {
+      for (const [name, content] of Object.entries(await emitted(transform, path, text)))
+        write(to, name, content);
+      made[path] = digest;
+    }),
+  );
+  for (const path of gone) {
+    delete made[path];
+    for (const name of outputsOf(path)) rmSync(join(to, name), { force: true });
+  }
+  // What compiled is kept, so that mending one file does not compile all the others again.
+  const failed = results.flatMap((result, at) => (result.status === 'rejected' ? [changed[at].path] : []));
+  for (const path of failed) delete made[path];
+  write(to, MANIFEST, JSON.stringify(made));
+  if (failed.length > 0) {
+    const reasons = results
+      .filter(({ status }) => status === 'rejected')
+      .map(({ reason }) => String(reason.message));
+    throw new Error(`${failed.join(', ')}:\n${reasons.join('\n')}`);
+  }
+  return changed.length;
+}
+
+/** @returns `made`: digests of what is up to date; `changed`: what has to be compiled; `gone`: sources no longer there */
+function plan({ to, folders, isWanted }) {
+  const known = readJson(join(root, to, MANIFEST));
+  // Another compiler or other options: everything anew.
+  const salt = hash(read('.swcrc'), read('node_modules', '@swc', 'core', 'package.json'));
+  const isNew = known?.salt !== salt;
+  const made = isNew ? { salt } : { ...known };
+  const changed = [];
+  const seen = new Set(['salt']);
+  for (const path of folders.flatMap(sourcesIn).filter(isWanted)) {
+    const text = readFileSync(join(root, path), 'utf8');
+    const digest = hash(text);
+    seen.add(path);
+    if (made[path] !== digest || !existsSync(join(root, to, outputsOf(path)[0])))
+      changed.push({ path, text, digest });
+  }
+  return { made, changed, gone: Object.keys(made).filter((path) => !seen.has(path)), isNew };
+}
+
+/** Paths below the root, with slashes. */
+function sourcesIn(folder) {
+  if (!existsSync(join(root, folder))) return [];
+  return readdirSync(join(root, folder), { withFileTypes: true }).flatMap((entry) => {
+    const path = `${folder}/${entry.name}`;
+    if (entry.isDirectory()) return entry.name === 'node_modules' ? [] : sourcesIn(path);
+    return /\.(ts|mjs)$/.test(entry.name) && !entry.name.endsWith('.d.ts') ? [path] : [];
+  });
+}
+
+const outputsOf = (path) =>
+  path.endsWith('.ts') ? [path.replace(/ts$/, 'js'), path.replace(/ts$/, 'js.map')] : [path];
+
+/** @returns contents by the names of their files */
+async function emitted(transform, path, text) {
+  const [script, map] = outputsOf(path);
+  const source = join(root, path);
+  // JavaScript stays where it is and is passed on.
+  if (map === undefined) {
+    const from = JSON.stringify(pathToFileURL(source).href);
+    const byDefault = /^export default\b/m.test(text) ? `export { default } from ${from};\n` : '';
+    return { [script]: `export * from ${from};\n${byDefault}` };
+  }
+  const { code, map: mappings } = await transform(text, {
+    filename: source,
+    configFile: join(root, '.swcrc'),
+    sourceFileName: relative(dirname(join(root, PRODUCT.to, path)), source),
+  });
+  // ES modules have no __dirname: here it is the folder of the source, beside which a test's files lie. On the first
+  // line, so that the map stays true.
+  const names = /\b__dirname\b/.test(code) ? `const __dirname = ${JSON.stringify(dirname(source))}; ` : '';
+  return { [script]: `${names}${code}\n//# sourceMappingURL=${basename(map)}\n`, [map]: mappings };
+}
+
+/** In one step: a test that runs at the same time reads the old file or the new one. */
+function write(to, name, content) {
+  const path = join(to, name);
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(`${path}.${process.pid}`, content);
+  renameSync(`${path}.${process.pid}`, path);
+}
+
+function hash(...texts) {
+  return createHash('sha256').update(texts.join('\0')).digest('base64url').slice(0, 22);
+}
+
+function read(...parts) {
+  try {
+    return readFileSync(join(root, ...parts), 'utf8');
+  } catch {
+    return '';
+  }
+}
+
+function readJson(path) {
+  try {
+    return JSON.parse(readFileSync(path, 'utf8'));
+  } catch {
+    return null;
+  }
+}

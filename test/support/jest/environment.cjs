@@ -1,0 +1,53 @@
+// The process itself as Jest's environment of a test file. What a file leaves changed in it is put back after it.
+const { ModuleMocker } = require('jest-mock');
+const { ModernFakeTimers } = require('@jest/fake-timers');
+
+module.exports = class ProcessEnvironment {
+  global = globalThis;
+  fakeTimers = null;
+  isSetUp = true;
+
+  constructor({ projectConfig }) {
+    this.moduleMocker = new ModuleMocker(globalThis);
+    this.fakeTimersModern = new ModernFakeTimers({ config: projectConfig, global: globalThis });
+    const { env, exitCode } = process;
+    const cwd = process.cwd();
+    const exit = process.exit;
+    const variables = { ...env };
+    const consoleOfJest = globalThis.console;
+    this.restore = () => {
+      process.env = env;
+      for (const name of Object.keys(env)) if (!(name in variables)) delete env[name];
+      Object.assign(env, variables);
+      if (process.cwd() !== cwd) process.chdir(cwd);
+      process.exit = exit;
+      process.exitCode = exitCode;
+      globalThis.console = consoleOfJest;
+    };
+  }
+
+  // Jest asks whether there is one; scripts run without.
+  getVmContext() {
+    return null;
+  }
+
+  async setup() {
+    globalThis.testFailed = false;
+  }
+
+  async teardown() {
+    // What this file has left running (after-file.ts).
+    for (const run of globalThis.runAfterFile ?? []) await run();
+    this.fakeTimersModern.dispose();
+    this.restore();
+  }
+
+  handleTestEvent(event, state) {
+    if (event.name !== 'test_fn_failure' && event.name !== 'hook_failure') return;
+    // Tells the file, so that its database can be kept for a look.
+    globalThis.testFailed = true;
+    if (event.hook?.type === 'beforeAll') this.isSetUp = false;
+    // What was not started cannot be stopped: the file has failed already, and this would hide why.
+    if (event.hook?.type === 'afterAll' && !this.isSetUp) state.unhandledErrors.pop();
+  }
+};
