@@ -1,3 +1,4 @@
+import { cliCommand } from './cli-command.js';
 import { DataDirError } from './config/data-dir.js';
 import { EnvError } from './config/env.js';
 import { DatabaseFault } from './database/database-fault.js';
@@ -31,7 +32,8 @@ export class Announcer {
     if (adminTokenFile !== null) this.say(`the admin token is in ${adminTokenFile}`);
     if (lacksProvider) {
       this.say(
-        'no provider yet: calls get 503 until you add one (postern providers add openai --default), or ' +
+        'no provider yet: calls get 503 until you add one ' +
+          `(${cliCommand('providers add openai --default')}), or ` +
           'set PROVIDER_URL and PROVIDER_KEY and start again',
       );
     }
@@ -46,8 +48,8 @@ export class Announcer {
 
   onNoKey(): void {
     this.say(
-      'there is no gateway key yet; make one: postern teams create <team>, then ' +
-        'postern keys create --team <team> --name <name>',
+      `there is no gateway key yet; make one: ${cliCommand('teams create <team>')}, then ` +
+        cliCommand('keys create --team <team> --name <name>'),
     );
   }
 

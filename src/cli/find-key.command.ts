@@ -1,4 +1,5 @@
 import { Command } from 'commander';
+import { cliCommand } from '../cli-command.js';
 import { LeakedKeyService } from '../keys/leaked-key.service.js';
 import { keyLines } from './key-lines.js';
 import { type OutputOptions, printJson } from './output.js';
@@ -26,6 +27,6 @@ async function find({ json }: OutputOptions): Promise<void> {
   if (key.secret_status === 'ended') {
     console.log('\nThis secret was rotated away and opens nothing any more.');
   } else if (key.status === 'active') {
-    console.log(`\nIt works. To end it at once: postern keys rotate ${key.id}`);
+    console.log(`\nIt works. To end it at once: ${cliCommand(`keys rotate ${key.id}`)}`);
   }
 }

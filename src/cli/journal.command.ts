@@ -22,7 +22,6 @@ interface BootCounts {
 /** `postern journal status|drain`: for the volume of a replica that is gone. */
 export function journalCommand(): Command {
   return new Command('journal')
-    .description('look into the journal of a gateway that is gone, and bring its rows to Postgres')
     .addCommand(
       new Command('status')
         .description('count what its DATA_DIR still holds')

@@ -29,7 +29,7 @@ interface ListOptions extends OutputOptions {
 
 /** `postern keys …` */
 export function keysCommand(): Command {
-  const keys = new Command('keys').description('gateway keys: what clients send to this gateway');
+  const keys = new Command('keys');
 
   keys
     .command('create')

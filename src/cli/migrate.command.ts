@@ -5,7 +5,6 @@ import { migrateNow } from './with-services.js';
 /** `postern migrate` */
 export function migrateCommand(): Command {
   return new Command('migrate')
-    .description('bring the database up to date; needed by hand only with MIGRATE=off')
     .option('--json', 'print the names of the migrations that ran as JSON')
     .action(async ({ json }: OutputOptions) => {
       const ran = await migrateNow();

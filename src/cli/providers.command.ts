@@ -1,4 +1,5 @@
 import { Command } from 'commander';
+import { cliCommand } from '../cli-command.js';
 import { commandUser } from '../audit/actor.js';
 import { checked } from '../admin/checked.js';
 import { newProviderSchema } from '../admin/providers.schema.js';
@@ -28,7 +29,7 @@ const PRESET_NAMES = Object.keys(PRESETS).join(', ');
 
 /** `postern providers …` */
 export function providersCommand(): Command {
-  const providers = new Command('providers').description('where calls go, and with which secret');
+  const providers = new Command('providers');
 
   providers
     .command('add')
@@ -125,7 +126,7 @@ async function add(name: string, options: AddOptions): Promise<void> {
   console.log(`Added the provider ${provider.name} (${provider.url}).`);
   const road = provider.default ? 'at /v1/... unless PROVIDER_URL is set, and ' : '';
   console.log(
-    `Calls reach it ${road}at /p/${provider.name}/...\nTry it: postern providers test ${provider.name}`,
+    `Calls reach it ${road}at /p/${provider.name}/...\nTry it: ${cliCommand(`providers test ${provider.name}`)}`,
   );
 }
 

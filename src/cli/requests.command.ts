@@ -28,7 +28,7 @@ interface ExportOptions extends CallOptions, TimeOptions {
 
 /** `postern requests …` */
 export function requestsCommand(): Command {
-  const requests = new Command('requests').description('the request log: one row per forwarded call');
+  const requests = new Command('requests');
 
   const list = requests.command('list').description('show calls, newest first');
   addTimeOptions(addCallOptions(list))

@@ -1,4 +1,5 @@
 import { Command } from 'commander';
+import { cliCommand } from '../cli-command.js';
 import { commandUser } from '../audit/actor.js';
 import { checked } from '../admin/checked.js';
 import { newTeamSchema, teamFilterSchema } from '../admin/teams.schema.js';
@@ -14,7 +15,7 @@ interface ListOptions extends OutputOptions {
 
 /** `postern teams …` */
 export function teamsCommand(): Command {
-  const teams = new Command('teams').description('the teams that gateway keys belong to');
+  const teams = new Command('teams');
 
   teams
     .command('create')
@@ -28,7 +29,7 @@ export function teamsCommand(): Command {
       if (json) printJson(team);
       else
         console.log(
-          `Made the team ${team.name} (${team.id}).\nA key for it: postern keys create --team ${team.name} --name ci`,
+          `Made the team ${team.name} (${team.id}).\nA key for it: ${cliCommand(`keys create --team ${team.name} --name ci`)}`,
         );
     });
 

@@ -20,12 +20,10 @@ interface UsageOptions extends OutputOptions, CallOptions, TimeOptions {
 
 /** `postern usage` */
 export function usageCommand(): Command {
-  const command = new Command('usage')
-    .description('calls, errors, tokens and bytes, added up')
-    .option(
-      '--group-by <groups>',
-      'team, key, provider, model, day or hour (UTC), by commas (default: team,day)',
-    );
+  const command = new Command('usage').option(
+    '--group-by <groups>',
+    'team, key, provider, model, day or hour (UTC), by commas (default: team,day)',
+  );
   return addTimeOptions(addCallOptions(command))
     .option('--limit <n>', 'how many groups, 1 to 500 (default 50)')
     .option('--cursor <cursor>', 'continue after the page before')

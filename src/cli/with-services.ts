@@ -1,6 +1,7 @@
 import type { INestApplicationContext } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { DataSource } from 'typeorm';
+import { cliCommand } from '../cli-command.js';
 import { type Env, loadEnv } from '../config/env.js';
 import { knownMasterKey } from '../config/settings.js';
 import { DatabaseFault } from '../database/database-fault.js';
@@ -32,7 +33,9 @@ export async function withServices<T>(
       await app.get(DataSource).initialize();
       if (env.migrate) await migrate(databaseUrl);
       else if (await isMigrationPending(databaseUrl)) {
-        throw new DatabaseFault('migrations are pending and MIGRATE=off; run "postern migrate" first');
+        throw new DatabaseFault(
+          `migrations are pending and MIGRATE=off; run "${cliCommand('migrate')}" first`,
+        );
       }
       return await work(app);
     } finally {

@@ -1,5 +1,6 @@
 import { Injectable, Logger, type OnModuleDestroy } from '@nestjs/common';
 import { DataSource } from 'typeorm';
+import { cliCommand } from '../cli-command.js';
 import { InjectEnv } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import { within } from '../within.js';
@@ -88,7 +89,7 @@ export class DatabaseService implements OnModuleDestroy {
         if (ran.length > 0) this.logger.log(`Migrated the database: ${ran.join(', ')}`);
       } else if (await isMigrationPending(this.env.databaseUrl)) {
         this.migrationsPending = true;
-        this.why = 'migrations are pending and MIGRATE=off; run "postern migrate"';
+        this.why = `migrations are pending and MIGRATE=off; run "${cliCommand('migrate')}"`;
         return false;
       }
       signal.throwIfAborted();

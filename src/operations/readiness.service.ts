@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
 import { DataSource } from 'typeorm';
+import { cliCommand } from '../cli-command.js';
 import { InjectEnv } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import { DatabaseService } from '../database/database.service.js';
@@ -42,7 +43,7 @@ export class ReadinessService {
     const fatal: string[] = [];
     const lesser: string[] = [];
     if (this.shutdown.draining) fatal.push('shutting down');
-    if (database.migrationsPending) fatal.push('migrations are pending; run "postern migrate"');
+    if (database.migrationsPending) fatal.push(`migrations are pending; run "${cliCommand('migrate')}"`);
     else if (database.notReady !== null) fatal.push('the database is not ready');
     else if (this.silentMs > AWAY_MS) {
       if (this.silentMs <= this.env.keyCacheStaleMs) lesser.push('Postgres is away; known keys work');

@@ -1,5 +1,6 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { DataSource } from 'typeorm';
+import { cliCommand } from '../cli-command.js';
 import { InjectEnv } from '../config/config.module.js';
 import type { Env } from '../config/env.js';
 import { ChangeFollower } from '../database/change-follower.js';
@@ -92,7 +93,8 @@ export class ProvidersService {
     if (fallback?.enabled) return usable(fallback);
     throw new Refusal('no_provider_configured', {
       message:
-        'There is no default provider. Add one with "postern providers add <name> --default", set PROVIDER_URL, or call /p/<provider>/...',
+        `There is no default provider. Add one with "${cliCommand('providers add <name> --default')}", ` +
+        'set PROVIDER_URL, or call /p/<provider>/...',
     });
   }
 
