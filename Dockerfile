@@ -5,7 +5,7 @@ WORKDIR /app
 # Dependencies first: this layer is made anew only when the lock changes.
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci --loglevel=error
-COPY tsconfig.json tsconfig.build.json nest-cli.json ./
+COPY tsconfig.json tsconfig.build.json nest-cli.json .swcrc ./
 COPY src ./src
 COPY migrations ./migrations
 RUN npm run build

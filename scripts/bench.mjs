@@ -2,10 +2,11 @@
 // own, so that one Ctrl-C reaches it once and it can put everything away. First argument: which of them.
 import { join } from 'node:path';
 import { runNode } from './child.mjs';
-import { main, prepare, root } from './prepare.mjs';
+import { main, prepare, prepareBench, root } from './prepare.mjs';
 
 await main(async () => {
-  await prepare();
   const [name, ...args] = process.argv.slice(2);
+  await prepare();
+  if (name === 'run') await prepareBench();
   return runNode([join(root, 'bench', `${name}.mjs`), ...args], { cwd: root, ownGroup: true });
 });

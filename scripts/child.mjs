@@ -35,32 +35,29 @@ function pass(signal) {
   const isDouble = now - (lastSeen.get(signal) ?? -Infinity) < DOUBLE_MS;
   lastSeen.set(signal, now);
   if (running.size === 0) process.exit(128 + constants.signals[signal]);
-  for (const { child, ownGroup, endWith } of running) {
+  for (const { child, ownGroup } of running) {
     const hasItFromTerminal = !ownGroup && signal === 'SIGINT' && process.stdin.isTTY;
-    if (!isDouble && !hasItFromTerminal) child.kill(endWith ?? signal);
+    if (!isDouble && !hasItFromTerminal) child.kill(signal);
   }
 }
 
-/** Ends whatever still runs, unless a signal has already told it to: a second one would cut its shutdown short. */
-export function endOthers() {
-  if (lastSeen.size === 0) for (const { child } of running) child.kill('SIGTERM');
-}
+/** A signal has come: what runs is ending, or about to. */
+export const isToldToStop = () => lastSeen.size > 0;
 
 /**
  * Spawns Node on `args` and resolves to the exit code, 128 + n after signal n.
  *
  * `ownGroup`: the child leads its own process group. Ctrl-C then reaches only this process, which forwards it
  * exactly once. Without it the child shares the terminal (needed for prompts) and gets Ctrl-C from there.
- * `endWith`: the one signal the child understands, sent in place of any other.
  */
-export function runNode(args, { cwd, stdio = 'inherit', ownGroup = false, endWith, onSpawn } = {}) {
+export function runNode(args, { cwd, stdio = 'inherit', ownGroup = false, onSpawn } = {}) {
   return new Promise((resolve, reject) => {
     const child = spawn(process.execPath, args, {
       cwd,
       stdio,
       detached: ownGroup && process.platform !== 'win32',
     });
-    const entry = { child, ownGroup, endWith };
+    const entry = { child, ownGroup };
     running.add(entry);
     child.once('error', (error) => {
       running.delete(entry);

@@ -5,7 +5,7 @@ import { ENTRY, NODE_FLAGS, runNode } from './child.mjs';
 import { main, prepare, root } from './prepare.mjs';
 
 await main(async () => {
-  await prepare();
+  await prepare({ all: true });
   const gateway = [...NODE_FLAGS, join(root, ENTRY)];
   return runNode([join(root, 'scripts', 'demo', 'run.mjs'), ...gateway], { cwd: root, ownGroup: true });
 });

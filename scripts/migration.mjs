@@ -14,7 +14,7 @@ await main(async () => {
     if (!/^[A-Z][A-Za-z0-9]*$/.test(name ?? '')) {
       throw new StepError('Name the migration in PascalCase: npm run migration:generate -- AddKeyLabels', 1);
     }
-    await prepare();
+    await prepare({ all: true });
     const code = await run(['migration:generate', join(root, 'migrations', name), '--pretty', ...rest]);
     if (code !== 0) return code;
     console.log('Next: read the SQL, and add the class to src/database/migrations.ts, which names them all.');

@@ -1,17 +1,18 @@
 // What has to be true before anything of Postern runs from a checkout: a fit Node, dependencies as locked, a fresh
 // build. Each step does nothing when its result is there. Plain Node: this runs before node_modules exists.
 import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { runNode } from './child.mjs';
+import { compileProduct, isProductFresh } from './compile.mjs';
 import { withLock } from './lock.mjs';
 
 export const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const at = (...parts) => join(root, ...parts);
-const INSTALL_STAMP = at('node_modules', '.postern-install');
-const BUILD_STAMP = at('dist', '.postern-build');
-const TICK_MS = 10_000;
+/** Not a terminal: a log, which wants few lines. */
+const LOG_TICK_MS = 30_000;
+const BENCH = at('bench');
 
 /** A step that failed after its tool has already said why. */
 export class StepError extends Error {
@@ -29,19 +30,33 @@ export function checkNode() {
   }
 }
 
-/** `quiet`: standard output belongs to somebody else (a CLI's JSON), so everything is said on standard error. */
-export async function prepare({ quiet = false, build = true } = {}) {
+/**
+ * `quiet`: standard output belongs to somebody else (a CLI's JSON), so everything is said on standard error.
+ * `all`: also what only tests, lint and tools need; a start does without.
+ */
+export async function prepare({ quiet = false, build = true, all = false } = {}) {
   checkNode();
-  const isReady = () => isInstalled() && (!build || isBuilt());
+  const isReady = () => isInstalled({ all }) && (!build || isProductFresh());
   if (isReady()) return;
-  const say = quiet ? console.error : console.log;
+  const out = quiet ? process.stderr : process.stdout;
   await withLock(
     at('.prepare.lock'),
     async () => {
-      if (!isInstalled()) await install(say, quiet);
-      if (build && !isBuilt()) await compile(say, quiet);
+      if (!isInstalled({ all })) await install(out, { all });
+      if (build && !isProductFresh()) await compile(out);
     },
-    (pid) => say(`Waiting for another start (process ${pid}) to finish installing or building ...`),
+    (pid) => out.write(`Waiting for another start (process ${pid}) to finish installing or building ...\n`),
+  );
+}
+
+/** Installs what only the benchmark needs: other gateways to compare with. */
+export async function prepareBench() {
+  const isInstalledThere = () => isInstalled({ folder: BENCH });
+  if (isInstalledThere()) return;
+  await withLock(
+    at('.prepare.lock'),
+    () => isInstalledThere() || install(process.stdout, { folder: BENCH }),
+    () => {},
   );
 }
 
@@ -55,13 +70,18 @@ export async function main(run) {
   }
 }
 
-function isInstalled() {
-  const wanted = hash([at('package-lock.json')]);
-  if (read(INSTALL_STAMP) === wanted) return true;
+/** A stamp is `<lock file's hash> run`, or `all` with what is for development. */
+const stampIn = (folder) => join(folder, 'node_modules', '.postern-install');
+const lockIn = (folder) => join(folder, 'package-lock.json');
+
+function isInstalled({ folder = root, all = false } = {}) {
+  const lock = hash(lockIn(folder));
+  const stamp = read(stampIn(folder));
+  if (stamp === `${lock} all` || (!all && stamp === `${lock} run`)) return true;
   // Installed by hand (npm ci, npm install): npm's own record of the tree decides, and the stamp is caught up.
-  if (!matchesLock()) return false;
+  if (!matchesLock(folder, all)) return false;
   try {
-    writeFileSync(INSTALL_STAMP, wanted);
+    writeFileSync(stampIn(folder), `${lock} ${all ? 'all' : 'run'}`);
   } catch {
     // Somebody else's folder: the comparison above is simply made again next time.
   }
@@ -69,13 +89,13 @@ function isInstalled() {
 }
 
 /** Does npm's hidden lock file, written at the end of every complete install, hold what package-lock.json asks for? */
-function matchesLock() {
-  const installed = packagesOf(at('node_modules', '.package-lock.json'));
-  const locked = packagesOf(at('package-lock.json'));
+function matchesLock(folder, all) {
+  const installed = packagesOf(join(folder, 'node_modules', '.package-lock.json'));
+  const locked = packagesOf(lockIn(folder));
   if (installed === undefined || locked === undefined) return false;
-  return Object.entries(locked).every(([path, { version, integrity, optional }]) => {
+  return Object.entries(locked).every(([path, { version, integrity, optional, dev, devOptional }]) => {
     const found = installed[path];
-    if (path === '' || (found === undefined && optional)) return true;
+    if (path === '' || (found === undefined && (optional || devOptional || (dev && !all)))) return true;
     return found?.version === version && found?.integrity === integrity;
   });
 }
@@ -85,7 +105,7 @@ function packagesOf(path) {
   return text === undefined ? undefined : JSON.parse(text).packages;
 }
 
-async function install(say, quiet) {
+async function install(out, { folder = root, all = false } = {}) {
   // The npm that runs this script, where there is one; else the one that came with this Node.
   const running = process.env.npm_execpath ?? '';
   const bundled = join(dirname(process.execPath), '..', 'lib', 'node_modules', 'npm', 'bin', 'npm-cli.js');
@@ -93,72 +113,53 @@ async function install(say, quiet) {
   const npm = [basename(running) === 'npm-cli.js' ? running : '', bundled, windows].find(existsSync);
   if (npm === undefined)
     throw new StepError('Dependencies are missing and npm was not found: run `npm ci`.', 1);
-  // Errors only: engine warnings about build tools help nobody here. Development dependencies hold the compiler.
+  // `npm ci` begins by removing what is there, which a gateway that runs from this folder would miss.
+  const adds = matchesLock(folder, false);
   const args = [
     npm,
-    'ci',
-    '--include=dev',
+    ...(adds ? ['install', '--no-save'] : ['ci']),
+    all ? '--include=dev' : '--omit=dev',
+    '--include=optional',
     '--no-audit',
     '--no-fund',
     '--no-update-notifier',
+    // Engine warnings about build tools help nobody here.
     '--loglevel=error',
   ];
-  await step(say, quiet, 'Installing dependencies as locked (npm ci)', args, {
-    remedy:
-      "npm's message is above. Check the network, npm's cache folder and who owns node_modules; then try again.",
+  const what = adds ? 'what development needs (npm install)' : 'dependencies as locked (npm ci)';
+  const remedy =
+    "npm's message is above. Check the network, npm's cache folder and who owns node_modules; then try again.";
+  const wanted = Object.entries(packagesOf(lockIn(folder)) ?? {})
+    .filter(([path, { dev, optional }]) => path !== '' && !optional && (all || !dev))
+    .map(([path]) => join(folder, path));
+  await step(out, `Installing ${what}`, {
+    remedy,
+    progress: () => `${wanted.filter(existsSync).length} of ${wanted.length} packages`,
+    work: (tell) =>
+      runNode(args, {
+        cwd: folder,
+        stdio: ['ignore', 'ignore', 'pipe'],
+        onSpawn: (child) => child.stderr.on('data', tell),
+      }),
   });
-  writeFileSync(INSTALL_STAMP, hash([at('package-lock.json')]));
+  writeFileSync(stampIn(folder), `${hash(lockIn(folder))} ${all ? 'all' : 'run'}`);
 }
 
-function isBuilt() {
-  return existsSync(at('dist', 'src', 'main.js')) && read(BUILD_STAMP) === buildInputs();
+function compile(out) {
+  return step(out, 'Building', {
+    remedy: "The compiler's message is above.",
+    work: (tell) =>
+      compileProduct().then(
+        () => 0,
+        (error) => (tell(`${error.message}\n`), 1),
+      ),
+  });
 }
 
-async function compile(say, quiet) {
-  // Hashed before the build: a file saved meanwhile makes the next start build again. No stamp survives a failure.
-  const inputs = buildInputs();
-  forgetBuild();
-  await step(
-    say,
-    quiet,
-    'Building (nest build)',
-    [at('node_modules', '@nestjs', 'cli', 'bin', 'nest.js'), 'build'],
-    {
-      remedy: "The compiler's message is above.",
-    },
-  );
-  mkdirSync(at('dist'), { recursive: true });
-  writeFileSync(BUILD_STAMP, inputs);
-}
-
-export function forgetBuild() {
-  rmSync(BUILD_STAMP, { force: true });
-}
-
-/** Content, not times: a checkout or a copied folder changes times, and `git stash` brings old ones back. */
-function buildInputs() {
-  const configs = readdirSync(root).filter((name) => /^tsconfig.*\.json$/.test(name));
-  const files = [...configs, 'nest-cli.json', 'package-lock.json'].sort().map((name) => at(name));
-  return hash([...files, ...walk(at('src')), ...walk(at('migrations'))]);
-}
-
-function walk(folder) {
-  if (!existsSync(folder)) return [];
-  return readdirSync(folder, { withFileTypes: true })
-    .sort((a, b) => (a.name < b.name ? -1 : 1))
-    .flatMap((entry) => {
-      const path = join(folder, entry.name);
-      return entry.isDirectory() ? walk(path) : [path];
-    });
-}
-
-function hash(paths) {
-  const sum = createHash('sha256');
-  for (const path of paths) {
-    const content = read(path) ?? '';
-    sum.update(`${path.slice(root.length)}\0${content.length}\0${content}`);
-  }
-  return sum.digest('hex');
+function hash(path) {
+  return createHash('sha256')
+    .update(read(path) ?? '')
+    .digest('hex');
 }
 
 function read(path) {
@@ -169,16 +170,30 @@ function read(path) {
   }
 }
 
-async function step(say, quiet, label, args, { remedy }) {
+/**
+ * Shows one step: on a terminal one line that is rewritten every second, elsewhere few lines.
+ *
+ * @param work gets what passes on its own messages; resolves to an exit code
+ */
+async function step(out, label, { remedy, progress = () => '', work }) {
   const started = performance.now();
-  const seconds = () => Math.round((performance.now() - started) / 1000);
-  say(`${label} ...`);
-  const ticks = setInterval(() => say(`  still at it, ${seconds()} s`), TICK_MS);
+  const seconds = () => `${Math.round((performance.now() - started) / 1000)} s`;
+  const soFar = () => [progress(), seconds()].filter(Boolean).join(', ');
+  const line = out.isTTY
+    ? (text, end = '') => out.write(`\r\x1b[K${label} ... ${text}${end}`)
+    : (text) => out.write(`  ${text}\n`);
+  out.write(out.isTTY ? `${label} ... ` : `${label} ...\n`);
+  const ticks = setInterval(() => line(soFar()), out.isTTY ? 1_000 : LOG_TICK_MS);
+  const tell = (message) => {
+    if (out.isTTY) out.write('\r\x1b[K');
+    process.stderr.write(message);
+  };
   try {
-    const code = await runNode(args, { cwd: root, stdio: ['ignore', quiet ? 2 : 'inherit', 'inherit'] });
+    const code = await work(tell);
+    if (code !== 0 && out.isTTY) out.write('\n');
     if (code > 128) throw new StepError(`${label}: stopped.`, code);
     if (code !== 0) throw new StepError(`${label}: failed. ${remedy}`, 1);
-    say(`  done in ${seconds()} s`);
+    line(`done in ${seconds()}`, '\n');
   } finally {
     clearInterval(ticks);
   }

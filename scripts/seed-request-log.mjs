@@ -64,7 +64,7 @@ await main(async () => {
     await client.query('VACUUM (ANALYZE) request_log');
     const { closeRanges, listPartitions } = await load('request-log/partition-list.js');
     for (const { table } of await listPartitions(client)) await closeRanges(client, table);
-    console.log(`Done. Try: npm run postern -- usage --group-by team,day --limit 10`);
+    console.log(`Done. Try: ./postern usage --group-by team,day --limit 10`);
   } finally {
     await client.end();
     await database.close();

@@ -1,0 +1,37 @@
+// `npm run lint`: ESLint, Prettier and TypeScript, which look again only at what changed (their caches are in
+// node_modules/.cache). `--fix` (`npm run format`) mends what can be mended.
+import { join } from 'node:path';
+import { runNode } from './child.mjs';
+import { main, prepare, root } from './prepare.mjs';
+
+const at = (...parts) => join(root, 'node_modules', ...parts);
+const fix = process.argv.includes('--fix');
+
+const run = (tool, ...args) => runNode([tool, ...args], { cwd: root });
+const cached = (name) => ['--cache', '--cache-strategy=content', `--cache-location=${at('.cache', name)}`];
+const eslint = () =>
+  run(at('eslint', 'bin', 'eslint.js'), '.', ...cached('eslint/'), ...(fix ? ['--fix'] : []));
+const prettier = () =>
+  run(
+    at('prettier', 'bin', 'prettier.cjs'),
+    '.',
+    ...cached('prettier'),
+    '--log-level=warn',
+    fix ? '--write' : '--check',
+  );
+// Also the types: what runs is compiled without looking at them.
+const tsc = () =>
+  run(
+    at('typescript', 'bin', 'tsc'),
+    '--noEmit',
+    '--incremental',
+    '--tsBuildInfoFile',
+    at('.cache', 'tsc.tsbuildinfo'),
+  );
+
+await main(async () => {
+  await prepare({ build: false, all: true });
+  if (fix) return (await eslint()) || (await prettier());
+  const codes = await Promise.all([eslint(), prettier().then(async (code) => (await tsc()) || code)]);
+  return Math.max(...codes);
+});
