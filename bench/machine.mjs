@@ -25,7 +25,9 @@ export function describeMachine(workplace, cores, postgres) {
       postgres,
       nginx: version('nginx', ['-v'], /nginx\/(\S+)/),
       haproxy: version('haproxy', ['-v'], /version (\S+)/),
-      '@fastify/http-proxy': packageVersion(join(root, 'bench/node_modules/@fastify/http-proxy/package.json')),
+      '@fastify/http-proxy': packageVersion(
+        join(root, 'bench/node_modules/@fastify/http-proxy/package.json'),
+      ),
     },
   };
 }

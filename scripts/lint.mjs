@@ -15,7 +15,7 @@ const prettier = () =>
   run(
     at('prettier', 'bin', 'prettier.cjs'),
     '.',
-    ...cached('prettier'),
+    ...cached('prettier/.prettier-cache'),
     '--log-level=warn',
     fix ? '--write' : '--check',
   );
