@@ -46,7 +46,8 @@ async function compile(target) {
   if (failed.length > 0) {
     const reasons = results
       .filter(({ status }) => status === 'rejected')
-      .map(({ reason }) => String(reason.message));
+      // Without the compiler's own stack.
+      .map(({ reason }) => String(reason.message).split('\n\n\nCaused by:')[0]);
     throw new Error(`${failed.join(', ')}:\n${reasons.join('\n')}`);
   }
   return changed.length;

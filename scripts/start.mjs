@@ -1,6 +1,6 @@
 // `npm start`: dependencies, build, gateway, from a fresh clone with nothing but Node. `--watch`: compile and restart on
 // every change (`npm run start:dev`); with `--inspect` for a debugger (`npm run start:debug`).
-import { watch } from 'node:fs';
+import { readdirSync, watch } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ENTRY, isToldToStop, NODE_FLAGS, runNode } from './child.mjs';
@@ -20,41 +20,62 @@ await main(async () => {
   return runNode([...NODE_FLAGS, join(root, ENTRY), ...args], { ownGroup: true });
 });
 
-/** @param inspect flags for Node. Resolves when a signal has ended the gateway. */
+/** @param inspect flags for Node. @returns the gateway's exit code, once a signal has ended it */
 async function restartOnChange(inspect) {
   const flags = [...NODE_FLAGS, '--enable-source-maps', ...inspect];
-  let isChanged = false;
-  let wake = () => {};
-  for (const folder of ['src', 'migrations']) {
-    watch(join(root, folder), { recursive: true }, () => {
-      isChanged = true;
-      wake();
-    });
-  }
-  const change = async () => {
-    while (!isChanged) await new Promise((resolve) => (wake = resolve));
-    await sleep(SETTLE_MS);
-    isChanged = false;
-  };
+  const nextChange = watchFolders(['src', 'migrations']);
   for (;;) {
     let gateway;
+    let isRestarting = false;
     const ended = runNode([...flags, join(root, ENTRY)], {
       ownGroup: true,
       onSpawn: (child) => (gateway = child),
-    }).then((code) => {
-      if (!isToldToStop())
-        console.log(`The gateway ended with code ${code}; it starts again on the next change.`);
-      return code;
     });
-    const stopped = ended.then((code) => (isToldToStop() ? code : new Promise(() => {})));
+    const stopped = ended.then((code) => {
+      if (isToldToStop()) return code;
+      if (!isRestarting) console.log(`The gateway ended with code ${code}; the next change starts it again.`);
+      return new Promise(() => {});
+    });
     do {
-      const code = await Promise.race([stopped, change()]);
+      const code = await Promise.race([stopped, nextChange()]);
       if (code !== undefined) return code;
     } while (!(await compiles()));
     console.log('Restarting for a change ...');
+    isRestarting = true;
     gateway.kill('SIGTERM');
     await ended;
   }
+}
+
+/** @returns a function that resolves when something below has changed since it last did */
+function watchFolders(folders) {
+  const watched = new Set();
+  let isChanged = false;
+  let wake = () => {};
+  // One by one: Node's recursive watch on Linux loses a file that an editor replaces.
+  const add = (folder) => {
+    if (!watched.has(folder)) {
+      watched.add(folder);
+      const watcher = watch(folder, () => {
+        isChanged = true;
+        wake();
+      });
+      watcher.on('error', () => {
+        watcher.close();
+        watched.delete(folder);
+      });
+    }
+    for (const entry of readdirSync(folder, { withFileTypes: true }))
+      if (entry.isDirectory()) add(join(folder, entry.name));
+  };
+  const addAll = () => folders.forEach((folder) => add(join(root, folder)));
+  addAll();
+  return async () => {
+    while (!isChanged) await new Promise((resolve) => (wake = resolve));
+    await sleep(SETTLE_MS);
+    isChanged = false;
+    addAll();
+  };
 }
 
 /** @returns false when there is nothing new, or when it cannot be compiled, which it says */
