@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import type { AddressInfo, Server } from 'node:net';
 import { type INestApplication, Logger } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
@@ -10,17 +9,13 @@ import type { Settings } from './config/settings.js';
 import { DatabaseService } from './database/database.service.js';
 import { FirstKeyService } from './keys/first-key.service.js';
 import { type Host, openHost } from './host.js';
+import { listen } from './listen.js';
 import { GatewayLogger } from './operations/gateway-logger.js';
 import { ShutdownService } from './operations/shutdown.service.js';
 import { GatewayHttpAdapter } from './proxy/gateway-http.adapter.js';
 
 /** The start, and the calls that come before it is over, wait for the first look at Postgres, for so long at most. */
 const FIRST_LOOK_MS = 5_000;
-
-/** The address cannot be listened on; the message names the remedy. */
-export class ListenFault extends Error {
-  override readonly name = 'ListenFault';
-}
 
 export interface GatewayOptions {
   /** Gets one line for each step of the start that an operator wants to see. */
@@ -127,29 +122,4 @@ export async function serve(settings: Settings, options: GatewayOptions): Promis
 function urlOf(server: Server, env: Settings): string {
   const { port } = server.address() as AddressInfo;
   return `http://${env.host.includes(':') ? `[${env.host}]` : env.host}:${port}`;
-}
-
-/** In place of Nest's own listen(), which logs what we are about to explain. @param variable where the port comes from */
-async function listen(server: Server, env: Settings, variable: string, port: number): Promise<void> {
-  try {
-    server.listen(port, env.host);
-    await once(server, 'listening');
-  } catch (error) {
-    throw explainedListenFault(env, variable, port, error);
-  }
-}
-
-function explainedListenFault(env: Settings, variable: string, port: number, error: unknown): Error {
-  const { code } = error as NodeJS.ErrnoException;
-  const where = `${env.host}:${port}`;
-  if (code === 'EADDRINUSE')
-    return new ListenFault(`${where} is taken by another process; stop it or set ${variable} to a free port`);
-  if (code === 'EACCES')
-    return new ListenFault(`this user may not listen on ${where}; set ${variable} to 1024 or above`);
-  if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND') {
-    return new ListenFault(
-      `this machine has no address ${env.host}; set HOST to one of its own, or 0.0.0.0 for all`,
-    );
-  }
-  return error as Error;
 }

@@ -3,6 +3,7 @@ import { openDataDir } from './config/data-dir.js';
 import type { Env } from './config/env.js';
 import { generatedSecrets, type Settings, workerCount } from './config/settings.js';
 import { startEmbeddedPostgres } from './database/embedded-postgres.js';
+import { tryPorts } from './listen.js';
 
 /** What all processes of one instance share: the data folder, the secrets in it, the embedded Postgres. */
 export interface Host {
@@ -28,6 +29,7 @@ export async function openHost(env: Env, report: (line: string) => void): Promis
     const { adminTokenFile, ...secrets } = await generatedSecrets(env, dataDir);
     let { databaseUrl } = env;
     if (databaseUrl === undefined) {
+      await tryPorts(env);
       const embedded = await startEmbeddedPostgres({ dataDir: dataDir.path, report });
       opened.add(() => embedded.stop());
       databaseUrl = embedded.url;

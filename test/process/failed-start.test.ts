@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import { readdir } from 'node:fs/promises';
 import { type AddressInfo, createServer, Server } from 'node:net';
 import { loadEnv } from '../../src/config/env.js';
 import { startGateway } from '../../src/gateway.js';
@@ -59,4 +60,18 @@ it('on a database that is missing says so at once, whatever the delay of a stop'
   });
   expect(await gateway.process.ended).toEqual({ code: 1, signal: null });
   expect(gateway.process.stderr).toMatch(/^postern: The database named by DATABASE_URL does not exist\./m);
+});
+
+it('on a taken port ends before it makes a database', async () => {
+  const taken = createServer().listen(0, '127.0.0.1');
+  await once(taken, 'listening');
+  const port = (taken.address() as AddressInfo).port;
+  const gateway = workplace.gateway({ PORT: `${port}` });
+  expect(await gateway.process.ended).toEqual({ code: 1, signal: null });
+  expect(gateway.process.stderr).toBe(
+    `postern: 127.0.0.1:${port} is taken by another process; stop it or set PORT to a free port\n`,
+  );
+  expect(gateway.process.stdout).toBe('');
+  expect(await readdir(workplace.dataDir)).not.toContain('postgres');
+  await new Promise((closed) => taken.close(closed));
 });
