@@ -1,4 +1,4 @@
-// `npm test`: dependencies, build (some tests run dist/), then Jest with whatever arguments were given.
+// `npm test`: dependencies, then Jest, which compiles, with whatever arguments were given.
 import { join } from 'node:path';
 import { runNode } from './child.mjs';
 import { main, prepare, root } from './prepare.mjs';
@@ -7,6 +7,6 @@ const JEST = join(root, 'node_modules', 'jest', 'bin', 'jest.js');
 const FLAGS = ['--max-semi-space-size=64', '--use-largepages=silent'];
 
 await main(async () => {
-  await prepare({ all: true });
+  await prepare({ all: true, build: false });
   return runNode([...FLAGS, JEST, ...process.argv.slice(2)], { cwd: root });
 });

@@ -1,5 +1,5 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 
@@ -46,6 +46,12 @@ export class Checkout {
     writeFileSync(join(this.folder, path), content);
   }
 
+  /** A new file in the place of one that is there. */
+  replace(path: string, content: string): void {
+    this.write(`${path}~`, content);
+    renameSync(join(this.folder, `${path}~`), join(this.folder, path));
+  }
+
   remove(path: string): void {
     rmSync(join(this.folder, path), { recursive: true, force: true });
   }
@@ -75,6 +81,6 @@ export class Checkout {
         child.once('close', () => reject(new Error(`ended without ${text}: ${seen.stdout}${seen.stderr}`)));
         look();
       });
-    return { child, ended, until, printed: () => seen.stdout };
+    return { child, ended, until, printed: () => seen.stdout, complained: () => seen.stderr };
   }
 }

@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
+import { eventually } from '../support/eventually.js';
 import { Checkout } from './checkout.js';
 
 // Real: the scripts, npm ci, processes and signals. Not real: the compiler, which changes nothing.
@@ -98,5 +99,24 @@ describe('npm start', () => {
     run.child.kill('SIGTERM');
     expect((await run.ended).code).toBe(143);
     expect(exists('.prepare.lock') || exists('dist/.postern-build')).toBe(false);
+  });
+
+  it('--watch: compiles and starts again on a change, and waits where one does not compile', async () => {
+    const printing = (text: string) => `console.log('${text}'); setInterval(() => {}, 1000);`;
+    checkout.write('src/main.ts', printing('one'));
+    const run = checkout.start('start.mjs', ['--watch']);
+    await run.until('one');
+    checkout.write('broken', '');
+    // As editors do: a new file in the place of the old one.
+    checkout.replace('src/main.ts', printing('two'));
+    await eventually(() => run.complained().includes('Expression expected'));
+    checkout.remove('broken');
+    checkout.replace('src/main.ts', printing('three'));
+    await run.until('three');
+    checkout.write('src/new/more.ts', '');
+    await eventually(() => run.printed().split('three').length === 3);
+    expect(run.printed()).not.toContain('two');
+    run.child.kill('SIGINT');
+    expect((await run.ended).code).toBe(130);
   });
 });

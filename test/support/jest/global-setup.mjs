@@ -2,11 +2,11 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
-import { compileTests } from '../../../scripts/compile.mjs';
+import { compileProduct, compileTests } from '../../../scripts/compile.mjs';
 
-/** One cluster for the run (or TEST_DATABASE_URL), with a migrated template that each test file clones. */
+/** What is tested (some tests start dist/), and one cluster for the run (or TEST_DATABASE_URL), with a migrated template that each test file clones. */
 export default async function globalSetup() {
-  await compileTests();
+  await Promise.all([compileTests(), compileProduct()]);
   const [{ startEmbeddedPostgres }, { migrate }] = await Promise.all([
     import('../../../.test-build/src/database/embedded-postgres.js'),
     import('../../../.test-build/src/database/migrate.js'),
