@@ -131,7 +131,8 @@ async function install(out, { folder = root, all = false } = {}) {
     "npm's message is above. Check the network, npm's cache folder and who owns node_modules; then try again.";
   const wanted = Object.entries(packagesOf(lockIn(folder)) ?? {})
     .filter(([path, { dev, optional }]) => path !== '' && !optional && (all || !dev))
-    .map(([path]) => join(folder, path));
+    // npm makes the folders first.
+    .map(([path]) => join(folder, path, 'package.json'));
   await step(out, `Installing ${what}`, {
     remedy,
     progress: () => `${wanted.filter(existsSync).length} of ${wanted.length} packages`,
