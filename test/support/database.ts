@@ -37,7 +37,7 @@ export async function createDatabase({ empty = false } = {}): Promise<TestDataba
     query: (text, values) => onServer(url.href, text, values),
     drop: async () => {
       if (globalThis.testFailed) process.stdout.write(`kept for a look: database ${name}\n`);
-      else await onServer(server, `DROP DATABASE ${name} WITH (FORCE)`);
+      else await onServer(server, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
     },
   };
 }
