@@ -37,7 +37,7 @@ beforeEach(async () => {
       SELECT now() - i * interval '1 millisecond', gen_random_uuid(), gen_random_uuid(), gen_random_uuid(),
         'default', 'POST', false, 'completed' FROM generate_series(1, ${ROWS}) AS i`);
   await first.destroy();
-}, 180_000);
+});
 afterEach(async () => {
   await Promise.all(clients.splice(0).map((client) => client.end()));
   await database.drop();
@@ -90,7 +90,7 @@ it('runs beside a log writer, without waiting for its transaction or making it w
     `upgrade of ${ROWS} rows in ${ms(took)}: ${written.runs} inserts beside it, the longest ${ms(written.longestMs)}; ` +
       `${read.runs} look-ups, the longest ${ms(read.longestMs)}\n`,
   );
-}, 180_000);
+});
 
 it('lets look-ups pass while it waits for somebody who reads a table for long', async () => {
   const report = await connect();

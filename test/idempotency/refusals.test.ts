@@ -208,7 +208,7 @@ describe('notice', () => {
     const twin = await open(wire.gateway, [auth, 'Idempotency-Key: waited']);
     await eventually(() => states.mock.calls.length > 0);
     // Polls alone would take longer than this test may.
-    for (let i = 0; i < 30; i++) {
+    for (let i = 0; i < 90; i++) {
       const looks = states.mock.calls.length;
       await wire.gateway.database.query('SELECT pg_notify($1, $2)', ['postern_idempotency', record!.id]);
       await eventually(() => states.mock.calls.length > looks);
@@ -216,7 +216,7 @@ describe('notice', () => {
     goOn.resolve();
     expect((await twin.answer()).header('idempotent-replayed')).toBe('true');
     states.mockRestore();
-  }, 20_000);
+  }, 60_000);
 
   it('gives notice of an answer, of a call that may run again, and of one that was given up', async () => {
     const listener = new pg.Client({ connectionString: wire.gateway.database.url });

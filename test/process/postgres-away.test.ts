@@ -51,7 +51,7 @@ it('starts without Postgres, says so, and comes to itself when Postgres does', a
 
   await forwarder.open();
   const key = await gateway.firstKey();
-  await eventually(async () => (await ready(url)).status === 200, 15_000);
+  await eventually(async () => (await ready(url)).status === 200, 60_000);
   const response = await call(url, key);
   expect([response.status, await response.text()]).toEqual([200, '{"ok":true}']);
   const id = response.headers.get('x-gateway-request-id');
@@ -84,7 +84,7 @@ it('leaves pending migrations alone with MIGRATE=off and goes on once somebody r
   const settings = { DATABASE_URL: database.url, PROVIDER_URL: provider.url, MIGRATE: 'off' };
   const gateway = workplace.gateway(settings);
   const url = await gateway.ready();
-  await gateway.process.until(/migrations are pending and MIGRATE=off; run "postern migrate"/);
+  await gateway.process.until(/migrations are pending and MIGRATE=off; run "\S*postern migrate"/);
   expect((await ready(url)).status).toBe(503);
   const tables = await database.query("SELECT FROM pg_tables WHERE tablename = 'request_log'");
   expect(tables).toEqual([]);
@@ -95,7 +95,7 @@ it('leaves pending migrations alone with MIGRATE=off and goes on once somebody r
   });
   expect(await migrating.ended).toEqual({ code: 0, signal: null });
   const key = await gateway.firstKey();
-  await eventually(async () => (await ready(url)).status === 200, 15_000);
+  await eventually(async () => (await ready(url)).status === 200, 60_000);
   expect((await call(url, key)).status).toBe(200);
   expect(await gateway.stop()).toEqual({ code: 0, signal: null });
 });

@@ -33,7 +33,7 @@ afterEach(async () => {
 
 const count = async () =>
   (await database.query<{ n: number }>('SELECT count(*)::int AS n FROM request_log'))[0]!.n;
-const allThere = (n: number) => eventually(async () => (await count()) === n, 20_000);
+const allThere = (n: number) => eventually(async () => (await count()) === n, 60_000);
 const record = (n: number) => Array.from({ length: n }, () => log.record());
 const bootFiles = async () => (await readdir(log.journal.bootFolder)).length;
 

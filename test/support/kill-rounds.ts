@@ -106,7 +106,7 @@ export async function drained({ dataDir }: Workplace): Promise<void> {
     const names = await readdir(join(dataDir, 'journal'));
     expect(names).not.toContain('rejected');
     return names.filter((name) => name !== 'reserve').length === 1;
-  }, 30_000);
+  }, 60_000);
 }
 
 export function rowsOf(database: TestDatabase): Promise<LoggedCall[]> {
