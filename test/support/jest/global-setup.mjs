@@ -13,7 +13,7 @@ export default async function globalSetup() {
   ]);
   let server = process.env.TEST_DATABASE_URL;
   if (!server) {
-    const folder = await mkdtemp(join(tmpdir(), 'postern-test-'));
+    const folder = await mkdtemp(join(tmpdir(), 'postern-jest-cluster-'));
     const cluster = await startEmbeddedPostgres({ dataDir: folder, fsync: false });
     globalThis.stopTestCluster = async (keep) => {
       await cluster.stop();
