@@ -3,13 +3,13 @@ import { type AuditView } from '../audit/audit.reader.js';
 import { ACTIONS, SUBJECT_TYPES } from '../audit/record-change.js';
 import { ENDPOINT_RULES, IDEMPOTENCY_MODES } from '../keys/gateway-key.entity.js';
 import type { KeyView } from '../keys/key-view.js';
-import type { TeamView } from '../keys/team-view.js';
+import type { TeamView } from '../teams/team-view.js';
 import type { ProbeResult } from '../providers/provider-probe.js';
 import type { ProviderView } from '../providers/provider-view.js';
 import { PROVIDER_AUTHS } from '../providers/provider.js';
 import { OUTCOMES } from '../request-log/request-log.entity.js';
-import type { RequestView } from '../request-log/request-view.js';
-import type { UsageView } from './usage.service.js';
+import type { RequestView } from '../requests/request-view.js';
+import type { UsageView } from '../requests/usage.service.js';
 
 /**
  * What the admin API answers, for its OpenAPI document. `satisfies` holds each to the type that the code answers with;

@@ -1,17 +1,17 @@
 import type { z } from 'zod';
 import type { AnswerName } from './api-answers.js';
-import { auditFilterSchema } from './audit.schema.js';
+import { auditFilterSchema } from '../audit/audit.schema.js';
 import {
   keyChangeSchema,
   keyFilterSchema,
   newKeySchema,
   revocationSchema,
   rotationSchema,
-} from './keys.schema.js';
-import { newProviderSchema, nothingSchema, providerChangeSchema } from './providers.schema.js';
-import { exportSchema, requestFilterSchema } from './requests.schema.js';
-import { newTeamSchema, teamChangeSchema, teamFilterSchema } from './teams.schema.js';
-import { usageSchema } from './usage.schema.js';
+} from '../keys/keys.schema.js';
+import { newProviderSchema, nothingSchema, providerChangeSchema } from '../providers/providers.schema.js';
+import { exportSchema, requestFilterSchema } from '../requests/requests.schema.js';
+import { newTeamSchema, teamChangeSchema, teamFilterSchema } from '../teams/teams.schema.js';
+import { usageSchema } from '../requests/usage.schema.js';
 
 /** What the OpenAPI document says of one route besides what the router knows. */
 export interface Operation {

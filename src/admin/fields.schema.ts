@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { isUuid } from '../database/page.js';
-import { containsKeyFormat } from '../keys/key-secret.js';
+import { containsKeyFormat } from '../platform/api-key.js';
 
 /** What fields of several orders have in common. Every message completes "<field>: …" and says what would do. */
 

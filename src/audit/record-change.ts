@@ -1,6 +1,6 @@
 import type { EntityManager } from 'typeorm';
 import { v7 as uuidv7 } from 'uuid';
-import type { Actor } from './actor.js';
+import type { Actor } from '../platform/actor.js';
 import { tellWhenCommitted } from './change-log.js';
 
 export const SUBJECT_TYPES = ['team', 'key', 'provider'] as const;

@@ -4,7 +4,7 @@ import { loadEnv } from '../config/env.js';
 import { dataSourceOptions } from '../database/data-source-options.js';
 import { GatewayKeySecret } from '../keys/gateway-key-secret.entity.js';
 import { GatewayKey } from '../keys/gateway-key.entity.js';
-import { Team } from '../keys/team.entity.js';
+import { Team } from '../teams/team.entity.js';
 import { StoredProvider } from '../providers/provider.entity.js';
 import { RequestLog } from '../request-log/request-log.entity.js';
 import { openDatabase } from './open-database.js';

@@ -1,7 +1,7 @@
 import { Command } from 'commander';
-import { commandUser } from '../audit/actor.js';
+import { commandUser } from '../platform/actor.js';
 import { checked } from '../admin/checked.js';
-import { keyFilterSchema, newKeySchema, rotationSchema } from '../admin/keys.schema.js';
+import { keyFilterSchema, newKeySchema, rotationSchema } from '../keys/keys.schema.js';
 import type { KeyView } from '../keys/key-view.js';
 import { KeysService } from '../keys/keys.service.js';
 import { findKeyCommand } from './find-key.command.js';

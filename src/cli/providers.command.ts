@@ -1,7 +1,7 @@
 import { Command } from 'commander';
-import { commandUser } from '../audit/actor.js';
+import { commandUser } from '../platform/actor.js';
 import { checked } from '../admin/checked.js';
-import { newProviderSchema } from '../admin/providers.schema.js';
+import { newProviderSchema } from '../providers/providers.schema.js';
 import { loadEnv } from '../config/env.js';
 import { Fault } from '../fault.js';
 import { PRESETS } from '../providers/presets.js';

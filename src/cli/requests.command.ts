@@ -1,9 +1,9 @@
 import { Command } from 'commander';
-import { CallFilters } from '../admin/call-filters.js';
+import { CallFilters } from '../requests/call-filters.js';
 import { checked } from '../admin/checked.js';
-import { exportSchema, requestFilterSchema } from '../admin/requests.schema.js';
-import { RequestLogExport } from '../request-log/request-log.export.js';
-import { RequestLogReader } from '../request-log/request-log.reader.js';
+import { exportSchema, requestFilterSchema } from '../requests/requests.schema.js';
+import { RequestLogExport } from '../requests/request-log.export.js';
+import { RequestLogReader } from '../requests/request-log.reader.js';
 import {
   addCallOptions,
   addTimeOptions,

@@ -1,8 +1,8 @@
 import { Command } from 'commander';
-import { commandUser } from '../audit/actor.js';
+import { commandUser } from '../platform/actor.js';
 import { checked } from '../admin/checked.js';
-import { newTeamSchema, teamFilterSchema } from '../admin/teams.schema.js';
-import { TeamsService } from '../keys/teams.service.js';
+import { newTeamSchema, teamFilterSchema } from '../teams/teams.schema.js';
+import { TeamsService } from '../teams/teams.service.js';
 import { type OutputOptions, printJson, printPage } from './output.js';
 import { shortTime } from './table.js';
 import { withServices } from './with-services.js';

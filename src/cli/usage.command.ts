@@ -1,7 +1,7 @@
 import { Command } from 'commander';
 import { checked } from '../admin/checked.js';
-import { usageSchema } from '../admin/usage.schema.js';
-import { UsageService } from '../admin/usage.service.js';
+import { usageSchema } from '../requests/usage.schema.js';
+import { UsageService } from '../requests/usage.service.js';
 import {
   addCallOptions,
   addTimeOptions,

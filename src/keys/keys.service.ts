@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { DataSource, type EntityManager } from 'typeorm';
-import type { Actor } from '../audit/actor.js';
+import type { Actor } from '../platform/actor.js';
 import { type Action, recordChange } from '../audit/record-change.js';
 import { idOfCursor, isUuid, type Page, pageOf, type PageRequest } from '../database/page.js';
 import { isUniqueViolation } from '../database/sql-state.js';
@@ -15,8 +15,8 @@ import {
   type KeyView,
   SELECT_KEYS,
 } from './key-view.js';
-import { type Expected, mustBeExpected } from './revision.js';
-import { TeamsService } from './teams.service.js';
+import { type Expected, mustBeExpected } from '../database/revision.js';
+import { TeamsService } from '../teams/teams.service.js';
 
 /** What a new key is to be; `team` is a name or an id. */
 export type NewKey = KeyGrant & { team: string };

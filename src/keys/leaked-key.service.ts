@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { DataSource } from 'typeorm';
 import { Fault } from '../fault.js';
-import { digestKey, isWellFormedKey } from './key-secret.js';
+import { digestKey, isWellFormedKey } from '../platform/api-key.js';
 import { FIND_KEY, KEY_STATUS_SQL, type KeyRow, type KeyStatus, keyView, type KeyView } from './key-view.js';
 
 /** Whose a secret is, and whether it still opens anything. */

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { DataSource, type EntityManager } from 'typeorm';
 import { v7 as uuidv7 } from 'uuid';
-import type { Actor } from '../audit/actor.js';
+import type { Actor } from '../platform/actor.js';
 import { recordChange } from '../audit/record-change.js';
 import { InjectEnv } from '../config/config.module.js';
 import type { Env } from '../config/env.js';

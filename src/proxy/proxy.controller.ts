@@ -1,6 +1,6 @@
 import { All, Controller, Req, Res, UseGuards, UseInterceptors } from '@nestjs/common';
 import type { Request, Response } from 'express';
-import { GatewayKeyGuard } from '../keys/gateway-key.guard.js';
+import { GatewayKeyGuard } from '../auth/gateway-key.guard.js';
 import { RequestLogInterceptor } from '../request-log/request-log.interceptor.js';
 import { ROAD } from './gateway-http.adapter.js';
 import { IdempotentCalls } from './idempotent-calls.js';

@@ -1,4 +1,4 @@
-import { containsKeyFormat } from '../keys/key-secret.js';
+import { containsKeyFormat } from '../platform/api-key.js';
 import { PROVIDER_NAME } from '../providers/provider-name.js';
 import { Refusal } from '../refusal.js';
 

@@ -3,7 +3,7 @@ import { AuditLog } from '../../src/audit/audit-log.entity.js';
 import { dataSourceOptions } from '../../src/database/data-source-options.js';
 import { GatewayKeySecret } from '../../src/keys/gateway-key-secret.entity.js';
 import { GatewayKey } from '../../src/keys/gateway-key.entity.js';
-import { Team } from '../../src/keys/team.entity.js';
+import { Team } from '../../src/teams/team.entity.js';
 import { StoredProvider } from '../../src/providers/provider.entity.js';
 import { IdempotencyRecord } from '../../src/idempotency/idempotency-record.entity.js';
 import { RequestLog } from '../../src/request-log/request-log.entity.js';
