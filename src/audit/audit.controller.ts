@@ -1,16 +1,18 @@
 import { Get, Query } from '@nestjs/common';
-import { AuditReader, type AuditView } from './audit.reader.js';
-import type { Page } from '../database/page.js';
+import { ApiOkResponse, ApiOperation } from '@nestjs/swagger';
 import { AdminController } from '../admin/admin-controller.js';
-import { auditFilterSchema } from './audit.schema.js';
-import { checked } from '../admin/checked.js';
+import type { Page } from '../database/page.js';
+import { AuditReader } from './audit.reader.js';
+import { type AuditFilter, auditFilterSchema, auditPageSchema, type AuditView } from './audit.schema.js';
 
-@AdminController('audit')
+@AdminController('audit', { name: 'Audit', description: 'Who changed teams, keys and providers.' })
 export class AuditController {
   constructor(private readonly audit: AuditReader) {}
 
   @Get()
-  list(@Query() query: unknown): Promise<Page<AuditView>> {
-    return this.audit.list(checked(auditFilterSchema, query));
+  @ApiOperation({ operationId: 'listAudit', summary: 'List changes and who made them, newest first' })
+  @ApiOkResponse({ standardSchema: auditPageSchema, description: 'One page of changes.' })
+  list(@Query({ schema: auditFilterSchema }) filter: AuditFilter): Promise<Page<AuditView>> {
+    return this.audit.list(filter);
   }
 }

@@ -1,19 +1,21 @@
 import { Fault } from '../fault.js';
 
+/** Something that people change, with a version that increases with every change; null: it is no row. */
+interface Versioned {
+  id: string | null;
+  version: number | null;
+}
+
 /** Revisions (revisionOf) of which one must be the present one; null: whichever it is. */
 export type Expected = readonly string[] | null;
 
-/** Names one state of one team or key. */
-export function revisionOf({ id, version }: { id: string; version: number }): string {
-  return `${id}.${version}`;
+/** Names one state of one row. With the id, because versions begin anew where a deleted row's name was taken again. */
+export function revisionOf({ id, version }: Versioned): string {
+  return `${id ?? 'environment'}.${version ?? 0}`;
 }
 
-/** @param what `team` or `key` @throws Fault conflict when it was changed since `expected` */
-export function mustBeExpected(
-  what: string,
-  present: { id: string; version: number },
-  expected: Expected,
-): void {
+/** @param what such as `team` @throws Fault conflict when it was changed since `expected` */
+export function mustBeExpected(what: string, present: Versioned, expected: Expected): void {
   if (expected === null || expected.includes(revisionOf(present))) return;
   throw Fault.of(
     'conflict',

@@ -4,7 +4,8 @@ import type { Actor } from '../platform/actor.js';
 import { recordChange } from '../audit/record-change.js';
 import type { EndpointRule, IdempotencyMode } from './gateway-key.entity.js';
 import { digestKey, mintKey, shownPrefix } from '../platform/api-key.js';
-import { FIND_KEY, type KeyRow, keyView, type KeyView } from './key-view.js';
+import { FIND_KEY, type KeyRow, keyView } from './key-view.js';
+import type { KeyView } from './keys.schema.js';
 
 export interface KeyGrant {
   name: string;

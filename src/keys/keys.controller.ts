@@ -1,87 +1,136 @@
 import { Body, Get, Header, HttpCode, Param, Patch, Post, Query } from '@nestjs/common';
-import type { Actor } from '../platform/actor.js';
-import type { Page } from '../database/page.js';
-import type { IssuedKey } from './insert-key.js';
-import type { KeyView } from './key-view.js';
-import { KeysService } from './keys.service.js';
-import { type Expected, revisionOf } from '../database/revision.js';
+import { ApiBody, ApiCreatedResponse, ApiOkResponse, ApiOperation } from '@nestjs/swagger';
 import { Acting } from '../admin/acting.js';
 import { AdminController } from '../admin/admin-controller.js';
-import { checked } from '../admin/checked.js';
-import { EntityTags, IfMatch } from '../admin/entity-tag.js';
+import { ApiErrors } from '../admin/api-errors.js';
+import { ETAG, EntityTags, IfMatch } from '../admin/entity-tag.js';
+import type { Page } from '../database/page.js';
+import type { Expected } from '../database/revision.js';
+import type { Actor } from '../platform/actor.js';
+import type { IssuedKey } from './insert-key.js';
 import {
+  issuedKeySchema,
+  type IssuedKeyView,
+  type KeyChange,
   keyChangeSchema,
+  type KeyFilter,
   keyFilterSchema,
+  keyId,
+  keyPageSchema,
+  keySchema,
+  type KeyView,
+  type NewKey,
   newKeySchema,
   revocationSchema,
+  type Rotation,
   rotationSchema,
 } from './keys.schema.js';
+import { KeysService } from './keys.service.js';
 
-/** A key in the only answer that ever holds its secret. */
-type ShownOnce = KeyView & { key: string };
+const OPTIONAL = { required: false };
 
 /** With If-Match, a key that somebody else has changed meanwhile is left as it is: 409. */
-@AdminController('keys')
-@EntityTags(revisionOf)
+@AdminController('keys', { name: 'Keys', description: 'Gateway keys: what clients send to the gateway.' })
+@EntityTags()
 export class KeysController {
   constructor(private readonly keys: KeysService) {}
 
   @Get()
-  list(@Query() query: unknown): Promise<Page<KeyView>> {
-    return this.keys.list(checked(keyFilterSchema, query));
+  @ApiOperation({ operationId: 'listKeys', summary: 'List keys, newest first' })
+  @ApiOkResponse({ standardSchema: keyPageSchema, description: 'One page of keys.' })
+  @ApiErrors(404)
+  list(@Query({ schema: keyFilterSchema }) filter: KeyFilter): Promise<Page<KeyView>> {
+    return this.keys.list(filter);
   }
 
   /** Nothing on the way may keep a copy of an answer that holds a key. */
   @Post()
   @Header('Cache-Control', 'no-store')
-  async create(@Body() body: unknown, @Acting() by: Actor): Promise<ShownOnce> {
-    const { expires_at: expiresAt, ...rest } = checked(newKeySchema, body);
+  @ApiOperation({
+    operationId: 'createKey',
+    summary: 'Create a key',
+    description: 'The response contains the secret, which is never shown again.',
+  })
+  @ApiCreatedResponse({ standardSchema: issuedKeySchema, description: 'The new key.', headers: ETAG })
+  @ApiErrors(404, 409, 413, 415)
+  async create(@Body({ schema: newKeySchema }) key: NewKey, @Acting() by: Actor): Promise<IssuedKeyView> {
+    const { expires_at: expiresAt, ...rest } = key;
     return shownOnce(await this.keys.create({ ...rest, expiresAt }, by));
   }
 
   @Get(':id')
-  get(@Param('id') id: string): Promise<KeyView> {
+  @ApiOperation({ operationId: 'getKey', summary: 'Get a key' })
+  @ApiOkResponse({ standardSchema: keySchema, description: 'The key.', headers: ETAG })
+  @ApiErrors(404)
+  get(@Param('id', { schema: keyId }) id: string): Promise<KeyView> {
     return this.keys.get(id);
   }
 
   @Patch(':id')
+  @ApiOperation({
+    operationId: 'changeKey',
+    summary: 'Change a key',
+    description: 'Only the name of a revoked key can be changed, so that another key can take it.',
+  })
+  @ApiOkResponse({ standardSchema: keySchema, description: 'The changed key.', headers: ETAG })
+  @ApiErrors(404, 409, 413, 415)
   update(
-    @Param('id') id: string,
-    @Body() body: unknown,
+    @Param('id', { schema: keyId }) id: string,
+    @Body({ schema: keyChangeSchema }) change: KeyChange,
     @Acting() by: Actor,
     @IfMatch() expected: Expected,
   ): Promise<KeyView> {
-    const { expires_at: expiresAt, ...rest } = checked(keyChangeSchema, body);
-    const change = { ...rest, ...(expiresAt !== undefined && { expiresAt }) };
-    return this.keys.update(id, change, by, expected);
+    const { expires_at: expiresAt, ...rest } = change;
+    return this.keys.update(id, { ...rest, ...(expiresAt !== undefined && { expiresAt }) }, by, expected);
   }
 
   @Post(':id/rotate')
   @HttpCode(200)
   @Header('Cache-Control', 'no-store')
+  @ApiOperation({
+    operationId: 'rotateKey',
+    summary: 'Give a key a new secret',
+    description:
+      'The key keeps its ID. Its older secrets stop working after `grace_seconds`, or earlier where they would have ' +
+      'ended earlier. The response contains the new secret, which is never shown again.',
+  })
+  @ApiBody(OPTIONAL)
+  @ApiOkResponse({
+    standardSchema: issuedKeySchema,
+    description: 'The key with its new secret.',
+    headers: ETAG,
+  })
+  @ApiErrors(404, 409, 413, 415)
   async rotate(
-    @Param('id') id: string,
-    @Body() body: unknown,
+    @Param('id', { schema: keyId }) id: string,
+    @Body({ schema: rotationSchema }) { grace_seconds: grace }: Rotation,
     @Acting() by: Actor,
     @IfMatch() expected: Expected,
-  ): Promise<ShownOnce> {
-    const { grace_seconds: grace } = checked(rotationSchema, body);
+  ): Promise<IssuedKeyView> {
     return shownOnce(await this.keys.rotate(id, grace, by, expected));
   }
 
   @Post(':id/revoke')
   @HttpCode(200)
+  @ApiOperation({
+    operationId: 'revokeKey',
+    summary: 'Revoke a key permanently, with all its secrets',
+    description:
+      'Takes effect on every replica within one second. Idempotent: revoking again returns the same result.',
+  })
+  @ApiBody(OPTIONAL)
+  @ApiOkResponse({ standardSchema: keySchema, description: 'The revoked key.', headers: ETAG })
+  @ApiErrors(404, 409, 413, 415)
   revoke(
-    @Param('id') id: string,
-    @Body() body: unknown,
+    @Param('id', { schema: keyId }) id: string,
+    @Body({ schema: revocationSchema }) _: object,
     @Acting() by: Actor,
     @IfMatch() expected: Expected,
   ): Promise<KeyView> {
-    checked(revocationSchema, body);
     return this.keys.revoke(id, by, expected);
   }
 }
 
-function shownOnce({ key, secret }: IssuedKey): ShownOnce {
+function shownOnce({ key, secret }: IssuedKey): IssuedKeyView {
   return { ...key, key: secret };
 }

@@ -1,4 +1,5 @@
 import { All, Controller, Req, Res, UseGuards, UseInterceptors } from '@nestjs/common';
+import { ApiExcludeController } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
 import { GatewayKeyGuard } from '../auth/gateway-key.guard.js';
 import { RequestLogInterceptor } from '../request-log/request-log.interceptor.js';
@@ -7,6 +8,7 @@ import { IdempotentCalls } from './idempotent-calls.js';
 import { RouteGuard } from './route.guard.js';
 
 /** `ANY /v1/*` and `ANY /p/<provider>/*`; the request gate leads both here. */
+@ApiExcludeController()
 @Controller()
 @UseGuards(GatewayKeyGuard, RouteGuard)
 @UseInterceptors(RequestLogInterceptor)

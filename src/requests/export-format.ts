@@ -1,9 +1,7 @@
 import { stringify } from 'csv-stringify/sync';
 import type { QueryArrayResult } from 'pg';
 import { SHOWN_COLUMNS } from './request-view.js';
-
-export const EXPORT_FORMATS = ['ndjson', 'csv'] as const;
-export type ExportFormat = (typeof EXPORT_FORMATS)[number];
+import type { ExportFormat } from './requests.schema.js';
 
 export interface ExportFormatter {
   contentType: string;

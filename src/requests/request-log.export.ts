@@ -1,9 +1,10 @@
 import { Injectable } from '@nestjs/common';
 import type pg from 'pg';
-import { type ExportFormat, type ExportFormatter, FORMATTERS } from './export-format.js';
+import { type ExportFormatter, FORMATTERS } from './export-format.js';
 import { ReaderPool } from './reader-pool.js';
 import { recordedUntil } from './recorded-until.js';
 import { after, conditionsOf, type RequestFilter } from './request-query.js';
+import type { ExportFormat } from './requests.schema.js';
 
 /** Rows fetched, formatted and written at a time: memory for these and no more, however many there are. */
 const BATCH = 500;

@@ -4,7 +4,8 @@ import { Fault } from '../fault.js';
 import { ReaderPool } from './reader-pool.js';
 import { recordedUntil } from './recorded-until.js';
 import { after, conditionsOf, type RequestFilter, startedAtOf } from './request-query.js';
-import { type RequestRow, requestView, type RequestView, SELECT_REQUESTS } from './request-view.js';
+import { type RequestRow, requestView, SELECT_REQUESTS } from './request-view.js';
+import type { RequestView } from './requests.schema.js';
 
 const FIND = `${SELECT_REQUESTS} WHERE started_at = $1 AND id = $2`;
 

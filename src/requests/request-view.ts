@@ -1,34 +1,4 @@
-import type { Outcome } from '../request-log/request-log.entity.js';
-
-/** A row of the request log under its column names. Times are ISO 8601 in UTC, durations milliseconds. */
-export interface RequestView {
-  id: string;
-  started_at: string;
-  recorded_at: string;
-  team_id: string;
-  key_id: string;
-  provider: string;
-  method: string;
-  path: string | null;
-  model: string | null;
-  streamed: boolean;
-  status: number | null;
-  outcome: Outcome;
-  error_code: string | null;
-  request_bytes: number | null;
-  response_bytes: number | null;
-  ttfb_ms: number | null;
-  duration_ms: number | null;
-  prompt_tokens: number | null;
-  completion_tokens: number | null;
-  cached_tokens: number | null;
-  reasoning_tokens: number | null;
-  provider_request_id: string | null;
-  idempotency_key: string | null;
-  sdk_retry_count: number | null;
-  client_ip: string | null;
-  user_agent: string | null;
-}
+import type { RequestView } from './requests.schema.js';
 
 /** What `pg` gives: bigint as text, because a number could lose digits above 2^53. */
 export type RequestRow = Omit<

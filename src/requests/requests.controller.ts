@@ -1,17 +1,31 @@
 import { pipeline } from 'node:stream/promises';
 import { Get, Logger, Param, Query, Req, Res } from '@nestjs/common';
+import { ApiOkResponse, ApiOperation } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
 import { describeFault } from '../database/database-fault.js';
 import type { Page } from '../database/page.js';
 import { type OpenExport, RequestLogExport } from './request-log.export.js';
 import { RequestLogReader } from './request-log.reader.js';
-import type { RequestView } from './request-view.js';
 import { AdminController } from '../admin/admin-controller.js';
 import { CallFilters } from './call-filters.js';
-import { checked } from '../admin/checked.js';
-import { exportSchema, requestFilterSchema } from './requests.schema.js';
+import { ApiErrors } from '../admin/api-errors.js';
+import {
+  type CallFilter,
+  type ExportOptions,
+  exportSchema,
+  requestFilterSchema,
+  requestId,
+  requestPageSchema,
+  requestSchema,
+  type RequestView,
+} from './requests.schema.js';
 
-@AdminController('requests')
+const STREAM = { schema: { type: 'string' as const } };
+
+@AdminController('requests', {
+  name: 'Requests',
+  description: 'The request log: one row for each forwarded call.',
+})
 export class RequestsController {
   private readonly logger = new Logger('Admin');
 
@@ -22,8 +36,11 @@ export class RequestsController {
   ) {}
 
   @Get()
-  async list(@Query() query: unknown): Promise<Page<RequestView>> {
-    return this.reader.list(await this.filters.resolve(checked(requestFilterSchema, query)));
+  @ApiOperation({ operationId: 'listRequests', summary: 'List forwarded calls, newest first' })
+  @ApiOkResponse({ standardSchema: requestPageSchema, description: 'One page of calls.' })
+  @ApiErrors(404)
+  async list(@Query({ schema: requestFilterSchema }) filter: CallFilter): Promise<Page<RequestView>> {
+    return this.reader.list(await this.filters.resolve(filter));
   }
 
   /**
@@ -35,8 +52,31 @@ export class RequestsController {
    * export: its connection is destroyed, so that no client takes it for complete.
    */
   @Get('export')
-  async export(@Query() query: unknown, @Req() req: Request, @Res() res: Response): Promise<void> {
-    const order = await this.filters.resolve(checked(exportSchema, query));
+  @ApiOperation({
+    operationId: 'exportRequests',
+    summary: 'Export all rows as one stream of any length',
+    description:
+      'One object per line (`ndjson`, each a Request) or a table (`csv`). For an incremental export, send ' +
+      '`x-recorded-until` of the response as `recorded_after` of the next export, and keep the last row of each ID. If ' +
+      'the connection breaks before the end of the response, discard what was received.',
+  })
+  @ApiOkResponse({
+    description: 'The rows.',
+    headers: {
+      'x-recorded-until': {
+        description: '`recorded_after` of the next export.',
+        schema: { type: 'string' },
+      },
+    },
+    content: { 'application/x-ndjson': STREAM, 'text/csv': STREAM },
+  })
+  @ApiErrors(404)
+  async export(
+    @Query({ schema: exportSchema }) options: ExportOptions,
+    @Req() req: Request,
+    @Res() res: Response,
+  ): Promise<void> {
+    const order = await this.filters.resolve(options);
     // A client that leaves ends the step that is under way, the first one too.
     const left = new AbortController();
     res.once('close', () => left.abort());
@@ -63,7 +103,10 @@ export class RequestsController {
   }
 
   @Get(':id')
-  get(@Param('id') id: string): Promise<RequestView> {
+  @ApiOperation({ operationId: 'getRequest', summary: 'Get a forwarded call' })
+  @ApiOkResponse({ standardSchema: requestSchema, description: 'The call.' })
+  @ApiErrors(404)
+  get(@Param('id', { schema: requestId }) id: string): Promise<RequestView> {
     return this.reader.get(id);
   }
 }

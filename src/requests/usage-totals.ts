@@ -2,22 +2,11 @@ import { Injectable } from '@nestjs/common';
 import type { Page, PageRequest } from '../database/page.js';
 import { ReaderPool } from './reader-pool.js';
 import { conditionsOf, type RequestFilter } from './request-query.js';
-import { columnOf, cursorOf, inOrder, pageSql, type SUMS, type UsageGroup, usageSql } from './usage-query.js';
+import { columnOf, cursorOf, inOrder, pageSql, type UsageGroup, usageSql } from './usage-query.js';
+import type { UsageView } from './usage.schema.js';
 
-/** Sums of one group of calls. Tokens are the providers' figures; bytes those of the bodies. */
-export type UsageSums = Record<keyof typeof SUMS, number>;
-
-/** A group: those of these columns that were asked for, and its sums. */
-export interface UsageRow extends UsageSums {
-  /** UTC, such as 2031-01-31 */
-  day?: string;
-  /** UTC, such as 2031-01-31T12:00:00Z */
-  hour?: string;
-  team_id?: string;
-  key_id?: string;
-  provider?: string;
-  model?: string | null;
-}
+/** A group without the names of its team and key. */
+export type UsageRow = Omit<UsageView, 'team' | 'key'>;
 
 /** Adds up the request log. */
 @Injectable()

@@ -1,16 +1,9 @@
 import { Injectable } from '@nestjs/common';
-import type { z } from 'zod';
 import type { Page } from '../database/page.js';
 import { KeyNames } from '../keys/key-names.service.js';
-import { type UsageRow, UsageTotals } from './usage-totals.js';
+import { UsageTotals } from './usage-totals.js';
 import { CallFilters } from './call-filters.js';
-import type { usageSchema } from './usage.schema.js';
-
-/** A group with the names that people know its team and key by; null when there is no such team or key any more. */
-export interface UsageView extends UsageRow {
-  team?: string | null;
-  key?: string | null;
-}
+import type { UsageFilter, UsageView } from './usage.schema.js';
 
 /** Who used how much: the log's sums with the names of the keys room. */
 @Injectable()
@@ -22,7 +15,7 @@ export class UsageService {
   ) {}
 
   /** @throws Fault not_found for an unknown team or key, invalid for a foreign cursor */
-  async list({ group_by, ...filter }: z.output<typeof usageSchema>): Promise<Page<UsageView>> {
+  async list({ group_by, ...filter }: UsageFilter): Promise<Page<UsageView>> {
     const page = await this.totals.list(group_by, await this.filters.resolve(filter));
     const teams = await this.names.ofTeams(page.data.flatMap(({ team_id }) => team_id ?? []));
     const keys = await this.names.ofKeys(page.data.flatMap(({ key_id }) => key_id ?? []));

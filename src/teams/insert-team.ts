@@ -2,7 +2,8 @@ import type { EntityManager } from 'typeorm';
 import { v7 as uuidv7 } from 'uuid';
 import { recordChange } from '../audit/record-change.js';
 import type { Actor } from '../platform/actor.js';
-import { SELECT_TEAMS, type TeamRow, teamView, type TeamView } from './team-view.js';
+import { SELECT_TEAMS, type TeamRow, teamView } from './team-view.js';
+import type { TeamView } from './teams.schema.js';
 
 const INSERT_TEAM = 'INSERT INTO team (id, name) VALUES ($1, $2)';
 const FIND_TEAM = `${SELECT_TEAMS} WHERE id = $1`;

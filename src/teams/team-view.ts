@@ -1,13 +1,4 @@
-/** A team as people and programs see it. */
-export interface TeamView {
-  id: string;
-  name: string;
-  disabled: boolean;
-  /** Goes up with every change. */
-  version: number;
-  /** ISO 8601 in UTC */
-  created_at: string;
-}
+import type { TeamView } from './teams.schema.js';
 
 export type TeamRow = Omit<TeamView, 'created_at'> & { created_at: Date };
 

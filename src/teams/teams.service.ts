@@ -7,14 +7,8 @@ import { isUniqueViolation } from '../database/sql-state.js';
 import { Fault } from '../fault.js';
 import { insertTeam } from './insert-team.js';
 import { type Expected, mustBeExpected } from '../database/revision.js';
-import { SELECT_TEAMS, type TeamRow, teamView, type TeamView } from './team-view.js';
-
-/** What can be changed of a team. */
-export interface TeamChange {
-  name?: string;
-  /** All keys of a disabled team are refused. */
-  disabled?: boolean;
-}
+import { SELECT_TEAMS, type TeamRow, teamView } from './team-view.js';
+import type { NewTeam, TeamChange, TeamView } from './teams.schema.js';
 
 const LIST = `${SELECT_TEAMS} WHERE $1::uuid IS NULL OR id < $1 ORDER BY id DESC LIMIT $2`;
 const FIND_BY_ID = `${SELECT_TEAMS} WHERE id = $1`;
@@ -29,7 +23,7 @@ export class TeamsService {
   constructor(private readonly dataSource: DataSource) {}
 
   /** @throws Fault conflict when the name is taken, invalid when it could be mistaken for an id */
-  async create({ name }: { name: string }, by: Actor): Promise<TeamView> {
+  async create({ name }: NewTeam, by: Actor): Promise<TeamView> {
     mustBeWord(name);
     return unlessTaken(this.dataSource.transaction((manager) => insertTeam(manager, name, by)));
   }
