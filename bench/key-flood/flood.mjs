@@ -1,7 +1,7 @@
 // A flood of keys nobody issued, over kept connections and from a process of its own; each key is another. With a rate:
 // so many calls a second are due, as far as connections are free. Without: each connection sends when it got its answer.
 import { connect } from 'node:net';
-import { mintKey } from '../../dist/src/platform/api-key.js';
+import { mintKey } from '../../dist/src/keys/key-secret.js';
 
 const CONNECTIONS = 64;
 const port = Number(process.argv[2]);

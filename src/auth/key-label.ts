@@ -1,5 +1,5 @@
 import { readCredential } from './credential.js';
-import { isWellFormedKey, shownPrefix } from '../platform/api-key.js';
+import { isWellFormedKey, shownPrefix } from '../keys/key-secret.js';
 
 /** Where a key would be looked for. */
 const CREDENTIAL_HEADER = /^(?:authorization|x-api-key|api-key|x-goog-api-key)$/i;

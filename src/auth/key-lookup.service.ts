@@ -11,7 +11,8 @@ import type { Grant } from './caller.js';
 import { FIND_GRANTS, type GrantRow, grantsOf } from './find-grants.js';
 import { KeyCache } from './key-cache.js';
 import { KeyChangesService } from './key-changes.service.js';
-import { digestKey, isWellFormedKey, KEY_LENGTH } from '../platform/api-key.js';
+import { digestKey, isWellFormedKey } from '../keys/key-secret.js';
+import { API_KEY_LENGTH } from '../platform/api-key.js';
 import { KeyUseService } from './key-use.service.js';
 
 /** Look-ups at a time; the rest of the pool stays free for everything else. */
@@ -68,7 +69,7 @@ export class KeyLookupService {
 
   /** The grant of a key that was looked up before and is good; null says nothing about any other. */
   findKept(key: string): Grant | null {
-    if (key.length !== KEY_LENGTH) return null;
+    if (key.length !== API_KEY_LENGTH) return null;
     const grant = this.judge(this.kept(digestKey(key)) ?? null);
     if (grant !== null) this.counts.hits++;
     return grant;

@@ -1,4 +1,4 @@
-import { type DynamicModule, Module } from '@nestjs/common';
+import { type DynamicModule, Module, type ModuleMetadata } from '@nestjs/common';
 import { ConfigModule } from '../config/config.module.js';
 import type { Env } from '../config/env.js';
 import { DatabaseModule } from '../database/database.module.js';
@@ -24,8 +24,14 @@ import { TeamsService } from '../teams/teams.service.js';
  */
 @Module({})
 export class CliModule {
-  /** @param env with the address of the database filled in, and the master key for commands that seal or open */
-  static forEnv(env: Env & { databaseUrl: string }): DynamicModule {
+  /**
+   * @param env with the address of the database filled in, and the master key for commands that seal or open
+   * @param more services that a command needs besides
+   */
+  static forEnv(
+    env: Env & { databaseUrl: string },
+    more: NonNullable<ModuleMetadata['providers']> = [],
+  ): DynamicModule {
     return {
       module: CliModule,
       imports: [ConfigModule.forEnv(env), DatabaseModule, ProbeModule],
@@ -44,6 +50,7 @@ export class CliModule {
         UsageTotals,
         CallFilters,
         UsageService,
+        ...more,
       ],
     };
   }

@@ -3,7 +3,7 @@ import { v7 as uuidv7 } from 'uuid';
 import type { Actor } from '../platform/actor.js';
 import { recordChange } from '../audit/record-change.js';
 import type { EndpointRule, IdempotencyMode } from './gateway-key.entity.js';
-import { digestKey, mintKey, shownPrefix } from '../platform/api-key.js';
+import { digestKey, mintKey, shownPrefix } from './key-secret.js';
 import { FIND_KEY, type KeyRow, keyView } from './key-view.js';
 import type { KeyView } from './keys.schema.js';
 

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { DataSource } from 'typeorm';
 import { Fault } from '../fault.js';
-import { digestKey, isWellFormedKey } from '../platform/api-key.js';
+import { digestKey, isWellFormedKey } from './key-secret.js';
 import { FIND_KEY, KEY_STATUS_SQL, type KeyRow, keyView } from './key-view.js';
 import type { KeyStatus, KeyView } from './keys.schema.js';
 

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { isUuid } from '../database/page.js';
-import { SHOWN_LENGTH } from '../platform/api-key.js';
+import { isShownPrefix, SHOWN_LENGTH } from '../platform/api-key.js';
 import { OUTCOMES } from '../request-log/request-log.entity.js';
 import { STATUS_FILTER } from './request-query.js';
 import { oneOf, pageOf, paging, pathId, searchText, team, time, timestamp } from '../admin/fields.schema.js';
@@ -10,7 +10,6 @@ export type ExportFormat = (typeof EXPORT_FORMATS)[number];
 
 const STATUS = 'must be a status such as 429, or a class of them such as 5xx';
 const KEY = `must be the id of a key or the first ${SHOWN_LENGTH} characters of its secret; never send a whole key`;
-const KEY_PREFIX = new RegExp(`^ptn_[0-9A-Za-z]{${SHOWN_LENGTH - 4}}$`);
 const ROWS = 'must be an integer from 1 to 1000000000, given once; leave it out for all';
 
 const bytes = (description: string) => z.int().nullable().meta({ description });
@@ -65,7 +64,7 @@ export const callFilter = {
   team: team().optional().meta({ description: 'Only calls of this team, by name or ID.' }),
   key: z
     .string(KEY)
-    .refine((text) => isUuid(text) || KEY_PREFIX.test(text), KEY)
+    .refine((text) => isUuid(text) || isShownPrefix(text), KEY)
     .optional()
     .meta({
       description: `Only calls with this key, by its ID or its first ${SHOWN_LENGTH} characters. Never send a whole key.`,

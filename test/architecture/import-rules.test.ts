@@ -7,7 +7,8 @@ import { join, posix } from 'node:path';
  */
 const MAY_IMPORT: Record<string, readonly string[]> = layers(
   ['platform'],
-  ['config'],
+  ['errors'],
+  ['config', 'embedded-postgres'],
   ['database'],
   ['admin'],
   ['audit'],
@@ -55,9 +56,15 @@ function importsOf(file: string): string[] {
   return paths.filter((path) => !path.startsWith('..'));
 }
 
-/** Top-level files (main, app.module ...) belong to no room. */
+/**
+ * What puts the gateway together, as the top-level files do: `cluster` starts one in each worker, and the data source of
+ * the migrations loads every module for its entities.
+ */
+const COMPOSITION = /^cluster\/|^cli\/data-source\.ts$/;
+
+/** Top-level files (main, app.module ...) and what else puts the gateway together belong to no folder. */
 function roomOf(file: string): string | undefined {
-  return file.includes('/') ? file.slice(0, file.indexOf('/')) : undefined;
+  return file.includes('/') && !COMPOSITION.test(file) ? file.slice(0, file.indexOf('/')) : undefined;
 }
 
 const arrows = files.flatMap((from) =>

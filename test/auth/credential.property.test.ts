@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { readCredential } from '../../src/auth/credential.js';
-import { isWellFormedKey, mintKey, containsKeyFormat } from '../../src/platform/api-key.js';
+import { isWellFormedKey, mintKey } from '../../src/keys/key-secret.js';
+import { containsKeyFormat } from '../../src/platform/api-key.js';
 import { Refusal } from '../../src/refusal.js';
 
 const NAMES = [

@@ -1,6 +1,6 @@
 import { KeyCache } from '../../src/auth/key-cache.js';
 import { KeyChangesService } from '../../src/auth/key-changes.service.js';
-import { mintKey } from '../../src/platform/api-key.js';
+import { mintKey } from '../../src/keys/key-secret.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';

@@ -1,6 +1,6 @@
 import type { Request } from 'express';
 import { KeyLookupService } from '../../src/auth/key-lookup.service.js';
-import { isWellFormedKey, mintKey } from '../../src/platform/api-key.js';
+import { isWellFormedKey, mintKey } from '../../src/keys/key-secret.js';
 import { eventually } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { answer, RawProvider } from '../support/raw-provider.js';

@@ -1,4 +1,4 @@
-import { mintKey } from '../../src/platform/api-key.js';
+import { mintKey } from '../../src/keys/key-secret.js';
 import { AccountedLoad } from '../support/accounted-load.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { deferred } from '../support/deferred.js';

@@ -1,6 +1,6 @@
 import { Socket } from 'node:net';
 import { Logger } from '@nestjs/common';
-import { mintKey } from '../../src/platform/api-key.js';
+import { mintKey } from '../../src/keys/key-secret.js';
 import { Refusals } from '../../src/proxy/refusals.js';
 import { Refusal } from '../../src/refusal.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';

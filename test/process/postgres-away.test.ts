@@ -1,4 +1,4 @@
-import { mintKey } from '../../src/platform/api-key.js';
+import { mintKey } from '../../src/keys/key-secret.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 import { runBuilt } from '../support/process.js';

@@ -1,5 +1,5 @@
 import { Logger } from '@nestjs/common';
-import { mintKey } from '../../src/platform/api-key.js';
+import { mintKey } from '../../src/keys/key-secret.js';
 import { type FinishedCall, FinishedCalls } from '../../src/request-log/finished-calls.js';
 import { eventually } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';

@@ -1,4 +1,4 @@
-import { mintKey } from '../../src/platform/api-key.js';
+import { mintKey } from '../../src/keys/key-secret.js';
 import { deferred } from '../support/deferred.js';
 import { eventually } from '../support/eventually.js';
 import { PROVIDER_KEY } from '../support/gateway.js';
