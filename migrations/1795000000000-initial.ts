@@ -41,7 +41,7 @@ export class Initial1795000000000 implements MigrationInterface {
         started_at timestamptz NOT NULL,
         id uuid NOT NULL,
         -- When Postgres got the row. Not now(), the start of the transaction: between that and the lock on this table a
-        -- writer may wait, and an incremental export would have passed (request-log/recorded-until.ts). Whole
+        -- writer may wait, and an incremental export would have passed (requests/recorded-until.ts). Whole
         -- milliseconds, so that a value survives the way through JSON and JavaScript unchanged.
         recorded_at timestamptz NOT NULL DEFAULT date_trunc('milliseconds', clock_timestamp()),
         team_id uuid NOT NULL,

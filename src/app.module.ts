@@ -1,12 +1,17 @@
 import { type DynamicModule, Module } from '@nestjs/common';
 import { ScheduleModule } from '@nestjs/schedule';
 import { AdminModule } from './admin/admin.module.js';
+import { AuditModule } from './audit/audit.module.js';
 import { ConfigModule } from './config/config.module.js';
 import type { Settings } from './config/settings.js';
 import { DatabaseModule } from './database/database.module.js';
+import { KeysModule } from './keys/keys.module.js';
 import { OperationsModule } from './operations/operations.module.js';
 import { ProbeModule } from './proxy/probe.module.js';
+import { ProvidersModule } from './providers/providers.module.js';
 import { ProxyModule } from './proxy/proxy.module.js';
+import { RequestsModule } from './requests/requests.module.js';
+import { TeamsModule } from './teams/teams.module.js';
 
 /** The whole gateway. ProxyModule comes first: its route is matched first on every call. */
 @Module({})
@@ -21,6 +26,11 @@ export class AppModule {
         ProxyModule,
         ProbeModule,
         AdminModule,
+        TeamsModule,
+        KeysModule,
+        ProvidersModule,
+        RequestsModule,
+        AuditModule,
         OperationsModule,
       ],
     };

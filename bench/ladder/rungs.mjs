@@ -2,7 +2,7 @@
 // Rungs add up: each leaves out what the ones before it did.
 import { Exchange } from '../../dist/src/proxy/exchange.js';
 import { Forwarder } from '../../dist/src/proxy/forwarder.js';
-import { GatewayKeyGuard } from '../../dist/src/keys/gateway-key.guard.js';
+import { GatewayKeyGuard } from '../../dist/src/auth/gateway-key.guard.js';
 import { Journal } from '../../dist/src/request-log/journal.js';
 import { RequestLogInterceptor } from '../../dist/src/request-log/request-log.interceptor.js';
 

@@ -9,7 +9,7 @@ import { loadEnv } from '../../dist/src/config/env.js';
 import { generatedSecrets } from '../../dist/src/config/settings.js';
 import { DatabaseService } from '../../dist/src/database/database.service.js';
 import { FirstKeyService } from '../../dist/src/keys/first-key.service.js';
-import { KeyLookupService } from '../../dist/src/keys/key-lookup.service.js';
+import { KeyLookupService } from '../../dist/src/auth/key-lookup.service.js';
 import { GatewayLogger } from '../../dist/src/operations/gateway-logger.js';
 import { ShutdownService } from '../../dist/src/operations/shutdown.service.js';
 import { GatewayHttpAdapter } from '../../dist/src/proxy/gateway-http.adapter.js';

@@ -1,6 +1,6 @@
 import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
 import type { Request } from 'express';
-import type { Actor } from '../audit/actor.js';
+import type { Actor } from '../platform/actor.js';
 
 declare module 'express-serve-static-core' {
   interface Request {

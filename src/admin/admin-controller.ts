@@ -1,14 +1,46 @@
-import { applyDecorators, Controller, UseFilters, UseGuards, UseInterceptors } from '@nestjs/common';
+import {
+  applyDecorators,
+  Controller,
+  UseFilters,
+  UseGuards,
+  UseInterceptors,
+  UsePipes,
+} from '@nestjs/common';
+import { ApiBearerAuth, ApiTags } from '@nestjs/swagger';
 import { AdminErrorFilter } from './admin-error.filter.js';
 import { AdminTokenGuard } from './admin-token.guard.js';
+import { ApiErrors } from './api-errors.js';
 import { JsonBodyInterceptor } from './json-body.interceptor.js';
+import { AdminValidationPipe } from './validation.pipe.js';
 
-/** A controller below `/admin`: token first, then the body, and faults in the admin shape. */
-export function AdminController(path: string): ClassDecorator {
+/** Name of the admin token in the OpenAPI document. */
+export const ADMIN_TOKEN_SCHEME = 'adminToken';
+
+/** Descriptions of the groups of endpoints in the OpenAPI document, by their names. */
+export const TAG_DESCRIPTIONS = new Map<string, string>();
+
+/** A group of endpoints in the OpenAPI document. */
+export interface Tag {
+  name: string;
+  description: string;
+}
+
+/**
+ * A controller of the admin API: `@AdminController('quotas')` serves `/admin/v1/quotas`, in whatever module it is. The
+ * token is checked first, then the body is read and checked by its schema, and errors are sent in the admin shape.
+ *
+ * @param tag its group in the OpenAPI document; by default one with the name of the controller
+ */
+export function AdminController(path: string, tag?: Tag): ClassDecorator {
+  if (tag !== undefined) TAG_DESCRIPTIONS.set(tag.name, tag.description);
   return applyDecorators(
-    Controller(path),
+    Controller(`admin/v1/${path}`),
     UseGuards(AdminTokenGuard),
     UseInterceptors(JsonBodyInterceptor),
+    UsePipes(AdminValidationPipe),
     UseFilters(AdminErrorFilter),
+    ApiBearerAuth(ADMIN_TOKEN_SCHEME),
+    ApiErrors(400, 401, 503),
+    ...(tag === undefined ? [] : [ApiTags(tag.name)]),
   );
 }

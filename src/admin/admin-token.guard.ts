@@ -1,7 +1,7 @@
 import { type CanActivate, type ExecutionContext, Injectable, UnauthorizedException } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { hash, timingSafeEqual } from 'node:crypto';
-import { adminAt } from '../audit/actor.js';
+import { adminAt } from '../platform/actor.js';
 import { ClientAddress } from '../config/client-address.js';
 import { InjectEnv } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';

@@ -1,46 +1,37 @@
-import { Module } from '@nestjs/common';
-import { ChangeLog } from '../audit/change-log.js';
-import { AuditReader } from '../audit/audit.reader.js';
-import { KeyNames } from '../keys/key-names.service.js';
-import { KeysModule } from '../keys/keys.module.js';
-import { ProvidersModule } from '../providers/providers.module.js';
-import { RequestLogModule } from '../request-log/request-log.module.js';
+import { Global, Module, NotFoundException, type OnModuleInit } from '@nestjs/common';
+import { HttpAdapterHost } from '@nestjs/core';
+import type { Request, Response } from 'express';
 import { AdminErrorFilter } from './admin-error.filter.js';
 import { AdminTokenGuard } from './admin-token.guard.js';
-import { AuditController } from './audit.controller.js';
-import { CallFilters } from './call-filters.js';
-import { KeysController } from './keys.controller.js';
-import { ProvidersController } from './providers.controller.js';
-import { RequestsController } from './requests.controller.js';
-import { TeamsController } from './teams.controller.js';
 import { TokenFailures } from './token-failures.js';
-import { UnknownRoadController } from './unknown-road.controller.js';
-import { UsageController } from './usage.controller.js';
-import { UsageService } from './usage.service.js';
 
+/** What every `@AdminController()` needs, in whatever module it is. Global, so that none has to import it. */
+@Global()
 @Module({
-  imports: [KeysModule, ProvidersModule, RequestLogModule],
-  providers: [
-    TokenFailures,
-    AdminTokenGuard,
-    AdminErrorFilter,
-    AuditReader,
-    ChangeLog,
-    KeyNames,
-    CallFilters,
-    UsageService,
-  ],
-  // For whatever else asks for the admin token.
-  exports: [AdminTokenGuard, AdminErrorFilter, TokenFailures],
-  // In the order of their routes: the last one takes what the others left.
-  controllers: [
-    TeamsController,
-    KeysController,
-    ProvidersController,
-    RequestsController,
-    UsageController,
-    AuditController,
-    UnknownRoadController,
-  ],
+  providers: [TokenFailures, AdminTokenGuard, AdminErrorFilter],
+  exports: [TokenFailures, AdminTokenGuard, AdminErrorFilter],
 })
-export class AdminModule {}
+export class AdminModule implements OnModuleInit {
+  constructor(
+    private readonly host: HttpAdapterHost,
+    private readonly guard: AdminTokenGuard,
+    private readonly filter: AdminErrorFilter,
+  ) {}
+
+  /**
+   * Answers for paths below `/admin` that no controller has. Nest runs this hook after every controller is routed,
+   * whatever the order of the modules. 401 without the token, so that nobody can probe for endpoints.
+   */
+  onModuleInit(): void {
+    this.host.httpAdapter?.use('/admin', (req: Request, res: Response) => {
+      this.guard
+        .admit(req, res)
+        .then(() => {
+          throw new NotFoundException(
+            'No such endpoint or method. The admin API is below /admin/v1/; /docs lists its endpoints.',
+          );
+        })
+        .catch((error: unknown) => this.filter.answer(error, res));
+    });
+  }
+}

@@ -47,7 +47,7 @@ async function makeDocs(app: INestApplication): Promise<Express> {
     jsonDocumentUrl: 'docs-json',
     raw: ['json'],
     customSiteTitle: 'Postern admin API',
-    swaggerOptions: { persistAuthorization: false },
+    swaggerOptions: { persistAuthorization: true },
   });
   await docs.init();
   return docs.getHttpAdapter().getInstance() as Express;

@@ -1,17 +1,24 @@
 import { createParamDecorator, type ExecutionContext, UseInterceptors } from '@nestjs/common';
+import { ApiHeader } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
 import { type Observable, tap } from 'rxjs';
+import { revisionOf } from '../database/revision.js';
 import { Fault } from '../fault.js';
 
-/**
- * Gives each answer of a controller that shows one team, key or provider, other than a list, its strong entity tag (RFC
- * 9110 8.8.3).
- */
-export function EntityTags<T extends { version: number | null }>(
-  revisionOf: (shown: T) => string,
-): ClassDecorator {
+type Versioned = Parameters<typeof revisionOf>[0];
+
+/** `headers` of a response that carries an entity tag, for the OpenAPI document. */
+export const ETAG = {
+  ETag: {
+    description: 'Identifies this state of the object. Send it as `If-Match` to change only this state.',
+    schema: { type: 'string' as const },
+  },
+};
+
+/** Gives each response of a controller that shows one versioned object its strong entity tag (RFC 9110 8.8.3). */
+export function EntityTags(): ClassDecorator {
   return UseInterceptors({
-    intercept: (context: ExecutionContext, next: { handle(): Observable<T | object | undefined> }) =>
+    intercept: (context: ExecutionContext, next: { handle(): Observable<Versioned | object | undefined> }) =>
       next.handle().pipe(
         tap((shown) => {
           if (shown === undefined || !('version' in shown)) return;
@@ -24,18 +31,30 @@ export function EntityTags<T extends { version: number | null }>(
   });
 }
 
+/** Names If-Match in the OpenAPI document of the handler that takes it. */
+const documented: ParameterDecorator = (target, key) => {
+  ApiHeader({
+    name: 'If-Match',
+    required: false,
+    description: '`ETag` of an earlier response. If the object has changed since, the response is 409.',
+  })(target, key!, Object.getOwnPropertyDescriptor(target, key!)!);
+};
+
 /**
  * The revisions that If-Match asks for (RFC 9110 13.1.1), or null when any will do.
  *
  * @throws Fault invalid for what is not a list of entity tags
  */
-export const IfMatch = createParamDecorator((_: unknown, context: ExecutionContext): string[] | null => {
-  const ifMatch = context.switchToHttp().getRequest<Request>().headers['if-match'];
-  if (ifMatch === undefined || ifMatch.trim() === '*') return null;
-  const tags = ifMatch.split(',').map((tag) => tag.trim());
-  if (!tags.every((tag) => /^(W\/)?"[\x21\x23-\x7e]*"$/.test(tag))) {
-    throw Fault.of('invalid', 'If-Match', 'must be the ETag of an answer before, with its quotes, or *');
-  }
-  // Weak tags never match here (RFC 9110 13.1.1).
-  return tags.filter((tag) => !tag.startsWith('W/')).map((tag) => tag.slice(1, -1));
-});
+export const IfMatch = createParamDecorator(
+  (_: unknown, context: ExecutionContext): string[] | null => {
+    const ifMatch = context.switchToHttp().getRequest<Request>().headers['if-match'];
+    if (ifMatch === undefined || ifMatch.trim() === '*') return null;
+    const tags = ifMatch.split(',').map((tag) => tag.trim());
+    if (!tags.every((tag) => /^(W\/)?"[\x21\x23-\x7e]*"$/.test(tag))) {
+      throw Fault.of('invalid', 'If-Match', 'must be the ETag of an answer before, with its quotes, or *');
+    }
+    // Weak tags never match here (RFC 9110 13.1.1).
+    return tags.filter((tag) => !tag.startsWith('W/')).map((tag) => tag.slice(1, -1));
+  },
+  [documented],
+);

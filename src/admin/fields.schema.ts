@@ -1,13 +1,17 @@
 import { z } from 'zod';
 import { isUuid } from '../database/page.js';
-import { containsKeyFormat } from '../keys/key-secret.js';
+import { containsKeyFormat } from '../platform/api-key.js';
 
-/** What fields of several orders have in common. Every message completes "<field>: …" and says what would do. */
+/**
+ * What the schemas of several modules have in common. Every message of a request field completes "<field>: …" and says
+ * what would do; every description is shown in the OpenAPI document.
+ */
 
 const LONGEST_NAME = 100;
 const LONGEST_TEXT = 1_024;
 const DEFAULT_LIMIT = 50;
 const LARGEST_LIMIT = 500;
+const EXAMPLE_ID = '01890a5d-ac96-774b-bcce-b302099a8057';
 
 /** Control and formatting characters, lone surrogates, line separators: NUL is refused by Postgres, the rest deceives. */
 const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u;
@@ -35,8 +39,13 @@ export function searchText(remedy = `must be text of 1 to ${LONGEST_TEXT} printa
 }
 
 export function id(of: string) {
-  const remedy = `must be the id of a ${of}, such as 01890a5d-ac96-774b-bcce-b302099a8057`;
+  const remedy = `must be the id of a ${of}, such as ${EXAMPLE_ID}`;
   return z.string(remedy).refine(isUuid, remedy);
+}
+
+/** The id in a path. Not checked here: whatever is no id is nobody's, and the answer is 404. */
+export function pathId(of: string) {
+  return z.string().meta({ description: `ID of the ${of}.`, format: 'uuid', example: EXAMPLE_ID });
 }
 
 /** ISO 8601 with a zone, as a Date. */
@@ -56,6 +65,11 @@ export function oneOf<const T extends readonly string[]>(words: T) {
   return z.enum(words, `must be ${words.slice(0, -1).join(', ')} or ${words.at(-1)}`);
 }
 
+/** A switch. */
+export function flag() {
+  return z.boolean('must be true or false');
+}
+
 /** How lists are paged. From a query string or a command line, so numbers arrive as text. */
 export const paging = {
   limit: z
@@ -63,6 +77,54 @@ export const paging = {
     .regex(/^\d{1,3}$/, `must be an integer from 1 to ${LARGEST_LIMIT}`)
     .transform(Number)
     .refine((limit) => limit >= 1 && limit <= LARGEST_LIMIT, `must be an integer from 1 to ${LARGEST_LIMIT}`)
-    .default(DEFAULT_LIMIT),
-  cursor: z.string('must be the next_cursor of the page before, given once').optional(),
+    .default(DEFAULT_LIMIT)
+    .meta({ description: 'Maximum number of rows.', type: 'integer', minimum: 1, maximum: LARGEST_LIMIT }),
+  cursor: z.string('must be the next_cursor of the page before, given once').optional().meta({
+    description: '`next_cursor` of the previous page.',
+  }),
 };
+
+/** Where nothing can be given. */
+export const nothingSchema = z.strictObject({}).meta({ id: 'Nothing', example: {} });
+
+/** An ISO 8601 time in UTC, as responses have it. */
+export function timestamp(description?: string) {
+  return z.iso.datetime({ offset: true }).meta({ description, example: '2030-01-31T12:00:00.000Z' });
+}
+
+/** One page of a list. @param name of the page in the OpenAPI document */
+export function pageOf<T extends z.ZodType>(name: string, item: T) {
+  return z
+    .strictObject({
+      data: z.array(item),
+      next_cursor: z
+        .string()
+        .nullable()
+        .meta({ description: 'Send as `cursor` to get the next page; null on the last page.' }),
+    })
+    .meta({ id: name });
+}
+
+/** Every error of the admin API. */
+export const errorSchema = z
+  .strictObject({
+    error: z.strictObject({
+      message: z.string().meta({
+        description: 'What is wrong and how to fix it, for people.',
+        example: 'id: no team has this id; list the teams, or create it first',
+      }),
+      code: z.string().meta({
+        description: 'For programs, such as `invalid_request`, `not_found` or `conflict`.',
+        example: 'not_found',
+      }),
+      details: z
+        .array(
+          z.strictObject({
+            field: z.string().meta({ example: 'id' }),
+            message: z.string().meta({ example: 'no team has this id; list the teams, or create it first' }),
+          }),
+        )
+        .meta({ description: 'One entry for each field that is wrong.' }),
+    }),
+  })
+  .meta({ id: 'Error' });

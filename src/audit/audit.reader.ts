@@ -1,34 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { DataSource } from 'typeorm';
-import { idOfCursor, type Page, pageOf, type PageRequest } from '../database/page.js';
-import type { Action, SubjectType } from './record-change.js';
-
-/** One change as people and programs see it. Times are ISO 8601 in UTC. */
-export interface AuditView {
-  id: string;
-  at: string;
-  actor: string;
-  client_ip: string | null;
-  action: Action;
-  subject_type: SubjectType;
-  subject_id: string;
-  subject_name: string;
-  before: Record<string, unknown> | null;
-  after: Record<string, unknown> | null;
-}
-
-export interface AuditFilter extends PageRequest {
-  actor?: string;
-  action?: Action;
-  subject_type?: SubjectType;
-  subject_id?: string;
-  /** As it was called then. */
-  subject_name?: string;
-  /** At this time or later. */
-  from?: Date;
-  /** Before this time. */
-  to?: Date;
-}
+import { idOfCursor, type Page, pageOf } from '../database/page.js';
+import type { AuditFilter, AuditView } from './audit.schema.js';
 
 type AuditRow = Omit<AuditView, 'at'> & { at: Date };
 

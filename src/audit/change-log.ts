@@ -6,7 +6,7 @@ import {
   type TransactionCommitEvent,
 } from 'typeorm';
 import { DatabaseService } from '../database/database.service.js';
-import { STARTING } from './actor.js';
+import { STARTING } from '../platform/actor.js';
 
 /** What a transaction has changed so far, kept with its connection until it ends. */
 const CHANGES = 'postern changes';

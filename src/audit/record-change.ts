@@ -1,20 +1,22 @@
 import type { EntityManager } from 'typeorm';
 import { v7 as uuidv7 } from 'uuid';
-import type { Actor } from './actor.js';
+import type { Actor } from '../platform/actor.js';
 import { tellWhenCommitted } from './change-log.js';
 
-export const SUBJECT_TYPES = ['team', 'key', 'provider'] as const;
-export type SubjectType = (typeof SUBJECT_TYPES)[number];
+/** What changes are recorded of. A module adds its own where it is declared: `SUBJECT_TYPES.add('quota')`. */
+export const SUBJECT_TYPES = new Set(['team', 'key', 'provider']);
 
-export const ACTIONS = ['created', 'changed', 'rotated', 'revoked', 'removed', 'resealed'] as const;
-export type Action = (typeof ACTIONS)[number];
+/** What is done to them. A module adds its own where it is declared: `ACTIONS.add('raised')`. */
+export const ACTIONS = new Set(['created', 'changed', 'rotated', 'revoked', 'removed', 'resealed']);
 
 /** What people see of a subject: its view, which never holds a secret. */
 export type Shown = object & { id: string | null; name: string };
 
 export interface Change {
-  action: Action;
-  type: SubjectType;
+  /** One of ACTIONS. */
+  action: string;
+  /** One of SUBJECT_TYPES. */
+  type: string;
   /** null: it was not there. */
   before: Shown | null;
   /** null: it is there no more. */
@@ -36,6 +38,9 @@ const NO_SETTINGS = new Set(['last_used_at', 'updated_at', 'version']);
  */
 export async function recordChange(manager: EntityManager, by: Actor, change: Change): Promise<void> {
   const { action, type, before, after, more } = change;
+  // Else nobody could filter by it.
+  if (!ACTIONS.has(action)) throw new Error(`${action} is not in ACTIONS; add it there`);
+  if (!SUBJECT_TYPES.has(type)) throw new Error(`${type} is not in SUBJECT_TYPES; add it there`);
   const subject = (after ?? before)!;
   const [was, is] = differing(before, after);
   await manager.query(INSERT, [

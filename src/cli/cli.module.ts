@@ -1,34 +1,56 @@
-import { type DynamicModule, Module } from '@nestjs/common';
+import { type DynamicModule, Module, type ModuleMetadata } from '@nestjs/common';
 import { ConfigModule } from '../config/config.module.js';
 import type { Env } from '../config/env.js';
 import { DatabaseModule } from '../database/database.module.js';
-import { KeysModule } from '../keys/keys.module.js';
-import { ProvidersModule } from '../providers/providers.module.js';
-import { ProbeModule } from '../proxy/probe.module.js';
-import { CallFilters } from '../admin/call-filters.js';
-import { UsageService } from '../admin/usage.service.js';
 import { KeyNames } from '../keys/key-names.service.js';
-import { ReaderPool } from '../request-log/reader-pool.js';
-import { RequestLogExport } from '../request-log/request-log.export.js';
-import { RequestLogReader } from '../request-log/request-log.reader.js';
-import { UsageTotals } from '../request-log/usage-totals.js';
+import { KeysService } from '../keys/keys.service.js';
+import { LeakedKeyService } from '../keys/leaked-key.service.js';
+import { ProviderSecrets } from '../providers/provider-secrets.service.js';
+import { ProvidersService } from '../providers/providers.service.js';
+import { ResealService } from '../providers/reseal.service.js';
+import { StoredProvidersService } from '../providers/stored-providers.service.js';
+import { ProbeModule } from '../proxy/probe.module.js';
+import { CallFilters } from '../requests/call-filters.js';
+import { ReaderPool } from '../requests/reader-pool.js';
+import { RequestLogExport } from '../requests/request-log.export.js';
+import { RequestLogReader } from '../requests/request-log.reader.js';
+import { UsageTotals } from '../requests/usage-totals.js';
+import { UsageService } from '../requests/usage.service.js';
+import { TeamsService } from '../teams/teams.service.js';
 
-/** The gateway's services without its roads, its log writer and its background work. */
+/**
+ * The services of the gateway's modules. Not the modules themselves: a command needs neither their controllers nor the
+ * log writer and other background work.
+ */
 @Module({})
 export class CliModule {
-  /** @param env with the address of the database filled in, and the master key for commands that seal or open */
-  static forEnv(env: Env & { databaseUrl: string }): DynamicModule {
+  /**
+   * @param env with the address of the database filled in, and the master key for commands that seal or open
+   * @param more services that a command needs besides
+   */
+  static forEnv(
+    env: Env & { databaseUrl: string },
+    more: NonNullable<ModuleMetadata['providers']> = [],
+  ): DynamicModule {
     return {
       module: CliModule,
-      imports: [ConfigModule.forEnv(env), DatabaseModule, KeysModule, ProvidersModule, ProbeModule],
+      imports: [ConfigModule.forEnv(env), DatabaseModule, ProbeModule],
       providers: [
+        TeamsService,
+        KeysService,
+        KeyNames,
+        LeakedKeyService,
+        ProviderSecrets,
+        ProvidersService,
+        StoredProvidersService,
+        ResealService,
         ReaderPool,
         RequestLogReader,
         RequestLogExport,
         UsageTotals,
-        KeyNames,
         CallFilters,
         UsageService,
+        ...more,
       ],
     };
   }

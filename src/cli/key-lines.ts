@@ -1,4 +1,4 @@
-import type { KeyView } from '../keys/key-view.js';
+import type { KeyView } from '../keys/keys.schema.js';
 import { type Cell, shortTime, table } from './table.js';
 
 /** A key in lines for people. */

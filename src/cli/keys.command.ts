@@ -1,8 +1,8 @@
 import { Command } from 'commander';
-import { commandUser } from '../audit/actor.js';
-import { checked } from '../admin/checked.js';
-import { keyFilterSchema, newKeySchema, rotationSchema } from '../admin/keys.schema.js';
-import type { KeyView } from '../keys/key-view.js';
+import { commandUser } from '../platform/actor.js';
+import { parseInput } from '../admin/parse-input.js';
+import { keyFilterSchema, newKeySchema, rotationSchema } from '../keys/keys.schema.js';
+import type { KeyView } from '../keys/keys.schema.js';
 import { KeysService } from '../keys/keys.service.js';
 import { findKeyCommand } from './find-key.command.js';
 import { keyLines } from './key-lines.js';
@@ -97,7 +97,7 @@ Examples:
 }
 
 async function create({ json, expiresAt, providers, ...rest }: CreateOptions): Promise<void> {
-  const { expires_at, ...order } = checked(newKeySchema, {
+  const { expires_at, ...order } = parseInput(newKeySchema, {
     ...rest,
     expires_at: expiresAt,
     providers: providers?.split(',').map((provider) => provider.trim()),
@@ -114,7 +114,7 @@ async function create({ json, expiresAt, providers, ...rest }: CreateOptions): P
 }
 
 async function list({ json, ...options }: ListOptions): Promise<void> {
-  const filter = checked(keyFilterSchema, options);
+  const filter = parseInput(keyFilterSchema, options);
   const page = await withServices((app) => app.get(KeysService).list(filter));
   const head = ['PREFIX', 'NAME', 'TEAM', 'STATUS', 'EXPIRES', 'ENDPOINTS', 'PROVIDERS', 'LAST USED', 'ID'];
   printPage(page, { json }, head, (key) => [
@@ -141,7 +141,7 @@ interface RotateOptions extends OutputOptions {
 }
 
 async function rotate(id: string, { graceSeconds, json }: RotateOptions): Promise<void> {
-  const { grace_seconds: grace } = checked(rotationSchema, {
+  const { grace_seconds: grace } = parseInput(rotationSchema, {
     grace_seconds: graceSeconds === undefined ? undefined : Number(graceSeconds),
   });
   const { key, secret } = await withServices((app) => app.get(KeysService).rotate(id, grace, commandUser()));

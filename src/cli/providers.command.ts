@@ -1,13 +1,13 @@
 import { Command } from 'commander';
 import { cliCommand } from '../cli-command.js';
-import { commandUser } from '../audit/actor.js';
-import { checked } from '../admin/checked.js';
-import { newProviderSchema } from '../admin/providers.schema.js';
+import { commandUser } from '../platform/actor.js';
+import { parseInput } from '../admin/parse-input.js';
+import { newProviderSchema } from '../providers/providers.schema.js';
 import { loadEnv } from '../config/env.js';
 import { Fault } from '../fault.js';
 import { PRESETS } from '../providers/presets.js';
 import { ProviderProbe } from '../providers/provider-probe.js';
-import type { ProviderView } from '../providers/provider-view.js';
+import type { ProviderView } from '../providers/providers.schema.js';
 import { ResealService } from '../providers/reseal.service.js';
 import { StoredProvidersService } from '../providers/stored-providers.service.js';
 import { type OutputOptions, printJson, printPage } from './output.js';
@@ -111,10 +111,10 @@ async function add(name: string, options: AddOptions): Promise<void> {
   }
   const order = { name, url, auth: options.auth ?? preset?.auth, default: options.default };
   // Before anybody is asked for a secret in vain.
-  checked(newProviderSchema, { ...order, secret: null });
+  parseInput(newProviderSchema, { ...order, secret: null });
   const asks = options.secret ?? preset?.needsSecret ?? true;
   const secret = asks ? await readSecret(`Secret of ${preset?.title ?? name}`) : null;
-  const made = checked(newProviderSchema, { ...order, secret });
+  const made = parseInput(newProviderSchema, { ...order, secret });
   const provider = await withServices(
     (app) => app.get(StoredProvidersService).create(made, commandUser()),
     SEALS,

@@ -1,9 +1,9 @@
 import { Command } from 'commander';
-import { CallFilters } from '../admin/call-filters.js';
-import { checked } from '../admin/checked.js';
-import { exportSchema, requestFilterSchema } from '../admin/requests.schema.js';
-import { RequestLogExport } from '../request-log/request-log.export.js';
-import { RequestLogReader } from '../request-log/request-log.reader.js';
+import { CallFilters } from '../requests/call-filters.js';
+import { parseInput } from '../admin/parse-input.js';
+import { exportSchema, requestFilterSchema } from '../requests/requests.schema.js';
+import { RequestLogExport } from '../requests/request-log.export.js';
+import { RequestLogReader } from '../requests/request-log.reader.js';
 import {
   addCallOptions,
   addTimeOptions,
@@ -65,7 +65,7 @@ Examples:
 }
 
 async function printList({ json, ...options }: ListOptions): Promise<void> {
-  const filter = checked(requestFilterSchema, asQuery(options));
+  const filter = parseInput(requestFilterSchema, asQuery(options));
   const page = await withServices(async (app) =>
     app.get(RequestLogReader).list(await app.get(CallFilters).resolve(filter)),
   );
@@ -73,7 +73,7 @@ async function printList({ json, ...options }: ListOptions): Promise<void> {
 }
 
 async function printExport(options: ExportOptions): Promise<void> {
-  const order = checked(exportSchema, asQuery(options));
+  const order = parseInput(exportSchema, asQuery(options));
   await withServices(async (app) => {
     const opened = await app.get(RequestLogExport).open(await app.get(CallFilters).resolve(order));
     try {

@@ -1,13 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Command } from 'commander';
-import { CallFilters } from '../admin/call-filters.js';
-import { checked } from '../admin/checked.js';
-import { tailSchema } from '../admin/requests.schema.js';
+import { CallFilters } from '../requests/call-filters.js';
+import { parseInput } from '../admin/parse-input.js';
+import { tailSchema } from '../requests/requests.schema.js';
 import { describeFault } from '../database/database-fault.js';
 import { isDatabaseAway } from '../database/sql-state.js';
-import { LogTail } from '../request-log/log-tail.js';
-import { RequestLogReader } from '../request-log/request-log.reader.js';
-import type { RequestView } from '../request-log/request-view.js';
+import { LogTail } from '../requests/log-tail.js';
+import { RequestLogReader } from '../requests/request-log.reader.js';
+import type { RequestView } from '../requests/requests.schema.js';
 import { addCallOptions, type CallOptions } from './call-options.js';
 import { CALL_HEAD, CALL_WIDTHS, callCells } from './call-table.js';
 import { type OutputOptions, write } from './output.js';
@@ -31,7 +31,7 @@ export function tailCommand(): Command {
 }
 
 async function tail({ json, ...options }: TailOptions): Promise<void> {
-  const { lines, ...filter } = checked(tailSchema, options);
+  const { lines, ...filter } = parseInput(tailSchema, options);
   await withServices(async (app) => {
     const log = new LogTail(app.get(RequestLogReader), await app.get(CallFilters).resolve(filter));
     const print = (rows: readonly RequestView[]) => write(json ? jsonLines(rows) : tableLines(rows));

@@ -1,9 +1,9 @@
 import { Command } from 'commander';
 import { cliCommand } from '../cli-command.js';
-import { commandUser } from '../audit/actor.js';
-import { checked } from '../admin/checked.js';
-import { newTeamSchema, teamFilterSchema } from '../admin/teams.schema.js';
-import { TeamsService } from '../keys/teams.service.js';
+import { commandUser } from '../platform/actor.js';
+import { parseInput } from '../admin/parse-input.js';
+import { newTeamSchema, teamFilterSchema } from '../teams/teams.schema.js';
+import { TeamsService } from '../teams/teams.service.js';
 import { type OutputOptions, printJson, printPage } from './output.js';
 import { shortTime } from './table.js';
 import { withServices } from './with-services.js';
@@ -24,7 +24,7 @@ export function teamsCommand(): Command {
     .option('--json', 'print the team as JSON')
     .addHelpText('after', '\nExample:\n  postern teams create search')
     .action(async (name: string, { json }: OutputOptions) => {
-      const order = checked(newTeamSchema, { name });
+      const order = parseInput(newTeamSchema, { name });
       const team = await withServices((app) => app.get(TeamsService).create(order, commandUser()));
       if (json) printJson(team);
       else
@@ -40,7 +40,7 @@ export function teamsCommand(): Command {
     .option('--cursor <cursor>', 'continue after the page before')
     .option('--json', 'print the page as JSON')
     .action(async ({ limit, cursor, json }: ListOptions) => {
-      const filter = checked(teamFilterSchema, { limit, cursor });
+      const filter = parseInput(teamFilterSchema, { limit, cursor });
       const page = await withServices((app) => app.get(TeamsService).list(filter));
       printPage(page, { json }, ['NAME', 'ID', 'CREATED', 'DISABLED'], (team) => [
         team.name,

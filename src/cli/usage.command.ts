@@ -1,7 +1,7 @@
 import { Command } from 'commander';
-import { checked } from '../admin/checked.js';
-import { usageSchema } from '../admin/usage.schema.js';
-import { UsageService } from '../admin/usage.service.js';
+import { parseInput } from '../admin/parse-input.js';
+import { usageFilterSchema } from '../requests/usage.schema.js';
+import { UsageService } from '../requests/usage.service.js';
 import {
   addCallOptions,
   addTimeOptions,
@@ -41,7 +41,7 @@ Examples:
 }
 
 async function print({ json, groupBy, ...options }: UsageOptions): Promise<void> {
-  const order = checked(usageSchema, { ...asQuery(options), group_by: groupBy });
+  const order = parseInput(usageFilterSchema, { ...asQuery(options), group_by: groupBy });
   const page = await withServices((app) => app.get(UsageService).list(order));
   const groups = (['day', 'hour', 'team', 'key', 'provider', 'model'] as const).filter((group) =>
     order.group_by.includes(group),

@@ -1,4 +1,4 @@
-import type { INestApplicationContext } from '@nestjs/common';
+import type { INestApplicationContext, ModuleMetadata } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { DataSource } from 'typeorm';
 import { cliCommand } from '../cli-command.js';
@@ -16,18 +16,22 @@ const report = (line: string) => console.error(line);
  * Runs a command's work on the gateway's own services, connected and migrated, and closes everything again.
  *
  * @param seals true for work that seals or opens secrets: it gets the gateway's master key
+ * @param providers services of a module of one's own that the command needs besides those of CliModule
  */
 export async function withServices<T>(
   work: (app: INestApplicationContext) => Promise<T>,
-  { seals = false } = {},
+  { seals = false, providers = [] }: { seals?: boolean; providers?: ModuleMetadata['providers'] } = {},
 ): Promise<T> {
   const given = loadEnv();
   const env = seals ? { ...given, masterKey: await knownMasterKey(given) } : given;
   return withDatabase(env, async (databaseUrl) => {
-    const app = await NestFactory.createApplicationContext(CliModule.forEnv({ ...env, databaseUrl }), {
-      logger: false,
-      abortOnError: false,
-    });
+    const app = await NestFactory.createApplicationContext(
+      CliModule.forEnv({ ...env, databaseUrl }, providers),
+      {
+        logger: false,
+        abortOnError: false,
+      },
+    );
     try {
       // First of all, so that from now on there is a connection and nobody takes the server for unused.
       await app.get(DataSource).initialize();

@@ -1,9 +1,10 @@
 import { Injectable } from '@nestjs/common';
 import { DataSource } from 'typeorm';
-import { STARTING } from '../audit/actor.js';
+import { STARTING } from '../platform/actor.js';
 import { ADVISORY_LOCKS } from '../database/advisory-locks.js';
 import { isUniqueViolation } from '../database/sql-state.js';
-import { insertKey, insertTeam } from './insert-key.js';
+import { insertTeam } from '../teams/insert-team.js';
+import { insertKey } from './insert-key.js';
 
 const IS_EMPTY = 'SELECT NOT EXISTS (SELECT FROM team) AND NOT EXISTS (SELECT FROM gateway_key) AS empty';
 

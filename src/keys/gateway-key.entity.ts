@@ -1,5 +1,5 @@
 import { Check, Column, Entity, ForeignKey, Index, PrimaryColumn, Unique } from 'typeorm';
-import { Team } from './team.entity.js';
+import { Team } from '../teams/team.entity.js';
 
 export const ENDPOINT_RULES = ['inference', 'all'] as const;
 export type EndpointRule = (typeof ENDPOINT_RULES)[number];

@@ -1,11 +1,11 @@
 import type { EntityManager } from 'typeorm';
 import { v7 as uuidv7 } from 'uuid';
-import type { Actor } from '../audit/actor.js';
+import type { Actor } from '../platform/actor.js';
 import { recordChange } from '../audit/record-change.js';
 import type { EndpointRule, IdempotencyMode } from './gateway-key.entity.js';
 import { digestKey, mintKey, shownPrefix } from './key-secret.js';
-import { FIND_KEY, type KeyRow, keyView, type KeyView } from './key-view.js';
-import { SELECT_TEAMS, type TeamRow, teamView, type TeamView } from './team-view.js';
+import { FIND_KEY, type KeyRow, keyView } from './key-view.js';
+import type { KeyView } from './keys.schema.js';
 
 export interface KeyGrant {
   name: string;
@@ -23,25 +23,12 @@ export interface IssuedKey {
   secret: string;
 }
 
-const INSERT_TEAM = 'INSERT INTO team (id, name) VALUES ($1, $2)';
-const FIND_TEAM = `${SELECT_TEAMS} WHERE id = $1`;
-
 const INSERT_KEY = `
   INSERT INTO gateway_key (id, team_id, name, expires_at, providers, endpoints, idempotency)
   VALUES ($1, $2, $3, $4, $5, $6, $7)`;
 
 const INSERT_SECRET = `
   INSERT INTO gateway_key_secret (id, key_id, digest, prefix) VALUES ($1, $2, decode($3, 'hex'), $4)`;
-
-/** Adds a team and remembers who did; `manager` must be that of a transaction. */
-export async function insertTeam(manager: EntityManager, name: string, by: Actor): Promise<TeamView> {
-  const id = uuidv7();
-  await manager.query(INSERT_TEAM, [id, name]);
-  const [row] = await manager.query<[TeamRow]>(FIND_TEAM, [id]);
-  const team = teamView(row);
-  await recordChange(manager, by, { action: 'created', type: 'team', before: null, after: team });
-  return team;
-}
 
 /**
  * Adds a key with its first secret and remembers who did; `manager` must be that of a transaction, or the key may be left

@@ -1,30 +1,22 @@
 import { getRandomValues, hash } from 'node:crypto';
 import { crc32 } from 'node:zlib';
+import { API_KEY_LENGTH, API_KEY_PREFIX, hasKeyFormat, SHOWN_LENGTH } from '../platform/api-key.js';
 
 /**
  * A gateway key: `ptn_`, 32 random base62 characters (190 bits), 6 base62 characters of CRC-32 over what precedes.
  * The checksum is no secret; it lets a typo or a scanner's guess be refused without asking Postgres.
  */
-const PREFIX = 'ptn_';
-const RANDOM_LENGTH = 32;
 const CHECKSUM_LENGTH = 6;
-/** Characters of a whole key. */
-export const KEY_LENGTH = PREFIX.length + RANDOM_LENGTH + CHECKSUM_LENGTH;
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
-const FORMAT = /^ptn_[0-9A-Za-z]{38}$/;
-const FORMAT_ANYWHERE = /ptn_[0-9A-Za-z]{38}/;
-
-/** How many leading characters are stored and shown to tell keys apart. */
-export const SHOWN_LENGTH = 12;
 
 /** A new key, from the operating system's CSPRNG without modulo bias. */
 export function mintKey(): string {
-  let body = PREFIX;
+  let body = API_KEY_PREFIX;
   const bytes = new Uint8Array(64);
-  while (body.length < PREFIX.length + RANDOM_LENGTH) {
+  while (body.length < API_KEY_LENGTH - CHECKSUM_LENGTH) {
     for (const byte of getRandomValues(bytes)) {
       // 248 = 4 * 62: higher bytes would favour the first eight letters.
-      if (byte < 248 && body.length < PREFIX.length + RANDOM_LENGTH) body += ALPHABET[byte % 62];
+      if (byte < 248 && body.length < API_KEY_LENGTH - CHECKSUM_LENGTH) body += ALPHABET[byte % 62];
     }
   }
   return body + checksum(body);
@@ -32,12 +24,7 @@ export function mintKey(): string {
 
 /** True for a string of the key format with the right checksum: only such a string is worth a look-up. */
 export function isWellFormedKey(text: string): boolean {
-  return FORMAT.test(text) && text.endsWith(checksum(text.slice(0, -CHECKSUM_LENGTH)));
-}
-
-/** True when a key, whether or not its checksum is right, stands anywhere in the text. */
-export function containsKeyFormat(text: string): boolean {
-  return text.includes(PREFIX) && FORMAT_ANYWHERE.test(text);
+  return hasKeyFormat(text) && text.endsWith(checksum(text.slice(0, -CHECKSUM_LENGTH)));
 }
 
 /** SHA-256 of a key in hex: what is stored and looked up. A plain digest suffices for 190 random bits. */

@@ -1,46 +1,12 @@
-import type { EndpointRule, IdempotencyMode } from './gateway-key.entity.js';
+import type { KeyView } from './keys.schema.js';
 
-export const KEY_STATUSES = ['active', 'disabled', 'expired', 'revoked'] as const;
-export type KeyStatus = (typeof KEY_STATUSES)[number];
-
-/** A key as people and programs see it: never its secret. Times are ISO 8601 in UTC. */
-export interface KeyView {
-  id: string;
-  name: string;
-  team: string;
-  team_id: string;
-  /** First characters of the newest secret. */
-  prefix: string;
-  created_at: string;
-  expires_at: string | null;
-  /** Of whichever secret was used last. */
-  last_used_at: string | null;
-  revoked_at: string | null;
-  disabled: boolean;
-  /** null: all */
-  providers: string[] | null;
-  endpoints: EndpointRule;
-  idempotency: IdempotencyMode;
-  /** Goes up with every change. */
-  version: number;
-}
-
-export interface KeyRow {
-  id: string;
-  name: string;
-  team: string;
-  team_id: string;
-  prefix: string;
+/** What Postgres gives of a key. */
+export type KeyRow = Omit<KeyView, 'created_at' | 'expires_at' | 'last_used_at' | 'revoked_at'> & {
   created_at: Date;
   expires_at: Date | null;
   last_used_at: Date | null;
   revoked_at: Date | null;
-  disabled: boolean;
-  providers: string[] | null;
-  endpoints: EndpointRule;
-  idempotency: IdempotencyMode;
-  version: number;
-}
+};
 
 /** Every way of showing keys starts like this; `k` is the key, `t` its team. */
 export const SELECT_KEYS = `

@@ -1,17 +1,19 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
+import { TeamsModule } from '../teams/teams.module.js';
 import { FirstKeyService } from './first-key.service.js';
 import { GatewayKeySecret } from './gateway-key-secret.entity.js';
 import { GatewayKey } from './gateway-key.entity.js';
+import { KeyNames } from './key-names.service.js';
+import { KeysController } from './keys.controller.js';
 import { KeysService } from './keys.service.js';
 import { LeakedKeyService } from './leaked-key.service.js';
-import { Team } from './team.entity.js';
-import { TeamsService } from './teams.service.js';
 
-/** Issuing, showing and ending keys. */
+/** Issues, shows and ends gateway keys. */
 @Module({
-  imports: [TypeOrmModule.forFeature([Team, GatewayKey, GatewayKeySecret])],
-  providers: [TeamsService, KeysService, LeakedKeyService, FirstKeyService],
-  exports: [TeamsService, KeysService, LeakedKeyService, FirstKeyService],
+  imports: [TypeOrmModule.forFeature([GatewayKey, GatewayKeySecret]), TeamsModule],
+  controllers: [KeysController],
+  providers: [KeysService, KeyNames, LeakedKeyService, FirstKeyService],
+  exports: [KeysService, KeyNames, LeakedKeyService, FirstKeyService],
 })
 export class KeysModule {}

@@ -1,36 +1,21 @@
 import { Injectable } from '@nestjs/common';
 import { DataSource, type EntityManager } from 'typeorm';
-import type { Actor } from '../audit/actor.js';
-import { type Action, recordChange } from '../audit/record-change.js';
-import { idOfCursor, isUuid, type Page, pageOf, type PageRequest } from '../database/page.js';
+import type { Actor } from '../platform/actor.js';
+import { recordChange } from '../audit/record-change.js';
+import { idOfCursor, isUuid, type Page, pageOf } from '../database/page.js';
 import { isUniqueViolation } from '../database/sql-state.js';
 import { Fault } from '../fault.js';
 import { insertKey, insertSecret, type IssuedKey, type KeyGrant } from './insert-key.js';
-import {
-  FIND_KEY,
-  KEY_STATUS_SQL,
-  type KeyRow,
-  type KeyStatus,
-  keyView,
-  type KeyView,
-  SELECT_KEYS,
-} from './key-view.js';
-import { type Expected, mustBeExpected } from './revision.js';
-import { TeamsService } from './teams.service.js';
+import { FIND_KEY, KEY_STATUS_SQL, type KeyRow, keyView, SELECT_KEYS } from './key-view.js';
+import type { KeyFilter, KeyView } from './keys.schema.js';
+import { type Expected, mustBeExpected } from '../database/revision.js';
+import { TeamsService } from '../teams/teams.service.js';
 
 /** What a new key is to be; `team` is a name or an id. */
 export type NewKey = KeyGrant & { team: string };
 
 /** What can be changed of a key. */
 export type KeyChange = Partial<KeyGrant & { disabled: boolean }>;
-
-export interface KeyFilter extends PageRequest {
-  /** Name or id. */
-  team?: string;
-  /** The beginning of any secret of the key, also of one that was rotated away. */
-  prefix?: string;
-  status?: KeyStatus;
-}
 
 const LIST = `${SELECT_KEYS}
   WHERE ($1::uuid IS NULL OR k.team_id = $1)
@@ -151,7 +136,7 @@ export class KeysService {
    */
   private change(
     id: string,
-    action: Action,
+    action: string,
     by: Actor,
     expected: Expected,
     work: (manager: EntityManager, key: KeyView) => Promise<object | null>,

@@ -2,7 +2,8 @@ import { Injectable } from '@nestjs/common';
 import { DataSource } from 'typeorm';
 import { Fault } from '../fault.js';
 import { digestKey, isWellFormedKey } from './key-secret.js';
-import { FIND_KEY, KEY_STATUS_SQL, type KeyRow, type KeyStatus, keyView, type KeyView } from './key-view.js';
+import { FIND_KEY, KEY_STATUS_SQL, type KeyRow, keyView } from './key-view.js';
+import type { KeyStatus, KeyView } from './keys.schema.js';
 
 /** Whose a secret is, and whether it still opens anything. */
 export interface LeakedKey extends KeyView {

@@ -1,8 +1,10 @@
 import { Controller, Get, Res } from '@nestjs/common';
+import { ApiExcludeController } from '@nestjs/swagger';
 import type { Response } from 'express';
 import { type Readiness, ReadinessService } from './readiness.service.js';
 
 /** For load balancers and orchestrators. Open to all: it tells states, never values. */
+@ApiExcludeController()
 @Controller('health')
 export class HealthController {
   constructor(private readonly readiness: ReadinessService) {}

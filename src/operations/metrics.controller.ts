@@ -1,10 +1,12 @@
 import { Controller, Get, Res, UseFilters, UseGuards } from '@nestjs/common';
+import { ApiExcludeController } from '@nestjs/swagger';
 import type { Response } from 'express';
 import { AdminErrorFilter } from '../admin/admin-error.filter.js';
 import { AdminTokenGuard } from '../admin/admin-token.guard.js';
 import { MetricsService } from './metrics.service.js';
 
 /** For Prometheus, with the admin token as its `authorization` credentials. */
+@ApiExcludeController()
 @Controller('metrics')
 @UseGuards(AdminTokenGuard)
 @UseFilters(AdminErrorFilter)

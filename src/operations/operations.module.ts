@@ -1,7 +1,7 @@
 import { Module } from '@nestjs/common';
 import { AdminModule } from '../admin/admin.module.js';
 import { IdempotencyModule } from '../idempotency/idempotency.module.js';
-import { KeyAuthModule } from '../keys/key-auth.module.js';
+import { AuthModule } from '../auth/auth.module.js';
 import { ProxyModule } from '../proxy/proxy.module.js';
 import { RequestLogModule } from '../request-log/request-log.module.js';
 import { CallMetrics } from './call-metrics.js';
@@ -14,7 +14,7 @@ import { StateMetrics } from './state-metrics.js';
 import { TracingService } from './tracing.service.js';
 
 @Module({
-  imports: [AdminModule, ProxyModule, RequestLogModule, KeyAuthModule, IdempotencyModule],
+  imports: [AdminModule, ProxyModule, RequestLogModule, AuthModule, IdempotencyModule],
   controllers: [HealthController, MetricsController],
   providers: [ShutdownService, ReadinessService, CallMetrics, StateMetrics, MetricsService, TracingService],
 })

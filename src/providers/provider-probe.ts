@@ -1,32 +1,5 @@
 import type { Provider } from './provider.js';
-
-/** What is right or wrong with a provider. */
-export type ProbeCode =
-  | 'ok'
-  | 'name_not_resolved'
-  | 'refused'
-  | 'unreachable'
-  | 'timeout'
-  | 'tls'
-  | 'forbidden_address'
-  | 'not_http'
-  | 'unauthorized'
-  | 'not_found'
-  | 'redirect'
-  | 'rate_limited'
-  | 'provider_error'
-  | 'unexpected_status';
-
-/** What one harmless call to a provider came to. */
-export interface ProbeResult {
-  ok: boolean;
-  code: ProbeCode;
-  /** One sentence for people, with the remedy. */
-  message: string;
-  /** HTTP status of its answer, or null when there was none. */
-  status: number | null;
-  duration_ms: number;
-}
+import type { ProbeResult } from './providers.schema.js';
 
 /** Makes the call. How bytes travel is the proxy's business, which implements this (proxy/upstream-probe.ts). */
 export abstract class ProviderProbe {
@@ -35,7 +8,7 @@ export abstract class ProviderProbe {
 
 export type Verdict = Pick<ProbeResult, 'ok' | 'code' | 'message'>;
 
-const wrong = (code: ProbeCode, message: string): Verdict => ({ ok: false, code, message });
+const wrong = (code: ProbeResult['code'], message: string): Verdict => ({ ok: false, code, message });
 
 /** What the status of `GET <url>/v1/models` says. */
 export function verdictOfStatus(status: number, hasSecret: boolean): Verdict {

@@ -2,7 +2,8 @@ import { Injectable } from '@nestjs/common';
 import { InjectEnv } from '../config/config.module.js';
 import type { Env } from '../config/env.js';
 import { Fault } from '../fault.js';
-import { type ProviderRow, providerView, type ProviderView, type SecretState } from './provider-view.js';
+import { type ProviderRow, providerView } from './provider-view.js';
+import type { ProviderView, SecretState } from './providers.schema.js';
 import { SecretBox, SecretBoxError } from '../secret-box.js';
 
 /** Seals and opens the secrets of stored providers, each bound to its row. */

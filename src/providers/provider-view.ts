@@ -1,27 +1,7 @@
 import type { Env } from '../config/env.js';
 import { DEFAULT_PROVIDER } from './provider-name.js';
 import type { ProviderAuth } from './provider.js';
-
-/** `unreadable`: sealed with a master key that is not here, or damaged. */
-export type SecretState = 'sealed' | 'none' | 'unreadable';
-
-/** A provider as people and programs see it: never its secret. Times are ISO 8601 in UTC. */
-export interface ProviderView {
-  /** null for the environment's, which is no row. */
-  id: string | null;
-  name: string;
-  url: string;
-  auth: ProviderAuth;
-  secret_state: SecretState;
-  default: boolean;
-  enabled: boolean;
-  /** `environment`: set by PROVIDER_URL, and not to be changed here. */
-  source: 'stored' | 'environment';
-  /** Goes up with every change; null for the environment's. */
-  version: number | null;
-  created_at: string | null;
-  updated_at: string | null;
-}
+import type { ProviderView, SecretState } from './providers.schema.js';
 
 export interface ProviderRow {
   id: string;
@@ -72,12 +52,4 @@ export function environmentView(env: Env): ProviderView | null {
     created_at: null,
     updated_at: null,
   };
-}
-
-/**
- * Names one state of one provider. With the id, because versions begin anew with a provider that took the name of a
- * deleted one.
- */
-export function revisionOf({ id, version }: Pick<ProviderView, 'id' | 'version'>): string {
-  return `${id ?? 'environment'}.${version ?? 0}`;
 }

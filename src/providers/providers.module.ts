@@ -2,6 +2,7 @@ import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { ProviderSecrets } from './provider-secrets.service.js';
 import { StoredProvider } from './provider.entity.js';
+import { ProvidersController } from './providers.controller.js';
 import { ProvidersService } from './providers.service.js';
 import { ResealService } from './reseal.service.js';
 import { StoredProvidersService } from './stored-providers.service.js';
@@ -9,6 +10,7 @@ import { StoredProvidersService } from './stored-providers.service.js';
 /** Where calls go, and how people say so. */
 @Module({
   imports: [TypeOrmModule.forFeature([StoredProvider])],
+  controllers: [ProvidersController],
   providers: [ProviderSecrets, ProvidersService, StoredProvidersService, ResealService],
   exports: [ProvidersService, StoredProvidersService, ResealService],
 })

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { DataSource } from 'typeorm';
-import type { Actor } from '../audit/actor.js';
+import type { Actor } from '../platform/actor.js';
 import { recordChange } from '../audit/record-change.js';
 import { inTurn } from './provider-rows.js';
 import { ProviderSecrets } from './provider-secrets.service.js';

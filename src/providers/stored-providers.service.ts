@@ -1,40 +1,21 @@
 import { Injectable } from '@nestjs/common';
 import { DataSource, type EntityManager } from 'typeorm';
 import { v7 as uuidv7 } from 'uuid';
-import type { Actor } from '../audit/actor.js';
+import type { Actor } from '../platform/actor.js';
 import { recordChange } from '../audit/record-change.js';
 import { InjectEnv } from '../config/config.module.js';
 import type { Env } from '../config/env.js';
+import { type Expected, mustBeExpected } from '../database/revision.js';
 import { isUniqueViolation } from '../database/sql-state.js';
 import { Fault } from '../fault.js';
 import { DEFAULT_PROVIDER } from './provider-name.js';
 import { findProvider, inTurn } from './provider-rows.js';
 import { ProviderSecrets } from './provider-secrets.service.js';
-import {
-  environmentView,
-  type ProviderRow,
-  type ProviderView,
-  revisionOf,
-  SELECT_PROVIDERS,
-} from './provider-view.js';
-import { makeProvider, type Provider, type ProviderAuth } from './provider.js';
+import { environmentView, type ProviderRow, SELECT_PROVIDERS } from './provider-view.js';
+import { makeProvider, type Provider } from './provider.js';
+import type { NewProvider, ProviderChange, ProviderView } from './providers.schema.js';
 import { ProvidersService } from './providers.service.js';
 import { SecretBoxError } from '../secret-box.js';
-
-export interface ProviderSettings {
-  /** As normaliseProviderUrl gives it. */
-  url: string;
-  auth: ProviderAuth;
-  /** null: it takes none. */
-  secret: string | null;
-  default: boolean;
-  enabled: boolean;
-}
-
-export type NewProvider = ProviderSettings & { name: string };
-
-/** Revisions (revisionOf) of which one must be the present one; null: whichever it is. */
-export type Expected = readonly string[] | null;
 
 const LIST = `${SELECT_PROVIDERS} ORDER BY name`;
 const FIND_OTHER_DEFAULT = `${SELECT_PROVIDERS} WHERE is_default AND name <> $1`;
@@ -110,7 +91,7 @@ export class StoredProvidersService {
    */
   async update(
     name: string,
-    settings: Partial<ProviderSettings>,
+    settings: ProviderChange,
     by: Actor,
     expected: Expected = null,
   ): Promise<ProviderView> {
@@ -158,7 +139,8 @@ export class StoredProvidersService {
   async open(name: string): Promise<Provider> {
     if (name === DEFAULT_PROVIDER && this.providers.environment !== null) return this.providers.environment;
     const row = await findProvider(this.dataSource.manager, name);
-    if (originOf(row.url) === null) throw Fault.of('conflict', 'url', 'is none; change it to one');
+    if (originOf(row.url) === null)
+      throw Fault.of('conflict', 'url', 'the stored value is not a valid URL; change it');
     let secret: string | null;
     try {
       secret = row.sealed_secret && this.secrets.open(row.id, row.sealed_secret);
@@ -188,12 +170,8 @@ export class StoredProvidersService {
 
   private async findExpected(manager: EntityManager, name: string, expected: Expected): Promise<ProviderRow> {
     const row = await findProvider(manager, name);
-    if (expected === null || expected.includes(revisionOf(row))) return row;
-    throw Fault.of(
-      'conflict',
-      'version',
-      'somebody changed this provider meanwhile; read it again, then repeat yours',
-    );
+    mustBeExpected('provider', row, expected);
+    return row;
   }
 
   private refuseEnvironment(name: string): void {

@@ -1,4 +1,4 @@
-import { containsKeyFormat, KEY_LENGTH } from '../keys/key-secret.js';
+import { containsKeyFormat, KEY_LENGTH } from '../platform/api-key.js';
 
 /**
  * Which headers cross the gateway (contract: everything in its order, case and repetition, less what is listed here).

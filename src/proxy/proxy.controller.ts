@@ -1,12 +1,14 @@
 import { All, Controller, Req, Res, UseGuards, UseInterceptors } from '@nestjs/common';
+import { ApiExcludeController } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
-import { GatewayKeyGuard } from '../keys/gateway-key.guard.js';
+import { GatewayKeyGuard } from '../auth/gateway-key.guard.js';
 import { RequestLogInterceptor } from '../request-log/request-log.interceptor.js';
 import { ROAD } from './gateway-http.adapter.js';
 import { IdempotentCalls } from './idempotent-calls.js';
 import { RouteGuard } from './route.guard.js';
 
 /** `ANY /v1/*` and `ANY /p/<provider>/*`; the request gate leads both here. */
+@ApiExcludeController()
 @Controller()
 @UseGuards(GatewayKeyGuard, RouteGuard)
 @UseInterceptors(RequestLogInterceptor)

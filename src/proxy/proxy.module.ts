@@ -2,7 +2,7 @@ import { HttpModule, HttpService } from '@nestjs/axios';
 import { Module, type OnModuleInit } from '@nestjs/common';
 import { APP_FILTER, HttpAdapterHost } from '@nestjs/core';
 import { IdempotencyModule } from '../idempotency/idempotency.module.js';
-import { KeyAuthModule } from '../keys/key-auth.module.js';
+import { AuthModule } from '../auth/auth.module.js';
 import { ProvidersModule } from '../providers/providers.module.js';
 import { RequestLogModule } from '../request-log/request-log.module.js';
 import { Forwarder } from './forwarder.js';
@@ -19,7 +19,7 @@ class UpstreamModule {}
 
 @Module({
   imports: [
-    KeyAuthModule,
+    AuthModule,
     IdempotencyModule,
     ProvidersModule,
     RequestLogModule,

@@ -4,7 +4,7 @@ import { Logger } from '@nestjs/common';
 import { ClientAddress } from '../config/client-address.js';
 import type { Settings } from '../config/settings.js';
 import { describeFault } from '../database/database-fault.js';
-import { keyLabel } from '../keys/key-label.js';
+import { keyLabel } from '../auth/key-label.js';
 import type { Refusal, RefusalCode } from '../refusal.js';
 
 const WINDOW_MS = 60_000;

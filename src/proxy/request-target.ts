@@ -1,5 +1,5 @@
-import { containsKeyFormat } from '../keys/key-secret.js';
-import { hasParameter, percentDecode } from '../keys/query-parameter.js';
+import { containsKeyFormat } from '../platform/api-key.js';
+import { hasParameter, percentDecode } from '../platform/query-parameter.js';
 import { PROVIDER_NAME } from '../providers/provider-name.js';
 import { Refusal } from '../refusal.js';
 

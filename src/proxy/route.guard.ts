@@ -1,6 +1,6 @@
 import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/common';
 import type { Request } from 'express';
-import { allowsEndpoint } from '../keys/endpoint-rule.js';
+import { allowsEndpoint } from '../auth/endpoint-rule.js';
 import type { Provider } from '../providers/provider.js';
 import { ProvidersService } from '../providers/providers.service.js';
 import { Refusal } from '../refusal.js';

@@ -3,13 +3,8 @@ import { HttpAdapterHost } from '@nestjs/core';
 import { Client } from 'undici';
 import { InjectEnv } from '../config/config.module.js';
 import type { Env } from '../config/env.js';
-import {
-  ProviderProbe,
-  type ProbeResult,
-  type Verdict,
-  verdictOfFault,
-  verdictOfStatus,
-} from '../providers/provider-probe.js';
+import { ProviderProbe, type Verdict, verdictOfFault, verdictOfStatus } from '../providers/provider-probe.js';
+import type { ProbeResult } from '../providers/providers.schema.js';
 import type { Provider } from '../providers/provider.js';
 import { leadsHome } from './leads-home.js';
 import { ForbiddenAddress, upstreamConnector } from './upstream-connector.js';

@@ -5,12 +5,8 @@ import { Journal } from './journal.js';
 import { JournalDrainService } from './journal-drain.service.js';
 import { LogWriter } from './log-writer.js';
 import { PartitionsService } from './partitions.service.js';
-import { ReaderPool } from './reader-pool.js';
-import { RequestLogExport } from './request-log.export.js';
 import { RequestLog } from './request-log.entity.js';
-import { RequestLogReader } from './request-log.reader.js';
 import { RequestLogService } from './request-log.service.js';
-import { UsageTotals } from './usage-totals.js';
 
 @Module({
   imports: [TypeOrmModule.forFeature([RequestLog])],
@@ -22,20 +18,7 @@ import { UsageTotals } from './usage-totals.js';
     JournalDrainService,
     FinishedCalls,
     RequestLogService,
-    ReaderPool,
-    RequestLogReader,
-    RequestLogExport,
-    UsageTotals,
   ],
-  exports: [
-    RequestLogService,
-    RequestLogReader,
-    RequestLogExport,
-    UsageTotals,
-    FinishedCalls,
-    Journal,
-    LogWriter,
-    JournalDrainService,
-  ],
+  exports: [RequestLogService, FinishedCalls, Journal, LogWriter, JournalDrainService],
 })
 export class RequestLogModule {}

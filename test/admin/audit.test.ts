@@ -1,4 +1,4 @@
-import type { AuditView } from '../../src/audit/audit.reader.js';
+import type { AuditView } from '../../src/audit/audit.schema.js';
 import { ADMIN_TOKEN, startTestGateway, type TestGateway } from '../support/gateway.js';
 import { type AdminBody, call, fieldsOf } from './call.js';
 import { changingRoutes } from './routes.js';

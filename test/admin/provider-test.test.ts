@@ -1,5 +1,5 @@
 import { createServer } from 'node:net';
-import type { ProbeResult } from '../../src/providers/provider-probe.js';
+import type { ProbeResult } from '../../src/providers/providers.schema.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
 import { TlsProvider } from '../support/tls-provider.js';

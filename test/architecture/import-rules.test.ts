@@ -2,33 +2,34 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join, posix } from 'node:path';
 
 /**
- * The house has rooms, and the arrows between them point one way: what answers to the outside leans on what knows
- * keys, providers and calls, which leans on the database and the settings. Never back up.
+ * What each folder of src may import besides itself, from the bottom up. A folder that is not listed is a module of its
+ * own: it may import every listed folder but `cli`, and no listed folder may import it.
  */
-const MAY_LEAN_ON: Record<string, readonly string[]> = {
-  config: [],
-  database: ['config'],
-  audit: ['database', 'config'],
-  keys: ['audit', 'database', 'config'],
-  providers: ['audit', 'database', 'config'],
-  'request-log': ['database', 'config'],
-  idempotency: ['database', 'config'],
-  proxy: ['keys', 'providers', 'request-log', 'idempotency', 'database', 'config'],
-  admin: ['audit', 'keys', 'providers', 'request-log', 'idempotency', 'database', 'config'],
-  operations: ['admin', 'proxy', 'keys', 'providers', 'request-log', 'idempotency', 'database', 'config'],
-  cli: [
-    'audit',
-    'admin',
-    'operations',
-    'proxy',
-    'keys',
-    'providers',
-    'request-log',
-    'idempotency',
-    'database',
-    'config',
-  ],
-};
+const MAY_IMPORT: Record<string, readonly string[]> = layers(
+  ['platform'],
+  ['errors'],
+  ['config', 'embedded-postgres'],
+  ['database'],
+  ['admin'],
+  ['audit'],
+  ['teams', 'providers'],
+  ['keys', 'request-log', 'idempotency'],
+  ['auth', 'requests'],
+  ['proxy'],
+  ['operations'],
+  ['cli'],
+);
+
+/** Folders of one layer do not import each other. */
+function layers(...names: string[][]): Record<string, readonly string[]> {
+  return Object.fromEntries(
+    names.flatMap((layer, i) => layer.map((name) => [name, names.slice(0, i).flat()])),
+  );
+}
+
+function mayImport(from: string, to: string): boolean {
+  return MAY_IMPORT[from] === undefined ? to !== 'cli' : MAY_IMPORT[from].includes(to);
+}
 
 // The rule for a provider's URL is the provider room's, and the settings apply it to PROVIDER_URL. It is pure and
 // imports nothing of the house (held below), so that this one arrow closes no circle.
@@ -55,9 +56,15 @@ function importsOf(file: string): string[] {
   return paths.filter((path) => !path.startsWith('..'));
 }
 
-/** Top-level files (main, app.module ...) belong to no room. */
+/**
+ * What puts the gateway together, as the top-level files do: `cluster` starts one in each worker, and the data source of
+ * the migrations loads every module for its entities.
+ */
+const COMPOSITION = /^cluster\/|^cli\/data-source\.ts$/;
+
+/** Top-level files (main, app.module ...) and what else puts the gateway together belong to no folder. */
 function roomOf(file: string): string | undefined {
-  return file.includes('/') ? file.slice(0, file.indexOf('/')) : undefined;
+  return file.includes('/') && !COMPOSITION.test(file) ? file.slice(0, file.indexOf('/')) : undefined;
 }
 
 const arrows = files.flatMap((from) =>
@@ -75,17 +82,12 @@ describe('the house', () => {
     expect(arrows.filter(({ to }) => !code.has(to)).map(({ text }) => text)).toEqual([]);
   });
 
-  it('has only rooms with a known question', () => {
-    const rooms = new Set(files.map(roomOf).filter((room) => room !== undefined));
-    expect([...rooms].filter((room) => !(room in MAY_LEAN_ON))).toEqual([]);
-  });
-
   it('has arrows that point one way', () => {
     const wrong = arrows.filter(({ from, to, text }) => {
       const [room, target] = [roomOf(from), roomOf(to)];
       if (room === undefined || target === undefined || room === target || EXCEPTIONS.includes(text))
         return false;
-      return !MAY_LEAN_ON[room]?.includes(target);
+      return !mayImport(room, target);
     });
     expect(wrong.map(({ text }) => text)).toEqual([]);
   });

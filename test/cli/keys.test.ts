@@ -1,6 +1,6 @@
 import { userInfo } from 'node:os';
 import { KeysService } from '../../src/keys/keys.service.js';
-import { TeamsService } from '../../src/keys/teams.service.js';
+import { TeamsService } from '../../src/teams/teams.service.js';
 import { type KeysDatabase, openKeysDatabase, TESTER } from '../keys/data-source.js';
 import type { TestDatabase } from '../support/database.js';
 import { type Ran, runCli } from './run-cli.js';

@@ -4,7 +4,7 @@ import { DataSource } from 'typeorm';
 import type { Settings } from '../../src/config/settings.js';
 import { dataSourceOptions } from '../../src/database/data-source-options.js';
 import { IdempotencyRecords } from '../../src/idempotency/idempotency-records.js';
-import { ReaderPool } from '../../src/request-log/reader-pool.js';
+import { ReaderPool } from '../../src/requests/reader-pool.js';
 
 /** A message of Postgres's protocol (its documentation, Message Formats): type, length with itself, content. */
 function message(type: string, content: Buffer | string): Buffer {

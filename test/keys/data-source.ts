@@ -1,7 +1,7 @@
 import { DataSource } from 'typeorm';
-import type { Actor } from '../../src/audit/actor.js';
-import type { Grant } from '../../src/keys/caller.js';
-import { FIND_GRANTS, type GrantRow, grantsOf } from '../../src/keys/find-grants.js';
+import type { Actor } from '../../src/platform/actor.js';
+import type { Grant } from '../../src/auth/caller.js';
+import { FIND_GRANTS, type GrantRow, grantsOf } from '../../src/auth/find-grants.js';
 import { digestKey } from '../../src/keys/key-secret.js';
 import { dataSourceOptions } from '../../src/database/data-source-options.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';

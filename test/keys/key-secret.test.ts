@@ -1,12 +1,6 @@
 import fc from 'fast-check';
-import {
-  containsKeyFormat,
-  digestKey,
-  isWellFormedKey,
-  mintKey,
-  SHOWN_LENGTH,
-  shownPrefix,
-} from '../../src/keys/key-secret.js';
+import { digestKey, isWellFormedKey, mintKey, shownPrefix } from '../../src/keys/key-secret.js';
+import { containsKeyFormat, SHOWN_LENGTH } from '../../src/platform/api-key.js';
 
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 

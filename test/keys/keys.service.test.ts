@@ -2,7 +2,7 @@ import { ADVISORY_LOCKS } from '../../src/database/advisory-locks.js';
 import { FirstKeyService } from '../../src/keys/first-key.service.js';
 import { digestKey } from '../../src/keys/key-secret.js';
 import { KeysService, type NewKey } from '../../src/keys/keys.service.js';
-import { TeamsService } from '../../src/keys/teams.service.js';
+import { TeamsService } from '../../src/teams/teams.service.js';
 import { findGrant, type KeysDatabase, openKeysDatabase, TESTER } from './data-source.js';
 
 describe('service', () => {

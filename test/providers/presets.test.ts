@@ -1,4 +1,4 @@
-import { newProviderSchema } from '../../src/admin/providers.schema.js';
+import { newProviderSchema } from '../../src/providers/providers.schema.js';
 import { PRESETS } from '../../src/providers/presets.js';
 import { makeProvider } from '../../src/providers/provider.js';
 

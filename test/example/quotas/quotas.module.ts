@@ -1,12 +1,7 @@
 import { Module } from '@nestjs/common';
-import { TypeOrmModule } from '@nestjs/typeorm';
-import { Quota } from './quota.entity.js';
+import { TeamsModule } from '../../../src/teams/teams.module.js';
 import { QuotasController } from './quotas.controller.js';
 import { QuotasService } from './quotas.service.js';
 
-@Module({
-  imports: [TypeOrmModule.forFeature([Quota])],
-  controllers: [QuotasController],
-  providers: [QuotasService],
-})
+@Module({ imports: [TeamsModule], controllers: [QuotasController], providers: [QuotasService] })
 export class QuotasModule {}

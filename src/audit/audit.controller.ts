@@ -1,0 +1,18 @@
+import { Get, Query } from '@nestjs/common';
+import { ApiOkResponse, ApiOperation } from '@nestjs/swagger';
+import { AdminController } from '../admin/admin-controller.js';
+import type { Page } from '../database/page.js';
+import { AuditReader } from './audit.reader.js';
+import { type AuditFilter, auditFilterSchema, auditPageSchema, type AuditView } from './audit.schema.js';
+
+@AdminController('audit', { name: 'Audit', description: 'Who changed teams, keys and providers.' })
+export class AuditController {
+  constructor(private readonly audit: AuditReader) {}
+
+  @Get()
+  @ApiOperation({ operationId: 'listAudit', summary: 'List changes and who made them, newest first' })
+  @ApiOkResponse({ standardSchema: auditPageSchema, description: 'One page of changes.' })
+  list(@Query({ schema: auditFilterSchema }) filter: AuditFilter): Promise<Page<AuditView>> {
+    return this.audit.list(filter);
+  }
+}

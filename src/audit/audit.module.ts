@@ -1,0 +1,14 @@
+import { Module } from '@nestjs/common';
+import { TypeOrmModule } from '@nestjs/typeorm';
+import { AuditLog } from './audit-log.entity.js';
+import { AuditController } from './audit.controller.js';
+import { AuditReader } from './audit.reader.js';
+import { ChangeLog } from './change-log.js';
+
+/** Who changed what. */
+@Module({
+  imports: [TypeOrmModule.forFeature([AuditLog])],
+  controllers: [AuditController],
+  providers: [AuditReader, ChangeLog],
+})
+export class AuditModule {}

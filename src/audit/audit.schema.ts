@@ -1,0 +1,71 @@
+import { z } from 'zod';
+import { id, pageOf, paging, searchText, time, timestamp } from '../admin/fields.schema.js';
+import { ACTIONS, SUBJECT_TYPES } from './record-change.js';
+
+/** One of the words that modules may add to. */
+function oneOfOpen(words: ReadonlySet<string>, description: string) {
+  return z
+    .string()
+    .refine((word) => words.has(word), {
+      error: () => {
+        const list = [...words];
+        return `must be ${list.slice(0, -1).join(', ')} or ${list.at(-1)}`;
+      },
+    })
+    .meta({
+      description,
+      // Read when the OpenAPI document is made.
+      get enum() {
+        return [...words];
+      },
+    });
+}
+
+const settings = () => z.record(z.string(), z.unknown()).nullable();
+
+/** One change as people and programs see it. */
+export const auditEntrySchema = z
+  .strictObject({
+    id: z.uuid(),
+    at: timestamp(),
+    actor: z.string().meta({
+      description:
+        '`admin-token`, `cli:<user of the operating system>`, or `start` for the first team and key.',
+      example: 'admin-token',
+    }),
+    client_ip: z.string().nullable().meta({
+      description: 'Client address of an admin request; null for commands.',
+      example: '192.0.2.7',
+    }),
+    action: oneOfOpen(ACTIONS, 'What was done.'),
+    subject_type: oneOfOpen(SUBJECT_TYPES, 'Type of the object.'),
+    subject_id: z.uuid(),
+    subject_name: z.string().meta({ description: 'Name of the object at that time.', example: 'search' }),
+    before: settings().meta({
+      description: 'Previous values of what changed; all values of a removed object; null for a new one.',
+    }),
+    after: settings().meta({
+      description: 'New values of what changed; all values of a new object; null for a removed one.',
+    }),
+  })
+  .meta({ id: 'AuditEntry' });
+export type AuditView = z.output<typeof auditEntrySchema>;
+
+export const auditPageSchema = pageOf('AuditPage', auditEntrySchema);
+
+/** `GET /admin/v1/audit` */
+export const auditFilterSchema = z.strictObject({
+  actor: searchText().optional().meta({ description: 'Only changes by this actor.' }),
+  action: oneOfOpen(ACTIONS, 'Only changes of this kind.').optional(),
+  subject_type: oneOfOpen(SUBJECT_TYPES, 'Only changes of objects of this type.').optional(),
+  subject_id: id('team, key or provider').optional().meta({
+    description: 'Only changes of this team, key or provider.',
+  }),
+  subject_name: searchText().optional().meta({
+    description: 'Only changes of objects that had this name at that time.',
+  }),
+  from: time().optional().meta({ description: 'At this time or later.' }),
+  to: time().optional().meta({ description: 'Before this time.' }),
+  ...paging,
+});
+export type AuditFilter = z.output<typeof auditFilterSchema>;

@@ -1,0 +1,74 @@
+import type { EndpointRule } from '../keys/gateway-key.entity.js';
+import { hasParameter } from '../platform/query-parameter.js';
+
+const INFERENCE_POSTS = new Set([
+  '/v1/chat/completions',
+  '/v1/completions',
+  '/v1/responses',
+  '/v1/embeddings',
+  '/v1/moderations',
+  '/v1/images/generations',
+  '/v1/images/edits',
+  '/v1/images/variations',
+  '/v1/audio/speech',
+  '/v1/audio/transcriptions',
+  '/v1/audio/translations',
+  '/v1/messages',
+  '/v1/messages/count_tokens',
+  '/v1/rerank',
+  '/v1beta/openai/chat/completions',
+  '/v1beta/openai/embeddings',
+]);
+/**
+ * Characters of model names; an encoded `/`, `:` or `@` is one. A careless decoder could take other escapes for a dot
+ * segment (a dot encoded three times or overlong, a blank after two dots), and so leave the models.
+ */
+const MODEL = String.raw`(?:[\w.~:@!$&'()*+,;=-]|%(?:2[Ff]|3[Aa]|40))+`;
+/** Gemini names model and method in one segment: `gemini-2.0-flash:generateContent`. */
+const GEMINI_POST = new RegExp(`^/v1beta/models/${MODEL}$`);
+const MODELS_GET = new RegExp(`^/v1/models(?:/${MODEL})*$`);
+
+/** Headers with which some servers let a request act as another method or on another path. */
+const OVERRIDES = new Set([
+  'x-http-method-override',
+  'x-http-method',
+  'x-method-override',
+  'x-original-url',
+  'x-original-uri',
+  'x-rewrite-url',
+]);
+/** Rails, Symfony and Laravel read the same from a parameter. */
+const OVERRIDE_PARAMETER = '_method';
+
+/**
+ * May a key with this rule send this request? All teams share one provider secret, so files, batches, assistants and
+ * the like would show one team another team's objects: they take `all`.
+ *
+ * @param endpoint raw path after `/p/<provider>`, without the query, compared byte for byte
+ * @param rawHeaders flat raw headers
+ * @param query what follows the path, with its `?`; empty where there is none
+ */
+export function allowsEndpoint(
+  rule: EndpointRule,
+  method: string,
+  endpoint: string,
+  rawHeaders: readonly string[],
+  query = '',
+): boolean {
+  if (rule === 'all') return true;
+  if (method === 'POST') {
+    if (!INFERENCE_POSTS.has(endpoint) && !GEMINI_POST.test(endpoint)) return false;
+  } else if (method === 'GET') {
+    if (!MODELS_GET.test(endpoint)) return false;
+  } else {
+    return false;
+  }
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i]!;
+    // Few names begin with this letter, and this is looked at for each header of each call.
+    if (name[0] !== 'x' && name[0] !== 'X') continue;
+    // CGI-like servers read `_` as `-`.
+    if (OVERRIDES.has(name.toLowerCase().replaceAll('_', '-'))) return false;
+  }
+  return query === '' || !hasParameter(query.slice(1), OVERRIDE_PARAMETER);
+}

@@ -1,0 +1,136 @@
+import { Body, Get, Header, HttpCode, Param, Patch, Post, Query } from '@nestjs/common';
+import { ApiBody, ApiCreatedResponse, ApiOkResponse, ApiOperation } from '@nestjs/swagger';
+import { Acting } from '../admin/acting.js';
+import { AdminController } from '../admin/admin-controller.js';
+import { ApiErrors } from '../admin/api-errors.js';
+import { ETAG, EntityTags, IfMatch } from '../admin/entity-tag.js';
+import type { Page } from '../database/page.js';
+import type { Expected } from '../database/revision.js';
+import type { Actor } from '../platform/actor.js';
+import type { IssuedKey } from './insert-key.js';
+import {
+  issuedKeySchema,
+  type IssuedKeyView,
+  type KeyChange,
+  keyChangeSchema,
+  type KeyFilter,
+  keyFilterSchema,
+  keyId,
+  keyPageSchema,
+  keySchema,
+  type KeyView,
+  type NewKey,
+  newKeySchema,
+  revocationSchema,
+  type Rotation,
+  rotationSchema,
+} from './keys.schema.js';
+import { KeysService } from './keys.service.js';
+
+const OPTIONAL = { required: false };
+
+/** With If-Match, a key that somebody else has changed meanwhile is left as it is: 409. */
+@AdminController('keys', { name: 'Keys', description: 'Gateway keys: what clients send to the gateway.' })
+@EntityTags()
+export class KeysController {
+  constructor(private readonly keys: KeysService) {}
+
+  @Get()
+  @ApiOperation({ operationId: 'listKeys', summary: 'List keys, newest first' })
+  @ApiOkResponse({ standardSchema: keyPageSchema, description: 'One page of keys.' })
+  @ApiErrors(404)
+  list(@Query({ schema: keyFilterSchema }) filter: KeyFilter): Promise<Page<KeyView>> {
+    return this.keys.list(filter);
+  }
+
+  /** Nothing on the way may keep a copy of an answer that holds a key. */
+  @Post()
+  @Header('Cache-Control', 'no-store')
+  @ApiOperation({
+    operationId: 'createKey',
+    summary: 'Create a key',
+    description: 'The response contains the secret, which is never shown again.',
+  })
+  @ApiCreatedResponse({ standardSchema: issuedKeySchema, description: 'The new key.', headers: ETAG })
+  @ApiErrors(404, 409, 413, 415)
+  async create(@Body({ schema: newKeySchema }) key: NewKey, @Acting() by: Actor): Promise<IssuedKeyView> {
+    const { expires_at: expiresAt, ...rest } = key;
+    return shownOnce(await this.keys.create({ ...rest, expiresAt }, by));
+  }
+
+  @Get(':id')
+  @ApiOperation({ operationId: 'getKey', summary: 'Get a key' })
+  @ApiOkResponse({ standardSchema: keySchema, description: 'The key.', headers: ETAG })
+  @ApiErrors(404)
+  get(@Param('id', { schema: keyId }) id: string): Promise<KeyView> {
+    return this.keys.get(id);
+  }
+
+  @Patch(':id')
+  @ApiOperation({
+    operationId: 'changeKey',
+    summary: 'Change a key',
+    description: 'Only the name of a revoked key can be changed, so that another key can take it.',
+  })
+  @ApiOkResponse({ standardSchema: keySchema, description: 'The changed key.', headers: ETAG })
+  @ApiErrors(404, 409, 413, 415)
+  update(
+    @Param('id', { schema: keyId }) id: string,
+    @Body({ schema: keyChangeSchema }) change: KeyChange,
+    @Acting() by: Actor,
+    @IfMatch() expected: Expected,
+  ): Promise<KeyView> {
+    const { expires_at: expiresAt, ...rest } = change;
+    return this.keys.update(id, { ...rest, ...(expiresAt !== undefined && { expiresAt }) }, by, expected);
+  }
+
+  @Post(':id/rotate')
+  @HttpCode(200)
+  @Header('Cache-Control', 'no-store')
+  @ApiOperation({
+    operationId: 'rotateKey',
+    summary: 'Give a key a new secret',
+    description:
+      'The key keeps its ID. Its older secrets stop working after `grace_seconds`, or earlier where they would have ' +
+      'ended earlier. The response contains the new secret, which is never shown again.',
+  })
+  @ApiBody(OPTIONAL)
+  @ApiOkResponse({
+    standardSchema: issuedKeySchema,
+    description: 'The key with its new secret.',
+    headers: ETAG,
+  })
+  @ApiErrors(404, 409, 413, 415)
+  async rotate(
+    @Param('id', { schema: keyId }) id: string,
+    @Body({ schema: rotationSchema }) { grace_seconds: grace }: Rotation,
+    @Acting() by: Actor,
+    @IfMatch() expected: Expected,
+  ): Promise<IssuedKeyView> {
+    return shownOnce(await this.keys.rotate(id, grace, by, expected));
+  }
+
+  @Post(':id/revoke')
+  @HttpCode(200)
+  @ApiOperation({
+    operationId: 'revokeKey',
+    summary: 'Revoke a key permanently, with all its secrets',
+    description:
+      'Takes effect on every replica within one second. Idempotent: revoking again returns the same result.',
+  })
+  @ApiBody(OPTIONAL)
+  @ApiOkResponse({ standardSchema: keySchema, description: 'The revoked key.', headers: ETAG })
+  @ApiErrors(404, 409, 413, 415)
+  revoke(
+    @Param('id', { schema: keyId }) id: string,
+    @Body({ schema: revocationSchema }) _: object,
+    @Acting() by: Actor,
+    @IfMatch() expected: Expected,
+  ): Promise<KeyView> {
+    return this.keys.revoke(id, by, expected);
+  }
+}
+
+function shownOnce({ key, secret }: IssuedKey): IssuedKeyView {
+  return { ...key, key: secret };
+}

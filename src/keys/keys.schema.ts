@@ -1,0 +1,138 @@
+import { z } from 'zod';
+import { flag, name, oneOf, pageOf, paging, pathId, team, time, timestamp } from '../admin/fields.schema.js';
+import { SHOWN_LENGTH } from '../platform/api-key.js';
+import { PROVIDER_NAME } from '../providers/provider-name.js';
+import { ENDPOINT_RULES, IDEMPOTENCY_MODES } from './gateway-key.entity.js';
+
+export const KEY_STATUSES = ['active', 'disabled', 'expired', 'revoked'] as const;
+export type KeyStatus = (typeof KEY_STATUSES)[number];
+
+const PROVIDERS_ABOUT = 'Names of the providers the key may use; null allows all.';
+const ENDPOINTS_ABOUT =
+  '`inference` allows only the inference endpoints; `all` also allows files, batches and other endpoints that all teams share.';
+const IDEMPOTENCY_ABOUT =
+  '`forward` passes `Idempotency-Key` on; `replay` also answers repeated calls from the stored response.';
+const DISABLED_ABOUT = 'Calls with a disabled key are rejected.';
+
+/** A key as people and programs see it: never its secret. */
+export const keySchema = z
+  .strictObject({
+    id: z.uuid(),
+    name: z.string().meta({ description: 'Unique within the team, revoked keys included.', example: 'ci' }),
+    team: z.string().meta({ description: 'Name of the team.', example: 'search' }),
+    team_id: z.uuid(),
+    prefix: z.string().meta({
+      description: `First ${SHOWN_LENGTH} characters of the newest secret.`,
+      example: 'ptn_4fGh7Kq2',
+    }),
+    created_at: timestamp(),
+    expires_at: timestamp().nullable().meta({
+      description: 'Expiry time; null if the key never expires.',
+    }),
+    last_used_at: timestamp().nullable().meta({
+      description: 'Last use of any of its secrets, updated with a delay of some seconds.',
+    }),
+    revoked_at: timestamp().nullable().meta({ description: 'When the key was revoked.' }),
+    disabled: z.boolean().meta({ description: DISABLED_ABOUT }),
+    providers: z.array(z.string()).nullable().meta({ description: PROVIDERS_ABOUT }),
+    endpoints: z.enum(ENDPOINT_RULES).meta({ description: ENDPOINTS_ABOUT }),
+    idempotency: z.enum(IDEMPOTENCY_MODES).meta({ description: IDEMPOTENCY_ABOUT }),
+    version: z.int().meta({ description: 'Increases with every change.' }),
+  })
+  .meta({ id: 'Key' });
+export type KeyView = z.output<typeof keySchema>;
+
+export const keyPageSchema = pageOf('KeyPage', keySchema);
+
+/** A key in the only response that ever holds its secret. */
+export const issuedKeySchema = keySchema
+  .extend({
+    key: z.string().meta({
+      description: 'The secret. Shown only in this response: Postern stores its digest.',
+      example: 'ptn_…',
+    }),
+  })
+  .meta({ id: 'IssuedKey' });
+export type IssuedKeyView = z.output<typeof issuedKeySchema>;
+
+const PROVIDERS = 'must be a list of one or more provider names; leave it out to allow all';
+
+const providers = z
+  .array(z.string(PROVIDERS).regex(PROVIDER_NAME, 'is not a provider name: a-z 0-9 - _ only'), PROVIDERS)
+  .min(1, PROVIDERS)
+  .max(100, 'must not name more than 100 providers')
+  .transform((names) => [...new Set(names)]);
+
+const expiry = time().refine(
+  (at) => at.getTime() > Date.now(),
+  'must be in the future; leave it out for no end',
+);
+
+/** `POST /admin/v1/keys` and `postern keys create` */
+export const newKeySchema = z
+  .strictObject({
+    team: team().meta({ description: 'Name or ID of the team.' }),
+    name: name().meta({ description: 'Name of the key, unique within the team.' }),
+    expires_at: expiry.nullish().default(null).meta({
+      description: 'Expiry time, in the future; null or absent: the key never expires.',
+    }),
+    providers: providers.nullish().default(null).meta({ description: PROVIDERS_ABOUT }),
+    endpoints: oneOf(ENDPOINT_RULES).default('inference').meta({ description: ENDPOINTS_ABOUT }),
+    idempotency: oneOf(IDEMPOTENCY_MODES).default('forward').meta({ description: IDEMPOTENCY_ABOUT }),
+  })
+  .meta({ id: 'NewKey', example: { team: 'search', name: 'ci', endpoints: 'inference' } });
+export type NewKey = z.output<typeof newKeySchema>;
+
+/** `PATCH /admin/v1/keys/:id`; its team stays, for the log's rows of a key are its team's. */
+export const keyChangeSchema = z
+  .strictObject({
+    name: name().optional().meta({ description: 'New name, unique within the team.' }),
+    expires_at: expiry.nullable().optional().meta({
+      description: 'New expiry time, in the future; null: the key never expires.',
+    }),
+    providers: providers.nullable().optional().meta({ description: PROVIDERS_ABOUT }),
+    endpoints: oneOf(ENDPOINT_RULES).optional().meta({ description: ENDPOINTS_ABOUT }),
+    idempotency: oneOf(IDEMPOTENCY_MODES).optional().meta({ description: IDEMPOTENCY_ABOUT }),
+    disabled: flag().optional().meta({ description: DISABLED_ABOUT }),
+  })
+  .meta({ id: 'KeyChange', example: { endpoints: 'all', expires_at: null } });
+export type KeyChange = z.output<typeof keyChangeSchema>;
+
+/** A month: what needs longer wants a second key. */
+const LONGEST_GRACE_S = 2_592_000;
+const GRACE = `must be an integer from 0 to ${LONGEST_GRACE_S}; 0 ends the older secrets at once`;
+
+/**
+ * `POST /admin/v1/keys/:id/rotate`. Without a grace the older secrets end at once: after a leak nobody has the time to
+ * look up a parameter, and whoever rotates in peace has.
+ */
+export const rotationSchema = z
+  .strictObject({
+    grace_seconds: z.int(GRACE).min(0, GRACE).max(LONGEST_GRACE_S, GRACE).default(0).meta({
+      description: 'How long the older secrets keep working, in seconds; 0 ends them immediately.',
+    }),
+  })
+  .meta({ id: 'Rotation', example: { grace_seconds: 3600 } });
+export type Rotation = z.output<typeof rotationSchema>;
+
+const PREFIX = `must be the first characters of a key, ${SHOWN_LENGTH} at most; never send a whole key`;
+
+/** `GET /admin/v1/keys` and `postern keys list` */
+export const keyFilterSchema = z.strictObject({
+  team: team().optional().meta({ description: 'Only keys of this team, by name or ID.' }),
+  prefix: z
+    .string(PREFIX)
+    .regex(new RegExp(`^[0-9A-Za-z_]{1,${SHOWN_LENGTH}}$`), PREFIX)
+    .optional()
+    .meta({
+      description: `Only keys with a secret that starts with these characters, at most ${SHOWN_LENGTH}. Never send a whole key.`,
+    }),
+  status: oneOf(KEY_STATUSES).optional().meta({ description: 'Only keys with this status.' }),
+  ...paging,
+});
+export type KeyFilter = z.output<typeof keyFilterSchema>;
+
+/** `POST /admin/v1/keys/:id/revoke` */
+export const revocationSchema = z.strictObject({}).meta({ id: 'Revocation', example: {} });
+
+export const keyId = pathId('key');

@@ -1,0 +1,119 @@
+import { Body, Delete, Get, HttpCode, Param, Patch, Post, Query } from '@nestjs/common';
+import {
+  ApiBody,
+  ApiCreatedResponse,
+  ApiNoContentResponse,
+  ApiOkResponse,
+  ApiOperation,
+} from '@nestjs/swagger';
+import { Acting } from '../admin/acting.js';
+import { AdminController } from '../admin/admin-controller.js';
+import { ApiErrors } from '../admin/api-errors.js';
+import { ETAG, EntityTags, IfMatch } from '../admin/entity-tag.js';
+import { nothingSchema } from '../admin/fields.schema.js';
+import type { Page } from '../database/page.js';
+import type { Expected } from '../database/revision.js';
+import type { Actor } from '../platform/actor.js';
+import { ProviderProbe } from './provider-probe.js';
+import {
+  type NewProvider,
+  newProviderSchema,
+  type ProbeResult,
+  probeSchema,
+  type ProviderChange,
+  providerChangeSchema,
+  providerName,
+  providerPageSchema,
+  providerSchema,
+  type ProviderView,
+} from './providers.schema.js';
+import { StoredProvidersService } from './stored-providers.service.js';
+
+/** With If-Match, a provider that somebody else has changed meanwhile is left as it is: 409. */
+@AdminController('providers', {
+  name: 'Providers',
+  description: 'Where calls are forwarded, and with which API key.',
+})
+@EntityTags()
+export class ProvidersController {
+  constructor(
+    private readonly providers: StoredProvidersService,
+    private readonly probe: ProviderProbe,
+  ) {}
+
+  /** All at once: there are few. */
+  @Get()
+  @ApiOperation({ operationId: 'listProviders', summary: 'List all providers, without their secrets' })
+  @ApiOkResponse({ standardSchema: providerPageSchema, description: 'All providers.' })
+  async list(@Query({ schema: nothingSchema }) _: object): Promise<Page<ProviderView>> {
+    return { data: await this.providers.list(), next_cursor: null };
+  }
+
+  @Post()
+  @ApiOperation({ operationId: 'createProvider', summary: 'Add a provider' })
+  @ApiCreatedResponse({ standardSchema: providerSchema, description: 'The new provider.', headers: ETAG })
+  @ApiErrors(409, 413, 415)
+  create(
+    @Body({ schema: newProviderSchema }) provider: NewProvider,
+    @Acting() by: Actor,
+  ): Promise<ProviderView> {
+    return this.providers.create(provider, by);
+  }
+
+  @Get(':name')
+  @ApiOperation({ operationId: 'getProvider', summary: 'Get a provider' })
+  @ApiOkResponse({ standardSchema: providerSchema, description: 'The provider.', headers: ETAG })
+  @ApiErrors(404)
+  get(@Param('name', { schema: providerName }) name: string): Promise<ProviderView> {
+    return this.providers.get(name);
+  }
+
+  @Patch(':name')
+  @ApiOperation({
+    operationId: 'changeProvider',
+    summary: 'Change a provider',
+    description:
+      'A URL on another host needs the secret again, so that the stored one is never sent elsewhere.',
+  })
+  @ApiOkResponse({ standardSchema: providerSchema, description: 'The changed provider.', headers: ETAG })
+  @ApiErrors(404, 409, 413, 415)
+  update(
+    @Param('name', { schema: providerName }) name: string,
+    @Body({ schema: providerChangeSchema }) change: ProviderChange,
+    @Acting() by: Actor,
+    @IfMatch() expected: Expected,
+  ): Promise<ProviderView> {
+    return this.providers.update(name, change, by, expected);
+  }
+
+  @Delete(':name')
+  @HttpCode(204)
+  @ApiOperation({ operationId: 'removeProvider', summary: 'Remove a provider and its secret' })
+  @ApiNoContentResponse({ description: 'Removed.' })
+  @ApiErrors(404, 409)
+  remove(
+    @Param('name', { schema: providerName }) name: string,
+    @Acting() by: Actor,
+    @IfMatch() expected: Expected,
+  ): Promise<void> {
+    return this.providers.remove(name, by, expected);
+  }
+
+  /** 200 whatever came of it: the test was made, and its result is the answer. */
+  @Post(':name/test')
+  @HttpCode(200)
+  @ApiOperation({
+    operationId: 'testProvider',
+    summary: 'Request the model list of a provider and report what is wrong',
+    description: 'The status is 200 also when the provider fails: the body has the result.',
+  })
+  @ApiBody({ required: false })
+  @ApiOkResponse({ standardSchema: probeSchema, description: 'The result.' })
+  @ApiErrors(404, 409, 413, 415)
+  async test(
+    @Param('name', { schema: providerName }) name: string,
+    @Body({ schema: nothingSchema }) _: object,
+  ): Promise<ProbeResult> {
+    return this.probe.run(await this.providers.open(name));
+  }
+}

@@ -1,0 +1,118 @@
+import { z } from 'zod';
+import { flag, oneOf, pageOf, timestamp } from '../admin/fields.schema.js';
+import { PROVIDER_NAME } from './provider-name.js';
+import { normaliseProviderUrl } from './provider-url.js';
+import { PROVIDER_AUTHS } from './provider.js';
+
+const AUTH_ABOUT = 'How the secret is sent to the provider.';
+const DEFAULT_ABOUT = 'Calls to `/v1` go to the default provider.';
+const ENABLED_ABOUT = 'Calls to a disabled provider are rejected.';
+
+/** A provider as people and programs see it: never its secret. */
+export const providerSchema = z
+  .strictObject({
+    id: z.uuid().nullable().meta({ description: 'null for the provider that PROVIDER_URL sets.' }),
+    name: z.string().meta({ description: 'Used in `/p/<name>/`.', example: 'openai' }),
+    url: z.string().meta({ example: 'https://api.openai.com' }),
+    auth: z.enum(PROVIDER_AUTHS).meta({ description: AUTH_ABOUT }),
+    secret_state: z.enum(['sealed', 'none', 'unreadable']).meta({
+      description:
+        'State of the stored secret, which is never shown. `unreadable`: it was encrypted with another master key.',
+    }),
+    default: z.boolean().meta({ description: DEFAULT_ABOUT }),
+    enabled: z.boolean().meta({ description: ENABLED_ABOUT }),
+    source: z.enum(['stored', 'environment']).meta({
+      description: '`environment`: set by PROVIDER_URL, and changed only there.',
+    }),
+    version: z.int().nullable().meta({
+      description: 'Increases with every change; null for the provider that PROVIDER_URL sets.',
+    }),
+    created_at: timestamp().nullable(),
+    updated_at: timestamp().nullable(),
+  })
+  .meta({ id: 'Provider' });
+export type ProviderView = z.output<typeof providerSchema>;
+/** `unreadable`: sealed with a master key that is not here, or damaged. */
+export type SecretState = ProviderView['secret_state'];
+
+export const providerPageSchema = pageOf('ProviderPage', providerSchema);
+
+/** What one harmless call to a provider came to. */
+export const probeSchema = z
+  .strictObject({
+    ok: z.boolean(),
+    code: z.enum([
+      'ok',
+      'name_not_resolved',
+      'refused',
+      'unreachable',
+      'timeout',
+      'tls',
+      'forbidden_address',
+      'not_http',
+      'unauthorized',
+      'not_found',
+      'redirect',
+      'rate_limited',
+      'provider_error',
+      'unexpected_status',
+    ]),
+    message: z.string().meta({ description: 'The result in one sentence, with the remedy.' }),
+    status: z.int().nullable().meta({
+      description: "HTTP status of the provider's response; null if there was none.",
+    }),
+    duration_ms: z.number(),
+  })
+  .meta({ id: 'Probe' });
+export type ProbeResult = z.output<typeof probeSchema>;
+
+const NAME = 'must be 1 to 63 characters of a-z 0-9 - _ and begin with a letter or digit';
+const SECRET =
+  "must be the provider's secret as visible ASCII without spaces, 8,192 characters at most, or null when it takes none";
+
+const url = z.string('must be a URL such as https://api.openai.com').transform((text, context): string => {
+  const result = normaliseProviderUrl(text);
+  if (result.url !== undefined) return result.url;
+  context.addIssue({ code: 'custom', message: result.fault });
+  return z.NEVER;
+});
+
+/** What can be sent in a header as it is (RFC 9110 5.5). */
+const secret = z
+  .string(SECRET)
+  .regex(/^[\x21-\x7e]{1,8192}$/, SECRET)
+  .nullable();
+
+const URL_ABOUT = 'Base URL without `/v1`, such as `https://api.openai.com`.';
+
+/** `POST /admin/v1/providers` and `postern providers add`; `secret` must be given, so that none is forgotten. */
+export const newProviderSchema = z
+  .strictObject({
+    name: z.string(NAME).regex(PROVIDER_NAME, NAME).meta({ description: 'Used in `/p/<name>/`.' }),
+    url: url.meta({ description: URL_ABOUT }),
+    auth: oneOf(PROVIDER_AUTHS).default('bearer').meta({ description: AUTH_ABOUT }),
+    secret: secret.meta({ description: "The provider's API key; null if it needs none. Never shown again." }),
+    default: flag().default(false).meta({ description: DEFAULT_ABOUT }),
+    enabled: flag().default(true).meta({ description: ENABLED_ABOUT }),
+  })
+  .meta({
+    id: 'NewProvider',
+    example: { name: 'openai', url: 'https://api.openai.com', secret: '<its API key>', default: true },
+  });
+export type NewProvider = z.output<typeof newProviderSchema>;
+
+/** `PATCH /admin/v1/providers/:name`; names stay, because keys refer to them. */
+export const providerChangeSchema = z
+  .strictObject({
+    url: url.optional().meta({ description: `${URL_ABOUT} A URL on another host needs the secret again.` }),
+    auth: oneOf(PROVIDER_AUTHS).optional().meta({ description: AUTH_ABOUT }),
+    secret: secret
+      .optional()
+      .meta({ description: "The provider's new API key; null removes the stored one." }),
+    default: flag().optional().meta({ description: DEFAULT_ABOUT }),
+    enabled: flag().optional().meta({ description: ENABLED_ABOUT }),
+  })
+  .meta({ id: 'ProviderChange', example: { enabled: false } });
+export type ProviderChange = z.output<typeof providerChangeSchema>;
+
+export const providerName = z.string().meta({ description: 'Name of the provider.', example: 'openai' });

@@ -1,0 +1,136 @@
+import { Injectable } from '@nestjs/common';
+import type pg from 'pg';
+import { type ExportFormatter, FORMATTERS } from './export-format.js';
+import { ReaderPool } from './reader-pool.js';
+import { recordedUntil } from './recorded-until.js';
+import { after, conditionsOf, type RequestFilter } from './request-query.js';
+import type { ExportFormat } from './requests.schema.js';
+
+/** Rows fetched, formatted and written at a time: memory for these and no more, however many there are. */
+const BATCH = 500;
+
+/** As `pg` leaves them: nothing is parsed only to be written down again. */
+const AS_TEXT = { getTypeParser: () => (text: string) => text } as unknown as pg.CustomTypesConfig;
+
+export interface ExportRequest extends RequestFilter {
+  format: ExportFormat;
+  /** Rows at most; all when absent. */
+  limit?: number;
+  /** Of a list: begins after it. */
+  cursor?: string;
+}
+
+/** Gives the rows of the request log as one text of any length, in the order of the list. */
+@Injectable()
+export class RequestLogExport {
+  constructor(private readonly pool: ReaderPool) {}
+
+  /**
+   * Begins an export; when it does not throw, the first rows are there. To be closed whatever happens.
+   *
+   * @param signal closes it, also while the first rows are still looked for
+   * @throws Fault invalid for a foreign cursor
+   */
+  async open({ format, limit, cursor, ...filter }: ExportRequest, signal?: AbortSignal): Promise<OpenExport> {
+    const client = await this.pool.exports.connect();
+    const opened = new OpenExport(client, format, this.pool.answers);
+    signal?.addEventListener('abort', () => void opened.close());
+    try {
+      signal?.throwIfAborted();
+      const until = await recordedUntil(client);
+      const conditions = conditionsOf(filter);
+      if (filter.recorded_after !== undefined) conditions.add('recorded_at <= ?', until);
+      after(conditions, cursor);
+      const count = limit === undefined ? '' : `LIMIT ${conditions.placeholder(limit)}`;
+      const rest = `${conditions.where} ORDER BY started_at DESC, id DESC ${count}`;
+      await opened.begin(rest, conditions.values);
+      // Never back behind where the reader says it is already.
+      opened.until = new Date(Math.max(until.getTime(), filter.recorded_after?.getTime() ?? 0));
+      return opened;
+    } catch (error) {
+      await opened.close();
+      throw error;
+    }
+  }
+}
+
+/** An export under way: a server-side cursor on a connection of its own. */
+export class OpenExport {
+  /** `recorded_after` of the export that continues this one. */
+  until = new Date(0);
+  private readonly broke = new AbortController();
+  private first: (string | null)[][] = [];
+  private isBusy = false;
+  private closed: Promise<void> | null = null;
+
+  constructor(
+    private readonly client: pg.PoolClient,
+    readonly format: ExportFormat,
+    /** Where a step that nobody waits for any more is cancelled. */
+    private readonly others: pg.Pool,
+  ) {
+    // While the reader is slow no query is under way that could tell.
+    client.on('error', (error) => this.broke.abort(error));
+  }
+
+  private get formatter(): ExportFormatter {
+    return FORMATTERS[this.format];
+  }
+
+  get contentType(): string {
+    return this.formatter.contentType;
+  }
+
+  /** Aborted when the connection breaks. */
+  get broken(): AbortSignal {
+    return this.broke.signal;
+  }
+
+  async begin(rest: string, values: unknown[]): Promise<void> {
+    await this.run({ text: 'BEGIN READ ONLY' });
+    await this.run({
+      text: `DECLARE export NO SCROLL CURSOR FOR ${this.formatter.select(rest)}`,
+      values,
+    });
+    this.first = await this.fetch();
+  }
+
+  /** The text, piece by piece; the next rows are fetched when the last ones were taken. */
+  async *chunks(): AsyncGenerator<string> {
+    yield this.formatter.head;
+    for (let rows = this.first; rows.length > 0; rows = await this.fetch()) {
+      yield this.formatter.text(rows);
+      if (rows.length < BATCH) return;
+    }
+  }
+
+  /** Ends it, also in the middle of a step. Nothing of it stays on the server. */
+  close(): Promise<void> {
+    this.closed ??= this.end();
+    return this.closed;
+  }
+
+  private fetch(): Promise<(string | null)[][]> {
+    return this.run({ text: `FETCH ${BATCH} FROM export` });
+  }
+
+  private async run(query: { text: string; values?: unknown[] }): Promise<(string | null)[][]> {
+    this.isBusy = true;
+    try {
+      const order = { ...query, rowMode: 'array' as const, types: AS_TEXT };
+      return (await this.client.query<(string | null)[]>(order)).rows;
+    } finally {
+      this.isBusy = false;
+    }
+  }
+
+  private async end(): Promise<void> {
+    if (this.isBusy && !this.broken.aborted) {
+      // A server at work does not look whether anybody is still there.
+      const { processID } = this.client as unknown as { processID: number };
+      await this.others.query('SELECT pg_cancel_backend($1)', [processID]).catch(() => {});
+    }
+    // Closed, not handed back: whatever the session holds goes with it.
+    this.client.release(true);
+  }
+}

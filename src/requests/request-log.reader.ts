@@ -1,0 +1,62 @@
+import { Injectable } from '@nestjs/common';
+import { isUuid, type Page, pageOf, type PageRequest } from '../database/page.js';
+import { Fault } from '../fault.js';
+import { ReaderPool } from './reader-pool.js';
+import { recordedUntil } from './recorded-until.js';
+import { after, conditionsOf, type RequestFilter, startedAtOf } from './request-query.js';
+import { type RequestRow, requestView, SELECT_REQUESTS } from './request-view.js';
+import type { RequestView } from './requests.schema.js';
+
+const FIND = `${SELECT_REQUESTS} WHERE started_at = $1 AND id = $2`;
+
+/** A place in the order in which rows were recorded. */
+export interface RecordedPlace {
+  recorded_at: Date;
+  id: string;
+}
+
+/** Shows rows of the request log. */
+@Injectable()
+export class RequestLogReader {
+  constructor(private readonly pool: ReaderPool) {}
+
+  /** Newest first. @throws Fault invalid for a foreign cursor */
+  async list({ limit, cursor, ...filter }: RequestFilter & PageRequest): Promise<Page<RequestView>> {
+    const conditions = after(conditionsOf(filter), cursor);
+    const count = conditions.placeholder(limit + 1);
+    const { rows } = await this.pool.answers.query<RequestRow>(
+      `${SELECT_REQUESTS} ${conditions.where} ORDER BY started_at DESC, id DESC LIMIT ${count}`,
+      conditions.values,
+    );
+    return pageOf(rows, limit, requestView);
+  }
+
+  /** Reads one partition: the id says on which day the call began. @throws Fault not_found */
+  async get(id: string): Promise<RequestView> {
+    const { rows } = isUuid(id)
+      ? await this.pool.answers.query<RequestRow>(FIND, [startedAtOf(id), id])
+      : { rows: [] };
+    if (rows[0] === undefined) {
+      throw Fault.of('not_found', 'id', 'no call in the log has this id; give its x-gateway-request-id');
+    }
+    return requestView(rows[0]);
+  }
+
+  /** Rows in the order in which Postgres got them, after this place: long calls and late ones come last. */
+  async recordedAfter(filter: RequestFilter, place: RecordedPlace, limit: number): Promise<RequestView[]> {
+    const conditions = conditionsOf(filter);
+    const at = conditions.placeholder(place.recorded_at);
+    conditions.add(`recorded_at >= ${at} AND (recorded_at, id) > (${at}, ?)`, place.id);
+    const count = conditions.placeholder(limit);
+    const { rows } = await this.pool.answers.query<RequestRow>(
+      `${SELECT_REQUESTS} ${conditions.where} ORDER BY recorded_at, id LIMIT ${count}`,
+      conditions.values,
+    );
+    return rows.map(requestView);
+  }
+
+  /** Up to when the log is complete. */
+  recordedUntil(): Promise<Date> {
+    return recordedUntil(this.pool.answers);
+  }
+}

@@ -1,0 +1,81 @@
+import { idOfCursor, type PageRequest } from '../database/page.js';
+import type { Outcome } from '../request-log/request-log.entity.js';
+
+/** One status, or a class of them: `429`, `5xx`. Providers also send statuses that no RFC knows. */
+export const STATUS_FILTER = /^[1-9](\d\d|xx)$/;
+
+/** Which rows of the request log; everything given must hold. Shared by list, export and usage. */
+export interface RequestFilter {
+  /** Team id: names are the keys room's affair. */
+  team?: string;
+  /** Key id. */
+  key?: string;
+  provider?: string;
+  model?: string;
+  /** As STATUS_FILTER has it. */
+  status?: string;
+  outcome?: Outcome;
+  /** Started at this time or later. */
+  from?: Date;
+  /** Started before this time. */
+  to?: Date;
+  /** In Postgres after this time: a long call's row comes long after its start. */
+  recorded_after?: Date;
+}
+
+/** The WHERE clause of a query and its values, numbered as they are added. */
+export class Conditions {
+  private readonly parts: string[] = [];
+  readonly values: unknown[] = [];
+
+  /** Adds `sql`, in which `?` stands for the value. Nothing when the value is absent. */
+  add(sql: string, value: unknown): this {
+    if (value === undefined || value === null) return this;
+    this.values.push(value);
+    this.parts.push(sql.replaceAll('?', `$${this.values.length}`));
+    return this;
+  }
+
+  get where(): string {
+    return this.parts.length === 0 ? '' : `WHERE ${this.parts.join(' AND ')}`;
+  }
+
+  /** Adds a value that stands outside the WHERE clause. @returns its placeholder */
+  placeholder(value: unknown): string {
+    this.values.push(value);
+    return `$${this.values.length}`;
+  }
+}
+
+/** The conditions of a filter. Bounds on `started_at` are plain comparisons, so that Postgres skips other days. */
+export function conditionsOf(filter: RequestFilter): Conditions {
+  const [lowest, highest] = ['00', '99'].map((digits) => filter.status?.replace('xx', digits));
+  return new Conditions()
+    .add('started_at >= ?', filter.from)
+    .add('started_at < ?', filter.to)
+    .add('team_id = ?', filter.team)
+    .add('key_id = ?', filter.key)
+    .add('provider = ?', filter.provider)
+    .add('model = ?', filter.model)
+    .add('outcome = ?', filter.outcome)
+    .add('recorded_at > ?', filter.recorded_after)
+    .add('status >= ?', lowest)
+    .add('status <= ?', highest);
+}
+
+/**
+ * Adds where a page begins. A row comparison alone does not let Postgres skip partitions, hence the plain one.
+ *
+ * @throws Fault invalid for a foreign cursor
+ */
+export function after(conditions: Conditions, cursor: PageRequest['cursor']): Conditions {
+  const id = idOfCursor(cursor);
+  if (id === null) return conditions;
+  const startedAt = conditions.placeholder(startedAtOf(id));
+  return conditions.add(`started_at <= ${startedAt} AND (started_at, id) < (${startedAt}, ?)`, id);
+}
+
+/** When the call with this UUIDv7 began: its first 48 bits are Unix milliseconds (RFC 9562 5.7). */
+export function startedAtOf(id: string): Date {
+  return new Date(Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16));
+}

@@ -1,0 +1,31 @@
+import { Injectable } from '@nestjs/common';
+import type { Page } from '../database/page.js';
+import { KeyNames } from '../keys/key-names.service.js';
+import { UsageTotals } from './usage-totals.js';
+import { CallFilters } from './call-filters.js';
+import type { UsageFilter, UsageView } from './usage.schema.js';
+
+/** Who used how much: the log's sums with the names of the keys room. */
+@Injectable()
+export class UsageService {
+  constructor(
+    private readonly totals: UsageTotals,
+    private readonly names: KeyNames,
+    private readonly filters: CallFilters,
+  ) {}
+
+  /** @throws Fault not_found for an unknown team or key, invalid for a foreign cursor */
+  async list({ group_by, ...filter }: UsageFilter): Promise<Page<UsageView>> {
+    const page = await this.totals.list(group_by, await this.filters.resolve(filter));
+    const teams = await this.names.ofTeams(page.data.flatMap(({ team_id }) => team_id ?? []));
+    const keys = await this.names.ofKeys(page.data.flatMap(({ key_id }) => key_id ?? []));
+    return {
+      ...page,
+      data: page.data.map((row) => ({
+        ...(row.team_id !== undefined && { team: teams.get(row.team_id) ?? null }),
+        ...(row.key_id !== undefined && { key: keys.get(row.key_id) ?? null }),
+        ...row,
+      })),
+    };
+  }
+}

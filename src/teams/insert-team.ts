@@ -1,0 +1,19 @@
+import type { EntityManager } from 'typeorm';
+import { v7 as uuidv7 } from 'uuid';
+import { recordChange } from '../audit/record-change.js';
+import type { Actor } from '../platform/actor.js';
+import { SELECT_TEAMS, type TeamRow, teamView } from './team-view.js';
+import type { TeamView } from './teams.schema.js';
+
+const INSERT_TEAM = 'INSERT INTO team (id, name) VALUES ($1, $2)';
+const FIND_TEAM = `${SELECT_TEAMS} WHERE id = $1`;
+
+/** Adds a team and remembers who did; `manager` must be that of a transaction. */
+export async function insertTeam(manager: EntityManager, name: string, by: Actor): Promise<TeamView> {
+  const id = uuidv7();
+  await manager.query(INSERT_TEAM, [id, name]);
+  const [row] = await manager.query<[TeamRow]>(FIND_TEAM, [id]);
+  const team = teamView(row);
+  await recordChange(manager, by, { action: 'created', type: 'team', before: null, after: team });
+  return team;
+}

@@ -1,0 +1,65 @@
+import { Body, Get, Param, Patch, Post, Query } from '@nestjs/common';
+import { ApiCreatedResponse, ApiOkResponse, ApiOperation } from '@nestjs/swagger';
+import { Acting } from '../admin/acting.js';
+import { AdminController } from '../admin/admin-controller.js';
+import { ApiErrors } from '../admin/api-errors.js';
+import { ETAG, EntityTags, IfMatch } from '../admin/entity-tag.js';
+import type { Page } from '../database/page.js';
+import type { Expected } from '../database/revision.js';
+import type { Actor } from '../platform/actor.js';
+import {
+  type NewTeam,
+  newTeamSchema,
+  type TeamChange,
+  teamChangeSchema,
+  type TeamFilter,
+  teamFilterSchema,
+  teamId,
+  teamPageSchema,
+  teamSchema,
+  type TeamView,
+} from './teams.schema.js';
+import { TeamsService } from './teams.service.js';
+
+/** With If-Match, a team that somebody else has changed meanwhile is left as it is: 409. */
+@AdminController('teams', { name: 'Teams', description: 'The teams that gateway keys belong to.' })
+@EntityTags()
+export class TeamsController {
+  constructor(private readonly teams: TeamsService) {}
+
+  @Get()
+  @ApiOperation({ operationId: 'listTeams', summary: 'List teams, newest first' })
+  @ApiOkResponse({ standardSchema: teamPageSchema, description: 'One page of teams.' })
+  list(@Query({ schema: teamFilterSchema }) filter: TeamFilter): Promise<Page<TeamView>> {
+    return this.teams.list(filter);
+  }
+
+  @Post()
+  @ApiOperation({ operationId: 'createTeam', summary: 'Create a team' })
+  @ApiCreatedResponse({ standardSchema: teamSchema, description: 'The new team.', headers: ETAG })
+  @ApiErrors(409, 413, 415)
+  create(@Body({ schema: newTeamSchema }) team: NewTeam, @Acting() by: Actor): Promise<TeamView> {
+    return this.teams.create(team, by);
+  }
+
+  @Get(':id')
+  @ApiOperation({ operationId: 'getTeam', summary: 'Get a team' })
+  @ApiOkResponse({ standardSchema: teamSchema, description: 'The team.', headers: ETAG })
+  @ApiErrors(404)
+  get(@Param('id', { schema: teamId }) id: string): Promise<TeamView> {
+    return this.teams.get(id);
+  }
+
+  @Patch(':id')
+  @ApiOperation({ operationId: 'changeTeam', summary: 'Rename, disable or enable a team' })
+  @ApiOkResponse({ standardSchema: teamSchema, description: 'The changed team.', headers: ETAG })
+  @ApiErrors(404, 409, 413, 415)
+  update(
+    @Param('id', { schema: teamId }) id: string,
+    @Body({ schema: teamChangeSchema }) change: TeamChange,
+    @Acting() by: Actor,
+    @IfMatch() expected: Expected,
+  ): Promise<TeamView> {
+    return this.teams.update(id, change, by, expected);
+  }
+}

@@ -1,0 +1,39 @@
+import { z } from 'zod';
+import { flag, name, pageOf, paging, pathId, timestamp } from '../admin/fields.schema.js';
+
+const DISABLED = 'All keys of a disabled team are rejected.';
+
+/** A team as people and programs see it. */
+export const teamSchema = z
+  .strictObject({
+    id: z.uuid(),
+    name: z.string().meta({ example: 'search' }),
+    disabled: z.boolean().meta({ description: DISABLED }),
+    version: z.int().meta({ description: 'Increases with every change.' }),
+    created_at: timestamp(),
+  })
+  .meta({ id: 'Team' });
+export type TeamView = z.output<typeof teamSchema>;
+
+export const teamPageSchema = pageOf('TeamPage', teamSchema);
+
+/** `POST /admin/v1/teams` and `postern teams create` */
+export const newTeamSchema = z
+  .strictObject({ name: name().meta({ description: 'Unique name of the team.' }) })
+  .meta({ id: 'NewTeam', example: { name: 'search' } });
+export type NewTeam = z.output<typeof newTeamSchema>;
+
+/** `PATCH /admin/v1/teams/:id` */
+export const teamChangeSchema = z
+  .strictObject({
+    name: name().optional().meta({ description: 'New unique name of the team.' }),
+    disabled: flag().optional().meta({ description: DISABLED }),
+  })
+  .meta({ id: 'TeamChange', example: { disabled: true } });
+export type TeamChange = z.output<typeof teamChangeSchema>;
+
+/** `GET /admin/v1/teams` and `postern teams list` */
+export const teamFilterSchema = z.strictObject(paging);
+export type TeamFilter = z.output<typeof teamFilterSchema>;
+
+export const teamId = pathId('team');

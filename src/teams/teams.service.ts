@@ -1,0 +1,95 @@
+import { Injectable } from '@nestjs/common';
+import { DataSource } from 'typeorm';
+import type { Actor } from '../platform/actor.js';
+import { recordChange } from '../audit/record-change.js';
+import { idOfCursor, isUuid, type Page, pageOf, type PageRequest } from '../database/page.js';
+import { isUniqueViolation } from '../database/sql-state.js';
+import { Fault } from '../fault.js';
+import { insertTeam } from './insert-team.js';
+import { type Expected, mustBeExpected } from '../database/revision.js';
+import { SELECT_TEAMS, type TeamRow, teamView } from './team-view.js';
+import type { NewTeam, TeamChange, TeamView } from './teams.schema.js';
+
+const LIST = `${SELECT_TEAMS} WHERE $1::uuid IS NULL OR id < $1 ORDER BY id DESC LIMIT $2`;
+const FIND_BY_ID = `${SELECT_TEAMS} WHERE id = $1`;
+const FIND_BY_NAME = `${SELECT_TEAMS} WHERE name = $1`;
+const FIND_TO_CHANGE = `${FIND_BY_ID} FOR UPDATE`;
+
+const UPDATE = 'UPDATE team SET name = $2, disabled = $3, version = version + 1 WHERE id = $1';
+
+/** Makes, finds and changes the teams that keys belong to. */
+@Injectable()
+export class TeamsService {
+  constructor(private readonly dataSource: DataSource) {}
+
+  /** @throws Fault conflict when the name is taken, invalid when it could be mistaken for an id */
+  async create({ name }: NewTeam, by: Actor): Promise<TeamView> {
+    mustBeWord(name);
+    return unlessTaken(this.dataSource.transaction((manager) => insertTeam(manager, name, by)));
+  }
+
+  /** Newest first. @throws Fault invalid for a foreign cursor */
+  async list({ limit, cursor }: PageRequest): Promise<Page<TeamView>> {
+    const rows = await this.dataSource.query<TeamRow[]>(LIST, [idOfCursor(cursor), limit + 1]);
+    return pageOf(rows, limit, teamView);
+  }
+
+  /** @throws Fault not_found */
+  async get(id: string): Promise<TeamView> {
+    const [row] = isUuid(id) ? await this.dataSource.query<TeamRow[]>(FIND_BY_ID, [id]) : [];
+    return found(row);
+  }
+
+  /**
+   * What is so already is no change: neither its version goes up nor is anything recorded.
+   *
+   * @throws Fault not_found; conflict when it was changed since `expected`, or the name is taken; invalid when the name
+   *   could be mistaken for an id
+   */
+  async update(id: string, change: TeamChange, by: Actor, expected: Expected = null): Promise<TeamView> {
+    if (change.name !== undefined) mustBeWord(change.name);
+    const changing = this.dataSource.transaction(async (manager) => {
+      const [row] = isUuid(id) ? await manager.query<TeamRow[]>(FIND_TO_CHANGE, [id]) : [];
+      const before = found(row);
+      mustBeExpected('team', before, expected);
+      const { name, disabled } = { ...before, ...change };
+      if (name === before.name && disabled === before.disabled) return before;
+      await manager.query(UPDATE, [id, name, disabled]);
+      const after = found((await manager.query<TeamRow[]>(FIND_BY_ID, [id]))[0]);
+      await recordChange(manager, by, { action: 'changed', type: 'team', before, after });
+      return after;
+    });
+    return unlessTaken(changing);
+  }
+
+  /**
+   * The team of this name or id: no name looks like an id, so there is one answer.
+   *
+   * @throws Fault not_found
+   */
+  async resolve(nameOrId: string): Promise<TeamView> {
+    const sql = isUuid(nameOrId) ? FIND_BY_ID : FIND_BY_NAME;
+    const [row] = await this.dataSource.query<TeamRow[]>(sql, [nameOrId]);
+    return found(row, 'team');
+  }
+}
+
+function mustBeWord(name: string): void {
+  if (isUuid(name)) throw Fault.of('invalid', 'name', 'must not look like an id; choose a word');
+}
+
+/** @param field where the team was named */
+function found(row: TeamRow | undefined, field = 'id'): TeamView {
+  if (row !== undefined) return teamView(row);
+  const by = field === 'id' ? 'id' : 'name or id';
+  throw Fault.of('not_found', field, `no team has this ${by}; list the teams, or create it first`);
+}
+
+async function unlessTaken(work: Promise<TeamView>): Promise<TeamView> {
+  try {
+    return await work;
+  } catch (error) {
+    if (!isUniqueViolation(error, 'team_name_key')) throw error;
+    throw Fault.of('conflict', 'name', 'a team of this name exists already; choose another');
+  }
+}

@@ -1,0 +1,82 @@
+import fc from 'fast-check';
+import { readCredential } from '../../src/auth/credential.js';
+import { isWellFormedKey, mintKey } from '../../src/keys/key-secret.js';
+import { containsKeyFormat } from '../../src/platform/api-key.js';
+import { Refusal } from '../../src/refusal.js';
+
+const NAMES = [
+  'authorization',
+  'x-api-key',
+  'api-key',
+  'x-goog-api-key',
+  'proxy-authorization',
+  'x-other',
+  'apixxkey',
+];
+const value = fc.constantFrom(
+  'Bearer a',
+  'bearer b',
+  'BEARER c',
+  'Bearer  a',
+  'Bearer',
+  'Bearer a b',
+  'Basic a',
+  'a',
+  'b',
+  '',
+);
+const name = fc.constantFrom(...NAMES, ...NAMES.map((text) => text.toUpperCase()));
+const headers = fc.array(fc.tuple(name, value), { maxLength: 5 });
+
+function read(raw: [string, string][]): string | null | Refusal {
+  try {
+    return readCredential(raw.flat());
+  } catch (error) {
+    if (error instanceof Refusal) return error;
+    throw error;
+  }
+}
+
+it('takes one credential from one place, or none, or refuses', () => {
+  fc.assert(
+    fc.property(headers, (raw) => {
+      const of = (key: string) =>
+        raw.filter(([header]) => header.toLowerCase() === key).map(([, text]) => text);
+      const bearers = of('authorization');
+      const others = ['x-api-key', 'api-key', 'x-goog-api-key'].map(of);
+      const result = read(raw);
+      if (bearers.length > 1 || others.some((values) => values.length > 1)) {
+        expect(result).toBeInstanceOf(Refusal);
+      } else if (bearers.length === 1) {
+        // Authorization decides alone: no fallback behind a malformed one.
+        expect(result).toBe(/^bearer \S+$/i.test(bearers[0]!) ? bearers[0]!.slice(7) : null);
+      } else if (new Set(others.flat()).size > 1) expect(result).toBeInstanceOf(Refusal);
+      else expect(result).toBe(others.flat()[0] || null);
+    }),
+    { numRuns: 10_000 },
+  );
+});
+
+it('knows its own keys, and none with a letter changed, lost or added', () => {
+  const letter = fc.constantFrom(...'0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_- \n');
+  fc.assert(
+    fc.property(fc.nat(41), letter, (at, other) => {
+      const key = mintKey();
+      expect(isWellFormedKey(key)).toBe(true);
+      const changed = key.slice(0, at) + other + key.slice(at + 1);
+      expect(isWellFormedKey(changed)).toBe(changed === key);
+      expect(isWellFormedKey(key.slice(0, at) + key.slice(at + 1))).toBe(false);
+      expect(isWellFormedKey(key.slice(0, at) + other + key.slice(at))).toBe(false);
+      expect(isWellFormedKey(`${key}\n`)).toBe(false);
+    }),
+    { numRuns: 2_000 },
+  );
+});
+
+it('finds a key wherever it stands in a text', () => {
+  fc.assert(
+    fc.property(fc.string(), fc.string(), (before, after) => {
+      expect(containsKeyFormat(before + mintKey() + after)).toBe(true);
+    }),
+  );
+});

@@ -1,0 +1,67 @@
+import { readCredential } from '../../src/auth/credential.js';
+import { Refusal } from '../../src/refusal.js';
+
+const KEY_HEADERS = ['x-api-key', 'api-key', 'x-goog-api-key'];
+
+function refusal(raw: string[]): unknown {
+  try {
+    return readCredential(raw);
+  } catch (error) {
+    return error instanceof Refusal ? error.code : error;
+  }
+}
+
+describe('the credential of a request', () => {
+  it.each(['Bearer', 'bearer', 'BEARER', 'bEaReR'])('is the token after %s', (scheme) => {
+    expect(readCredential(['Host', 'a', 'Authorization', `${scheme} token-1`])).toBe('token-1');
+  });
+
+  it.each([
+    'Bearer',
+    'Bearer ',
+    'Bearer  two-spaces',
+    'Bearer a b',
+    'Bearer\ttab',
+    'Basic dXNlcjpwYXNz',
+    'token',
+    '',
+    ' Bearer token',
+    'Bearer token ',
+  ])('is none when Authorization is %j', (value) => {
+    expect(readCredential(['authorization', value])).toBeNull();
+  });
+
+  it.each(KEY_HEADERS)('is none when Authorization is malformed, even with a good %s', (name) => {
+    expect(readCredential([name, 'good', 'authorization', 'Basic abc'])).toBeNull();
+    expect(readCredential([name, 'good', 'authorization', ''])).toBeNull();
+  });
+
+  it.each(KEY_HEADERS)('is taken from %s when there is no Authorization', (name) => {
+    expect(readCredential([name, 'token-2'])).toBe('token-2');
+    expect(readCredential([name.toUpperCase(), 'token-2'])).toBe('token-2');
+  });
+
+  it.each(KEY_HEADERS)('is what Authorization says, whatever %s says', (name) => {
+    expect(readCredential([name, 'other', 'authorization', 'Bearer mine'])).toBe('mine');
+  });
+
+  it('may stand in two key headers when it is the same', () => {
+    expect(readCredential(['x-api-key', 'same', 'api-key', 'same'])).toBe('same');
+    expect(refusal(['x-api-key', 'one', 'api-key', 'two'])).toBe('invalid_request');
+  });
+
+  it.each(['authorization', ...KEY_HEADERS])(
+    'is refused when %s comes twice, even with one value',
+    (name) => {
+      expect(refusal([name, 'Bearer a', name.toUpperCase(), 'Bearer a'])).toBe('invalid_request');
+    },
+  );
+
+  it('is none without any such header, or with an empty one', () => {
+    expect(readCredential([])).toBeNull();
+    expect(readCredential(['x-api-key', ''])).toBeNull();
+    expect(
+      readCredential(['Accept', 'Bearer x', 'Cookie', 'access_token=x', 'Proxy-Authorization', 'Bearer x']),
+    ).toBeNull();
+  });
+});

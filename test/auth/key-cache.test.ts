@@ -1,0 +1,47 @@
+import type { Grant } from '../../src/auth/caller.js';
+import { KeyCache } from '../../src/auth/key-cache.js';
+
+const grant: Grant = {
+  keyId: 'key',
+  secretId: 'secret',
+  teamId: 'team',
+  expiresAt: Infinity,
+  enabled: true,
+  providers: null,
+  endpoints: 'inference',
+  idempotency: 'forward',
+};
+
+it('does not keep what was read before a change', () => {
+  const cache = new KeyCache();
+  const { version } = cache;
+  // The key is revoked while the look-up is on its way.
+  cache.forget('key');
+  expect(cache.set('digest', grant, version)).toBe(false);
+  expect(cache.get('digest')).toBeUndefined();
+});
+
+it('does not keep what was read before a comparison', () => {
+  const cache = new KeyCache();
+  const { version } = cache;
+  cache.replace([], new Map());
+  expect(cache.set('digest', grant, version)).toBe(false);
+});
+
+it('forgets the keys of a team, and unknown keys at any change', () => {
+  const cache = new KeyCache();
+  cache.set('digest', grant, cache.version);
+  cache.set('nobody', null, cache.version);
+  expect([cache.get('digest')?.grant, cache.get('nobody')]).toEqual([grant, null]);
+  cache.forget('team');
+  expect([cache.get('digest'), cache.get('nobody')]).toEqual([undefined, undefined]);
+});
+
+it('puts what a comparison found in place of what it kept', () => {
+  const cache = new KeyCache();
+  cache.set('revoked', grant, cache.version);
+  cache.set('deleted', grant, cache.version);
+  cache.replace(cache.digests(), new Map([['revoked', { ...grant, enabled: false }]]));
+  expect(cache.get('revoked')?.grant.enabled).toBe(false);
+  expect(cache.get('deleted')).toBeUndefined();
+});

@@ -1,0 +1,76 @@
+import { KeyCache } from '../../src/auth/key-cache.js';
+import { KeyChangesService } from '../../src/auth/key-changes.service.js';
+import { mintKey } from '../../src/keys/key-secret.js';
+import { answer, RawProvider } from '../support/raw-provider.js';
+import { createDatabase, type TestDatabase } from '../support/database.js';
+import { eventually } from '../support/eventually.js';
+import { startTestGateway, type TestGateway } from '../support/gateway.js';
+import { TcpForwarder } from '../support/tcp-forwarder.js';
+
+let provider: RawProvider;
+let database: TestDatabase;
+let road: TcpForwarder;
+let gateway: TestGateway;
+
+beforeAll(async () => {
+  provider = await RawProvider.start(async (req) => {
+    await req.body;
+    req.socket.write(answer('200 OK', [], 'ok'));
+  });
+});
+afterAll(() => provider.stop());
+beforeEach(async () => {
+  database = await createDatabase();
+  road = await TcpForwarder.to(database.url);
+  await road.open();
+});
+afterEach(async () => {
+  await gateway.stop();
+  await road.close();
+  await database.drop();
+});
+
+async function call(gateway: TestGateway, key: string): Promise<[number, string | null]> {
+  const response = await fetch(`${gateway.url}/v1/models`, { headers: { authorization: `Bearer ${key}` } });
+  await response.arrayBuffer();
+  return [response.status, response.headers.get('x-gateway-error')];
+}
+
+/** Starts a gateway that reaches Postgres by the road, and waits until all news of its first key has arrived. */
+async function start(variables: Record<string, string> = {}): Promise<TestGateway> {
+  gateway = await startTestGateway(
+    { PROVIDER_URL: provider.url, DATABASE_URL: road.url, ...variables },
+    database,
+  );
+  const { app } = gateway.gateway;
+  await eventually(() => app.get(KeyChangesService).verifiedAt > 0);
+  // Notifications come in the order of their commits: once this one is there, the earlier ones are.
+  const { version } = app.get(KeyCache);
+  await database.query('UPDATE team SET disabled = false');
+  await eventually(() => app.get(KeyCache).version > version);
+  return gateway;
+}
+
+it('serves known keys while Postgres is away, tells unknown ones to come back, and recovers by itself', async () => {
+  const gateway = await start();
+  expect(await call(gateway, gateway.key)).toEqual([200, null]);
+  const unused = await gateway.createKey();
+  await road.close();
+  expect(await call(gateway, gateway.key)).toEqual([200, null]);
+  expect(await call(gateway, unused)).toEqual([503, 'database_unavailable']);
+  expect(await call(gateway, mintKey())).toEqual([503, 'database_unavailable']);
+  // A wrong checksum needs no Postgres to be refused.
+  expect(await call(gateway, `${mintKey().slice(0, -1)}!`)).toEqual([401, 'invalid_api_key']);
+  await road.open();
+  await eventually(async () => (await call(gateway, unused))[0] === 200, 15_000);
+  // The rows of the calls made meanwhile are there.
+  await eventually(async () => (await gateway.rowCount()) >= 3, 15_000);
+});
+
+it('stops serving known keys once Postgres was away for KEY_CACHE_STALE_MS', async () => {
+  const gateway = await start({ KEY_CACHE_STALE_MS: '2500' });
+  expect(await call(gateway, gateway.key)).toEqual([200, null]);
+  await road.close();
+  expect(await call(gateway, gateway.key)).toEqual([200, null]);
+  await eventually(async () => (await call(gateway, gateway.key))[1] === 'database_unavailable', 10_000);
+});
