@@ -1,4 +1,4 @@
-import { containsKeyFormat, KEY_LENGTH } from '../platform/api-key.js';
+import { containsKeyFormat, API_KEY_LENGTH } from '../platform/api-key.js';
 
 /**
  * Which headers cross the gateway (contract: everything in its order, case and repetition, less what is listed here).
@@ -147,7 +147,7 @@ export function responseHeaders(raw: readonly Buffer[], secret: string | null, r
 
 /** Most names and values are shorter than a key. */
 function holdsKey(text: string): boolean {
-  return text.length >= KEY_LENGTH && containsKeyFormat(text);
+  return text.length >= API_KEY_LENGTH && containsKeyFormat(text);
 }
 
 /** Value of the first header of this lower-case name in a flat raw array, or undefined. */

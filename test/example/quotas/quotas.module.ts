@@ -1,7 +1,12 @@
 import { Module } from '@nestjs/common';
-import { TeamsModule } from '../../../src/teams/teams.module.js';
+import { TypeOrmModule } from '@nestjs/typeorm';
+import { Quota } from './quota.entity.js';
 import { QuotasController } from './quotas.controller.js';
 import { QuotasService } from './quotas.service.js';
 
-@Module({ imports: [TeamsModule], controllers: [QuotasController], providers: [QuotasService] })
+@Module({
+  imports: [TypeOrmModule.forFeature([Quota])],
+  controllers: [QuotasController],
+  providers: [QuotasService],
+})
 export class QuotasModule {}

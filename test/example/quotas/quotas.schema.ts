@@ -1,24 +1,11 @@
 import { z } from 'zod';
-import { pageOf } from '../../../src/admin/fields.schema.js';
 
-export const quotaSchema = z
-  .strictObject({
-    team_id: z.uuid(),
-    calls_per_day: z.int().meta({ description: 'Calls that the team may make in a day.' }),
-  })
-  .meta({ id: 'Quota' });
-export type Quota = z.output<typeof quotaSchema>;
+const tokensPerDay = z.int().min(0).meta({ description: 'Prompt and completion tokens, added up.' });
 
-export const quotaPageSchema = pageOf('QuotaPage', quotaSchema);
-
-/** `POST /admin/v1/quotas` */
-export const newQuotaSchema = z
-  .strictObject({
-    team_id: z.uuid('must be the id of a team').meta({ description: 'ID of the team.' }),
-    calls_per_day: z.int('must be an integer above 0').min(1, 'must be an integer above 0'),
-  })
-  .meta({
-    id: 'NewQuota',
-    example: { team_id: '01890a5d-ac96-774b-bcce-b302099a8057', calls_per_day: 1000 },
-  });
+export const newQuotaSchema = z.strictObject({ tokens_per_day: tokensPerDay });
 export type NewQuota = z.output<typeof newQuotaSchema>;
+
+export const quotaSchema = z.strictObject({ team_id: z.uuid(), tokens_per_day: tokensPerDay });
+export type QuotaView = z.output<typeof quotaSchema>;
+
+export const quotaListSchema = z.strictObject({ data: z.array(quotaSchema) });

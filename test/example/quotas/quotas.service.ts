@@ -1,39 +1,25 @@
-import { Injectable } from '@nestjs/common';
-import { DataSource } from 'typeorm';
-import { ACTIONS, recordChange, SUBJECT_TYPES } from '../../../src/audit/record-change.js';
-import type { Actor } from '../../../src/platform/actor.js';
-import { TeamsService } from '../../../src/teams/teams.service.js';
-import type { NewQuota, Quota } from './quotas.schema.js';
+import { Injectable, NotFoundException } from '@nestjs/common';
+import { InjectRepository } from '@nestjs/typeorm';
+import type { Repository } from 'typeorm';
+import { Quota } from './quota.entity.js';
+import type { QuotaView } from './quotas.schema.js';
 
-SUBJECT_TYPES.add('quota');
-ACTIONS.add('granted');
-
-/** How much each team may use. In memory: a table of one's own is the next step. */
 @Injectable()
 export class QuotasService {
-  private readonly quotas = new Map<string, Quota>();
+  constructor(@InjectRepository(Quota) private readonly quotas: Repository<Quota>) {}
 
-  constructor(
-    private readonly dataSource: DataSource,
-    private readonly teams: TeamsService,
-  ) {}
-
-  list(): Quota[] {
-    return [...this.quotas.values()];
+  async list(): Promise<QuotaView[]> {
+    return (await this.quotas.find({ order: { teamId: 'ASC' } })).map(view);
   }
 
-  /** @throws Fault not_found for an unknown team */
-  async grant(quota: NewQuota, by: Actor): Promise<Quota> {
-    const team = await this.teams.get(quota.team_id);
-    await this.dataSource.transaction((manager) =>
-      recordChange(manager, by, {
-        action: 'granted',
-        type: 'quota',
-        before: null,
-        after: { id: team.id, name: team.name, ...quota },
-      }),
-    );
-    this.quotas.set(team.id, quota);
-    return quota;
+  /** @throws NotFoundException if there is no such team */
+  async set(teamId: string, tokensPerDay: number): Promise<QuotaView> {
+    const teams: unknown[] = await this.quotas.query('SELECT 1 FROM team WHERE id = $1', [teamId]);
+    if (teams.length === 0) throw new NotFoundException('No team has this ID.');
+    return view(await this.quotas.save({ teamId, tokensPerDay }));
   }
+}
+
+function view({ teamId, tokensPerDay }: Quota): QuotaView {
+  return { team_id: teamId, tokens_per_day: tokensPerDay };
 }

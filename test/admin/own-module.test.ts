@@ -1,0 +1,109 @@
+import { Body, Controller, Module, Post } from '@nestjs/common';
+import { z } from 'zod';
+import { AppModule } from '../../src/app.module.js';
+import { startTestGateway, type TestGateway } from '../support/gateway.js';
+import { call, fieldsOf } from './call.js';
+import { QuotasModule } from './own-module/quotas.module.js';
+
+/** A plain controller beside it: no admin endpoint. */
+const noteSchema = z.strictObject({ text: z.string() }).meta({ id: 'Note' });
+
+@Controller('notes')
+class NotesController {
+  @Post()
+  add(@Body({ schema: noteSchema }) note: object): object {
+    return note;
+  }
+}
+
+@Module({ controllers: [NotesController] })
+class NotesModule {}
+
+interface Document {
+  tags: { name: string; description: string }[];
+  paths: Record<string, Record<string, { security?: object[]; responses: object; requestBody: object }>>;
+  components: { schemas: Record<string, { description?: string; properties: object }> };
+}
+
+/** What one line in src/app.module.ts does, before all other modules or after them. */
+const forSettings = AppModule.forSettings.bind(AppModule);
+const modules = [QuotasModule, NotesModule];
+const orders: [string, (...args: Parameters<typeof forSettings>) => ReturnType<typeof forSettings>][] = [
+  ['first', (settings) => ({ ...forSettings(settings), imports: [...modules, ...imports(settings)] })],
+  ['last', (settings) => ({ ...forSettings(settings), imports: [...imports(settings), ...modules] })],
+];
+
+function imports(settings: Parameters<typeof forSettings>[0]) {
+  return forSettings(settings).imports ?? [];
+}
+
+describe.each(orders)('an admin resource in a module of its own, listed %s', (_, listed) => {
+  let postern: TestGateway;
+  beforeAll(async () => {
+    AppModule.forSettings = listed;
+    postern = await startTestGateway();
+  });
+  afterAll(async () => {
+    AppModule.forSettings = forSettings;
+    await postern.stop();
+  });
+
+  it('is routed, behind the admin token', async () => {
+    expect((await call(postern, 'GET', '/quotas')).body).toEqual({ data: [], next_cursor: null });
+    const without = await fetch(`${postern.url}/admin/v1/quotas`);
+    expect([without.status, without.headers.get('www-authenticate')]).toEqual([401, 'Bearer']);
+  });
+
+  it('has its body checked by its schema, with errors in the admin shape', async () => {
+    const wrong = await call(postern, 'POST', '/quotas', { team_id: 'nobody', calls_per_day: 0, perhaps: 1 });
+    expect([wrong.status, wrong.body.error.code]).toEqual([400, 'invalid_request']);
+    expect(fieldsOf(wrong)).toEqual(['team_id', 'calls_per_day', 'perhaps']);
+    expect(wrong.body.error.details[2]!.message).toBe(
+      'is not known; only team_id, calls_per_day can be given',
+    );
+    const none = await call(postern, 'POST', '/quotas');
+    expect(fieldsOf(none)).toEqual(['team_id', 'calls_per_day']);
+    const unknown = { team_id: '01890a5d-ac96-774b-bcce-b302099a8057', calls_per_day: 5 };
+    expect((await call(postern, 'POST', '/quotas', unknown)).body.error.code).toBe('not_found');
+  });
+
+  it('records changes of its own kind, which the audit log can be asked for', async () => {
+    const team = await call(postern, 'POST', '/teams', { name: 'limited' });
+    const order = { team_id: team.body.id, calls_per_day: 5 };
+    const made = await call(postern, 'POST', '/quotas', order);
+    expect([made.status, made.body]).toEqual([201, order]);
+    const { body } = await call(postern, 'GET', '/audit?action=granted&subject_type=quota');
+    expect(body.data).toMatchObject([{ subject_name: 'limited', after: { calls_per_day: 5 } }]);
+    const { body: wrong } = await call(postern, 'GET', '/audit?subject_type=quotum');
+    expect(wrong.error.details).toEqual([
+      { field: 'subject_type', message: 'must be team, key, provider or quota' },
+    ]);
+  });
+
+  it('leaves 404 in the admin shape to paths that nobody has, and 401 without the token', async () => {
+    for (const path of ['/quota', '/quotas/7', '']) {
+      const answer = await call(postern, 'GET', path);
+      expect([path, answer.status, answer.body.error.code]).toEqual([path, 404, 'not_found']);
+    }
+    expect((await fetch(`${postern.url}/admin/v1/quota`)).status).toBe(401);
+    expect((await fetch(`${postern.url}/admin`)).status).toBe(401);
+  });
+
+  it('is in the OpenAPI document by its own decorators, and so is a plain controller', async () => {
+    const response = await fetch(`${postern.url}/docs-json`);
+    const { paths, components, tags } = (await response.json()) as Document;
+    const { get, post } = paths['/admin/v1/quotas']!;
+    expect(Object.keys(get!.responses)).toEqual(['200', '400', '401', '503']);
+    expect(Object.keys(post!.responses)).toEqual(['201', '400', '401', '404', '413', '415', '503']);
+    expect(post!.security).toEqual([{ adminToken: [] }]);
+    expect(Object.keys(components.schemas)).toEqual(
+      expect.arrayContaining(['Quota', 'QuotaPage', 'NewQuota', 'Note', 'Team']),
+    );
+    expect(tags).toContainEqual({ name: 'Quotas', description: 'How much each team may use.' });
+    expect(paths['/notes']!.post).toMatchObject({
+      requestBody: { content: { 'application/json': { schema: { $ref: '#/components/schemas/Note' } } } },
+    });
+    expect(paths['/notes']!.post!.security).toBeUndefined();
+    expect(Object.keys(paths).filter((path) => !/^\/(admin\/v1\/|notes$)/.test(path))).toEqual([]);
+  });
+});
