@@ -112,5 +112,7 @@ it('takes nothing but the name', async () => {
 
 it('says so when somebody wrote a url to the table that is none', async () => {
   await postern.database.query("UPDATE provider SET url = 'nonsense' WHERE name = 'probed-2'");
-  await expect(postern.admin('POST', '/providers/probed-2/test')).rejects.toThrow(/409 .*url: is none/);
+  await expect(postern.admin('POST', '/providers/probed-2/test')).rejects.toThrow(
+    /409 .*url: the stored value is not a valid URL/,
+  );
 });
