@@ -2,7 +2,7 @@ import { type CanActivate, type ExecutionContext, Injectable, UnauthorizedExcept
 import type { Request, Response } from 'express';
 import { hash, timingSafeEqual } from 'node:crypto';
 import { adminAt } from '../audit/actor.js';
-import { ClientAddress } from '../config/client-address.js';
+import { ClientAddress } from '../platform/client-address.js';
 import { InjectEnv } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import { TokenFailures } from './token-failures.js';

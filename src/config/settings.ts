@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
-import { type DataDir, openDataDir } from './data-dir.js';
+import { type DataDir, openDataDir } from '../platform/data-dir.js';
 import type { Env } from './env.js';
 
 /** The environment with what was generated at the first start filled in, for one process. */

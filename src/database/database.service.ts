@@ -2,7 +2,7 @@ import { Injectable, Logger, type OnModuleDestroy } from '@nestjs/common';
 import { DataSource } from 'typeorm';
 import { InjectEnv } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
-import { within } from '../within.js';
+import { within } from '../platform/with-timeout.js';
 import { describeFault, unhealable } from './database-fault.js';
 import { isMigrationPending, migrate } from './migrate.js';
 

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { InjectEnv } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
-import { SecretBox } from '../secret-box.js';
+import { SecretBox } from '../platform/secret-box.js';
 import type { Holder } from './idempotency-records.js';
 import { decodeAnswer, encodeAnswer, type StoredAnswer } from './stored-answer.js';
 

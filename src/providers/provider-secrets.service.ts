@@ -3,7 +3,7 @@ import { InjectEnv } from '../config/config.module.js';
 import type { Env } from '../config/env.js';
 import { Fault } from '../fault.js';
 import { type ProviderRow, providerView, type ProviderView, type SecretState } from './provider-view.js';
-import { SecretBox, SecretBoxError } from '../secret-box.js';
+import { SecretBox, SecretBoxError } from '../platform/secret-box.js';
 
 /** Seals and opens the secrets of stored providers, each bound to its row. */
 @Injectable()

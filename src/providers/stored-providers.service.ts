@@ -19,7 +19,7 @@ import {
 } from './provider-view.js';
 import { makeProvider, type Provider, type ProviderAuth } from './provider.js';
 import { ProvidersService } from './providers.service.js';
-import { SecretBoxError } from '../secret-box.js';
+import { SecretBoxError } from '../platform/secret-box.js';
 
 export interface ProviderSettings {
   /** As normaliseProviderUrl gives it. */

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { Logger } from '@nestjs/common';
-import { ClientAddress } from '../config/client-address.js';
+import { ClientAddress } from '../platform/client-address.js';
 import type { Settings } from '../config/settings.js';
 import { describeFault } from '../database/database-fault.js';
 import { keyLabel } from '../keys/key-label.js';

@@ -6,6 +6,8 @@ import { join, posix } from 'node:path';
  * keys, providers and calls, which leans on the database and the settings. Never back up.
  */
 const MAY_LEAN_ON: Record<string, readonly string[]> = {
+  platform: [],
+  'embedded-postgres': [],
   config: [],
   database: ['config'],
   audit: ['database', 'config'],
@@ -25,10 +27,17 @@ const MAY_LEAN_ON: Record<string, readonly string[]> = {
     'providers',
     'request-log',
     'idempotency',
+    'embedded-postgres',
     'database',
     'config',
   ],
 };
+
+/** What holds no opinion about gateways: every module may use it. */
+const FOR_ALL = ['platform'];
+
+/** Puts the gateway together, as the top-level files do: `cluster` starts a gateway in each worker. */
+const COMPOSITION = ['cluster'];
 
 // The rule for a provider's URL is the provider room's, and the settings apply it to PROVIDER_URL. It is pure and
 // imports nothing of the house (held below), so that this one arrow closes no circle.
@@ -55,9 +64,10 @@ function importsOf(file: string): string[] {
   return paths.filter((path) => !path.startsWith('..'));
 }
 
-/** Top-level files (main, app.module ...) belong to no room. */
+/** Top-level files (main, app.module ...) and what else puts the gateway together belong to no room. */
 function roomOf(file: string): string | undefined {
-  return file.includes('/') ? file.slice(0, file.indexOf('/')) : undefined;
+  const folder = file.includes('/') ? file.slice(0, file.indexOf('/')) : undefined;
+  return folder !== undefined && COMPOSITION.includes(folder) ? undefined : folder;
 }
 
 const arrows = files.flatMap((from) =>
@@ -85,7 +95,7 @@ describe('the house', () => {
       const [room, target] = [roomOf(from), roomOf(to)];
       if (room === undefined || target === undefined || room === target || EXCEPTIONS.includes(text))
         return false;
-      return !MAY_LEAN_ON[room]?.includes(target);
+      return !FOR_ALL.includes(target) && !MAY_LEAN_ON[room]?.includes(target);
     });
     expect(wrong.map(({ text }) => text)).toEqual([]);
   });
@@ -101,6 +111,14 @@ describe('the house', () => {
     const words = new Set(arrows.filter(({ from, to }) => roomOf(from) && !roomOf(to)).map(({ to }) => to));
     const leaning = arrows.filter(({ from, to }) => words.has(from) && roomOf(to));
     expect(leaning.map(({ text }) => text)).toEqual([]);
+  });
+
+  it('loads the embedded Postgres only where it is asked for', () => {
+    const eager = (file: string) =>
+      /^(import|export)\s(?!type\b)[^;]*\/embedded-postgres\/(?!embedded-postgres-error\.js)/m.test(
+        code.get(file) ?? '',
+      );
+    expect(files.filter((file) => roomOf(file) !== 'embedded-postgres' && eager(file))).toEqual([]);
   });
 
   it('has a CLI that uses the services, not the HTTP controllers', () => {

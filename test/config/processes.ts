@@ -10,8 +10,7 @@ import { dirname, join, resolve } from 'node:path';
  * stale, so the few files needed are compiled, as the ES modules they ship as, into a temporary folder.
  */
 const ROOT = resolve(__dirname, '../..');
-const ROOMS = ['config', 'database'];
-const NEEDED = /^(create-once|data-dir|folder-lock|.*postgres.*)\.ts$/;
+const ROOMS = ['platform', 'embedded-postgres'];
 
 export async function compileSources(): Promise<string> {
   const folder = await temporaryFolder();
@@ -20,7 +19,7 @@ export async function compileSources(): Promise<string> {
   await symlink(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
   for (const room of ROOMS) {
     await mkdir(join(folder, room));
-    for (const name of (await readdir(join(ROOT, 'src', room))).filter((file) => NEEDED.test(file))) {
+    for (const name of await readdir(join(ROOT, 'src', room))) {
       const { code } = await transformFile(join(ROOT, 'src', room, name), {
         swcrc: false,
         isModule: true,

@@ -3,9 +3,12 @@ import { readdir, readFile, stat, truncate, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { Client } from 'pg';
-import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/database/embedded-postgres.js';
-import { postgresPackage } from '../../src/database/postgres-binaries.js';
-import { readPidFile } from '../../src/database/postgres-process.js';
+import {
+  type EmbeddedPostgres,
+  startEmbeddedPostgres,
+} from '../../src/embedded-postgres/embedded-postgres.js';
+import { postgresPackage } from '../../src/embedded-postgres/binaries.js';
+import { readPidFile } from '../../src/embedded-postgres/server-process.js';
 import { removeFolder, temporaryFolder } from '../config/processes.js';
 
 let base: string;

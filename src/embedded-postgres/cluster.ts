@@ -2,9 +2,9 @@ import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { chown, mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { createOnce, syncFolder } from '../config/create-once.js';
+import { createOnce, syncFolder } from '../platform/create-once.js';
 import { codeOf, EmbeddedPostgresError, ifThere, USE_ANOTHER } from './embedded-postgres-error.js';
-import { giveToOwner, type PostgresHome } from './postgres-home.js';
+import { giveToOwner, type PostgresHome } from './home.js';
 
 /** Role and database of the embedded server. */
 export const NAME = 'postern';

@@ -6,10 +6,10 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { EmbeddedPostgresError, ifThere, USE_ANOTHER } from './embedded-postgres-error.js';
-import { cannotRun, CHILD_ENVIRONMENT, damaged } from './postgres-cluster.js';
-import { answers, type Server } from './postgres-connection.js';
-import { giveToOwner, type PostgresHome } from './postgres-home.js';
-import { isAlive, isServerOf, readPidFile, stopServer } from './postgres-process.js';
+import { cannotRun, CHILD_ENVIRONMENT, damaged } from './cluster.js';
+import { answers, type Server } from './connection.js';
+import { giveToOwner, type PostgresHome } from './home.js';
+import { isAlive, isServerOf, readPidFile, stopServer } from './server-process.js';
 
 export interface LaunchOptions {
   home: PostgresHome;

@@ -1,6 +1,6 @@
 import { Client } from 'pg';
 import { codeOf, EmbeddedPostgresError, USE_ANOTHER } from './embedded-postgres-error.js';
-import { NAME } from './postgres-cluster.js';
+import { NAME } from './cluster.js';
 
 /** A server that takes connections. */
 export interface Server {

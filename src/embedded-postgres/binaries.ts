@@ -16,7 +16,7 @@ import { createRequire } from 'node:module';
 import { randomBytes } from 'node:crypto';
 import { basename, dirname, join } from 'node:path';
 import { codeOf, EmbeddedPostgresError, ifThere, USE_ANOTHER } from './embedded-postgres-error.js';
-import { type Account, canEnter, may, type PostgresHome } from './postgres-home.js';
+import { type Account, canEnter, may, type PostgresHome } from './home.js';
 
 export interface PostgresPackage {
   /** The folder of the npm package that holds the binaries for this platform. */

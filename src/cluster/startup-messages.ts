@@ -1,8 +1,8 @@
-import { DataDirError } from './config/data-dir.js';
-import { EnvError } from './config/env.js';
-import { DatabaseFault } from './database/database-fault.js';
-import { EmbeddedPostgresError } from './database/embedded-postgres.js';
-import { ListenFault } from './gateway.js';
+import { DataDirError } from '../platform/data-dir.js';
+import { EnvError } from '../config/env.js';
+import { DatabaseFault } from '../database/database-fault.js';
+import { EmbeddedPostgresError } from '../embedded-postgres/embedded-postgres-error.js';
+import { ListenFault } from '../gateway.js';
 
 /** Faults whose message is written for operators; anything else is a bug of ours and needs its stack. */
 const TOLD = [EnvError, DataDirError, DatabaseFault, EmbeddedPostgresError, ListenFault];

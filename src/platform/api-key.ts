@@ -1,0 +1,29 @@
+/**
+ * The format of a gateway key: `ptn_`, 32 random base62 characters, 6 base62 characters of checksum. The only place that
+ * knows it, so that key generation, request checks and the request log agree on what a key looks like.
+ */
+export const API_KEY_PREFIX = 'ptn_';
+export const API_KEY_LENGTH = 42;
+
+/** How many leading characters are stored and shown to tell keys apart. */
+export const SHOWN_LENGTH = 12;
+
+const KEY = `${API_KEY_PREFIX}[0-9A-Za-z]{${API_KEY_LENGTH - API_KEY_PREFIX.length}}`;
+const WHOLE = new RegExp(`^${KEY}$`);
+const ANYWHERE = new RegExp(KEY);
+const SHOWN_PREFIX = new RegExp(`^${API_KEY_PREFIX}[0-9A-Za-z]{${SHOWN_LENGTH - API_KEY_PREFIX.length}}$`);
+
+/** True if the text has the form of a gateway key. The checksum is not verified. */
+export function hasKeyFormat(text: string): boolean {
+  return WHOLE.test(text);
+}
+
+/** True if a gateway key, whether or not its checksum is right, occurs anywhere in the text. */
+export function containsKeyFormat(text: string): boolean {
+  return text.includes(API_KEY_PREFIX) && ANYWHERE.test(text);
+}
+
+/** True for the leading characters of a key, as `prefix` shows them. */
+export function isShownPrefix(text: string): boolean {
+  return SHOWN_PREFIX.test(text);
+}
