@@ -1,6 +1,6 @@
 import { type DynamicModule, Module } from '@nestjs/common';
 import { ConfigModule } from '../config/config.module.js';
-import type { Env } from '../config/env.js';
+import type { Settings } from '../config/settings.js';
 import { DatabaseModule } from '../database/database.module.js';
 import { KeysModule } from '../keys/keys.module.js';
 import { ProvidersModule } from '../providers/providers.module.js';
@@ -16,11 +16,11 @@ import { UsageTotals } from '../request-log/usage-totals.js';
 /** The gateway's services without its roads, its log writer and its background work. */
 @Module({})
 export class CliModule {
-  /** @param env with the address of the database filled in, and the master key for commands that seal or open */
-  static forEnv(env: Env & { databaseUrl: string }): DynamicModule {
+  /** @param settings with the master key for commands that seal or open */
+  static forSettings(settings: Settings): DynamicModule {
     return {
       module: CliModule,
-      imports: [ConfigModule.forEnv(env), DatabaseModule, KeysModule, ProvidersModule, ProbeModule],
+      imports: [ConfigModule.forSettings(settings), DatabaseModule, KeysModule, ProvidersModule, ProbeModule],
       providers: [
         ReaderPool,
         RequestLogReader,

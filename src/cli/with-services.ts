@@ -23,7 +23,7 @@ export async function withServices<T>(
   const given = loadEnv();
   const env = seals ? { ...given, masterKey: await knownMasterKey(given) } : given;
   return withDatabase(env, async (databaseUrl) => {
-    const app = await NestFactory.createApplicationContext(CliModule.forEnv({ ...env, databaseUrl }), {
+    const app = await NestFactory.createApplicationContext(CliModule.forSettings({ ...env, databaseUrl, worker: 1, workers: 1 }), {
       logger: false,
       abortOnError: false,
     });
