@@ -107,7 +107,7 @@ async function addLinks(native: string, links: LibraryLink[]): Promise<boolean> 
 
 /** One file of each kind stands for the rest: they were unpacked in one go, with one umask. */
 async function isUsable(native: string, account: Account | null): Promise<boolean> {
-  const programs = ['bin/initdb', 'bin/postgres'];
+  const programs = ['bin/initdb', 'bin/pg_ctl', 'bin/postgres'];
   if (account === null) {
     try {
       for (const file of programs) await access(join(native, file), constants.X_OK);
