@@ -27,7 +27,7 @@ it('names only settings that exist', () => {
 });
 
 it('names only error codes that exist', () => {
-  const known = read('src/refusal.ts');
+  const known = read('src/errors/gateway-error.ts');
   const [table] = /\| status +\| code[^]*?\n\n/.exec(readme)!;
   const named = found(/`([a-z]+(?:_[a-z]+)+)`/g, table);
   expect(named.filter((code) => !known.includes(`'${code}'`))).toEqual([]);
