@@ -3,7 +3,7 @@ import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { startEmbeddedPostgres } from '../dist/src/database/embedded-postgres.js';
+import { startEmbeddedPostgres } from '../dist/src/embedded-postgres/embedded-postgres.js';
 
 const ROWS_MS = 30_000;
 

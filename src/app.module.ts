@@ -20,7 +20,7 @@ export class AppModule {
     return {
       module: AppModule,
       imports: [
-        ConfigModule.forEnv(settings),
+        ConfigModule.forSettings(settings),
         DatabaseModule,
         ScheduleModule.forRoot(),
         ProxyModule,

@@ -3,7 +3,7 @@ import { type INestApplication, Logger } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { serveApiDocs } from './admin/api-docs.js';
 import { AppModule } from './app.module.js';
-import { CloseStack } from './close-stack.js';
+import { CloseStack } from './platform/close-stack.js';
 import type { Env } from './config/env.js';
 import type { Settings } from './config/settings.js';
 import { DatabaseService } from './database/database.service.js';

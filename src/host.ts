@@ -1,8 +1,7 @@
-import { CloseStack } from './close-stack.js';
-import { openDataDir } from './config/data-dir.js';
+import { CloseStack } from './platform/close-stack.js';
+import { openDataDir } from './platform/data-dir.js';
 import type { Env } from './config/env.js';
 import { generatedSecrets, type Settings, workerCount } from './config/settings.js';
-import { startEmbeddedPostgres } from './database/embedded-postgres.js';
 import { tryPorts } from './listen.js';
 
 /** What all processes of one instance share: the data folder, the secrets in it, the embedded Postgres. */
@@ -30,6 +29,8 @@ export async function openHost(env: Env, report: (line: string) => void): Promis
     let { databaseUrl } = env;
     if (databaseUrl === undefined) {
       await tryPorts(env);
+      // Only here: a gateway that has its own Postgres does not load this code.
+      const { startEmbeddedPostgres } = await import('./embedded-postgres/embedded-postgres.js');
       const embedded = await startEmbeddedPostgres({ dataDir: dataDir.path, report });
       opened.add(() => embedded.stop());
       databaseUrl = embedded.url;

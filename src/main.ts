@@ -1,12 +1,12 @@
 import 'reflect-metadata';
 import cluster from 'node:cluster';
-import { Announcer, faultText } from './announce.js';
+import { Announcer, faultText } from './cluster/startup-messages.js';
 import { type Env, loadEnv } from './config/env.js';
 import { workerCount } from './config/settings.js';
 import { startGateway } from './gateway.js';
 import { ProvidersService } from './providers/providers.service.js';
-import { startWorkers } from './primary.js';
-import { serveAsWorker } from './worker.js';
+import { startWorkers } from './cluster/primary.js';
+import { serveAsWorker } from './cluster/worker.js';
 
 /** What runs, until it is told to stop. */
 interface Running {

@@ -2,9 +2,9 @@ import { type CanActivate, type ExecutionContext, Injectable, UnauthorizedExcept
 import type { Request, Response } from 'express';
 import { hash, timingSafeEqual } from 'node:crypto';
 import { adminAt } from '../platform/actor.js';
-import { ClientAddress } from '../config/client-address.js';
+import { ClientAddress } from '../platform/client-address.js';
 import { InjectEnv } from '../config/config.module.js';
-import type { Settings } from '../config/settings.js';
+import { required, type Settings } from '../config/settings.js';
 import { TokenFailures } from './token-failures.js';
 
 /** RFC 6750 2.1, the scheme in any case (RFC 9110 11.1). */
@@ -20,7 +20,7 @@ export class AdminTokenGuard implements CanActivate {
     @InjectEnv() env: Settings,
     private readonly failures: TokenFailures,
   ) {
-    this.expected = digest(env.adminToken);
+    this.expected = digest(required(env, 'adminToken'));
     this.clientAddress = new ClientAddress(env.trustedProxies, 'full');
   }
 

@@ -1,6 +1,6 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { RateLimiterMemory, type RateLimiterRes } from 'rate-limiter-flexible';
-import { networkOf } from '../config/client-address.js';
+import { networkOf } from '../platform/client-address.js';
 
 /** Wrong tokens that one client address may send in a window before it is told to wait. */
 const POINTS = 10;

@@ -2,7 +2,7 @@ import { Injectable, Logger } from '@nestjs/common';
 import type { Request } from 'express';
 import { RateLimiterMemory } from 'rate-limiter-flexible';
 import { DataSource } from 'typeorm';
-import { ClientAddress, networkOf } from '../config/client-address.js';
+import { ClientAddress, networkOf } from '../platform/client-address.js';
 import { InjectEnv } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import { describeFault } from '../database/database-fault.js';

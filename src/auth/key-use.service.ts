@@ -3,7 +3,7 @@ import { Interval } from '@nestjs/schedule';
 import { DataSource } from 'typeorm';
 import { describeFault } from '../database/database-fault.js';
 import { DatabaseService } from '../database/database.service.js';
-import { within } from '../within.js';
+import { within } from '../platform/with-timeout.js';
 
 const WRITE_MS = 10_000;
 /** Of the uses of the last seconds before a stop: worth no more. */

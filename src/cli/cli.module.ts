@@ -1,6 +1,6 @@
 import { type DynamicModule, Module, type ModuleMetadata } from '@nestjs/common';
 import { ConfigModule } from '../config/config.module.js';
-import type { Env } from '../config/env.js';
+import type { Settings } from '../config/settings.js';
 import { DatabaseModule } from '../database/database.module.js';
 import { KeyNames } from '../keys/key-names.service.js';
 import { KeysService } from '../keys/keys.service.js';
@@ -25,16 +25,13 @@ import { TeamsService } from '../teams/teams.service.js';
 @Module({})
 export class CliModule {
   /**
-   * @param env with the address of the database filled in, and the master key for commands that seal or open
+   * @param settings with the master key for commands that encrypt or decrypt
    * @param more services that a command needs besides
    */
-  static forEnv(
-    env: Env & { databaseUrl: string },
-    more: NonNullable<ModuleMetadata['providers']> = [],
-  ): DynamicModule {
+  static forSettings(settings: Settings, more: NonNullable<ModuleMetadata['providers']> = []): DynamicModule {
     return {
       module: CliModule,
-      imports: [ConfigModule.forEnv(env), DatabaseModule, ProbeModule],
+      imports: [ConfigModule.forSettings(settings), DatabaseModule, ProbeModule],
       providers: [
         TeamsService,
         KeysService,

@@ -1,7 +1,7 @@
-import { DataDirError } from '../config/data-dir.js';
+import { DataDirError } from '../platform/data-dir.js';
 import { EnvError } from '../config/env.js';
 import { DatabaseFault, describeFault, unhealable } from '../database/database-fault.js';
-import { EmbeddedPostgresError } from '../database/embedded-postgres.js';
+import { EmbeddedPostgresError } from '../embedded-postgres/embedded-postgres-error.js';
 import { isDatabaseAway } from '../database/sql-state.js';
 import { Fault } from '../fault.js';
 

@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import { cliCommand } from '../cli-command.js';
+import { cliCommand } from '../platform/cli-command.js';
 import { LeakedKeyService } from '../keys/leaked-key.service.js';
 import { keyLines } from './key-lines.js';
 import { type OutputOptions, printJson } from './output.js';

@@ -2,7 +2,7 @@ import { rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Command } from 'commander';
 import { DataSource } from 'typeorm';
-import { DataDirError, openDataDir } from '../config/data-dir.js';
+import { DataDirError, openDataDir } from '../platform/data-dir.js';
 import { bootFolders, logFiles } from '../request-log/boot-folders.js';
 import { insertRows } from '../request-log/insert-rows.js';
 import { readDeadRows } from '../request-log/journal-reader.js';

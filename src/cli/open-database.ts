@@ -2,10 +2,9 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { type DataDir, DataDirError, openDataDir } from '../config/data-dir.js';
+import { type DataDir, DataDirError, openDataDir } from '../platform/data-dir.js';
 import type { Env } from '../config/env.js';
-import { type EmbeddedPostgres, startEmbeddedPostgres } from '../database/embedded-postgres.js';
-import { postgresHome } from '../database/postgres-home.js';
+import type { EmbeddedPostgres } from '../embedded-postgres/embedded-postgres.js';
 import { isDatabaseAway } from '../database/sql-state.js';
 
 export interface OpenDatabase {
@@ -25,6 +24,7 @@ export async function openDatabase(env: Env, report: (line: string) => void): Pr
   if (env.databaseUrl !== undefined) return { url: env.databaseUrl, close: () => Promise.resolve() };
   // openDataDir() would make the folder.
   const dataDir = existsSync(join(env.dataDir, 'postern-data')) ? await openDataDir(env.dataDir) : null;
+  const { postgresHome } = await import('../embedded-postgres/home.js');
   const home = dataDir && (await postgresHome(dataDir.path, () => {}));
   if (dataDir === null || home === null || !existsSync(join(home.folder, 'cluster'))) {
     throw new DataDirError(
@@ -58,6 +58,7 @@ async function joinServer(
   dataDir: string,
   report: (line: string) => void,
 ): Promise<{ postgres: EmbeddedPostgres; presence: pg.Client }> {
+  const { startEmbeddedPostgres } = await import('../embedded-postgres/embedded-postgres.js');
   for (let attempt = 1; ; attempt++) {
     const postgres = await startEmbeddedPostgres({ dataDir, report });
     const presence = new pg.Client({ connectionString: postgres.url });

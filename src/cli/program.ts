@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
-import { cliCommand } from '../cli-command.js';
+import { cliCommand } from '../platform/cli-command.js';
 
 /** A command is loaded when it is asked for: the services it needs take a second to load. */
 const COMMANDS: readonly { name: string; description: string; load: () => Promise<Command> }[] = [

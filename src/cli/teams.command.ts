@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import { cliCommand } from '../cli-command.js';
+import { cliCommand } from '../platform/cli-command.js';
 import { commandUser } from '../platform/actor.js';
 import { parseInput } from '../admin/parse-input.js';
 import { newTeamSchema, teamFilterSchema } from '../teams/teams.schema.js';

@@ -1,7 +1,7 @@
 import type { INestApplicationContext, ModuleMetadata } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { DataSource } from 'typeorm';
-import { cliCommand } from '../cli-command.js';
+import { cliCommand } from '../platform/cli-command.js';
 import { type Env, loadEnv } from '../config/env.js';
 import { knownMasterKey } from '../config/settings.js';
 import { DatabaseFault } from '../database/database-fault.js';
@@ -25,13 +25,11 @@ export async function withServices<T>(
   const given = loadEnv();
   const env = seals ? { ...given, masterKey: await knownMasterKey(given) } : given;
   return withDatabase(env, async (databaseUrl) => {
-    const app = await NestFactory.createApplicationContext(
-      CliModule.forEnv({ ...env, databaseUrl }, providers),
-      {
-        logger: false,
-        abortOnError: false,
-      },
-    );
+    const settings = { ...env, databaseUrl, worker: 1, workers: 1 };
+    const app = await NestFactory.createApplicationContext(CliModule.forSettings(settings, providers), {
+      logger: false,
+      abortOnError: false,
+    });
     try {
       // First of all, so that from now on there is a connection and nobody takes the server for unused.
       await app.get(DataSource).initialize();

@@ -1,35 +1,66 @@
 import { type DynamicModule, Inject, Module } from '@nestjs/common';
-import { ConfigModule as NestConfigModule, registerAs } from '@nestjs/config';
-import type { Env } from './env.js';
+import { ConfigModule as NestConfigModule } from '@nestjs/config';
+import { declareSettings, type SettingsOptions, type SettingsSchema } from './module-settings.js';
+import { type Settings, settingsByName } from './settings.js';
 
-/** Injection token of the whole, typed environment. */
-export const ENV = Symbol('Env');
+/** Injection token of the whole, typed settings. */
+export const ENV = Symbol('Settings');
 
-/** `constructor(@InjectEnv() private readonly env: Env)` */
+/** `constructor(@InjectEnv() private readonly settings: Settings)` */
 export const InjectEnv = () => Inject(ENV);
 
+@Module({})
+class ModuleSettings {}
+
 /**
- * Hands the Env that was checked before Nest started (the adapter and the embedded Postgres need it earlier) to
- * every room. It goes through the `load` seam of @nestjs/config and not through `validate`: that one copies what
- * it returns into the environment, where child processes would inherit a second copy of every secret.
+ * Makes the validated settings injectable in every module: typed as a whole by `@InjectEnv()`, or one by one under the
+ * name of the environment variable by `ConfigService` of @nestjs/config.
+ *
+ * They go through the `load` option of @nestjs/config and not through `validate`: that one copies what it returns into
+ * the environment, where child processes would inherit a second copy of every secret.
  */
 @Module({})
 export class ConfigModule {
-  static forEnv(env: Env): DynamicModule {
-    const loaded = registerAs('env', () => env);
+  static forSettings(settings: Settings): DynamicModule {
     return {
       module: ConfigModule,
       global: true,
       imports: [
         NestConfigModule.forRoot({
-          load: [loaded],
+          isGlobal: true,
+          load: [() => settingsByName(settings)],
           ignoreEnvFile: true,
           ignoreEnvVars: true,
           skipProcessEnv: true,
         }),
       ],
-      providers: [{ provide: ENV, inject: [loaded.KEY], useFactory: (value: Env) => value }],
+      providers: [{ provide: ENV, useFactory: () => settings }],
       exports: [ENV],
+    };
+  }
+
+  /**
+   * Declares environment variables of a module's own. They are read when the gateway starts, from the same places and
+   * with the same rules as the gateway's own, and every error is reported at once. `ConfigService` returns the values.
+   *
+   *     const quotaSettings = z.object({ QUOTA_TOKENS_PER_DAY: z.coerce.number().int().min(1).default(1_000_000) });
+   *     @Module({ imports: [ConfigModule.forFeature(quotaSettings)] })
+   *
+   * @throws Error for a variable that is malformed or already declared
+   */
+  static forFeature(schema: SettingsSchema, options?: SettingsOptions): DynamicModule {
+    declareSettings(schema, options);
+    const check = (settings: Settings) => {
+      const missing = Object.keys(schema.shape).filter((name) => !(name in settings.moduleSettings));
+      if (missing.length > 0) {
+        throw new Error(
+          `${missing.join(', ')}: declared after the environment was read; import the module before loadEnv() is called`,
+        );
+      }
+    };
+    return {
+      module: ModuleSettings,
+      providers: [{ provide: Symbol('declared settings'), inject: [ENV], useFactory: check }],
     };
   }
 }

@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import { isIP } from 'node:net';
 import { z } from 'zod';
 import { normaliseProviderUrl } from '../providers/provider-url.js';
-import { parseCidrList } from './cidr.js';
+import { parseCidrList } from '../platform/cidr.js';
 
 /**
  * Every variable of the environment, its default and its rule. Each rule gives the remedy in words of its own,

@@ -1,20 +1,24 @@
 import { readFileSync } from 'node:fs';
 import { parseEnv } from 'node:util';
-import { envSchema, SECRET_VARIABLES, type EnvVariable } from './env-schema.js';
+import { envSchema, SECRET_VARIABLES } from './env-schema.js';
+import { moduleVariables } from './module-settings.js';
 
 /**
  * Where do the variables come from? The real environment first, then `.env`, then, for secrets, the file that
  * `NAME_FILE` names. An empty value is an absent one: compose files and CI systems pass `NAME=` for "not set".
  */
-export type RawEnv = Partial<Record<EnvVariable, string>>;
+export type RawEnv = Record<string, string | undefined>;
 
 export function gatherEnv(source: NodeJS.ProcessEnv, dotenvPath: string | null, faults: string[]): RawEnv {
   const fallback = dotenvPath === null ? {} : readDotenv(dotenvPath, faults);
   const given = (name: string): string | undefined => nonEmpty(source[name]) ?? nonEmpty(fallback[name]);
 
   const raw: RawEnv = {};
-  for (const name of Object.keys(envSchema.shape) as EnvVariable[]) raw[name] = given(name);
-  for (const name of SECRET_VARIABLES) {
+  const ofModules = [...moduleVariables()];
+  for (const name of [...Object.keys(envSchema.shape), ...ofModules.map(([name]) => name)])
+    raw[name] = given(name);
+  const ofModulesSecret = ofModules.filter(([, { secret }]) => secret).map(([name]) => name);
+  for (const name of [...SECRET_VARIABLES, ...ofModulesSecret]) {
     const file = given(`${name}_FILE`);
     if (file === undefined) continue;
     if (raw[name] !== undefined) {
@@ -40,7 +44,7 @@ function readDotenv(path: string, faults: string[]): NodeJS.Dict<string> {
   }
 }
 
-function readSecret(name: EnvVariable, path: string, faults: string[]): string | undefined {
+function readSecret(name: string, path: string, faults: string[]): string | undefined {
   try {
     // One trailing newline is the editor's, not the secret's.
     const secret = readFileSync(path, 'utf8').replace(/\r?\n$/, '');

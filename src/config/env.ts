@@ -2,14 +2,15 @@ import { resolve } from 'node:path';
 import type { z } from 'zod';
 import { envSchema, type EnvVariable } from './env-schema.js';
 import { gatherEnv, type RawEnv } from './env-source.js';
+import { parseModuleSettings } from './module-settings.js';
 
 /**
- * What was I told? The only reader of `process.env`: everything else receives the frozen, typed `Env`.
+ * The only reader of `process.env`. The loader's result; modules receive it, completed, as `Settings`.
  */
 type Values = z.output<typeof envSchema>;
 
 /** PROVIDER_URL → providerUrl */
-type CamelCase<S extends string> = S extends `${infer Head}_${infer Tail}`
+export type CamelCase<S extends string> = S extends `${infer Head}_${infer Tail}`
   ? `${Lowercase<Head>}${Capitalize<CamelCase<Tail>>}`
   : Lowercase<S>;
 
@@ -17,6 +18,8 @@ export type Env = Readonly<
   { [Name in Exclude<EnvVariable, 'MIGRATE' | 'TRUSTED_PROXIES'> as CamelCase<Name>]: Values[Name] } & {
     migrate: boolean;
     trustedProxies: readonly string[];
+    /** What feature modules declared with ConfigModule.forFeature(), by the names of the variables. */
+    moduleSettings: Readonly<Record<string, unknown>>;
   }
 >;
 
@@ -51,8 +54,9 @@ export function loadEnv(
   const parsed = envSchema.safeParse(raw);
   for (const issue of parsed.error?.issues ?? []) faults.push(`${issue.path.join('.')}: ${issue.message}`);
   checkTogether(raw, faults);
+  const moduleSettings = parseModuleSettings(raw, faults);
   if (!parsed.success || faults.length > 0) throw new EnvError(faults);
-  return toEnv(parsed.data);
+  return toEnv(parsed.data, moduleSettings);
 }
 
 /** Rules between variables. They look at the raw values, so that they are reported next to a malformed one. */
@@ -62,7 +66,7 @@ function checkTogether(raw: RawEnv, faults: string[]): void {
       const alreadyNamed = faults.some(
         (fault) => fault.startsWith(`${name}:`) || fault.startsWith(`${name}_FILE:`),
       );
-      if (raw[name as keyof RawEnv] === undefined && !alreadyNamed) {
+      if (raw[name] === undefined && !alreadyNamed) {
         faults.push(`${name}: must be set when NODE_ENV=production; ${remedy}`);
       }
     }
@@ -73,8 +77,8 @@ function checkTogether(raw: RawEnv, faults: string[]): void {
   }
 }
 
-function toEnv(values: Values): Env {
-  const env: Record<string, unknown> = {};
+function toEnv(values: Values, moduleSettings: Env['moduleSettings']): Env {
+  const env: Record<string, unknown> = { moduleSettings };
   for (const [name, value] of Object.entries(values)) env[camelCase(name)] = value;
   env.migrate = values.MIGRATE === 'on';
   env.trustedProxies = Object.freeze(values.TRUSTED_PROXIES);
@@ -83,6 +87,7 @@ function toEnv(values: Values): Env {
   return Object.freeze(env) as Env;
 }
 
-function camelCase(name: string): string {
+/** PROVIDER_URL → providerUrl */
+export function camelCase(name: string): string {
   return name.toLowerCase().replace(/_(.)/g, (_, letter: string) => letter.toUpperCase());
 }

@@ -2,18 +2,40 @@ import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
-import { type DataDir, openDataDir } from './data-dir.js';
-import type { Env } from './env.js';
+import { type DataDir, openDataDir } from '../platform/data-dir.js';
+import { type CamelCase, camelCase, type Env } from './env.js';
+import { envSchema, type EnvVariable } from './env-schema.js';
 
-/** The environment with what was generated at the first start filled in, for one process. */
-export type Settings = Omit<Env, 'workers'> & {
-  readonly [Name in 'databaseUrl' | 'adminToken' | 'masterKey']: NonNullable<Env[Name]>;
-} & {
+/**
+ * What every module is given, in the gateway and in a command: the environment, with what one process adds. A gateway
+ * always has an admin token and a master key; a command may run without them.
+ */
+export type Settings = Omit<Env, 'workers' | 'databaseUrl'> & {
+  readonly databaseUrl: string;
   /** How many processes share the port. */
   readonly workers: number;
   /** Which of them this is, from 1. The first does what is to be done once. */
   readonly worker: number;
 };
+
+/** The value of a setting without which the caller cannot work. @throws Error when it is absent */
+export function required<Name extends 'adminToken' | 'masterKey'>(
+  settings: Settings,
+  name: Name,
+): NonNullable<Settings[Name]> {
+  const value = settings[name];
+  if (value === undefined) throw new Error(`the setting ${name} is absent here`);
+  return value;
+}
+
+/** The settings by the names of their environment variables, as ConfigService returns them. */
+export type ConfigValues = { readonly [Name in EnvVariable]: Settings[CamelCase<Name>] };
+
+export function settingsByName(settings: Settings): ConfigValues & Record<string, unknown> {
+  const names = Object.keys(envSchema.shape) as EnvVariable[];
+  const values = names.map((name) => [name, settings[camelCase(name) as keyof Settings]]);
+  return { ...settings.moduleSettings, ...(Object.fromEntries(values) as ConfigValues) };
+}
 
 /** `auto` is one for each core that this process may use. */
 export function workerCount({ workers }: Pick<Env, 'workers'>): number {
@@ -24,7 +46,7 @@ export function workerCount({ workers }: Pick<Env, 'workers'>): number {
 export interface GeneratedSecrets {
   adminToken: string;
   adminTokenFile: string | null;
-  masterKey: Settings['masterKey'];
+  masterKey: NonNullable<Settings['masterKey']>;
 }
 
 /** Takes the admin token and the master key from the environment, else from the data folder, where they are made once. */

@@ -6,7 +6,7 @@ import { InjectEnv } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import { clientOptions } from './data-source-options.js';
 import { DatabaseService } from './database.service.js';
-import { GOODBYE_MS, within } from '../within.js';
+import { GOODBYE_MS, within } from '../platform/with-timeout.js';
 import { describeFault } from './database-fault.js';
 
 /** Through some poolers a LISTEN looks alive and delivers nothing: the counters are read this often all the same. */

@@ -1,3 +1,5 @@
+import { describeError } from '../errors/describe-error.js';
+
 /** A fault of the database that no waiting mends: the process says so in one line and exits. */
 export class DatabaseFault extends Error {
   override readonly name = 'DatabaseFault';
@@ -28,11 +30,5 @@ export function unhealable(error: unknown): DatabaseFault | null {
   return null;
 }
 
-/** One short line about a fault, safe to log: SQLSTATE or errno, and the server's or the system's own words. */
-export function describeFault(error: unknown): string {
-  if (!(error instanceof Error)) return 'unknown fault';
-  const { code } = error as { code?: string };
-  // Node gives an AggregateError without a message when every address of a name refused.
-  const message = error.message || (error as AggregateError).errors?.map(String).join('; ') || error.name;
-  return code !== undefined && !message.includes(code) ? `${message} (${code})` : message;
-}
+/** The former name. */
+export const describeFault = describeError;

@@ -3,7 +3,7 @@ import { TypeOrmModule } from '@nestjs/typeorm';
 import { DataSource, type DataSourceOptions } from 'typeorm';
 import { ENV } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
-import { GOODBYE_MS, within } from '../within.js';
+import { GOODBYE_MS, within } from '../platform/with-timeout.js';
 import { dataSourceOptions } from './data-source-options.js';
 import { ChangeFollower } from './change-follower.js';
 import { DatabaseService } from './database.service.js';

@@ -1,9 +1,9 @@
 import { Injectable, Logger, type OnModuleDestroy } from '@nestjs/common';
 import { DataSource } from 'typeorm';
-import { cliCommand } from '../cli-command.js';
+import { cliCommand } from '../platform/cli-command.js';
 import { InjectEnv } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
-import { within } from '../within.js';
+import { within } from '../platform/with-timeout.js';
 import { describeFault, unhealable } from './database-fault.js';
 import { isMigrationPending, migrate } from './migrate.js';
 

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { InjectEnv } from '../config/config.module.js';
-import type { Settings } from '../config/settings.js';
-import { SecretBox } from '../secret-box.js';
+import { required, type Settings } from '../config/settings.js';
+import { SecretBox } from '../platform/secret-box.js';
 import type { Holder } from './idempotency-records.js';
 import { decodeAnswer, encodeAnswer, type StoredAnswer } from './stored-answer.js';
 
@@ -11,7 +11,7 @@ export class AnswerBox {
   private readonly box: SecretBox;
 
   constructor(@InjectEnv() env: Settings) {
-    this.box = new SecretBox(env.masterKey, env.masterKeyPrevious);
+    this.box = new SecretBox(required(env, 'masterKey'), env.masterKeyPrevious);
   }
 
   seal(holder: Holder, answer: StoredAnswer): Buffer {

@@ -2,7 +2,7 @@ import { Injectable, Logger } from '@nestjs/common';
 import { ChangeFollower } from '../database/change-follower.js';
 import { describeFault } from '../database/database-fault.js';
 import { Refusal } from '../refusal.js';
-import { SecretBoxError } from '../secret-box.js';
+import { SecretBoxError } from '../platform/secret-box.js';
 import { AnswerBox } from './answer-box.js';
 import { ENDED_CHANNEL, IdempotencyRecords, LEASE_MS, type RecordState } from './idempotency-records.js';
 import type { StoredAnswer } from './stored-answer.js';

@@ -3,7 +3,7 @@ import { type BeforeApplicationShutdown, Injectable, Logger } from '@nestjs/comm
 import { Interval } from '@nestjs/schedule';
 import { describeFault } from '../database/database-fault.js';
 import { Refusal } from '../refusal.js';
-import { within } from '../within.js';
+import { within } from '../platform/with-timeout.js';
 import { AnswerBox } from './answer-box.js';
 import { Claim, type ClaimKeeper } from './claim.js';
 import { type Holder, IdempotencyRecords, LEASE_MS } from './idempotency-records.js';

@@ -3,7 +3,7 @@ import type pg from 'pg';
 import { InjectEnv } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import { openPool } from '../database/open-pool.js';
-import { GOODBYE_MS, within } from '../within.js';
+import { GOODBYE_MS, within } from '../platform/with-timeout.js';
 
 /** Large answers are on their way here. A claim that takes longer is refused rather than kept waiting. */
 const POOL = { applicationName: 'postern-idempotency', poolSize: 8, queryTimeoutMs: 5_000 };

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
 import { DataSource } from 'typeorm';
-import { cliCommand } from '../cli-command.js';
+import { cliCommand } from '../platform/cli-command.js';
 import { InjectEnv } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import { DatabaseService } from '../database/database.service.js';

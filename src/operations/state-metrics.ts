@@ -55,7 +55,14 @@ export class StateMetrics {
     on.counter(
       'postern_refusals_total',
       "Answers of the gateway's own, by x-gateway-error.",
-      () => REFUSAL_CODES.map((code) => [{ code }, this.host.httpAdapter.refusals.counts.get(code) ?? 0]),
+      () => {
+        const { counts } = this.host.httpAdapter.refusals;
+        // A module's own code appears with its first error.
+        return [...new Set([...REFUSAL_CODES, ...counts.keys()])].map((code) => [
+          { code },
+          counts.get(code) ?? 0,
+        ]);
+      },
       'code',
     );
   }

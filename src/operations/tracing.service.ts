@@ -6,7 +6,7 @@ import type { Settings } from '../config/settings.js';
 import { describeFault } from '../database/database-fault.js';
 import { FinishedCalls } from '../request-log/finished-calls.js';
 import { startOf } from '../request-log/log-row.js';
-import { within } from '../within.js';
+import { within } from '../platform/with-timeout.js';
 import { callSpan, parentOf } from './call-span.js';
 
 /** A collector that hangs must not keep the process from ending. */

@@ -4,7 +4,7 @@ import type { Env } from '../config/env.js';
 import { Fault } from '../fault.js';
 import { type ProviderRow, providerView } from './provider-view.js';
 import type { ProviderView, SecretState } from './providers.schema.js';
-import { SecretBox, SecretBoxError } from '../secret-box.js';
+import { SecretBox, SecretBoxError } from '../platform/secret-box.js';
 
 /** Seals and opens the secrets of stored providers, each bound to its row. */
 @Injectable()

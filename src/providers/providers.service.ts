@@ -1,6 +1,6 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { DataSource } from 'typeorm';
-import { cliCommand } from '../cli-command.js';
+import { cliCommand } from '../platform/cli-command.js';
 import { InjectEnv } from '../config/config.module.js';
 import type { Env } from '../config/env.js';
 import { ChangeFollower } from '../database/change-follower.js';

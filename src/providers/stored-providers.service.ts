@@ -15,7 +15,7 @@ import { environmentView, type ProviderRow, SELECT_PROVIDERS } from './provider-
 import { makeProvider, type Provider } from './provider.js';
 import type { NewProvider, ProviderChange, ProviderView } from './providers.schema.js';
 import { ProvidersService } from './providers.service.js';
-import { SecretBoxError } from '../secret-box.js';
+import { SecretBoxError } from '../platform/secret-box.js';
 
 const LIST = `${SELECT_PROVIDERS} ORDER BY name`;
 const FIND_OTHER_DEFAULT = `${SELECT_PROVIDERS} WHERE is_default AND name <> $1`;

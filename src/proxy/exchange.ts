@@ -206,7 +206,7 @@ export class Exchange extends UpstreamCall implements BodyOwner {
     outcome: 'client_error' | 'upstream_error' | 'upstream_timeout' | 'truncated',
   ): void {
     if (this.settled) return;
-    if (!this.res.headersSent && !this.clientLeft) this.call.status = statusOf(refusal.code);
+    if (!this.res.headersSent && !this.clientLeft) this.call.status = statusOf(refusal);
     this.call.end(outcome, refusal.code);
     this.settle();
     if (this.clientLeft) this.resolve();

@@ -107,8 +107,15 @@ const FORMS: Record<RefusalCode, GatewayErrorForm> = {
   shutting_down: { status: 503, retryAfter: 1, message: 'This gateway is shutting down.' },
 };
 
-/** HTTP status of a code. */
-export const statusOf = (code: RefusalCode): number => FORMS[code].status;
+/** Errors that a module defined bring their form along. */
+function formOf({ code, definition }: Refusal): GatewayErrorForm {
+  if (definition === null) return FORMS[code as RefusalCode];
+  const { status, message, retryAfter, retryable } = definition;
+  return { status, message, retryAfter, ...(retryable === false && { final: true }) };
+}
+
+/** The HTTP status that an error is sent with. */
+export const statusOf = (error: Refusal): number => formOf(error).status;
 
 /** One answer of the gateway's own: status, flat raw headers without `connection`, body. */
 export interface GatewayErrorAnswer {
@@ -127,7 +134,7 @@ export interface GatewayErrorAnswer {
  * @param target raw request target, or undefined where none could be read
  */
 export function gatewayErrorAnswer(refusal: Refusal, requestId: string, target?: string): GatewayErrorAnswer {
-  const form = FORMS[refusal.code];
+  const form = formOf(refusal);
   const message = refusal.options.message ?? form.message;
   const body = Buffer.from(
     JSON.stringify(

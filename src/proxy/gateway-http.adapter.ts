@@ -5,7 +5,7 @@ import type { Express, Request, Response } from 'express';
 import type { ILayer } from 'express-serve-static-core';
 import type { Settings } from '../config/settings.js';
 import { Refusal } from '../refusal.js';
-import { makeRequestId } from '../request-id.js';
+import { makeRequestId } from '../platform/uuid-v7.js';
 import { closeAfterResponse, isClosing } from './lingering-close.js';
 import { answerParserError } from './parser-error.js';
 import { afterEarlierResponses, hasWaitingRequests } from './pipelining.js';

@@ -1,11 +1,11 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { Logger } from '@nestjs/common';
-import { ClientAddress } from '../config/client-address.js';
+import { ClientAddress } from '../platform/client-address.js';
 import type { Settings } from '../config/settings.js';
 import { describeFault } from '../database/database-fault.js';
 import { keyLabel } from '../auth/key-label.js';
-import type { Refusal, RefusalCode } from '../refusal.js';
+import type { Refusal } from '../refusal.js';
 
 const WINDOW_MS = 60_000;
 /** Keys that one code is told of apart; past it all others share one line, for anybody can mint keys of the right form. */
@@ -25,10 +25,10 @@ interface Told {
  */
 export class Refusals {
   /** By code, since the start. */
-  readonly counts = new Map<RefusalCode, number>();
+  readonly counts = new Map<string, number>();
   private readonly logger = new Logger('Refusals');
   private readonly clientAddress: ClientAddress;
-  private readonly told = new Map<RefusalCode, Map<string, Told>>();
+  private readonly told = new Map<string, Map<string, Told>>();
 
   constructor(env: Pick<Settings, 'trustedProxies' | 'requestLogClient'>) {
     this.clientAddress = new ClientAddress(env.trustedProxies, env.requestLogClient);
@@ -73,7 +73,7 @@ export class Refusals {
     });
   }
 
-  private toldOf(code: RefusalCode): Map<string, Told> {
+  private toldOf(code: string): Map<string, Told> {
     let keys = this.told.get(code);
     if (keys === undefined) this.told.set(code, (keys = new Map<string, Told>()));
     return keys;

@@ -11,7 +11,7 @@ import type { JournalFile } from './journal-file.js';
 import { JournalFolder } from './journal-folder.js';
 import { encodeLine, type JournalRecord } from './journal-line.js';
 import { isFull, JournalSpace } from './journal-space.js';
-import { within } from '../within.js';
+import { within } from '../platform/with-timeout.js';
 
 const ROTATE_BYTES = 8 * 1024 * 1024;
 const ROTATE_MS = 60_000;

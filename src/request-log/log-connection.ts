@@ -1,7 +1,7 @@
 import { Socket } from 'node:net';
 import pg from 'pg';
 import { clientOptions } from '../database/data-source-options.js';
-import { GOODBYE_MS, within } from '../within.js';
+import { GOODBYE_MS, within } from '../platform/with-timeout.js';
 
 /** A batch takes some 20 ms; a connection that says nothing for this long is taken for dead. */
 const QUERY_TIMEOUT_MS = 10_000;

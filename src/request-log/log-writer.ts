@@ -11,7 +11,7 @@ import { Journal } from './journal.js';
 import type { JournalFile } from './journal-file.js';
 import { LogConnection } from './log-connection.js';
 import { type LogRow, weightOf } from './log-row.js';
-import { within } from '../within.js';
+import { within } from '../platform/with-timeout.js';
 
 /** A row waits at most this long for company. */
 const FLUSH_MS = 100;

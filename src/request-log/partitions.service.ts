@@ -8,7 +8,7 @@ import { ADVISORY_LOCKS } from '../database/advisory-locks.js';
 import { clientOptions } from '../database/data-source-options.js';
 import { describeFault } from '../database/database-fault.js';
 import { DatabaseService } from '../database/database.service.js';
-import { GOODBYE_MS, within } from '../within.js';
+import { GOODBYE_MS, within } from '../platform/with-timeout.js';
 import { keepPartitions, makeAhead, type RoundReport } from './partition-round.js';
 import { PlanOutdated } from './partition-moves.js';
 

@@ -4,7 +4,7 @@ import { Observable } from 'rxjs';
 import { InjectEnv } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import type { CallRecord } from './call-record.js';
-import { ClientAddress } from '../config/client-address.js';
+import { ClientAddress } from '../platform/client-address.js';
 import { RequestLogService } from './request-log.service.js';
 
 /** What the road knows of a call when it reaches the log: set before RequestLogInterceptor by the guards. */

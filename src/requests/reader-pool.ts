@@ -3,7 +3,7 @@ import type pg from 'pg';
 import { InjectEnv } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import { openPool } from '../database/open-pool.js';
-import { GOODBYE_MS, within } from '../within.js';
+import { GOODBYE_MS, within } from '../platform/with-timeout.js';
 
 /** Questions that are answered at once. */
 const ANSWERS = { applicationName: 'postern-reader', poolSize: 2, queryTimeoutMs: 30_000 };

@@ -3,7 +3,7 @@ import { mkdtemp, realpath, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { loadEnv } from '../../src/config/env.js';
-import { startEmbeddedPostgres } from '../../src/database/embedded-postgres.js';
+import { startEmbeddedPostgres } from '../../src/embedded-postgres/embedded-postgres.js';
 import { type Gateway, startGateway } from '../../src/gateway.js';
 import { runCli } from './run-cli.js';
 

@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { v7 as uuidv7 } from 'uuid';
-import { openDataDir } from '../../src/config/data-dir.js';
+import { openDataDir } from '../../src/platform/data-dir.js';
 import { encodeLine } from '../../src/request-log/journal-line.js';
 import { recordsOf } from '../request-log/journal-calls.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';

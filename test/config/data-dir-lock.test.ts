@@ -1,7 +1,7 @@
 import { cp, mkdir, readdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { DataDirError, openDataDir } from '../../src/config/data-dir.js';
+import { DataDirError, openDataDir } from '../../src/platform/data-dir.js';
 import { Child, compileSources, removeFolder, temporaryFolder } from './processes.js';
 
 let compiled: string;
@@ -24,7 +24,7 @@ afterEach(async () => {
 function holder(path: string, after = 0): Child {
   const child = new Child(
     compiled,
-    `import { openDataDir } from './config/data-dir.js';
+    `import { openDataDir } from './platform/data-dir.js';
      const dir = await openDataDir(${JSON.stringify(path)});
      await new Promise((go) => setTimeout(go, ${after} - Date.now()));
      await dir.hold().then(
@@ -83,7 +83,7 @@ it('believes the claim of a holder that is too busy to answer', async () => {
 });
 
 it('does not keep the process alive', async () => {
-  const code = `import { openDataDir } from './config/data-dir.js';
+  const code = `import { openDataDir } from './platform/data-dir.js';
     const dir = await openDataDir(${JSON.stringify(base)});
     await dir.hold(); await dir.holder();`;
   expect(await new Child(compiled, code).ended).toBe(0);
@@ -125,7 +125,7 @@ it('goes to exactly one of many processes, round after round of killed holders',
 });
 
 it('goes to one at a time where many take and release it quickly', async () => {
-  const code = `import { FolderLock } from './config/folder-lock.js';
+  const code = `import { FolderLock } from './platform/folder-lock.js';
     import { rmSync, writeFileSync } from 'node:fs';
     const alone = ${JSON.stringify(join(base, 'alone'))};
     for (let taken = 0; taken < 25;) {

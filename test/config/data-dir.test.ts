@@ -1,6 +1,6 @@
 import { chmod, mkdir, readdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { DataDirError, openDataDir } from '../../src/config/data-dir.js';
+import { DataDirError, openDataDir } from '../../src/platform/data-dir.js';
 import {
   Child,
   compileSources,
@@ -96,7 +96,7 @@ describe('opening', () => {
     const compiled = await compileSources();
     try {
       await chmod(base, 0o755);
-      const code = `import { openDataDir } from './config/data-dir.js';
+      const code = `import { openDataDir } from './platform/data-dir.js';
         await openDataDir(${JSON.stringify(path)}).catch((error) => console.log('refused', error.name, error.message));`;
       const child = new Child(compiled, code, { uid: 65534, gid: 65534 });
       expect(await child.line('refused ')).toMatch(/^DataDirError .*data is not writable for this user/);

@@ -39,6 +39,7 @@ describe('loadEnv', () => {
       migrate: true,
       logLevel: 'info',
       otelServiceName: 'postern',
+      moduleSettings: {},
     });
   });
 

@@ -9,18 +9,17 @@ import { dirname, join, resolve } from 'node:path';
  * temporary folder, compiled as these tests are.
  */
 const ROOT = resolve(__dirname, '../..');
-const ROOMS = ['config', 'database'];
-const NEEDED = /^(create-once|data-dir|folder-lock|.*postgres.*)\.js$/;
+const FOLDERS = ['platform', 'embedded-postgres'];
 
 export async function compileSources(): Promise<string> {
   const folder = await temporaryFolder();
   await chmod(folder, 0o755);
   await writeFile(join(folder, 'package.json'), '{"type":"module"}');
   await symlink(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
-  for (const room of ROOMS) {
+  for (const room of FOLDERS) {
     const compiled = join(ROOT, '.test-build/src', room);
     await mkdir(join(folder, room));
-    for (const name of (await readdir(compiled)).filter((file) => NEEDED.test(file)))
+    for (const name of (await readdir(compiled)).filter((file) => file.endsWith('.js')))
       await copyFile(join(compiled, name), join(folder, room, name));
   }
   return folder;

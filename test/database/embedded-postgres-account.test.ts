@@ -3,8 +3,8 @@ import { existsSync } from 'node:fs';
 import { execFile } from 'node:child_process';
 import { basename, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
-import { startEmbeddedPostgres } from '../../src/database/embedded-postgres.js';
-import { postgresPackage, usableBinaries } from '../../src/database/postgres-binaries.js';
+import { startEmbeddedPostgres } from '../../src/embedded-postgres/embedded-postgres.js';
+import { postgresPackage, usableBinaries } from '../../src/embedded-postgres/binaries.js';
 import {
   Child,
   compileSources,
@@ -152,7 +152,7 @@ describe('the account of the server', () => {
 async function startAsOrdinary(dataDir: string): Promise<unknown> {
   const compiled = await compileSources();
   try {
-    const code = `import { startEmbeddedPostgres } from './database/embedded-postgres.js';
+    const code = `import { startEmbeddedPostgres } from './embedded-postgres/embedded-postgres.js';
       const server = await startEmbeddedPostgres({ dataDir: ${JSON.stringify(dataDir)}, fsync: false });
       await server.stop();
       console.log('server', JSON.stringify(server));`;

@@ -3,8 +3,11 @@ import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from 'pg';
-import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/database/embedded-postgres.js';
-import { readPidFile } from '../../src/database/postgres-process.js';
+import {
+  type EmbeddedPostgres,
+  startEmbeddedPostgres,
+} from '../../src/embedded-postgres/embedded-postgres.js';
+import { readPidFile } from '../../src/embedded-postgres/server-process.js';
 import { Child, compileSources, removeFolder, temporaryFolder } from '../config/processes.js';
 import { FULL } from '../support/scale.js';
 
@@ -38,7 +41,7 @@ const serverPid = async () => (await readPidFile(cluster))?.pid ?? 0;
 function gateway(dataDir = base): Child {
   const child = new Child(
     compiled,
-    `import { startEmbeddedPostgres } from './database/embedded-postgres.js';
+    `import { startEmbeddedPostgres } from './embedded-postgres/embedded-postgres.js';
      const report = (line) => console.log('report', line);
      const { url, attached } = await startEmbeddedPostgres({ dataDir: ${JSON.stringify(dataDir)}, fsync: true, report });
      console.log('ready', JSON.stringify({ url, attached }));

@@ -1,6 +1,7 @@
 import { readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { EmbeddedPostgresError, startEmbeddedPostgres } from '../../src/database/embedded-postgres.js';
+import { startEmbeddedPostgres } from '../../src/embedded-postgres/embedded-postgres.js';
+import { EmbeddedPostgresError } from '../../src/embedded-postgres/embedded-postgres-error.js';
 import { removeFolder, temporaryFolder } from '../config/processes.js';
 
 let template: string;

@@ -3,10 +3,14 @@ import { readdir, readFile, stat, truncate, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { Client } from 'pg';
-import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/database/embedded-postgres.js';
-import { postgresPackage } from '../../src/database/postgres-binaries.js';
-import { readPidFile } from '../../src/database/postgres-process.js';
+import {
+  type EmbeddedPostgres,
+  startEmbeddedPostgres,
+} from '../../src/embedded-postgres/embedded-postgres.js';
+import { postgresPackage } from '../../src/embedded-postgres/binaries.js';
+import { isAlive, readPidFile } from '../../src/embedded-postgres/server-process.js';
 import { removeFolder, temporaryFolder } from '../config/processes.js';
+import { eventually } from '../support/eventually.js';
 
 let base: string;
 let servers: EmbeddedPostgres[];
@@ -51,7 +55,7 @@ it('creates, answers, stops, and starts again with the data, on the port of befo
   await query(first.url, 'CREATE TABLE kept (n int); INSERT INTO kept VALUES (7)');
   const pid = (await readPidFile(join(first.folder, 'cluster')))?.pid ?? 0;
   await first.stop();
-  expect(() => process.kill(pid, 0)).toThrow('ESRCH');
+  await eventually(() => !isAlive(pid));
   await first.stop();
 
   const second = await start(true, fresh);
@@ -159,6 +163,15 @@ it('keeps one older log and starts a new one when it has grown', async () => {
   await start();
   expect((await stat(join(folder, 'server.log'))).size).toBeLessThan(10_000);
   expect(await readdir(folder)).toContain('server.log.1');
+});
+
+it('lives in a folder whose name a shell would change', async () => {
+  const parent = await temporaryFolder();
+  const server = await start(false, join(parent, `it's "a" $HOME \`of\` \\ its own`));
+  expect(await query(server.url, 'SELECT 1 AS n')).toEqual([{ n: 1 }]);
+  await server.stop();
+  await expect(query(server.url, 'SELECT 1')).rejects.toThrow('ECONNREFUSED');
+  await removeFolder(parent);
 });
 
 it('runs in a session of its own, which Ctrl-C does not reach', async () => {

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import fc from 'fast-check';
-import { SecretBox, SecretBoxError } from '../../src/secret-box.js';
+import { SecretBox, SecretBoxError } from '../../src/platform/secret-box.js';
 
 const key = randomBytes(32);
 const box = new SecretBox(key);

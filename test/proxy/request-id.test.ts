@@ -1,5 +1,5 @@
 import { validate, version } from 'uuid';
-import { makeRequestId } from '../../src/request-id.js';
+import { makeRequestId } from '../../src/platform/uuid-v7.js';
 import { startOf } from '../../src/request-log/log-row.js';
 
 afterEach(() => jest.restoreAllMocks());

@@ -1,5 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises';
-import { makeRequestId } from '../../src/request-id.js';
+import { makeRequestId } from '../../src/platform/uuid-v7.js';
 import { FinishedCalls } from '../../src/request-log/finished-calls.js';
 import { RequestLogService } from '../../src/request-log/request-log.service.js';
 import { createDatabase } from '../support/database.js';

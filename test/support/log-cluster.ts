@@ -3,7 +3,10 @@ import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
-import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/database/embedded-postgres.js';
+import {
+  type EmbeddedPostgres,
+  startEmbeddedPostgres,
+} from '../../src/embedded-postgres/embedded-postgres.js';
 
 /** A Postgres of a test's own, to be stopped, killed and frozen. It comes back on the same address. */
 export class LogCluster {

@@ -8,7 +8,7 @@ import { compileProduct, compileTests } from '../../../scripts/compile.mjs';
 export default async function globalSetup() {
   await Promise.all([compileTests(), compileProduct()]);
   const [{ startEmbeddedPostgres }, { migrate }] = await Promise.all([
-    import('../../../.test-build/src/database/embedded-postgres.js'),
+    import('../../../.test-build/src/embedded-postgres/embedded-postgres.js'),
     import('../../../.test-build/src/database/migrate.js'),
   ]);
   let server = process.env.TEST_DATABASE_URL;

@@ -1,10 +1,10 @@
 import cluster from 'node:cluster';
-import { faultText } from './announce.js';
-import type { Settings } from './config/settings.js';
-import { type Gateway, serve } from './gateway.js';
-import { type MetricValues, MetricsService } from './operations/metrics.service.js';
-import { ProvidersService } from './providers/providers.service.js';
-import type { Order, Word } from './worker-messages.js';
+import { faultText } from './startup-messages.js';
+import type { Settings } from '../config/settings.js';
+import { type Gateway, serve } from '../gateway.js';
+import { type MetricValues, MetricsService } from '../operations/metrics.service.js';
+import { ProvidersService } from '../providers/providers.service.js';
+import type { Order, Word } from './messages.js';
 
 /** The primary gives up on a worker that does not answer long before. */
 const METRICS_MS = 5_000;

@@ -1,16 +1,14 @@
 import { mkdir, realpath, stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { FolderLock } from '../config/folder-lock.js';
+import { FolderLock } from '../platform/folder-lock.js';
 import { EmbeddedPostgresError, ifThere } from './embedded-postgres-error.js';
-import { postgresPackage, usableBinaries } from './postgres-binaries.js';
-import { clusterExists, clusterPassword, createCluster, NAME } from './postgres-cluster.js';
-import { countClients, ensureDatabase, type Server } from './postgres-connection.js';
-import { makePlaces, placesOf, postgresHome, type PostgresHome } from './postgres-home.js';
-import { readPidFile, stopServer } from './postgres-process.js';
-import { attach, launch, logTail } from './postgres-server.js';
-
-export { EmbeddedPostgresError } from './embedded-postgres-error.js';
+import { postgresPackage, usableBinaries } from './binaries.js';
+import { clusterExists, clusterPassword, createCluster, NAME } from './cluster.js';
+import { countClients, ensureDatabase, type Server } from './connection.js';
+import { makePlaces, placesOf, postgresHome, type PostgresHome } from './home.js';
+import { readPidFile, stopServer } from './server-process.js';
+import { attach, launch, logTail } from './server.js';
 
 export interface EmbeddedPostgresOptions {
   /** The instance's folder; its cluster lives in `postgres/` below it where the server can get there. */

@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto';
 import { type Stats } from 'node:fs';
 import { chmod, chown, mkdir, readFile, realpath, rename, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { createOnce } from '../config/create-once.js';
+import { createOnce } from '../platform/create-once.js';
 import { codeOf, EmbeddedPostgresError, ifThere, USE_ANOTHER } from './embedded-postgres-error.js';
-import { readPidFile, stopServer } from './postgres-process.js';
+import { readPidFile, stopServer } from './server-process.js';
 
 /** An unprivileged user of this machine: Postgres refuses to run as root. */
 export interface Account {

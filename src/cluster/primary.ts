@@ -1,8 +1,8 @@
 import cluster from 'node:cluster';
-import type { Announcer, Ready } from './announce.js';
-import type { Env } from './config/env.js';
-import { type Host, openHost } from './host.js';
-import { WorkerMetrics } from './worker-metrics.js';
+import type { Announcer, Ready } from './startup-messages.js';
+import type { Env } from '../config/env.js';
+import { type Host, openHost } from '../host.js';
+import { WorkerMetrics } from './metrics.js';
 import { type WorkerEnd, WorkerProcess } from './worker-process.js';
 
 /** A worker that dies young is not replaced at once, and each time later. */

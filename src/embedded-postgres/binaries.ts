@@ -16,7 +16,7 @@ import { createRequire } from 'node:module';
 import { randomBytes } from 'node:crypto';
 import { basename, dirname, join } from 'node:path';
 import { codeOf, EmbeddedPostgresError, ifThere, USE_ANOTHER } from './embedded-postgres-error.js';
-import { type Account, canEnter, may, type PostgresHome } from './postgres-home.js';
+import { type Account, canEnter, may, type PostgresHome } from './home.js';
 
 export interface PostgresPackage {
   /** The folder of the npm package that holds the binaries for this platform. */
@@ -107,7 +107,7 @@ async function addLinks(native: string, links: LibraryLink[]): Promise<boolean> 
 
 /** One file of each kind stands for the rest: they were unpacked in one go, with one umask. */
 async function isUsable(native: string, account: Account | null): Promise<boolean> {
-  const programs = ['bin/initdb', 'bin/postgres'];
+  const programs = ['bin/initdb', 'bin/pg_ctl', 'bin/postgres'];
   if (account === null) {
     try {
       for (const file of programs) await access(join(native, file), constants.X_OK);

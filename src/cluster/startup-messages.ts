@@ -1,9 +1,9 @@
-import { cliCommand } from './cli-command.js';
-import { DataDirError } from './config/data-dir.js';
-import { EnvError } from './config/env.js';
-import { DatabaseFault } from './database/database-fault.js';
-import { EmbeddedPostgresError } from './database/embedded-postgres.js';
-import { ListenFault } from './listen.js';
+import { cliCommand } from '../platform/cli-command.js';
+import { DataDirError } from '../platform/data-dir.js';
+import { EnvError } from '../config/env.js';
+import { DatabaseFault } from '../database/database-fault.js';
+import { EmbeddedPostgresError } from '../embedded-postgres/embedded-postgres-error.js';
+import { ListenFault } from '../listen.js';
 
 /** Faults whose message is written for operators; anything else is a bug of ours and needs its stack. */
 const TOLD = [EnvError, DataDirError, DatabaseFault, EmbeddedPostgresError, ListenFault];

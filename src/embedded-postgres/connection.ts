@@ -1,6 +1,6 @@
 import { Client } from 'pg';
 import { codeOf, EmbeddedPostgresError, USE_ANOTHER } from './embedded-postgres-error.js';
-import { NAME } from './postgres-cluster.js';
+import { NAME } from './cluster.js';
 
 /** A server that takes connections. */
 export interface Server {
@@ -33,13 +33,7 @@ export async function answers(server: Server): Promise<boolean> {
     await withClient(server, 'postgres', (client) => client.query('SELECT 1'));
     return true;
   } catch (error) {
-    const code = codeOf(error) ?? '';
-    if (code.startsWith('28')) {
-      throw new EmbeddedPostgresError(
-        `the embedded server refuses the password in its folder; put the right one back, or ${USE_ANOTHER}`,
-        { cause: error },
-      );
-    }
+    if (error instanceof EmbeddedPostgresError) throw error;
     return false;
   }
 }
@@ -60,7 +54,13 @@ async function withClient<T>(
   });
   client.on('error', () => undefined); // A server that goes down between two queries: the next one fails and tells.
   try {
-    await client.connect();
+    await client.connect().catch((error: unknown) => {
+      if (codeOf(error)?.startsWith('28') !== true) throw error;
+      throw new EmbeddedPostgresError(
+        `the embedded server refuses the password in its folder; put the right one back, or ${USE_ANOTHER}`,
+        { cause: error },
+      );
+    });
     return await use(client);
   } finally {
     await client.end();

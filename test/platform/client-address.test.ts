@@ -1,5 +1,5 @@
 import { Logger } from '@nestjs/common';
-import { ClientAddress } from '../../src/config/client-address.js';
+import { ClientAddress } from '../../src/platform/client-address.js';
 
 it('reports a proxy nearby that is not trusted, once', () => {
   const warn = jest.spyOn(Logger.prototype, 'warn').mockImplementation(() => {});

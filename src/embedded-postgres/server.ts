@@ -1,15 +1,13 @@
-import { type ChildProcess, spawn } from 'node:child_process';
 import { randomInt } from 'node:crypto';
 import { constants } from 'node:fs';
 import { open, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { EmbeddedPostgresError, ifThere, USE_ANOTHER } from './embedded-postgres-error.js';
-import { cannotRun, CHILD_ENVIRONMENT, damaged } from './postgres-cluster.js';
-import { answers, type Server } from './postgres-connection.js';
-import { giveToOwner, type PostgresHome } from './postgres-home.js';
-import { isAlive, isServerOf, readPidFile, stopServer } from './postgres-process.js';
+import { damaged, run } from './cluster.js';
+import { answers, type Server } from './connection.js';
+import { giveToOwner, type PostgresHome } from './home.js';
+import { isAlive, isServerOf, readPidFile, stopServer } from './server-process.js';
 
 export interface LaunchOptions {
   home: PostgresHome;
@@ -61,19 +59,19 @@ export async function launch(options: LaunchOptions): Promise<Server & { attache
   const orphansGone = Date.now() + ORPHANS_TIMEOUT;
   let port = await rememberedPort(home);
   for (let attempt = 1; ;) {
-    port ??= await freePort();
+    // Below the ephemeral range (Linux from 32768, macOS from 49152): no outgoing connection takes it by chance.
+    port ??= randomInt(16_000, 32_000);
     const start = (await ifThere(stat(logFile(home))))?.size ?? 0;
-    const pid = await becomesReady(options, cluster, port);
+    const pid = await startServer(options, cluster, port);
     if (pid !== null) {
       await writeFile(join(home.folder, 'port'), `${port}\n`, { mode: 0o600 });
       await giveToOwner(home, join(home.folder, 'port'));
       return { pid, port, password, attached: false };
     }
     const words = await logTail(home, start);
-    if (
-      /could not create any TCP\/IP sockets|Address already in use/.test(words) &&
-      attempt < PORT_ATTEMPTS
-    ) {
+    if (/could not create any TCP\/IP sockets|Address already in use/.test(words)) {
+      if (attempt === PORT_ATTEMPTS)
+        throw new EmbeddedPostgresError(`no free port for Postgres on 127.0.0.1; ${USE_ANOTHER}`);
       attempt += 1;
       port = null;
     } else if (
@@ -89,73 +87,46 @@ export async function launch(options: LaunchOptions): Promise<Server & { attache
   }
 }
 
-/** Its pid when it takes connections, null when it has ended. A start that fails leaves no server behind. */
-async function becomesReady(options: LaunchOptions, cluster: string, port: number): Promise<number | null> {
-  const child = await spawnServer(options, cluster, port);
-  try {
-    return await waitUntilReady(child, options, cluster, port);
-  } catch (error) {
-    if (child.pid !== undefined) await stopServer(cluster, child.pid);
-    throw error;
-  }
-}
-
-async function waitUntilReady(
-  child: ChildProcess,
-  options: LaunchOptions,
+/**
+ * Starts the server with pg_ctl, which waits until it takes connections and gives it a session of its own: Ctrl-C is
+ * for us, and we stop the server after the last row.
+ *
+ * @returns its pid; null when it has ended, for a reason that its log names
+ */
+async function startServer(
+  { home, native, fsync, report }: LaunchOptions,
   cluster: string,
   port: number,
 ): Promise<number | null> {
-  const begin = Date.now();
-  for (let told = false; child.exitCode === null && child.signalCode === null; await sleep(10)) {
-    const file = await readPidFile(cluster);
-    if (file !== null && file.pid === child.pid && file.status === 'ready') {
-      if (await answers({ pid: file.pid, port, password: options.password })) return file.pid;
-    }
-    const waited = Date.now() - begin;
-    if (waited > STARTUP_TIMEOUT) {
-      throw damaged(
-        cluster,
-        `the server is not ready after ${STARTUP_TIMEOUT / 1000} s`,
-        await logTail(options.home),
-      );
-    }
-    if (!told && waited > 3_000) options.report('Postgres is recovering from its last end');
-    told ||= waited > 3_000;
-  }
-  return null;
-}
-
-async function spawnServer(
-  { home, native, fsync }: LaunchOptions,
-  cluster: string,
-  port: number,
-): Promise<ChildProcess> {
   const settings = { listen_addresses: '127.0.0.1', port: String(port), unix_socket_directories: '' };
   if (!fsync) Object.assign(settings, { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' });
-  const args = [
-    '-D',
-    cluster,
-    ...Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]),
-  ];
-  const program = join(native, 'bin', 'postgres');
+  const serverArgs = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
+  const bin = join(native, 'bin');
+  const args = ['start', '--silent', '--wait', `--timeout=${STARTUP_TIMEOUT / 1000}`];
+  // pg_ctl has a shell start the server and quotes neither the program's path nor that of -D: so both are quoted here,
+  // and pg_ctl gets the folder from PGDATA. The server gets it as an argument, by which isServerOf() knows it.
+  args.push('-p', join(bin, 'postgres').replace(/["$`\\]/g, '\\$&'));
+  args.push('-o', ['-D', cluster, ...serverArgs].map(quoted).join(' '));
   const log = await openLog(home);
+  const slow = setTimeout(() => report('Postgres is recovering from its last end'), 3_000);
+  const begin = Date.now();
   try {
-    return await new Promise<ChildProcess>((resolve, reject) => {
-      const child = spawn(program, args, {
-        cwd: '/',
-        env: CHILD_ENVIRONMENT,
-        stdio: ['ignore', log.fd, log.fd],
-        detached: true, // A session of its own: Ctrl-C is for us, and we stop the server after the last row.
-        ...home.account,
-      });
-      child.once('error', (error) => reject(cannotRun(program, error)));
-      child.once('spawn', () => resolve(child));
-      child.unref();
-    });
+    const { code } = await run(join(bin, 'pg_ctl'), args, home, { PGDATA: cluster }, log.fd);
+    const pid = (await readPidFile(cluster))?.pid;
+    if (code === 0 && pid !== undefined) return pid;
+    if (Date.now() - begin < STARTUP_TIMEOUT) return null;
+    if (pid !== undefined) await stopServer(cluster, pid);
   } finally {
+    clearTimeout(slow);
     await log.close();
   }
+  const what = `the server is not ready after ${STARTUP_TIMEOUT / 1000} s`;
+  throw damaged(cluster, what, await logTail(home));
+}
+
+/** One word for a POSIX shell. */
+function quoted(word: string): string {
+  return `'${word.replaceAll("'", `'\\''`)}'`;
 }
 
 const logFile = (home: PostgresHome) => join(home.folder, 'server.log');
@@ -184,22 +155,5 @@ export async function logTail(home: PostgresHome, from = 0): Promise<string> {
 
 async function rememberedPort(home: PostgresHome): Promise<number | null> {
   const port = Number(await ifThere(readFile(join(home.folder, 'port'), 'utf8')));
-  return port > 1023 && port < 65536 && (await isFree(port)) ? port : null;
-}
-
-/** Below the ephemeral range (Linux from 32768, macOS from 49152): no outgoing connection takes it by chance. */
-async function freePort(): Promise<number> {
-  for (let attempt = 0; attempt < 100; attempt += 1) {
-    const port = randomInt(16_000, 32_000);
-    if (await isFree(port)) return port;
-  }
-  throw new EmbeddedPostgresError(`no free port for Postgres on 127.0.0.1; ${USE_ANOTHER}`);
-}
-
-function isFree(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const server = createServer();
-    server.once('error', () => resolve(false));
-    server.listen({ port, host: '127.0.0.1', exclusive: true }, () => server.close(() => resolve(true)));
-  });
+  return port > 1023 && port < 65536 ? port : null;
 }

@@ -1,5 +1,5 @@
 import cluster, { type Worker } from 'node:cluster';
-import type { Order, Word } from './worker-messages.js';
+import type { Order, Word } from './messages.js';
 
 /** How a worker came to its end. */
 export interface WorkerEnd {

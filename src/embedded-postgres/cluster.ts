@@ -2,15 +2,15 @@ import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { chown, mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { createOnce, syncFolder } from '../config/create-once.js';
+import { createOnce, syncFolder } from '../platform/create-once.js';
 import { codeOf, EmbeddedPostgresError, ifThere, USE_ANOTHER } from './embedded-postgres-error.js';
-import { giveToOwner, type PostgresHome } from './postgres-home.js';
+import { giveToOwner, type PostgresHome } from './home.js';
 
 /** Role and database of the embedded server. */
 export const NAME = 'postern';
 
 /** What a child gets: nothing of our environment, which holds secrets, and no PG* that would steer it. */
-export const CHILD_ENVIRONMENT = { LC_ALL: 'C', TZ: 'UTC', PATH: '/usr/local/bin:/usr/bin:/bin' };
+const CHILD_ENVIRONMENT = { LC_ALL: 'C', TZ: 'UTC', PATH: '/usr/local/bin:/usr/bin:/bin' };
 
 /** True: complete. False: absent. Throws when it is damaged or of another major version. */
 export async function clusterExists(
@@ -112,22 +112,29 @@ async function runInitdb(
   );
 }
 
-function run(
+/**
+ * Runs a program of the package as the server's account and waits for its end.
+ *
+ * @param log gets what it and its children write; without it that is the output
+ */
+export function run(
   program: string,
   args: string[],
   home: PostgresHome,
+  environment: Record<string, string> = {},
+  log?: number,
 ): Promise<{ code: string | number; output: string }> {
   return new Promise((resolve, reject) => {
     let output = '';
     const child = spawn(program, args, {
       cwd: '/',
-      env: CHILD_ENVIRONMENT,
-      stdio: ['ignore', 'pipe', 'pipe'],
+      env: { ...CHILD_ENVIRONMENT, ...environment },
+      stdio: ['ignore', log ?? 'pipe', log ?? 'pipe'],
       detached: true, // Ctrl-C must not leave half the processes of an initdb behind.
       ...home.account,
     });
     for (const stream of [child.stdout, child.stderr]) {
-      stream.setEncoding('utf8').on('data', (chunk: string) => (output += chunk));
+      stream?.setEncoding('utf8').on('data', (chunk: string) => (output += chunk));
     }
     child.on('error', (error) => reject(cannotRun(program, error)));
     child.on('close', (code, signal) => resolve({ code: code ?? signal ?? 'unknown', output }));
@@ -135,7 +142,7 @@ function run(
 }
 
 /** spawn(2) itself failed. ENOENT for a file that exists: its loader is missing (a musl system such as Alpine). */
-export function cannotRun(program: string, error: unknown): EmbeddedPostgresError {
+function cannotRun(program: string, error: unknown): EmbeddedPostgresError {
   const reasons: Record<string, string> = {
     ENOENT: 'needs glibc, which this system does not have',
     EACCES: 'may not be executed here (a file system mounted noexec?)',
