@@ -1,6 +1,6 @@
 import type { Provider, ProviderAuth } from './provider.js';
 import { makeProvider } from './provider.js';
-import { normaliseProviderUrl } from './provider-url.js';
+import { normaliseProviderUrl } from '../platform/provider-url.js';
 
 /** Every stored provider in one snapshot, with the count of changes it reflects. No row: a null id. */
 export const READ_PROVIDERS = `

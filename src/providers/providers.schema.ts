@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { flag, oneOf, pageOf, timestamp } from '../admin/fields.schema.js';
 import { PROVIDER_NAME } from './provider-name.js';
-import { normaliseProviderUrl } from './provider-url.js';
+import { normaliseProviderUrl } from '../platform/provider-url.js';
 import { PROVIDER_AUTHS } from './provider.js';
 
 const AUTH_ABOUT = 'How the secret is sent to the provider.';

@@ -1,7 +1,7 @@
 import { lookup as dnsLookup } from 'node:dns';
 import { isIP, type LookupFunction, type Socket } from 'node:net';
 import { buildConnector } from 'undici';
-import { addressClass } from '../providers/provider-url.js';
+import { addressClass } from '../platform/provider-url.js';
 import { openTunnel } from './egress-tunnel.js';
 
 /** What a connection to a provider needs to know of this installation. */

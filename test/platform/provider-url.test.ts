@@ -1,4 +1,4 @@
-import { addressClass, normaliseProviderUrl } from '../../src/providers/provider-url.js';
+import { addressClass, normaliseProviderUrl } from '../../src/platform/provider-url.js';
 
 describe('normaliseProviderUrl', () => {
   it.each([
