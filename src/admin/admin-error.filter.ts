@@ -9,19 +9,19 @@ import {
 import type { Response } from 'express';
 import { v7 as uuidv7 } from 'uuid';
 import { DatabaseService } from '../database/database.service.js';
-import { describeFault } from '../database/database-fault.js';
+import { describeError } from '../errors/describe-error.js';
 import { isDatabaseAway } from '../database/sql-state.js';
-import { Fault, type FaultDetail, type FaultKind } from '../fault.js';
+import { ServiceError, type ErrorDetail, type ServiceErrorKind } from '../errors/service-error.js';
 
 interface AdminAnswer {
   status: number;
   code: string;
   message: string;
-  details?: readonly FaultDetail[];
+  details?: readonly ErrorDetail[];
   headers?: Record<string, string>;
 }
 
-const FAULTS: Record<FaultKind, { status: number; code: string }> = {
+const FAULTS: Record<ServiceErrorKind, { status: number; code: string }> = {
   invalid: { status: 400, code: 'invalid_request' },
   not_found: { status: 404, code: 'not_found' },
   conflict: { status: 409, code: 'conflict' },
@@ -72,7 +72,7 @@ export class AdminErrorFilter implements ExceptionFilter {
   }
 
   private answerTo(error: unknown): AdminAnswer {
-    if (error instanceof Fault) {
+    if (error instanceof ServiceError) {
       return { ...FAULTS[error.kind], message: error.message, details: error.details };
     }
     if (error instanceof HttpException && error.getStatus() < 500) return ofHttp(error);
@@ -86,7 +86,7 @@ export class AdminErrorFilter implements ExceptionFilter {
       return { ...known, code: CODES[known.status]! };
     }
     if (isDatabaseAway(error) || this.database.notReady !== null) {
-      this.logger.warn(`Postgres could not answer: ${describeFault(error)}`);
+      this.logger.warn(`Postgres could not answer: ${describeError(error)}`);
       return {
         status: 503,
         code: 'database_unavailable',
@@ -96,7 +96,7 @@ export class AdminErrorFilter implements ExceptionFilter {
     }
     const id = uuidv7();
     const stack = error instanceof Error ? error.stack : undefined;
-    this.logger.error(`${id}: ${describeFault(error)}`, stack, { request_id: id });
+    this.logger.error(`${id}: ${describeError(error)}`, stack, { request_id: id });
     return {
       status: 500,
       code: 'internal_error',

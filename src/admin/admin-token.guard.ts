@@ -3,7 +3,7 @@ import type { Request, Response } from 'express';
 import { hash, timingSafeEqual } from 'node:crypto';
 import { adminAt } from '../platform/actor.js';
 import { ClientAddress } from '../platform/client-address.js';
-import { InjectEnv } from '../config/config.module.js';
+import { InjectSettings } from '../config/config.module.js';
 import { required, type Settings } from '../config/settings.js';
 import { TokenFailures } from './token-failures.js';
 
@@ -17,7 +17,7 @@ export class AdminTokenGuard implements CanActivate {
   private readonly clientAddress: ClientAddress;
 
   constructor(
-    @InjectEnv() env: Settings,
+    @InjectSettings() env: Settings,
     private readonly failures: TokenFailures,
   ) {
     this.expected = digest(required(env, 'adminToken'));

@@ -3,7 +3,7 @@ import { ApiHeader } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
 import { type Observable, tap } from 'rxjs';
 import { revisionOf } from '../database/revision.js';
-import { Fault } from '../fault.js';
+import { ServiceError } from '../errors/service-error.js';
 
 type Versioned = Parameters<typeof revisionOf>[0];
 
@@ -43,7 +43,7 @@ const documented: ParameterDecorator = (target, key) => {
 /**
  * The revisions that If-Match asks for (RFC 9110 13.1.1), or null when any will do.
  *
- * @throws Fault invalid for what is not a list of entity tags
+ * @throws ServiceError invalid for what is not a list of entity tags
  */
 export const IfMatch = createParamDecorator(
   (_: unknown, context: ExecutionContext): string[] | null => {
@@ -51,7 +51,11 @@ export const IfMatch = createParamDecorator(
     if (ifMatch === undefined || ifMatch.trim() === '*') return null;
     const tags = ifMatch.split(',').map((tag) => tag.trim());
     if (!tags.every((tag) => /^(W\/)?"[\x21\x23-\x7e]*"$/.test(tag))) {
-      throw Fault.of('invalid', 'If-Match', 'must be the ETag of an answer before, with its quotes, or *');
+      throw ServiceError.of(
+        'invalid',
+        'If-Match',
+        'must be the ETag of an answer before, with its quotes, or *',
+      );
     }
     // Weak tags never match here (RFC 9110 13.1.1).
     return tags.filter((tag) => !tag.startsWith('W/')).map((tag) => tag.slice(1, -1));

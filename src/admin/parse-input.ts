@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import { Fault, type FaultDetail } from '../fault.js';
+import { ServiceError, type ErrorDetail } from '../errors/service-error.js';
 
 /** As the Standard Schema specification has it. */
 interface Issue {
@@ -10,7 +10,7 @@ interface Issue {
 /**
  * The input in the schema's form.
  *
- * @throws Fault invalid, as invalidInput() makes it
+ * @throws ServiceError invalid, as invalidInput() makes it
  */
 export function parseInput<T extends z.ZodType>(schema: T, input: unknown): z.output<T> {
   const result = schema.safeParse(input ?? {});
@@ -19,10 +19,10 @@ export function parseInput<T extends z.ZodType>(schema: T, input: unknown): z.ou
 }
 
 /** A 400 with one detail for each field that is wrong or unknown. Values are never repeated: they may be secrets. */
-export function invalidInput(issues: readonly Issue[], schema: object): Fault {
+export function invalidInput(issues: readonly Issue[], schema: object): ServiceError {
   const known = 'shape' in schema ? Object.keys(schema.shape as object) : null;
   const details = issues.flatMap((issue) => detailsOf(issue, known));
-  return new Fault(
+  return new ServiceError(
     'invalid',
     details.map(({ field, message }) => `${field}: ${message}`).join('; '),
     details,
@@ -30,7 +30,7 @@ export function invalidInput(issues: readonly Issue[], schema: object): Fault {
 }
 
 /** @param known names of the fields, null where the schema does not tell */
-function detailsOf(issue: Issue, known: readonly string[] | null): FaultDetail[] {
+function detailsOf(issue: Issue, known: readonly string[] | null): ErrorDetail[] {
   const { code, keys } = issue as { code?: string; keys?: string[] };
   if (code === 'unrecognized_keys' && keys !== undefined) {
     return keys.map((key) => ({ field: shown(key), message: `is not known${remedyFor(known)}` }));

@@ -24,7 +24,7 @@ const LIST = `
 export class AuditReader {
   constructor(private readonly dataSource: DataSource) {}
 
-  /** Newest first. @throws Fault invalid for a foreign cursor */
+  /** Newest first. @throws ServiceError invalid for a foreign cursor */
   async list({ limit, cursor, ...filter }: AuditFilter): Promise<Page<AuditView>> {
     const { actor, action, subject_type, subject_id, subject_name, from, to } = filter;
     const wanted = [actor, action, subject_type, subject_id, subject_name, from, to];

@@ -1,4 +1,4 @@
-import { Refusal } from '../refusal.js';
+import { GatewayError } from '../errors/gateway-error.js';
 
 /** Where Anthropic, Azure and Google clients put a key, in the order in which they are looked at. */
 const KEY_HEADERS = ['x-api-key', 'api-key', 'x-goog-api-key'] as const;
@@ -11,7 +11,7 @@ const BEARER = /^Bearer ([^\s]+)$/i;
  * second header can be smuggled behind one that another hop looked at.
  *
  * @returns the token, or null when the request carries none or a malformed one
- * @throws Refusal invalid_request when a key header is repeated or two of them differ
+ * @throws GatewayError invalid_request when a key header is repeated or two of them differ
  */
 export function readCredential(raw: readonly string[]): string | null {
   let authorization: string | undefined;
@@ -29,14 +29,15 @@ export function readCredential(raw: readonly string[]): string | null {
     const at = (KEY_HEADERS as readonly string[]).indexOf(name);
     if (at === -1) continue;
     if (found[at] !== undefined)
-      throw new Refusal('invalid_request', { message: `The header ${name} is repeated.` });
+      throw new GatewayError('invalid_request', { message: `The header ${name} is repeated.` });
     found[at] = raw[i + 1];
   }
-  if (authorizationCount > 1) throw new Refusal('invalid_request', { message: 'Authorization is repeated.' });
+  if (authorizationCount > 1)
+    throw new GatewayError('invalid_request', { message: 'Authorization is repeated.' });
   if (authorization !== undefined) return BEARER.exec(authorization)?.[1] ?? null;
   const values = found.filter((value) => value !== undefined);
   if (values.some((value) => value !== values[0])) {
-    throw new Refusal('invalid_request', { message: 'Two key headers carry different keys.' });
+    throw new GatewayError('invalid_request', { message: 'Two key headers carry different keys.' });
   }
   return values[0] || null;
 }

@@ -1,7 +1,7 @@
 import { type ExecutionContext, Injectable } from '@nestjs/common';
 import { AuthGuard, AuthModuleOptions } from '@nestjs/passport';
 import type { Request } from 'express';
-import { Refusal } from '../refusal.js';
+import { GatewayError } from '../errors/gateway-error.js';
 import type { Caller } from './caller.js';
 import { readCredential } from './credential.js';
 import { KeyLookupService } from './key-lookup.service.js';
@@ -33,7 +33,7 @@ export class GatewayKeyGuard extends AuthGuard() {
 
   override handleRequest<T = Caller>(error: Error | null, caller: T | false | null): T {
     if (error) throw error;
-    if (!caller) throw new Refusal('invalid_api_key');
+    if (!caller) throw new GatewayError('invalid_api_key');
     return caller;
   }
 }

@@ -3,10 +3,10 @@ import type { Request } from 'express';
 import { RateLimiterMemory } from 'rate-limiter-flexible';
 import { DataSource } from 'typeorm';
 import { ClientAddress, networkOf } from '../platform/client-address.js';
-import { InjectEnv } from '../config/config.module.js';
+import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
-import { describeFault } from '../database/database-fault.js';
-import { Refusal } from '../refusal.js';
+import { describeError } from '../errors/describe-error.js';
+import { GatewayError } from '../errors/gateway-error.js';
 import type { Grant } from './caller.js';
 import { FIND_GRANTS, type GrantRow, grantsOf } from './find-grants.js';
 import { KeyCache } from './key-cache.js';
@@ -45,7 +45,7 @@ export class KeyLookupService {
     private readonly cache: KeyCache,
     private readonly changes: KeyChangesService,
     private readonly use: KeyUseService,
-    @InjectEnv() private readonly env: Settings,
+    @InjectSettings() private readonly env: Settings,
   ) {
     this.clientAddress = new ClientAddress(env.trustedProxies, 'full');
   }
@@ -53,7 +53,7 @@ export class KeyLookupService {
   /**
    * @param from the request, for whose client address look-ups of unknown keys are counted
    * @returns the grant when the key is known, enabled and not past its end; else null
-   * @throws Refusal database_unavailable when Postgres cannot say (a valid key must never be called invalid), overloaded
+   * @throws GatewayError database_unavailable when Postgres cannot say (a valid key must never be called invalid), overloaded
    */
   find(key: string, from: Request): Grant | null | Promise<Grant | null> {
     if (!isWellFormedKey(key)) return null;
@@ -95,7 +95,7 @@ export class KeyLookupService {
    */
   private confirm(digest: string): void {
     this.read(digest).catch((error) =>
-      this.logger.debug(`A key could not be confirmed: ${describeFault(error)}`),
+      this.logger.debug(`A key could not be confirmed: ${describeError(error)}`),
     );
   }
 
@@ -117,7 +117,7 @@ export class KeyLookupService {
 
   private async loadAlone(digest: string, network: string): Promise<Grant | null> {
     await this.unknownTries.consume(network).catch(() => {
-      throw new Refusal('overloaded');
+      throw new GatewayError('overloaded');
     });
     await this.turn();
     try {
@@ -125,7 +125,7 @@ export class KeyLookupService {
       if (grant !== null) await this.unknownTries.reward(network);
       return grant;
     } catch (error) {
-      throw new Refusal('database_unavailable', { cause: error });
+      throw new GatewayError('database_unavailable', { cause: error });
     } finally {
       const next = this.waiting.shift();
       if (next !== undefined) next();
@@ -153,7 +153,7 @@ export class KeyLookupService {
       this.running++;
       return;
     }
-    if (this.waiting.length >= LOOKUPS_WAITING) throw new Refusal('overloaded');
+    if (this.waiting.length >= LOOKUPS_WAITING) throw new GatewayError('overloaded');
     return new Promise((resolve) => this.waiting.push(resolve));
   }
 }

@@ -1,6 +1,6 @@
 import { Injectable, Logger, type OnModuleDestroy } from '@nestjs/common';
 import { DataSource } from 'typeorm';
-import { describeFault } from '../database/database-fault.js';
+import { describeError } from '../errors/describe-error.js';
 import { DatabaseService } from '../database/database.service.js';
 import { FIND_GRANTS, type GrantRow, grantsOf } from './find-grants.js';
 import { KeyCache, MOST_GRANTS } from './key-cache.js';
@@ -62,7 +62,7 @@ export class KeyPrefetchService implements OnModuleDestroy {
     } catch (error) {
       if (this.isStopped) return;
       this.logger.warn(
-        `Not all active keys could be loaded at the start; each is looked up at its first use: ${describeFault(error)}`,
+        `Not all active keys could be loaded at the start; each is looked up at its first use: ${describeError(error)}`,
       );
     }
   }

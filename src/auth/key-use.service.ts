@@ -1,9 +1,9 @@
 import { Injectable, Logger, type BeforeApplicationShutdown } from '@nestjs/common';
 import { Interval } from '@nestjs/schedule';
 import { DataSource } from 'typeorm';
-import { describeFault } from '../database/database-fault.js';
+import { describeError } from '../errors/describe-error.js';
 import { DatabaseService } from '../database/database.service.js';
-import { within } from '../platform/with-timeout.js';
+import { withTimeout } from '../platform/with-timeout.js';
 
 const WRITE_MS = 10_000;
 /** Of the uses of the last seconds before a stop: worth no more. */
@@ -38,12 +38,12 @@ export class KeyUseService implements BeforeApplicationShutdown {
       const times = [...batch.values()].map((time) => new Date(time).toISOString());
       await this.dataSource.query(WRITE, [[...batch.keys()], times]);
     } catch (error) {
-      this.logger.warn(`last_used_at is not written yet: ${describeFault(error)}`);
+      this.logger.warn(`last_used_at is not written yet: ${describeError(error)}`);
       for (const [id, time] of batch) if (!this.used.has(id)) this.used.set(id, time);
     }
   }
 
   async beforeApplicationShutdown(): Promise<void> {
-    await within(LAST_WRITE_MS, this.write());
+    await withTimeout(LAST_WRITE_MS, this.write());
   }
 }

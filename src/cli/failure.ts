@@ -1,15 +1,16 @@
 import { DataDirError } from '../platform/data-dir.js';
 import { EnvError } from '../config/env.js';
-import { DatabaseFault, describeFault, unhealable } from '../database/database-fault.js';
+import { DatabaseFault, unhealable } from '../database/database-fault.js';
+import { describeError } from '../errors/describe-error.js';
 import { EmbeddedPostgresError } from '../embedded-postgres/embedded-postgres-error.js';
 import { isDatabaseAway } from '../database/sql-state.js';
-import { Fault } from '../fault.js';
+import { ServiceError } from '../errors/service-error.js';
 
 const TOLD = [EnvError, DataDirError, DatabaseFault, EmbeddedPostgresError];
 
 /** What to tell people about a command that failed: one clear message; a stack only for what is our own fault. */
 export function explain(error: unknown): string {
-  if (error instanceof Fault) {
+  if (error instanceof ServiceError) {
     if (error.kind !== 'invalid' || error.details.length === 0) return error.message;
     return error.details.map(({ field, message }) => `--${field.replaceAll('_', '-')} ${message}`).join('\n');
   }
@@ -17,7 +18,7 @@ export function explain(error: unknown): string {
   const fault = unhealable(error);
   if (fault !== null) return fault.message;
   if (isDatabaseAway(error)) {
-    return `Postgres cannot be reached: ${describeFault(error)}. Start it, or correct DATABASE_URL.`;
+    return `Postgres cannot be reached: ${describeError(error)}. Start it, or correct DATABASE_URL.`;
   }
   return `This should not have happened: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`;
 }

@@ -4,7 +4,7 @@ import { commandUser } from '../platform/actor.js';
 import { parseInput } from '../admin/parse-input.js';
 import { newProviderSchema } from '../providers/providers.schema.js';
 import { loadEnv } from '../config/env.js';
-import { Fault } from '../fault.js';
+import { ServiceError } from '../errors/service-error.js';
 import { PRESETS } from '../providers/presets.js';
 import { ProviderProbe } from '../providers/provider-probe.js';
 import type { ProviderView } from '../providers/providers.schema.js';
@@ -102,12 +102,16 @@ Example:
 async function add(name: string, options: AddOptions): Promise<void> {
   const preset = PRESETS[options.preset ?? name];
   if (preset === undefined && options.preset !== undefined) {
-    throw Fault.of('invalid', 'preset', `must be one of ${PRESET_NAMES}`);
+    throw ServiceError.of('invalid', 'preset', `must be one of ${PRESET_NAMES}`);
   }
   const url = options.url ?? preset?.url ?? undefined;
   if (url === undefined) {
     const remedy = preset?.example ? `must be given, such as ${preset.example}` : 'must be given';
-    throw Fault.of('invalid', 'url', preset ? remedy : `${remedy}, for this is no preset (${PRESET_NAMES})`);
+    throw ServiceError.of(
+      'invalid',
+      'url',
+      preset ? remedy : `${remedy}, for this is no preset (${PRESET_NAMES})`,
+    );
   }
   const order = { name, url, auth: options.auth ?? preset?.auth, default: options.default };
   // Before anybody is asked for a secret in vain.

@@ -3,7 +3,7 @@ import { Command } from 'commander';
 import { CallFilters } from '../requests/call-filters.js';
 import { parseInput } from '../admin/parse-input.js';
 import { tailSchema } from '../requests/requests.schema.js';
-import { describeFault } from '../database/database-fault.js';
+import { describeError } from '../errors/describe-error.js';
 import { isDatabaseAway } from '../database/sql-state.js';
 import { LogTail } from '../requests/log-tail.js';
 import { RequestLogReader } from '../requests/request-log.reader.js';
@@ -45,7 +45,7 @@ async function tail({ json, ...options }: TailOptions): Promise<void> {
         if (!more) await sleep(POLL_MS);
       } catch (error) {
         if (!isDatabaseAway(error)) throw error;
-        if (!isAway) console.error(`Postgres is away: ${describeFault(error)}. Going on when it is back.`);
+        if (!isAway) console.error(`Postgres is away: ${describeError(error)}. Going on when it is back.`);
         isAway = true;
         await sleep(POLL_MS);
       }

@@ -4,16 +4,16 @@ import { declareSettings, type SettingsOptions, type SettingsSchema } from './mo
 import { type Settings, settingsByName } from './settings.js';
 
 /** Injection token of the whole, typed settings. */
-export const ENV = Symbol('Settings');
+export const SETTINGS = Symbol('Settings');
 
-/** `constructor(@InjectEnv() private readonly settings: Settings)` */
-export const InjectEnv = () => Inject(ENV);
+/** `constructor(@InjectSettings() private readonly settings: Settings)` */
+export const InjectSettings = () => Inject(SETTINGS);
 
 @Module({})
 class ModuleSettings {}
 
 /**
- * Makes the validated settings injectable in every module: typed as a whole by `@InjectEnv()`, or one by one under the
+ * Makes the validated settings injectable in every module: typed as a whole by `@InjectSettings()`, or one by one under the
  * name of the environment variable by `ConfigService` of @nestjs/config.
  *
  * They go through the `load` option of @nestjs/config and not through `validate`: that one copies what it returns into
@@ -34,8 +34,8 @@ export class ConfigModule {
           skipProcessEnv: true,
         }),
       ],
-      providers: [{ provide: ENV, useFactory: () => settings }],
-      exports: [ENV],
+      providers: [{ provide: SETTINGS, useFactory: () => settings }],
+      exports: [SETTINGS],
     };
   }
 
@@ -60,7 +60,7 @@ export class ConfigModule {
     };
     return {
       module: ModuleSettings,
-      providers: [{ provide: Symbol('declared settings'), inject: [ENV], useFactory: check }],
+      providers: [{ provide: Symbol('declared settings'), inject: [SETTINGS], useFactory: check }],
     };
   }
 }

@@ -2,12 +2,12 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
 import pg from 'pg';
-import { InjectEnv } from '../config/config.module.js';
+import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import { clientOptions } from './data-source-options.js';
 import { DatabaseService } from './database.service.js';
-import { GOODBYE_MS, within } from '../platform/with-timeout.js';
-import { describeFault } from './database-fault.js';
+import { GOODBYE_MS, withTimeout } from '../platform/with-timeout.js';
+import { describeError } from '../errors/describe-error.js';
 
 /** Through some poolers a LISTEN looks alive and delivers nothing: the counters are read this often all the same. */
 const POLL_MS = 2_000;
@@ -66,7 +66,7 @@ export class ChangeFollower implements OnApplicationShutdown {
   private wake: () => void = () => {};
 
   constructor(
-    @InjectEnv() private readonly env: Settings,
+    @InjectSettings() private readonly env: Settings,
     database: DatabaseService,
   ) {
     database.whenReady(() => {
@@ -94,7 +94,7 @@ export class ChangeFollower implements OnApplicationShutdown {
   async onApplicationShutdown(): Promise<void> {
     this.stopped = true;
     this.wake();
-    await within(GOODBYE_MS, this.running ?? Promise.resolve());
+    await withTimeout(GOODBYE_MS, this.running ?? Promise.resolve());
   }
 
   private async run(): Promise<void> {
@@ -195,7 +195,7 @@ export class ChangeFollower implements OnApplicationShutdown {
   /** Once per outage: everything is tried again at short intervals. */
   private complain(what: string, error: unknown): void {
     if (!this.stopped && !this.told)
-      this.logger.warn(`${what} cannot be followed right now: ${describeFault(error)}`);
+      this.logger.warn(`${what} cannot be followed right now: ${describeError(error)}`);
     this.told = true;
   }
 

@@ -1,5 +1,3 @@
-import { describeError } from '../errors/describe-error.js';
-
 /** A fault of the database that no waiting mends: the process says so in one line and exits. */
 export class DatabaseFault extends Error {
   override readonly name = 'DatabaseFault';
@@ -29,6 +27,3 @@ export function unhealable(error: unknown): DatabaseFault | null {
     return new DatabaseFault(REMEDIES['28P01'], { cause: error });
   return null;
 }
-
-/** The former name. */
-export const describeFault = describeError;

@@ -1,9 +1,9 @@
 import { Global, Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { DataSource, type DataSourceOptions } from 'typeorm';
-import { ENV } from '../config/config.module.js';
+import { SETTINGS } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
-import { GOODBYE_MS, within } from '../platform/with-timeout.js';
+import { GOODBYE_MS, withTimeout } from '../platform/with-timeout.js';
 import { dataSourceOptions } from './data-source-options.js';
 import { ChangeFollower } from './change-follower.js';
 import { DatabaseService } from './database.service.js';
@@ -14,7 +14,7 @@ const QUERY_TIMEOUT_MS = 5_000;
 /** A look-up that hangs does not keep the process from its end. */
 class HastyDataSource extends DataSource {
   override async destroy(): Promise<void> {
-    await within(GOODBYE_MS, super.destroy());
+    await withTimeout(GOODBYE_MS, super.destroy());
   }
 }
 
@@ -22,7 +22,7 @@ class HastyDataSource extends DataSource {
 @Module({
   imports: [
     TypeOrmModule.forRootAsync({
-      inject: [ENV],
+      inject: [SETTINGS],
       useFactory: (env: Settings) => ({
         ...dataSourceOptions(env.databaseUrl, {
           applicationName: 'postern',

@@ -1,10 +1,11 @@
 import { Injectable, Logger, type OnModuleDestroy } from '@nestjs/common';
 import { DataSource } from 'typeorm';
 import { cliCommand } from '../platform/cli-command.js';
-import { InjectEnv } from '../config/config.module.js';
+import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
-import { within } from '../platform/with-timeout.js';
-import { describeFault, unhealable } from './database-fault.js';
+import { withTimeout } from '../platform/with-timeout.js';
+import { unhealable } from './database-fault.js';
+import { describeError } from '../errors/describe-error.js';
 import { isMigrationPending, migrate } from './migrate.js';
 
 const FIRST_RETRY_MS = 250;
@@ -28,7 +29,7 @@ export class DatabaseService implements OnModuleDestroy {
 
   constructor(
     private readonly dataSource: DataSource,
-    @InjectEnv() private readonly env: Settings,
+    @InjectSettings() private readonly env: Settings,
   ) {}
 
   /** null when migrated and in use, else why not, in words for an operator. */
@@ -49,7 +50,7 @@ export class DatabaseService implements OnModuleDestroy {
    */
   async start(patienceMs: number): Promise<void> {
     const first = this.attempt();
-    const settled = await within(patienceMs, first);
+    const settled = await withTimeout(patienceMs, first);
     if (settled && (await first)) return;
     this.logger.warn(`Postgres is not ready: ${this.why}. Trying again until it is.`);
     if (settled) this.retryLater(FIRST_RETRY_MS);
@@ -104,7 +105,7 @@ export class DatabaseService implements OnModuleDestroy {
     } catch (error) {
       const fault = unhealable(error);
       if (fault) throw fault;
-      this.why = describeFault(error);
+      this.why = describeError(error);
       return false;
     }
   }

@@ -1,7 +1,7 @@
 import type { Logger } from '@nestjs/common';
 import pg from 'pg';
 import { clientOptions, type Purpose } from './data-source-options.js';
-import { describeFault } from './database-fault.js';
+import { describeError } from '../errors/describe-error.js';
 import { SteadyClient } from './steady-client.js';
 
 /**
@@ -21,7 +21,7 @@ export function openPool(url: string, purpose: Purpose, logger: Logger, session?
   });
   pool.on('error', (error) => {
     if (!pool.ending)
-      logger.warn(`An idle connection of ${purpose.applicationName} broke: ${describeFault(error)}`);
+      logger.warn(`An idle connection of ${purpose.applicationName} broke: ${describeError(error)}`);
   });
   return pool;
 }

@@ -1,4 +1,4 @@
-import { Fault } from '../fault.js';
+import { ServiceError } from '../errors/service-error.js';
 
 /**
  * Keyset paging, newest first: a cursor is the last id of the page before. Ids are UUIDv7, so their order is that of
@@ -27,7 +27,7 @@ export function isUuid(text: string): boolean {
 /**
  * The id after which the page begins, or null for the first page.
  *
- * @throws Fault invalid for a cursor that no page gave
+ * @throws ServiceError invalid for a cursor that no page gave
  */
 export function idOfCursor(cursor: string | undefined): string | null {
   if (cursor === undefined) return null;
@@ -35,7 +35,11 @@ export function idOfCursor(cursor: string | undefined): string | null {
   const id = hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
   // The version's digit: whatever else decodes to 16 bytes was not given by us.
   if (!isUuid(id) || id[14] !== '7' || cursorOf(id) !== cursor) {
-    throw Fault.of('invalid', 'cursor', 'must be the next_cursor of a page before; leave it out to begin');
+    throw ServiceError.of(
+      'invalid',
+      'cursor',
+      'must be the next_cursor of a page before; leave it out to begin',
+    );
   }
   return id;
 }

@@ -1,4 +1,4 @@
-import { Fault } from '../fault.js';
+import { ServiceError } from '../errors/service-error.js';
 
 /** Something that people change, with a version that increases with every change; null: it is no row. */
 interface Versioned {
@@ -14,10 +14,10 @@ export function revisionOf({ id, version }: Versioned): string {
   return `${id ?? 'environment'}.${version ?? 0}`;
 }
 
-/** @param what such as `team` @throws Fault conflict when it was changed since `expected` */
+/** @param what such as `team` @throws ServiceError conflict when it was changed since `expected` */
 export function mustBeExpected(what: string, present: Versioned, expected: Expected): void {
   if (expected === null || expected.includes(revisionOf(present))) return;
-  throw Fault.of(
+  throw ServiceError.of(
     'conflict',
     'version',
     `somebody changed this ${what} meanwhile; read it again, then repeat yours`,

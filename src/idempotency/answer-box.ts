@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { InjectEnv } from '../config/config.module.js';
+import { InjectSettings } from '../config/config.module.js';
 import { required, type Settings } from '../config/settings.js';
 import { SecretBox } from '../platform/secret-box.js';
 import type { Holder } from './idempotency-records.js';
@@ -10,7 +10,7 @@ import { decodeAnswer, encodeAnswer, type StoredAnswer } from './stored-answer.j
 export class AnswerBox {
   private readonly box: SecretBox;
 
-  constructor(@InjectEnv() env: Settings) {
+  constructor(@InjectSettings() env: Settings) {
     this.box = new SecretBox(required(env, 'masterKey'), env.masterKeyPrevious);
   }
 

@@ -1,7 +1,7 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { ChangeFollower } from '../database/change-follower.js';
-import { describeFault } from '../database/database-fault.js';
-import { Refusal } from '../refusal.js';
+import { describeError } from '../errors/describe-error.js';
+import { GatewayError } from '../errors/gateway-error.js';
 import { SecretBoxError } from '../platform/secret-box.js';
 import { AnswerBox } from './answer-box.js';
 import { ENDED_CHANNEL, IdempotencyRecords, LEASE_MS, type RecordState } from './idempotency-records.js';
@@ -19,7 +19,7 @@ interface Wait {
   readonly id: Buffer;
   readonly answer: Promise<StoredAnswer>;
   resolve: (answer: StoredAnswer) => void;
-  reject: (refusal: Refusal) => void;
+  reject: (refusal: GatewayError) => void;
   callers: number;
   /** When its lease was first seen to have run out (monotonic ms); null: it has not. */
   lapsedAt: number | null;
@@ -55,7 +55,7 @@ export class AwaitedAnswers {
   /**
    * @param id of a record that another call has claimed
    * @param gone aborted when the caller waits no longer
-   * @throws Refusal idempotency_in_progress, idempotency_outcome_unknown, database_unavailable
+   * @throws GatewayError idempotency_in_progress, idempotency_outcome_unknown, database_unavailable
    */
   async answer(id: Buffer, gone: AbortSignal): Promise<StoredAnswer> {
     const name = id.toString('hex');
@@ -63,7 +63,7 @@ export class AwaitedAnswers {
     wait.callers++;
     let stop!: () => void;
     const enough = new Promise<never>((_, reject) => {
-      stop = () => reject(new Refusal('idempotency_in_progress'));
+      stop = () => reject(new GatewayError('idempotency_in_progress'));
     });
     const timer = setTimeout(stop, WAIT_MS);
     gone.addEventListener('abort', stop);
@@ -114,8 +114,8 @@ export class AwaitedAnswers {
         const state = byName.get(name);
         if (state !== undefined && !state.stored && !isLost(wait, state, askedAt)) continue;
         this.forget(name, wait);
-        if (state === undefined) wait.reject(new Refusal('idempotency_in_progress'));
-        else if (!state.stored) wait.reject(new Refusal('idempotency_outcome_unknown'));
+        if (state === undefined) wait.reject(new GatewayError('idempotency_in_progress'));
+        else if (!state.stored) wait.reject(new GatewayError('idempotency_outcome_unknown'));
         else void this.read(wait);
       }
     } catch (error) {
@@ -127,23 +127,23 @@ export class AwaitedAnswers {
     try {
       const record = await this.records.read(wait.id);
       // Expired, and gone, in this very moment.
-      if (record === null) throw new Refusal('idempotency_in_progress');
+      if (record === null) throw new GatewayError('idempotency_in_progress');
       wait.resolve(this.box.open({ id: wait.id, callId: record.callId }, record.answer));
     } catch (error) {
-      if (error instanceof Refusal) wait.reject(error);
+      if (error instanceof GatewayError) wait.reject(error);
       else if (error instanceof SecretBoxError) {
         this.logger.error(`The answer kept for a repeated call cannot be opened: ${error.message}`);
-        wait.reject(new Refusal('idempotency_outcome_unknown'));
+        wait.reject(new GatewayError('idempotency_outcome_unknown'));
       } else this.refuse([wait], error);
     }
   }
 
   private refuse(waits: Wait[], error: unknown): void {
-    this.logger.warn(`Repeated calls could not be answered: ${describeFault(error)}`);
+    this.logger.warn(`Repeated calls could not be answered: ${describeError(error)}`);
     for (const wait of waits) {
       this.forget(wait.id.toString('hex'), wait);
       wait.reject(
-        new Refusal('database_unavailable', {
+        new GatewayError('database_unavailable', {
           message: 'The Idempotency-Key cannot be checked right now.',
         }),
       );

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type BeforeApplicationShutdown, Injectable, Logger } from '@nestjs/common';
 import { Interval } from '@nestjs/schedule';
-import { describeFault } from '../database/database-fault.js';
-import { Refusal } from '../refusal.js';
-import { within } from '../platform/with-timeout.js';
+import { describeError } from '../errors/describe-error.js';
+import { GatewayError } from '../errors/gateway-error.js';
+import { withTimeout } from '../platform/with-timeout.js';
 import { AnswerBox } from './answer-box.js';
 import { Claim, type ClaimKeeper } from './claim.js';
 import { type Holder, IdempotencyRecords, LEASE_MS } from './idempotency-records.js';
@@ -44,7 +44,7 @@ export class ClaimsService implements ClaimKeeper, BeforeApplicationShutdown {
   /**
    * @param id of the record
    * @returns null when another call has been made, or is being made, under it
-   * @throws Refusal database_unavailable
+   * @throws GatewayError database_unavailable
    */
   async claim(id: Buffer, keyId: string, callId: string): Promise<Claim | null> {
     const claim = new Claim(id, keyId, callId, this);
@@ -52,7 +52,7 @@ export class ClaimsService implements ClaimKeeper, BeforeApplicationShutdown {
       if (!(await this.records.claim(claim, keyId))) return null;
     } catch (error) {
       this.undo(claim);
-      throw new Refusal('database_unavailable', {
+      throw new GatewayError('database_unavailable', {
         message: 'The Idempotency-Key cannot be checked right now.',
         cause: error,
       });
@@ -90,7 +90,7 @@ export class ClaimsService implements ClaimKeeper, BeforeApplicationShutdown {
     try {
       await this.records.release([claim]);
     } catch (error) {
-      this.logger.warn(`Call ${claim.callId} is not released yet: ${describeFault(error)}`);
+      this.logger.warn(`Call ${claim.callId} is not released yet: ${describeError(error)}`);
       this.undo(claim);
     }
   }
@@ -99,7 +99,7 @@ export class ClaimsService implements ClaimKeeper, BeforeApplicationShutdown {
   async abandon(claim: Claim): Promise<void> {
     this.held.delete(claim);
     await this.records.abandon([claim]).catch((error: unknown) => {
-      this.logger.warn(`Call ${claim.callId} is not given up yet: ${describeFault(error)}`);
+      this.logger.warn(`Call ${claim.callId} is not given up yet: ${describeError(error)}`);
     });
   }
 
@@ -112,13 +112,13 @@ export class ClaimsService implements ClaimKeeper, BeforeApplicationShutdown {
       await this.records.release([...this.uncertain.keys()]);
       for (const [claim, until] of this.uncertain) if (until < askedAt) this.uncertain.delete(claim);
     } catch (error) {
-      this.logger.debug(`Claims are not renewed: ${describeFault(error)}`);
+      this.logger.debug(`Claims are not renewed: ${describeError(error)}`);
     }
   }
 
   async beforeApplicationShutdown(): Promise<void> {
     this.stopped = true;
-    await within(STOP_MS, this.endAll());
+    await withTimeout(STOP_MS, this.endAll());
   }
 
   private async endAll(): Promise<void> {
@@ -139,7 +139,7 @@ export class ClaimsService implements ClaimKeeper, BeforeApplicationShutdown {
       return this.box.seal(claim, answer);
     } catch (error) {
       // It takes copies of the answer, and memory may be short.
-      this.logger.error(`The answer to call ${claim.callId} cannot be sealed: ${describeFault(error)}`);
+      this.logger.error(`The answer to call ${claim.callId} cannot be sealed: ${describeError(error)}`);
       return null;
     }
   }
@@ -151,7 +151,7 @@ export class ClaimsService implements ClaimKeeper, BeforeApplicationShutdown {
         return;
       } catch (error) {
         if (tries === STORE_TRIES || this.stopped) {
-          this.logger.error(`The answer to call ${claim.callId} could not be kept: ${describeFault(error)}`);
+          this.logger.error(`The answer to call ${claim.callId} could not be kept: ${describeError(error)}`);
           return;
         }
         await sleep(STORE_AGAIN_MS);

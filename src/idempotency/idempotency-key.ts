@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { Refusal } from '../refusal.js';
+import { GatewayError } from '../errors/gateway-error.js';
 
 const BARE = /^[\x21\x23-\x7e][\x21-\x7e]{0,254}$/;
 /** A Structured Field string (RFC 9651 3.3.3), as the IETF draft writes the header. */
@@ -10,12 +10,12 @@ const QUOTED = /^"((?:[\x21\x23-\x5b\x5d-\x7e]|\\["\\])+)"$/;
  * draft-ietf-httpapi-idempotency-key-header has it. Both name the same call.
  *
  * @param header as Node gives it: two lines are joined with a comma and a space, and so are no key
- * @throws Refusal invalid_idempotency_key
+ * @throws GatewayError invalid_idempotency_key
  */
 export function readIdempotencyKey(header: string): string {
   if (BARE.test(header)) return header;
   const value = QUOTED.exec(header)?.[1]!.replace(/\\(.)/g, '$1');
-  if (value === undefined || value.length > 255) throw new Refusal('invalid_idempotency_key');
+  if (value === undefined || value.length > 255) throw new GatewayError('invalid_idempotency_key');
   return value;
 }
 

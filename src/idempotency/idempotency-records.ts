@@ -1,9 +1,9 @@
 import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
 import type pg from 'pg';
-import { InjectEnv } from '../config/config.module.js';
+import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import { openPool } from '../database/open-pool.js';
-import { GOODBYE_MS, within } from '../platform/with-timeout.js';
+import { GOODBYE_MS, withTimeout } from '../platform/with-timeout.js';
 
 /** Large answers are on their way here. A claim that takes longer is refused rather than kept waiting. */
 const POOL = { applicationName: 'postern-idempotency', poolSize: 8, queryTimeoutMs: 5_000 };
@@ -85,7 +85,7 @@ export interface RecordState {
 export class IdempotencyRecords implements OnApplicationShutdown {
   private readonly pool: pg.Pool;
 
-  constructor(@InjectEnv() env: Settings) {
+  constructor(@InjectSettings() env: Settings) {
     this.pool = openPool(env.databaseUrl, POOL, new Logger('Idempotency'));
   }
 
@@ -139,7 +139,7 @@ export class IdempotencyRecords implements OnApplicationShutdown {
   }
 
   async onApplicationShutdown(): Promise<void> {
-    await within(GOODBYE_MS, this.pool.end());
+    await withTimeout(GOODBYE_MS, this.pool.end());
   }
 }
 

@@ -1,8 +1,8 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { Interval } from '@nestjs/schedule';
-import { InjectEnv } from '../config/config.module.js';
+import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
-import { describeFault } from '../database/database-fault.js';
+import { describeError } from '../errors/describe-error.js';
 import { DatabaseService } from '../database/database.service.js';
 import { IdempotencyRecords } from './idempotency-records.js';
 
@@ -27,7 +27,7 @@ export class StoredBytes {
   constructor(
     private readonly records: IdempotencyRecords,
     private readonly database: DatabaseService,
-    @InjectEnv() private readonly env: Settings,
+    @InjectSettings() private readonly env: Settings,
   ) {
     database.whenReady(() => this.measure());
   }
@@ -51,7 +51,7 @@ export class StoredBytes {
   async onMeasure(): Promise<void> {
     if (!this.stale || this.database.notReady !== null) return;
     await this.measure().catch((error: unknown) => {
-      this.logger.warn(`Stored answers could not be measured: ${describeFault(error)}`);
+      this.logger.warn(`Stored answers could not be measured: ${describeError(error)}`);
     });
   }
 
@@ -61,7 +61,7 @@ export class StoredBytes {
     try {
       if ((await this.records.sweep()) > 0) this.stale = true;
     } catch (error) {
-      this.logger.warn(`Expired answers are not deleted yet: ${describeFault(error)}`);
+      this.logger.warn(`Expired answers are not deleted yet: ${describeError(error)}`);
     }
   }
 

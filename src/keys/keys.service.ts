@@ -4,7 +4,7 @@ import type { Actor } from '../platform/actor.js';
 import { recordChange } from '../audit/record-change.js';
 import { idOfCursor, isUuid, type Page, pageOf } from '../database/page.js';
 import { isUniqueViolation } from '../database/sql-state.js';
-import { Fault } from '../fault.js';
+import { ServiceError } from '../errors/service-error.js';
 import { insertKey, insertSecret, type IssuedKey, type KeyGrant } from './insert-key.js';
 import { FIND_KEY, KEY_STATUS_SQL, type KeyRow, keyView, SELECT_KEYS } from './key-view.js';
 import type { KeyFilter, KeyView } from './keys.schema.js';
@@ -53,14 +53,14 @@ export class KeysService {
   /**
    * Issues a key; its secret is in the answer and nowhere else.
    *
-   * @throws Fault not_found for an unknown team, conflict when the team has a key of this name, revoked ones included
+   * @throws ServiceError not_found for an unknown team, conflict when the team has a key of this name, revoked ones included
    */
   async create({ team, ...grant }: NewKey, by: Actor): Promise<IssuedKey> {
     const { id: teamId } = await this.teams.resolve(team);
     return unlessTaken(this.dataSource.transaction((manager) => insertKey(manager, teamId, grant, by)));
   }
 
-  /** Newest first. @throws Fault not_found for an unknown team, invalid for a foreign cursor */
+  /** Newest first. @throws ServiceError not_found for an unknown team, invalid for a foreign cursor */
   async list({ team, prefix, status, limit, cursor }: KeyFilter): Promise<Page<KeyView>> {
     const after = idOfCursor(cursor);
     const teamId = team === undefined ? null : (await this.teams.resolve(team)).id;
@@ -68,7 +68,7 @@ export class KeysService {
     return pageOf(await this.dataSource.query<KeyRow[]>(LIST, values), limit, keyView);
   }
 
-  /** @throws Fault not_found */
+  /** @throws ServiceError not_found */
   get(id: string): Promise<KeyView> {
     return find(this.dataSource.manager, id);
   }
@@ -76,7 +76,7 @@ export class KeysService {
   /**
    * What is so already is no change: neither its version goes up nor is anything recorded.
    *
-   * @throws Fault not_found; conflict when it was changed since `expected`, when its team has a key of this name, or when
+   * @throws ServiceError not_found; conflict when it was changed since `expected`, when its team has a key of this name, or when
    *   it is revoked: then only its name can be changed, to free it
    */
   async update(id: string, change: KeyChange, by: Actor, expected: Expected = null): Promise<KeyView> {
@@ -99,14 +99,18 @@ export class KeysService {
    * Gives the key a new secret, which is in the answer and nowhere else; the older ones end after the grace.
    *
    * @param graceSeconds 0: at once
-   * @throws Fault not_found; conflict when it was changed since `expected`, or is revoked or past its end
+   * @throws ServiceError not_found; conflict when it was changed since `expected`, or is revoked or past its end
    */
   async rotate(id: string, graceSeconds: number, by: Actor, expected: Expected = null): Promise<IssuedKey> {
     let secret = '';
     const key = await this.change(id, 'rotated', by, expected, async (manager, before) => {
       mustNotBeRevoked(before);
       if (before.expires_at !== null && Date.parse(before.expires_at) <= Date.now()) {
-        throw Fault.of('conflict', 'expires_at', 'is past, so that no secret would work; move it first');
+        throw ServiceError.of(
+          'conflict',
+          'expires_at',
+          'is past, so that no secret would work; move it first',
+        );
       }
       await manager.query(END_SECRETS, [id, graceSeconds]);
       secret = await insertSecret(manager, id);
@@ -119,7 +123,7 @@ export class KeysService {
   /**
    * Ends a key with all its secrets for good. Revoking it again changes nothing: the first revocation's time stays.
    *
-   * @throws Fault not_found; conflict when it was changed since `expected`
+   * @throws ServiceError not_found; conflict when it was changed since `expected`
    */
   revoke(id: string, by: Actor, expected: Expected = null): Promise<KeyView> {
     return this.change(id, 'revoked', by, expected, async (manager, key) => {
@@ -156,13 +160,14 @@ export class KeysService {
 
 async function find(manager: EntityManager, id: string): Promise<KeyView> {
   const [row] = isUuid(id) ? await manager.query<KeyRow[]>(FIND_KEY, [id]) : [];
-  if (row === undefined) throw Fault.of('not_found', 'id', 'no key has this id; list the keys to find it');
+  if (row === undefined)
+    throw ServiceError.of('not_found', 'id', 'no key has this id; list the keys to find it');
   return keyView(row);
 }
 
 function mustNotBeRevoked({ revoked_at }: Pick<KeyView, 'revoked_at'>): void {
   if (revoked_at === null) return;
-  throw Fault.of('conflict', 'revoked_at', 'this key is revoked for good; create another');
+  throw ServiceError.of('conflict', 'revoked_at', 'this key is revoked for good; create another');
 }
 
 async function unlessTaken<T>(work: Promise<T>): Promise<T> {
@@ -170,6 +175,6 @@ async function unlessTaken<T>(work: Promise<T>): Promise<T> {
     return await work;
   } catch (error) {
     if (!isUniqueViolation(error, 'gateway_key_team_id_name_key')) throw error;
-    throw Fault.of('conflict', 'name', 'this team has a key of this name already; choose another');
+    throw ServiceError.of('conflict', 'name', 'this team has a key of this name already; choose another');
   }
 }

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { DataSource } from 'typeorm';
-import { Fault } from '../fault.js';
+import { ServiceError } from '../errors/service-error.js';
 import { digestKey, isWellFormedKey } from './key-secret.js';
 import { FIND_KEY, KEY_STATUS_SQL, type KeyRow, keyView } from './key-view.js';
 import type { KeyStatus, KeyView } from './keys.schema.js';
@@ -32,10 +32,10 @@ const FIND_STATUS = `
 export class LeakedKeyService {
   constructor(private readonly dataSource: DataSource) {}
 
-  /** @throws Fault invalid for what is no key, not_found for a key that is none of this gateway's */
+  /** @throws ServiceError invalid for what is no key, not_found for a key that is none of this gateway's */
   async find(secret: string): Promise<LeakedKey> {
     if (!isWellFormedKey(secret)) {
-      throw new Fault(
+      throw new ServiceError(
         'invalid',
         'This is no gateway key. One is ptn_ and 38 letters or digits; send it alone.',
       );
@@ -43,7 +43,7 @@ export class LeakedKeyService {
     const { manager } = this.dataSource;
     const [found] = await manager.query<SecretRow[]>(FIND_SECRET, [digestKey(secret)]);
     if (found === undefined) {
-      throw new Fault('not_found', 'This has the form of a key, but no key here has this secret.');
+      throw new ServiceError('not_found', 'This has the form of a key, but no key here has this secret.');
     }
     const [row] = await manager.query<[KeyRow]>(FIND_KEY, [found.key_id]);
     const [{ status }] = await manager.query<[{ status: KeyStatus }]>(FIND_STATUS, [found.key_id]);

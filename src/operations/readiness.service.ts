@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
 import { DataSource } from 'typeorm';
 import { cliCommand } from '../platform/cli-command.js';
-import { InjectEnv } from '../config/config.module.js';
+import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import { DatabaseService } from '../database/database.service.js';
 import { KeyChangesService } from '../auth/key-changes.service.js';
@@ -35,7 +35,7 @@ export class ReadinessService {
     private readonly journal: Journal,
     private readonly writer: LogWriter,
     private readonly shutdown: ShutdownService,
-    @InjectEnv() private readonly env: Settings,
+    @InjectSettings() private readonly env: Settings,
   ) {}
 
   async now(): Promise<Readiness> {

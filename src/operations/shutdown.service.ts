@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import { Injectable, Logger } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
-import { InjectEnv } from '../config/config.module.js';
+import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import { GatewayHttpAdapter } from '../proxy/gateway-http.adapter.js';
 import { UpstreamPools } from '../proxy/upstream-pools.js';
@@ -35,7 +35,7 @@ export class ShutdownService {
     private readonly host: HttpAdapterHost<GatewayHttpAdapter>,
     private readonly log: RequestLogService,
     private readonly pools: UpstreamPools,
-    @InjectEnv() private readonly env: Settings,
+    @InjectSettings() private readonly env: Settings,
   ) {}
 
   /**

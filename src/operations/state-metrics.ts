@@ -8,7 +8,7 @@ import { ClaimsService } from '../idempotency/claims.service.js';
 import { StoredBytes } from '../idempotency/stored-bytes.service.js';
 import { KeyLookupService } from '../auth/key-lookup.service.js';
 import { KeyCache } from '../auth/key-cache.js';
-import { REFUSAL_CODES } from '../refusal.js';
+import { GATEWAY_ERROR_CODES } from '../errors/gateway-error.js';
 import { GatewayHttpAdapter } from '../proxy/gateway-http.adapter.js';
 import { UpstreamPools } from '../proxy/upstream-pools.js';
 import { JournalDrainService } from '../request-log/journal-drain.service.js';
@@ -58,7 +58,7 @@ export class StateMetrics {
       () => {
         const { counts } = this.host.httpAdapter.refusals;
         // A module's own code appears with its first error.
-        return [...new Set([...REFUSAL_CODES, ...counts.keys()])].map((code) => [
+        return [...new Set([...GATEWAY_ERROR_CODES, ...counts.keys()])].map((code) => [
           { code },
           counts.get(code) ?? 0,
         ]);

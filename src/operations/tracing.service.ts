@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable, Logger, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import type { BasicTracerProvider } from '@opentelemetry/sdk-trace-base';
-import { InjectEnv } from '../config/config.module.js';
+import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
-import { describeFault } from '../database/database-fault.js';
+import { describeError } from '../errors/describe-error.js';
 import { FinishedCalls } from '../request-log/finished-calls.js';
 import { startOf } from '../request-log/log-row.js';
-import { within } from '../platform/with-timeout.js';
+import { withTimeout } from '../platform/with-timeout.js';
 import { callSpan, parentOf } from './call-span.js';
 
 /** A collector that hangs must not keep the process from ending. */
@@ -25,7 +25,7 @@ export class TracingService implements OnModuleInit, OnApplicationShutdown {
 
   constructor(
     private readonly finished: FinishedCalls,
-    @InjectEnv() private readonly env: Settings,
+    @InjectSettings() private readonly env: Settings,
   ) {}
 
   async onModuleInit(): Promise<void> {
@@ -72,8 +72,8 @@ export class TracingService implements OnModuleInit, OnApplicationShutdown {
   }
 
   async onApplicationShutdown(): Promise<void> {
-    const flushed = this.provider?.shutdown().catch((error: unknown) => this.complain(describeFault(error)));
-    if (flushed !== undefined) await within(FLUSH_MS, flushed);
+    const flushed = this.provider?.shutdown().catch((error: unknown) => this.complain(describeError(error)));
+    if (flushed !== undefined) await withTimeout(FLUSH_MS, flushed);
   }
 
   /** Once a minute: a collector may be away for long. */

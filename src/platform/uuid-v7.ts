@@ -18,7 +18,7 @@ let time = '';
  * A UUIDv7 (RFC 9562 5.7) that is larger than all made by this process before: 48 bits of Unix milliseconds, a counter of
  * 12 bits that begins at random in the lower half (6.2, method 1), 62 random bits.
  */
-export function makeRequestId(): string {
+export function uuidV7(): string {
   if (drawn === pool.length) {
     randomFillSync(pool);
     drawn = 0;

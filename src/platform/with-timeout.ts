@@ -9,7 +9,7 @@ export const GOODBYE_MS = 500;
  *
  * @returns whether it settled in time; the work itself goes on
  */
-export async function within(boundMs: number, work: Promise<unknown>): Promise<boolean> {
+export async function withTimeout(boundMs: number, work: Promise<unknown>): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<false>((resolve) => (timer = setTimeout(() => resolve(false), boundMs)));
   try {

@@ -1,5 +1,5 @@
 import type { DataSource, EntityManager } from 'typeorm';
-import { Fault } from '../fault.js';
+import { ServiceError } from '../errors/service-error.js';
 import { PROVIDER_NAME } from './provider-name.js';
 import { type ProviderRow, SELECT_PROVIDERS } from './provider-view.js';
 
@@ -19,10 +19,10 @@ export function inTurn<T>(dataSource: DataSource, work: (manager: EntityManager)
   });
 }
 
-/** @throws Fault not_found */
+/** @throws ServiceError not_found */
 export async function findProvider(manager: EntityManager, name: string): Promise<ProviderRow> {
   // What is no name is no row's; Postgres would not even take some of it as text.
   const [row] = PROVIDER_NAME.test(name) ? await manager.query<ProviderRow[]>(FIND, [name]) : [];
   if (row !== undefined) return row;
-  throw Fault.of('not_found', 'name', 'no provider has this name; list the providers to find it');
+  throw ServiceError.of('not_found', 'name', 'no provider has this name; list the providers to find it');
 }

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
-import { InjectEnv } from '../config/config.module.js';
-import type { Env } from '../config/env.js';
-import { Fault } from '../fault.js';
+import { InjectSettings } from '../config/config.module.js';
+import type { Settings } from '../config/settings.js';
+import { ServiceError } from '../errors/service-error.js';
 import { type ProviderRow, providerView } from './provider-view.js';
 import type { ProviderView, SecretState } from './providers.schema.js';
 import { SecretBox, SecretBoxError } from '../platform/secret-box.js';
@@ -12,16 +12,16 @@ export class ProviderSecrets {
   private readonly box: SecretBox | null;
 
   /** @param env a gateway always has a master key; a command may be run where there is none */
-  constructor(@InjectEnv() env: Env) {
+  constructor(@InjectSettings() env: Settings) {
     this.box = env.masterKey ? new SecretBox(env.masterKey, env.masterKeyPrevious) : null;
   }
 
-  /** @throws Fault invalid without a master key */
+  /** @throws ServiceError invalid without a master key */
   seal(providerId: string, secret: string): Buffer {
     return this.needed.seal(Buffer.from(secret), contextOf(providerId));
   }
 
-  /** @throws SecretBoxError; Fault invalid without a master key */
+  /** @throws SecretBoxError; ServiceError invalid without a master key */
   open(providerId: string, sealed: Buffer): string {
     return this.needed.open(sealed, contextOf(providerId)).toString();
   }
@@ -48,7 +48,7 @@ export class ProviderSecrets {
 
   private get needed(): SecretBox {
     if (this.box !== null) return this.box;
-    throw new Fault(
+    throw new ServiceError(
       'invalid',
       'There is no master key here to seal secrets with. Set MASTER_KEY as the gateway has it, or DATA_DIR to its folder.',
     );

@@ -1,4 +1,4 @@
-import type { Env } from '../config/env.js';
+import type { Settings } from '../config/settings.js';
 import { DEFAULT_PROVIDER } from './provider-name.js';
 import type { ProviderAuth } from './provider.js';
 import type { ProviderView, SecretState } from './providers.schema.js';
@@ -37,7 +37,7 @@ export function providerView(row: ProviderRow, secretState: SecretState): Provid
 }
 
 /** The provider that PROVIDER_URL describes, or null. */
-export function environmentView(env: Env): ProviderView | null {
+export function environmentView(env: Settings): ProviderView | null {
   if (env.providerUrl === undefined) return null;
   return {
     id: null,

@@ -1,11 +1,11 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { DataSource } from 'typeorm';
 import { cliCommand } from '../platform/cli-command.js';
-import { InjectEnv } from '../config/config.module.js';
-import type { Env } from '../config/env.js';
+import { InjectSettings } from '../config/config.module.js';
+import type { Settings } from '../config/settings.js';
 import { ChangeFollower } from '../database/change-follower.js';
 import { DatabaseService } from '../database/database.service.js';
-import { Refusal } from '../refusal.js';
+import { GatewayError } from '../errors/gateway-error.js';
 import {
   type Directory,
   type DirectoryRow,
@@ -29,7 +29,7 @@ export class ProvidersService {
   private directory: Directory | null = null;
 
   constructor(
-    @InjectEnv() env: Env,
+    @InjectSettings() env: Settings,
     private readonly dataSource: DataSource,
     private readonly secrets: ProviderSecrets,
     follower: ChangeFollower,
@@ -65,24 +65,26 @@ export class ProvidersService {
    *
    * @param named provider of `/p/<provider>/…`, or null
    * @param allowed names the key may use, null: all
-   * @throws Refusal provider_not_allowed, provider_not_found (a disabled one too), no_provider_configured (also when a
+   * @throws GatewayError provider_not_allowed, provider_not_found (a disabled one too), no_provider_configured (also when a
    *   secret cannot be opened), database_unavailable while no stored provider could ever be read
    */
   resolve(named: string | null, allowed: readonly string[] | null): Provider {
     const name = named ?? (allowed?.length === 1 ? allowed[0]! : null);
     if (name === null) {
       const provider = this.default();
-      if (allowed !== null && !allowed.includes(provider.name)) throw new Refusal('provider_not_allowed');
+      if (allowed !== null && !allowed.includes(provider.name))
+        throw new GatewayError('provider_not_allowed');
       return provider;
     }
-    if (allowed !== null && !allowed.includes(name)) throw new Refusal('provider_not_allowed');
+    if (allowed !== null && !allowed.includes(name)) throw new GatewayError('provider_not_allowed');
     if (name === DEFAULT_PROVIDER) {
       if (this.own !== null) return this.own;
-      throw new Refusal(named === null ? 'no_provider_configured' : 'provider_not_found');
+      throw new GatewayError(named === null ? 'no_provider_configured' : 'provider_not_found');
     }
     const entry = this.stored().byName.get(name);
-    if (entry === undefined) throw new Refusal('provider_not_found');
-    if (!entry.enabled) throw new Refusal('provider_not_found', { message: 'This provider is disabled.' });
+    if (entry === undefined) throw new GatewayError('provider_not_found');
+    if (!entry.enabled)
+      throw new GatewayError('provider_not_found', { message: 'This provider is disabled.' });
     return usable(entry);
   }
 
@@ -91,7 +93,7 @@ export class ProvidersService {
     if (this.own !== null) return this.own;
     const { fallback } = this.stored();
     if (fallback?.enabled) return usable(fallback);
-    throw new Refusal('no_provider_configured', {
+    throw new GatewayError('no_provider_configured', {
       message:
         `There is no default provider. Add one with "${cliCommand('providers add <name> --default')}", ` +
         'set PROVIDER_URL, or call /p/<provider>/...',
@@ -100,7 +102,7 @@ export class ProvidersService {
 
   private stored(): Directory {
     if (this.directory !== null) return this.directory;
-    throw new Refusal('database_unavailable', { message: 'The providers cannot be read right now.' });
+    throw new GatewayError('database_unavailable', { message: 'The providers cannot be read right now.' });
   }
 
   /**
@@ -130,7 +132,7 @@ export class ProvidersService {
 
 function usable({ provider }: Entry): Provider {
   if (provider !== null) return provider;
-  throw new Refusal('no_provider_configured', {
+  throw new GatewayError('no_provider_configured', {
     message:
       "This provider's settings cannot be used, most likely because its secret was sealed with another MASTER_KEY. " +
       "Restore that key or store the secret anew; the gateway's log says more.",

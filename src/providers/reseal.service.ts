@@ -31,7 +31,7 @@ export class ResealService {
   /**
    * One row at a time: it can be stopped and run again at will. Gateways follow the change like any other.
    *
-   * @throws Fault invalid without a master key
+   * @throws ServiceError invalid without a master key
    */
   async reseal(by: Actor): Promise<Resealed> {
     const done: Resealed = { resealed: [], current: [], unreadable: [] };

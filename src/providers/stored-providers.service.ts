@@ -3,11 +3,11 @@ import { DataSource, type EntityManager } from 'typeorm';
 import { v7 as uuidv7 } from 'uuid';
 import type { Actor } from '../platform/actor.js';
 import { recordChange } from '../audit/record-change.js';
-import { InjectEnv } from '../config/config.module.js';
-import type { Env } from '../config/env.js';
+import { InjectSettings } from '../config/config.module.js';
+import type { Settings } from '../config/settings.js';
 import { type Expected, mustBeExpected } from '../database/revision.js';
 import { isUniqueViolation } from '../database/sql-state.js';
-import { Fault } from '../fault.js';
+import { ServiceError } from '../errors/service-error.js';
 import { DEFAULT_PROVIDER } from './provider-name.js';
 import { findProvider, inTurn } from './provider-rows.js';
 import { ProviderSecrets } from './provider-secrets.service.js';
@@ -41,13 +41,17 @@ export class StoredProvidersService {
     private readonly dataSource: DataSource,
     private readonly secrets: ProviderSecrets,
     private readonly providers: ProvidersService,
-    @InjectEnv() private readonly env: Env,
+    @InjectSettings() private readonly env: Settings,
   ) {}
 
-  /** @throws Fault conflict when the name is taken or reserved */
+  /** @throws ServiceError conflict when the name is taken or reserved */
   async create({ name, ...settings }: NewProvider, by: Actor): Promise<ProviderView> {
     if (name === DEFAULT_PROVIDER) {
-      throw Fault.of('conflict', 'name', 'is reserved for the provider of PROVIDER_URL; choose another');
+      throw ServiceError.of(
+        'conflict',
+        'name',
+        'is reserved for the provider of PROVIDER_URL; choose another',
+      );
     }
     const id = uuidv7();
     try {
@@ -62,7 +66,7 @@ export class StoredProvidersService {
       });
     } catch (error) {
       if (!isUniqueViolation(error, 'provider_name_key')) throw error;
-      throw Fault.of(
+      throw ServiceError.of(
         'conflict',
         'name',
         'a provider of this name exists already; choose another, or change that one',
@@ -77,7 +81,7 @@ export class StoredProvidersService {
     return [...(own === null ? [] : [own]), ...rows.map((row) => this.secrets.viewOf(row))];
   }
 
-  /** @throws Fault not_found */
+  /** @throws ServiceError not_found */
   async get(name: string): Promise<ProviderView> {
     const own = name === DEFAULT_PROVIDER ? environmentView(this.env) : null;
     return own ?? this.secrets.viewOf(await findProvider(this.dataSource.manager, name));
@@ -86,7 +90,7 @@ export class StoredProvidersService {
   /**
    * What is so already is no change: neither its version goes up nor is anything recorded.
    *
-   * @throws Fault not_found; conflict when it was changed since `expected`, or is the environment's; invalid when the url
+   * @throws ServiceError not_found; conflict when it was changed since `expected`, or is the environment's; invalid when the url
    *   moves to another origin without the secret: else whoever may write a url could have a secret sent to themselves
    */
   async update(
@@ -102,7 +106,7 @@ export class StoredProvidersService {
       const { secret, ...others } = settings;
       const next = { ...before, ...others };
       if (row.sealed_secret !== null && secret === undefined && originOf(next.url) !== originOf(row.url)) {
-        throw Fault.of(
+        throw ServiceError.of(
           'invalid',
           'secret',
           'must be given again when the url moves to another host, so that the stored one is never sent elsewhere',
@@ -120,7 +124,7 @@ export class StoredProvidersService {
     });
   }
 
-  /** @throws Fault not_found; conflict when it was changed since `expected`, or is the environment's */
+  /** @throws ServiceError not_found; conflict when it was changed since `expected`, or is the environment's */
   async remove(name: string, by: Actor, expected: Expected = null): Promise<void> {
     this.refuseEnvironment(name);
     await this.change(async (manager) => {
@@ -134,19 +138,19 @@ export class StoredProvidersService {
   /**
    * The provider ready to be called, also a disabled one.
    *
-   * @throws Fault not_found, conflict when its secret cannot be opened, or somebody wrote a url to the table that is none
+   * @throws ServiceError not_found, conflict when its secret cannot be opened, or somebody wrote a url to the table that is none
    */
   async open(name: string): Promise<Provider> {
     if (name === DEFAULT_PROVIDER && this.providers.environment !== null) return this.providers.environment;
     const row = await findProvider(this.dataSource.manager, name);
     if (originOf(row.url) === null)
-      throw Fault.of('conflict', 'url', 'the stored value is not a valid URL; change it');
+      throw ServiceError.of('conflict', 'url', 'the stored value is not a valid URL; change it');
     let secret: string | null;
     try {
       secret = row.sealed_secret && this.secrets.open(row.id, row.sealed_secret);
     } catch (error) {
       if (!(error instanceof SecretBoxError)) throw error;
-      throw Fault.of('conflict', 'secret', `cannot be opened: ${error.message}`);
+      throw ServiceError.of('conflict', 'secret', `cannot be opened: ${error.message}`);
     }
     return makeProvider(row.name, row.url, row.auth, secret);
   }
@@ -176,7 +180,11 @@ export class StoredProvidersService {
 
   private refuseEnvironment(name: string): void {
     if (name !== DEFAULT_PROVIDER || this.env.providerUrl === undefined) return;
-    throw Fault.of('conflict', 'name', 'this one is set by PROVIDER_URL; change it there and start again');
+    throw ServiceError.of(
+      'conflict',
+      'name',
+      'this one is set by PROVIDER_URL; change it there and start again',
+    );
   }
 }
 

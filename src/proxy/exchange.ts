@@ -1,7 +1,7 @@
 import type { Request, Response } from 'express';
 import type { Claim } from '../idempotency/claim.js';
 import type { Provider } from '../providers/provider.js';
-import { Refusal } from '../refusal.js';
+import { GatewayError } from '../errors/gateway-error.js';
 import type { CallRecord } from '../request-log/call-record.js';
 import { AnswerWriter } from './answer-writer.js';
 import type { ExchangeLimits } from './exchange-limits.js';
@@ -24,7 +24,7 @@ export class Exchange extends UpstreamCall implements BodyOwner {
   /** Set with the head of the provider's response. */
   private resumeUpstream: (() => void) | null = null;
   private resolve!: () => void;
-  private reject!: (refusal: Refusal) => void;
+  private reject!: (refusal: GatewayError) => void;
   settled = false;
   /** The call runs on for whoever repeats it. */
   private clientLeft = false;
@@ -54,7 +54,7 @@ export class Exchange extends UpstreamCall implements BodyOwner {
    * Runs the call to its end.
    *
    * @returns settles when the last byte is out or the client's socket is dead
-   * @throws Refusal when the client has been sent nothing yet and is still there
+   * @throws GatewayError when the client has been sent nothing yet and is still there
    */
   run(pool: UpstreamPool): Promise<void> {
     return new Promise((resolve, reject) => {
@@ -79,11 +79,11 @@ export class Exchange extends UpstreamCall implements BodyOwner {
   }
 
   tooLarge(): void {
-    this.fail(new Refusal('request_too_large'), 'client_error');
+    this.fail(new GatewayError('request_too_large'), 'client_error');
   }
 
   broken(error: Error): void {
-    this.fail(new Refusal('invalid_request', { cause: error }), 'client_error');
+    this.fail(new GatewayError('invalid_request', { cause: error }), 'client_error');
   }
 
   protected hint(headers: readonly string[]): void {
@@ -99,7 +99,7 @@ export class Exchange extends UpstreamCall implements BodyOwner {
     if (this.settled) return true;
     const { req } = this;
     if (hasForeignCoding(rawHeaders)) {
-      this.fail(new Refusal('upstream_invalid_response'), 'upstream_error');
+      this.fail(new GatewayError('upstream_invalid_response'), 'upstream_error');
       return true;
     }
     if (status < 200) {
@@ -179,7 +179,7 @@ export class Exchange extends UpstreamCall implements BodyOwner {
       return;
     }
     const { code, outcome } = readUpstreamFault(fault, this.connected, this.res.headersSent);
-    this.fail(new Refusal(code, { cause: fault }), outcome);
+    this.fail(new GatewayError(code, { cause: fault }), outcome);
   }
 
   /**
@@ -202,7 +202,7 @@ export class Exchange extends UpstreamCall implements BodyOwner {
 
   /** Ends the call for a fault: with an answer of ours while none has begun, else by breaking the connection. */
   protected fail(
-    refusal: Refusal,
+    refusal: GatewayError,
     outcome: 'client_error' | 'upstream_error' | 'upstream_timeout' | 'truncated',
   ): void {
     if (this.settled) return;
@@ -217,7 +217,7 @@ export class Exchange extends UpstreamCall implements BodyOwner {
   }
 
   /** Ends a call of which nothing was forwarded. */
-  protected refuse(refusal: Refusal): void {
+  protected refuse(refusal: GatewayError): void {
     this.settle();
     this.reject(refusal);
   }
@@ -251,7 +251,7 @@ export class Exchange extends UpstreamCall implements BodyOwner {
 
   private readonly onClientIdle = (): void => {
     if (this.claim?.outlivesClient) this.answer.breakOff();
-    else this.fail(new Refusal('request_timeout'), 'client_error');
+    else this.fail(new GatewayError('request_timeout'), 'client_error');
   };
 
   /** What there is to say of an answer that is there to its end. */

@@ -1,7 +1,7 @@
 import { HttpService } from '@nestjs/axios';
 import { Injectable } from '@nestjs/common';
 import type { Request, Response } from 'express';
-import { InjectEnv } from '../config/config.module.js';
+import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import type { Claim } from '../idempotency/claim.js';
 import { Exchange } from './exchange.js';
@@ -12,13 +12,13 @@ import { letBodyCome } from './expect-continue.js';
 export class Forwarder {
   constructor(
     private readonly http: HttpService,
-    @InjectEnv() private readonly env: Settings,
+    @InjectSettings() private readonly env: Settings,
   ) {}
 
   /**
    * @param claim what keeps the answer for repeats; null for calls that may be made again
    * @returns settles at the end of the call's life: the last byte is out or the client's socket is dead
-   * @throws Refusal while nothing has been sent to the client
+   * @throws GatewayError while nothing has been sent to the client
    */
   async forward(req: Request, res: Response, claim: Claim | null): Promise<void> {
     if (req.headers.expect !== undefined) letBodyCome(req, res);

@@ -1,7 +1,7 @@
 import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException, Logger } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 import type { Request, Response } from 'express';
-import { Refusal } from '../refusal.js';
+import { GatewayError } from '../errors/gateway-error.js';
 import { GatewayHttpAdapter } from './gateway-http.adapter.js';
 import { sendGatewayError } from './send-gateway-error.js';
 
@@ -18,14 +18,14 @@ export class GatewayErrorFilter implements ExceptionFilter {
   catch(error: unknown, host: ArgumentsHost): void {
     const http = host.switchToHttp();
     const req = http.getRequest<Request>();
-    let refusal: Refusal;
-    if (error instanceof Refusal) {
+    let refusal: GatewayError;
+    if (error instanceof GatewayError) {
       refusal = error;
     } else if (error instanceof HttpException && error.getStatus() < 500) {
       // The router's own: it knows no such road, or could not decode a parameter.
-      refusal = new Refusal(error.getStatus() === 404 ? 'not_found' : 'invalid_path');
+      refusal = new GatewayError(error.getStatus() === 404 ? 'not_found' : 'invalid_path');
     } else {
-      refusal = new Refusal('internal_error', { cause: error });
+      refusal = new GatewayError('internal_error', { cause: error });
       const stack = error instanceof Error ? error.stack : String(error);
       this.logger.error(`Call ${req.requestId} failed`, stack, { request_id: req.requestId });
     }

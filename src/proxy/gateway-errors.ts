@@ -1,5 +1,5 @@
 import { STATUS_CODES } from 'node:http';
-import { Refusal, type RefusalCode } from '../refusal.js';
+import { GatewayError, type GatewayErrorCode } from '../errors/gateway-error.js';
 import { ALLOWED_METHODS } from './request-gate.js';
 
 interface GatewayErrorForm {
@@ -14,7 +14,7 @@ interface GatewayErrorForm {
 }
 
 /** The one place where a fault gets its status and its sentence. */
-const FORMS: Record<RefusalCode, GatewayErrorForm> = {
+const FORMS: Record<GatewayErrorCode, GatewayErrorForm> = {
   invalid_path: {
     status: 400,
     final: true,
@@ -108,14 +108,14 @@ const FORMS: Record<RefusalCode, GatewayErrorForm> = {
 };
 
 /** Errors that a module defined bring their form along. */
-function formOf({ code, definition }: Refusal): GatewayErrorForm {
-  if (definition === null) return FORMS[code as RefusalCode];
+function formOf({ code, definition }: GatewayError): GatewayErrorForm {
+  if (definition === null) return FORMS[code as GatewayErrorCode];
   const { status, message, retryAfter, retryable } = definition;
   return { status, message, retryAfter, ...(retryable === false && { final: true }) };
 }
 
 /** The HTTP status that an error is sent with. */
-export const statusOf = (error: Refusal): number => formOf(error).status;
+export const statusOf = (error: GatewayError): number => formOf(error).status;
 
 /** One answer of the gateway's own: status, flat raw headers without `connection`, body. */
 export interface GatewayErrorAnswer {
@@ -133,7 +133,11 @@ export interface GatewayErrorAnswer {
  *
  * @param target raw request target, or undefined where none could be read
  */
-export function gatewayErrorAnswer(refusal: Refusal, requestId: string, target?: string): GatewayErrorAnswer {
+export function gatewayErrorAnswer(
+  refusal: GatewayError,
+  requestId: string,
+  target?: string,
+): GatewayErrorAnswer {
   const form = formOf(refusal);
   const message = refusal.options.message ?? form.message;
   const body = Buffer.from(

@@ -4,8 +4,8 @@ import { ExpressAdapter } from '@nestjs/platform-express';
 import type { Express, Request, Response } from 'express';
 import type { ILayer } from 'express-serve-static-core';
 import type { Settings } from '../config/settings.js';
-import { Refusal } from '../refusal.js';
-import { makeRequestId } from '../platform/uuid-v7.js';
+import { GatewayError } from '../errors/gateway-error.js';
+import { uuidV7 } from '../platform/uuid-v7.js';
 import { closeAfterResponse, isClosing } from './lingering-close.js';
 import { answerParserError } from './parser-error.js';
 import { afterEarlierResponses, hasWaitingRequests } from './pipelining.js';
@@ -145,10 +145,10 @@ export class GatewayHttpAdapter extends ExpressAdapter {
     server.on('connect', (_req: IncomingMessage, socket: Socket) => {
       // Node has taken its own listeners off the socket: a reset from here on would end the process.
       socket.on('error', () => socket.destroy());
-      answerParserError(socket, new Refusal('method_not_allowed'), makeRequestId(), this.refusals);
+      answerParserError(socket, new GatewayError('method_not_allowed'), uuidV7(), this.refusals);
     });
     server.on('clientError', (error: Error, socket: Socket) =>
-      answerParserError(socket, error, makeRequestId(), this.refusals),
+      answerParserError(socket, error, uuidV7(), this.refusals),
     );
     return server;
   }
@@ -165,7 +165,7 @@ export class GatewayHttpAdapter extends ExpressAdapter {
       if (hasWaitingRequests(req.socket)) closeAfterResponse(req.socket);
     }
     const raw = req.url;
-    req.requestId = makeRequestId();
+    req.requestId = uuidV7();
     req.arrivedAt = performance.now();
     let target: RequestTarget | null;
     try {
@@ -175,15 +175,15 @@ export class GatewayHttpAdapter extends ExpressAdapter {
       }
       target = readRequestTarget(raw);
       if (target !== null) {
-        if (side === 'admin') throw new Refusal('not_found');
+        if (side === 'admin') throw new GatewayError('not_found');
         req.target = target;
         req.originalUrl = raw;
         req.url = ROAD;
       } else if (!(side === 'calls' ? HEALTH : ROOMS_BESIDE).test(raw)) {
-        throw new Refusal('not_found');
+        throw new GatewayError('not_found');
       }
     } catch (error) {
-      if (!(error instanceof Refusal)) throw error;
+      if (!(error instanceof GatewayError)) throw error;
       this.refusals.ofRequest(error, req);
       sendGatewayError(res, error, req.requestId, raw);
       return;

@@ -1,11 +1,11 @@
 import { Injectable } from '@nestjs/common';
 import type { Request, Response } from 'express';
-import { InjectEnv } from '../config/config.module.js';
+import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import { AwaitedAnswers } from '../idempotency/awaited-answers.service.js';
 import { ClaimsService } from '../idempotency/claims.service.js';
 import { readIdempotencyKey, recordId } from '../idempotency/idempotency-key.js';
-import { Refusal } from '../refusal.js';
+import { GatewayError } from '../errors/gateway-error.js';
 import { Forwarder } from './forwarder.js';
 import { Replay } from './replay.js';
 
@@ -16,12 +16,12 @@ export class IdempotentCalls {
     private readonly forwarder: Forwarder,
     private readonly claims: ClaimsService,
     private readonly answers: AwaitedAnswers,
-    @InjectEnv() private readonly env: Settings,
+    @InjectSettings() private readonly env: Settings,
   ) {}
 
   /**
    * @returns settles at the end of the call's life
-   * @throws Refusal while nothing has been sent to the client
+   * @throws GatewayError while nothing has been sent to the client
    */
   carry(req: Request, res: Response): Promise<void> {
     const { grant } = req.caller;
@@ -52,7 +52,9 @@ export class IdempotentCalls {
         const answer = await this.answers.answer(id, gone);
         // Written at once, it stays in memory until the client has taken it.
         if (!this.claims.reserve(answer.body.length))
-          throw new Refusal('overloaded', { message: 'Too many answers are being given again right now.' });
+          throw new GatewayError('overloaded', {
+            message: 'Too many answers are being given again right now.',
+          });
         held = answer.body.length;
         return answer;
       });

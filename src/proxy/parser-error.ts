@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Request } from 'express';
-import { Refusal } from '../refusal.js';
+import { GatewayError } from '../errors/gateway-error.js';
 import { gatewayErrorAnswer } from './gateway-errors.js';
 import { closeAfterResponse, closeLingering, discardInput, isClosing } from './lingering-close.js';
 import { hasWaitingRequests } from './pipelining.js';
@@ -9,18 +9,18 @@ import type { Refusals } from './refusals.js';
 import { rejectBody } from './streamed-body.js';
 
 /** Node's error codes for what its parser or its timers refuse, in our terms. */
-function refusalFor(error: Error): Refusal {
-  if (error instanceof Refusal) return error;
+function refusalFor(error: Error): GatewayError {
+  if (error instanceof GatewayError) return error;
   const code: string = (error as { code?: string }).code ?? '';
   switch (code) {
     case 'HPE_HEADER_OVERFLOW':
-      return new Refusal('headers_too_large');
+      return new GatewayError('headers_too_large');
     case 'ERR_HTTP_REQUEST_TIMEOUT':
-      return new Refusal('request_timeout');
+      return new GatewayError('request_timeout');
     case 'HPE_INVALID_URL':
-      return new Refusal('invalid_path');
+      return new GatewayError('invalid_path');
     default:
-      return new Refusal('invalid_request', { cause: error });
+      return new GatewayError('invalid_request', { cause: error });
   }
 }
 
@@ -92,7 +92,7 @@ function isHead({ rawPacket, bytesParsed = 0 }: ParserError): boolean {
 }
 
 /** @param bodyless the response to HEAD has the headers of any other and no body (RFC 9110 9.3.2) */
-function writeAnswer(socket: Socket, refusal: Refusal, requestId: string, bodyless: boolean): void {
+function writeAnswer(socket: Socket, refusal: GatewayError, requestId: string, bodyless: boolean): void {
   const { status, reason, headers, body } = gatewayErrorAnswer(refusal, requestId);
   let head = `HTTP/1.1 ${status} ${reason}\r\n`;
   for (let i = 0; i < headers.length; i += 2) head += `${headers[i]}: ${headers[i + 1]}\r\n`;

@@ -3,9 +3,9 @@ import type { Socket } from 'node:net';
 import { Logger } from '@nestjs/common';
 import { ClientAddress } from '../platform/client-address.js';
 import type { Settings } from '../config/settings.js';
-import { describeFault } from '../database/database-fault.js';
+import { describeError } from '../errors/describe-error.js';
 import { keyLabel } from '../auth/key-label.js';
-import type { Refusal } from '../refusal.js';
+import type { GatewayError } from '../errors/gateway-error.js';
 
 const WINDOW_MS = 60_000;
 /** Keys that one code is told of apart; past it all others share one line, for anybody can mint keys of the right form. */
@@ -34,17 +34,17 @@ export class Refusals {
     this.clientAddress = new ClientAddress(env.trustedProxies, env.requestLogClient);
   }
 
-  ofRequest(refusal: Refusal, req: IncomingMessage & { requestId: string }): void {
+  ofRequest(refusal: GatewayError, req: IncomingMessage & { requestId: string }): void {
     this.note(refusal, keyLabel(req.rawHeaders), req.requestId, req);
   }
 
   /** Of what never became a request. */
-  ofConnection(refusal: Refusal, socket: Socket, requestId: string): void {
+  ofConnection(refusal: GatewayError, socket: Socket, requestId: string): void {
     this.note(refusal, 'none', requestId, { socket, headers: {} });
   }
 
   private note(
-    { code, options: { cause } }: Refusal,
+    { code, options: { cause } }: GatewayError,
     key: string,
     requestId: string,
     { socket, headers }: Pick<IncomingMessage, 'socket' | 'headers'>,
@@ -64,7 +64,7 @@ export class Refusals {
     const from = address === null ? '' : `, from ${address}`;
     const more =
       last === undefined || last.silent === 0 ? '' : ` (${last.silent} more since the last such line)`;
-    const why = cause instanceof Error ? ` (${describeFault(cause)})` : '';
+    const why = cause instanceof Error ? ` (${describeError(cause)})` : '';
     this.logger.warn(`Call ${requestId} refused: ${code}${why}, key ${name}${from}${more}`, {
       request_id: requestId,
       code,

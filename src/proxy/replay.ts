@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Request, Response } from 'express';
 import type { StoredAnswer } from '../idempotency/stored-answer.js';
-import { Refusal } from '../refusal.js';
+import { GatewayError } from '../errors/gateway-error.js';
 import { AnswerWriter } from './answer-writer.js';
 import type { ExchangeLimits } from './exchange-limits.js';
 import { GATHER_BYTES } from './request-body.js';
@@ -24,7 +24,7 @@ export class Replay {
 
   /**
    * @param find gives the first call's answer, or waits for it while the client does
-   * @throws Refusal while nothing has been sent to the client
+   * @throws GatewayError while nothing has been sent to the client
    */
   async run(find: (gone: AbortSignal) => Promise<StoredAnswer>): Promise<void> {
     const { req, res, gone } = this;
@@ -36,24 +36,24 @@ export class Replay {
     if (gone.signal.aborted) return;
     this.answer.waitForClient(false);
     const stored = await find(gone.signal);
-    if (!stored.fingerprint.equals(this.hash.digest())) throw new Refusal('idempotency_mismatch');
+    if (!stored.fingerprint.equals(this.hash.digest())) throw new GatewayError('idempotency_mismatch');
     await this.write(stored);
     await left;
   }
 
   private async readBody(): Promise<void> {
     const { req, res } = this;
-    let fault: Refusal | null = null;
+    let fault: GatewayError | null = null;
     const body = new StreamedBody(req, {
       onBytes: (chunk) => {
         req.call.requestBytes += chunk.length;
-        if (req.call.requestBytes > this.limits.maxBodyBytes) fault ??= new Refusal('request_too_large');
+        if (req.call.requestBytes > this.limits.maxBodyBytes) fault ??= new GatewayError('request_too_large');
       },
       onWaiting: (forClient) => this.answer.waitForClient(forClient),
-      onBroken: (cause) => (fault ??= new Refusal('invalid_request', { cause })),
+      onBroken: (cause) => (fault ??= new GatewayError('invalid_request', { cause })),
     });
     const onTimeout = () => {
-      fault ??= new Refusal('request_timeout');
+      fault ??= new GatewayError('request_timeout');
       body.letGo();
     };
     res.on('timeout', onTimeout);
@@ -64,7 +64,7 @@ export class Replay {
       if (req.call.requestBytes <= GATHER_BYTES) chunks.push(chunk);
     }
     res.off('timeout', onTimeout);
-    if (fault !== null) throw fault as Refusal;
+    if (fault !== null) throw fault as GatewayError;
     if (req.call.requestBytes <= GATHER_BYTES) req.call.requested(Buffer.concat(chunks));
   }
 

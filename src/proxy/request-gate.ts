@@ -1,5 +1,5 @@
 import { type IncomingMessage, METHODS } from 'node:http';
-import { Refusal } from '../refusal.js';
+import { GatewayError } from '../errors/gateway-error.js';
 
 /** What the gate judges: the head of a request as Node parsed it, nothing decoded or merged. */
 export type RequestHead = Pick<
@@ -29,12 +29,12 @@ const HOST = /^(?!:)[\w.~%!$&'()*+,;=:[\]-]+$/;
  *
  * @param maxBodyBytes largest announced body that is let in
  * @returns true when the connection can carry no further request
- * @throws Refusal method_not_allowed, invalid_request, expectation_failed, request_too_large
+ * @throws GatewayError method_not_allowed, invalid_request, expectation_failed, request_too_large
  */
 export function judgeRequestHead(head: RequestHead, maxBodyBytes: number): boolean {
   // Node's parser takes `GET /path` (HTTP/0.9) and `HTTP/2.0` for requests too.
   if (head.httpVersionMajor !== 1) bad('Only HTTP/1.0 and HTTP/1.1 are served.');
-  if (!FORWARDED_METHODS.has(head.method)) throw new Refusal('method_not_allowed');
+  if (!FORWARDED_METHODS.has(head.method)) throw new GatewayError('method_not_allowed');
 
   const raw = head.rawHeaders;
   let hosts = 0;
@@ -85,13 +85,13 @@ export function judgeRequestHead(head: RequestHead, maxBodyBytes: number): boole
   // RFC 9112 6.1: Transfer-Encoding on HTTP/1.0 must be treated as faulty framing.
   if (encodings === 1 && head.httpVersionMinor === 0) bad('Transfer-Encoding is not part of HTTP/1.0.');
   if (lengths > 1 || !Number.isSafeInteger(contentLength)) bad('Content-Length is repeated or out of range.');
-  if (expectsOther) throw new Refusal('expectation_failed');
-  if (contentLength > maxBodyBytes) throw new Refusal('request_too_large');
+  if (expectsOther) throw new GatewayError('expectation_failed');
+  if (contentLength > maxBodyBytes) throw new GatewayError('request_too_large');
   // Nobody upgrades here, but Node 20 drops what came in the same packet after a request that asks for it: the rest of
   // that packet could be taken for a request.
   return upgrades;
 }
 
 function bad(message: string): never {
-  throw new Refusal('invalid_request', { message });
+  throw new GatewayError('invalid_request', { message });
 }

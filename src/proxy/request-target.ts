@@ -1,7 +1,7 @@
 import { containsKeyFormat } from '../platform/api-key.js';
 import { hasParameter, percentDecode } from '../platform/query-parameter.js';
 import { PROVIDER_NAME } from '../providers/provider-name.js';
-import { Refusal } from '../refusal.js';
+import { GatewayError } from '../errors/gateway-error.js';
 
 /**
  * Where a request on the road goes, read from the raw request target without decoding or normalising it
@@ -29,24 +29,24 @@ const TOKEN_PARAMETER = 'access_token';
  * Reads and judges a raw request target.
  *
  * @returns null when it is not on the road at all (admin, health, unknown)
- * @throws Refusal invalid_path, credential_in_query, not_found, provider_not_found
+ * @throws GatewayError invalid_path, credential_in_query, not_found, provider_not_found
  */
 export function readRequestTarget(raw: string): RequestTarget | null {
   if (!raw.startsWith('/') || raw.startsWith('//') || !SAFE_BYTES.test(raw))
-    throw new Refusal('invalid_path');
+    throw new GatewayError('invalid_path');
   const queryAt = raw.indexOf('?');
   // A copy: a slice would keep a query of 64 KB alive for as long as the call's row waits for Postgres.
   const path = queryAt === -1 ? raw : Buffer.from(raw.slice(0, queryAt), 'latin1').toString('latin1');
-  if (isUnsafe(path)) throw new Refusal('invalid_path');
-  if (carriesCredential(raw, queryAt)) throw new Refusal('credential_in_query');
+  if (isUnsafe(path)) throw new GatewayError('invalid_path');
+  if (carriesCredential(raw, queryAt)) throw new GatewayError('credential_in_query');
   if (raw.startsWith('/v1/')) return { provider: null, path, endpoint: path, upstreamPath: raw };
   if (!raw.startsWith('/p/')) return null;
   const slash = path.indexOf('/', 3);
-  if (slash === -1) throw new Refusal('not_found');
+  if (slash === -1) throw new GatewayError('not_found');
   const provider = path.slice(3, slash);
-  if (!PROVIDER_NAME.test(provider)) throw new Refusal('provider_not_found');
+  if (!PROVIDER_NAME.test(provider)) throw new GatewayError('provider_not_found');
   // `//host/…` would name another host to whoever resolves it (RFC 3986 4.2).
-  if (raw.startsWith('//', slash)) throw new Refusal('invalid_path');
+  if (raw.startsWith('//', slash)) throw new GatewayError('invalid_path');
   return { provider, path, endpoint: path.slice(slash), upstreamPath: raw.slice(slash) };
 }
 

@@ -3,7 +3,7 @@ import type { Request } from 'express';
 import { allowsEndpoint } from '../auth/endpoint-rule.js';
 import type { Provider } from '../providers/provider.js';
 import { ProvidersService } from '../providers/providers.service.js';
-import { Refusal } from '../refusal.js';
+import { GatewayError } from '../errors/gateway-error.js';
 
 declare module 'express-serve-static-core' {
   interface Request {
@@ -23,7 +23,7 @@ export class RouteGuard implements CanActivate {
     const { grant } = req.caller;
     const query = target.upstreamPath.slice(target.endpoint.length);
     if (!allowsEndpoint(grant.endpoints, req.method, target.endpoint, req.rawHeaders, query)) {
-      throw new Refusal('endpoint_not_allowed');
+      throw new GatewayError('endpoint_not_allowed');
     }
     req.provider = this.providers.resolve(target.provider, grant.providers);
     req.subject = {

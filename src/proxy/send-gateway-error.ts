@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import type { Refusal } from '../refusal.js';
+import type { GatewayError } from '../errors/gateway-error.js';
 import { gatewayErrorAnswer } from './gateway-errors.js';
 import { closeAfterResponse } from './lingering-close.js';
 
@@ -9,7 +9,7 @@ import { closeAfterResponse } from './lingering-close.js';
  */
 export function sendGatewayError(
   res: ServerResponse,
-  refusal: Refusal,
+  refusal: GatewayError,
   requestId: string,
   target?: string,
 ): void {

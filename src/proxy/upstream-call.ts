@@ -1,6 +1,6 @@
 import type { Request } from 'express';
 import type { Provider } from '../providers/provider.js';
-import { Refusal } from '../refusal.js';
+import { GatewayError } from '../errors/gateway-error.js';
 import type { CallRecord } from '../request-log/call-record.js';
 import type { ExchangeLimits } from './exchange-limits.js';
 import { requestHeaders, responseHeaders } from './headers.js';
@@ -25,9 +25,9 @@ export abstract class UpstreamCall implements PooledCall {
   private interim: InterimResponses | null = null;
 
   /** Ends a call of which nothing was forwarded. */
-  protected abstract refuse(refusal: Refusal): void;
+  protected abstract refuse(refusal: GatewayError): void;
   /** Ends a call that was forwarded. */
-  protected abstract fail(refusal: Refusal, outcome: 'upstream_error' | 'upstream_timeout'): void;
+  protected abstract fail(refusal: GatewayError, outcome: 'upstream_error' | 'upstream_timeout'): void;
   /** Passes headers of a 103 on. */
   protected abstract hint(headers: readonly string[]): void;
 
@@ -36,7 +36,9 @@ export abstract class UpstreamCall implements PooledCall {
     const { req, provider, pool } = this;
     if (body instanceof StreamedBody) this.body = body;
     if (!pool.reserve()) {
-      this.refuse(new Refusal('overloaded', { message: 'Too many calls are being forwarded right now.' }));
+      this.refuse(
+        new GatewayError('overloaded', { message: 'Too many calls are being forwarded right now.' }),
+      );
       return;
     }
     this.call.begin((refusal) => {
@@ -71,12 +73,12 @@ export abstract class UpstreamCall implements PooledCall {
   protected onInterim(status: number, rawHeaders: Buffer[]): void {
     if (this.interim === null) {
       this.interim = new InterimResponses(this.limits.upstreamHeadersTimeoutMs, () => {
-        this.fail(new Refusal('upstream_timeout'), 'upstream_timeout');
+        this.fail(new GatewayError('upstream_timeout'), 'upstream_timeout');
       });
       if (this.sentAt !== null) this.interim.start(this.sentAt);
     }
     if (!this.interim.add(rawHeaders)) {
-      this.fail(new Refusal('upstream_invalid_response'), 'upstream_error');
+      this.fail(new GatewayError('upstream_invalid_response'), 'upstream_error');
     } else if (status === 103) {
       this.hint(responseHeaders(rawHeaders, this.provider.secret, this.req.requestId));
     }

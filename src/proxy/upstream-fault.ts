@@ -1,8 +1,8 @@
-import type { RefusalCode } from '../refusal.js';
+import type { GatewayErrorCode } from '../errors/gateway-error.js';
 
 /** What went wrong upstream, in the gateway's terms. */
 export interface UpstreamFault {
-  code: Extract<RefusalCode, 'upstream_unreachable' | 'upstream_invalid_response' | 'upstream_timeout'>;
+  code: Extract<GatewayErrorCode, 'upstream_unreachable' | 'upstream_invalid_response' | 'upstream_timeout'>;
   outcome: 'upstream_error' | 'upstream_timeout' | 'truncated';
 }
 

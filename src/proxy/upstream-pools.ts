@@ -1,7 +1,7 @@
 import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 import type { Client } from 'undici';
-import { InjectEnv } from '../config/config.module.js';
+import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import { ConnectionLimit } from './connection-limit.js';
 import { leadsHome } from './leads-home.js';
@@ -21,7 +21,7 @@ export class UpstreamPools implements OnApplicationShutdown {
   private readonly limit = new ConnectionLimit();
 
   constructor(
-    @InjectEnv() private readonly env: Settings,
+    @InjectSettings() private readonly env: Settings,
     host: HttpAdapterHost,
   ) {
     this.connector = upstreamConnector({

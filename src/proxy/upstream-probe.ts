@@ -1,8 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 import { Client } from 'undici';
-import { InjectEnv } from '../config/config.module.js';
-import type { Env } from '../config/env.js';
+import { InjectSettings } from '../config/config.module.js';
+import type { Settings } from '../config/settings.js';
 import { ProviderProbe, type Verdict, verdictOfFault, verdictOfStatus } from '../providers/provider-probe.js';
 import type { ProbeResult } from '../providers/providers.schema.js';
 import type { Provider } from '../providers/provider.js';
@@ -18,7 +18,7 @@ const MOST_BYTES = 262_144;
 @Injectable()
 export class UpstreamProbe extends ProviderProbe {
   constructor(
-    @InjectEnv() private readonly env: Env,
+    @InjectSettings() private readonly env: Settings,
     private readonly host: HttpAdapterHost,
   ) {
     super();

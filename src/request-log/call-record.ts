@@ -1,6 +1,6 @@
 import { isStreamed } from './event-stream.js';
 import type { JournalFile } from './journal-file.js';
-import type { Refusal } from '../refusal.js';
+import type { GatewayError } from '../errors/gateway-error.js';
 import { modelFromPath, scanModel } from './model-scan.js';
 import type { Outcome } from './request-log.entity.js';
 import { copyFor, type ResponseCopy } from './usage-reader.js';
@@ -44,7 +44,7 @@ export interface AnswerHead {
 /** What the record tells of at the moments that must survive the death of this process. */
 export interface CallLog {
   /** Journals a beginning together with whatever else this turn of the event loop brings. */
-  begin(call: CallRecord, begun: (refusal: Refusal | null) => void): void;
+  begin(call: CallRecord, begun: (refusal: GatewayError | null) => void): void;
   /** Journals an end at once. */
   end(call: CallRecord): void;
   /** Journals an end together with whatever else this turn of the event loop brings. */
@@ -99,7 +99,7 @@ export class CallRecord {
    * @param begun called within this turn of the event loop; given a refusal (journal_unavailable, or shutting_down when
    * the call has ended by then), the call must not be forwarded
    */
-  begin(begun: (refusal: Refusal | null) => void): void {
+  begin(begun: (refusal: GatewayError | null) => void): void {
     this.log.begin(this, begun);
   }
 

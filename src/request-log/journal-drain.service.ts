@@ -1,9 +1,9 @@
 import { rm } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
-import { InjectEnv } from '../config/config.module.js';
+import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
-import { describeFault } from '../database/database-fault.js';
+import { describeError } from '../errors/describe-error.js';
 import { DatabaseService } from '../database/database.service.js';
 import { bootFolders, forsakenReserves, heirOf, logFiles } from './boot-folders.js';
 import { Journal } from './journal.js';
@@ -27,7 +27,7 @@ export class JournalDrainService implements OnApplicationShutdown {
   constructor(
     private readonly journal: Journal,
     private readonly writer: LogWriter,
-    @InjectEnv() private readonly env: Settings,
+    @InjectSettings() private readonly env: Settings,
     database: DatabaseService,
   ) {
     database.whenReady(() => {
@@ -130,7 +130,7 @@ export class JournalDrainService implements OnApplicationShutdown {
   }
 
   private tell(error: unknown): null {
-    this.logger.error(`The journal could not be read, trying again: ${describeFault(error)}`);
+    this.logger.error(`The journal could not be read, trying again: ${describeError(error)}`);
     return null;
   }
 }

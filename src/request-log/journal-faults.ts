@@ -1,5 +1,5 @@
 import type { Logger } from '@nestjs/common';
-import { describeFault } from '../database/database-fault.js';
+import { describeError } from '../errors/describe-error.js';
 
 /** No room; lines refused; not brought to the disk; files that cannot be removed. The gravest first. */
 const KINDS = ['space', 'write', 'sync', 'remove'] as const;
@@ -14,7 +14,7 @@ export class JournalFaults {
 
   /** Tells the log of each fault once: one sick disk has other words for each file and each call, but the same code. */
   report(kind: FaultKind, error: unknown): void {
-    const reason = describeFault(error);
+    const reason = describeError(error);
     const { code = reason } = error as NodeJS.ErrnoException;
     const told = this.told.get(kind)!;
     if (!told.has(code)) this.logger.error(`The journal is degraded: ${reason}`);

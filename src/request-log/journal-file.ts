@@ -1,5 +1,5 @@
 import { close, constants, fdatasync, openSync, writeSync } from 'node:fs';
-import { describeFault } from '../database/database-fault.js';
+import { describeError } from '../errors/describe-error.js';
 
 /** Closes a torn line so that its checksum cannot fit, whatever was written of it: its record was never taken. */
 const SEAL = Buffer.from('~\n');
@@ -88,7 +88,7 @@ export class JournalFile {
       fdatasync(this.fd, (error) => {
         this.syncing = false;
         if (error !== null) {
-          this.fault = describeFault(error);
+          this.fault = describeError(error);
           this.lines = [...lines, ...this.lines];
         }
         this.releaseIfDone();

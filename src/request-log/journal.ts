@@ -1,9 +1,9 @@
 import { join } from 'node:path';
 import { Injectable, Logger, type OnModuleInit } from '@nestjs/common';
 import { v7 as uuidv7 } from 'uuid';
-import { InjectEnv } from '../config/config.module.js';
+import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
-import { describeFault } from '../database/database-fault.js';
+import { describeError } from '../errors/describe-error.js';
 import { bootFolderName, reserveName } from './boot-folders.js';
 import { GroupCommit } from './group-commit.js';
 import { JournalFaults } from './journal-faults.js';
@@ -11,7 +11,7 @@ import type { JournalFile } from './journal-file.js';
 import { JournalFolder } from './journal-folder.js';
 import { encodeLine, type JournalRecord } from './journal-line.js';
 import { isFull, JournalSpace } from './journal-space.js';
-import { within } from '../platform/with-timeout.js';
+import { withTimeout } from '../platform/with-timeout.js';
 
 const ROTATE_BYTES = 8 * 1024 * 1024;
 const ROTATE_MS = 60_000;
@@ -50,7 +50,7 @@ export class Journal implements OnModuleInit {
   private unsyncedBytes = 0;
   private timers: NodeJS.Timeout[] = [];
 
-  constructor(@InjectEnv() private readonly env: Settings) {
+  constructor(@InjectSettings() private readonly env: Settings) {
     this.root = join(env.dataDir, 'journal');
     this.bootFolder = join(this.root, bootFolderName(uuidv7(), env.worker));
     this.strict = env.journalFsyncMs === 0;
@@ -179,13 +179,13 @@ export class Journal implements OnModuleInit {
   /** Syncs, and removes what is no longer needed; what is needed stays for the next start. */
   async close(): Promise<void> {
     for (const timer of this.timers) clearInterval(timer);
-    await within(CLOSE_MS, this.sync());
+    await withTimeout(CLOSE_MS, this.sync());
     this.space.free();
     try {
       this.folder.close();
     } catch (error) {
       // What is left over costs little and goes with the next start.
-      this.logger.debug(describeFault(error));
+      this.logger.debug(describeError(error));
     }
   }
 

@@ -1,7 +1,7 @@
 import { Socket } from 'node:net';
 import pg from 'pg';
 import { clientOptions } from '../database/data-source-options.js';
-import { GOODBYE_MS, within } from '../platform/with-timeout.js';
+import { GOODBYE_MS, withTimeout } from '../platform/with-timeout.js';
 
 /** A batch takes some 20 ms; a connection that says nothing for this long is taken for dead. */
 const QUERY_TIMEOUT_MS = 10_000;
@@ -56,7 +56,7 @@ export class LogConnection {
     const { client, socket } = this;
     this.client = null;
     this.socket = null;
-    if (client !== null) await within(GOODBYE_MS, client.end());
+    if (client !== null) await withTimeout(GOODBYE_MS, client.end());
     socket?.destroy();
   }
 }

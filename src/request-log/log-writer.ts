@@ -2,16 +2,16 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Injectable, Logger } from '@nestjs/common';
 import type pg from 'pg';
-import { InjectEnv } from '../config/config.module.js';
+import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
-import { describeFault } from '../database/database-fault.js';
+import { describeError } from '../errors/describe-error.js';
 import { DatabaseService } from '../database/database.service.js';
 import { insertRows } from './insert-rows.js';
 import { Journal } from './journal.js';
 import type { JournalFile } from './journal-file.js';
 import { LogConnection } from './log-connection.js';
 import { type LogRow, weightOf } from './log-row.js';
-import { within } from '../platform/with-timeout.js';
+import { withTimeout } from '../platform/with-timeout.js';
 
 /** A row waits at most this long for company. */
 const FLUSH_MS = 100;
@@ -67,7 +67,7 @@ export class LogWriter {
   private lastTold = { reason: '', at: 0 };
 
   constructor(
-    @InjectEnv() env: Settings,
+    @InjectSettings() env: Settings,
     private readonly journal: Journal,
     private readonly database: DatabaseService,
   ) {
@@ -139,7 +139,7 @@ export class LogWriter {
 
   /** Writes what is in memory, for so long; what Postgres does not take then, the journal keeps for the next start. */
   async stop(): Promise<void> {
-    await within(STOP_MS, this.empty());
+    await withTimeout(STOP_MS, this.empty());
     this.stopped = true;
     if (this.timer !== null) clearTimeout(this.timer);
     await this.connection.end();
@@ -165,7 +165,7 @@ export class LogWriter {
       try {
         this.journal.append({ t: 'R', ...row });
       } catch (error) {
-        this.logger.error(`The end of call ${row.id} is lost: ${describeFault(error)}`);
+        this.logger.error(`The end of call ${row.id} is lost: ${describeError(error)}`);
       }
     }
   }
@@ -214,7 +214,7 @@ export class LogWriter {
       return true;
     } catch (error) {
       this.failingSince ??= performance.now();
-      this.tell(describeFault(error));
+      this.tell(describeError(error));
       // A server that is merely slow may manage less at a time.
       this.batch = Math.max(Math.ceil(this.batch / 2), 10);
       await this.connection.close();
@@ -269,7 +269,7 @@ export class LogWriter {
     await mkdir(folder, { recursive: true, mode: 0o700 });
     await writeFile(join(folder, `${row.id}.json`), `${JSON.stringify(row)}\n`, { mode: 0o600, flush: true });
     this.logger.fatal(
-      `Postgres refused row ${row.id}: ${describeFault(error)}. It is kept in ${folder}; please report this.`,
+      `Postgres refused row ${row.id}: ${describeError(error)}. It is kept in ${folder}; please report this.`,
     );
   }
 

@@ -2,13 +2,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
 import { Cron, CronExpression } from '@nestjs/schedule';
 import pg from 'pg';
-import { InjectEnv } from '../config/config.module.js';
+import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import { ADVISORY_LOCKS } from '../database/advisory-locks.js';
 import { clientOptions } from '../database/data-source-options.js';
-import { describeFault } from '../database/database-fault.js';
+import { describeError } from '../errors/describe-error.js';
 import { DatabaseService } from '../database/database.service.js';
-import { GOODBYE_MS, within } from '../platform/with-timeout.js';
+import { GOODBYE_MS, withTimeout } from '../platform/with-timeout.js';
 import { keepPartitions, makeAhead, type RoundReport } from './partition-round.js';
 import { PlanOutdated } from './partition-moves.js';
 
@@ -32,7 +32,7 @@ export class PartitionsService implements OnApplicationShutdown {
   private stopped = false;
 
   constructor(
-    @InjectEnv() private readonly env: Settings,
+    @InjectSettings() private readonly env: Settings,
     private readonly database: DatabaseService,
   ) {
     database.whenReady(() => this.atStart());
@@ -46,7 +46,7 @@ export class PartitionsService implements OnApplicationShutdown {
   async onApplicationShutdown(): Promise<void> {
     this.stopped = true;
     // Killed anywhere it leaves nothing that the next round does not clean up.
-    await within(GOODBYE_MS, this.round);
+    await withTimeout(GOODBYE_MS, this.round);
   }
 
   /** Today's partition is there before the first row is written; everything else is done behind the start. */
@@ -61,7 +61,7 @@ export class PartitionsService implements OnApplicationShutdown {
       });
     } catch (error) {
       this.logger.warn(
-        `Partitions were not made at the start: ${describeFault(error)}. Rows are safe without.`,
+        `Partitions were not made at the start: ${describeError(error)}. Rows are safe without.`,
       );
     }
     if (this.env.worker === 1) this.keep();
@@ -93,7 +93,7 @@ export class PartitionsService implements OnApplicationShutdown {
     } catch (error) {
       if (this.stopped) return;
       this.counts.failures++;
-      const reason = error instanceof PlanOutdated ? 'rows of new days kept coming' : describeFault(error);
+      const reason = error instanceof PlanOutdated ? 'rows of new days kept coming' : describeError(error);
       this.logger.warn(
         `The partitions of the request log could not be kept: ${reason}. Trying again in 10 minutes.`,
       );

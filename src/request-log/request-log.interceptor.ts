@@ -1,7 +1,7 @@
 import { type CallHandler, type ExecutionContext, Injectable, type NestInterceptor } from '@nestjs/common';
 import type { Request } from 'express';
 import { Observable } from 'rxjs';
-import { InjectEnv } from '../config/config.module.js';
+import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import type { CallRecord } from './call-record.js';
 import { ClientAddress } from '../platform/client-address.js';
@@ -38,7 +38,7 @@ export class RequestLogInterceptor implements NestInterceptor {
 
   constructor(
     private readonly log: RequestLogService,
-    @InjectEnv() env: Settings,
+    @InjectSettings() env: Settings,
   ) {
     this.clientAddress = new ClientAddress(env.trustedProxies, env.requestLogClient);
     this.keepsUserAgent = env.requestLogClient !== 'none';

@@ -1,6 +1,6 @@
 import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
-import { describeFault } from '../database/database-fault.js';
-import { Refusal } from '../refusal.js';
+import { describeError } from '../errors/describe-error.js';
+import { GatewayError } from '../errors/gateway-error.js';
 import { type CallLog, type CallOrigin, CallRecord } from './call-record.js';
 import { FinishedCalls } from './finished-calls.js';
 import { Journal } from './journal.js';
@@ -25,7 +25,7 @@ export class RequestLogService implements CallLog, OnApplicationShutdown {
   /** Calls that were begun and whose row the writer does not have yet, with what was journalled of their beginning. */
   private readonly unfinished = new Map<CallRecord, BeginColumns>();
   /** Of this turn of the event loop: what is to be journalled at its end, in one write, and calls that are over. */
-  private beginnings: [CallRecord, (refusal: Refusal | null) => void][] = [];
+  private beginnings: [CallRecord, (refusal: GatewayError | null) => void][] = [];
   private endings: [CallRecord, () => void][] = [];
   private closed: CallRecord[] = [];
   private turnEnds = false;
@@ -52,7 +52,7 @@ export class RequestLogService implements CallLog, OnApplicationShutdown {
     return this.openCalls.size + this.unfinished.size;
   }
 
-  begin(call: CallRecord, begun: (refusal: Refusal | null) => void): void {
+  begin(call: CallRecord, begun: (refusal: GatewayError | null) => void): void {
     this.beginnings.push([call, begun]);
     this.atEndOfTurn();
   }
@@ -120,15 +120,15 @@ export class RequestLogService implements CallLog, OnApplicationShutdown {
     const entries: Entry[] = [];
     for (const [call, ended] of endings) entries.push(this.ending(call, ended));
     for (const [call, begun] of beginnings) {
-      if (call.outcome !== null) begun(new Refusal('shutting_down'));
-      else if (!this.journal.accepting) begun(new Refusal('journal_unavailable'));
+      if (call.outcome !== null) begun(new GatewayError('shutting_down'));
+      else if (!this.journal.accepting) begun(new GatewayError('journal_unavailable'));
       else entries.push(this.beginning(call, begun));
     }
     if (entries.length > 0) journalTogether(this.journal, entries);
     if (closed.length > 0) this.readClosed(closed);
   };
 
-  private beginning(call: CallRecord, begun: (refusal: Refusal | null) => void): Entry {
+  private beginning(call: CallRecord, begun: (refusal: GatewayError | null) => void): Entry {
     const begin = beginColumns(call.origin, call.origin.key);
     return {
       json: encodeBegin(begin),
@@ -138,7 +138,7 @@ export class RequestLogService implements CallLog, OnApplicationShutdown {
         this.unfinished.set(call, begin);
         begun(null);
       },
-      refused: (fault) => begun(new Refusal('journal_unavailable', { cause: fault })),
+      refused: (fault) => begun(new GatewayError('journal_unavailable', { cause: fault })),
     };
   }
 
@@ -218,6 +218,6 @@ export class RequestLogService implements CallLog, OnApplicationShutdown {
   /** The calls have happened; their rows are still in memory and go to Postgres from there. */
   private complain(count: number, firstId: string, error: unknown): void {
     const calls = count === 1 ? `call ${firstId}` : `${count} calls, ${firstId} the first,`;
-    this.logger.error(`The end of ${calls} could not be journalled: ${describeFault(error)}`);
+    this.logger.error(`The end of ${calls} could not be journalled: ${describeError(error)}`);
   }
 }

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { isUuid } from '../database/page.js';
-import { Fault } from '../fault.js';
+import { ServiceError } from '../errors/service-error.js';
 import { KeysService } from '../keys/keys.service.js';
 import { TeamsService } from '../teams/teams.service.js';
 
@@ -12,7 +12,7 @@ export class CallFilters {
     private readonly keys: KeysService,
   ) {}
 
-  /** @throws Fault not_found for a team or prefix that nobody has, invalid for a prefix of several keys */
+  /** @throws ServiceError not_found for a team or prefix that nobody has, invalid for a prefix of several keys */
   async resolve<T extends { team?: string; key?: string }>(filter: T): Promise<T> {
     const { team, key } = filter;
     return {
@@ -26,9 +26,10 @@ export class CallFilters {
   private async keyOf(prefix: string): Promise<string> {
     const { data } = await this.keys.list({ prefix, limit: 2 });
     if (data[0] === undefined) {
-      throw Fault.of('not_found', 'key', 'no key begins like this; list the keys to find it');
+      throw ServiceError.of('not_found', 'key', 'no key begins like this; list the keys to find it');
     }
-    if (data.length > 1) throw Fault.of('invalid', 'key', 'several keys begin like this; give the id of one');
+    if (data.length > 1)
+      throw ServiceError.of('invalid', 'key', 'several keys begin like this; give the id of one');
     return data[0].id;
   }
 }

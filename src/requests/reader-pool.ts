@@ -1,9 +1,9 @@
 import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
 import type pg from 'pg';
-import { InjectEnv } from '../config/config.module.js';
+import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import { openPool } from '../database/open-pool.js';
-import { GOODBYE_MS, within } from '../platform/with-timeout.js';
+import { GOODBYE_MS, withTimeout } from '../platform/with-timeout.js';
 
 /** Questions that are answered at once. */
 const ANSWERS = { applicationName: 'postern-reader', poolSize: 2, queryTimeoutMs: 30_000 };
@@ -18,7 +18,7 @@ export class ReaderPool implements OnApplicationShutdown {
   readonly answers: pg.Pool;
   readonly exports: pg.Pool;
 
-  constructor(@InjectEnv() env: Settings) {
+  constructor(@InjectSettings() env: Settings) {
     const logger = new Logger('RequestLog');
     this.answers = openPool(env.databaseUrl, ANSWERS, logger);
     this.exports = openPool(env.databaseUrl, EXPORTS, logger, {
@@ -27,6 +27,6 @@ export class ReaderPool implements OnApplicationShutdown {
   }
 
   async onApplicationShutdown(): Promise<void> {
-    await within(GOODBYE_MS, Promise.all([this.answers.end(), this.exports.end()]));
+    await withTimeout(GOODBYE_MS, Promise.all([this.answers.end(), this.exports.end()]));
   }
 }

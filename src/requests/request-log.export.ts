@@ -29,7 +29,7 @@ export class RequestLogExport {
    * Begins an export; when it does not throw, the first rows are there. To be closed whatever happens.
    *
    * @param signal closes it, also while the first rows are still looked for
-   * @throws Fault invalid for a foreign cursor
+   * @throws ServiceError invalid for a foreign cursor
    */
   async open({ format, limit, cursor, ...filter }: ExportRequest, signal?: AbortSignal): Promise<OpenExport> {
     const client = await this.pool.exports.connect();

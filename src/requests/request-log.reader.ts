@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { isUuid, type Page, pageOf, type PageRequest } from '../database/page.js';
-import { Fault } from '../fault.js';
+import { ServiceError } from '../errors/service-error.js';
 import { ReaderPool } from './reader-pool.js';
 import { recordedUntil } from './recorded-until.js';
 import { after, conditionsOf, type RequestFilter, startedAtOf } from './request-query.js';
@@ -20,7 +20,7 @@ export interface RecordedPlace {
 export class RequestLogReader {
   constructor(private readonly pool: ReaderPool) {}
 
-  /** Newest first. @throws Fault invalid for a foreign cursor */
+  /** Newest first. @throws ServiceError invalid for a foreign cursor */
   async list({ limit, cursor, ...filter }: RequestFilter & PageRequest): Promise<Page<RequestView>> {
     const conditions = after(conditionsOf(filter), cursor);
     const count = conditions.placeholder(limit + 1);
@@ -31,13 +31,17 @@ export class RequestLogReader {
     return pageOf(rows, limit, requestView);
   }
 
-  /** Reads one partition: the id says on which day the call began. @throws Fault not_found */
+  /** Reads one partition: the id says on which day the call began. @throws ServiceError not_found */
   async get(id: string): Promise<RequestView> {
     const { rows } = isUuid(id)
       ? await this.pool.answers.query<RequestRow>(FIND, [startedAtOf(id), id])
       : { rows: [] };
     if (rows[0] === undefined) {
-      throw Fault.of('not_found', 'id', 'no call in the log has this id; give its x-gateway-request-id');
+      throw ServiceError.of(
+        'not_found',
+        'id',
+        'no call in the log has this id; give its x-gateway-request-id',
+      );
     }
     return requestView(rows[0]);
   }

@@ -66,7 +66,7 @@ export function conditionsOf(filter: RequestFilter): Conditions {
 /**
  * Adds where a page begins. A row comparison alone does not let Postgres skip partitions, hence the plain one.
  *
- * @throws Fault invalid for a foreign cursor
+ * @throws ServiceError invalid for a foreign cursor
  */
 export function after(conditions: Conditions, cursor: PageRequest['cursor']): Conditions {
   const id = idOfCursor(cursor);

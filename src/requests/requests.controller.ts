@@ -2,7 +2,7 @@ import { pipeline } from 'node:stream/promises';
 import { Get, Logger, Param, Query, Req, Res } from '@nestjs/common';
 import { ApiOkResponse, ApiOperation } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
-import { describeFault } from '../database/database-fault.js';
+import { describeError } from '../errors/describe-error.js';
 import type { Page } from '../database/page.js';
 import { type OpenExport, RequestLogExport } from './request-log.export.js';
 import { RequestLogReader } from './request-log.reader.js';
@@ -95,7 +95,7 @@ export class RequestsController {
     } catch (error) {
       if (left.signal.aborted) return;
       if (opened === null) throw error;
-      this.logger.error(`An export broke off: ${describeFault(error)}`);
+      this.logger.error(`An export broke off: ${describeError(error)}`);
       res.destroy();
     } finally {
       await opened?.close();

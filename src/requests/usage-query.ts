@@ -1,4 +1,4 @@
-import { Fault } from '../fault.js';
+import { ServiceError } from '../errors/service-error.js';
 import type { Conditions } from './request-query.js';
 
 export const USAGE_GROUPS = ['team', 'key', 'provider', 'model', 'day', 'hour'] as const;
@@ -96,7 +96,7 @@ export function cursorOf(values: GroupValues): string {
   return Buffer.from(JSON.stringify(values)).toString('base64url');
 }
 
-/** @throws Fault invalid for a cursor that no page of these groups gave */
+/** @throws ServiceError invalid for a cursor that no page of these groups gave */
 function valuesOf(cursor: string, count: number): GroupValues {
   try {
     const values = JSON.parse(Buffer.from(cursor, 'base64url').toString()) as unknown;
@@ -108,7 +108,7 @@ function valuesOf(cursor: string, count: number): GroupValues {
   } catch {
     // Not even JSON: the same answer.
   }
-  throw Fault.of(
+  throw ServiceError.of(
     'invalid',
     'cursor',
     'must be the next_cursor of a page with the same group_by; leave it out to begin',

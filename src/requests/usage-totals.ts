@@ -17,7 +17,7 @@ export class UsageTotals {
    * Sums by the groups asked for, newest day or hour first.
    *
    * @param groups one or more, of day and hour at most one
-   * @throws Fault invalid for a foreign cursor
+   * @throws ServiceError invalid for a foreign cursor
    */
   async list(
     groups: readonly UsageGroup[],

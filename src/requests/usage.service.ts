@@ -14,7 +14,7 @@ export class UsageService {
     private readonly filters: CallFilters,
   ) {}
 
-  /** @throws Fault not_found for an unknown team or key, invalid for a foreign cursor */
+  /** @throws ServiceError not_found for an unknown team or key, invalid for a foreign cursor */
   async list({ group_by, ...filter }: UsageFilter): Promise<Page<UsageView>> {
     const page = await this.totals.list(group_by, await this.filters.resolve(filter));
     const teams = await this.names.ofTeams(page.data.flatMap(({ team_id }) => team_id ?? []));

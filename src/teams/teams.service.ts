@@ -4,7 +4,7 @@ import type { Actor } from '../platform/actor.js';
 import { recordChange } from '../audit/record-change.js';
 import { idOfCursor, isUuid, type Page, pageOf, type PageRequest } from '../database/page.js';
 import { isUniqueViolation } from '../database/sql-state.js';
-import { Fault } from '../fault.js';
+import { ServiceError } from '../errors/service-error.js';
 import { insertTeam } from './insert-team.js';
 import { type Expected, mustBeExpected } from '../database/revision.js';
 import { SELECT_TEAMS, type TeamRow, teamView } from './team-view.js';
@@ -22,19 +22,19 @@ const UPDATE = 'UPDATE team SET name = $2, disabled = $3, version = version + 1 
 export class TeamsService {
   constructor(private readonly dataSource: DataSource) {}
 
-  /** @throws Fault conflict when the name is taken, invalid when it could be mistaken for an id */
+  /** @throws ServiceError conflict when the name is taken, invalid when it could be mistaken for an id */
   async create({ name }: NewTeam, by: Actor): Promise<TeamView> {
     mustBeWord(name);
     return unlessTaken(this.dataSource.transaction((manager) => insertTeam(manager, name, by)));
   }
 
-  /** Newest first. @throws Fault invalid for a foreign cursor */
+  /** Newest first. @throws ServiceError invalid for a foreign cursor */
   async list({ limit, cursor }: PageRequest): Promise<Page<TeamView>> {
     const rows = await this.dataSource.query<TeamRow[]>(LIST, [idOfCursor(cursor), limit + 1]);
     return pageOf(rows, limit, teamView);
   }
 
-  /** @throws Fault not_found */
+  /** @throws ServiceError not_found */
   async get(id: string): Promise<TeamView> {
     const [row] = isUuid(id) ? await this.dataSource.query<TeamRow[]>(FIND_BY_ID, [id]) : [];
     return found(row);
@@ -43,7 +43,7 @@ export class TeamsService {
   /**
    * What is so already is no change: neither its version goes up nor is anything recorded.
    *
-   * @throws Fault not_found; conflict when it was changed since `expected`, or the name is taken; invalid when the name
+   * @throws ServiceError not_found; conflict when it was changed since `expected`, or the name is taken; invalid when the name
    *   could be mistaken for an id
    */
   async update(id: string, change: TeamChange, by: Actor, expected: Expected = null): Promise<TeamView> {
@@ -65,7 +65,7 @@ export class TeamsService {
   /**
    * The team of this name or id: no name looks like an id, so there is one answer.
    *
-   * @throws Fault not_found
+   * @throws ServiceError not_found
    */
   async resolve(nameOrId: string): Promise<TeamView> {
     const sql = isUuid(nameOrId) ? FIND_BY_ID : FIND_BY_NAME;
@@ -75,14 +75,14 @@ export class TeamsService {
 }
 
 function mustBeWord(name: string): void {
-  if (isUuid(name)) throw Fault.of('invalid', 'name', 'must not look like an id; choose a word');
+  if (isUuid(name)) throw ServiceError.of('invalid', 'name', 'must not look like an id; choose a word');
 }
 
 /** @param field where the team was named */
 function found(row: TeamRow | undefined, field = 'id'): TeamView {
   if (row !== undefined) return teamView(row);
   const by = field === 'id' ? 'id' : 'name or id';
-  throw Fault.of('not_found', field, `no team has this ${by}; list the teams, or create it first`);
+  throw ServiceError.of('not_found', field, `no team has this ${by}; list the teams, or create it first`);
 }
 
 async function unlessTaken(work: Promise<TeamView>): Promise<TeamView> {
@@ -90,6 +90,6 @@ async function unlessTaken(work: Promise<TeamView>): Promise<TeamView> {
     return await work;
   } catch (error) {
     if (!isUniqueViolation(error, 'team_name_key')) throw error;
-    throw Fault.of('conflict', 'name', 'a team of this name exists already; choose another');
+    throw ServiceError.of('conflict', 'name', 'a team of this name exists already; choose another');
   }
 }

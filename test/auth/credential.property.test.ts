@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { readCredential } from '../../src/auth/credential.js';
 import { isWellFormedKey, mintKey } from '../../src/keys/key-secret.js';
 import { containsKeyFormat } from '../../src/platform/api-key.js';
-import { Refusal } from '../../src/refusal.js';
+import { GatewayError } from '../../src/errors/gateway-error.js';
 
 const NAMES = [
   'authorization',
@@ -28,11 +28,11 @@ const value = fc.constantFrom(
 const name = fc.constantFrom(...NAMES, ...NAMES.map((text) => text.toUpperCase()));
 const headers = fc.array(fc.tuple(name, value), { maxLength: 5 });
 
-function read(raw: [string, string][]): string | null | Refusal {
+function read(raw: [string, string][]): string | null | GatewayError {
   try {
     return readCredential(raw.flat());
   } catch (error) {
-    if (error instanceof Refusal) return error;
+    if (error instanceof GatewayError) return error;
     throw error;
   }
 }
@@ -46,11 +46,11 @@ it('takes one credential from one place, or none, or refuses', () => {
       const others = ['x-api-key', 'api-key', 'x-goog-api-key'].map(of);
       const result = read(raw);
       if (bearers.length > 1 || others.some((values) => values.length > 1)) {
-        expect(result).toBeInstanceOf(Refusal);
+        expect(result).toBeInstanceOf(GatewayError);
       } else if (bearers.length === 1) {
         // Authorization decides alone: no fallback behind a malformed one.
         expect(result).toBe(/^bearer \S+$/i.test(bearers[0]!) ? bearers[0]!.slice(7) : null);
-      } else if (new Set(others.flat()).size > 1) expect(result).toBeInstanceOf(Refusal);
+      } else if (new Set(others.flat()).size > 1) expect(result).toBeInstanceOf(GatewayError);
       else expect(result).toBe(others.flat()[0] || null);
     }),
     { numRuns: 10_000 },

@@ -1,5 +1,5 @@
 import { readCredential } from '../../src/auth/credential.js';
-import { Refusal } from '../../src/refusal.js';
+import { GatewayError } from '../../src/errors/gateway-error.js';
 
 const KEY_HEADERS = ['x-api-key', 'api-key', 'x-goog-api-key'];
 
@@ -7,7 +7,7 @@ function refusal(raw: string[]): unknown {
   try {
     return readCredential(raw);
   } catch (error) {
-    return error instanceof Refusal ? error.code : error;
+    return error instanceof GatewayError ? error.code : error;
   }
 }
 

@@ -4,7 +4,7 @@ import { Test } from '@nestjs/testing';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { ConfigModule, InjectEnv } from '../../src/config/config.module.js';
+import { ConfigModule, InjectSettings } from '../../src/config/config.module.js';
 import { EnvError, loadEnv } from '../../src/config/env.js';
 import type { ConfigValues, Settings } from '../../src/config/settings.js';
 import { removeFolder, temporaryFolder } from './processes.js';
@@ -12,7 +12,7 @@ import { removeFolder, temporaryFolder } from './processes.js';
 @Injectable()
 class Reader {
   constructor(
-    @InjectEnv() readonly settings: Settings,
+    @InjectSettings() readonly settings: Settings,
     readonly config: ConfigService<ConfigValues, true>,
   ) {}
 }

@@ -1,4 +1,4 @@
-import { REFUSAL_CODES } from '../../src/refusal.js';
+import { GATEWAY_ERROR_CODES } from '../../src/errors/gateway-error.js';
 import { fences, pages, read } from './pages.js';
 import { commands, type CommandHelp } from './reference/cli.js';
 
@@ -34,14 +34,14 @@ it.each(all)('%s names only settings that exist', (page) => {
 });
 
 it.each(all)('%s has only error codes that exist, where it names one with its status', (page) => {
-  const codes: readonly string[] = REFUSAL_CODES;
+  const codes: readonly string[] = GATEWAY_ERROR_CODES;
   const named = found(/\b[45]\d\d `([a-z_]+)`/g, page);
   expect(named.filter((name) => !codes.includes(name))).toEqual([]);
 });
 
 it('errors.md says for every code what to do', () => {
   const advice = /## What to do\n([^]*?)\n## /.exec(read('docs/reference/errors.md'))![1]!;
-  expect(REFUSAL_CODES.filter((code) => !advice.includes(`\`${code}\``))).toEqual([]);
+  expect(GATEWAY_ERROR_CODES.filter((code) => !advice.includes(`\`${code}\``))).toEqual([]);
 });
 
 describe('the command line', () => {

@@ -48,7 +48,11 @@ describe('service', () => {
       const refused = results.filter((result) => result.status === 'rejected');
       expect(refused).toHaveLength(11);
       for (const { reason } of refused) {
-        expect(reason).toMatchObject({ name: 'Fault', kind: 'conflict', details: [{ field: 'name' }] });
+        expect(reason).toMatchObject({
+          name: 'ServiceError',
+          kind: 'conflict',
+          details: [{ field: 'name' }],
+        });
       }
       const rows = await at.database.query(
         'SELECT count(*)::int AS count FROM gateway_key_secret s JOIN gateway_key k ON k.id = s.key_id WHERE k.name = $1',

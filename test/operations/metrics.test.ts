@@ -1,5 +1,5 @@
 import { mintKey } from '../../src/keys/key-secret.js';
-import { REFUSAL_CODES } from '../../src/refusal.js';
+import { GATEWAY_ERROR_CODES } from '../../src/errors/gateway-error.js';
 import { eventually } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { RawClient, request } from '../support/raw-client.js';
@@ -77,7 +77,7 @@ it('names everything as Prometheus wants it, and tells every code from the start
     expect(name).not.toMatch(/_(ms|millis|milliseconds|mb|kb)(_|$)/);
   }
   const codes = own.filter((series) => series.startsWith('postern_refusals_total'));
-  expect(codes).toEqual(REFUSAL_CODES.map((code) => `postern_refusals_total{code="${code}"}`).sort());
+  expect(codes).toEqual(GATEWAY_ERROR_CODES.map((code) => `postern_refusals_total{code="${code}"}`).sort());
   for (const name of [
     'nodejs_eventloop_lag_seconds',
     'process_cpu_seconds_total',

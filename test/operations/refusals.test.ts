@@ -2,7 +2,7 @@ import { Socket } from 'node:net';
 import { Logger } from '@nestjs/common';
 import { mintKey } from '../../src/keys/key-secret.js';
 import { Refusals } from '../../src/proxy/refusals.js';
-import { Refusal } from '../../src/refusal.js';
+import { GatewayError } from '../../src/errors/gateway-error.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { RawClient, request } from '../support/raw-client.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
@@ -82,7 +82,7 @@ it('leaves no refusal out of its counts, also of keys that made room for others'
   const refusals = new Refusals({ trustedProxies: [], requestLogClient: 'full' });
   const clock = jest.spyOn(performance, 'now').mockReturnValue(1_000);
   const refuse = (key: string) =>
-    refusals.ofRequest(new Refusal('invalid_api_key'), {
+    refusals.ofRequest(new GatewayError('invalid_api_key'), {
       rawHeaders: ['Authorization', `Bearer ${key}`],
       headers: {},
       socket: new Socket(),

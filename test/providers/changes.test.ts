@@ -1,5 +1,5 @@
 import { ProvidersService } from '../../src/providers/providers.service.js';
-import type { Refusal } from '../../src/refusal.js';
+import type { GatewayError } from '../../src/errors/gateway-error.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
@@ -101,7 +101,7 @@ describe('with Postgres away', () => {
       try {
         return known.resolve(name, null).name;
       } catch (error) {
-        return (error as Refusal).code;
+        return (error as GatewayError).code;
       }
     };
     expect([refusal(null), refusal('kept')]).toEqual(['database_unavailable', 'database_unavailable']);

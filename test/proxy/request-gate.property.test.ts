@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { judgeRequestHead } from '../../src/proxy/request-gate.js';
-import { Refusal } from '../../src/refusal.js';
+import { GatewayError } from '../../src/errors/gateway-error.js';
 
 const LIMIT = 1_000;
 const anyCase = (name: string) => fc.constantFrom(name, name.toLowerCase(), name.toUpperCase());
@@ -45,7 +45,7 @@ function judge({ headers, ...rest }: Head): string | boolean {
   try {
     return judgeRequestHead({ ...rest, rawHeaders: headers.flat() }, LIMIT);
   } catch (error) {
-    if (error instanceof Refusal) return error.code;
+    if (error instanceof GatewayError) return error.code;
     throw error;
   }
 }

@@ -1,12 +1,12 @@
 import { validate, version } from 'uuid';
-import { makeRequestId } from '../../src/platform/uuid-v7.js';
+import { uuidV7 } from '../../src/platform/uuid-v7.js';
 import { startOf } from '../../src/request-log/log-row.js';
 
 afterEach(() => jest.restoreAllMocks());
 
 it('makes valid UUIDv7s of this very time, each larger than the last', () => {
   const before = Date.now();
-  const ids = Array.from({ length: 20_000 }, makeRequestId);
+  const ids = Array.from({ length: 20_000 }, uuidV7);
   expect(ids.every((id) => validate(id) && version(id) === 7)).toBe(true);
   expect(ids).toEqual([...new Set(ids)].sort());
   expect(startOf(ids[0]!)).toBeGreaterThanOrEqual(before);
@@ -15,9 +15,9 @@ it('makes valid UUIDv7s of this very time, each larger than the last', () => {
 it('goes on upwards while the clock stands still or is set back', () => {
   const now = Date.now() + 1_000_000;
   jest.spyOn(Date, 'now').mockReturnValue(now);
-  const still = Array.from({ length: 10_000 }, makeRequestId);
+  const still = Array.from({ length: 10_000 }, uuidV7);
   jest.spyOn(Date, 'now').mockReturnValue(now - 5_000);
-  const ids = [...still, ...Array.from({ length: 10 }, makeRequestId)];
+  const ids = [...still, ...Array.from({ length: 10 }, uuidV7)];
   expect(ids).toEqual([...new Set(ids)].sort());
   expect(startOf(ids[0]!)).toBe(now);
   // A full counter borrows from the milliseconds to come: at least 2,048 ids fit in each.
@@ -25,6 +25,6 @@ it('goes on upwards while the clock stands still or is set back', () => {
 });
 
 it('draws its bytes anew: no two ids share their random part', () => {
-  const tails = Array.from({ length: 5_000 }, () => makeRequestId().slice(19));
+  const tails = Array.from({ length: 5_000 }, () => uuidV7().slice(19));
   expect(new Set(tails).size).toBe(tails.length);
 });

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { readRequestTarget } from '../../src/proxy/request-target.js';
-import { Refusal } from '../../src/refusal.js';
+import { GatewayError } from '../../src/errors/gateway-error.js';
 
 /** Pieces out of which paths escape, and harmless ones between them. */
 const piece = fc.constantFrom(
@@ -69,7 +69,7 @@ function read(raw: string) {
   try {
     return readRequestTarget(raw);
   } catch (error) {
-    if (error instanceof Refusal) return error.code;
+    if (error instanceof GatewayError) return error.code;
     throw error;
   }
 }

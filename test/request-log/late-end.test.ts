@@ -1,5 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises';
-import { makeRequestId } from '../../src/platform/uuid-v7.js';
+import { uuidV7 } from '../../src/platform/uuid-v7.js';
 import { FinishedCalls } from '../../src/request-log/finished-calls.js';
 import { RequestLogService } from '../../src/request-log/request-log.service.js';
 import { createDatabase } from '../support/database.js';
@@ -16,7 +16,7 @@ it('a call that ends after the shutdown gave it up changes nothing', async () =>
   const harness = await LogHarness.start(database.url);
   const log = new RequestLogService(harness.journal, harness.writer, new FinishedCalls());
   const call = log.open({
-    id: makeRequestId(),
+    id: uuidV7(),
     keyId: KEY,
     teamId: TEAM,
     key: 'the key',

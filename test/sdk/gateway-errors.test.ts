@@ -40,7 +40,7 @@ const tracing: typeof fetch = (input) =>
     sent.once('error', reject).end();
   });
 
-interface Refusal {
+interface GatewayError {
   code: string;
   status: number;
   openai: new (...args: never[]) => Error;
@@ -50,7 +50,7 @@ interface Refusal {
   call: (sdk: Sdk) => Partial<Call>;
 }
 
-const REFUSALS: Refusal[] = [
+const REFUSALS: GatewayError[] = [
   {
     code: 'invalid_api_key',
     status: 401,

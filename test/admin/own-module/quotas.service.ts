@@ -22,7 +22,7 @@ export class QuotasService {
     return [...this.quotas.values()];
   }
 
-  /** @throws Fault not_found for an unknown team */
+  /** @throws ServiceError not_found for an unknown team */
   async grant(quota: NewQuota, by: Actor): Promise<Quota> {
     const team = await this.teams.get(quota.team_id);
     await this.dataSource.transaction((manager) =>

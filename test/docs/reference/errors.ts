@@ -1,16 +1,20 @@
 import { gatewayErrorAnswer } from '../../../src/proxy/gateway-errors.js';
-import { Refusal, REFUSAL_CODES, type RefusalCode } from '../../../src/refusal.js';
+import {
+  GatewayError,
+  GATEWAY_ERROR_CODES,
+  type GatewayErrorCode,
+} from '../../../src/errors/gateway-error.js';
 import { code } from './markdown.js';
 
 /** Every error of the gateway, as it is sent, by its status. */
 export function errorsReference(): string {
-  const errors = REFUSAL_CODES.map(describe).sort((a, b) => a.status - b.status);
+  const errors = GATEWAY_ERROR_CODES.map(describe).sort((a, b) => a.status - b.status);
   return errors.map(({ text }) => text).join('\n\n');
 }
 
-function describe(name: RefusalCode): { status: number; text: string } {
-  const openai = gatewayErrorAnswer(new Refusal(name), 'id', '/v1/chat/completions');
-  const anthropic = gatewayErrorAnswer(new Refusal(name), 'id', '/v1/messages');
+function describe(name: GatewayErrorCode): { status: number; text: string } {
+  const openai = gatewayErrorAnswer(new GatewayError(name), 'id', '/v1/chat/completions');
+  const anthropic = gatewayErrorAnswer(new GatewayError(name), 'id', '/v1/messages');
   const { error } = JSON.parse(openai.body.toString()) as { error: { type: string; message: string } };
   const other = JSON.parse(anthropic.body.toString()) as { error: { type: string } };
   const facts = [`${code('type')}: ${code(error.type)}`];
