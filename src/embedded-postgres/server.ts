@@ -101,17 +101,15 @@ async function startServer(
   const settings = { listen_addresses: '127.0.0.1', port: String(port), unix_socket_directories: '' };
   if (!fsync) Object.assign(settings, { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' });
   const serverArgs = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
-  const bin = join(native, 'bin');
   const args = ['start', '--silent', '--wait', `--timeout=${STARTUP_TIMEOUT / 1000}`];
-  // pg_ctl has a shell start the server and quotes neither the program's path nor that of -D: so both are quoted here,
-  // and pg_ctl gets the folder from PGDATA. The server gets it as an argument, by which isServerOf() knows it.
-  args.push('-p', join(bin, 'postgres').replace(/["$`\\]/g, '\\$&'));
+  // pg_ctl has a shell start the server and does not escape the folder of its own -D: so it gets that from PGDATA, and
+  // the server, which isServerOf() knows by this argument, gets it here.
   args.push('-o', ['-D', cluster, ...serverArgs].map(quoted).join(' '));
   const log = await openLog(home);
   const slow = setTimeout(() => report('Postgres is recovering from its last end'), 3_000);
   const begin = Date.now();
   try {
-    const { code } = await run(join(bin, 'pg_ctl'), args, home, { PGDATA: cluster }, log.fd);
+    const { code } = await run(join(native, 'bin', 'pg_ctl'), args, home, { PGDATA: cluster }, log.fd);
     const pid = (await readPidFile(cluster))?.pid;
     if (code === 0 && pid !== undefined) return pid;
     if (Date.now() - begin < STARTUP_TIMEOUT) return null;

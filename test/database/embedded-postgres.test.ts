@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { readdir, readFile, stat, truncate, writeFile } from 'node:fs/promises';
+import { chmod, readdir, readFile, stat, truncate, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { Client } from 'pg';
@@ -167,7 +167,10 @@ it('keeps one older log and starts a new one when it has grown', async () => {
 
 it('lives in a folder whose name a shell would change', async () => {
   const parent = await temporaryFolder();
-  const server = await start(false, join(parent, `it's "a" $HOME \`of\` \\ its own`));
+  await chmod(parent, 0o755);
+  const folder = join(parent, `it's "a" $HOME \`of\` \\ its own`);
+  const server = await start(false, folder);
+  expect(server.folder).toBe(join(folder, 'postgres'));
   expect(await query(server.url, 'SELECT 1 AS n')).toEqual([{ n: 1 }]);
   await server.stop();
   await expect(query(server.url, 'SELECT 1')).rejects.toThrow('ECONNREFUSED');
