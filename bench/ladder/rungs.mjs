@@ -3,7 +3,7 @@
 import { Exchange } from '../../dist/src/proxy/exchange.js';
 import { Forwarder } from '../../dist/src/proxy/forwarder.js';
 import { GatewayKeyGuard } from '../../dist/src/keys/gateway-key.guard.js';
-import { Journal } from '../../dist/src/request-log/journal.js';
+import { Journal } from '../../dist/src/request-log/journal/journal.js';
 import { RequestLogInterceptor } from '../../dist/src/request-log/request-log.interceptor.js';
 
 /** What the pieces put in place need of the running application; filled in by server.mjs. */

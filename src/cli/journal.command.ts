@@ -3,9 +3,9 @@ import { join } from 'node:path';
 import { Command } from 'commander';
 import { DataSource } from 'typeorm';
 import { DataDirError, openDataDir } from '../config/data-dir.js';
-import { bootFolders, logFiles } from '../request-log/boot-folders.js';
+import { bootFolders, logFiles } from '../request-log/journal/run-directories.js';
 import { insertRows } from '../request-log/insert-rows.js';
-import { readDeadRows } from '../request-log/journal-reader.js';
+import { readDeadRows } from '../request-log/journal/recovery.js';
 import { type OutputOptions, printJson } from './output.js';
 import { withServices } from './with-services.js';
 

@@ -1,6 +1,6 @@
 import { AnswerCopy } from './answer-copy.js';
 import { isStreamed } from './event-stream.js';
-import type { JournalFile } from './journal-file.js';
+import type { JournalFile } from './journal/journal-file.js';
 import type { Refusal } from '../refusal.js';
 import { modelFromPath, scanModel } from './model-scan.js';
 import type { Outcome } from './request-log.entity.js';

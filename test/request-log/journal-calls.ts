@@ -1,5 +1,5 @@
 import { v7 as uuidv7 } from 'uuid';
-import { encodeLine, type JournalRecord } from '../../src/request-log/journal-line.js';
+import { encodeLine, type JournalRecord } from '../../src/request-log/journal/record-codec.js';
 import { type LogRow, UNSEEN_END } from '../../src/request-log/log-row.js';
 import { NO_USAGE } from '../../src/request-log/token-figures.js';
 import type { Outcome } from '../../src/request-log/request-log.entity.js';

@@ -10,7 +10,7 @@ import {
   encodeLines,
   encodeUsage,
   LONGEST_LINE,
-} from '../../src/request-log/journal-line.js';
+} from '../../src/request-log/journal/record-codec.js';
 import { beginColumns, endColumns, type LogRow, usageColumns } from '../../src/request-log/log-row.js';
 import { OUTCOMES } from '../../src/request-log/request-log.entity.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';

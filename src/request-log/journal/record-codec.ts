@@ -1,5 +1,5 @@
 import { crc32 } from 'node:zlib';
-import type { BeginColumns, EndColumns, LogRow, UsageColumns } from './log-row.js';
+import type { BeginColumns, EndColumns, LogRow, UsageColumns } from '../log-row.js';
 
 /**
  * What is journalled of a call: its beginning before it is forwarded, its end before the last byte of the answer is

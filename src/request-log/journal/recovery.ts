@@ -1,7 +1,13 @@
 import { createReadStream } from 'node:fs';
-import { decodeLines, type JournalRecord, LONGEST_LINE } from './journal-line.js';
-import { type BeginColumns, type EndColumns, type LogRow, UNSEEN_END, type UsageColumns } from './log-row.js';
-import { NO_USAGE } from './token-figures.js';
+import { decodeLines, type JournalRecord, LONGEST_LINE } from './record-codec.js';
+import {
+  type BeginColumns,
+  type EndColumns,
+  type LogRow,
+  UNSEEN_END,
+  type UsageColumns,
+} from '../log-row.js';
+import { NO_USAGE } from '../token-figures.js';
 
 const BATCH = 1_000;
 const READ_BYTES = 1024 * 1024;

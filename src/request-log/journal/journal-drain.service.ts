@@ -1,15 +1,15 @@
 import { rm } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
-import { InjectEnv } from '../config/config.module.js';
-import type { Settings } from '../config/settings.js';
-import { describeFault } from '../database/database-fault.js';
-import { DatabaseService } from '../database/database.service.js';
-import { bootFolders, forsakenReserves, heirOf, logFiles } from './boot-folders.js';
+import { InjectEnv } from '../../config/config.module.js';
+import type { Settings } from '../../config/settings.js';
+import { describeFault } from '../../database/database-fault.js';
+import { DatabaseService } from '../../database/database.service.js';
+import { bootFolders, forsakenReserves, heirOf, logFiles } from './run-directories.js';
 import { Journal } from './journal.js';
 import type { JournalFile } from './journal-file.js';
-import { readDeadRows, readParkedRows } from './journal-reader.js';
-import { LogWriter } from './log-writer.js';
+import { readDeadRows, readParkedRows } from './recovery.js';
+import { LogWriter } from '../log-writer.js';
 
 const FIRST_RETRY_MS = 1_000;
 const LONGEST_RETRY_MS = 60_000;
