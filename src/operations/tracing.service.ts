@@ -5,7 +5,7 @@ import { InjectEnv } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import { describeFault } from '../database/database-fault.js';
 import { FinishedCalls } from '../request-log/finished-calls.js';
-import { startOf } from '../request-log/log-row.js';
+import { startOf } from '../request-log/column-domains.js';
 import { within } from '../within.js';
 import { callSpan, parentOf } from './call-span.js';
 

@@ -3,7 +3,7 @@ import { isStreamed } from './event-stream.js';
 import type { JournalFile } from './journal/journal-file.js';
 import type { Refusal } from '../refusal.js';
 import { modelFromPath, scanModel } from './model-scan.js';
-import type { Outcome } from './request-log.entity.js';
+import type { Outcome } from './outcome.js';
 
 /** What is known of a call before it is forwarded. */
 export interface CallOrigin {

@@ -6,11 +6,12 @@ import { InjectEnv } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import { describeFault } from '../database/database-fault.js';
 import { DatabaseService } from '../database/database.service.js';
+import type { LogRow } from './columns.js';
 import { insertRows } from './insert-rows.js';
 import { Journal } from './journal/journal.js';
 import type { JournalFile } from './journal/journal-file.js';
 import { LogConnection } from './log-connection.js';
-import { type LogRow, weightOf } from './log-row.js';
+import { weightOf } from './log-row.js';
 import { within } from '../within.js';
 
 /** A row waits at most this long for company. */

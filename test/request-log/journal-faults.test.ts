@@ -242,7 +242,7 @@ describe('records of one turn of the event loop', () => {
     journalTogether(
       journal,
       records.map((record) => ({
-        json: encodeRecord(record),
+        json: encodeRecord(record.t, record),
         isBeginning: record.t === 'B',
         kept: (file: JournalFile) => {
           told.push([record, 'kept']);

@@ -5,7 +5,7 @@ import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import type { JournalRecord } from '../../src/request-log/journal/record-codec.js';
 import { readDeadRows } from '../../src/request-log/journal/recovery.js';
-import type { LogRow } from '../../src/request-log/log-row.js';
+import type { LogRow } from '../../src/request-log/columns.js';
 import { FULL } from '../support/scale.js';
 import { linesOf, type Progress, recordsOf, rowsOf } from './journal-calls.js';
 

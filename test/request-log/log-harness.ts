@@ -7,7 +7,7 @@ import type { DatabaseService } from '../../src/database/database.service.js';
 import { JournalDrainService } from '../../src/request-log/journal/journal-drain.service.js';
 import { Journal } from '../../src/request-log/journal/journal.js';
 import { LogWriter } from '../../src/request-log/log-writer.js';
-import type { LogRow } from '../../src/request-log/log-row.js';
+import type { LogRow } from '../../src/request-log/columns.js';
 import { recordsOf, rowsOf } from './journal-calls.js';
 
 /** The request log's own parts on real files and a real Postgres, without the road that leads to them. */

@@ -4,7 +4,7 @@ import { v7 as uuidv7 } from 'uuid';
 import type { Settings } from '../../src/config/settings.js';
 import type { DatabaseService } from '../../src/database/database.service.js';
 import { insertRows } from '../../src/request-log/insert-rows.js';
-import type { LogRow } from '../../src/request-log/log-row.js';
+import type { LogRow } from '../../src/request-log/columns.js';
 import { DAY_MS, type Day, dayOf, tableName } from '../../src/request-log/partition-day.js';
 import { listPartitions } from '../../src/request-log/partition-list.js';
 import { keepPartitions, makeAhead, type RoundReport } from '../../src/request-log/partition-round.js';

@@ -1,5 +1,5 @@
 import { v7 as uuidv7 } from 'uuid';
-import type { LogRow } from '../../src/request-log/log-row.js';
+import type { LogRow } from '../../src/request-log/columns.js';
 import type { TestDatabase } from '../support/database.js';
 
 export const TEAM = '01890a5d-ac96-774b-bcce-b302099a8057';
