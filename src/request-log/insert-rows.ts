@@ -1,4 +1,10 @@
+import type { ClientBase } from 'pg';
+import { startOf } from './column-domains.js';
 import { LOGGED_COLUMNS, type LogRow } from './columns.js';
+import { createPartitions } from './partitions.js';
+
+/** SQLSTATE of a row for which there is no partition; `request_log` has no CHECK constraint that could raise it. */
+export const NO_PARTITION = '23514';
 
 const NAMES = LOGGED_COLUMNS.map(({ name }) => name);
 const FACTS = NAMES.filter((name) => name !== 'started_at' && name !== 'id');
@@ -21,6 +27,20 @@ export function insertRows(rows: readonly LogRow[]): { name: string; text: strin
     text: TEXT,
     values: NAMES.map((name) => arrayLiteral(rows, name)),
   };
+}
+
+/** Inserts rows. A day that has no partition gets one. */
+export async function insertCreatingDays(client: ClientBase, rows: readonly LogRow[]): Promise<void> {
+  try {
+    await client.query(insertRows(rows));
+  } catch (error) {
+    if ((error as { code?: string }).code !== NO_PARTITION) throw error;
+    await createPartitions(
+      client,
+      rows.map(({ id }) => startOf(id)),
+    );
+    await client.query(insertRows(rows));
+  }
 }
 
 /** What an array literal must not hold unescaped between quotes (PostgreSQL documentation, 8.15.6). */

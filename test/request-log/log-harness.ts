@@ -42,7 +42,11 @@ export class LogHarness {
 
   /** A call that ends here and now, journalled and handed over as RequestLogService does. */
   record(change: Partial<LogRow> = {}): LogRow {
-    const [begin, end, usage] = recordsOf('read');
+    const [begin, end, usage] = recordsOf('read').map((record) => ({
+      ...record,
+      ...('id' in change && { id: change.id }),
+      ...(record.t === 'B' && 'started_at' in change && { started_at: change.started_at }),
+    }));
     const [row] = [...rowsOf([begin!, end!, usage!]).values()];
     Object.assign(row!, change);
     const files = [this.journal.append(begin!), this.journal.append(end!)];

@@ -12,6 +12,7 @@ import {
 import { columnsOf, LOGGED_COLUMNS, type LogRow, type Phase } from '../../src/request-log/columns.js';
 import { emptyRow, setBegin, setEnd, setUsage } from '../../src/request-log/log-row.js';
 import { OUTCOMES } from '../../src/request-log/request-log.entity.js';
+import { DAY_MS, dayOf } from '../../src/request-log/partitions.js';
 import { NO_USAGE } from '../../src/request-log/token-figures.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
@@ -101,11 +102,19 @@ const address = fc.option(
     nasty,
   ),
 );
-/** From the epoch to the end of the year 9999. */
-const started = fc.oneof(
-  fc.integer({ min: 0, max: 253_402_300_799_999 }),
-  fc.constantFrom(0, Date.UTC(2028, 1, 29), 253_402_300_799_999),
-);
+/** Any millisecond of a few days: each day gets a partition, and one far ahead would wait. */
+const started = fc
+  .tuple(
+    fc.constantFrom(
+      0,
+      Date.UTC(1999, 11, 31),
+      Date.UTC(2024, 1, 29),
+      dayOf(Date.now()),
+      dayOf(Date.now()) + DAY_MS,
+    ),
+    fc.nat(DAY_MS - 1),
+  )
+  .map(([day, ms]) => day + ms);
 
 const call = fc.record({
   started,
