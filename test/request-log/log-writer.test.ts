@@ -158,7 +158,9 @@ describe('rows that start more than 2 days ahead of the database’s clock', () 
     const keep = (line: unknown) => void said.push(String(line));
     Logger.overrideLogger({ log: keep, warn: keep, error: keep, fatal: keep });
   });
-  afterEach(() => Logger.overrideLogger(false));
+  afterEach(() => {
+    Logger.overrideLogger(false);
+  });
 
   /** Sets the database's clock as its functions see it from now on. */
   async function setClock(daysAhead: number): Promise<void> {
