@@ -62,9 +62,7 @@ await main(async () => {
     }
     console.log('Analyzing ...');
     await client.query('VACUUM (ANALYZE) request_log');
-    const { closeRanges, listPartitions } = await load('request-log/partition-list.js');
-    for (const { table } of await listPartitions(client)) await closeRanges(client, table);
-    console.log(`Done. Try: ./postern usage --group-by team,day --limit 10`);
+    console.log(`Done. Try: npm run postern -- usage --group-by team,day --limit 10`);
   } finally {
     await client.end();
     await database.close();
@@ -93,22 +91,12 @@ function options() {
   }
 }
 
-/** Every day's own partition, or a million rows would go to the default one and be moved again by the gateway. */
+/** Creates the partitions of these days: the log has no default one. */
 async function makeDays(load, client, from, to) {
-  const { keepPartitions } = await load('request-log/partition-round.js');
-  const { makePartitions } = await load('request-log/partition-moves.js');
-  const { covers, listPartitions } = await load('request-log/partition-list.js');
-  const { dayOf } = await load('request-log/partition-day.js');
-  await keepPartitions(client, { now: to, retentionDays: 36_500, stopped: () => false });
-  const made = await listPartitions(client);
-  const missing = [];
-  for (let day = dayOf(from); day <= to; day += DAY_MS) if (!covers(made, day)) missing.push(day);
-  await makePartitions(
-    client,
-    missing,
-    () => false,
-    () => false,
-  );
+  const { createPartitions, dayOf } = await load('request-log/partitions.js');
+  const days = [];
+  for (let day = dayOf(from); day <= to; day += DAY_MS) days.push(day);
+  await createPartitions(client, days);
 }
 
 async function makeKeys(client, teams) {

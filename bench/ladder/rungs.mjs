@@ -2,8 +2,8 @@
 // Rungs add up: each leaves out what the ones before it did.
 import { Exchange } from '../../dist/src/proxy/exchange.js';
 import { Forwarder } from '../../dist/src/proxy/forwarder.js';
-import { GatewayKeyGuard } from '../../dist/src/auth/gateway-key.guard.js';
-import { Journal } from '../../dist/src/request-log/journal.js';
+import { GatewayKeyGuard } from '../../dist/src/keys/gateway-key.guard.js';
+import { Journal } from '../../dist/src/request-log/journal/journal.js';
 import { RequestLogInterceptor } from '../../dist/src/request-log/request-log.interceptor.js';
 
 /** What the pieces put in place need of the running application; filled in by server.mjs. */

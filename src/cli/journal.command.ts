@@ -1,11 +1,14 @@
 import { rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Command } from 'commander';
+import type { ClientBase } from 'pg';
 import { DataSource } from 'typeorm';
 import { DataDirError, openDataDir } from '../platform/data-dir.js';
-import { bootFolders, logFiles } from '../request-log/boot-folders.js';
-import { insertRows } from '../request-log/insert-rows.js';
-import { readDeadRows } from '../request-log/journal-reader.js';
+import { bootFolders, logFiles } from '../request-log/journal/run-directories.js';
+import type { LogRow } from '../request-log/columns.js';
+import { FutureRows } from '../request-log/future-rows.js';
+import { insertCreatingDays } from '../request-log/insert-rows.js';
+import { readDeadRows } from '../request-log/journal/recovery.js';
 import { type OutputOptions, printJson } from './output.js';
 import { withServices } from './with-services.js';
 
@@ -48,10 +51,7 @@ export function journalCommand(): Command {
               const dataSource = app.get(DataSource);
               const boots: BootCounts[] = [];
               for (const folder of await bootFolders(root)) {
-                const counts = await readBoot(folder, async (rows) => {
-                  const { text, values } = insertRows(rows);
-                  await dataSource.query(text, values);
-                });
+                const counts = await readBoot(folder, (rows) => write(dataSource, rows));
                 await rm(folder, { recursive: true });
                 boots.push(counts);
               }
@@ -88,9 +88,31 @@ async function withJournal(dir: string, work: (root: string) => Promise<void>): 
   }
 }
 
+/** @throws DataDirError for rows that a gateway would hold back */
+async function write(dataSource: DataSource, rows: readonly LogRow[]): Promise<void> {
+  const runner = dataSource.createQueryRunner();
+  try {
+    const client = (await runner.connect()) as ClientBase;
+    const latest = await new FutureRows().latestStart(
+      client,
+      rows.map((row) => ({ row })),
+    );
+    const future = rows.find(({ started_at }) => started_at > latest);
+    if (future !== undefined) {
+      throw new DataDirError(
+        `row ${future.id} starts at ${future.started_at}, more than 2 days ahead of the database's clock; ` +
+          'correct that clock, or drain again when the day has come',
+      );
+    }
+    await insertCreatingDays(client, rows);
+  } finally {
+    await runner.release();
+  }
+}
+
 async function readBoot(
   folder: string,
-  write: (rows: Parameters<typeof insertRows>[0]) => Promise<void>,
+  write: (rows: readonly LogRow[]) => Promise<void>,
 ): Promise<BootCounts> {
   const counts: BootCounts = { folder, bytes: 0, rows: 0, interrupted: 0, damaged_lines: 0 };
   const files = await logFiles(folder);

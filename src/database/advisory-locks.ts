@@ -5,7 +5,7 @@
 export const ADVISORY_LOCKS = {
   /** A change of the schema. */
   migrations: 7_061_001,
-  /** A round over the partitions of the request log; it may take minutes. */
+  /** The creation of one partition of the request log. */
   partitions: 7_061_002,
   /** The first team and key of an empty database. */
   firstKey: 7_061_003,

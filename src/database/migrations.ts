@@ -4,6 +4,7 @@ import { UsageViews1795000002000 } from '../../migrations/1795000002000-usage-vi
 import { Providers1795000003000 } from '../../migrations/1795000003000-providers.js';
 import { Audit1795000004000 } from '../../migrations/1795000004000-audit.js';
 import { Idempotency1795000005000 } from '../../migrations/1795000005000-idempotency.js';
+import { NoDefaultPartition1795000006000 } from '../../migrations/1795000006000-no-default-partition.js';
 
 /** Every migration in its order. Named one by one, so that no file is found or missed by a glob. */
 export const MIGRATIONS = [
@@ -13,4 +14,5 @@ export const MIGRATIONS = [
   Providers1795000003000,
   Audit1795000004000,
   Idempotency1795000005000,
+  NoDefaultPartition1795000006000,
 ];

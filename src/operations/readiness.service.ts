@@ -6,7 +6,7 @@ import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import { DatabaseService } from '../database/database.service.js';
 import { KeyChangesService } from '../auth/key-changes.service.js';
-import { Journal } from '../request-log/journal.js';
+import { Journal } from '../request-log/journal/journal.js';
 import { LogWriter } from '../request-log/log-writer.js';
 import { ShutdownService } from './shutdown.service.js';
 

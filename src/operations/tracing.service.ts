@@ -5,7 +5,7 @@ import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import { describeError } from '../errors/describe-error.js';
 import { FinishedCalls } from '../request-log/finished-calls.js';
-import { startOf } from '../request-log/log-row.js';
+import { startOf } from '../request-log/column-domains.js';
 import { withTimeout } from '../platform/with-timeout.js';
 import { callSpan, parentOf } from './call-span.js';
 

@@ -1,8 +1,8 @@
 import { isStreamed } from './event-stream.js';
-import type { JournalFile } from './journal-file.js';
+import type { JournalFile } from './journal/journal-file.js';
 import type { GatewayError } from '../errors/gateway-error.js';
 import { modelFromPath, scanModel } from './model-scan.js';
-import type { Outcome } from './request-log.entity.js';
+import type { Outcome } from './outcome.js';
 import { copyFor, type ResponseCopy } from './usage-reader.js';
 
 /** What is known of a call before it is forwarded. */

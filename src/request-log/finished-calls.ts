@@ -1,6 +1,8 @@
 import { Injectable, Logger } from '@nestjs/common';
 import type { CallRecord } from './call-record.js';
-import { answeringModel, type LogRow, showable } from './log-row.js';
+import { showable } from './column-domains.js';
+import type { LogRow } from './columns.js';
+import { answeringModel } from './log-row.js';
 import type { Usage } from './token-figures.js';
 
 /** What is told of a call that has ended here. Facts alone: no prompt, answer, query or credential. */

@@ -6,11 +6,13 @@ import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import { describeError } from '../errors/describe-error.js';
 import { DatabaseService } from '../database/database.service.js';
-import { insertRows } from './insert-rows.js';
-import { Journal } from './journal.js';
-import type { JournalFile } from './journal-file.js';
+import type { LogRow } from './columns.js';
+import { FutureRows } from './future-rows.js';
+import { insertCreatingDays, NO_PARTITION } from './insert-rows.js';
+import { Journal } from './journal/journal.js';
+import type { JournalFile } from './journal/journal-file.js';
 import { LogConnection } from './log-connection.js';
-import { type LogRow, weightOf } from './log-row.js';
+import { weightOf } from './log-row.js';
 import { withTimeout } from '../platform/with-timeout.js';
 
 /** A row waits at most this long for company. */
@@ -22,6 +24,8 @@ const MOST_BYTES_IN_MEMORY = 32 * 1024 * 1024;
 const FIRST_RETRY_MS = 100;
 const LONGEST_RETRY_MS = 5_000;
 const REMIND_MS = 60_000;
+/** While rows wait for their day, the clock of the database is looked at this often. */
+const LOOK_MS = 5_000;
 /** What Postgres has not taken by then waits in the journal for the next start. */
 const STOP_MS = 5_000;
 
@@ -49,6 +53,8 @@ export class LogWriter {
   /** Called when Postgres takes rows and there is room to read parked ones back. */
   onCaughtUp: () => void = () => {};
   private readonly logger = new Logger('RequestLog');
+  /** Spilled rows that wait for their day. */
+  readonly future = new FutureRows();
   private readonly connection: LogConnection;
   /** Rows of calls that have just ended. */
   private readonly live: Waiting[] = [];
@@ -65,6 +71,7 @@ export class LogWriter {
   /** Monotonic ms; null while Postgres takes rows. */
   private failingSince: number | null = null;
   private lastTold = { reason: '', at: 0 };
+  private readonly lookTimer: NodeJS.Timeout;
 
   constructor(
     @InjectSettings() env: Settings,
@@ -72,6 +79,9 @@ export class LogWriter {
     private readonly database: DatabaseService,
   ) {
     this.connection = new LogConnection(env.databaseUrl);
+    this.lookTimer = setInterval(() => {
+      if (this.future.count > 0) this.schedule(0);
+    }, LOOK_MS).unref();
     database.whenReady(() => {
       this.ready = true;
       this.schedule(0);
@@ -142,6 +152,7 @@ export class LogWriter {
     await withTimeout(STOP_MS, this.empty());
     this.stopped = true;
     if (this.timer !== null) clearTimeout(this.timer);
+    clearInterval(this.lookTimer);
     await this.connection.end();
     await this.flight;
     for (const { written } of this.old) written?.(false);
@@ -170,6 +181,10 @@ export class LogWriter {
     }
   }
 
+  private get canReadBack(): boolean {
+    return this.counts.parked > this.future.count || this.future.due;
+  }
+
   private schedule(delayMs: number): void {
     if (!this.ready || this.stopped || this.flight !== null) return;
     if (this.timer !== null) {
@@ -190,7 +205,7 @@ export class LogWriter {
         this.retryMs = 0;
         if (this.live.length > 0) this.schedule(this.live.length >= LARGEST_BATCH ? 0 : FLUSH_MS);
         if (this.old.length > 0) this.schedule(0);
-        if (this.counts.parked > 0 && this.live.length < LARGEST_BATCH) this.onCaughtUp();
+        if (this.canReadBack && this.live.length < LARGEST_BATCH) this.onCaughtUp();
       } else {
         this.retryMs = Math.min(Math.max(this.retryMs * 2, FIRST_RETRY_MS), LONGEST_RETRY_MS);
         // Jitter keeps replicas that lost the same server from returning in step.
@@ -207,6 +222,7 @@ export class LogWriter {
     try {
       await this.write(this.live);
       await this.write(this.old);
+      if (this.future.count > 0) await this.future.look(await this.connection.open());
       if (this.lastTold.reason !== '') this.logger.log('Postgres takes rows again.');
       this.lastTold = { reason: '', at: 0 };
       this.failingSince = null;
@@ -222,20 +238,53 @@ export class LogWriter {
     }
   }
 
-  /** Writes the first rows of a lane; each leaves it, counted, in the same turn in which its fate is known. */
+  /** Writes the first rows of a lane. Each leaves it, counted, in the same tick in which its result is known. */
   private async write(lane: Waiting[]): Promise<void> {
-    const rows = lane.slice(0, this.batch).map(({ row }) => row);
-    if (rows.length === 0) return;
+    if (lane.length === 0) return;
     const client = await this.connection.open();
-    await this.insert(client, rows, (count, rejected) => {
-      if (rejected) this.counts.rejected += count;
-      else this.counts.persisted += count;
-      for (const { row, files, written } of lane.splice(0, count)) {
-        if (lane === this.live) this.bytes -= weightOf(row);
-        this.journal.release(files);
-        written?.(true);
-      }
+    const count = await this.spillFuture(client, lane);
+    if (count === 0) return;
+    const rows = lane.slice(0, count).map(({ row }) => row);
+    await this.insert(client, rows, (settled, rejected) => {
+      if (rejected) this.counts.rejected += settled;
+      else this.counts.persisted += settled;
+      for (const waiting of lane.splice(0, settled)) this.settle(lane, waiting);
     });
+  }
+
+  private settle(lane: Waiting[], { row, files, written }: Waiting): void {
+    if (lane === this.live) this.bytes -= weightOf(row);
+    this.journal.release(files);
+    written?.(true);
+  }
+
+  /**
+   * Takes rows that must wait for their day out of the way of the others: whole, into the journal.
+   *
+   * @returns how many rows at the front of the lane are left of the batch
+   */
+  private async spillFuture(client: pg.Client, lane: Waiting[]): Promise<number> {
+    const batch = lane.slice(0, this.batch);
+    const latest = await this.future.latestStart(client, batch);
+    const early = batch.filter(({ row }) => row.started_at > latest);
+    if (early.length === 0) return batch.length;
+    const others = batch.filter(({ row }) => row.started_at <= latest);
+    lane.splice(0, batch.length, ...others);
+    for (const [i, waiting] of early.entries()) {
+      try {
+        const file = this.journal.append({ t: 'R', ...waiting.row });
+        this.counts.parked++;
+        this.journal.park(file);
+        this.future.add(waiting.row, file);
+      } catch (error) {
+        // Behind the others, which do not have to wait for the journal.
+        lane.push(...early.slice(i));
+        this.tell(describeError(error));
+        break;
+      }
+      this.settle(lane, waiting);
+    }
+    return others.length;
   }
 
   /** Inserts a batch; a row Postgres refuses for its data is found by halving, so that it takes no other with it. */
@@ -245,11 +294,11 @@ export class LogWriter {
     settled: (count: number, rejected: boolean) => void,
   ): Promise<void> {
     try {
-      await client.query(insertRows(rows));
+      await insertCreatingDays(client, rows);
     } catch (error) {
       const { code = '' } = error as { code?: string };
-      // Classes 22 and 23 blame the data; but 23514 is "no partition for this row": the table is not ready.
-      if (!/^2[23]...$/.test(code) || code === '23514') throw error;
+      // Classes 22 and 23 blame the data, but for a missing partition.
+      if (!/^2[23]...$/.test(code) || code === NO_PARTITION) throw error;
       if (rows.length === 1) {
         await this.reject(rows[0]!, error);
         settled(1, true);

@@ -1,8 +1,8 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { FinishedCalls } from './finished-calls.js';
-import { Journal } from './journal.js';
-import { JournalDrainService } from './journal-drain.service.js';
+import { Journal } from './journal/journal.js';
+import { JournalDrainService } from './journal/journal-drain.service.js';
 import { LogWriter } from './log-writer.js';
 import { PartitionsService } from './partitions.service.js';
 import { RequestLog } from './request-log.entity.js';

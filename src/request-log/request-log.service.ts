@@ -3,11 +3,12 @@ import { describeError } from '../errors/describe-error.js';
 import { GatewayError } from '../errors/gateway-error.js';
 import { type CallLog, type CallOrigin, CallRecord } from './call-record.js';
 import { FinishedCalls } from './finished-calls.js';
-import { Journal } from './journal.js';
-import type { JournalFile } from './journal-file.js';
-import { encodeBegin, encodeEnd, encodeLines, encodeRecord, encodeUsage } from './journal-line.js';
-import { type Entry, journalTogether } from './journal-together.js';
-import { type BeginColumns, beginColumns, endColumns, rowOf, usageColumns } from './log-row.js';
+import { Journal } from './journal/journal.js';
+import type { JournalFile } from './journal/journal-file.js';
+import { encodeLines, encodeRecord } from './journal/record-codec.js';
+import { type Entry, journalTogether } from './journal/journal-together.js';
+import type { LogRow } from './columns.js';
+import { emptyRow, setBegin, setEnd, setUsage } from './log-row.js';
 import { LogWriter } from './log-writer.js';
 import { NO_USAGE, type Usage } from './token-figures.js';
 import { readUsage } from './usage-reader.js';
@@ -22,8 +23,8 @@ interface ReadCall {
 export class RequestLogService implements CallLog, OnApplicationShutdown {
   private readonly logger = new Logger('RequestLog');
   private readonly openCalls = new Set<CallRecord>();
-  /** Calls that were begun and whose row the writer does not have yet, with what was journalled of their beginning. */
-  private readonly unfinished = new Map<CallRecord, BeginColumns>();
+  /** The rows of calls that have begun and that the writer does not have yet, filled as far as they are journalled. */
+  private readonly unfinished = new Map<CallRecord, LogRow>();
   /** Of this turn of the event loop: what is to be journalled at its end, in one write, and calls that are over. */
   private beginnings: [CallRecord, (refusal: GatewayError | null) => void][] = [];
   private endings: [CallRecord, () => void][] = [];
@@ -58,7 +59,10 @@ export class RequestLogService implements CallLog, OnApplicationShutdown {
   }
 
   end(call: CallRecord): void {
-    const file = this.tryAppend([encodeEnd(call.origin.id, endColumns(call))], 1, call.origin.id);
+    const row = this.unfinished.get(call);
+    if (row === undefined) return;
+    setEnd(row, call);
+    const file = this.tryAppend([encodeRecord('E', row)], 1, row.id);
     if (file !== null) call.keepEnd(file);
   }
 
@@ -118,7 +122,12 @@ export class RequestLogService implements CallLog, OnApplicationShutdown {
     this.endings = [];
     this.closed = [];
     const entries: Entry[] = [];
-    for (const [call, ended] of endings) entries.push(this.ending(call, ended));
+    for (const [call, ended] of endings) {
+      const row = this.unfinished.get(call);
+      // A shutdown that waited as long as it could has given the writer the row.
+      if (row === undefined) ended();
+      else entries.push(this.ending(call, row, ended));
+    }
     for (const [call, begun] of beginnings) {
       if (call.outcome !== null) begun(new GatewayError('shutting_down'));
       else if (!this.journal.accepting) begun(new GatewayError('journal_unavailable'));
@@ -129,30 +138,31 @@ export class RequestLogService implements CallLog, OnApplicationShutdown {
   };
 
   private beginning(call: CallRecord, begun: (refusal: GatewayError | null) => void): Entry {
-    const begin = beginColumns(call.origin, call.origin.key);
+    const row = emptyRow();
+    setBegin(row, call);
     return {
-      json: encodeBegin(begin),
+      json: encodeRecord('B', row),
       isBeginning: true,
       kept: (file) => {
         call.keepBegin(file);
-        this.unfinished.set(call, begin);
+        this.unfinished.set(call, row);
         begun(null);
       },
       refused: (fault) => begun(new GatewayError('journal_unavailable', { cause: fault })),
     };
   }
 
-  private ending(call: CallRecord, ended: () => void): Entry {
-    const { id } = call.origin;
+  private ending(call: CallRecord, row: LogRow, ended: () => void): Entry {
+    setEnd(row, call);
     return {
-      json: encodeEnd(id, endColumns(call)),
+      json: encodeRecord('E', row),
       isBeginning: false,
       kept: (file) => {
         call.keepEnd(file);
         ended();
       },
       refused: (fault) => {
-        this.complain(1, id, fault);
+        this.complain(1, row.id, fault);
         ended();
       },
     };
@@ -174,19 +184,18 @@ export class RequestLogService implements CallLog, OnApplicationShutdown {
     const ended = [];
     const records: string[] = [];
     for (const { call, usage } of calls) {
-      const begin = this.unfinished.get(call);
-      if (begin === undefined) continue;
+      const row = this.unfinished.get(call);
+      if (row === undefined) continue;
       this.unfinished.delete(call);
-      const end = endColumns(call);
-      const read = usageColumns(call, usage);
-      const row = rowOf(begin, end, read);
+      setEnd(row, call);
+      setUsage(row, call, usage);
       // A row that memory has no place for waits there, whole.
       const isParked = this.writer.full;
       // An end that the journal could not take makes up for it here.
       const makesUp = !isParked && !call.endKept;
-      if (isParked) records.push(encodeRecord({ t: 'R', ...row }));
-      else if (makesUp) records.push(encodeEnd(row.id, end));
-      if (!isParked) records.push(encodeUsage(row.id, read));
+      if (isParked) records.push(encodeRecord('R', row));
+      else if (makesUp) records.push(encodeRecord('E', row));
+      if (!isParked) records.push(encodeRecord('U', row));
       ended.push({ call, usage, row, isParked, makesUp });
     }
     if (ended.length === 0) return;

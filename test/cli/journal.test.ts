@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { v7 as uuidv7 } from 'uuid';
 import { openDataDir } from '../../src/platform/data-dir.js';
-import { encodeLine } from '../../src/request-log/journal-line.js';
+import { encodeLine } from '../../src/request-log/journal/record-codec.js';
 import { recordsOf } from '../request-log/journal-calls.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { runCli } from './run-cli.js';

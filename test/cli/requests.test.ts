@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { insertRow } from '../request-log/rows.js';
+import { createDays, insertRow } from '../request-log/rows.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { runBuilt } from '../support/process.js';
 import { runCli } from './run-cli.js';
@@ -19,6 +19,7 @@ const start = (...args: string[]) =>
 
 beforeAll(async () => {
   database = await createDatabase();
+  await createDays(database, Date.now());
   folder = await mkdtemp(join(tmpdir(), 'postern-cli-'));
 });
 afterAll(async () => {

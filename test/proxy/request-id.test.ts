@@ -1,6 +1,6 @@
 import { validate, version } from 'uuid';
 import { uuidV7 } from '../../src/platform/uuid-v7.js';
-import { startOf } from '../../src/request-log/log-row.js';
+import { startOf } from '../../src/request-log/column-domains.js';
 
 afterEach(() => jest.restoreAllMocks());
 

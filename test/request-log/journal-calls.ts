@@ -1,8 +1,7 @@
 import { v7 as uuidv7 } from 'uuid';
-import { encodeLine, type JournalRecord } from '../../src/request-log/journal-line.js';
-import { type LogRow, UNSEEN_END } from '../../src/request-log/log-row.js';
-import { NO_USAGE } from '../../src/request-log/token-figures.js';
-import type { Outcome } from '../../src/request-log/request-log.entity.js';
+import { encodeLine, type JournalRecord } from '../../src/request-log/journal/record-codec.js';
+import type { LogRow } from '../../src/request-log/columns.js';
+import type { Outcome } from '../../src/request-log/outcome.js';
 import { KEY, TEAM } from './rows.js';
 
 /** How far a call came before the process died; `parked`: its row waits whole in the journal. */
@@ -63,18 +62,35 @@ export function recordsOf(
   }
 }
 
+/** The end and the usage of a call whose process died before it could record them. */
+const UNSEEN = {
+  outcome: 'interrupted',
+  status: null,
+  error_code: null,
+  streamed: false,
+  request_bytes: null,
+  response_bytes: null,
+  ttfb_ms: null,
+  duration_ms: null,
+  provider_request_id: null,
+  model: null,
+  prompt_tokens: null,
+  completion_tokens: null,
+  cached_tokens: null,
+  reasoning_tokens: null,
+} as const;
+
 /** What must be known of the calls of a dead process when exactly these records of it are left. */
 export function rowsOf(records: readonly JournalRecord[]): Map<string, LogRow> {
   const rows = new Map<string, LogRow>();
-  const find = <T extends JournalRecord['t']>(t: T, id: string) =>
-    records.find((record): record is Extract<JournalRecord, { t: T }> => record.t === t && record.id === id);
+  const find = (t: JournalRecord['t'], id: string) => {
+    const { t: _, ...values } = records.find((record) => record.t === t && record.id === id) ?? { t };
+    return values;
+  };
   for (const { id } of records) {
-    const { t: _, ...whole } = find('R', id) ?? { t: null };
-    const { t: __, ...begin } = find('B', id) ?? { t: null };
-    const { t: ___, ...end } = find('E', id) ?? { t: null, ...UNSEEN_END };
-    const { t: ____, ...usage } = find('U', id) ?? { t: null };
-    if ('id' in whole) rows.set(id, whole);
-    else if ('id' in begin) rows.set(id, { ...begin, ...end, ...NO_USAGE, ...usage });
+    const [begin, end, usage, whole] = (['B', 'E', 'U', 'R'] as const).map((t) => find(t, id));
+    if ('id' in whole!) rows.set(id, whole as LogRow);
+    else if ('id' in begin!) rows.set(id, { ...UNSEEN, ...begin, ...end, ...usage } as LogRow);
   }
   return rows;
 }

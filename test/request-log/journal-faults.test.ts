@@ -4,12 +4,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Logger } from '@nestjs/common';
 import type { Settings } from '../../src/config/settings.js';
-import type { JournalFile } from '../../src/request-log/journal-file.js';
-import { encodeRecord, type JournalRecord } from '../../src/request-log/journal-line.js';
-import { readDeadRows } from '../../src/request-log/journal-reader.js';
-import { logFiles } from '../../src/request-log/boot-folders.js';
-import { Journal } from '../../src/request-log/journal.js';
-import { journalTogether } from '../../src/request-log/journal-together.js';
+import type { JournalFile } from '../../src/request-log/journal/journal-file.js';
+import { encodeRecord, type JournalRecord } from '../../src/request-log/journal/record-codec.js';
+import { readDeadRows } from '../../src/request-log/journal/recovery.js';
+import { logFiles } from '../../src/request-log/journal/run-directories.js';
+import { Journal } from '../../src/request-log/journal/journal.js';
+import { journalTogether } from '../../src/request-log/journal/journal-together.js';
 import { deferred } from '../support/deferred.js';
 import { eventually } from '../support/eventually.js';
 import { linesOf, recordsOf, rowsOf } from './journal-calls.js';
@@ -242,7 +242,7 @@ describe('records of one turn of the event loop', () => {
     journalTogether(
       journal,
       records.map((record) => ({
-        json: encodeRecord(record),
+        json: encodeRecord(record.t, record),
         isBeginning: record.t === 'B',
         kept: (file: JournalFile) => {
           told.push([record, 'kept']);

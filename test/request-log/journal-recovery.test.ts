@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
-import type { JournalRecord } from '../../src/request-log/journal-line.js';
-import { readDeadRows } from '../../src/request-log/journal-reader.js';
-import type { LogRow } from '../../src/request-log/log-row.js';
+import type { JournalRecord } from '../../src/request-log/journal/record-codec.js';
+import { readDeadRows } from '../../src/request-log/journal/recovery.js';
+import type { LogRow } from '../../src/request-log/columns.js';
 import { FULL } from '../support/scale.js';
 import { linesOf, type Progress, recordsOf, rowsOf } from './journal-calls.js';
 

@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import { Logger } from '@nestjs/common';
 import type { Settings } from '../../src/config/settings.js';
 import type { DatabaseService } from '../../src/database/database.service.js';
-import { JournalDrainService } from '../../src/request-log/journal-drain.service.js';
-import { Journal } from '../../src/request-log/journal.js';
+import { JournalDrainService } from '../../src/request-log/journal/journal-drain.service.js';
+import { Journal } from '../../src/request-log/journal/journal.js';
 import { LogWriter } from '../../src/request-log/log-writer.js';
-import type { LogRow } from '../../src/request-log/log-row.js';
+import type { LogRow } from '../../src/request-log/columns.js';
 import { recordsOf, rowsOf } from './journal-calls.js';
 
 /** The request log's own parts on real files and a real Postgres, without the road that leads to them. */
@@ -42,7 +42,11 @@ export class LogHarness {
 
   /** A call that ends here and now, journalled and handed over as RequestLogService does. */
   record(change: Partial<LogRow> = {}): LogRow {
-    const [begin, end, usage] = recordsOf('read');
+    const [begin, end, usage] = recordsOf('read').map((record) => ({
+      ...record,
+      ...('id' in change && { id: change.id }),
+      ...(record.t === 'B' && 'started_at' in change && { started_at: change.started_at }),
+    }));
     const [row] = [...rowsOf([begin!, end!, usage!]).values()];
     Object.assign(row!, change);
     const files = [this.journal.append(begin!), this.journal.append(end!)];

@@ -4,15 +4,16 @@ import { mintKey } from '../../src/keys/key-secret.js';
 import type { CallOrigin, CallRecord } from '../../src/request-log/call-record.js';
 import {
   decodeLines,
-  encodeBegin,
-  encodeEnd,
   encodeLine,
   encodeLines,
-  encodeUsage,
+  encodeRecord,
   LONGEST_LINE,
-} from '../../src/request-log/journal-line.js';
-import { beginColumns, endColumns, type LogRow, usageColumns } from '../../src/request-log/log-row.js';
+} from '../../src/request-log/journal/record-codec.js';
+import { columnsOf, LOGGED_COLUMNS, type LogRow, type Phase } from '../../src/request-log/columns.js';
+import { emptyRow, setBegin, setEnd, setUsage } from '../../src/request-log/log-row.js';
 import { OUTCOMES } from '../../src/request-log/request-log.entity.js';
+import { DAY_MS, dayOf } from '../../src/request-log/partitions.js';
+import { NO_USAGE } from '../../src/request-log/token-figures.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 import { LogHarness } from './log-harness.js';
@@ -101,11 +102,19 @@ const address = fc.option(
     nasty,
   ),
 );
-/** From the epoch to the end of the year 9999. */
-const started = fc.oneof(
-  fc.integer({ min: 0, max: 253_402_300_799_999 }),
-  fc.constantFrom(0, Date.UTC(2028, 1, 29), 253_402_300_799_999),
-);
+/** Any millisecond of a few days: each day gets a partition, and one far ahead would wait. */
+const started = fc
+  .tuple(
+    fc.constantFrom(
+      0,
+      Date.UTC(1999, 11, 31),
+      Date.UTC(2024, 1, 29),
+      dayOf(Date.now()),
+      dayOf(Date.now()) + DAY_MS,
+    ),
+    fc.nat(DAY_MS - 1),
+  )
+  .map(([day, ms]) => day + ms);
 
 const call = fc.record({
   started,
@@ -143,16 +152,16 @@ function rowOf(facts: typeof call extends fc.Arbitrary<infer T> ? T : never): Lo
   // Only what the columns are made of; the rest of a record needs a live call.
   const record = { ...facts, origin } as unknown as CallRecord;
   const [prompt, completion, cached, reasoning] = facts.tokens;
-  const begin = beginColumns(origin, CALLERS_KEY);
-  const end = endColumns(record);
-  const usage = usageColumns(record, {
+  const row = emptyRow();
+  setBegin(row, record);
+  setEnd(row, record);
+  setUsage(row, record, {
     model: facts.model,
     prompt_tokens: prompt,
     completion_tokens: completion,
     cached_tokens: cached,
     reasoning_tokens: reasoning,
   });
-  const row = { ...begin, ...end, ...usage };
   // What the journal gives back is what went in, and no line is too long for its reader.
   const line = encodeLine({ t: 'R', ...row });
   expect(line.length).toBeLessThan(LONGEST_LINE);
@@ -163,12 +172,13 @@ function rowOf(facts: typeof call extends fc.Arbitrary<infer T> ? T : never): Lo
     rest: Buffer.alloc(0),
   });
   const { id } = origin;
-  const parts = [encodeBegin(begin), encodeEnd(id, end), encodeUsage(id, usage)];
+  const part = (phase: Phase) => Object.fromEntries(columnsOf(phase).map(({ name }) => [name, row[name]]));
+  const parts = (['B', 'E', 'U'] as const).map((t) => encodeRecord(t, row));
   expect(decodeLines(encodeLines(parts))).toEqual({
     records: [
-      { t: 'B', ...begin },
-      { t: 'E', id, ...end },
-      { t: 'U', id, ...usage },
+      { t: 'B', ...part('begin') },
+      { t: 'E', id, ...part('end') },
+      { t: 'U', id, ...part('usage') },
     ].map((record) => JSON.parse(JSON.stringify(record)) as unknown),
     corrupt: 0,
     rest: Buffer.alloc(0),
@@ -217,6 +227,18 @@ it('makes a row that Postgres takes of whatever a call brings', async () => {
   }
 });
 
+it.each([
+  ['begin', (row: LogRow, record: CallRecord) => setBegin(row, record)],
+  ['end', (row: LogRow, record: CallRecord) => setEnd(row, record)],
+  ['usage', (row: LogRow, record: CallRecord) => setUsage(row, record, NO_USAGE)],
+] as const)('sets in the phase "%s" exactly the columns of its journal record', (phase, set) => {
+  const untouched = Symbol('untouched');
+  const row = Object.fromEntries(LOGGED_COLUMNS.map(({ name }) => [name, untouched]));
+  set(row as unknown as LogRow, { origin: { id: uuidv7(), key: CALLERS_KEY } } as CallRecord);
+  const changed = LOGGED_COLUMNS.filter(({ name }) => row[name] !== untouched);
+  expect(changed).toEqual(columnsOf(phase));
+});
+
 it('does not keep a long text alive for the part it stores', () => {
   // A slice of a string holds on to all of it.
   const origin = (i: number): CallOrigin => ({
@@ -235,7 +257,11 @@ it('does not keep a long text alive for the part it stores', () => {
     userAgent: `${i}`.repeat(65_536 / `${i}`.length),
   });
   const before = process.memoryUsage.rss();
-  const rows = Array.from({ length: 4_000 }, (_, i) => beginColumns(origin(1_000 + i), CALLERS_KEY));
+  const rows = Array.from({ length: 4_000 }, (_, i) => {
+    const row = emptyRow();
+    setBegin(row, { origin: origin(1_000 + i) } as CallRecord);
+    return row;
+  });
   expect(rows.at(-1)!.user_agent).toHaveLength(1_024);
   // Held, they would be 250 MB.
   expect(process.memoryUsage.rss() - before).toBeLessThan(160 * 1024 * 1024);

@@ -1,9 +1,13 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { Logger } from '@nestjs/common';
+import { v7 as uuidv7 } from 'uuid';
+import { DAY_MS, dayOf, tableName } from '../../src/request-log/partitions.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 import { PostgresRelay } from '../support/postgres-relay.js';
 import { LogHarness } from './log-harness.js';
+import { createDays } from './rows.js';
 
 let database: TestDatabase;
 let relay: PostgresRelay;
@@ -35,6 +39,12 @@ const count = async () =>
   (await database.query<{ n: number }>('SELECT count(*)::int AS n FROM request_log'))[0]!.n;
 const allThere = (n: number) => eventually(async () => (await count()) === n, 60_000);
 const record = (n: number) => Array.from({ length: n }, () => log.record());
+/** Columns of a call that starts so many days from now. */
+function startingIn(days: number): { id: string; started_at: string } {
+  const msecs = Date.now() + days * DAY_MS;
+  return { id: uuidv7({ msecs }), started_at: new Date(msecs).toISOString() };
+}
+const partitions = () => database.query("SELECT FROM pg_inherits WHERE inhparent = 'request_log'::regclass");
 const bootFiles = async () => (await readdir(log.journal.bootFolder)).length;
 
 it('writes rows and lets go of their files', async () => {
@@ -113,29 +123,122 @@ it.each(['cut', 'frozen'] as const)(
   40_000,
 );
 
-it.each([
-  [
-    'its table is renamed away',
-    'ALTER TABLE request_log RENAME TO away',
-    'ALTER TABLE away RENAME TO request_log',
-  ],
-  [
-    'no partition is there for its rows',
-    'ALTER TABLE request_log DETACH PARTITION request_log_default',
-    'ALTER TABLE request_log ATTACH PARTITION request_log_default DEFAULT',
-  ],
-])('waits while %s', async (_, spoil, mend) => {
+it('waits while its table is renamed away', async () => {
   record(10);
   await allThere(10);
-  await database.query(spoil);
+  await database.query('ALTER TABLE request_log RENAME TO away');
   record(500);
-  // Refused at least once by then.
+  // Rejected at least once by then.
   relay.set('postern-log', 'cut');
   relay.set('postern-log', 'none');
   await eventually(() => log.writer.waiting === 500);
-  await database.query(mend);
+  await database.query('ALTER TABLE away RENAME TO request_log');
   await allThere(510);
   expect(await log.rejectedFiles()).toEqual([]);
+});
+
+it('creates the days of rows that have no partition', async () => {
+  expect(await partitions()).toEqual([]);
+  record(10);
+  const old = [-1, -400].map((days) => log.record(startingIn(days)));
+  await allThere(12);
+  expect(await partitions()).toHaveLength(3);
+  await database.query(`DROP TABLE ${tableName(dayOf(Date.now()))}`);
+  record(500);
+  await allThere(502);
+  expect(old).toHaveLength(2);
+  expect(await log.rejectedFiles()).toEqual([]);
+});
+
+describe('rows that start more than 2 days ahead of the database’s clock', () => {
+  const alarms = () => said.filter((line) => line.includes('ahead of the database'));
+  let said: string[];
+  beforeEach(() => {
+    said = [];
+    const keep = (line: unknown) => void said.push(String(line));
+    Logger.overrideLogger({ log: keep, warn: keep, error: keep, fatal: keep });
+  });
+  afterEach(() => {
+    Logger.overrideLogger(false);
+  });
+
+  /** Sets the database's clock as its functions see it from now on. */
+  async function setClock(daysAhead: number): Promise<void> {
+    await database.query(`
+      CREATE OR REPLACE FUNCTION public.clock_timestamp() RETURNS timestamptz LANGUAGE sql
+        AS $$ SELECT pg_catalog.clock_timestamp() + interval '${daysAhead} days' $$`);
+    await database.query(
+      `ALTER DATABASE ${new URL(database.url).pathname.slice(1)} SET search_path = public, pg_catalog`,
+    );
+    // For the writer's connection: a setting of the database is for new ones.
+    relay.set('postern-log', 'cut');
+    relay.set('postern-log', 'none');
+  }
+
+  it('wait and hold up no other row, also where their day has a partition', async () => {
+    await createDays(database, Date.now() + 3 * DAY_MS);
+    const future = [3, 40].flatMap((days) => Array.from({ length: 300 }, () => log.record(startingIn(days))));
+    const first = log.record();
+    record(1_200);
+    await allThere(1_201);
+    record(100);
+    await allThere(1_301);
+    await eventually(() => log.writer.counts.parked === future.length);
+    expect(log.writer.counts).toMatchObject({ persisted: 1_301, rejected: 0 });
+    expect(await database.query('SELECT id FROM request_log WHERE id = $1', [first.id])).toHaveLength(1);
+    await eventually(() => alarms().length > 0);
+    expect(alarms()).toEqual([expect.stringContaining('600 rows start more than 2 days ahead')]);
+    // No partition is created for a day so far ahead.
+    expect(await partitions()).toHaveLength(2);
+  });
+
+  it('go to Postgres once their day is near enough, and only those', async () => {
+    record(10);
+    for (const days of [5, 5, 30]) log.record(startingIn(days));
+    await allThere(10);
+    await eventually(() => log.writer.counts.parked === 3);
+    await setClock(4);
+    // Its clock is read every few seconds while rows wait.
+    await allThere(12);
+    await eventually(() => log.writer.counts.parked === 1);
+    await setClock(29);
+    await allThere(13);
+    await eventually(() => log.writer.counts.parked === 0 && log.writer.future.count === 0);
+  }, 60_000);
+
+  it('survive a restart, as rows of a dead process and as spilled ones', async () => {
+    const rows = [log.record(startingIn(3)), log.record(startingIn(3))];
+    await eventually(() => log.writer.counts.parked === 2);
+    for (let start = 1; start <= 2; start++) {
+      await log.stop();
+      log = await LogHarness.start(relay.url, { dataDir: log.dataDir });
+      log.record();
+      await allThere(start);
+      await eventually(() => log.writer.counts.parked === 2);
+      const { root } = log.journal;
+      await eventually(async () => (await readdir(root)).filter((name) => name !== 'reserve').length === 1);
+    }
+    await setClock(2);
+    await allThere(4);
+    const found = await database.query<{ id: string }>('SELECT id FROM request_log WHERE id = ANY ($1)', [
+      rows.map(({ id }) => id),
+    ]);
+    expect(found).toHaveLength(2);
+  }, 60_000);
+
+  it('wait in memory while the journal takes no lines, and still hold up no other row', async () => {
+    const real = log.journal.append.bind(log.journal);
+    const refusing = jest.spyOn(log.journal, 'append').mockImplementation((each) => {
+      if (each.t === 'R') throw new Error('ENOSPC: injected');
+      return real(each);
+    });
+    log.record(startingIn(30));
+    record(50);
+    await allThere(50);
+    expect([log.writer.waiting, log.writer.counts.parked]).toEqual([1, 0]);
+    refusing.mockRestore();
+    await eventually(() => log.writer.counts.parked === 1);
+  });
 });
 
 it('ends in seconds when Postgres hangs, and the next start brings the rows', async () => {

@@ -1,8 +1,15 @@
 import pg from 'pg';
-import { DAY_MS, dayOf, tableName } from '../../src/request-log/partition-day.js';
-import { keepPartitions, type RoundReport } from '../../src/request-log/partition-round.js';
+import { insertRows } from '../../src/request-log/insert-rows.js';
+import {
+  createPartitions,
+  DAY_MS,
+  dayOf,
+  dropExpired,
+  type Dropped,
+  tableName,
+} from '../../src/request-log/partitions.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
-import { insertRow } from './rows.js';
+import { insertRow, logRow } from './rows.js';
 
 let database: TestDatabase;
 let client: pg.Client;
@@ -13,17 +20,16 @@ beforeEach(async () => {
   database = await createDatabase();
   client = new pg.Client({ connectionString: database.url });
   await client.connect();
-  // Yesterday's, so that the log is one that has been kept.
+  // Yesterday's, so that the clocks are trusted.
   await insertRow(database, new Date(day(-1)));
-  await round();
 });
 afterEach(async () => {
   await client.end();
   await database.drop();
 });
 
-const round = (now = Date.now()): Promise<RoundReport> =>
-  keepPartitions(client, { now, retentionDays: 30, stopped: () => false });
+const drop = (now = Date.now()): Promise<Dropped> =>
+  dropExpired(client, { now, days: 30, stopped: () => false });
 
 async function daysWithRows(): Promise<number[]> {
   const rows = await database.query<{ ms: number }>(
@@ -32,44 +38,52 @@ async function daysWithRows(): Promise<number[]> {
   return rows.map(({ ms }) => (dayOf(ms) - TODAY) / DAY_MS);
 }
 
-/** Puts a row on a day and gives the day its partition, as if the day had been lived through. */
-async function live(offset: number): Promise<void> {
-  await client.query(`CREATE TABLE ${tableName(day(offset))} PARTITION OF request_log
-    FOR VALUES FROM ('${new Date(day(offset)).toISOString()}') TO ('${new Date(day(offset + 1)).toISOString()}')`);
-  await insertRow(database, new Date(day(offset)));
-}
-
 describe('retention', () => {
   it('drops whole days, the last one kept being as old as the retention says', async () => {
-    for (const offset of [-40, -31, -30, -29]) await live(offset);
-    const { dropped } = await round();
-    expect(dropped).toEqual([tableName(day(-40)), tableName(day(-31))]);
+    for (const offset of [-40, -31, -30, -29]) await insertRow(database, new Date(day(offset)));
+    expect((await drop()).tables).toEqual([tableName(day(-40)), tableName(day(-31))]);
     expect(await daysWithRows()).toEqual([-30, -29, -1]);
-    expect((await round()).dropped).toEqual([]);
+    expect((await drop()).tables).toEqual([]);
   });
 
-  it('lets a replay into a dropped day be seen for a round, and makes no day of it again', async () => {
-    await live(-31);
-    await round();
+  it('drops a day again that came back with rows from an old journal', async () => {
     await insertRow(database, new Date(day(-31)));
-    await insertRow(database, new Date(day(-3)));
-    expect(await daysWithRows()).toEqual([-31, -3, -1]);
-    expect(await round()).toMatchObject({ made: [day(-3)], moved: 1, dropped: [] });
-    expect(await daysWithRows()).toEqual([-3, -1]);
+    await drop();
+    await insertRow(database, new Date(day(-31)));
+    expect(await daysWithRows()).toEqual([-31, -1]);
+    expect((await drop()).tables).toEqual([tableName(day(-31))]);
+    expect(await daysWithRows()).toEqual([-1]);
   });
 
   it('drops nothing while only one of the two clocks says so', async () => {
-    await live(-20);
-    expect(await round(day(365))).toMatchObject({ dropped: [] });
-    expect(await round(day(366))).toMatchObject({ dropped: [] });
+    await insertRow(database, new Date(day(-20)));
+    await createPartitions(client, [day(364)]);
+    expect(await drop(day(365))).toEqual({ tables: [], postponed: false });
     expect(await daysWithRows()).toEqual([-20, -1]);
   });
 
-  it('drops nothing on the first day after a pause or a leap of the clock', async () => {
-    await live(-40);
+  it('drops nothing on the first day after a pause or a jump of the clock', async () => {
+    await insertRow(database, new Date(day(-40)));
     await client.query(`DROP TABLE ${tableName(day(-1))}`);
-    await insertRow(database, new Date(day(-35)));
-    expect(await round()).toMatchObject({ dropped: [], moved: 1, kept: true });
-    expect(await daysWithRows()).toEqual([-40, -35]);
+    expect(await drop()).toEqual({ tables: [], postponed: true });
+    expect(await daysWithRows()).toEqual([-40]);
+  });
+
+  it('gives way to a long export rather than hold up writers, and drops when it is over', async () => {
+    await insertRow(database, new Date(day(-40)));
+    await createPartitions(client, [day(0)]);
+    const exporting = new pg.Client({ connectionString: database.url });
+    await exporting.connect();
+    await exporting.query('BEGIN; DECLARE export CURSOR FOR SELECT * FROM request_log; FETCH 1 FROM export');
+    const dropping = drop().catch((error: unknown) => error);
+    const writing = new pg.Client({ connectionString: database.url });
+    await writing.connect();
+    // Longer than one attempt to drop, shorter than the export.
+    await writing.query("SET lock_timeout = '5s'");
+    for (let i = 0; i < 20; i++) await writing.query(insertRows([logRow(day(0))]));
+    expect(await dropping).toMatchObject({ code: '55P03' });
+    await exporting.query('COMMIT');
+    expect((await drop()).tables).toEqual([tableName(day(-40))]);
+    await Promise.all([exporting.end(), writing.end()]);
   });
 });

@@ -1,9 +1,25 @@
+import pg from 'pg';
 import { v7 as uuidv7 } from 'uuid';
-import type { LogRow } from '../../src/request-log/log-row.js';
+import type { LogRow } from '../../src/request-log/columns.js';
+import { createPartitions } from '../../src/request-log/partitions.js';
 import type { TestDatabase } from '../support/database.js';
 
 export const TEAM = '01890a5d-ac96-774b-bcce-b302099a8057';
 export const KEY = '01890a5d-ac96-774b-bcce-b302099a8058';
+
+/** Creates the partitions of these times, as the gateway does. */
+export async function createDays(database: TestDatabase, ...times: (Date | number)[]): Promise<void> {
+  const client = new pg.Client({ connectionString: database.url });
+  await client.connect();
+  try {
+    await createPartitions(
+      client,
+      times.map((time) => Number(time)),
+    );
+  } finally {
+    await client.end();
+  }
+}
 
 /** Puts a row into the log as the writer would. @returns its id */
 export async function insertRow(
@@ -29,6 +45,7 @@ export async function insertRow(
     ...columns,
   };
   const names = Object.keys(row);
+  await createDays(database, startedAt);
   await database.query(
     `INSERT INTO request_log (${names.join(', ')}) VALUES (${names.map((_, i) => `$${i + 1}`).join(', ')})`,
     Object.values(row),

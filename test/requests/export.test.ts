@@ -6,7 +6,7 @@ import { RequestLogReader } from '../../src/requests/request-log.reader.js';
 import { SHOWN_COLUMNS } from '../../src/requests/request-view.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
-import { insertRow } from '../request-log/rows.js';
+import { createDays, insertRow } from '../request-log/rows.js';
 
 let database: TestDatabase;
 let pool: ReaderPool;
@@ -15,6 +15,7 @@ const at = (second: number) => new Date(Date.UTC(2031, 0, 1, 0, 0, second));
 
 beforeEach(async () => {
   database = await createDatabase();
+  await createDays(database, Date.now());
   pool = new ReaderPool({ databaseUrl: database.url } as Settings);
   exports = new RequestLogExport(pool);
 });

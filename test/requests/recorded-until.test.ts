@@ -6,7 +6,7 @@ import { ReaderPool } from '../../src/requests/reader-pool.js';
 import { RequestLogExport } from '../../src/requests/request-log.export.js';
 import { RequestLogReader } from '../../src/requests/request-log.reader.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
-import { insertRow, logRow } from '../request-log/rows.js';
+import { createDays, insertRow, logRow } from '../request-log/rows.js';
 
 let database: TestDatabase;
 let pool: ReaderPool;
@@ -14,6 +14,7 @@ let slow: pg.Client;
 
 beforeEach(async () => {
   database = await createDatabase();
+  await createDays(database, Date.now());
   pool = new ReaderPool({ databaseUrl: database.url } as Settings);
   slow = new pg.Client({ connectionString: database.url });
   await slow.connect();

@@ -1,6 +1,6 @@
 import type { Journal } from './journal.js';
 import type { JournalFile } from './journal-file.js';
-import { encodeLines, lineLength } from './journal-line.js';
+import { encodeLines, lineLength } from './record-codec.js';
 
 /** A record on its way to the journal. */
 export interface Entry {

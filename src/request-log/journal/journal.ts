@@ -1,17 +1,17 @@
 import { join } from 'node:path';
 import { Injectable, Logger, type OnModuleInit } from '@nestjs/common';
 import { v7 as uuidv7 } from 'uuid';
-import { InjectSettings } from '../config/config.module.js';
-import type { Settings } from '../config/settings.js';
-import { describeError } from '../errors/describe-error.js';
-import { bootFolderName, reserveName } from './boot-folders.js';
+import { InjectSettings } from '../../config/config.module.js';
+import type { Settings } from '../../config/settings.js';
+import { describeError } from '../../errors/describe-error.js';
+import { bootFolderName, reserveName } from './run-directories.js';
 import { GroupCommit } from './group-commit.js';
-import { JournalFaults } from './journal-faults.js';
+import { JournalFaults } from './journal-health.js';
 import type { JournalFile } from './journal-file.js';
-import { JournalFolder } from './journal-folder.js';
-import { encodeLine, type JournalRecord } from './journal-line.js';
+import { JournalFolder } from './run-directory.js';
+import { encodeLine, type JournalRecord } from './record-codec.js';
 import { isFull, JournalSpace } from './journal-space.js';
-import { withTimeout } from '../platform/with-timeout.js';
+import { withTimeout } from '../../platform/with-timeout.js';
 
 const ROTATE_BYTES = 8 * 1024 * 1024;
 const ROTATE_MS = 60_000;

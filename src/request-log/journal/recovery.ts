@@ -1,26 +1,23 @@
 import { createReadStream } from 'node:fs';
-import { decodeLines, type JournalRecord, LONGEST_LINE } from './journal-line.js';
-import { type BeginColumns, type EndColumns, type LogRow, UNSEEN_END, type UsageColumns } from './log-row.js';
-import { NO_USAGE } from './token-figures.js';
+import { decodeLines, type JournalRecord, LONGEST_LINE } from './record-codec.js';
+import type { LogRow } from '../columns.js';
+import { emptyRow } from '../log-row.js';
 
 const BATCH = 1_000;
 const READ_BYTES = 1024 * 1024;
 
-/** Told of lines that are torn or damaged. */
+/** Called with a number of torn or damaged lines. */
 export type OnCorrupt = (count: number) => void;
 
-interface KnownCall {
-  begin?: BeginColumns;
-  end?: EndColumns;
-  usage?: UsageColumns;
-}
+/** The records found of one call. */
+type KnownCall = Partial<Record<'B' | 'E' | 'U', JournalRecord>>;
 
 /**
- * Rebuilds the rows of a process that is gone: a call whose end nobody saw was interrupted. Memory grows with the calls
- * that were under way at the same time, not with the files. A row that is in Postgres already may come again, which
- * changes nothing there; none comes twice in one batch.
+ * Rebuilds the rows of a process that died. A call without a recorded end was interrupted. Memory grows with the number
+ * of calls that ran at the same time, not with the files. A row that Postgres already has may come again, which changes
+ * nothing there; no batch contains a row twice.
  *
- * @param paths files of one boot, oldest first
+ * @param paths files of one process run, oldest first
  */
 export async function* readDeadRows(
   paths: readonly string[],
@@ -38,10 +35,10 @@ export async function* readDeadRows(
       }
     }
   }
-  for (const { begin, end, usage } of known.values()) {
-    // Its beginning lay in a file that is gone: the row is in Postgres. Or it was damaged, and was counted then.
-    if (begin === undefined) continue;
-    batch.add({ ...begin, ...(end ?? UNSEEN_END), ...NO_USAGE, ...usage });
+  for (const call of known.values()) {
+    // The file of its beginning is gone: the row is in Postgres. Or the record was damaged, and was counted then.
+    if (call.B === undefined) continue;
+    batch.add(rowOf(call.B, call.E, call.U));
     if (batch.full) {
       yield batch.rows;
       batch = new Batch();
@@ -50,13 +47,12 @@ export async function* readDeadRows(
   if (batch.rows.length > 0) yield batch.rows;
 }
 
-/** The rows parked whole in a file of this process, in their order. */
+/** The whole rows in a file of this process, in their order. */
 export async function* readParkedRows(path: string, onCorrupt?: OnCorrupt): AsyncGenerator<LogRow[]> {
   let rows: LogRow[] = [];
   for await (const record of readRecords(path, onCorrupt)) {
     if (record.t !== 'R') continue;
-    const { t: _, ...row } = record;
-    rows.push(row);
+    rows.push(rowOf(record));
     if (rows.length < BATCH) continue;
     yield rows;
     rows = [];
@@ -64,7 +60,7 @@ export async function* readParkedRows(path: string, onCorrupt?: OnCorrupt): Asyn
   if (rows.length > 0) yield rows;
 }
 
-/** Rows for one statement: Postgres refuses to touch a row twice in one (SQLSTATE 21000). */
+/** Rows for one statement, which must not contain a row twice (SQLSTATE 21000). */
 class Batch {
   private readonly byId = new Map<string, LogRow>();
 
@@ -76,7 +72,7 @@ class Batch {
     return [...this.byId.values()];
   }
 
-  /** As the table itself judges: the first account stands, unless it is a verdict of death. */
+  /** Same rule as the INSERT statement: the first row wins, unless its outcome is `interrupted`. */
   add(row: LogRow): void {
     const before = this.byId.get(row.id);
     if (before === undefined) this.byId.set(row.id, row);
@@ -84,30 +80,31 @@ class Batch {
   }
 }
 
-/** Adds a record to its call, in whatever order they come; the row once nothing more can come. */
+/** Adds a record to its call, in any order. @returns the row once all records are known, else null */
 function take(known: Map<string, KnownCall>, record: JournalRecord): LogRow | null {
-  const { id } = record;
-  if (record.t === 'R') {
-    const { t: _, ...row } = record;
+  const { t, id } = record;
+  if (t === 'R') {
     known.delete(id);
-    return row;
+    return rowOf(record);
   }
   let call = known.get(id);
   if (call === undefined) known.set(id, (call = {}));
-  if (record.t === 'B') {
-    const { t: _, ...begin } = record;
-    call.begin = begin;
-  } else if (record.t === 'E') {
-    const { t: _, id: __, ...end } = record;
-    call.end = end;
-  } else {
-    const { t: _, id: __, ...usage } = record;
-    call.usage = usage;
-  }
-  const { begin, end, usage } = call;
-  if (begin === undefined || end === undefined || usage === undefined) return null;
+  call[t] = record;
+  const { B, E, U } = call;
+  if (B === undefined || E === undefined || U === undefined) return null;
   known.delete(id);
-  return { ...begin, ...end, ...usage };
+  return rowOf(B, E, U);
+}
+
+/** The row that these records make: a later one overrides an earlier one. */
+function rowOf(...records: (JournalRecord | undefined)[]): LogRow {
+  const row = emptyRow();
+  for (const record of records) {
+    if (record === undefined) continue;
+    const { t: _, ...values } = record;
+    Object.assign(row, values);
+  }
+  return row;
 }
 
 async function* readRecords(path: string, onCorrupt?: OnCorrupt): AsyncGenerator<JournalRecord> {

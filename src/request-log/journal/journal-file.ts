@@ -1,5 +1,5 @@
 import { close, constants, fdatasync, openSync, writeSync } from 'node:fs';
-import { describeError } from '../errors/describe-error.js';
+import { describeError } from '../../errors/describe-error.js';
 
 /** Closes a torn line so that its checksum cannot fit, whatever was written of it: its record was never taken. */
 const SEAL = Buffer.from('~\n');

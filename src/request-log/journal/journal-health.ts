@@ -1,5 +1,5 @@
 import type { Logger } from '@nestjs/common';
-import { describeError } from '../errors/describe-error.js';
+import { describeError } from '../../errors/describe-error.js';
 
 /** No room; lines refused; not brought to the disk; files that cannot be removed. The gravest first. */
 const KINDS = ['space', 'write', 'sync', 'remove'] as const;

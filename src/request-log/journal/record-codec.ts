@@ -1,16 +1,15 @@
 import { crc32 } from 'node:zlib';
-import type { BeginColumns, EndColumns, LogRow, UsageColumns } from './log-row.js';
+import { columnsOf, LOGGED_COLUMNS, type LoggedColumn, type LogRow } from '../columns.js';
 
 /**
- * What is journalled of a call: its beginning before it is forwarded, its end before the last byte of the answer is
- * written, and what was read from the answer afterwards. A row that memory has no place for is journalled whole (R) in
- * place of the last. Every field is already in its column's domain.
+ * The types of journal records: B when the call begins, before it is forwarded; E when it ends, before the last byte of
+ * the response is written; U when the response has been read. R is a whole row, in place of U, that is spilled because
+ * memory is full.
  */
-export type JournalRecord =
-  | ({ t: 'B' } & BeginColumns)
-  | ({ t: 'E'; id: string } & EndColumns)
-  | ({ t: 'U'; id: string } & UsageColumns)
-  | ({ t: 'R' } & LogRow);
+export type RecordType = 'B' | 'E' | 'U' | 'R';
+
+/** One record: some columns of one call, each value in its column's domain. */
+export type JournalRecord = { t: RecordType; id: string } & Partial<LogRow>;
 
 const VERSION = 'v1';
 const NEWLINE = 0x0a;
@@ -24,49 +23,55 @@ const HEADER = /v1 [0-9a-f]{8} \{/g;
 /** Bounds the work for a line that was made to look like many. */
 const MOST_PIECES = 64;
 
-/** A record's JSON in ASCII, so that a character is a byte; it never holds a newline. */
-export function encodeRecord(record: JournalRecord): string {
-  return inAscii(JSON.stringify(record));
+const ID = LOGGED_COLUMNS.filter(({ name }) => name === 'id');
+
+/** The columns that a record of each type holds. */
+const COLUMNS_OF: Record<RecordType, readonly LoggedColumn[]> = {
+  B: columnsOf('begin'),
+  E: [...ID, ...columnsOf('end')],
+  U: [...ID, ...columnsOf('usage')],
+  R: LOGGED_COLUMNS,
+};
+
+/** A column in a record's JSON. The texts are precomputed, which halves the time to encode a record. */
+interface Field {
+  readonly name: keyof LogRow;
+  readonly prefix: string;
+  readonly quote: string;
+  readonly ifNull: string;
+  /** True for numbers and booleans. */
+  readonly isBare: boolean;
+  /** True for text that may need an escape. */
+  readonly isFree: boolean;
 }
 
-/** The same for the beginning of a call. The three hand-written ones take a third of the time of JSON.stringify. */
-export function encodeBegin(b: BeginColumns): string {
-  return (
-    `{"t":"B","started_at":"${b.started_at}","id":"${b.id}","team_id":"${b.team_id}","key_id":"${b.key_id}"` +
-    `,"provider":${quoted(b.provider)},"method":${quoted(b.method)},"path":${quoted(b.path)}` +
-    `,"idempotency_key":${quoted(b.idempotency_key)},"sdk_retry_count":${b.sdk_retry_count}` +
-    `,"client_ip":${quoted(b.client_ip)},"user_agent":${quoted(b.user_agent)}}`
-  );
+const FIELDS_OF = Object.fromEntries(
+  Object.entries(COLUMNS_OF).map(([t, columns]) => [t, columns.map(fieldOf)]),
+) as Record<RecordType, Field[]>;
+
+function fieldOf({ name, type }: LoggedColumn): Field {
+  const prefix = `,"${name}":`;
+  const isBare = ['boolean', 'smallint', 'int', 'bigint', 'real'].includes(type);
+  const isFree = type === 'text' || type === 'inet';
+  return { name, prefix, quote: `${prefix}"`, ifNull: `${prefix}null`, isBare, isFree };
 }
 
-/** The same for the end of a call. */
-export function encodeEnd(id: string, e: EndColumns): string {
-  return (
-    `{"t":"E","id":"${id}","outcome":"${e.outcome}","status":${e.status},"error_code":${quoted(e.error_code)}` +
-    `,"streamed":${e.streamed},"request_bytes":${e.request_bytes},"response_bytes":${e.response_bytes}` +
-    `,"ttfb_ms":${e.ttfb_ms},"duration_ms":${e.duration_ms}` +
-    `,"provider_request_id":${quoted(e.provider_request_id)}}`
-  );
-}
-
-/** The same for what was read of an answer. */
-export function encodeUsage(id: string, u: UsageColumns): string {
-  return (
-    `{"t":"U","id":"${id}","outcome":"${u.outcome}","error_code":${quoted(u.error_code)}` +
-    `,"duration_ms":${u.duration_ms},"model":${quoted(u.model)},"prompt_tokens":${u.prompt_tokens}` +
-    `,"completion_tokens":${u.completion_tokens},"cached_tokens":${u.cached_tokens}` +
-    `,"reasoning_tokens":${u.reasoning_tokens}}`
-  );
+/** The JSON of a record in ASCII, so that one character is one byte. It never contains a newline. */
+export function encodeRecord(t: RecordType, values: Partial<LogRow>): string {
+  let json = `{"t":"${t}"`;
+  for (const { name, prefix, quote, ifNull, isBare, isFree } of FIELDS_OF[t]) {
+    const value = values[name] ?? null;
+    if (value === null) json += ifNull;
+    else if (isBare) json += prefix + String(value);
+    else if (isFree && ESCAPED.test(value as string)) json += prefix + inAscii(JSON.stringify(value));
+    else json += `${quote}${value}"`;
+  }
+  return `${json}}`;
 }
 
 /** What JSON must not hold unescaped (RFC 8259 7), and what is not ASCII. */
 const ESCAPED = /["\\\x00-\x1f\x7f-\uffff]/;
 const NOT_ASCII = /[\x7f-\uffff]/g;
-
-function quoted(text: string | null): string {
-  if (text === null) return 'null';
-  return ESCAPED.test(text) ? inAscii(JSON.stringify(text)) : `"${text}"`;
-}
 
 function inAscii(json: string): string {
   return json.replace(NOT_ASCII, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
@@ -74,9 +79,9 @@ function inAscii(json: string): string {
 
 const HEX_DIGITS = Buffer.from('0123456789abcdef');
 
-/** The one line of a record. */
+/** The line of one record. */
 export function encodeLine(record: JournalRecord): Buffer {
-  return encodeLines([encodeRecord(record)]);
+  return encodeLines([encodeRecord(record.t, record)]);
 }
 
 /** Bytes that a record's line takes. */
@@ -147,16 +152,27 @@ function decodeLine(line: Buffer): JournalRecord | null {
   const header = `${VERSION} ${crc32(json).toString(16).padStart(8, '0')} `;
   if (line.toString('latin1', 0, HEADER_LENGTH) !== header) return null;
   try {
-    const record = JSON.parse(json.toString()) as Partial<JournalRecord> | null;
-    return isRecord(record) ? record : null;
+    return toRecord(JSON.parse(json.toString()));
   } catch {
     // A checksum that fits by chance over bytes that are no JSON: one in four thousand million damaged lines.
     return null;
   }
 }
 
-function isRecord(value: Partial<JournalRecord> | null): value is JournalRecord {
-  return typeof value?.id === 'string' && ['B', 'E', 'U', 'R'].includes(value.t!);
+/**
+ * Keeps the columns that a record of this type has. One written by another version may lack some, which then keep their
+ * defaults, or have others, which are dropped.
+ */
+function toRecord(value: unknown): JournalRecord | null {
+  const { t, id } = (value ?? {}) as { t?: unknown; id?: unknown };
+  const columns = typeof t === 'string' && Object.hasOwn(COLUMNS_OF, t) ? COLUMNS_OF[t as RecordType] : null;
+  if (columns === null || typeof id !== 'string') return null;
+  const known = value as Partial<LogRow>;
+  const record: Record<string, unknown> = { t, id };
+  for (const { name, toDomain } of columns) {
+    if (known[name] !== undefined) record[name] = toDomain(known[name], null);
+  }
+  return record as JournalRecord;
 }
 
 /** Records that a damaged newline glued together, or glued to a damaged one: each still has its own checksum. */

@@ -1,15 +1,15 @@
 import { rm } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
-import { InjectSettings } from '../config/config.module.js';
-import type { Settings } from '../config/settings.js';
-import { describeError } from '../errors/describe-error.js';
-import { DatabaseService } from '../database/database.service.js';
-import { bootFolders, forsakenReserves, heirOf, logFiles } from './boot-folders.js';
+import { InjectSettings } from '../../config/config.module.js';
+import type { Settings } from '../../config/settings.js';
+import { describeError } from '../../errors/describe-error.js';
+import { DatabaseService } from '../../database/database.service.js';
+import { bootFolders, forsakenReserves, heirOf, logFiles } from './run-directories.js';
 import { Journal } from './journal.js';
 import type { JournalFile } from './journal-file.js';
-import { readDeadRows, readParkedRows } from './journal-reader.js';
-import { LogWriter } from './log-writer.js';
+import { readDeadRows, readParkedRows } from './recovery.js';
+import { LogWriter } from '../log-writer.js';
 
 const FIRST_RETRY_MS = 1_000;
 const LONGEST_RETRY_MS = 60_000;
@@ -99,15 +99,16 @@ export class JournalDrainService implements OnApplicationShutdown {
   }
 
   private async readParkedBack(): Promise<boolean> {
-    while (this.writer.counts.parked > 0) {
-      try {
-        for (const file of this.journal.parkedFiles()) if (!(await this.readBack(file))) return false;
-      } catch (error) {
-        this.tell(error);
-        return false;
+    const due = () => this.journal.parkedFiles().filter((file) => this.writer.future.isDue(file));
+    try {
+      for (let files = due(); files.length > 0; files = due()) {
+        for (const file of files) if (!(await this.readBack(file))) return false;
       }
+      return true;
+    } catch (error) {
+      this.tell(error);
+      return false;
     }
-    return true;
   }
 
   /** Nothing is appended to the file any more, so that its rows come in the same order at each attempt. */
@@ -126,6 +127,7 @@ export class JournalDrainService implements OnApplicationShutdown {
       this.writer.lose(file.parked);
       this.journal.unpark(file, file.parked);
     }
+    this.writer.future.remove(file);
     return true;
   }
 

@@ -1,0 +1,103 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { LogRow } from '../../src/request-log/columns.js';
+import { encodeLines } from '../../src/request-log/journal/record-codec.js';
+import { readDeadRows } from '../../src/request-log/journal/recovery.js';
+import { KEY, TEAM } from './rows.js';
+
+/*
+ * The journal of another version must recover: these lines are what version 0.1.0 wrote before the columns were derived
+ * from one list. Call 1 was read, call 2 ended, call 3 began, call 4 waits whole. Never regenerate them.
+ */
+const WRITTEN_BY_0_1_0 = String.raw`v1 586c618f {"t":"B","started_at":"2025-11-24T02:49:41.998Z","id":"019ab3c4-5d6e-7f80-9a1b-2c3d4e5f6001","team_id":"01890a5d-ac96-774b-bcce-b302099a8057","key_id":"01890a5d-ac96-774b-bcce-b302099a8058","provider":"default","method":"POST","path":"/v1/chat/completions","idempotency_key":null,"sdk_retry_count":0,"client_ip":"203.0.113.7","user_agent":"\u00dcn\u00ef \"quoted\" \ud834\udd1e"}
+v1 b9160d1d {"t":"B","started_at":"2025-11-24T02:49:41.998Z","id":"019ab3c4-5d6e-7f80-9a1b-2c3d4e5f6002","team_id":"01890a5d-ac96-774b-bcce-b302099a8057","key_id":"01890a5d-ac96-774b-bcce-b302099a8058","provider":"default","method":"POST","path":"/v1/chat/completions","idempotency_key":null,"sdk_retry_count":0,"client_ip":"203.0.113.7","user_agent":"\u00dcn\u00ef \"quoted\" \ud834\udd1e"}
+v1 e63fd693 {"t":"B","started_at":"2025-11-24T02:49:41.998Z","id":"019ab3c4-5d6e-7f80-9a1b-2c3d4e5f6003","team_id":"01890a5d-ac96-774b-bcce-b302099a8057","key_id":"01890a5d-ac96-774b-bcce-b302099a8058","provider":"default","method":"POST","path":"/v1/chat/completions","idempotency_key":null,"sdk_retry_count":0,"client_ip":"203.0.113.7","user_agent":"\u00dcn\u00ef \"quoted\" \ud834\udd1e"}
+v1 e29b458f {"t":"E","id":"019ab3c4-5d6e-7f80-9a1b-2c3d4e5f6001","outcome":"completed","status":200,"error_code":null,"streamed":true,"request_bytes":5000000000,"response_bytes":7,"ttfb_ms":1.5,"duration_ms":2.5,"provider_request_id":"req_\u00e9"}
+v1 a48bdaae {"t":"E","id":"019ab3c4-5d6e-7f80-9a1b-2c3d4e5f6002","outcome":"upstream_timeout","status":504,"error_code":"upstream_timeout","streamed":false,"request_bytes":5000000000,"response_bytes":7,"ttfb_ms":1.5,"duration_ms":2.5,"provider_request_id":"req_\u00e9"}
+v1 9760b236 {"t":"U","id":"019ab3c4-5d6e-7f80-9a1b-2c3d4e5f6001","outcome":"client_aborted","error_code":null,"duration_ms":3.5,"model":"gpt-4o","prompt_tokens":1,"completion_tokens":2,"cached_tokens":null,"reasoning_tokens":null}
+v1 f19a64b2 {"t":"R","started_at":"2025-11-24T02:49:41.998Z","id":"019ab3c4-5d6e-7f80-9a1b-2c3d4e5f6004","team_id":"01890a5d-ac96-774b-bcce-b302099a8057","key_id":"01890a5d-ac96-774b-bcce-b302099a8058","provider":"default","method":"POST","path":"/v1/chat/completions","idempotency_key":null,"sdk_retry_count":0,"client_ip":"203.0.113.7","user_agent":"\u00dcn\u00ef \"quoted\" \ud834\udd1e","outcome":"completed","status":200,"error_code":null,"streamed":true,"request_bytes":5000000000,"response_bytes":7,"ttfb_ms":1.5,"duration_ms":3.5,"provider_request_id":"req_\u00e9","model":"gpt-4o","prompt_tokens":1,"completion_tokens":2,"cached_tokens":null,"reasoning_tokens":null}
+`;
+
+const id = (call: number) => `019ab3c4-5d6e-7f80-9a1b-2c3d4e5f600${call}`;
+const BEGIN = {
+  started_at: '2025-11-24T02:49:41.998Z',
+  team_id: TEAM,
+  key_id: KEY,
+  provider: 'default',
+  method: 'POST',
+  path: '/v1/chat/completions',
+  idempotency_key: null,
+  sdk_retry_count: 0,
+  client_ip: '203.0.113.7',
+  user_agent: 'Ünï "quoted" 𝄞',
+};
+const END = {
+  outcome: 'completed',
+  status: 200,
+  error_code: null,
+  streamed: true,
+  request_bytes: 5_000_000_000,
+  response_bytes: 7,
+  ttfb_ms: 1.5,
+  duration_ms: 2.5,
+  provider_request_id: 'req_é',
+};
+const USAGE = {
+  duration_ms: 3.5,
+  model: 'gpt-4o',
+  prompt_tokens: 1,
+  completion_tokens: 2,
+  cached_tokens: null,
+  reasoning_tokens: null,
+};
+const nulls = (values: object) => Object.fromEntries(Object.keys(values).map((name) => [name, null]));
+const UNSEEN_END = { ...nulls(END), outcome: 'interrupted', streamed: false };
+
+async function recover(text: string): Promise<{ rows: LogRow[]; corrupt: number }> {
+  const folder = await mkdtemp(join(tmpdir(), 'postern-journal-'));
+  const path = join(folder, '00000001.log');
+  await writeFile(path, text);
+  const rows: LogRow[] = [];
+  let corrupt = 0;
+  for await (const batch of readDeadRows([path], (count) => (corrupt += count))) rows.push(...batch);
+  await rm(folder, { recursive: true });
+  return { rows: rows.sort((a, b) => a.id.localeCompare(b.id)), corrupt };
+}
+
+it('recovers the journal of version 0.1.0', async () => {
+  expect(await recover(WRITTEN_BY_0_1_0)).toEqual({
+    corrupt: 0,
+    rows: [
+      { ...BEGIN, id: id(1), ...END, ...USAGE, outcome: 'client_aborted' },
+      {
+        ...BEGIN,
+        id: id(2),
+        ...END,
+        outcome: 'upstream_timeout',
+        error_code: 'upstream_timeout',
+        status: 504,
+        streamed: false,
+        ...nulls(USAGE),
+        duration_ms: 2.5,
+      },
+      { ...BEGIN, id: id(3), ...UNSEEN_END, ...nulls(USAGE) },
+      { ...BEGIN, id: id(4), ...END, ...USAGE },
+    ],
+  });
+});
+
+it('recovers records that lack a column of this version or have one that it does not know', async () => {
+  const { user_agent: _, ...older } = BEGIN;
+  const end = { ...END, provider_request_id: 'req_1' };
+  const records = [
+    { t: 'B', id: id(1), ...older, region: 'eu' },
+    { t: 'E', id: id(1), ...end, cost: '0.1' },
+    { t: 'X', id: id(2), ...BEGIN },
+  ];
+  expect(await recover(encodeLines(records.map((record) => JSON.stringify(record))).toString())).toEqual({
+    // A type of record that this version does not know is reported like a damaged line.
+    corrupt: 1,
+    rows: [{ ...BEGIN, user_agent: null, id: id(1), ...end, ...nulls(USAGE), duration_ms: 2.5 }],
+  });
+});
