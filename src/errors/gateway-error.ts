@@ -29,6 +29,11 @@ export const GATEWAY_ERROR_CODES = [
 ] as const;
 export type GatewayErrorCode = (typeof GATEWAY_ERROR_CODES)[number];
 
+/** True for a code of the gateway's own. */
+export function isGatewayErrorCode(code: string): code is GatewayErrorCode {
+  return (GATEWAY_ERROR_CODES as readonly string[]).includes(code);
+}
+
 /** An error code of a module's own, with the response that it gets. */
 export interface GatewayErrorDefinition {
   /** Sent as `code` and as `x-gateway-error`; lower-case letters, digits and underscores. */
@@ -101,8 +106,7 @@ function check({ code, status }: GatewayErrorDefinition): void {
   // A code stands in a header and in a metric's label.
   if (!/^[a-z][a-z0-9_]{0,63}$/.test(code))
     throw new TypeError(`${JSON.stringify(code)} is not an error code`);
-  if ((GATEWAY_ERROR_CODES as readonly string[]).includes(code))
-    throw new TypeError(`the error code ${code} is the gateway's own`);
+  if (isGatewayErrorCode(code)) throw new TypeError(`the error code ${code} is the gateway's own`);
   if (!Number.isInteger(status) || status < 400 || status > 599)
     throw new TypeError(`${status} is not the status of an error`);
 }

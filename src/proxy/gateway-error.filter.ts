@@ -1,13 +1,17 @@
+import { STATUS_CODES } from 'node:http';
 import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException, Logger } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 import type { Request, Response } from 'express';
-import { GatewayError } from '../errors/gateway-error.js';
+import { GatewayError, isGatewayErrorCode } from '../errors/gateway-error.js';
 import { GatewayHttpAdapter } from './gateway-http.adapter.js';
 import { sendGatewayError } from './send-gateway-error.js';
 
+/** Client errors that the same request may not meet again. */
+const WORTH_A_RETRY = [408, 409, 425, 429];
+
 /**
- * Turns whatever stopped a call into an answer of the gateway's own: on the road, and wherever no room has its own form of
- * faults, as on roads that nobody has.
+ * Sends an error as a response in the provider's error shape: for forwarded calls, for unknown paths, and for controllers
+ * that have no filter of their own.
  */
 @Catch()
 export class GatewayErrorFilter implements ExceptionFilter {
@@ -18,18 +22,40 @@ export class GatewayErrorFilter implements ExceptionFilter {
   catch(error: unknown, host: ArgumentsHost): void {
     const http = host.switchToHttp();
     const req = http.getRequest<Request>();
-    let refusal: GatewayError;
-    if (error instanceof GatewayError) {
-      refusal = error;
-    } else if (error instanceof HttpException && error.getStatus() < 500) {
-      // The router's own: it knows no such road, or could not decode a parameter.
-      refusal = new GatewayError(error.getStatus() === 404 ? 'not_found' : 'invalid_path');
-    } else {
-      refusal = new GatewayError('internal_error', { cause: error });
-      const stack = error instanceof Error ? error.stack : String(error);
-      this.logger.error(`Call ${req.requestId} failed`, stack, { request_id: req.requestId });
-    }
-    this.host.httpAdapter.refusals.ofRequest(refusal, req);
-    sendGatewayError(http.getResponse<Response>(), refusal, req.requestId, req.originalUrl);
+    const rejection = this.rejectionFor(error, req);
+    this.host.httpAdapter.refusals.ofRequest(rejection, req);
+    sendGatewayError(http.getResponse<Response>(), rejection, req.requestId, req.originalUrl);
   }
+
+  private rejectionFor(error: unknown, req: Request): GatewayError {
+    if (error instanceof GatewayError) return error;
+    const status = error instanceof HttpException ? error.getStatus() : 500;
+    if (status >= 500) {
+      const stack = error instanceof Error ? error.stack : String(error);
+      this.logger.error(`Request ${req.requestId} failed`, stack, { request_id: req.requestId });
+    }
+    if (!(error instanceof HttpException) || status < 400)
+      return new GatewayError('internal_error', { cause: error });
+    // Nest's router found no handler.
+    if (status === 404 && error.message.startsWith(`Cannot ${req.method} `))
+      return new GatewayError('not_found');
+    const code = codeOf(status);
+    const message = messageOf(error);
+    if (isGatewayErrorCode(code)) return new GatewayError(code, { message });
+    const isFinal = status < 500 && !WORTH_A_RETRY.includes(status);
+    return new GatewayError({ code, status, message, ...(isFinal && { retryable: false }) });
+  }
+}
+
+/** The name of a status as an error code: `too_many_requests` for 429. */
+function codeOf(status: number): string {
+  const name = STATUS_CODES[status] ?? `status ${status}`;
+  return name.toLowerCase().replace(/[^a-z0-9]+/g, '_');
+}
+
+/** Validation pipes give a list of messages. */
+function messageOf(error: HttpException): string {
+  const response = error.getResponse();
+  const message = typeof response === 'object' ? (response as { message?: unknown }).message : undefined;
+  return Array.isArray(message) ? message.join('; ') : error.message;
 }

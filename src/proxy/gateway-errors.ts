@@ -178,6 +178,7 @@ function isAnthropic(target: string | undefined): boolean {
 function openaiType(status: number): string {
   if (status === 401) return 'authentication_error';
   if (status === 403) return 'permission_error';
+  if (status === 429) return 'rate_limit_error';
   if (status >= 500) return 'api_error';
   return 'invalid_request_error';
 }
@@ -185,9 +186,11 @@ function openaiType(status: number): string {
 /** Error types as the Anthropic API documents them. */
 function anthropicType(status: number): string {
   if (status === 401) return 'authentication_error';
+  if (status === 402) return 'billing_error';
   if (status === 403) return 'permission_error';
   if (status === 404) return 'not_found_error';
   if (status === 413) return 'request_too_large';
+  if (status === 429) return 'rate_limit_error';
   if (status === 503) return 'overloaded_error';
   if (status === 504) return 'timeout_error';
   if (status >= 500) return 'api_error';

@@ -1,8 +1,7 @@
 import { createServer, IncomingMessage, type Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { ExpressAdapter } from '@nestjs/platform-express';
-import type { Express, Request, Response } from 'express';
-import type { ILayer } from 'express-serve-static-core';
+import express, { type Express, type Request, type Response } from 'express';
 import type { Settings } from '../config/settings.js';
 import { GatewayError } from '../errors/gateway-error.js';
 import { uuidV7 } from '../platform/uuid-v7.js';
@@ -15,12 +14,14 @@ import { readRequestTarget, type RequestTarget } from './request-target.js';
 import { sendGatewayError } from './send-gateway-error.js';
 import { lingerOverUnreadBody } from './unread-body.js';
 
-/** The route the road is mounted on. It has no parameters, so that no framework decodes what a client sent. */
-export const ROAD = '/call';
-
-/** What lives beside the road; everything else is not_found. */
-const ROOMS_BESIDE = /^\/(?:admin|docs|docs-json|health|metrics)(?:[/?]|$)/;
+/** With ADMIN_PORT, these paths exist on that port only. */
+const ADMIN_ONLY = /^\/(?:admin|docs|docs-json|metrics)(?:[/?]|$)/;
 const HEALTH = /^\/health(?:[/?]|$)/;
+/**
+ * What Express sees in place of a path with a percent-escape, because it would decode the path and fail for bytes that
+ * are not UTF-8. The route and middleware for `v1/*splat` or `p/*splat` still match it.
+ */
+const ESCAPED_PATH = { v1: '/v1/escaped', p: '/p/provider/escaped' };
 
 /** What a listener serves: all there is, or, with ADMIN_PORT, the calls here and the admin's rooms there. */
 type Side = 'all' | 'calls' | 'admin';
@@ -54,18 +55,10 @@ export class GatewayHttpAdapter extends ExpressAdapter {
   private open = 0;
   /** Settles when calls are served; null once they are. */
   private held: Promise<void> | null = null;
-  /** How calls go where neither Express nor Nest's router has anything of its own to do. */
-  road: OwnRoad | null = null;
-  private isRoadFree = false;
-  /** How many layers Express had when the road was looked at. */
-  private layersSeen = 0;
 
   constructor(private readonly env: Settings) {
-    super();
+    super(expressApp());
     this.refusals = new Refusals(env);
-    const app = this.getInstance<Express>();
-    app.disable('x-powered-by');
-    app.disable('etag');
   }
 
   /** Requests that have not been answered to the end. */
@@ -167,19 +160,18 @@ export class GatewayHttpAdapter extends ExpressAdapter {
     const raw = req.url;
     req.requestId = uuidV7();
     req.arrivedAt = performance.now();
-    let target: RequestTarget | null;
     try {
       if (judgeRequestHead(req, this.env.maxBodyBytes)) {
         res.shouldKeepAlive = false;
         closeAfterResponse(req.socket);
       }
-      target = readRequestTarget(raw);
+      const target = readRequestTarget(raw);
       if (target !== null) {
         if (side === 'admin') throw new GatewayError('not_found');
         req.target = target;
         req.originalUrl = raw;
-        req.url = ROAD;
-      } else if (!(side === 'calls' ? HEALTH : ROOMS_BESIDE).test(raw)) {
+        if (target.path.includes('%')) req.url = target.provider === null ? ESCAPED_PATH.v1 : ESCAPED_PATH.p;
+      } else if (side === 'calls' && ADMIN_ONLY.test(raw)) {
         throw new GatewayError('not_found');
       }
     } catch (error) {
@@ -188,39 +180,17 @@ export class GatewayHttpAdapter extends ExpressAdapter {
       sendGatewayError(res, error, req.requestId, raw);
       return;
     }
-    if (target !== null && this.isFree(app)) this.road!.run(req, res);
-    else app(req, res);
-  }
-
-  /** False while something of a developer's comes before the controller of calls. */
-  private isFree(app: Express): boolean {
-    const { stack } = app.router;
-    if (stack.length !== this.layersSeen) {
-      this.layersSeen = stack.length;
-      // The first layer is Nest's own, which runs the hooks; behind the controller only one for what nobody has. Middleware
-      // that is bound to the controller is a route of the same path before it.
-      const [first, ...rest] = stack.slice(1).filter((layer) => (layer as MatchingLayer).match(ROAD));
-      const isAlone = first?.route?.path === ROAD && rest.every(({ route }) => route === undefined);
-      this.isRoadFree = isAlone && this.road!.lay();
-    }
-    const { onRequestHook, onResponseHook } = this as unknown as Hooks;
-    return this.isRoadFree && !onRequestHook && !onResponseHook;
+    app(req, res);
   }
 }
 
-/** See Road. */
-interface OwnRoad {
-  lay(): boolean;
-  run(req: Request, res: Response): void;
-}
-
-/** What the types of Express and of its adapter keep to themselves. */
-interface MatchingLayer extends ILayer {
-  match(path: string): boolean;
-}
-interface Hooks {
-  onRequestHook?: unknown;
-  onResponseHook?: unknown;
+function expressApp(): Express {
+  const app = express();
+  app.disable('x-powered-by');
+  app.disable('etag');
+  // ADMIN_ONLY compares case-sensitively, so routes must too.
+  app.enable('case sensitive routing');
+  return app;
 }
 
 /** A constructor like Node's own whose instances have the given prototype from birth. */

@@ -3,11 +3,10 @@ import { ApiExcludeController } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
 import { GatewayKeyGuard } from '../auth/gateway-key.guard.js';
 import { RequestLogInterceptor } from '../request-log/request-log.interceptor.js';
-import { ROAD } from './gateway-http.adapter.js';
 import { IdempotentCalls } from './idempotent-calls.js';
 import { RouteGuard } from './route.guard.js';
 
-/** `ANY /v1/*` and `ANY /p/<provider>/*`; the request gate leads both here. */
+/** `ANY /v1/*` and `ANY /p/<provider>/*`. The destination is read from `req.target`, never from Express's decoded path. */
 @ApiExcludeController()
 @Controller()
 @UseGuards(GatewayKeyGuard, RouteGuard)
@@ -15,7 +14,7 @@ import { RouteGuard } from './route.guard.js';
 export class ProxyController {
   constructor(private readonly calls: IdempotentCalls) {}
 
-  @All(ROAD)
+  @All(['v1/{*path}', 'p/{*path}'])
   forward(@Req() req: Request, @Res() res: Response): Promise<void> {
     return this.calls.carry(req, res);
   }

@@ -1,16 +1,14 @@
 import { HttpModule, HttpService } from '@nestjs/axios';
-import { Module, type OnModuleInit } from '@nestjs/common';
-import { APP_FILTER, HttpAdapterHost } from '@nestjs/core';
+import { Module } from '@nestjs/common';
+import { APP_FILTER } from '@nestjs/core';
 import { IdempotencyModule } from '../idempotency/idempotency.module.js';
 import { AuthModule } from '../auth/auth.module.js';
 import { ProvidersModule } from '../providers/providers.module.js';
 import { RequestLogModule } from '../request-log/request-log.module.js';
 import { Forwarder } from './forwarder.js';
 import { GatewayErrorFilter } from './gateway-error.filter.js';
-import { GatewayHttpAdapter } from './gateway-http.adapter.js';
 import { IdempotentCalls } from './idempotent-calls.js';
 import { ProxyController } from './proxy.controller.js';
-import { Road } from './road.js';
 import { shortenRoad, upstreamHttpOptions } from './upstream-adapter.js';
 import { UpstreamPools } from './upstream-pools.js';
 
@@ -31,20 +29,11 @@ class UpstreamModule {}
     }),
   ],
   controllers: [ProxyController],
-  providers: [Forwarder, IdempotentCalls, Road, { provide: APP_FILTER, useClass: GatewayErrorFilter }],
+  providers: [Forwarder, IdempotentCalls, { provide: APP_FILTER, useClass: GatewayErrorFilter }],
   exports: [UpstreamModule],
 })
-export class ProxyModule implements OnModuleInit {
-  constructor(
-    { axiosRef }: HttpService,
-    private readonly road: Road,
-    private readonly host: HttpAdapterHost<GatewayHttpAdapter>,
-  ) {
+export class ProxyModule {
+  constructor({ axiosRef }: HttpService) {
     shortenRoad(axiosRef);
-  }
-
-  /** Not before: a module under Nest's own test harness has no adapter yet when it is made. */
-  onModuleInit(): void {
-    this.host.httpAdapter.road = this.road;
   }
 }

@@ -60,7 +60,7 @@ it("sends a module's own error codes in the shape of the endpoint's API, and cou
   expect(await call('/v1/messages', 'inline')).toEqual({
     status: 429,
     headers: ['quota_used_up', null, '30'],
-    body: { type: 'error', error: { type: 'invalid_request_error', message: 'No tokens left.' } },
+    body: { type: 'error', error: { type: 'rate_limit_error', message: 'No tokens left.' } },
   });
   const metrics = await fetch(`${postern.url}/metrics`, {
     headers: { authorization: `Bearer ${ADMIN_TOKEN}` },
