@@ -8,7 +8,7 @@ export default {
     '**/*.faults.ts',
     '**/database/embedded-postgres-crash.test.ts',
     '**/database/upgrade.test.ts',
-    '**/operations/closed-labels.test.ts',
+    '**/observability/closed-labels.test.ts',
     '**/process/log-faults.test.ts',
     '**/request-log/journal-recovery.test.ts',
     '**/wire/aborts.test.ts',

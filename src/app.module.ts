@@ -6,8 +6,8 @@ import { ConfigModule } from './config/config.module.js';
 import type { Settings } from './config/settings.js';
 import { DatabaseModule } from './database/database.module.js';
 import { KeysModule } from './keys/keys.module.js';
-import { OperationsModule } from './operations/operations.module.js';
-import { ProbeModule } from './proxy/probe.module.js';
+import { ObservabilityModule } from './observability/observability.module.js';
+import { ProbeModule } from './proxy/upstream/probe.module.js';
 import { ProvidersModule } from './providers/providers.module.js';
 import { ProxyModule } from './proxy/proxy.module.js';
 import { RequestsModule } from './requests/requests.module.js';
@@ -31,7 +31,7 @@ export class AppModule {
         ProvidersModule,
         RequestsModule,
         AuditModule,
-        OperationsModule,
+        ObservabilityModule,
       ],
     };
   }

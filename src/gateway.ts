@@ -10,9 +10,9 @@ import { DatabaseService } from './database/database.service.js';
 import { FirstKeyService } from './keys/first-key.service.js';
 import { type Host, openHost } from './host.js';
 import { listen } from './listen.js';
-import { GatewayLogger } from './operations/gateway-logger.js';
-import { ShutdownService } from './operations/shutdown.service.js';
-import { GatewayHttpAdapter } from './proxy/gateway-http.adapter.js';
+import { GatewayLogger } from './observability/gateway-logger.js';
+import { ShutdownService } from './observability/shutdown.service.js';
+import { GatewayHttpAdapter } from './proxy/http/gateway-http.adapter.js';
 
 /** The start, and the calls that come before it is over, wait for the first look at Postgres, for so long at most. */
 const FIRST_LOOK_MS = 5_000;

@@ -10,10 +10,10 @@ import { generatedSecrets } from '../../dist/src/config/settings.js';
 import { DatabaseService } from '../../dist/src/database/database.service.js';
 import { FirstKeyService } from '../../dist/src/keys/first-key.service.js';
 import { KeyLookupService } from '../../dist/src/auth/key-lookup.service.js';
-import { GatewayLogger } from '../../dist/src/operations/gateway-logger.js';
-import { ShutdownService } from '../../dist/src/operations/shutdown.service.js';
-import { GatewayHttpAdapter } from '../../dist/src/proxy/gateway-http.adapter.js';
-import { UpstreamPools } from '../../dist/src/proxy/upstream-pools.js';
+import { GatewayLogger } from '../../dist/src/observability/gateway-logger.js';
+import { ShutdownService } from '../../dist/src/observability/shutdown.service.js';
+import { GatewayHttpAdapter } from '../../dist/src/proxy/http/gateway-http.adapter.js';
+import { UpstreamPools } from '../../dist/src/proxy/upstream/upstream-pools.js';
 import { known, RUNGS } from './rungs.mjs';
 
 const leftOut = Number(process.argv[2]);

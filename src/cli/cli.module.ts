@@ -9,7 +9,7 @@ import { ProviderSecrets } from '../providers/provider-secrets.service.js';
 import { ProvidersService } from '../providers/providers.service.js';
 import { ResealService } from '../providers/reseal.service.js';
 import { StoredProvidersService } from '../providers/stored-providers.service.js';
-import { ProbeModule } from '../proxy/probe.module.js';
+import { ProbeModule } from '../proxy/upstream/probe.module.js';
 import { CallFilters } from '../requests/call-filters.js';
 import { ReaderPool } from '../requests/reader-pool.js';
 import { RequestLogExport } from '../requests/request-log.export.js';

@@ -1,6 +1,6 @@
 import type { Ready } from './startup-messages.js';
 import type { Settings } from '../config/settings.js';
-import type { MetricValues } from '../operations/metrics.service.js';
+import type { MetricValues } from '../observability/metrics.service.js';
 
 /** What the primary tells a worker. */
 export type Order =

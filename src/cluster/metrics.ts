@@ -1,4 +1,4 @@
-import { addUp, type MetricValues } from '../operations/metrics.service.js';
+import { addUp, type MetricValues } from '../observability/metrics.service.js';
 
 /** A worker that does not answer by then is too busy; its last figures stand in. */
 const ANSWER_MS = 1_000;

@@ -2,7 +2,7 @@ import cluster from 'node:cluster';
 import { faultText } from './startup-messages.js';
 import type { Settings } from '../config/settings.js';
 import { type Gateway, serve } from '../gateway.js';
-import { type MetricValues, MetricsService } from '../operations/metrics.service.js';
+import { type MetricValues, MetricsService } from '../observability/metrics.service.js';
 import { ProvidersService } from '../providers/providers.service.js';
 import type { Order, Word } from './messages.js';
 

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Holder } from './idempotency-records.js';
-import { isKept, keptHeaders, type StoredAnswer } from './stored-answer.js';
+import { isKept, keptHeaders, type StoredAnswer } from './stored-response.js';
 
 /** Answers above this are not kept, and the client's pace is the provider's again. */
 export const LARGEST_KEPT_BYTES = 8 * 1024 * 1024;

@@ -4,10 +4,10 @@ import { Interval } from '@nestjs/schedule';
 import { describeError } from '../errors/describe-error.js';
 import { GatewayError } from '../errors/gateway-error.js';
 import { withTimeout } from '../platform/with-timeout.js';
-import { AnswerBox } from './answer-box.js';
+import { AnswerBox } from './response-cipher.js';
 import { Claim, type ClaimKeeper } from './claim.js';
 import { type Holder, IdempotencyRecords, LEASE_MS } from './idempotency-records.js';
-import type { StoredAnswer } from './stored-answer.js';
+import type { StoredAnswer } from './stored-response.js';
 import { StoredBytes } from './stored-bytes.service.js';
 
 /** Answers that are gathered, stored or given again, in this process. Calls beyond it run, and are not kept. */

@@ -1,7 +1,7 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
-import { AnswerBox } from './answer-box.js';
-import { AwaitedAnswers } from './awaited-answers.service.js';
+import { AnswerBox } from './response-cipher.js';
+import { AwaitedAnswers } from './pending-responses.service.js';
 import { ClaimsService } from './claims.service.js';
 import { IdempotencyRecord } from './idempotency-record.entity.js';
 import { IdempotencyRecords } from './idempotency-records.js';

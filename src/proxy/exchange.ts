@@ -3,14 +3,14 @@ import type { Claim } from '../idempotency/claim.js';
 import type { Provider } from '../providers/provider.js';
 import { GatewayError } from '../errors/gateway-error.js';
 import type { CallRecord } from '../request-log/call-record.js';
-import { AnswerWriter } from './answer-writer.js';
+import { AnswerWriter } from './response-writer.js';
 import type { ExchangeLimits } from './exchange-limits.js';
-import { statusOf } from './gateway-errors.js';
+import { statusOf } from './http/error-response.js';
 import { firstHeader, hasForeignCoding, responseHeaders } from './headers.js';
 import { type BodyOwner, sendBody } from './request-body.js';
 import { UpstreamCall } from './upstream-call.js';
-import { isTrailerFault, readUpstreamFault } from './upstream-fault.js';
-import type { UpstreamPool } from './upstream-pool.js';
+import { isTrailerFault, readUpstreamFault } from './upstream/upstream-error.js';
+import type { UpstreamPool } from './upstream/upstream-pool.js';
 
 /** Node's parser gave up on what the client sent; not because the client left in the middle of it. */
 const BROKEN_FRAMING = /^HPE_(?!INVALID_EOF_STATE)/;

@@ -5,7 +5,7 @@ import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import type { Claim } from '../idempotency/claim.js';
 import { Exchange } from './exchange.js';
-import { letBodyCome } from './expect-continue.js';
+import { letBodyCome } from './http/expect-continue.js';
 
 /** Carries one call to its provider and the answer back. */
 @Injectable()

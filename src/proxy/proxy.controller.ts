@@ -3,7 +3,7 @@ import { ApiExcludeController } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
 import { GatewayKeyGuard } from '../auth/gateway-key.guard.js';
 import { RequestLogInterceptor } from '../request-log/request-log.interceptor.js';
-import { IdempotentCalls } from './idempotent-calls.js';
+import { IdempotentCalls } from './idempotent-forwarder.js';
 import { RouteGuard } from './route.guard.js';
 
 /** `ANY /v1/*` and `ANY /p/<provider>/*`. The destination is read from `req.target`, never from Express's decoded path. */

@@ -6,11 +6,11 @@ import { AuthModule } from '../auth/auth.module.js';
 import { ProvidersModule } from '../providers/providers.module.js';
 import { RequestLogModule } from '../request-log/request-log.module.js';
 import { Forwarder } from './forwarder.js';
-import { GatewayErrorFilter } from './gateway-error.filter.js';
-import { IdempotentCalls } from './idempotent-calls.js';
+import { GatewayErrorFilter } from './http/gateway-error.filter.js';
+import { IdempotentCalls } from './idempotent-forwarder.js';
 import { ProxyController } from './proxy.controller.js';
-import { shortenRoad, upstreamHttpOptions } from './upstream-adapter.js';
-import { UpstreamPools } from './upstream-pools.js';
+import { shortenRoad, upstreamHttpOptions } from './upstream/axios-adapter.js';
+import { UpstreamPools } from './upstream/upstream-pools.js';
 
 @Module({ providers: [UpstreamPools], exports: [UpstreamPools] })
 class UpstreamModule {}

@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
 import type { Request, Response } from 'express';
-import type { StoredAnswer } from '../idempotency/stored-answer.js';
+import type { StoredAnswer } from '../idempotency/stored-response.js';
 import { GatewayError } from '../errors/gateway-error.js';
-import { AnswerWriter } from './answer-writer.js';
+import { AnswerWriter } from './response-writer.js';
 import type { ExchangeLimits } from './exchange-limits.js';
 import { GATHER_BYTES } from './request-body.js';
-import { letBodyCome } from './expect-continue.js';
+import { letBodyCome } from './http/expect-continue.js';
 import { StreamedBody } from './streamed-body.js';
 
 /** A repeated call's bytes: its body is read and compared, and what its first was answered is written. */

@@ -4,9 +4,9 @@ import { GatewayError } from '../errors/gateway-error.js';
 import type { CallRecord } from '../request-log/call-record.js';
 import type { ExchangeLimits } from './exchange-limits.js';
 import { requestHeaders, responseHeaders } from './headers.js';
-import { InterimResponses } from './interim-responses.js';
+import { InterimResponses } from './upstream/interim-responses.js';
 import { StreamedBody } from './streamed-body.js';
-import type { PooledCall, UpstreamPool } from './upstream-pool.js';
+import type { PooledCall, UpstreamPool } from './upstream/upstream-pool.js';
 
 /** One call's dealings with its provider up to the head of the final response: its connection, its request, what is interim. */
 export abstract class UpstreamCall implements PooledCall {

@@ -1,9 +1,9 @@
-import { isStreamed } from './event-stream.js';
+import { isStreamed } from '../tokens/event-stream.js';
 import type { JournalFile } from './journal/journal-file.js';
 import type { GatewayError } from '../errors/gateway-error.js';
-import { modelFromPath, scanModel } from './model-scan.js';
+import { modelFromPath, scanModel } from '../tokens/model-scan.js';
 import type { Outcome } from './outcome.js';
-import { copyFor, type ResponseCopy } from './usage-reader.js';
+import { copyFor, type ResponseCopy } from '../tokens/usage-reader.js';
 
 /** What is known of a call before it is forwarded. */
 export interface CallOrigin {

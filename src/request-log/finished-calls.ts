@@ -3,7 +3,7 @@ import type { CallRecord } from './call-record.js';
 import { showable } from './column-domains.js';
 import type { LogRow } from './columns.js';
 import { answeringModel } from './log-row.js';
-import type { Usage } from './token-figures.js';
+import type { Usage } from '../tokens/token-counts.js';
 
 /** What is told of a call that has ended here. Facts alone: no prompt, answer, query or credential. */
 export interface FinishedCall {

@@ -1,7 +1,7 @@
 import type { CallRecord } from './call-record.js';
 import { startIso, text } from './column-domains.js';
 import { COLUMNS, LOGGED_COLUMNS, type LogRow } from './columns.js';
-import type { Usage } from './token-figures.js';
+import type { Usage } from '../tokens/token-counts.js';
 
 /** A row of which nothing is known yet, which is also what an end that nobody saw leaves: `interrupted`. */
 const EMPTY = Object.fromEntries(

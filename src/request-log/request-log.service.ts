@@ -10,8 +10,8 @@ import { type Entry, journalTogether } from './journal/journal-together.js';
 import type { LogRow } from './columns.js';
 import { emptyRow, setBegin, setEnd, setUsage } from './log-row.js';
 import { LogWriter } from './log-writer.js';
-import { NO_USAGE, type Usage } from './token-figures.js';
-import { readUsage } from './usage-reader.js';
+import { NO_USAGE, type Usage } from '../tokens/token-counts.js';
+import { readUsage } from '../tokens/usage-reader.js';
 
 interface ReadCall {
   call: CallRecord;

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { eventually } from '../support/eventually.js';
-import { Scrape } from '../operations/scrape.js';
+import { Scrape } from '../observability/scrape.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
 import { read, ROOT } from './pages.js';

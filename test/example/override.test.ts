@@ -5,7 +5,7 @@ import { AppModule } from '../../src/app.module.js';
 import type { Settings } from '../../src/config/settings.js';
 import { DatabaseService } from '../../src/database/database.service.js';
 import { ProviderProbe } from '../../src/providers/provider-probe.js';
-import { GatewayHttpAdapter } from '../../src/proxy/gateway-http.adapter.js';
+import { GatewayHttpAdapter } from '../../src/proxy/http/gateway-http.adapter.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { ADMIN_TOKEN } from '../support/gateway.js';
 import { testSettings } from '../support/settings.js';

@@ -1,6 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { AnswerBox } from '../../src/idempotency/answer-box.js';
+import { AnswerBox } from '../../src/idempotency/response-cipher.js';
 import { ClaimsService } from '../../src/idempotency/claims.service.js';
 import { IdempotencyRecords } from '../../src/idempotency/idempotency-records.js';
 import { StoredBytes } from '../../src/idempotency/stored-bytes.service.js';

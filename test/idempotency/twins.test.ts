@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { AwaitedAnswers } from '../../src/idempotency/awaited-answers.service.js';
+import { AwaitedAnswers } from '../../src/idempotency/pending-responses.service.js';
 import { deferred } from '../support/deferred.js';
 import { eventually } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';

@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { ADVISORY_LOCKS } from '../../src/database/advisory-locks.js';
-import { Scrape } from '../operations/scrape.js';
+import { Scrape } from '../observability/scrape.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 import { ADMIN_TOKEN } from '../support/gateway.js';

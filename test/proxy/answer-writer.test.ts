@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Request, Response } from 'express';
-import { AnswerWriter } from '../../src/proxy/answer-writer.js';
+import { AnswerWriter } from '../../src/proxy/response-writer.js';
 import { RawClient, request } from '../support/raw-client.js';
 
 const HINT = ['Link', '</a.css>; rel=preload'];

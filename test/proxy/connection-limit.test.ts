@@ -1,9 +1,9 @@
 import type { HttpAdapterHost } from '@nestjs/core';
 import { loadEnv } from '../../src/config/env.js';
 import type { Settings } from '../../src/config/settings.js';
-import { ConnectionLimit, mostConnections } from '../../src/proxy/connection-limit.js';
-import type { PooledCall } from '../../src/proxy/upstream-pool.js';
-import { UpstreamPools } from '../../src/proxy/upstream-pools.js';
+import { ConnectionLimit, mostConnections } from '../../src/proxy/upstream/connection-limit.js';
+import type { PooledCall } from '../../src/proxy/upstream/upstream-pool.js';
+import { UpstreamPools } from '../../src/proxy/upstream/upstream-pools.js';
 import { eventually } from '../support/eventually.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
 

@@ -1,6 +1,6 @@
 import { HttpService } from '@nestjs/axios';
 import type { Express, NextFunction, Request, Response } from 'express';
-import type { GatewayHttpAdapter } from '../../src/proxy/gateway-http.adapter.js';
+import type { GatewayHttpAdapter } from '../../src/proxy/http/gateway-http.adapter.js';
 import { Wire } from '../support/wire.js';
 
 /*

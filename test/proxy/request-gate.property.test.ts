@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { judgeRequestHead } from '../../src/proxy/request-gate.js';
+import { judgeRequestHead } from '../../src/proxy/http/request-validation.js';
 import { GatewayError } from '../../src/errors/gateway-error.js';
 
 const LIMIT = 1_000;

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { readRequestTarget } from '../../src/proxy/request-target.js';
+import { readRequestTarget } from '../../src/proxy/http/request-target.js';
 import { GatewayError } from '../../src/errors/gateway-error.js';
 
 /** Pieces out of which paths escape, and harmless ones between them. */

@@ -1,6 +1,6 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { lingerOverUnreadBody } from '../../src/proxy/unread-body.js';
+import { lingerOverUnreadBody } from '../../src/proxy/http/unread-body.js';
 import { RawClient, request } from '../support/raw-client.js';
 
 let server: Server;

@@ -1,6 +1,6 @@
 import dns from 'node:dns';
 import { createServer, type AddressInfo, type Server } from 'node:net';
-import { ForbiddenAddress, upstreamConnector } from '../../src/proxy/upstream-connector.js';
+import { ForbiddenAddress, upstreamConnector } from '../../src/proxy/upstream/upstream-connector.js';
 
 const connector = upstreamConnector({
   connectTimeoutMs: 1_000,

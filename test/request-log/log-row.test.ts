@@ -13,7 +13,7 @@ import { columnsOf, LOGGED_COLUMNS, type LogRow, type Phase } from '../../src/re
 import { emptyRow, setBegin, setEnd, setUsage } from '../../src/request-log/log-row.js';
 import { OUTCOMES } from '../../src/request-log/request-log.entity.js';
 import { DAY_MS, dayOf } from '../../src/request-log/partitions.js';
-import { NO_USAGE } from '../../src/request-log/token-figures.js';
+import { NO_USAGE } from '../../src/tokens/token-counts.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 import { LogHarness } from './log-harness.js';

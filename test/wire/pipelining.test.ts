@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { HttpAdapterHost } from '@nestjs/core';
-import type { GatewayHttpAdapter } from '../../src/proxy/gateway-http.adapter.js';
+import type { GatewayHttpAdapter } from '../../src/proxy/http/gateway-http.adapter.js';
 import { deferred } from '../support/deferred.js';
 import { eventually } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';

@@ -1,4 +1,4 @@
-import { gatewayErrorAnswer } from '../../../src/proxy/gateway-errors.js';
+import { gatewayErrorAnswer } from '../../../src/proxy/http/error-response.js';
 import {
   GatewayError,
   GATEWAY_ERROR_CODES,

@@ -1,4 +1,4 @@
-import type { Scrape } from '../../operations/scrape.js';
+import type { Scrape } from '../../observability/scrape.js';
 import { code } from './markdown.js';
 
 /** Every metric of the gateway's own, from a scrape: name, labels, type and help. */

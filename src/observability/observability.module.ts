@@ -1,0 +1,21 @@
+import { Module } from '@nestjs/common';
+import { AdminModule } from '../admin/admin.module.js';
+import { IdempotencyModule } from '../idempotency/idempotency.module.js';
+import { AuthModule } from '../auth/auth.module.js';
+import { ProxyModule } from '../proxy/proxy.module.js';
+import { RequestLogModule } from '../request-log/request-log.module.js';
+import { CallMetrics } from './call-metrics.js';
+import { HealthController } from './health.controller.js';
+import { MetricsController } from './metrics.controller.js';
+import { MetricsService } from './metrics.service.js';
+import { ReadinessService } from './readiness.service.js';
+import { ShutdownService } from './shutdown.service.js';
+import { StateMetrics } from './state-metrics.js';
+import { TracingService } from './tracing.service.js';
+
+@Module({
+  imports: [AdminModule, ProxyModule, RequestLogModule, AuthModule, IdempotencyModule],
+  controllers: [HealthController, MetricsController],
+  providers: [ShutdownService, ReadinessService, CallMetrics, StateMetrics, MetricsService, TracingService],
+})
+export class ObservabilityModule {}

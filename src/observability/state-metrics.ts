@@ -1,0 +1,192 @@
+import { Injectable } from '@nestjs/common';
+import { HttpAdapterHost } from '@nestjs/core';
+import type pg from 'pg';
+import { DataSource } from 'typeorm';
+import { DatabaseService } from '../database/database.service.js';
+import { AwaitedAnswers } from '../idempotency/pending-responses.service.js';
+import { ClaimsService } from '../idempotency/claims.service.js';
+import { StoredBytes } from '../idempotency/stored-bytes.service.js';
+import { KeyLookupService } from '../auth/key-lookup.service.js';
+import { KeyCache } from '../auth/key-cache.js';
+import { GATEWAY_ERROR_CODES } from '../errors/gateway-error.js';
+import { GatewayHttpAdapter } from '../proxy/http/gateway-http.adapter.js';
+import { UpstreamPools } from '../proxy/upstream/upstream-pools.js';
+import { JournalDrainService } from '../request-log/journal/journal-drain.service.js';
+import { Journal } from '../request-log/journal/journal.js';
+import { LogWriter } from '../request-log/log-writer.js';
+import { RequestLogService } from '../request-log/request-log.service.js';
+import type { Instruments } from './instruments.js';
+
+/** What the rooms say of themselves. */
+@Injectable()
+export class StateMetrics {
+  constructor(
+    private readonly host: HttpAdapterHost<GatewayHttpAdapter>,
+    private readonly log: RequestLogService,
+    private readonly journal: Journal,
+    private readonly writer: LogWriter,
+    private readonly drain: JournalDrainService,
+    private readonly keys: KeyCache,
+    private readonly lookup: KeyLookupService,
+    private readonly claims: ClaimsService,
+    private readonly answers: AwaitedAnswers,
+    private readonly stored: StoredBytes,
+    private readonly pools: UpstreamPools,
+    private readonly dataSource: DataSource,
+    private readonly database: DatabaseService,
+  ) {}
+
+  register(on: Instruments): void {
+    this.registerCalls(on);
+    this.registerJournal(on);
+    this.registerLogWriter(on);
+    this.registerKeys(on);
+    this.registerIdempotency(on);
+    this.registerConnections(on);
+  }
+
+  private registerCalls(on: Instruments): void {
+    on.gauge('postern_open_calls', 'Calls under way.', () => this.log.openCount);
+    on.gauge(
+      'postern_open_requests',
+      'Requests of any kind that have not been answered to the end.',
+      () => this.host.httpAdapter.openRequests,
+    );
+    on.counter(
+      'postern_refusals_total',
+      "Answers of the gateway's own, by x-gateway-error.",
+      () => {
+        const { counts } = this.host.httpAdapter.refusals;
+        // A module's own code appears with its first error.
+        return [...new Set([...GATEWAY_ERROR_CODES, ...counts.keys()])].map((code) => [
+          { code },
+          counts.get(code) ?? 0,
+        ]);
+      },
+      'code',
+    );
+  }
+
+  private registerJournal(on: Instruments): void {
+    const { journal, drain } = this;
+    on.gaugeBy('min', 'postern_journal_accepting', '1 while calls may begin, 0 when they get 503.', () =>
+      Number(journal.accepting),
+    );
+    on.gaugeBy('max', 'postern_journal_degraded', '1 while the journal cannot do all it promises.', () =>
+      Number(journal.degraded !== null),
+    );
+    on.gauge('postern_journal_bytes', 'Size of the journal files of this start.', () => journal.bytes);
+    on.gaugeBy(
+      'max',
+      'postern_journal_oldest_seconds',
+      'Age of the oldest journal file that is still needed; 0 without one.',
+      () => journal.oldestMs / 1_000,
+    );
+    on.counter(
+      'postern_journal_recovered_rows_total',
+      'Rows brought to Postgres from journal files.',
+      () => drain.counts.drained,
+    );
+    on.counter(
+      'postern_journal_interrupted_calls_total',
+      'Calls of processes that died during them.',
+      () => drain.counts.interrupted,
+    );
+    on.counter(
+      'postern_journal_damaged_lines_total',
+      'Journal lines that could not be read.',
+      () => drain.counts.corrupt,
+    );
+  }
+
+  private registerLogWriter(on: Instruments): void {
+    const { writer } = this;
+    on.counter(
+      'postern_log_rows_enqueued_total',
+      'Rows handed to the log writer.',
+      () => writer.counts.enqueued,
+    );
+    on.counter(
+      'postern_log_rows_persisted_total',
+      'Rows written to Postgres.',
+      () => writer.counts.persisted,
+    );
+    on.counter(
+      'postern_log_rows_rejected_total',
+      'Rows that Postgres refused for their data; each is kept in a file and reported in the log.',
+      () => writer.counts.rejected,
+    );
+    on.gauge(
+      'postern_log_rows_waiting',
+      'Rows of this start not yet in Postgres, in memory or in the journal alone.',
+      () => [
+        [{ place: 'memory' }, writer.waiting],
+        [{ place: 'journal' }, writer.counts.parked],
+      ],
+      'place',
+    );
+  }
+
+  private registerKeys(on: Instruments): void {
+    const { keys, lookup } = this;
+    on.counter(
+      'postern_key_cache_lookups_total',
+      'Look-ups of keys of the right form; a miss asks Postgres.',
+      () => [
+        [{ result: 'hit' }, lookup.counts.hits],
+        [{ result: 'miss' }, lookup.counts.misses],
+      ],
+      'result',
+    );
+    on.gauge('postern_key_cache_keys', 'Keys kept in memory.', () => keys.size);
+  }
+
+  private registerIdempotency(on: Instruments): void {
+    on.counter(
+      'postern_idempotency_claims_total',
+      'Calls that were the first under their Idempotency-Key. Replays are calls with outcome "replayed".',
+      () => this.claims.claimed,
+    );
+    on.gauge(
+      'postern_idempotency_waiting_calls',
+      'Calls that wait for the answer of the first.',
+      () => this.answers.waiting,
+    );
+    on.gaugeBy(
+      'max',
+      'postern_idempotency_stored_bytes',
+      'Answers kept for repeats, of all gateways on this database, measured now and then.',
+      () => this.stored.total,
+    );
+  }
+
+  private registerConnections(on: Instruments): void {
+    on.gaugeBy('min', 'postern_database_ready', '1 once Postgres was reached and migrated.', () =>
+      Number(this.database.notReady === null),
+    );
+    on.gauge(
+      'postern_database_connections',
+      'Connections of the look-up pool, and queries that wait for one.',
+      () => {
+        // The driver's own pool; there is none before the first connection.
+        const { master } = this.dataSource.driver as { master?: pg.Pool };
+        const { totalCount = 0, idleCount = 0, waitingCount = 0 } = master ?? {};
+        return states({ busy: totalCount - idleCount, idle: idleCount, waiting: waitingCount });
+      },
+      'state',
+    );
+    on.gauge(
+      'postern_upstream_connections',
+      'Connections to providers, and calls that wait for one.',
+      () => {
+        const { connected, idle, waiting } = this.pools.counts;
+        return states({ busy: connected - idle, idle, waiting });
+      },
+      'state',
+    );
+  }
+}
+
+function states(counts: Record<string, number>): [Record<string, string>, number][] {
+  return Object.entries(counts).map(([state, count]) => [{ state }, count]);
+}

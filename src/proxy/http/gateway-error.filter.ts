@@ -1,0 +1,61 @@
+import { STATUS_CODES } from 'node:http';
+import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException, Logger } from '@nestjs/common';
+import { HttpAdapterHost } from '@nestjs/core';
+import type { Request, Response } from 'express';
+import { GatewayError, isGatewayErrorCode } from '../../errors/gateway-error.js';
+import { GatewayHttpAdapter } from './gateway-http.adapter.js';
+import { sendGatewayError } from './send-error.js';
+
+/** Client errors that the same request may not meet again. */
+const WORTH_A_RETRY = [408, 409, 425, 429];
+
+/**
+ * Sends an error as a response in the provider's error shape: for forwarded calls, for unknown paths, and for controllers
+ * that have no filter of their own.
+ */
+@Catch()
+export class GatewayErrorFilter implements ExceptionFilter {
+  private readonly logger = new Logger('Proxy');
+
+  constructor(private readonly host: HttpAdapterHost<GatewayHttpAdapter>) {}
+
+  catch(error: unknown, host: ArgumentsHost): void {
+    const http = host.switchToHttp();
+    const req = http.getRequest<Request>();
+    const rejection = this.rejectionFor(error, req);
+    this.host.httpAdapter.refusals.ofRequest(rejection, req);
+    sendGatewayError(http.getResponse<Response>(), rejection, req.requestId, req.originalUrl);
+  }
+
+  private rejectionFor(error: unknown, req: Request): GatewayError {
+    if (error instanceof GatewayError) return error;
+    const status = error instanceof HttpException ? error.getStatus() : 500;
+    if (status >= 500) {
+      const stack = error instanceof Error ? error.stack : String(error);
+      this.logger.error(`Request ${req.requestId} failed`, stack, { request_id: req.requestId });
+    }
+    if (!(error instanceof HttpException) || status < 400)
+      return new GatewayError('internal_error', { cause: error });
+    // Nest's router found no handler.
+    if (status === 404 && error.message.startsWith(`Cannot ${req.method} `))
+      return new GatewayError('not_found');
+    const code = codeOf(status);
+    const message = messageOf(error);
+    if (isGatewayErrorCode(code)) return new GatewayError(code, { message });
+    const isFinal = status < 500 && !WORTH_A_RETRY.includes(status);
+    return new GatewayError({ code, status, message, ...(isFinal && { retryable: false }) });
+  }
+}
+
+/** The name of a status as an error code: `too_many_requests` for 429. */
+function codeOf(status: number): string {
+  const name = STATUS_CODES[status] ?? `status ${status}`;
+  return name.toLowerCase().replace(/[^a-z0-9]+/g, '_');
+}
+
+/** Validation pipes give a list of messages. */
+function messageOf(error: HttpException): string {
+  const response = error.getResponse();
+  const message = typeof response === 'object' ? (response as { message?: unknown }).message : undefined;
+  return Array.isArray(message) ? message.join('; ') : error.message;
+}

@@ -1,0 +1,206 @@
+import { createServer, IncomingMessage, type Server, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import { ExpressAdapter } from '@nestjs/platform-express';
+import express, { type Express, type Request, type Response } from 'express';
+import type { Settings } from '../../config/settings.js';
+import { GatewayError } from '../../errors/gateway-error.js';
+import { uuidV7 } from '../../platform/uuid-v7.js';
+import { closeAfterResponse, isClosing } from './lingering-close.js';
+import { answerParserError } from './parser-error.js';
+import { afterEarlierResponses, hasWaitingRequests } from './pipelining.js';
+import { Refusals } from './rejection-log.js';
+import { judgeRequestHead } from './request-validation.js';
+import { readRequestTarget, type RequestTarget } from './request-target.js';
+import { sendGatewayError } from './send-error.js';
+import { lingerOverUnreadBody } from './unread-body.js';
+
+/** With ADMIN_PORT, these paths exist on that port only. */
+const ADMIN_ONLY = /^\/(?:admin|docs|docs-json|metrics)(?:[/?]|$)/;
+const HEALTH = /^\/health(?:[/?]|$)/;
+/**
+ * What Express sees in place of a path with a percent-escape, because it would decode the path and fail for bytes that
+ * are not UTF-8. The route and middleware for `v1/*splat` or `p/*splat` still match it.
+ */
+const ESCAPED_PATH = { v1: '/v1/escaped', p: '/p/provider/escaped' };
+
+/** What a listener serves: all there is, or, with ADMIN_PORT, the calls here and the admin's rooms there. */
+type Side = 'all' | 'calls' | 'admin';
+
+/** Above the 60 s after which load balancers drop idle connections, so that they close first. */
+const KEEP_ALIVE_MS = 75_000;
+/** Largest request head: Node answers 431 past it. */
+const MAX_HEADER_BYTES = 65_536;
+
+declare module 'express-serve-static-core' {
+  interface Request {
+    /** UUIDv7: `x-gateway-request-id`, and the id of the row when the call is forwarded. */
+    requestId: string;
+    /** When its head was here (monotonic ms). */
+    arrivedAt: number;
+    target: RequestTarget;
+  }
+}
+
+/**
+ * Express behind a server of our own. The request gate runs before Express sees a request, and requests and responses
+ * are born with Express's prototypes: Express would else call Object.setPrototypeOf on each, which Node 20 pays with
+ * some 60 µs per call.
+ */
+export class GatewayHttpAdapter extends ExpressAdapter {
+  /** While true, answers close their connections: the process is about to stop. */
+  draining = false;
+  /** With ADMIN_PORT: the listener on which alone the admin's rooms are. */
+  adminServer: Server | null = null;
+  readonly refusals: Refusals;
+  private open = 0;
+  /** Settles when calls are served; null once they are. */
+  private held: Promise<void> | null = null;
+
+  constructor(private readonly env: Settings) {
+    super(expressApp());
+    this.refusals = new Refusals(env);
+  }
+
+  /** Requests that have not been answered to the end. */
+  get openRequests(): number {
+    return this.open;
+  }
+
+  /**
+   * From here on everything but /health waits: the process listens before it has looked at Postgres, and a restart would
+   * refuse what comes in between for a database that is there.
+   *
+   * @returns lets them go
+   */
+  hold(): () => void {
+    let release = () => {};
+    this.held = new Promise((resolve) => {
+      release = () => {
+        this.held = null;
+        resolve();
+      };
+    });
+    return release;
+  }
+
+  override initHttpServer(): void {
+    const isApart = this.env.adminPort !== undefined;
+    this.httpServer = this.makeServer(isApart ? 'calls' : 'all');
+    this.adminServer = isApart ? this.makeServer('admin') : null;
+  }
+
+  /** Everything that listens. */
+  get servers(): Server[] {
+    return [this.getHttpServer(), ...(this.adminServer === null ? [] : [this.adminServer])];
+  }
+
+  override async close(): Promise<void> {
+    await Promise.all(this.servers.map((server) => new Promise((closed) => server.close(closed))));
+  }
+
+  private makeServer(side: Side): Server {
+    const app = this.getInstance<Express>();
+    const admit = (req: IncomingMessage, res: ServerResponse) =>
+      this.admit(app, side, req as Request, res as Response);
+    const handle = (req: IncomingMessage, res: ServerResponse) => {
+      if (this.held === null || HEALTH.test(req.url!)) admit(req, res);
+      else void this.held.then(() => req.socket.destroyed || admit(req, res));
+    };
+    const receive = (req: IncomingMessage, res: ServerResponse) => {
+      if (isClosing(req.socket)) req.resume();
+      else if (res.socket !== null) handle(req, res);
+      else afterEarlierResponses(req, res, handle);
+    };
+    const server = createServer({
+      IncomingMessage: bornAs(IncomingMessage, app.request),
+      ServerResponse: bornAs(
+        ServerResponse,
+        app.response,
+      ) as unknown as typeof ServerResponse<IncomingMessage>,
+      headersTimeout: this.env.clientHeadersTimeoutMs,
+      connectionsCheckingInterval: Math.min(30_000, Math.ceil(this.env.clientHeadersTimeoutMs / 2)),
+      requestTimeout: 0,
+      keepAliveTimeout: KEEP_ALIVE_MS,
+      maxHeaderSize: MAX_HEADER_BYTES,
+      // The gate answers for a missing Host, in our shape.
+      requireHostHeader: false,
+      noDelay: true,
+    }) as Server;
+    // Node stops filling req.headers at 1,000 names without a word; the size limit above is the bound.
+    server.maxHeadersCount = 0;
+    // A client that neither sends nor takes a byte: the forwarder lifts it while the provider is the one waited for.
+    server.timeout = this.env.clientIdleTimeoutMs;
+    server.on('request', receive);
+    // Node would send 100 Continue itself; the forwarder does once the key and the size are known to be good.
+    server.on('checkContinue', receive);
+    // The gate answers for any other expectation.
+    server.on('checkExpectation', receive);
+    server.on('connect', (_req: IncomingMessage, socket: Socket) => {
+      // Node has taken its own listeners off the socket: a reset from here on would end the process.
+      socket.on('error', () => socket.destroy());
+      answerParserError(socket, new GatewayError('method_not_allowed'), uuidV7(), this.refusals);
+    });
+    server.on('clientError', (error: Error, socket: Socket) =>
+      answerParserError(socket, error, uuidV7(), this.refusals),
+    );
+    return server;
+  }
+
+  /** The request gate: lets a well-formed request with a safe target through to Express. */
+  private admit(app: Express, side: Side, req: Request, res: Response): void {
+    this.open++;
+    res.on('close', () => {
+      this.open--;
+      if (!req.complete) lingerOverUnreadBody(req);
+    });
+    if (this.draining) {
+      res.shouldKeepAlive = false;
+      if (hasWaitingRequests(req.socket)) closeAfterResponse(req.socket);
+    }
+    const raw = req.url;
+    req.requestId = uuidV7();
+    req.arrivedAt = performance.now();
+    try {
+      if (judgeRequestHead(req, this.env.maxBodyBytes)) {
+        res.shouldKeepAlive = false;
+        closeAfterResponse(req.socket);
+      }
+      const target = readRequestTarget(raw);
+      if (target !== null) {
+        if (side === 'admin') throw new GatewayError('not_found');
+        req.target = target;
+        req.originalUrl = raw;
+        if (target.path.includes('%')) req.url = target.provider === null ? ESCAPED_PATH.v1 : ESCAPED_PATH.p;
+      } else if (side === 'calls' && ADMIN_ONLY.test(raw)) {
+        throw new GatewayError('not_found');
+      }
+    } catch (error) {
+      if (!(error instanceof GatewayError)) throw error;
+      this.refusals.ofRequest(error, req);
+      sendGatewayError(res, error, req.requestId, raw);
+      return;
+    }
+    app(req, res);
+  }
+}
+
+function expressApp(): Express {
+  const app = express();
+  app.disable('x-powered-by');
+  app.disable('etag');
+  // ADMIN_ONLY compares case-sensitively, so routes must too.
+  app.enable('case sensitive routing');
+  return app;
+}
+
+/** A constructor like Node's own whose instances have the given prototype from birth. */
+function bornAs<T extends new (...args: never[]) => object>(base: T, prototype: object): T {
+  const constructor = base as unknown as { apply(self: object, args: unknown[]): void };
+  function Born(this: object, ...args: unknown[]): void {
+    constructor.apply(this, args);
+  }
+  Born.prototype = prototype;
+  // V8 gives an instance room for the fields that its constructor and those behind it set.
+  Object.setPrototypeOf(Born, base);
+  return Born as unknown as T;
+}

@@ -1,0 +1,26 @@
+import type { AddressInfo, Server, Socket } from 'node:net';
+import type { HttpAdapterHost } from '@nestjs/core';
+import type { GatewayHttpAdapter } from '../http/gateway-http.adapter.js';
+
+/**
+ * Does this connection lead back into this very gateway, by whichever of its listeners? A call would come back for ever.
+ * A command has no listener to come home to.
+ */
+export function leadsHome({ httpAdapter }: HttpAdapterHost, socket: Socket): boolean {
+  const { servers = [] } = (httpAdapter ?? {}) as Partial<Pick<GatewayHttpAdapter, 'servers'>>;
+  return servers.some((server) => isHeldBy(server, socket));
+}
+
+function isHeldBy(server: Server, socket: Socket): boolean {
+  const own = server.address() as AddressInfo | null;
+  if (own === null || socket.remotePort !== own.port) return false;
+  const remote = plain(socket.remoteAddress);
+  if (remote === plain(socket.localAddress) || remote === own.address) return true;
+  // Linux takes all of 127.0.0.0/8 for itself, and calls there from 127.0.0.1.
+  return (own.address === '0.0.0.0' || own.address === '::') && remote.startsWith('127.');
+}
+
+/** Without the IPv4-in-IPv6 form (RFC 4291 2.5.5.2). */
+function plain(address = ''): string {
+  return address.replace(/^::ffff:(?=\d+\.)/, '');
+}

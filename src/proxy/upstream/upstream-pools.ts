@@ -1,0 +1,83 @@
+import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
+import { HttpAdapterHost } from '@nestjs/core';
+import type { Client } from 'undici';
+import { InjectSettings } from '../../config/config.module.js';
+import type { Settings } from '../../config/settings.js';
+import { ConnectionLimit } from './connection-limit.js';
+import { leadsHome } from './loop-detection.js';
+import { type UpstreamConnector, upstreamConnector } from './upstream-connector.js';
+import { UpstreamPool } from './upstream-pool.js';
+
+/** Shorter than any provider's own idle time, so that a connection is rarely reused at the moment it is closed. */
+const IDLE_MS = 4_000;
+const LONGEST_IDLE_MS = 30_000;
+const MAX_HEADER_BYTES = 65_536;
+
+/** One connection pool for each origin calls go to. */
+@Injectable()
+export class UpstreamPools implements OnApplicationShutdown {
+  private readonly pools = new Map<string, UpstreamPool>();
+  private readonly connector: UpstreamConnector;
+  private readonly limit = new ConnectionLimit();
+
+  constructor(
+    @InjectSettings() private readonly env: Settings,
+    host: HttpAdapterHost,
+  ) {
+    this.connector = upstreamConnector({
+      connectTimeoutMs: env.upstreamConnectTimeoutMs,
+      proxyUrl: env.upstreamProxyUrl,
+      leadsHome: (socket) => leadsHome(host, socket),
+    });
+  }
+
+  /** @param origin scheme, host and port */
+  for(origin: string): UpstreamPool {
+    let pool = this.pools.get(origin);
+    if (pool === undefined) {
+      const options: Client.Options = {
+        // One request at a time on a connection: with more, a break would leave it unknown which of them ran.
+        pipelining: 1,
+        allowH2: false,
+        headersTimeout: this.env.upstreamHeadersTimeoutMs,
+        bodyTimeout: this.env.upstreamIdleTimeoutMs,
+        keepAliveTimeout: IDLE_MS,
+        keepAliveMaxTimeout: LONGEST_IDLE_MS,
+        maxHeaderSize: MAX_HEADER_BYTES,
+      };
+      pool = new UpstreamPool(origin, options, this.connector, this.limit, this.closeIdle);
+      this.pools.set(origin, pool);
+    }
+    return pool;
+  }
+
+  /** Of all pools together: connections made, those of them without a call, and calls that wait for one. */
+  get counts(): { connected: number; idle: number; waiting: number } {
+    const sum = { connected: 0, idle: 0, waiting: 0 };
+    for (const { counts } of this.pools.values()) {
+      sum.connected += counts.connected;
+      sum.idle += counts.idle;
+      sum.waiting += counts.waiting;
+    }
+    return sum;
+  }
+
+  /** With as many connections as there may be calls, one without a call gives way to another origin's. */
+  private readonly closeIdle = (): void => {
+    let connections = 0;
+    for (const { size } of this.pools.values()) connections += size;
+    if (connections < this.limit.most) return;
+    for (const pool of this.pools.values()) if (pool.closeIdle()) return;
+  };
+
+  /** Breaks every connection, and with it what is still under way on one. */
+  async close(): Promise<void> {
+    const pools = [...this.pools.values()];
+    this.pools.clear();
+    await Promise.all(pools.map((pool) => pool.destroy()));
+  }
+
+  onApplicationShutdown(): Promise<void> {
+    return this.close();
+  }
+}
