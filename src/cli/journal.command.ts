@@ -4,7 +4,7 @@ import { Command } from 'commander';
 import type { ClientBase } from 'pg';
 import { DataSource } from 'typeorm';
 import { DataDirError, openDataDir } from '../config/data-dir.js';
-import { bootFolders, logFiles } from '../request-log/journal/run-directories.js';
+import { runDirectories, logFiles } from '../request-log/journal/run-directories.js';
 import type { LogRow } from '../request-log/columns.js';
 import { FutureRows } from '../request-log/future-rows.js';
 import { insertCreatingDays } from '../request-log/insert-rows.js';
@@ -34,7 +34,7 @@ export function journalCommand(): Command {
         .action((dir: string, { json }: OutputOptions) =>
           withJournal(dir, async (root) => {
             const boots: BootCounts[] = [];
-            for (const folder of await bootFolders(root))
+            for (const folder of await runDirectories(root))
               boots.push(await readBoot(folder, () => Promise.resolve()));
             if (json) printJson(boots);
             else tell(boots, 'holds');
@@ -51,7 +51,7 @@ export function journalCommand(): Command {
             withServices(async (app) => {
               const dataSource = app.get(DataSource);
               const boots: BootCounts[] = [];
-              for (const folder of await bootFolders(root)) {
+              for (const folder of await runDirectories(root)) {
                 const counts = await readBoot(folder, (rows) => write(dataSource, rows));
                 await rm(folder, { recursive: true });
                 boots.push(counts);
