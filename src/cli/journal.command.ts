@@ -89,7 +89,7 @@ async function withJournal(dir: string, work: (root: string) => Promise<void>): 
   }
 }
 
-/** @throws DataDirError for rows that a gateway would hold back */
+/** @throws DataDirError for rows that a gateway would hold back; the others are written */
 async function write(dataSource: DataSource, rows: readonly LogRow[]): Promise<void> {
   const runner = dataSource.createQueryRunner();
   try {
@@ -98,14 +98,17 @@ async function write(dataSource: DataSource, rows: readonly LogRow[]): Promise<v
       client,
       rows.map((row) => ({ row })),
     );
+    await insertCreatingDays(
+      client,
+      rows.filter(({ started_at }) => started_at <= latest),
+    );
     const future = rows.find(({ started_at }) => started_at > latest);
     if (future !== undefined) {
       throw new DataDirError(
-        `row ${future.id} starts at ${future.started_at}, more than 2 days ahead of the database's clock; ` +
-          'correct that clock, or drain again when the day has come',
+        `row ${future.id} starts at ${future.started_at}, more than 2 days ahead of the database's clock; the journal ` +
+          'stays where it is: correct that clock, or drain again when the day has come',
       );
     }
-    await insertCreatingDays(client, rows);
   } finally {
     await runner.release();
   }

@@ -51,7 +51,6 @@ export class LogWriter {
   /** Called when Postgres takes rows and there is room to read parked ones back. */
   onCaughtUp: () => void = () => {};
   private readonly logger = new Logger('RequestLog');
-  /** Spilled rows that wait for their day. */
   readonly future = new FutureRows();
   private readonly connection: LogConnection;
   /** Rows of calls that have just ended. */
