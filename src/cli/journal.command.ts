@@ -4,7 +4,7 @@ import { Command } from 'commander';
 import type { ClientBase } from 'pg';
 import { DataSource } from 'typeorm';
 import { DataDirError, openDataDir } from '../platform/data-dir.js';
-import { bootFolders, logFiles } from '../request-log/journal/run-directories.js';
+import { runDirectories, logFiles } from '../request-log/journal/run-directories.js';
 import type { LogRow } from '../request-log/columns.js';
 import { FutureRows } from '../request-log/future-rows.js';
 import { insertCreatingDays } from '../request-log/insert-rows.js';
@@ -33,7 +33,7 @@ export function journalCommand(): Command {
         .action((dir: string, { json }: OutputOptions) =>
           withJournal(dir, async (root) => {
             const boots: BootCounts[] = [];
-            for (const folder of await bootFolders(root))
+            for (const folder of await runDirectories(root))
               boots.push(await readBoot(folder, () => Promise.resolve()));
             if (json) printJson(boots);
             else tell(boots, 'holds');
@@ -50,7 +50,7 @@ export function journalCommand(): Command {
             withServices(async (app) => {
               const dataSource = app.get(DataSource);
               const boots: BootCounts[] = [];
-              for (const folder of await bootFolders(root)) {
+              for (const folder of await runDirectories(root)) {
                 const counts = await readBoot(folder, (rows) => write(dataSource, rows));
                 await rm(folder, { recursive: true });
                 boots.push(counts);
@@ -88,7 +88,7 @@ async function withJournal(dir: string, work: (root: string) => Promise<void>): 
   }
 }
 
-/** @throws DataDirError for rows that a gateway would hold back */
+/** @throws DataDirError for rows that a gateway would hold back; the others are written */
 async function write(dataSource: DataSource, rows: readonly LogRow[]): Promise<void> {
   const runner = dataSource.createQueryRunner();
   try {
@@ -97,14 +97,17 @@ async function write(dataSource: DataSource, rows: readonly LogRow[]): Promise<v
       client,
       rows.map((row) => ({ row })),
     );
+    await insertCreatingDays(
+      client,
+      rows.filter(({ started_at }) => started_at <= latest),
+    );
     const future = rows.find(({ started_at }) => started_at > latest);
     if (future !== undefined) {
       throw new DataDirError(
-        `row ${future.id} starts at ${future.started_at}, more than 2 days ahead of the database's clock; ` +
-          'correct that clock, or drain again when the day has come',
+        `row ${future.id} starts at ${future.started_at}, more than 2 days ahead of the database's clock; the journal ` +
+          'stays where it is: correct that clock, or drain again when the day has come',
       );
     }
-    await insertCreatingDays(client, rows);
   } finally {
     await runner.release();
   }

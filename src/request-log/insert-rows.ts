@@ -1,10 +1,13 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import type { ClientBase } from 'pg';
+import { describeError } from '../errors/describe-error.js';
 import { startOf } from './column-domains.js';
 import { LOGGED_COLUMNS, type LogRow } from './columns.js';
 import { createPartitions } from './partitions.js';
 
 /** SQLSTATE of a row for which there is no partition; `request_log` has no CHECK constraint that could raise it. */
-export const NO_PARTITION = '23514';
+const NO_PARTITION = '23514';
 
 const NAMES = LOGGED_COLUMNS.map(({ name }) => name);
 const FACTS = NAMES.filter((name) => name !== 'started_at' && name !== 'id');
@@ -41,6 +44,50 @@ export async function insertCreatingDays(client: ClientBase, rows: readonly LogR
     );
     await client.query(insertRows(rows));
   }
+}
+
+export interface BatchResults {
+  /** Keeps a row that Postgres rejected for its data. */
+  reject(row: LogRow, error: unknown): Promise<void>;
+  /** Called for the rows in their order, so many at a time. */
+  settled(count: number, rejected: boolean): void;
+}
+
+/**
+ * Inserts rows. One that Postgres rejects for its data is found by halving, so that it takes no other with it.
+ *
+ * @throws any other error; the rows that were not settled by then are for the next attempt
+ */
+export async function insertBatch(
+  client: ClientBase,
+  rows: readonly LogRow[],
+  results: BatchResults,
+): Promise<void> {
+  try {
+    await insertCreatingDays(client, rows);
+  } catch (error) {
+    const { code = '' } = error as { code?: string };
+    // Classes 22 and 23 are errors of the data, except for a missing partition.
+    if (!/^2[23]...$/.test(code) || code === NO_PARTITION) throw error;
+    if (rows.length === 1) {
+      await results.reject(rows[0]!, error);
+      results.settled(1, true);
+      return;
+    }
+    const middle = rows.length >> 1;
+    await insertBatch(client, rows.slice(0, middle), results);
+    await insertBatch(client, rows.slice(middle), results);
+    return;
+  }
+  results.settled(rows.length, false);
+}
+
+/** Keeps a rejected row in a file. No input should ever lead here. @returns what to report */
+export async function keepRejected(root: string, row: LogRow, error: unknown): Promise<string> {
+  const folder = join(root, 'rejected');
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  await writeFile(join(folder, `${row.id}.json`), `${JSON.stringify(row)}\n`, { mode: 0o600, flush: true });
+  return `Postgres rejected row ${row.id}: ${describeError(error)}. It is kept in ${folder}; please report this.`;
 }
 
 /** What an array literal must not hold unescaped between quotes (PostgreSQL documentation, 8.15.6). */

@@ -1,5 +1,3 @@
-import { mkdir, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { Injectable, Logger } from '@nestjs/common';
 import type pg from 'pg';
 import { InjectSettings } from '../config/config.module.js';
@@ -8,7 +6,7 @@ import { describeError } from '../errors/describe-error.js';
 import { DatabaseService } from '../database/database.service.js';
 import type { LogRow } from './columns.js';
 import { FutureRows } from './future-rows.js';
-import { insertCreatingDays, NO_PARTITION } from './insert-rows.js';
+import { insertBatch, keepRejected } from './insert-rows.js';
 import { Journal } from './journal/journal.js';
 import type { JournalFile } from './journal/journal-file.js';
 import { LogConnection } from './log-connection.js';
@@ -53,7 +51,6 @@ export class LogWriter {
   /** Called when Postgres takes rows and there is room to read parked ones back. */
   onCaughtUp: () => void = () => {};
   private readonly logger = new Logger('RequestLog');
-  /** Spilled rows that wait for their day. */
   readonly future = new FutureRows();
   private readonly connection: LogConnection;
   /** Rows of calls that have just ended. */
@@ -245,10 +242,15 @@ export class LogWriter {
     const count = await this.spillFuture(client, lane);
     if (count === 0) return;
     const rows = lane.slice(0, count).map(({ row }) => row);
-    await this.insert(client, rows, (settled, rejected) => {
-      if (rejected) this.counts.rejected += settled;
-      else this.counts.persisted += settled;
-      for (const waiting of lane.splice(0, settled)) this.settle(lane, waiting);
+    await insertBatch(client, rows, {
+      reject: async (row, error) => {
+        this.logger.fatal(await keepRejected(this.journal.root, row, error));
+      },
+      settled: (settled, rejected) => {
+        if (rejected) this.counts.rejected += settled;
+        else this.counts.persisted += settled;
+        for (const waiting of lane.splice(0, settled)) this.settle(lane, waiting);
+      },
     });
   }
 
@@ -285,41 +287,6 @@ export class LogWriter {
       this.settle(lane, waiting);
     }
     return others.length;
-  }
-
-  /** Inserts a batch; a row Postgres refuses for its data is found by halving, so that it takes no other with it. */
-  private async insert(
-    client: pg.Client,
-    rows: readonly LogRow[],
-    settled: (count: number, rejected: boolean) => void,
-  ): Promise<void> {
-    try {
-      await insertCreatingDays(client, rows);
-    } catch (error) {
-      const { code = '' } = error as { code?: string };
-      // Classes 22 and 23 blame the data, but for a missing partition.
-      if (!/^2[23]...$/.test(code) || code === NO_PARTITION) throw error;
-      if (rows.length === 1) {
-        await this.reject(rows[0]!, error);
-        settled(1, true);
-        return;
-      }
-      const middle = rows.length >> 1;
-      await this.insert(client, rows.slice(0, middle), settled);
-      await this.insert(client, rows.slice(middle), settled);
-      return;
-    }
-    settled(rows.length, false);
-  }
-
-  /** No input should ever lead here: the row is kept in a file, and the alarm asks for a look. */
-  private async reject(row: LogRow, error: unknown): Promise<void> {
-    const folder = join(this.journal.root, 'rejected');
-    await mkdir(folder, { recursive: true, mode: 0o700 });
-    await writeFile(join(folder, `${row.id}.json`), `${JSON.stringify(row)}\n`, { mode: 0o600, flush: true });
-    this.logger.fatal(
-      `Postgres refused row ${row.id}: ${describeError(error)}. It is kept in ${folder}; please report this.`,
-    );
   }
 
   /** Once for each reason, and now and then while it lasts: an outage may be long. */

@@ -3,10 +3,9 @@ import { describeError } from '../errors/describe-error.js';
 import { GatewayError } from '../errors/gateway-error.js';
 import { type CallLog, type CallOrigin, CallRecord } from './call-record.js';
 import { FinishedCalls } from './finished-calls.js';
-import { Journal } from './journal/journal.js';
+import { type Entry, Journal } from './journal/journal.js';
 import type { JournalFile } from './journal/journal-file.js';
 import { encodeLines, encodeRecord } from './journal/record-codec.js';
-import { type Entry, journalTogether } from './journal/journal-together.js';
 import type { LogRow } from './columns.js';
 import { emptyRow, setBegin, setEnd, setUsage } from './log-row.js';
 import { LogWriter } from './log-writer.js';
@@ -133,7 +132,7 @@ export class RequestLogService implements CallLog, OnApplicationShutdown {
       else if (!this.journal.accepting) begun(new GatewayError('journal_unavailable'));
       else entries.push(this.beginning(call, begun));
     }
-    if (entries.length > 0) journalTogether(this.journal, entries);
+    if (entries.length > 0) this.journal.appendTogether(entries);
     if (closed.length > 0) this.readClosed(closed);
   };
 

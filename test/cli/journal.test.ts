@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { v7 as uuidv7 } from 'uuid';
 import { openDataDir } from '../../src/platform/data-dir.js';
 import { encodeLine } from '../../src/request-log/journal/record-codec.js';
+import { DAY_MS } from '../../src/request-log/partitions.js';
 import { recordsOf } from '../request-log/journal-calls.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { runCli } from './run-cli.js';
@@ -44,6 +45,22 @@ it('brings its rows to Postgres, once', async () => {
   expect(rows.map(({ outcome }) => outcome)).toEqual(['completed', 'completed', 'interrupted']);
   expect(before).toHaveLength(0);
   expect((await runHere(['journal', 'drain', dir], env)).stdout).toContain('The journal is empty');
+});
+
+it('keeps the journal while it holds a row far ahead of the database’s clock, and writes the others', async () => {
+  const run = join(dir, 'journal', uuidv7());
+  await mkdir(run, { recursive: true });
+  const [near] = recordsOf('begun');
+  const msecs = Date.now() + 10 * DAY_MS;
+  const far = { ...near!, id: uuidv7({ msecs }), started_at: new Date(msecs).toISOString() };
+  await writeFile(join(run, '00000001.log'), Buffer.concat([far, near!].map(encodeLine)));
+  const { code, stderr } = await runHere(['journal', 'drain', dir], { DATABASE_URL: database.url });
+  expect([code, stderr]).toEqual([1, expect.stringContaining(`row ${far.id} starts at ${far.started_at}`)]);
+  expect(await readdir(join(dir, 'journal'))).toHaveLength(1);
+  const rows = await database.query<{ id: string }>('SELECT id FROM request_log WHERE id = ANY ($1)', [
+    [near!.id, far.id],
+  ]);
+  expect(rows).toEqual([{ id: near!.id }]);
 });
 
 it('leaves a volume alone that a gateway is using, and a folder that is none', async () => {

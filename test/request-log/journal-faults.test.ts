@@ -9,7 +9,6 @@ import { encodeRecord, type JournalRecord } from '../../src/request-log/journal/
 import { readDeadRows } from '../../src/request-log/journal/recovery.js';
 import { logFiles } from '../../src/request-log/journal/run-directories.js';
 import { Journal } from '../../src/request-log/journal/journal.js';
-import { journalTogether } from '../../src/request-log/journal/journal-together.js';
 import { deferred } from '../support/deferred.js';
 import { eventually } from '../support/eventually.js';
 import { linesOf, recordsOf, rowsOf } from './journal-calls.js';
@@ -44,7 +43,7 @@ afterEach(async () => {
 /** What the next start would find. */
 async function recovered() {
   const rows = [];
-  for await (const batch of readDeadRows(await logFiles(journal.bootFolder))) rows.push(...batch);
+  for await (const batch of readDeadRows(await logFiles(journal.runDirectory))) rows.push(...batch);
   return new Map(rows.map((row) => [row.id, row]));
 }
 
@@ -174,7 +173,7 @@ it('takes no call while nothing can be written, says so once, and takes them aga
   const after = recordsOf('begun');
   append(after);
   let corrupt = 0;
-  for await (const _ of readDeadRows(await logFiles(journal.bootFolder), (count) => (corrupt += count)));
+  for await (const _ of readDeadRows(await logFiles(journal.runDirectory), (count) => (corrupt += count)));
   // The line that was torn; not the blank one that showed that the disk takes lines.
   expect(corrupt).toBe(1);
   expect(await recovered()).toEqual(rowsOf([...before, ...after]));
@@ -214,7 +213,7 @@ it('leaves no file and no descriptor behind once all calls are in Postgres', asy
   const before = open();
   for (let round = 0; round < 5; round++) journal.release(append(fill(9)));
   await eventually(() => open() <= before + 1);
-  expect(await readdir(journal.bootFolder)).toHaveLength(1);
+  expect(await readdir(journal.runDirectory)).toHaveLength(1);
 });
 
 it('removes later what it could not remove at once', async () => {
@@ -222,7 +221,7 @@ it('removes later what it could not remove at once', async () => {
     throw fault('EPERM');
   });
   journal.release(append(fill(9)));
-  expect(await logFiles(journal.bootFolder)).toHaveLength(2);
+  expect(await logFiles(journal.runDirectory)).toHaveLength(2);
   expect(journal.degraded).toContain('EPERM');
   // Lines are taken all the while, which is no reason to tell of it again each time.
   const said = jest.spyOn(Logger.prototype, 'error');
@@ -231,7 +230,7 @@ it('removes later what it could not remove at once', async () => {
   await eventually(() => looks.mock.calls.length >= 2);
   expect([said.mock.calls, journal.degraded]).toEqual([[], expect.stringContaining('EPERM')]);
   jest.restoreAllMocks();
-  await eventually(async () => (await logFiles(journal.bootFolder)).length === 1);
+  await eventually(async () => (await logFiles(journal.runDirectory)).length === 1);
 });
 
 describe('records of one turn of the event loop', () => {
@@ -239,8 +238,7 @@ describe('records of one turn of the event loop', () => {
   function together(records: readonly JournalRecord[]) {
     const told: [JournalRecord, 'kept' | 'refused'][] = [];
     const files: JournalFile[] = [];
-    journalTogether(
-      journal,
+    journal.appendTogether(
       records.map((record) => ({
         json: encodeRecord(record.t, record),
         isBeginning: record.t === 'B',
@@ -319,7 +317,7 @@ describe('a sync', () => {
     expect(synced).toHaveLength(3);
     expect(journal.degraded).toBeNull();
     // As after a power loss that left only what was synced.
-    const last = (await logFiles(journal.bootFolder)).at(-1)!;
+    const last = (await logFiles(journal.runDirectory)).at(-1)!;
     const rows = [];
     for await (const batch of readDeadRows([last])) rows.push(...batch);
     expect(new Map(rows.map((row) => [row.id, row]))).toEqual(rowsOf([...call, ...other]));

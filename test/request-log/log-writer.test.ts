@@ -45,7 +45,7 @@ function startingIn(days: number): { id: string; started_at: string } {
   return { id: uuidv7({ msecs }), started_at: new Date(msecs).toISOString() };
 }
 const partitions = () => database.query("SELECT FROM pg_inherits WHERE inhparent = 'request_log'::regclass");
-const bootFiles = async () => (await readdir(log.journal.bootFolder)).length;
+const bootFiles = async () => (await readdir(log.journal.runDirectory)).length;
 
 it('writes rows and lets go of their files', async () => {
   const rows = record(2_500);

@@ -5,7 +5,7 @@ import { InjectSettings } from '../../config/config.module.js';
 import type { Settings } from '../../config/settings.js';
 import { describeError } from '../../errors/describe-error.js';
 import { DatabaseService } from '../../database/database.service.js';
-import { bootFolders, forsakenReserves, heirOf, logFiles } from './run-directories.js';
+import { runDirectories, abandonedReserves, drainerOf, logFiles } from './run-directories.js';
 import { Journal } from './journal.js';
 import type { JournalFile } from './journal-file.js';
 import { readDeadRows, readParkedRows } from './recovery.js';
@@ -21,7 +21,7 @@ export class JournalDrainService implements OnApplicationShutdown {
   readonly counts = { corrupt: 0, interrupted: 0, drained: 0 };
   private readonly logger = new Logger('Journal');
   private readonly stopping = new AbortController();
-  private deadBoots: Promise<void> | null = null;
+  private deadRuns: Promise<void> | null = null;
   private parkedRows: Promise<void> | null = null;
 
   constructor(
@@ -32,7 +32,7 @@ export class JournalDrainService implements OnApplicationShutdown {
   ) {
     database.whenReady(() => {
       // Behind the start: calls are served meanwhile. Once, however often a start is attempted.
-      this.deadBoots ??= this.untilDone(() => this.drainDeadBoots());
+      this.deadRuns ??= this.untilDone(() => this.drainDeadRuns());
       return Promise.resolve();
     });
     writer.onCaughtUp = () => {
@@ -56,11 +56,11 @@ export class JournalDrainService implements OnApplicationShutdown {
    * Folders of boots that are gone: DATA_DIR is held by one instance with one process in each worker's place, so every
    * folder of ours but the own one is. One that cannot be read does not keep the others.
    */
-  private async drainDeadBoots(): Promise<boolean> {
+  private async drainDeadRuns(): Promise<boolean> {
     let done = true;
-    const folders = await bootFolders(this.journal.root).catch((error: unknown) => this.tell(error));
+    const folders = await runDirectories(this.journal.root).catch((error: unknown) => this.tell(error));
     for (const folder of folders ?? []) {
-      if (folder === this.journal.bootFolder || heirOf(folder, this.env.workers) !== this.env.worker)
+      if (folder === this.journal.runDirectory || drainerOf(folder, this.env.workers) !== this.env.worker)
         continue;
       try {
         if (await this.drainDead(await logFiles(folder))) await rm(folder, { recursive: true });
@@ -70,14 +70,14 @@ export class JournalDrainService implements OnApplicationShutdown {
         done = false;
       }
     }
-    return (await this.removeForsakenReserves()) && done && folders !== null;
+    return (await this.removeAbandonedReserves()) && done && folders !== null;
   }
 
   /** What a worker that was killed leaves, and no next one in its place takes over. */
-  private async removeForsakenReserves(): Promise<boolean> {
+  private async removeAbandonedReserves(): Promise<boolean> {
     if (this.env.worker !== 1) return true;
     try {
-      for (const path of await forsakenReserves(this.journal.root, this.env.workers)) await rm(path);
+      for (const path of await abandonedReserves(this.journal.root, this.env.workers)) await rm(path);
       return true;
     } catch (error) {
       this.tell(error);

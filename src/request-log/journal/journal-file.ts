@@ -16,6 +16,8 @@ export class JournalFile {
   size = 0;
   /** Bytes of whole lines that the last append got to the system, also where it failed in the middle. */
   taken = 0;
+  /** Bytes of lines that are not on the disk yet, those of a sync in progress included. */
+  unsyncedBytes = 0;
   /** True once nothing is appended any more. */
   closed = false;
   readonly openedAt = performance.now();
@@ -57,11 +59,11 @@ export class JournalFile {
     } catch (error) {
       this.torn = true;
       this.taken = lines.subarray(0, this.size - before).lastIndexOf(NEWLINE) + 1;
-      if (this.taken > 0) this.lines.push(lines.subarray(0, this.taken));
+      if (this.taken > 0) this.keep(lines.subarray(0, this.taken));
       throw error;
     }
     this.taken = lines.length;
-    this.lines.push(lines);
+    this.keep(lines);
   }
 
   /** Waits for sync(). */
@@ -81,13 +83,14 @@ export class JournalFile {
 
   /** Brings what was appended so far to the disk; `syncFault` tells when that failed. */
   sync(): Promise<void> {
-    const { lines } = this;
+    const { lines, unsyncedBytes } = this;
     this.lines = [];
     this.syncing = true;
     return new Promise((resolve) => {
       fdatasync(this.fd, (error) => {
         this.syncing = false;
-        if (error !== null) {
+        if (error === null) this.unsyncedBytes -= unsyncedBytes;
+        else {
           this.fault = describeError(error);
           this.lines = [...lines, ...this.lines];
         }
@@ -100,6 +103,7 @@ export class JournalFile {
   /** What is unsynced is saved elsewhere, or needed no more. */
   forgetUnsynced(): void {
     this.lines = [];
+    this.unsyncedBytes = 0;
     this.releaseIfDone();
   }
 
@@ -107,6 +111,11 @@ export class JournalFile {
   close(): void {
     this.closed = true;
     this.releaseIfDone();
+  }
+
+  private keep(lines: Buffer): void {
+    this.lines.push(lines);
+    this.unsyncedBytes += lines.length;
   }
 
   private write(bytes: Buffer): void {

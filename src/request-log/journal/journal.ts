@@ -4,14 +4,13 @@ import { v7 as uuidv7 } from 'uuid';
 import { InjectSettings } from '../../config/config.module.js';
 import type { Settings } from '../../config/settings.js';
 import { describeError } from '../../errors/describe-error.js';
-import { bootFolderName, reserveName } from './run-directories.js';
-import { GroupCommit } from './group-commit.js';
-import { JournalFaults } from './journal-health.js';
-import type { JournalFile } from './journal-file.js';
-import { JournalFolder } from './run-directory.js';
-import { encodeLine, type JournalRecord } from './record-codec.js';
-import { isFull, JournalSpace } from './journal-space.js';
 import { withTimeout } from '../../platform/with-timeout.js';
+import { DiskHealth, isFull } from './disk-health.js';
+import type { JournalFile } from './journal-file.js';
+import { JournalSync } from './journal-sync.js';
+import { encodeLine, encodeLines, type JournalRecord, lineLength } from './record-codec.js';
+import { reserveName, runDirectoryName } from './run-directories.js';
+import { RunDirectory } from './run-directory.js';
 
 const ROTATE_BYTES = 8 * 1024 * 1024;
 const ROTATE_MS = 60_000;
@@ -28,71 +27,84 @@ const CLOSE_MS = 2_000;
 /** Says nothing; shows that a file takes lines. */
 const BLANK_LINE = Buffer.from('\n');
 
+/** A record that is to be appended together with others. */
+export interface Entry {
+  readonly json: string;
+  /** The beginning of a call must not use the room that is reserved for ends. */
+  readonly isBeginning: boolean;
+  /** Called with the file that holds the line, which must be released once for it. */
+  kept(file: JournalFile): void;
+  refused(error: unknown): void;
+}
+
 /**
- * The request log's memory on disk: a call's lines reach the operating system before the call goes on, so that no death
- * of this process loses a row. One folder per boot, created exclusively; a file that is present is simply not drained
- * yet, and there is no other bookkeeping.
+ * The journal of the request log: the records of a call reach the operating system before the call goes on, so that no
+ * row is lost however this process dies. One directory for each process run, created exclusively. A file that exists is
+ * simply not drained yet; there is no other bookkeeping.
  */
 @Injectable()
 export class Journal implements OnModuleInit {
-  /** Where the folders of all boots lie. */
+  /** Contains the directories of all runs. */
   readonly root: string;
-  readonly bootFolder: string;
+  readonly runDirectory: string;
   readonly strict: boolean;
   private readonly logger = new Logger('Journal');
-  private readonly folder: JournalFolder;
-  private readonly space: JournalSpace;
-  private readonly commits = new GroupCommit(() => this.commit());
-  private readonly faults = new JournalFaults(this.logger);
+  private readonly directory: RunDirectory;
+  private readonly health: DiskHealth;
+  private readonly commits: JournalSync;
   private rotateAt = ROTATE_BYTES;
-  /** There is room, and what was there last took lines. */
+  /** There is room, and the last write succeeded. */
   private writable = true;
-  private unsyncedBytes = 0;
   private timers: NodeJS.Timeout[] = [];
 
   constructor(@InjectSettings() private readonly env: Settings) {
     this.root = join(env.dataDir, 'journal');
-    this.bootFolder = join(this.root, bootFolderName(uuidv7(), env.worker));
+    this.runDirectory = join(this.root, runDirectoryName(uuidv7(), env.worker));
     this.strict = env.journalFsyncMs === 0;
-    this.folder = new JournalFolder(this.bootFolder);
-    this.space = new JournalSpace(env.dataDir, join(this.root, reserveName(env.worker)));
+    this.directory = new RunDirectory(this.runDirectory);
+    this.health = new DiskHealth(this.logger, env.dataDir, join(this.root, reserveName(env.worker)));
+    this.commits = new JournalSync(this.directory, this.health, () => (this.rotateAt = ROTATE_BYTES));
   }
 
   onModuleInit(): void {
     try {
-      this.folder.open();
+      this.directory.open();
     } catch (error) {
       // A full disk may have room again: calls get 503 until then.
       if (!isFull(error)) throw error;
     }
     this.tick();
     const behindMs = this.strict ? STRICT_BEHIND_MS : this.env.journalFsyncMs;
-    this.timers = [setInterval(() => this.tick(), TICK_MS), setInterval(() => this.syncBehind(), behindMs)];
+    this.timers = [
+      setInterval(() => this.tick(), TICK_MS),
+      setInterval(() => this.commits.syncBehind(), behindMs),
+    ];
     for (const timer of this.timers) timer.unref();
   }
 
   /** Why the journal does not do all it promises right now; null when it does. For health and metrics. */
   get degraded(): string | null {
-    return this.faults.gravest;
+    return this.health.gravest;
   }
 
   /** Whether new calls may begin. */
   get accepting(): boolean {
-    if (!this.writable || this.unsyncedBytes > MOST_UNSYNCED_BYTES) return false;
+    if (!this.writable || this.directory.unsyncedBytes > MOST_UNSYNCED_BYTES) return false;
     // Their answers would wait for a disk that does not sync.
-    return !(this.strict && this.faults.has('sync'));
+    return !(this.strict && this.health.has('sync'));
   }
 
   /** Bytes in the files of this boot. */
   get bytes(): number {
     let sum = 0;
-    for (const file of this.folder) sum += file.size;
+    for (const file of this.directory) sum += file.size;
     return sum;
   }
 
   /** Milliseconds since the oldest file that is still needed was begun; 0 without one. */
   get oldestMs(): number {
-    for (const file of this.folder) if (file.held + file.parked > 0) return performance.now() - file.openedAt;
+    for (const file of this.directory)
+      if (file.held + file.parked > 0) return performance.now() - file.openedAt;
     return 0;
   }
 
@@ -112,35 +124,60 @@ export class Journal implements OnModuleInit {
     try {
       const file = this.write(lines, mayUseReserve);
       file.held += count;
-      this.unsyncedBytes += lines.length;
-      if (this.writable) this.faults.mended('write');
+      if (this.writable) this.health.recovered('write');
       return file;
     } catch (error) {
       // Until the next look at the disk: each beginning would only tear another line.
       if (isFull(error) || !mayUseReserve) this.writable = false;
-      this.faults.report('write', error);
+      this.health.report('write', error);
       throw error;
     }
   }
 
   /**
-   * Appends lines in one write, as far as the current file takes them; what is left is for appendLines.
-   *
-   * @returns the file and how many bytes of whole lines it took, which the caller counts into its `held`; null: none
+   * Appends records in one write and reports to each, in their order, whether it was kept. If the write fails in the
+   * middle, the whole lines of it stand, because the next start would read them; the others are tried one by one.
    */
-  appendSome(lines: Buffer): { file: JournalFile; bytes: number } | null {
-    const file = this.folder.active;
+  appendTogether(entries: readonly Entry[]): void {
+    const some = this.appendSome(encodeLines(entries.map(({ json }) => json)));
+    let count = 0;
+    if (some !== null) {
+      let end = 0;
+      while (count < entries.length && (end += lineLength(entries[count]!.json)) <= some.bytes) count++;
+      // Before the first call goes on and releases the file.
+      some.file.held += count;
+    }
+    entries.forEach((entry, i) => {
+      if (i < count) entry.kept(some!.file);
+      else this.appendEntry(entry);
+    });
+  }
+
+  private appendEntry(entry: Entry): void {
+    let file: JournalFile;
+    try {
+      if (entry.isBeginning && !this.accepting) throw new Error('the journal accepts no new calls');
+      file = this.appendLines(encodeLines([entry.json]), 1, !entry.isBeginning);
+    } catch (error) {
+      entry.refused(error);
+      return;
+    }
+    entry.kept(file);
+  }
+
+  /** Appends lines in one write, as far as the current file takes them. @returns how many bytes of whole lines it took */
+  private appendSome(lines: Buffer): { file: JournalFile; bytes: number } | null {
+    const file = this.directory.active;
     if (file === null || file.size >= this.rotateAt) return null;
     try {
       file.append(lines);
-      if (this.writable) this.faults.mended('write');
+      if (this.writable) this.health.recovered('write');
     } catch (error) {
-      this.faults.report('write', error);
-      // What room can be made is for ends; else the file may lie on bad blocks.
+      this.health.report('write', error);
+      // What room can be made is for ends. Any other error: the file may lie on bad blocks.
       if (isFull(error)) this.writable = false;
       else this.rotateAt = 0;
     }
-    this.unsyncedBytes += file.taken;
     return { file, bytes: file.taken };
   }
 
@@ -165,8 +202,8 @@ export class Journal implements OnModuleInit {
 
   /** Files that hold parked rows, oldest first; nothing is appended to them any more. */
   parkedFiles(): JournalFile[] {
-    if ((this.folder.active?.parked ?? 0) > 0) this.rotate();
-    return [...this.folder].filter((file) => file.parked > 0);
+    if ((this.directory.active?.parked ?? 0) > 0) this.rotate();
+    return [...this.directory].filter((file) => file.parked > 0);
   }
 
   /** The next parked rows of this file, so many, are cared for. */
@@ -180,9 +217,9 @@ export class Journal implements OnModuleInit {
   async close(): Promise<void> {
     for (const timer of this.timers) clearInterval(timer);
     await withTimeout(CLOSE_MS, this.sync());
-    this.space.free();
+    this.health.freeReserve();
     try {
-      this.folder.close();
+      this.directory.close();
     } catch (error) {
       // What is left over costs little and goes with the next start.
       this.logger.debug(describeError(error));
@@ -190,95 +227,52 @@ export class Journal implements OnModuleInit {
   }
 
   private write(lines: Buffer, mayUseReserve: boolean): JournalFile {
-    if ((this.folder.active?.size ?? 0) >= this.rotateAt) this.tryToRotate();
+    if ((this.directory.active?.size ?? 0) >= this.rotateAt) this.tryToRotate();
     try {
-      const file = this.folder.active ?? this.rotate();
+      const file = this.directory.active ?? this.rotate();
       file.append(lines);
       return file;
     } catch (error) {
-      this.faults.report('write', error);
+      this.health.report('write', error);
       if (isFull(error)) {
         // The reserve is for calls in flight; a new one is refused instead.
         if (!mayUseReserve) throw error;
-        this.space.free();
+        this.health.freeReserve();
       }
     }
     // The old file may lie on bad blocks, or no new one can be made: whichever takes the lines, whole.
     this.tryToRotate();
-    const file = this.folder.active ?? this.rotate();
+    const file = this.directory.active ?? this.rotate();
     file.append(lines);
     return file;
-  }
-
-  /** One group commit. A failed sync is not asked for again on the same file: its lines go to a new one first. */
-  private async commit(): Promise<boolean> {
-    const { lost, namesFault } = await this.folder.sync();
-    if (namesFault !== null) this.faults.report('sync', namesFault);
-    for (const file of lost) this.faults.report('sync', new Error(file.syncFault!));
-    if (lost.length > 0) {
-      try {
-        this.folder.rewrite(lost);
-        this.rotateAt = ROTATE_BYTES;
-      } catch (error) {
-        // The lines stay with their files for the next attempt.
-        this.faults.report('sync', error);
-      }
-    }
-    const whole = lost.length === 0 && namesFault === null;
-    if (whole) this.faults.mended('sync');
-    this.unsyncedBytes = 0;
-    for (const file of this.folder) for (const { length } of file.unsynced) this.unsyncedBytes += length;
-    return whole;
-  }
-
-  private syncBehind(): void {
-    if (!this.commits.busy && this.folder.dirty) void this.sync();
   }
 
   private tick(): void {
     const before = this.writable;
     this.writable = this.hasRoom() && this.takesLines();
     if (this.writable && !before) this.logger.log('The journal can be written again; calls are taken.');
-    const { active } = this.folder;
+    const { active } = this.directory;
     if (active !== null && active.size > 0 && performance.now() - active.openedAt > ROTATE_MS) {
       this.tryToRotate();
     }
-    try {
-      this.folder.discardDone();
-      this.faults.mended('remove');
-    } catch (error) {
-      this.faults.report('remove', error);
-    }
+    this.health.attempt('remove', () => this.directory.discardDone());
   }
 
   private hasRoom(): boolean {
-    try {
-      this.folder.open();
-      this.space.check();
-      this.faults.mended('space');
-      return true;
-    } catch (error) {
-      this.faults.report('space', error);
-      return false;
-    }
+    return this.health.attempt('space', () => {
+      this.directory.open();
+      this.health.checkRoom();
+    });
   }
 
-  /** A disk that is read-only, or broken, still tells how much room it has: only a write shows that it takes one. */
+  /** A read-only or broken disk still reports free space: only a write shows that it accepts one. */
   private takesLines(): boolean {
-    if (!this.faults.has('write')) return true;
-    try {
-      this.write(BLANK_LINE, false);
-      this.faults.mended('write');
-      return true;
-    } catch (error) {
-      this.faults.report('write', error);
-      return false;
-    }
+    return !this.health.has('write') || this.health.attempt('write', () => this.write(BLANK_LINE, false));
   }
 
   private rotate(): JournalFile {
-    const old = this.folder.active;
-    const next = this.folder.rotate();
+    const old = this.directory.active;
+    const next = this.directory.rotate();
     this.rotateAt = ROTATE_BYTES;
     if (old !== null) this.discardIfDone(old);
     return next;
@@ -288,17 +282,17 @@ export class Journal implements OnModuleInit {
     try {
       this.rotate();
     } catch (error) {
-      this.rotateAt = (this.folder.active?.size ?? 0) + ROTATE_AGAIN_BYTES;
-      this.faults.report('write', error);
+      this.rotateAt = (this.directory.active?.size ?? 0) + ROTATE_AGAIN_BYTES;
+      this.health.report('write', error);
     }
   }
 
   private discardIfDone(file: JournalFile): void {
     try {
-      this.folder.discardIfDone(file);
+      this.directory.discardIfDone(file);
     } catch (error) {
       // Tried again with the next tick; read by the next start, it would only repeat what Postgres knows.
-      this.faults.report('remove', error);
+      this.health.report('remove', error);
     }
   }
 }

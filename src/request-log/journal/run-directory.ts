@@ -2,8 +2,8 @@ import { closeSync, fsync, fsyncSync, mkdirSync, openSync, rmdirSync, unlinkSync
 import { dirname, join } from 'node:path';
 import { JournalFile } from './journal-file.js';
 
-/** The files of one boot: one is appended to, the others are kept for as long as a call needs a line of them. */
-export class JournalFolder {
+/** The files of one process run: one is appended to, the others are kept for as long as a call needs a line of them. */
+export class RunDirectory {
   /** The file that is appended to; null while none could be made. */
   active: JournalFile | null = null;
   private readonly files = new Set<JournalFile>();
@@ -43,6 +43,13 @@ export class JournalFolder {
     if (this.changed) return true;
     for (const file of this.files) if (file.dirty) return true;
     return false;
+  }
+
+  /** Bytes of lines that are not on the disk yet. */
+  get unsyncedBytes(): number {
+    let sum = 0;
+    for (const file of this.files) sum += file.unsyncedBytes;
+    return sum;
   }
 
   /**

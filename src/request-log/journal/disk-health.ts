@@ -1,0 +1,105 @@
+import { closeSync, openSync, statfsSync, unlinkSync, writeSync } from 'node:fs';
+import type { Logger } from '@nestjs/common';
+import { describeError } from '../../errors/describe-error.js';
+
+/** Below this much free space no new call is accepted. */
+const FREE_FLOOR_BYTES = 64 * 1024 * 1024;
+/** Freed when the disk is full all the same, so that calls in progress can still end. */
+const RESERVE_BYTES = 4 * 1024 * 1024;
+
+/** No room; lines not accepted; not synced; files that cannot be removed. The gravest first. */
+const KINDS = ['space', 'write', 'sync', 'remove'] as const;
+export type ErrorKind = (typeof KINDS)[number];
+
+/** What is wrong with the journal's disk right now, how much room it has, and the reserve for when it has none. */
+export class DiskHealth {
+  private readonly reasons = new Map<ErrorKind, string>();
+  private readonly reported = new Map<ErrorKind, Set<string>>(KINDS.map((kind) => [kind, new Set()]));
+  private isReserved = false;
+
+  /**
+   * @param folder on the disk in question
+   * @param reserve path of the worker's reserve file
+   */
+  constructor(
+    private readonly logger: Logger,
+    private readonly folder: string,
+    private readonly reserve: string,
+  ) {}
+
+  /** Logs each error once: a bad disk words it differently for each file and each call, but with the same code. */
+  report(kind: ErrorKind, error: unknown): void {
+    const reason = describeError(error);
+    const { code = reason } = error as NodeJS.ErrnoException;
+    const reported = this.reported.get(kind)!;
+    if (!reported.has(code)) this.logger.error(`The journal is degraded: ${reason}`);
+    reported.add(code);
+    this.reasons.set(kind, reason);
+  }
+
+  recovered(kind: ErrorKind): void {
+    if (this.reasons.delete(kind)) this.reported.get(kind)!.clear();
+  }
+
+  has(kind: ErrorKind): boolean {
+    return this.reasons.has(kind);
+  }
+
+  /** In words for an operator; null when all is well. */
+  get gravest(): string | null {
+    for (const kind of KINDS) if (this.reasons.has(kind)) return this.reasons.get(kind)!;
+    return null;
+  }
+
+  /** Runs a step and remembers whether it fails. @returns whether it succeeded */
+  attempt(kind: ErrorKind, step: () => void): boolean {
+    try {
+      step();
+      this.recovered(kind);
+      return true;
+    } catch (error) {
+      this.report(kind, error);
+      return false;
+    }
+  }
+
+  /** Creates the reserve if there is room. @throws when no new call may be accepted, or when the system cannot tell */
+  checkRoom(): void {
+    const { bavail, bsize } = statfsSync(this.folder);
+    if (bavail * bsize <= FREE_FLOOR_BYTES) {
+      throw new Error('the disk of DATA_DIR is full; new calls get 503 until there is room');
+    }
+    if (!this.isReserved) this.fillReserve();
+  }
+
+  /** Gives the reserve back to the disk. */
+  freeReserve(): void {
+    this.isReserved = false;
+    try {
+      unlinkSync(this.reserve);
+    } catch {
+      // Given back before, or it cannot be: then there is nothing to gain here.
+    }
+  }
+
+  private fillReserve(): void {
+    try {
+      const fd = openSync(this.reserve, 'w', 0o600);
+      try {
+        for (let left = RESERVE_BYTES; left > 0;) left -= writeSync(fd, Buffer.alloc(Math.min(left, 65_536)));
+      } finally {
+        closeSync(fd);
+      }
+      this.isReserved = true;
+    } catch (error) {
+      this.freeReserve();
+      throw error;
+    }
+  }
+}
+
+/** Errors that freeing space fixes. */
+export function isFull(error: unknown): boolean {
+  const { code } = error as NodeJS.ErrnoException;
+  return code === 'ENOSPC' || code === 'EDQUOT';
+}
