@@ -1,6 +1,7 @@
 import { Body, Controller, Module, Post } from '@nestjs/common';
 import { z } from 'zod';
 import { AppModule } from '../../src/app.module.js';
+import { ACTIONS, SUBJECT_TYPES } from '../../src/audit/record-change.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { call, fieldsOf } from './call.js';
 import { QuotasModule } from './own-module/quotas.module.js';
@@ -36,6 +37,12 @@ const orders: [string, (...args: Parameters<typeof forSettings>) => ReturnType<t
 function imports(settings: Parameters<typeof forSettings>[0]) {
   return forSettings(settings).imports ?? [];
 }
+
+// Known to the process: the next test file of this worker must not see them.
+afterAll(() => {
+  SUBJECT_TYPES.delete('quota');
+  ACTIONS.delete('granted');
+});
 
 describe.each(orders)('an admin resource in a module of its own, listed %s', (_, listed) => {
   let postern: TestGateway;

@@ -7,6 +7,7 @@ import { z } from 'zod';
 import { ConfigModule, InjectSettings } from '../../src/config/config.module.js';
 import { EnvError, loadEnv } from '../../src/config/env.js';
 import type { ConfigValues, Settings } from '../../src/config/settings.js';
+import { moduleVariables } from '../../src/config/module-settings.js';
 import { removeFolder, temporaryFolder } from './processes.js';
 
 @Injectable()
@@ -53,6 +54,9 @@ function faultsOf(source: NodeJS.ProcessEnv): readonly string[] {
   }
   return [];
 }
+
+// Known to the process: the next test file of this worker must not have to set them.
+afterAll(() => (moduleVariables() as Map<string, unknown>).clear());
 
 describe('ConfigModule', () => {
   it('hands the very settings it was given to every module, without an import there', async () => {

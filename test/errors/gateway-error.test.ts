@@ -1,8 +1,8 @@
 import { type CanActivate, type ExecutionContext, Injectable, Module } from '@nestjs/common';
 import { APP_GUARD } from '@nestjs/core';
 import type { Request } from 'express';
-import { AppModule } from '../../src/app.module.js';
 import { defineGatewayError, GatewayError } from '../../src/errors/gateway-error.js';
+import { addToApp } from '../support/app-modules.js';
 import { ADMIN_TOKEN, startTestGateway } from '../support/gateway.js';
 
 const MODEL_NOT_ALLOWED = defineGatewayError('model_not_allowed', {
@@ -31,7 +31,7 @@ class Rejecting implements CanActivate {
 class RejectingModule {}
 
 it("sends a module's own error codes in the shape of the endpoint's API, and counts them", async () => {
-  Module({ imports: [RejectingModule] })(AppModule);
+  addToApp(RejectingModule);
   const postern = await startTestGateway({ PROVIDER_URL: 'http://127.0.0.1:1' });
   const call = async (path: string, want: string) => {
     const response = await fetch(`${postern.url}${path}`, {

@@ -1,13 +1,11 @@
 import type { QueryRunner } from 'typeorm';
-import { Module } from '@nestjs/common';
-import { AppModule } from '../../src/app.module.js';
+import { addToApp } from '../support/app-modules.js';
 import { ADMIN_TOKEN, startTestGateway, type TestGateway } from '../support/gateway.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { AddQuotas1795000099000 } from './quotas/1795000099000-add-quotas.js';
 import { QuotasModule } from './quotas/quotas.module.js';
 
-// What the line in src/app.module.ts does.
-Module({ imports: [QuotasModule] })(AppModule);
+addToApp(QuotasModule);
 
 let database: TestDatabase;
 let postern: TestGateway;

@@ -1,12 +1,11 @@
-import { Logger, Module } from '@nestjs/common';
-import { AppModule } from '../../src/app.module.js';
+import { Logger } from '@nestjs/common';
+import { addToApp } from '../support/app-modules.js';
 import { eventually } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
 import { TokenAlarmModule } from './token-alarm/token-alarm.module.js';
 
-// What the line in src/app.module.ts does.
-Module({ imports: [TokenAlarmModule.at(25)] })(AppModule);
+addToApp(TokenAlarmModule.at(25));
 
 let provider: RawProvider;
 let postern: TestGateway;

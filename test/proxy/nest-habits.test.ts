@@ -29,11 +29,11 @@ import { APP_FILTER, APP_GUARD, APP_INTERCEPTOR, APP_PIPE } from '@nestjs/core';
 import type { RouteInfo } from '@nestjs/common/interfaces/middleware/middleware-configuration.interface.js';
 import type { Request, Response } from 'express';
 import { tap } from 'rxjs';
-import { AppModule } from '../../src/app.module.js';
 import { AuthModule } from '../../src/auth/auth.module.js';
 import { type Caller, CurrentCaller } from '../../src/auth/caller.js';
 import { GatewayKeyGuard } from '../../src/auth/gateway-key.guard.js';
 import { ProxyController } from '../../src/proxy/proxy.controller.js';
+import { addToApp } from '../support/app-modules.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
 
@@ -119,7 +119,7 @@ afterAll(() => provider.stop());
 function startWith(providers: Provider[], more: Type[] = []): Promise<TestGateway> {
   class Registered {}
   Module({ providers })(Registered);
-  Module({ imports: [Registered, ...more] })(AppModule);
+  addToApp(Registered, ...more);
   return startTestGateway({ PROVIDER_URL: provider.url });
 }
 

@@ -247,11 +247,16 @@ describe('a bomb', () => {
   ];
 
   it.each(bombs)('in %s costs little time, and no memory for long', async (_name, contentEncoding, body) => {
-    const before = process.cpuUsage();
-    expect(await read({ body, contentEncoding })).toEqual(NO_USAGE);
-    // Processor time, whatever else runs here: some 10 ms; whole it would be half a second and more.
-    const { user, system } = process.cpuUsage(before);
-    expect((user + system) / 1_000).toBeLessThan(250);
+    // The least of three: the compiler, the collector and busy neighbours add to any one of them.
+    let least = Infinity;
+    for (let attempt = 0; attempt < 3; attempt++) {
+      const before = process.cpuUsage();
+      expect(await read({ body, contentEncoding })).toEqual(NO_USAGE);
+      const { user, system } = process.cpuUsage(before);
+      least = Math.min(least, (user + system) / 1_000);
+    }
+    // Some 10 ms of processor time; the whole bomb would take half a second and more.
+    expect(least).toBeLessThan(250);
     expect(inflationMemory()).toBe(0);
   });
 });

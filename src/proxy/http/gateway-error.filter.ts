@@ -36,9 +36,11 @@ export class GatewayErrorFilter implements ExceptionFilter {
     }
     if (!(error instanceof HttpException) || status < 400)
       return new GatewayError('internal_error', { cause: error });
-    // Nest's router found no handler.
+    // Nest's router found no handler, or could not decode a parameter of the path.
     if (status === 404 && error.message.startsWith(`Cannot ${req.method} `))
       return new GatewayError('not_found');
+    if (status === 400 && error.message.startsWith('Failed to decode param'))
+      return new GatewayError('invalid_path');
     const code = codeOf(status);
     const message = messageOf(error);
     if (isGatewayErrorCode(code)) return new GatewayError(code, { message });
