@@ -23,7 +23,7 @@ await main(async () => {
 /** @param inspect flags for Node. @returns the gateway's exit code, once a signal has ended it */
 async function restartOnChange(inspect) {
   const flags = [...NODE_FLAGS, '--enable-source-maps', ...inspect];
-  const nextChange = watchFolders(['src', 'migrations']);
+  const changes = watchFolders(['src', 'migrations']);
   for (;;) {
     let gateway;
     let isRestarting = false;
@@ -37,8 +37,11 @@ async function restartOnChange(inspect) {
       return new Promise(() => {});
     });
     do {
-      const code = await Promise.race([stopped, nextChange()]);
-      if (code !== undefined) return code;
+      const code = await Promise.race([stopped, changes.next()]);
+      if (code !== undefined) {
+        changes.end();
+        return code;
+      }
     } while (!(await compiles()));
     console.log('Restarting for a change ...');
     isRestarting = true;
@@ -47,34 +50,37 @@ async function restartOnChange(inspect) {
   }
 }
 
-/** @returns a function that resolves when something below has changed since it last did */
+/** @returns `next` resolves when something in these folders has changed since it last did */
 function watchFolders(folders) {
-  const watched = new Set();
+  const watchers = new Map();
   let isChanged = false;
   let wake = () => {};
   // One by one: Node's recursive watch on Linux loses a file that an editor replaces.
   const add = (folder) => {
-    if (!watched.has(folder)) {
-      watched.add(folder);
+    if (!watchers.has(folder)) {
       const watcher = watch(folder, () => {
         isChanged = true;
         wake();
       });
       watcher.on('error', () => {
         watcher.close();
-        watched.delete(folder);
+        watchers.delete(folder);
       });
+      watchers.set(folder, watcher);
     }
     for (const entry of readdirSync(folder, { withFileTypes: true }))
       if (entry.isDirectory()) add(join(folder, entry.name));
   };
   const addAll = () => folders.forEach((folder) => add(join(root, folder)));
   addAll();
-  return async () => {
-    while (!isChanged) await new Promise((resolve) => (wake = resolve));
-    await sleep(SETTLE_MS);
-    isChanged = false;
-    addAll();
+  return {
+    next: async () => {
+      while (!isChanged) await new Promise((resolve) => (wake = resolve));
+      await sleep(SETTLE_MS);
+      isChanged = false;
+      addAll();
+    },
+    end: () => watchers.forEach((watcher) => watcher.close()),
   };
 }
 

@@ -16,7 +16,7 @@ describe('postern', () => {
     async (...args) => {
       const { code, stdout } = await runHere(args);
       expect(code).toBe(0);
-      expect(stdout).toMatch(/^Usage: postern/);
+      expect(stdout).toMatch(/^Usage: \.\/postern /);
     },
   );
 
@@ -28,7 +28,7 @@ describe('postern', () => {
       ['requests', 'list'],
       ['teams', 'create'],
     ]) {
-      expect((await runHere([...args, '--help'])).stdout).toMatch(/Examples?:\n {2}postern /);
+      expect((await runHere([...args, '--help'])).stdout).toMatch(/Examples?:\n {2}\.\/postern /);
     }
   });
 

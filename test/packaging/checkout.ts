@@ -21,6 +21,8 @@ export async function transform(code) {
 export class Checkout {
   readonly folder = mkdtempSync(join(tmpdir(), 'postern-checkout-'));
 
+  private readonly children = new Set<ChildProcessWithoutNullStreams>();
+
   constructor(main: string) {
     cpSync(join(__dirname, '../../scripts'), join(this.folder, 'scripts'), { recursive: true });
     this.write('src/main.ts', main);
@@ -52,7 +54,9 @@ export class Checkout {
     renameSync(join(this.folder, `${path}~`), join(this.folder, path));
   }
 
+  /** @param path `.` at the end of a test: what still runs is stopped too */
   remove(path: string): void {
+    if (path === '.') for (const child of this.children) child.kill();
     rmSync(join(this.folder, path), { recursive: true, force: true });
   }
 
@@ -67,6 +71,8 @@ export class Checkout {
       cwd: this.folder,
       env: { ...process.env, npm_lifecycle_event: undefined, ...env },
     });
+    this.children.add(child);
+    child.once('close', () => this.children.delete(child));
     child.stdin.end();
     const seen = { stdout: '', stderr: '' };
     child.stdout.on('data', (chunk: Buffer) => (seen.stdout += chunk.toString()));

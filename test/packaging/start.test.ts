@@ -103,19 +103,19 @@ describe('npm start', () => {
 
   it('--watch: compiles and starts again on a change, and waits where one does not compile', async () => {
     const printing = (text: string) => `console.log('${text}'); setInterval(() => {}, 1000);`;
-    checkout.write('src/main.ts', printing('one'));
+    checkout.write('src/main.ts', printing('1st'));
     const run = checkout.start('start.mjs', ['--watch']);
-    await run.until('one');
+    await run.until('1st');
     checkout.write('broken', '');
     // As editors do: a new file in the place of the old one.
-    checkout.replace('src/main.ts', printing('two'));
+    checkout.replace('src/main.ts', printing('2nd'));
     await eventually(() => run.complained().includes('Expression expected'));
     checkout.remove('broken');
-    checkout.replace('src/main.ts', printing('three'));
-    await run.until('three');
+    checkout.replace('src/main.ts', printing('3rd'));
+    await run.until('3rd');
     checkout.write('src/new/more.ts', '');
-    await eventually(() => run.printed().split('three').length === 3);
-    expect(run.printed()).not.toContain('two');
+    await eventually(() => run.printed().split('3rd').length === 3);
+    expect(run.printed()).not.toContain('2nd');
     run.child.kill('SIGINT');
     expect((await run.ended).code).toBe(130);
   });
