@@ -12,6 +12,10 @@ export default {
   globalSetup: '<rootDir>/test/support/jest/global-setup.mjs',
   globalTeardown: '<rootDir>/test/support/jest/global-teardown.mjs',
   maxWorkers: 3,
+  // Connections that fetch keeps open hold a worker for seconds.
+  workerGracefulExitTimeout: 10_000,
+  // Makes Jest run even one file in a worker: what a failed test leaves open must not keep Jest from its end.
+  workerIdleMemoryLimit: '2GB',
   // A bound for what hangs, not a measure: the machine may be busy with other things.
   testTimeout: 240_000,
 };
