@@ -102,7 +102,9 @@ syncBuiltinESMExports();
 
 const { writeHead } = ServerResponse.prototype;
 ServerResponse.prototype.writeHead = function (...args) {
-  return at('head', () => writeHead.apply(this, args));
+  const deed = () => writeHead.apply(this, args);
+  // Without a socket it is no response to a client: src/proxy/response-writer.ts tries what Node does.
+  return this.socket === null ? deed() : at('head', deed);
 };
 const { close } = Server.prototype;
 Server.prototype.close = function (...args) {

@@ -96,7 +96,7 @@ describe('refused targets', () => {
       const [reply] = await wire.send(request(line, []));
       wire.expectRefusal(reply, 404, 'not_found');
     }
-    for (const target of ['/admin/v1/teams/%ff', '/admin/v1/providers/%C0%AE/test', '/admin/%e2%82']) {
+    for (const target of ['/admin/v1/teams/%ff', '/admin/v1/providers/%C0%AE/test']) {
       const [reply] = await wire.send(request(`GET ${target}`, []));
       wire.expectRefusal(reply, 400, 'invalid_path');
     }
