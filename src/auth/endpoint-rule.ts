@@ -29,14 +29,22 @@ const GEMINI_POST = new RegExp(`^/v1beta/models/${MODEL}$`);
 const MODELS_GET = new RegExp(`^/v1/models(?:/${MODEL})*$`);
 
 /** Headers with which some servers let a request act as another method or on another path. */
-const OVERRIDES = new Set([
+const OVERRIDES = [
   'x-http-method-override',
   'x-http-method',
   'x-method-override',
   'x-original-url',
   'x-original-uri',
+  'x-override-url',
   'x-rewrite-url',
-]);
+  'x-rewrite-path',
+  'x-envoy-original-path',
+];
+/** CGI-like servers read `_`, and some any other sign, as `-`. A pattern, because to fold each name would cost more. */
+const OVERRIDE = new RegExp(
+  `^[^a-z0-9]*(?:${OVERRIDES.join('|').replaceAll('-', '[^a-z0-9]+')})[^a-z0-9]*$`,
+  'i',
+);
 /** Rails, Symfony and Laravel read the same from a parameter. */
 const OVERRIDE_PARAMETER = '_method';
 
@@ -64,11 +72,7 @@ export function allowsEndpoint(
     return false;
   }
   for (let i = 0; i < rawHeaders.length; i += 2) {
-    const name = rawHeaders[i]!;
-    // Few names begin with this letter, and this is looked at for each header of each call.
-    if (name[0] !== 'x' && name[0] !== 'X') continue;
-    // CGI-like servers read `_` as `-`.
-    if (OVERRIDES.has(name.toLowerCase().replaceAll('_', '-'))) return false;
+    if (OVERRIDE.test(rawHeaders[i]!)) return false;
   }
   return query === '' || !hasParameter(query.slice(1), OVERRIDE_PARAMETER);
 }

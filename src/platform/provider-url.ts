@@ -17,15 +17,26 @@ refused.addSubnet('169.254.0.0', 16, 'ipv4'); // BlockList matches ::ffff:169.25
 refused.addSubnet('fe80::', 10, 'ipv6');
 // Metadata services outside link-local space.
 refused.addAddress('100.100.100.200', 'ipv4'); // Alibaba Cloud
+refused.addAddress('168.63.129.16', 'ipv4'); // Azure
 refused.addSubnet('192.0.0.0', 24, 'ipv4'); // RFC 6890; 192.0.0.192 is Oracle Cloud's
 refused.addAddress('fd00:100::100:200', 'ipv6');
 refused.addSubnet('fd00:ec2::', 32, 'ipv6'); // AWS: metadata and the credentials of pods
 refused.addAddress('fd20:ce::254', 'ipv6'); // Google Cloud
-refused.addAddress('fd00:c1::a9fe:a9fe', 'ipv6'); // Oracle Cloud
 refused.addAddress('fd00:42::42', 'ipv6'); // Scaleway
 refused.addAddress('fd00:a9fe:a9fe::1', 'ipv6'); // Akamai (Linode)
 // A relay that nobody here chose would lead on to any IPv4 address. RFC 4380.
 refused.addSubnet('2001::', 32, 'ipv6');
+
+/**
+ * No provider has such an address either. A list of its own: an IPv6 address in which one of these may be embedded is
+ * mostly an ordinary one.
+ */
+const unusable = new BlockList();
+unusable.addSubnet('0.0.0.0', 8, 'ipv4'); // RFC 1122 3.2.1.3; connects to this machine
+unusable.addAddress('::', 'ipv6');
+unusable.addSubnet('224.0.0.0', 4, 'ipv4'); // multicast
+unusable.addSubnet('ff00::', 8, 'ipv6');
+unusable.addSubnet('fec0::', 10, 'ipv6'); // site-local, RFC 3879
 
 const local = new BlockList();
 local.addSubnet('127.0.0.0', 8, 'ipv4');
@@ -62,12 +73,14 @@ const translated = TRANSLATED.map(([network, prefix, places]) => {
   return { list, places };
 });
 
-/** The IPv4 addresses that an IPv6 address may stand for. */
-function embeddedIpv4(address: string): string[] {
-  const found = translated.find(({ list }) => list.check(address, 'ipv6'));
-  if (found === undefined) return [];
+/** Does this IPv6 address stand for an IPv4 address that is refused? */
+function embedsRefused(address: string): boolean {
   const bytes = ipv6Bytes(address);
-  return found.places.map((place) => place.map((at) => bytes[at]).join('.'));
+  const ipv4At = (place: readonly number[]) => place.map((at) => bytes[at]).join('.');
+  // At the end, whatever the network: ISATAP, or a prefix that an operator chose for NAT64.
+  if (ipv4At([12, 13, 14, 15]) === '169.254.169.254') return true;
+  const found = translated.find(({ list }) => list.check(address, 'ipv6'));
+  return found !== undefined && found.places.some((place) => refused.check(ipv4At(place), 'ipv4'));
 }
 
 function ipv6Bytes(address: string): number[] {
@@ -89,8 +102,8 @@ export function addressClass(address: string): AddressClass {
   const version = isIP(address);
   if (version === 0) throw new RangeError('not an IP address');
   const family = version === 4 ? 'ipv4' : 'ipv6';
-  if (refused.check(address, family)) return 'refused';
-  if (version === 6 && embeddedIpv4(address).some((inner) => refused.check(inner, 'ipv4'))) return 'refused';
+  if (refused.check(address, family) || unusable.check(address, family)) return 'refused';
+  if (version === 6 && embedsRefused(address)) return 'refused';
   return local.check(address, family) ? 'local' : 'public';
 }
 
@@ -117,7 +130,8 @@ export function normaliseProviderUrl(value: string): ProviderUrlResult {
   const host = parsed.hostname.replace(/^\[|\]$/g, '');
   if (isIP(host) !== 0) {
     const kind = addressClass(host);
-    if (kind === 'refused') return { fault: 'must not point to a link-local or cloud metadata address' };
+    if (kind === 'refused')
+      return { fault: 'must not point to a link-local, unspecified, multicast or cloud metadata address' };
     if (kind === 'public' && parsed.protocol === 'http:') {
       return {
         fault: 'must use https:// for a public address; plain http:// would send the secret in clear',

@@ -4,18 +4,22 @@ export function percentDecode(text: string): string {
 }
 
 /**
- * True if a query has a parameter of this name, in any case, as sent or percent-decoded.
+ * True if a query has a parameter of this name, in any case, as sent or after one or two rounds of percent-decoding.
  *
  * @param query without its `?`
  * @param name lower-case
  */
 export function hasParameter(query: string, name: string): boolean {
-  const decoded = query.includes('%') ? percentDecode(query) : query;
+  const decoded = decodeTwice(query);
   if (!decoded.toLowerCase().includes(name)) return false;
   for (const pair of query.split(/[&;]/)) {
     // `name[]` and `name[0]` are arrays to many query parsers.
-    const found = percentDecode(pair.split('=', 1)[0]!).split('[', 1)[0]!.replaceAll('+', ' ');
+    const found = decodeTwice(pair.split('=', 1)[0]!).split('[', 1)[0]!.replaceAll('+', ' ');
     if (found.trim().toLowerCase() === name) return true;
   }
   return false;
+}
+
+function decodeTwice(text: string): string {
+  return text.includes('%') ? percentDecode(percentDecode(text)) : text;
 }

@@ -113,6 +113,11 @@ describe('an inference key', () => {
     'X-Original-URL',
     'X_ORIGINAL_URI',
     'x-rewrite-url',
+    'X.Method.Override',
+    '_x-!http__method.',
+    'x-override-url',
+    'X-Rewrite-Path',
+    'x_envoy~original_path',
   ])('may not send %s', (name) => {
     const headers = ['Accept', '*/*', name, 'DELETE'];
     expect(may('POST', '/v1/chat/completions', headers)).toBe(false);
@@ -120,13 +125,23 @@ describe('an inference key', () => {
     expect(allowsEndpoint('all', 'POST', '/v1/chat/completions', headers)).toBe(true);
   });
 
+  it.each(['X-Method', 'X-Original-URL-Hash', 'XOriginalURL', 'X-Stainless-Arch', 'A-X-Original-URL'])(
+    'may send %s',
+    (name) => {
+      expect(may('POST', '/v1/chat/completions', [name, 'DELETE'])).toBe(true);
+    },
+  );
+
   it.each([
     ['?_method=DELETE', false],
     ['?a=b&_METHOD=PUT', false],
     ['?a;_method', false],
     ['?%5fmethod[]=x', false],
     ['?%5F%6d%65thod%5b%5d=x', false],
+    ['?%255fmethod=x', false],
+    ['?%25%35fmethod%255B%255D=x', false],
     ['?payment_method=x', true],
+    ['?payment%255fmethod=x', true],
     ['?a=_method', true],
     ['?alt=sse', true],
   ])('with the query %s: %s', (query, allowed) => {

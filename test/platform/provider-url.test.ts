@@ -63,6 +63,10 @@ describe('normaliseProviderUrl', () => {
     ['https://[::ffff:0:169.254.169.254]', /link-local/],
     ['https://[2001:0:4136:e378:8000:63bf:3fff:fdd2]', /link-local/],
     ['https://192.0.0.192', /link-local/],
+    ['http://0.0.0.0:8000', /unspecified/],
+    ['http://0:8000', /unspecified/], // 0.0.0.0 in short
+    ['http://[::]:8000', /unspecified/],
+    ['https://239.1.2.3', /multicast/],
   ])('refuses %j', (value, remedy) => {
     expect(normaliseProviderUrl(value)).toEqual({ fault: expect.stringMatching(remedy) as string });
   });
@@ -123,6 +127,29 @@ describe('addressClass', () => {
     ['2001:0:4136:e378:8000:63bf:3fff:fdd2', 'refused'],
     ['2001:4860:4860::8888', 'public'],
     ['::2', 'public'],
+    ['168.63.129.16', 'refused'],
+    ['168.63.129.17', 'public'],
+    ['64:ff9b::168.63.129.16', 'refused'],
+    ['0.0.0.0', 'refused'],
+    ['0.1.2.3', 'refused'],
+    ['1.0.0.0', 'public'],
+    ['::', 'refused'],
+    ['::ffff:0.0.0.0', 'refused'],
+    ['223.255.255.255', 'public'],
+    ['224.0.0.1', 'refused'],
+    ['239.255.255.255', 'refused'],
+    ['::ffff:224.0.0.1', 'refused'],
+    ['ff02::1', 'refused'],
+    ['ff0e::1', 'refused'],
+    ['fec0::1', 'refused'],
+    ['feff::1', 'refused'],
+    // 169.254.169.254 at the end, whatever the prefix: ISATAP, an operator's own NAT64, ULA.
+    ['2606:4700::5efe:a9fe:a9fe', 'refused'],
+    ['2606:4700:64::169.254.169.254', 'refused'],
+    ['fd12:3456::169.254.169.254', 'refused'],
+    ['::ffff:0:0:a9fe:a9fe', 'refused'],
+    ['fd12:3456::a9fe:a9fe%eth0', 'refused'],
+    ['fd12:3456::a9fe:a9ff', 'local'],
   ])('%s is %s', (address, expected) => {
     expect(addressClass(address)).toBe(expected);
   });

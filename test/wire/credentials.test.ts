@@ -76,18 +76,22 @@ it('passes on no key of another caller, and nothing that reads like a header tha
   ]);
 });
 
-it.each(['X-Original-URL: /v1/files', 'X-Rewrite-URL: /v1/files', 'X-Original-URI: /v1/files'])(
-  'refuses %s of a key for inference with 403',
-  async (header) => {
-    const seen = provider.requests.length;
-    const reply = await call([`Authorization: Bearer ${gateway.key}`, header]);
-    expect([reply.status, reply.header('x-gateway-error')]).toEqual([403, 'endpoint_not_allowed']);
-    expect(provider.requests.length).toBe(seen);
-  },
-);
+it.each([
+  'X-Original-URL: /v1/files',
+  'X-Rewrite-URL: /v1/files',
+  'X-Original-URI: /v1/files',
+  'X.Method.Override: DELETE',
+  'X-Envoy-Original-Path: /v1/files',
+])('refuses %s of a key for inference with 403', async (header) => {
+  const seen = provider.requests.length;
+  const reply = await call([`Authorization: Bearer ${gateway.key}`, header]);
+  expect([reply.status, reply.header('x-gateway-error')]).toEqual([403, 'endpoint_not_allowed']);
+  expect(provider.requests.length).toBe(seen);
+});
 
 it.each([
   'POST /v1/chat/completions?_method=DELETE',
+  'POST /v1/chat/completions?%255fmethod=DELETE',
   'GET /v1/models/%25252e%25252e/files',
   'GET /v1/models/..%20/files',
   'GET /p/default/v1/models/%c0%ae%c0%ae/files',

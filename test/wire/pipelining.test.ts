@@ -243,6 +243,57 @@ describe('a time limit for heads', () => {
     client.destroy();
     expect(replies.map(({ status }) => status)).toEqual(Array(COUNT).fill(200));
   });
+
+  /** Two calls and the beginning of a third, whose time runs out before the first is answered. */
+  async function lateHead(after: string): Promise<RawClient> {
+    const first = deferred();
+    wire.provider.script = async (req) => {
+      await first.promise;
+      await echo(req);
+    };
+    const client = await wire.connect();
+    const call = request('GET /v1/models', [wire.auth]);
+    client.send(Buffer.concat([call, call, Buffer.from('GET /v1/models HTTP/1.1\r\nX: ')]));
+    await new Promise((resolve) => setTimeout(resolve, 3_000));
+    client.send(after);
+    first.resolve();
+    return client;
+  }
+
+  it.each([
+    ['comes byte by byte', 200],
+    ['stops', 0],
+  ])(
+    'holds for a head behind calls that %s',
+    async (_, every) => {
+      const client = await lateHead('');
+      const bytes = every === 0 ? undefined : setInterval(() => client.send('x'), every);
+      const replies = await answersOn(client, 4);
+      clearInterval(bytes);
+      expect(replies.map(({ status }) => status)).toEqual([200, 200, 408]);
+      wire.expectRefusal(replies[2], 408, 'request_timeout');
+      expect(replies[2]!.header('connection')).toBe('close');
+      await client.closed;
+    },
+    30_000,
+  );
+
+  it('begins anew for a head behind calls, and ends with that head', async () => {
+    const rest = `x\r\nHost: gateway.test\r\n${wire.auth}\r\n\r\n`;
+    const behind = await lateHead(rest);
+    expect((await answersOn(behind, 3)).map(({ status }) => status)).toEqual([200, 200, 200]);
+    const client = await lateHead('x');
+    const replies = await answersOn(client, 2);
+    client.send(rest);
+    replies.push(await client.answer());
+    await new Promise((resolve) => setTimeout(resolve, 2_000));
+    for (const kept of [client, behind]) {
+      kept.send(request('GET /v1/models', [wire.auth]));
+      replies.push(await kept.answer());
+      kept.destroy();
+    }
+    expect(replies.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200]);
+  }, 30_000);
 });
 
 describe('a stop', () => {

@@ -7,7 +7,7 @@ import { GatewayError } from '../../errors/gateway-error.js';
 import { uuidV7 } from '../../platform/uuid-v7.js';
 import { closeAfterResponse, isClosing } from './lingering-close.js';
 import { answerParserError } from './parser-error.js';
-import { afterEarlierResponses, hasWaitingRequests } from './pipelining.js';
+import { afterEarlierResponses, endHeadTime, hasWaitingRequests, restartHeadTime } from './pipelining.js';
 import { Refusals } from './rejection-log.js';
 import { judgeRequestHead } from './request-validation.js';
 import { readRequestTarget, type RequestTarget } from './request-target.js';
@@ -107,6 +107,7 @@ export class GatewayHttpAdapter extends ExpressAdapter {
       else void this.held.then(() => req.socket.destroyed || admit(req, res));
     };
     const receive = (req: IncomingMessage, res: ServerResponse) => {
+      endHeadTime(req.socket);
       if (isClosing(req.socket)) req.resume();
       else if (res.socket !== null) handle(req, res);
       else afterEarlierResponses(req, res, handle);
@@ -140,9 +141,14 @@ export class GatewayHttpAdapter extends ExpressAdapter {
       socket.on('error', () => socket.destroy());
       answerParserError(socket, new GatewayError('method_not_allowed'), uuidV7(), this.refusals);
     });
-    server.on('clientError', (error: Error, socket: Socket) =>
-      answerParserError(socket, error, uuidV7(), this.refusals),
-    );
+    server.on('clientError', (error: Error & { code?: string }, socket: Socket) => {
+      if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && hasWaitingRequests(socket)) {
+        const onLate = () => server.emit('clientError', error, socket);
+        restartHeadTime(socket, this.env.clientHeadersTimeoutMs, onLate);
+      } else {
+        answerParserError(socket, error, uuidV7(), this.refusals);
+      }
+    });
     return server;
   }
 

@@ -4,7 +4,6 @@ import type { Request } from 'express';
 import { GatewayError } from '../../errors/gateway-error.js';
 import { gatewayErrorAnswer } from './error-response.js';
 import { closeAfterResponse, closeLingering, discardInput, isClosing } from './lingering-close.js';
-import { hasWaitingRequests } from './pipelining.js';
 import type { Refusals } from './rejection-log.js';
 import { rejectBody } from '../streamed-body.js';
 
@@ -30,8 +29,6 @@ function refusalFor(error: Error): GatewayError {
  */
 export function answerParserError(socket: Socket, error: Error, requestId: string, refusals: Refusals): void {
   const { code } = error as { code?: string };
-  // The rest of this head is late because reading has paused. The socket's own timeouts bound what the client still owes.
-  if (code === 'ERR_HTTP_REQUEST_TIMEOUT' && hasWaitingRequests(socket)) return;
   if (isClosing(socket)) {
     // Whatever still comes is not read; but a client that leaves ends the calls before the refused one.
     if (code === 'HPE_INVALID_EOF_STATE' || code === 'ECONNRESET') socket.destroy(error);

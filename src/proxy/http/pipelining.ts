@@ -11,9 +11,31 @@ const READ_AHEAD = 32;
 /** Number of requests that wait for an earlier response, by connection. */
 const waiting = new WeakMap<Socket, number>();
 
+/** Timers of heads that were late while requests waited, by connection. */
+const lateHeads = new WeakMap<Socket, NodeJS.Timeout>();
+
 /** True while parsed requests wait on this connection for an earlier response. */
 export function hasWaitingRequests(socket: Socket): boolean {
   return (waiting.get(socket) ?? 0) > 0;
+}
+
+/**
+ * Gives a head its time again, counted from when no request waits any more: it may be late because reading had paused,
+ * and Node reports a late head only once.
+ *
+ * @param ms milliseconds
+ */
+export function restartHeadTime(socket: Socket, ms: number, onLate: () => void): void {
+  const timer = setTimeout(() => {
+    if (!socket.destroyed) onLate();
+  }, ms);
+  lateHeads.set(socket, timer.unref());
+}
+
+/** To be called for each request: its head is complete. */
+export function endHeadTime(socket: Socket): void {
+  clearTimeout(lateHeads.get(socket));
+  lateHeads.delete(socket);
 }
 
 /**
@@ -36,6 +58,7 @@ export function afterEarlierResponses(
     const left = waiting.get(socket)! - 1;
     waiting.set(socket, left);
     if (left === READ_AHEAD - 1) socket.resume();
+    if (left === 0) lateHeads.get(socket)?.refresh();
     // Node has not finished handing over the socket yet.
     process.nextTick(() => {
       if (!socket.destroyed) handle(req, res);

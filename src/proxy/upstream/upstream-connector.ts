@@ -86,7 +86,9 @@ export function upstreamConnector(settings: ConnectorSettings): UpstreamConnecto
 function judge(address: string, plainText: boolean): ForbiddenAddress | null {
   const kind = addressClass(address);
   if (kind === 'refused')
-    return new ForbiddenAddress('the provider resolves to a link-local or metadata address');
+    return new ForbiddenAddress(
+      'the provider resolves to a link-local, unspecified, multicast or cloud metadata address',
+    );
   if (kind === 'public' && plainText) {
     return new ForbiddenAddress('plain http is only for loopback and private addresses; use https');
   }
