@@ -43,7 +43,7 @@ it('names a command as its reader can type it: in a clone with ./, elsewhere fro
   const copy = join(folder, 'dist/src/cli-command.js');
   await copyFile(join(ROOT, 'dist/src/cli-command.js'), copy);
   const load = async (query: string) =>
-    ((await import(`${pathToFileURL(copy).href}?${query}`)) as typeof import('../../src/cli-command.js'))
+    ((await import(`${pathToFileURL(copy).href}?${query}`)) as typeof import('../../src/platform/cli-command.js'))
       .cliCommand;
   expect((await load('image'))('keys list')).toBe('postern keys list');
   await copyFile(join(ROOT, 'postern'), join(folder, 'postern'));
