@@ -3,6 +3,7 @@ import type { Claim } from '../idempotency/claim.js';
 import type { Provider } from '../providers/provider.js';
 import { GatewayError } from '../errors/gateway-error.js';
 import type { CallRecord } from '../request-log/call-record.js';
+import type { RequestLogService } from '../request-log/request-log.service.js';
 import { AnswerWriter } from './response-writer.js';
 import type { ExchangeLimits } from './exchange-limits.js';
 import { statusOf } from './http/error-response.js';
@@ -38,6 +39,7 @@ export class Exchange extends UpstreamCall implements BodyOwner {
     private readonly res: Response,
     protected readonly provider: Provider,
     readonly call: CallRecord,
+    protected readonly log: RequestLogService,
     readonly claim: Claim | null,
     protected readonly limits: ExchangeLimits,
   ) {
@@ -160,7 +162,7 @@ export class Exchange extends UpstreamCall implements BodyOwner {
   private complete(last?: Buffer): void {
     this.whole = true;
     this.answer.awaitEnd();
-    this.call.endThen(this.verdict, () => {
+    this.log.endThen(this.call, this.verdict, () => {
       if (this.settled) return;
       this.claim?.complete();
       this.whenDurable(() => {
@@ -189,7 +191,7 @@ export class Exchange extends UpstreamCall implements BodyOwner {
    * @param step tells whether the provider may go on
    */
   private whenDurable(step: () => boolean): boolean {
-    const durable = this.call.durable();
+    const durable = this.log.durable();
     const released = this.claim?.beingReleased ?? null;
     if (durable === null && released === null) return step();
     Promise.all([durable, released])
@@ -207,7 +209,7 @@ export class Exchange extends UpstreamCall implements BodyOwner {
   ): void {
     if (this.settled) return;
     if (!this.res.headersSent && !this.clientLeft) this.call.status = statusOf(refusal);
-    this.call.end(outcome, refusal.code);
+    this.log.end(this.call, outcome, refusal.code);
     this.settle();
     if (this.clientLeft) this.resolve();
     else if (!this.res.headersSent) this.reject(refusal);
@@ -234,13 +236,13 @@ export class Exchange extends UpstreamCall implements BodyOwner {
       this.clientLeft = true;
       this.answer.letGo();
       // Its end is about to be journalled.
-      if (this.whole) this.call.end(this.verdict);
+      if (this.whole) this.log.end(this.call, this.verdict);
       return;
     }
     const { code = '' } = (this.req.socket.errored ?? {}) as { code?: string };
-    if (this.res.writableFinished) this.call.end('completed');
-    else if (BROKEN_FRAMING.test(code)) this.call.end('client_error', 'invalid_request');
-    else this.call.end('client_aborted');
+    if (this.res.writableFinished) this.log.end(this.call, 'completed');
+    else if (BROKEN_FRAMING.test(code)) this.log.end(this.call, 'client_error', 'invalid_request');
+    else this.log.end(this.call, 'client_aborted');
     this.leave();
   };
 
@@ -262,7 +264,7 @@ export class Exchange extends UpstreamCall implements BodyOwner {
   /** Ends a call whose client has left and whose answer turns out not to be kept for a repeat. */
   private isInVain(): boolean {
     if (!this.clientLeft || this.claim!.outlivesClient) return false;
-    this.call.end('client_aborted');
+    this.log.end(this.call, 'client_aborted');
     this.leave();
     return true;
   }

@@ -4,6 +4,7 @@ import type { Request, Response } from 'express';
 import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import type { Claim } from '../idempotency/claim.js';
+import { RequestLogService } from '../request-log/request-log.service.js';
 import { Exchange } from './exchange.js';
 import { letBodyCome } from './http/expect-continue.js';
 
@@ -12,6 +13,7 @@ import { letBodyCome } from './http/expect-continue.js';
 export class Forwarder {
   constructor(
     private readonly http: HttpService,
+    private readonly log: RequestLogService,
     @InjectSettings() private readonly env: Settings,
   ) {}
 
@@ -22,7 +24,7 @@ export class Forwarder {
    */
   async forward(req: Request, res: Response, claim: Claim | null): Promise<void> {
     if (req.headers.expect !== undefined) letBodyCome(req, res);
-    const exchange = new Exchange(req, res, req.provider, req.call, claim, this.env);
+    const exchange = new Exchange(req, res, req.provider, req.call, this.log, claim, this.env);
     // HttpService's own axios, without the Observable it would wrap around the promise (6 µs on Node 20).
     await this.http.axiosRef.request<null>({
       method: req.method,

@@ -6,6 +6,7 @@ import { AwaitedAnswers } from '../idempotency/pending-responses.service.js';
 import { ClaimsService } from '../idempotency/claims.service.js';
 import { readIdempotencyKey, recordId } from '../idempotency/idempotency-key.js';
 import { GatewayError } from '../errors/gateway-error.js';
+import { RequestLogService } from '../request-log/request-log.service.js';
 import { Forwarder } from './forwarder.js';
 import { Replay } from './replay.js';
 
@@ -16,6 +17,7 @@ export class IdempotentCalls {
     private readonly forwarder: Forwarder,
     private readonly claims: ClaimsService,
     private readonly answers: AwaitedAnswers,
+    private readonly log: RequestLogService,
     @InjectSettings() private readonly env: Settings,
   ) {}
 
@@ -48,7 +50,7 @@ export class IdempotentCalls {
   private async giveAgain(req: Request, res: Response, id: Buffer): Promise<void> {
     let held = 0;
     try {
-      await new Replay(req, res, this.env).run(async (gone) => {
+      await new Replay(req, res, this.log, this.env).run(async (gone) => {
         const answer = await this.answers.answer(id, gone);
         // Written at once, it stays in memory until the client has taken it.
         if (!this.claims.reserve(answer.body.length))

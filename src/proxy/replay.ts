@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Request, Response } from 'express';
 import type { StoredAnswer } from '../idempotency/stored-response.js';
 import { GatewayError } from '../errors/gateway-error.js';
+import type { RequestLogService } from '../request-log/request-log.service.js';
 import { AnswerWriter } from './response-writer.js';
 import type { ExchangeLimits } from './exchange-limits.js';
 import { GATHER_BYTES } from './request-body.js';
@@ -17,6 +18,7 @@ export class Replay {
   constructor(
     private readonly req: Request,
     private readonly res: Response,
+    private readonly log: RequestLogService,
     private readonly limits: ExchangeLimits,
   ) {
     this.answer = new AnswerWriter(req, res, limits.clientIdleTimeoutMs, () => {});
@@ -72,7 +74,7 @@ export class Replay {
     const { req, answer } = this;
     const { call } = req;
     await new Promise<void>((resolve, reject) => {
-      call.begin((refusal) => (refusal === null ? resolve() : reject(refusal)));
+      this.log.begin(call, (refusal) => (refusal === null ? resolve() : reject(refusal)));
     });
     const typed = new Map<string, string>();
     for (let i = 0; i < headers.length; i += 2) typed.set(headers[i]!.toLowerCase(), headers[i + 1]!);
@@ -83,8 +85,8 @@ export class Replay {
       providerRequestId: typed.get('x-request-id') ?? typed.get('request-id') ?? null,
     });
     call.responseBytes = body.length;
-    call.end('replayed');
-    await call.durable();
+    this.log.end(call, 'replayed');
+    await this.log.durable();
     const ours = [
       'Date',
       new Date().toUTCString(),

@@ -2,6 +2,7 @@ import type { Request } from 'express';
 import type { Provider } from '../providers/provider.js';
 import { GatewayError } from '../errors/gateway-error.js';
 import type { CallRecord } from '../request-log/call-record.js';
+import type { RequestLogService } from '../request-log/request-log.service.js';
 import type { ExchangeLimits } from './exchange-limits.js';
 import { requestHeaders, responseHeaders } from './headers.js';
 import { InterimResponses } from './upstream/interim-responses.js';
@@ -14,6 +15,7 @@ export abstract class UpstreamCall implements PooledCall {
   abstract readonly settled: boolean;
   protected abstract readonly req: Request;
   protected abstract readonly call: CallRecord;
+  protected abstract readonly log: RequestLogService;
   protected abstract readonly provider: Provider;
   protected abstract readonly limits: ExchangeLimits;
   protected pool!: UpstreamPool;
@@ -41,7 +43,7 @@ export abstract class UpstreamCall implements PooledCall {
       );
       return;
     }
-    this.call.begin((refusal) => {
+    this.log.begin(this.call, (refusal) => {
       if (this.settled || refusal !== null) {
         pool.cancelReservation();
         if (!this.settled) this.refuse(refusal!);

@@ -1,6 +1,5 @@
 import { isStreamed } from '../tokens/event-stream.js';
 import type { JournalFile } from './journal/journal-file.js';
-import type { GatewayError } from '../errors/gateway-error.js';
 import { modelFromPath, scanModel } from '../tokens/model-scan.js';
 import type { Outcome } from './outcome.js';
 import { copyFor, type ResponseCopy } from '../tokens/usage-reader.js';
@@ -41,21 +40,9 @@ export interface AnswerHead {
   providerRequestId: string | null;
 }
 
-/** What the record tells of at the moments that must survive the death of this process. */
-export interface CallLog {
-  /** Journals a beginning together with whatever else this turn of the event loop brings. */
-  begin(call: CallRecord, begun: (refusal: GatewayError | null) => void): void;
-  /** Journals an end at once. */
-  end(call: CallRecord): void;
-  /** Journals an end together with whatever else this turn of the event loop brings. */
-  endThen(call: CallRecord, ended: () => void): void;
-  /** Null unless every step must be on the disk before the wire may show it. */
-  durable(): Promise<void> | null;
-}
-
 /**
- * What is remembered of one call: opened by the interceptor, told facts by whoever learns them, closed once by the
- * interceptor. Times are monotonic milliseconds, so that a stepping clock cannot bend them.
+ * The facts of one call, collected from its request to its end. RequestLogService opens, journals and closes it. Times are
+ * monotonic milliseconds, so that a clock change does not affect them.
  */
 export class CallRecord {
   requestBytes = 0;
@@ -82,25 +69,12 @@ export class CallRecord {
   private bodyAwaitedAt = 0;
   private bodyWaitMs = 0;
 
-  constructor(
-    readonly origin: CallOrigin,
-    private readonly log: CallLog,
-  ) {
+  constructor(readonly origin: CallOrigin) {
     this.requestModel = modelFromPath(origin.endpoint);
   }
 
   get streamed(): boolean {
     return isStreamed(this.contentType);
-  }
-
-  /**
-   * The last act before the call is handed to the provider: from there on it leaves a row.
-   *
-   * @param begun called within this turn of the event loop; given a refusal (journal_unavailable, or shutting_down when
-   * the call has ended by then), the call must not be forwarded
-   */
-  begin(begun: (refusal: GatewayError | null) => void): void {
-    this.log.begin(this, begun);
   }
 
   /** The beginning is in this file. */
@@ -139,33 +113,20 @@ export class CallRecord {
     this.ttfbMs = performance.now() - this.openedAt;
   }
 
-  /**
-   * The verdict, journalled before the write that completes the answer. The first one stands, since later ones only
-   * echo it (an abort destroys the upstream socket); but `completed` said ahead of the last write gives way when that
-   * write never reached the client.
-   */
-  end(outcome: Outcome, errorCode: string | null = null): void {
-    const first = this.outcome === null;
-    if (this.judge(outcome, errorCode) && first && this.begun) this.log.end(this);
-  }
-
-  /**
-   * The verdict on an answer that is there to its end.
-   *
-   * @param ended called within this turn of the event loop, when it is journalled: the write that completes the answer
-   */
-  endThen(outcome: Outcome, ended: () => void): void {
-    this.judge(outcome, null);
-    this.log.endThen(this, ended);
-  }
-
   /** The end is in this file. */
   keepEnd(file: JournalFile): void {
     this.files.push(file);
     this.endKept = true;
   }
 
-  private judge(outcome: Outcome, errorCode: string | null): boolean {
+  /**
+   * Sets the outcome. The first one stands, because later ones only follow from it (an abort destroys the upstream
+   * socket). The exception is `completed`, which is set before the last write: it is replaced if that write never reached
+   * the client.
+   *
+   * @returns true if the outcome was set
+   */
+  judge(outcome: Outcome, errorCode: string | null): boolean {
     if (this.outcome !== null && (this.outcome !== 'completed' || outcome === 'completed')) return false;
     this.outcome = outcome;
     this.errorCode = errorCode;
@@ -176,11 +137,6 @@ export class CallRecord {
   /** The call's last byte is out or its client is gone: the time it took is known. */
   settled(): void {
     this.durationMs = performance.now() - this.openedAt;
-  }
-
-  /** Settles when what was journalled so far is on the disk; null when the wire need not wait for that. */
-  durable(): Promise<void> | null {
-    return this.log.durable();
   }
 }
 

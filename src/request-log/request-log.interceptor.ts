@@ -61,7 +61,7 @@ export class RequestLogInterceptor implements NestInterceptor {
             subscriber.error(refusal);
           };
           // The filter is about to answer in our own words: this end waits for the disk as any other.
-          const durable = call.begun ? call.durable() : null;
+          const durable = call.begun ? this.log.durable() : null;
           if (durable === null) tell();
           else void durable.then(tell, tell);
         },

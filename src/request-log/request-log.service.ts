@@ -1,7 +1,7 @@
 import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
 import { describeError } from '../errors/describe-error.js';
 import { GatewayError } from '../errors/gateway-error.js';
-import { type CallLog, type CallOrigin, CallRecord } from './call-record.js';
+import { type CallOrigin, CallRecord } from './call-record.js';
 import { FinishedCalls } from './finished-calls.js';
 import { type Entry, Journal } from './journal/journal.js';
 import type { JournalFile } from './journal/journal-file.js';
@@ -10,6 +10,7 @@ import type { LogRow } from './columns.js';
 import { emptyRow, setBegin, setEnd, setUsage } from './log-row.js';
 import { LogWriter } from './log-writer.js';
 import { NO_USAGE, type Usage } from '../tokens/token-counts.js';
+import type { Outcome } from './outcome.js';
 import { readUsage } from '../tokens/usage-reader.js';
 
 interface ReadCall {
@@ -19,7 +20,7 @@ interface ReadCall {
 
 /** Keeps the records of calls under way and sees to it that each begun one becomes a row, whatever dies. */
 @Injectable()
-export class RequestLogService implements CallLog, OnApplicationShutdown {
+export class RequestLogService implements OnApplicationShutdown {
   private readonly logger = new Logger('RequestLog');
   private readonly openCalls = new Set<CallRecord>();
   /** The rows of calls that have begun and that the writer does not have yet, filled as far as they are journalled. */
@@ -37,7 +38,7 @@ export class RequestLogService implements CallLog, OnApplicationShutdown {
   ) {}
 
   open(origin: CallOrigin): CallRecord {
-    const call = new CallRecord(origin, this);
+    const call = new CallRecord(origin);
     this.openCalls.add(call);
     return call;
   }
@@ -52,12 +53,21 @@ export class RequestLogService implements CallLog, OnApplicationShutdown {
     return this.openCalls.size + this.unfinished.size;
   }
 
+  /**
+   * Journals the start of a call, together with the other records of this event-loop tick. From then on the call gets a row.
+   *
+   * @param begun called within this tick. If it gets an error (journal_unavailable, or shutting_down if the call has
+   * already ended), the call must not be forwarded.
+   */
   begin(call: CallRecord, begun: (refusal: GatewayError | null) => void): void {
     this.beginnings.push([call, begun]);
     this.atEndOfTurn();
   }
 
-  end(call: CallRecord): void {
+  /** Sets the outcome of a call and journals it at once, before the write that ends the response. */
+  end(call: CallRecord, outcome: Outcome, errorCode: string | null = null): void {
+    const first = call.outcome === null;
+    if (!call.judge(outcome, errorCode) || !first || !call.begun) return;
     const row = this.unfinished.get(call);
     if (row === undefined) return;
     setEnd(row, call);
@@ -65,7 +75,13 @@ export class RequestLogService implements CallLog, OnApplicationShutdown {
     if (file !== null) call.keepEnd(file);
   }
 
-  endThen(call: CallRecord, ended: () => void): void {
+  /**
+   * Sets the outcome of a call whose response is complete, and journals it with the other records of this event-loop tick.
+   *
+   * @param ended called within this tick, when the outcome is journalled; it makes the write that ends the response
+   */
+  endThen(call: CallRecord, outcome: Outcome, ended: () => void): void {
+    call.judge(outcome, null);
     // Past a shutdown that has waited as long as it could, the writer has its row.
     if (call.endKept || !this.unfinished.has(call)) {
       ended();
@@ -75,6 +91,7 @@ export class RequestLogService implements CallLog, OnApplicationShutdown {
     this.atEndOfTurn();
   }
 
+  /** Settles when everything journalled so far is synced to disk. Null if responses need not wait for that. */
   durable(): Promise<void> | null {
     return this.journal.strict ? this.journal.sync() : null;
   }
@@ -88,7 +105,7 @@ export class RequestLogService implements CallLog, OnApplicationShutdown {
       return;
     }
     // A handler that settled without a verdict means this process gave the call up.
-    if (call.outcome === null) call.end('interrupted');
+    if (call.outcome === null) this.end(call, 'interrupted');
     call.settled();
     this.closed.push(call);
     this.atEndOfTurn();
@@ -96,13 +113,13 @@ export class RequestLogService implements CallLog, OnApplicationShutdown {
 
   /** The verdict of calls the process is about to cut; what happens to their sockets afterwards is our own doing. */
   interruptOpenCalls(): void {
-    for (const call of this.openCalls) call.end('interrupted');
+    for (const call of this.openCalls) this.end(call, 'interrupted');
   }
 
   async onApplicationShutdown(): Promise<void> {
     // The shutdown has waited for these; a row without figures is better than none before the next start.
     const calls = [...this.unfinished.keys()];
-    for (const call of calls) if (call.outcome === null) call.end('interrupted');
+    for (const call of calls) if (call.outcome === null) this.end(call, 'interrupted');
     this.finish(calls.map((call) => ({ call, usage: NO_USAGE })));
     await this.writer.stop();
     await this.journal.close();
