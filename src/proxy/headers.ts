@@ -1,4 +1,5 @@
 import { containsKeyFormat, API_KEY_LENGTH } from '../platform/api-key.js';
+import { firstHeader } from '../platform/raw-headers.js';
 
 /**
  * Which headers cross the gateway (contract: everything in its order, case and repetition, less what is listed here).
@@ -150,12 +151,11 @@ function holdsKey(text: string): boolean {
   return text.length >= API_KEY_LENGTH && containsKeyFormat(text);
 }
 
-/** Value of the first header of this lower-case name in a flat raw array, or undefined. */
-export function firstHeader(raw: readonly string[], lowerName: string): string | undefined {
-  for (let i = 0; i < raw.length; i += 2) {
-    if (raw[i]!.length === lowerName.length && raw[i]!.toLowerCase() === lowerName) return raw[i + 1];
-  }
-  return undefined;
+/** Bytes of a response's body by its head (RFC 9112 6.3); null if the head does not say. */
+export function bodyLength(method: string, status: number, headers: readonly string[]): number | null {
+  if (method === 'HEAD' || status === 204 || status === 304) return 0;
+  const length = firstHeader(headers, 'content-length');
+  return length === undefined ? null : Number(length);
 }
 
 /** Lower-case names listed by `Connection` (RFC 9110 7.6.1), without those that must not be dropped at its word. */

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Request, Response } from 'express';
+import { firstHeader } from '../platform/raw-headers.js';
 import type { StoredAnswer } from '../idempotency/stored-response.js';
 import { GatewayError } from '../errors/gateway-error.js';
 import type { RequestLogService } from '../request-log/request-log.service.js';
@@ -76,14 +77,7 @@ export class Replay {
     await new Promise<void>((resolve, reject) => {
       this.log.begin(call, (refusal) => (refusal === null ? resolve() : reject(refusal)));
     });
-    const typed = new Map<string, string>();
-    for (let i = 0; i < headers.length; i += 2) typed.set(headers[i]!.toLowerCase(), headers[i + 1]!);
-    call.answered({
-      status,
-      contentType: typed.get('content-type'),
-      contentEncoding: typed.get('content-encoding'),
-      providerRequestId: typed.get('x-request-id') ?? typed.get('request-id') ?? null,
-    });
+    call.responseBegun(status, headers);
     call.responseBytes = body.length;
     this.log.end(call, 'replayed');
     await this.log.durable();
@@ -95,7 +89,7 @@ export class Replay {
       'x-gateway-request-id',
       req.requestId,
     ];
-    answer.head(status, reason, [...headers, ...ours], typed.has('content-length'));
+    answer.head(status, reason, [...headers, ...ours], firstHeader(headers, 'content-length') !== undefined);
     if (body.length > 0) answer.write(body);
     answer.finish();
   }

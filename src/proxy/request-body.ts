@@ -1,6 +1,9 @@
 import type { Request } from 'express';
 import type { Claim } from '../idempotency/claim.js';
+import { GatewayError } from '../errors/gateway-error.js';
 import type { CallRecord } from '../request-log/call-record.js';
+import type { ExchangePhase } from './exchange-phase.js';
+import type { AnswerWriter } from './response-writer.js';
 import { StreamedBody } from './streamed-body.js';
 
 /** A body up to this size with a known length is gathered and sent in one write; measured to be the cheapest way. */
@@ -11,15 +14,13 @@ export interface BodyOwner {
   readonly req: Request;
   readonly call: CallRecord;
   readonly claim: Claim | null;
-  /** True when the call is over; its body is no longer of interest. */
-  readonly settled: boolean;
+  /** `done`: the body is no longer needed. */
+  readonly phase: ExchangePhase;
+  readonly writer: AnswerWriter;
   /** Begins the call at the provider. @param length the body's, as the client announced it */
   send(body: Buffer | StreamedBody | null, length?: string): void;
-  waitForClient(forClient: boolean): void;
-  /** More came than is taken. */
-  tooLarge(): void;
-  /** What came is not a body, and nothing was sent to the provider. */
-  broken(error: Error): void;
+  /** Fails the call. */
+  fail(error: GatewayError, outcome: 'client_error'): void;
 }
 
 /** Reads the body in the way that is the cheapest for it. @param mostBytes of a body that is not announced */
@@ -27,14 +28,14 @@ export function sendBody(owner: BodyOwner, mostBytes: number): void {
   const { headers } = owner.req;
   const announced = headers['content-length'];
   if (announced === undefined && headers['transfer-encoding'] === undefined) {
-    owner.waitForClient(false);
+    owner.writer.waitForClient(false);
     owner.claim?.requestArrived();
     owner.send(null);
   } else if (announced !== undefined && Number(announced) <= GATHER_BYTES) {
-    owner.waitForClient(true);
+    owner.writer.waitForClient(true);
     gather(owner, announced);
   } else {
-    owner.waitForClient(true);
+    owner.writer.waitForClient(true);
     stream(owner, announced, mostBytes);
   }
 }
@@ -49,8 +50,8 @@ function gather(owner: BodyOwner, announced: string): void {
     chunks.push(chunk);
   });
   req.on('end', () => {
-    if (owner.settled) return;
-    owner.waitForClient(false);
+    if (owner.phase === 'done') return;
+    owner.writer.waitForClient(false);
     const body = chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks);
     call.requested(body);
     claim?.requestArrived();
@@ -66,14 +67,14 @@ function stream(owner: BodyOwner, announced: string | undefined, mostBytes: numb
     onBytes(chunk) {
       call.requestBytes += chunk.length;
       claim?.requested(chunk);
-      if (call.requestBytes > mostBytes) owner.tooLarge();
+      if (call.requestBytes > mostBytes) owner.fail(new GatewayError('request_too_large'), 'client_error');
     },
-    onWaiting: (forClient) => owner.waitForClient(forClient),
+    onWaiting: (forClient) => owner.writer.waitForClient(forClient),
     onBegun() {
       call.bodyBegun();
       owner.send(body, announced);
     },
     onArrived: () => claim?.requestArrived(),
-    onBroken: (error) => owner.broken(error),
+    onBroken: (error) => owner.fail(new GatewayError('invalid_request', { cause: error }), 'client_error'),
   });
 }

@@ -1,7 +1,7 @@
 import { IncomingMessage, ServerResponse, STATUS_CODES } from 'node:http';
 import { Socket } from 'node:net';
 import type { Request, Response } from 'express';
-import { firstHeader } from './headers.js';
+import { firstHeader } from '../platform/raw-headers.js';
 
 const NOTHING = Buffer.alloc(0);
 /** RFC 9112 4: a reason phrase is visible ASCII, spaces and tabs; undici reads it as UTF-8. */

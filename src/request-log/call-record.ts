@@ -1,3 +1,4 @@
+import { firstHeader } from '../platform/raw-headers.js';
 import { isStreamed } from '../tokens/event-stream.js';
 import type { JournalFile } from './journal/journal-file.js';
 import { modelFromPath, scanModel } from '../tokens/model-scan.js';
@@ -29,15 +30,6 @@ export interface CallOrigin {
   /** `traceparent` and `tracestate` as the client sent them (W3C Trace Context). */
   traceparent: string | null;
   tracestate: string | null;
-}
-
-/** What the head of an answer says. */
-export interface AnswerHead {
-  /** Null when the client is not there to get it. */
-  status: number | null;
-  contentType: string | undefined;
-  contentEncoding: string | undefined;
-  providerRequestId: string | null;
 }
 
 /**
@@ -104,12 +96,18 @@ export class CallRecord {
     this.requestModel = scanModel(body) ?? this.requestModel;
   }
 
-  /** The provider's head is there and goes to the client. */
-  answered(head: AnswerHead): void {
-    this.status = head.status;
-    this.contentType = head.contentType;
-    this.copy = copyFor(head.contentType, head.contentEncoding, this.origin.endpoint);
-    this.providerRequestId = head.providerRequestId;
+  /**
+   * Records the head of the response.
+   *
+   * @param status null if the client has disconnected and does not get it
+   * @param headers flat raw headers, as sent to the client
+   */
+  responseBegun(status: number | null, headers: readonly string[]): void {
+    this.status = status;
+    this.contentType = firstHeader(headers, 'content-type');
+    this.copy = copyFor(this.contentType, firstHeader(headers, 'content-encoding'), this.origin.endpoint);
+    this.providerRequestId =
+      firstHeader(headers, 'x-request-id') ?? firstHeader(headers, 'request-id') ?? null;
     this.ttfbMs = performance.now() - this.openedAt;
   }
 

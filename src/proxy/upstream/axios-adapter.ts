@@ -12,7 +12,7 @@ export function upstreamHttpOptions(pools: UpstreamPools): HttpModuleOptions {
   return {
     adapter: async (config: InternalAxiosRequestConfig): Promise<AxiosResponse<null>> => {
       const exchange = config.data as Exchange;
-      await exchange.run(pools.for(exchange.origin));
+      await exchange.run(pools.for(exchange.provider.origin));
       return { data: null, status: 0, statusText: '', headers: {}, config };
     },
     transformRequest: [],

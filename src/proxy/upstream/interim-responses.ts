@@ -9,6 +9,7 @@ export class InterimResponses {
   private count = 0;
   private bytes = 0;
   private deadline: NodeJS.Timeout | undefined;
+  private stopped = false;
 
   /**
    * @param timeoutMs from the end of the request to the head of the final response; 0: no limit
@@ -33,12 +34,13 @@ export class InterimResponses {
 
   /** Starts the timer for what is left of the provider's time. @param sentAt end of the request (monotonic ms) */
   start(sentAt: number): void {
-    if (this.timeoutMs === 0) return;
+    if (this.timeoutMs === 0 || this.stopped) return;
     this.deadline = setTimeout(this.onTimeout, Math.max(0, sentAt + this.timeoutMs - performance.now()));
   }
 
-  /** The final response is there, or the call is over. */
+  /** Stops the timer for good: the final response has begun, or the call is over. */
   stop(): void {
+    this.stopped = true;
     clearTimeout(this.deadline);
   }
 }
