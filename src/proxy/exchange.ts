@@ -10,10 +10,10 @@ import type { ExchangePhase } from './exchange-phase.js';
 import { bodyLength, hasForeignCoding, requestHeaders, responseHeaders } from './headers.js';
 import { statusOf } from './http/error-response.js';
 import { type BodyOwner, sendBody } from './request-body.js';
-import { AnswerWriter } from './response-writer.js';
+import { ResponseWriter } from './response-writer.js';
 import type { StreamedBody } from './streamed-body.js';
 import { InterimResponses } from './upstream/interim-responses.js';
-import { isTrailerFault, readUpstreamFault } from './upstream/upstream-error.js';
+import { isTrailerError, readUpstreamError } from './upstream/upstream-error.js';
 import type { PooledCall, UpstreamPool } from './upstream/upstream-pool.js';
 
 /** Node's parser rejected what the client sent. INVALID_EOF_STATE is left out: the client disconnected in a message. */
@@ -35,7 +35,7 @@ export class Exchange implements BodyOwner, PooledCall {
   private sentAt: number | null = null;
   private body: StreamedBody | null = null;
   private interim: InterimResponses | null = null;
-  readonly writer: AnswerWriter;
+  readonly writer: ResponseWriter;
   private pool!: UpstreamPool;
   /** Set with the head of the final response. */
   private resumeUpstream!: () => void;
@@ -51,7 +51,7 @@ export class Exchange implements BodyOwner, PooledCall {
     readonly claim: Claim | null,
     private readonly limits: ExchangeLimits,
   ) {
-    this.writer = new AnswerWriter(req, res, limits.clientIdleTimeoutMs, this.onClientDrained);
+    this.writer = new ResponseWriter(req, res, limits.clientIdleTimeoutMs, this.onClientDrained);
   }
 
   /**
@@ -128,7 +128,7 @@ export class Exchange implements BodyOwner, PooledCall {
     this.phase = 'responding';
     if (this.endIfUnwanted()) return true;
     const mayContinue = this.whenDurable(() => {
-      this.writer.head(status, reason, headers, this.expectedBytes !== null);
+      this.writer.writeHead(status, reason, headers, this.expectedBytes !== null);
       return true;
     });
     // The response ends with its head. undici would report a length that a 204 or 304 may still announce (RFC 9110 8.6) as
@@ -155,18 +155,18 @@ export class Exchange implements BodyOwner, PooledCall {
     // undici's parser would apply framing fields in trailers to the next response on this connection.
     if (trailers !== null && trailers.length > 0) this.abortUpstream();
     this.connection = null;
-    this.body?.letGo();
+    this.body?.detach();
     if (this.phase !== 'finishing') this.complete();
   }
 
   onError(error: Error): void {
     this.abortUpstream();
     if (this.phase === 'done' || this.phase === 'finishing') return;
-    if (this.phase === 'responding' && this.expectedBytes === null && isTrailerFault(error)) {
+    if (this.phase === 'responding' && this.expectedBytes === null && isTrailerError(error)) {
       this.onComplete(null);
       return;
     }
-    const { code, outcome } = readUpstreamFault(error, this.phase !== 'receiving', this.res.headersSent);
+    const { code, outcome } = readUpstreamError(error, this.phase !== 'receiving', this.res.headersSent);
     this.fail(new GatewayError(code, { cause: error }), outcome);
   }
 
@@ -191,12 +191,12 @@ export class Exchange implements BodyOwner, PooledCall {
   /** Journals the end before the response is stored for retries and before the last write to the client. */
   private complete(last?: Buffer): void {
     this.phase = 'finishing';
-    this.writer.awaitEnd();
+    this.writer.expectEnd();
     this.log.endThen(this.call, this.clientLeft ? 'client_aborted' : 'completed', () => {
       if (this.phase === 'done') return;
       this.claim?.complete();
       this.whenDurable(() => {
-        this.writer.finish(last);
+        this.writer.end(last);
         return false;
       });
       if (this.clientLeft) this.settle();
@@ -235,7 +235,7 @@ export class Exchange implements BodyOwner, PooledCall {
   /** Releases the idempotency lock first, so that a client that retries at once is not told that its call still runs. */
   private async abortResponse(): Promise<void> {
     if (this.claim !== null) await this.claim.close(this.call.outcome === 'interrupted');
-    this.writer.breakOff();
+    this.writer.abort();
     this.resolve();
   }
 
@@ -244,7 +244,7 @@ export class Exchange implements BodyOwner, PooledCall {
     if (this.phase === 'done') return;
     if (this.claim?.outlivesClient && (this.call.outcome === null || this.phase === 'finishing')) {
       this.clientLeft = true;
-      this.writer.letGo();
+      this.writer.detach();
       // `completed` was set ahead of the last write, which the client does not get.
       if (this.phase === 'finishing') this.log.end(this.call, 'client_aborted');
       return;
@@ -262,7 +262,7 @@ export class Exchange implements BodyOwner, PooledCall {
   };
 
   private readonly onClientIdle = (): void => {
-    if (this.claim?.outlivesClient) this.writer.breakOff();
+    if (this.claim?.outlivesClient) this.writer.abort();
     else this.fail(new GatewayError('request_timeout'), 'client_error');
   };
 
@@ -285,8 +285,8 @@ export class Exchange implements BodyOwner, PooledCall {
     this.phase = 'done';
     this.res.off('close', this.onClientClose);
     this.res.off('timeout', this.onClientIdle);
-    this.writer.letGo();
-    this.body?.letGo();
+    this.writer.detach();
+    this.body?.detach();
     this.interim?.stop();
     this.abortUpstream();
   }

@@ -6,7 +6,7 @@ import type { Settings } from '../config/settings.js';
 import type { Claim } from '../idempotency/claim.js';
 import { RequestLogService } from '../request-log/request-log.service.js';
 import { Exchange } from './exchange.js';
-import { letBodyCome } from './http/expect-continue.js';
+import { sendContinue } from './http/expect-continue.js';
 
 /** Carries one call to its provider and the answer back. */
 @Injectable()
@@ -23,7 +23,7 @@ export class Forwarder {
    * @throws GatewayError while nothing has been sent to the client
    */
   async forward(req: Request, res: Response, claim: Claim | null): Promise<void> {
-    if (req.headers.expect !== undefined) letBodyCome(req, res);
+    if (req.headers.expect !== undefined) sendContinue(req, res);
     const exchange = new Exchange(req, res, req.provider, req.call, this.log, claim, this.env);
     // HttpService's own axios, without the Observable it would wrap around the promise (6 µs on Node 20).
     await this.http.axiosRef.request<null>({

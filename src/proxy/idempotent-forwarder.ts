@@ -12,7 +12,7 @@ import { Replay } from './replay.js';
 
 /** Makes a call once: the first under its `Idempotency-Key` is forwarded, every other one gets the answer of that one. */
 @Injectable()
-export class IdempotentCalls {
+export class IdempotentForwarder {
   constructor(
     private readonly forwarder: Forwarder,
     private readonly claims: ClaimsService,
@@ -25,19 +25,19 @@ export class IdempotentCalls {
    * @returns settles at the end of the call's life
    * @throws GatewayError while nothing has been sent to the client
    */
-  carry(req: Request, res: Response): Promise<void> {
+  forward(req: Request, res: Response): Promise<void> {
     const { grant } = req.caller;
     const header = req.headers['idempotency-key'] as string | undefined;
     if (grant.idempotency === 'forward' || header === undefined || req.method !== 'POST')
       return this.forwarder.forward(req, res, null);
     const scope = { keyId: grant.keyId, method: req.method, target: req.originalUrl };
-    return this.carryOnce(req, res, recordId(scope, readIdempotencyKey(header)));
+    return this.forwardOnce(req, res, recordId(scope, readIdempotencyKey(header)));
   }
 
-  private async carryOnce(req: Request, res: Response, id: Buffer): Promise<void> {
+  private async forwardOnce(req: Request, res: Response, id: Buffer): Promise<void> {
     const claim = await this.claims.claim(id, req.caller.grant.keyId, req.requestId);
     if (claim === null) {
-      await this.giveAgain(req, res, id);
+      await this.replay(req, res, id);
       return;
     }
     try {
@@ -47,7 +47,7 @@ export class IdempotentCalls {
     }
   }
 
-  private async giveAgain(req: Request, res: Response, id: Buffer): Promise<void> {
+  private async replay(req: Request, res: Response, id: Buffer): Promise<void> {
     let held = 0;
     try {
       await new Replay(req, res, this.log, this.env).run(async (gone) => {

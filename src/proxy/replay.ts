@@ -4,16 +4,16 @@ import { firstHeader } from '../platform/raw-headers.js';
 import type { StoredAnswer } from '../idempotency/stored-response.js';
 import { GatewayError } from '../errors/gateway-error.js';
 import type { RequestLogService } from '../request-log/request-log.service.js';
-import { AnswerWriter } from './response-writer.js';
+import { ResponseWriter } from './response-writer.js';
 import type { ExchangeLimits } from './exchange-limits.js';
 import { GATHER_BYTES } from './request-body.js';
-import { letBodyCome } from './http/expect-continue.js';
+import { sendContinue } from './http/expect-continue.js';
 import { StreamedBody } from './streamed-body.js';
 
 /** A repeated call's bytes: its body is read and compared, and what its first was answered is written. */
 export class Replay {
   private readonly gone = new AbortController();
-  private readonly answer: AnswerWriter;
+  private readonly answer: ResponseWriter;
   private readonly hash = createHash('sha256');
 
   constructor(
@@ -22,7 +22,7 @@ export class Replay {
     private readonly log: RequestLogService,
     private readonly limits: ExchangeLimits,
   ) {
-    this.answer = new AnswerWriter(req, res, limits.clientIdleTimeoutMs, () => {});
+    this.answer = new ResponseWriter(req, res, limits.clientIdleTimeoutMs, () => {});
   }
 
   /**
@@ -34,7 +34,7 @@ export class Replay {
     if (req.socket.destroyed) return;
     const left = new Promise<void>((resolve) => res.once('close', resolve));
     res.once('close', () => gone.abort());
-    if (req.headers.expect !== undefined) letBodyCome(req, res);
+    if (req.headers.expect !== undefined) sendContinue(req, res);
     await Promise.race([this.readBody(), left]);
     if (gone.signal.aborted) return;
     this.answer.waitForClient(false);
@@ -57,7 +57,7 @@ export class Replay {
     });
     const onTimeout = () => {
       fault ??= new GatewayError('request_timeout');
-      body.letGo();
+      body.detach();
     };
     res.on('timeout', onTimeout);
     const chunks: Buffer[] = [];
@@ -89,8 +89,13 @@ export class Replay {
       'x-gateway-request-id',
       req.requestId,
     ];
-    answer.head(status, reason, [...headers, ...ours], firstHeader(headers, 'content-length') !== undefined);
+    answer.writeHead(
+      status,
+      reason,
+      [...headers, ...ours],
+      firstHeader(headers, 'content-length') !== undefined,
+    );
     if (body.length > 0) answer.write(body);
-    answer.finish();
+    answer.end();
   }
 }

@@ -3,7 +3,7 @@ import type { Claim } from '../idempotency/claim.js';
 import { GatewayError } from '../errors/gateway-error.js';
 import type { CallRecord } from '../request-log/call-record.js';
 import type { ExchangePhase } from './exchange-phase.js';
-import type { AnswerWriter } from './response-writer.js';
+import type { ResponseWriter } from './response-writer.js';
 import { StreamedBody } from './streamed-body.js';
 
 /** A body up to this size with a known length is gathered and sent in one write; measured to be the cheapest way. */
@@ -16,7 +16,7 @@ export interface BodyOwner {
   readonly claim: Claim | null;
   /** `done`: the body is no longer needed. */
   readonly phase: ExchangePhase;
-  readonly writer: AnswerWriter;
+  readonly writer: ResponseWriter;
   /** Begins the call at the provider. @param length the body's, as the client announced it */
   send(body: Buffer | StreamedBody | null, length?: string): void;
   /** Fails the call. */

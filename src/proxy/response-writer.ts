@@ -14,7 +14,7 @@ const REREADS_DISPOSITION = rereadsDisposition();
 const NON_ASCII = /[^\x00-\x7f]/;
 
 /** The client's side of one call: how the answer's bytes get out, and whether it is the client that is waited for. */
-export class AnswerWriter {
+export class ResponseWriter {
   private bodyStarted = false;
   private over = false;
   private framedByLength = false;
@@ -40,7 +40,7 @@ export class AnswerWriter {
    *
    * @throws Node's error when a header is none; nothing is sent then
    */
-  head(status: number, reason: string, headers: string[], framedByLength: boolean): void {
+  writeHead(status: number, reason: string, headers: string[], framedByLength: boolean): void {
     if (this.over) return;
     this.framedByLength = framedByLength;
     if (framedByLength && REREADS_DISPOSITION) keepDisposition(headers);
@@ -59,12 +59,12 @@ export class AnswerWriter {
   }
 
   /** The end of the answer is there and comes as soon as it may: a head that is still to be sent goes with it. */
-  awaitEnd(): void {
+  expectEnd(): void {
     this.bodyStarted = true;
   }
 
   /** The answer is there to its end: with this last chunk, if any. */
-  finish(last?: Buffer): void {
+  end(last?: Buffer): void {
     if (this.over) return;
     this.bodyStarted = true;
     this.res.end(last);
@@ -87,7 +87,7 @@ export class AnswerWriter {
   }
 
   /** Makes a break visible: an answer framed by the end of its connection must not end like a whole one. */
-  breakOff(): void {
+  abort(): void {
     const { res } = this;
     if (res.chunkedEncoding || this.framedByLength || res.socket === null) res.destroy();
     else res.socket.resetAndDestroy();
@@ -101,7 +101,7 @@ export class AnswerWriter {
   }
 
   /** The call is over, or its client is gone: nothing more is written or told. */
-  letGo(): void {
+  detach(): void {
     this.over = true;
     this.drained?.off('drain', this.onDrain);
   }
@@ -132,11 +132,11 @@ export class AnswerWriter {
   };
 }
 
-function flushHead(answer: AnswerWriter): void {
+function flushHead(answer: ResponseWriter): void {
   answer.flushHead();
 }
 
-function resume(answer: AnswerWriter): void {
+function resume(answer: ResponseWriter): void {
   answer.resume();
 }
 

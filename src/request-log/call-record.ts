@@ -53,7 +53,7 @@ export class CallRecord {
   /** Journal files that hold a line of this call. */
   readonly files: JournalFile[] = [];
   /** True once the journal holds the end. */
-  endKept = false;
+  endIsWritten = false;
   /** From the request's head to its hand-over, without the wait for a body that is gathered. */
   overheadMs: number | null = null;
 
@@ -70,7 +70,7 @@ export class CallRecord {
   }
 
   /** The beginning is in this file. */
-  keepBegin(file: JournalFile): void {
+  beginWritten(file: JournalFile): void {
     this.files.push(file);
     this.overheadMs = performance.now() - this.origin.arrivedAt - this.bodyWaitMs;
   }
@@ -112,9 +112,9 @@ export class CallRecord {
   }
 
   /** The end is in this file. */
-  keepEnd(file: JournalFile): void {
+  endWritten(file: JournalFile): void {
     this.files.push(file);
-    this.endKept = true;
+    this.endIsWritten = true;
   }
 
   /**

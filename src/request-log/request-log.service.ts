@@ -72,7 +72,7 @@ export class RequestLogService implements OnApplicationShutdown {
     if (row === undefined) return;
     setEnd(row, call);
     const file = this.tryAppend([encodeRecord('E', row)], 1, row.id);
-    if (file !== null) call.keepEnd(file);
+    if (file !== null) call.endWritten(file);
   }
 
   /**
@@ -83,7 +83,7 @@ export class RequestLogService implements OnApplicationShutdown {
   endThen(call: CallRecord, outcome: Outcome, ended: () => void): void {
     call.judge(outcome, null);
     // Past a shutdown that has waited as long as it could, the writer has its row.
-    if (call.endKept || !this.unfinished.has(call)) {
+    if (call.endIsWritten || !this.unfinished.has(call)) {
       ended();
       return;
     }
@@ -160,7 +160,7 @@ export class RequestLogService implements OnApplicationShutdown {
       json: encodeRecord('B', row),
       isBeginning: true,
       kept: (file) => {
-        call.keepBegin(file);
+        call.beginWritten(file);
         this.unfinished.set(call, row);
         begun(null);
       },
@@ -174,7 +174,7 @@ export class RequestLogService implements OnApplicationShutdown {
       json: encodeRecord('E', row),
       isBeginning: false,
       kept: (file) => {
-        call.keepEnd(file);
+        call.endWritten(file);
         ended();
       },
       refused: (fault) => {
@@ -208,7 +208,7 @@ export class RequestLogService implements OnApplicationShutdown {
       // A row that memory has no place for waits there, whole.
       const isParked = this.writer.full;
       // An end that the journal could not take makes up for it here.
-      const makesUp = !isParked && !call.endKept;
+      const makesUp = !isParked && !call.endIsWritten;
       if (isParked) records.push(encodeRecord('R', row));
       else if (makesUp) records.push(encodeRecord('E', row));
       if (!isParked) records.push(encodeRecord('U', row));

@@ -1,7 +1,7 @@
 import { Socket } from 'node:net';
 import { Logger } from '@nestjs/common';
 import { mintKey } from '../../src/keys/key-secret.js';
-import { Refusals } from '../../src/proxy/http/rejection-log.js';
+import { RejectionLog } from '../../src/proxy/http/rejection-log.js';
 import { GatewayError } from '../../src/errors/gateway-error.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { RawClient, request } from '../support/raw-client.js';
@@ -79,15 +79,15 @@ it('does not become a flood of lines when somebody mints keys', async () => {
 });
 
 it('leaves no refusal out of its counts, also of keys that made room for others', () => {
-  const refusals = new Refusals({ trustedProxies: [], requestLogClient: 'full' });
+  const refusals = new RejectionLog({ trustedProxies: [], requestLogClient: 'full' });
   const clock = jest.spyOn(performance, 'now').mockReturnValue(1_000);
   const refuse = (key: string) =>
-    refusals.ofRequest(new GatewayError('invalid_api_key'), {
+    refusals.addRequest(new GatewayError('invalid_api_key'), {
       rawHeaders: ['Authorization', `Bearer ${key}`],
       headers: {},
       socket: new Socket(),
       requestId: 'id',
-    } as unknown as Parameters<Refusals['ofRequest']>[1]);
+    } as unknown as Parameters<RejectionLog['addRequest']>[1]);
   const round = () =>
     Array.from({ length: 50 }, mintKey).forEach((key) => [1, 2, 3].forEach(() => refuse(key)));
   round();

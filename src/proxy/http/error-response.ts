@@ -118,7 +118,7 @@ function formOf({ code, definition }: GatewayError): GatewayErrorForm {
 export const statusOf = (error: GatewayError): number => formOf(error).status;
 
 /** One answer of the gateway's own: status, flat raw headers without `connection`, body. */
-export interface GatewayErrorAnswer {
+export interface GatewayErrorResponse {
   status: number;
   reason: string;
   headers: string[];
@@ -133,11 +133,11 @@ export interface GatewayErrorAnswer {
  *
  * @param target raw request target, or undefined where none could be read
  */
-export function gatewayErrorAnswer(
+export function gatewayErrorResponse(
   refusal: GatewayError,
   requestId: string,
   target?: string,
-): GatewayErrorAnswer {
+): GatewayErrorResponse {
   const form = formOf(refusal);
   const message = refusal.options.message ?? form.message;
   const body = Buffer.from(

@@ -23,7 +23,7 @@ export class GatewayErrorFilter implements ExceptionFilter {
     const http = host.switchToHttp();
     const req = http.getRequest<Request>();
     const rejection = this.rejectionFor(error, req);
-    this.host.httpAdapter.refusals.ofRequest(rejection, req);
+    this.host.httpAdapter.rejections.addRequest(rejection, req);
     sendGatewayError(http.getResponse<Response>(), rejection, req.requestId, req.originalUrl);
   }
 

@@ -15,7 +15,7 @@ const OTHER_KEYS = 'others';
 interface Told {
   /** When the next line may come (monotonic ms). */
   until: number;
-  /** Refusals since the last line. */
+  /** RejectionLog since the last line. */
   silent: number;
 }
 
@@ -23,10 +23,10 @@ interface Told {
  * What the gateway itself answered and why: counted by code, and told to the log once a minute for each code and key, so
  * that an admin sees whose calls fail and who is guessing, and no flood of refusals becomes one of lines.
  */
-export class Refusals {
+export class RejectionLog {
   /** By code, since the start. */
   readonly counts = new Map<string, number>();
-  private readonly logger = new Logger('Refusals');
+  private readonly logger = new Logger('RejectionLog');
   private readonly clientAddress: ClientAddress;
   private readonly told = new Map<string, Map<string, Told>>();
 
@@ -34,12 +34,12 @@ export class Refusals {
     this.clientAddress = new ClientAddress(env.trustedProxies, env.requestLogClient);
   }
 
-  ofRequest(refusal: GatewayError, req: IncomingMessage & { requestId: string }): void {
+  addRequest(refusal: GatewayError, req: IncomingMessage & { requestId: string }): void {
     this.note(refusal, keyLabel(req.rawHeaders), req.requestId, req);
   }
 
   /** Of what never became a request. */
-  ofConnection(refusal: GatewayError, socket: Socket, requestId: string): void {
+  addConnection(refusal: GatewayError, socket: Socket, requestId: string): void {
     this.note(refusal, 'none', requestId, { socket, headers: {} });
   }
 

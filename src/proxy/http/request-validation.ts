@@ -31,7 +31,7 @@ const HOST = /^(?!:)[\w.~%!$&'()*+,;=:[\]-]+$/;
  * @returns true when the connection can carry no further request
  * @throws GatewayError method_not_allowed, invalid_request, expectation_failed, request_too_large
  */
-export function judgeRequestHead(head: RequestHead, maxBodyBytes: number): boolean {
+export function validateRequestHead(head: RequestHead, maxBodyBytes: number): boolean {
   // Node's parser takes `GET /path` (HTTP/0.9) and `HTTP/2.0` for requests too.
   if (head.httpVersionMajor !== 1) bad('Only HTTP/1.0 and HTTP/1.1 are served.');
   if (!FORWARDED_METHODS.has(head.method)) throw new GatewayError('method_not_allowed');

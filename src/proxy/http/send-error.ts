@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import type { GatewayError } from '../../errors/gateway-error.js';
-import { gatewayErrorAnswer } from './error-response.js';
+import { gatewayErrorResponse } from './error-response.js';
 import { closeAfterResponse } from './lingering-close.js';
 
 /**
@@ -17,7 +17,7 @@ export function sendGatewayError(
     res.destroy();
     return;
   }
-  const answer = gatewayErrorAnswer(refusal, requestId, target);
+  const answer = gatewayErrorResponse(refusal, requestId, target);
   const { req } = res;
   const expects = req.headers.expect !== undefined;
   if (answer.closes || (expects && !req.complete)) {

@@ -26,7 +26,7 @@ export function upstreamHttpOptions(pools: UpstreamPools): HttpModuleOptions {
  * on the way there is to merge headers and defaults that a call does not have (25 µs of mergeConfig and promises on
  * Node 20). With one, and for every other setting of the instance's defaults, axios itself is asked.
  */
-export function shortenRoad(axios: AxiosInstance): void {
+export function useAdapterDirectly(axios: AxiosInstance): void {
   const wholeRoad = axios.request.bind(axios);
   const { request, response } = axios.interceptors;
   const { adapter } = axios.defaults;

@@ -23,7 +23,7 @@ export class ConnectionLimit {
   }
 
   /** A call no longer has a connection. */
-  giveBack(): void {
+  release(): void {
     this.calls--;
   }
 }

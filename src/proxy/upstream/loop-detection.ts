@@ -6,7 +6,7 @@ import type { GatewayHttpAdapter } from '../http/gateway-http.adapter.js';
  * Does this connection lead back into this very gateway, by whichever of its listeners? A call would come back for ever.
  * A command has no listener to come home to.
  */
-export function leadsHome({ httpAdapter }: HttpAdapterHost, socket: Socket): boolean {
+export function isProxyLoop({ httpAdapter }: HttpAdapterHost, socket: Socket): boolean {
   const { servers = [] } = (httpAdapter ?? {}) as Partial<Pick<GatewayHttpAdapter, 'servers'>>;
   return servers.some((server) => isHeldBy(server, socket));
 }

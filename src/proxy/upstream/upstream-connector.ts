@@ -10,7 +10,7 @@ export interface ConnectorSettings {
   /** An egress proxy that is asked for a tunnel; undefined: connect directly. */
   proxyUrl: string | undefined;
   /** Tells whether this socket leads back into this very gateway. */
-  leadsHome: (socket: Socket) => boolean;
+  isProxyLoop: (socket: Socket) => boolean;
 }
 
 /** A connection that the rules for provider addresses forbid. */
@@ -39,12 +39,12 @@ type SocketConnector = (options: buildConnector.Options, callback: buildConnecto
 export function upstreamConnector(settings: ConnectorSettings): UpstreamConnector {
   const connectPlain = buildConnector({
     timeout: settings.connectTimeoutMs,
-    lookup: judgingLookup(true),
+    lookup: checkedLookup(true),
     allowH2: false,
   }) as unknown as SocketConnector;
   const connectTls = buildConnector({
     timeout: settings.connectTimeoutMs,
-    lookup: judgingLookup(false),
+    lookup: checkedLookup(false),
     allowH2: false,
     rejectUnauthorized: true,
   }) as unknown as SocketConnector;
@@ -59,7 +59,7 @@ export function upstreamConnector(settings: ConnectorSettings): UpstreamConnecto
     const arrived: buildConnector.Callback = (...args) => {
       told = true;
       const [error, socket] = args;
-      if (error === null && settings.proxyUrl === undefined && settings.leadsHome(socket)) {
+      if (error === null && settings.proxyUrl === undefined && settings.isProxyLoop(socket)) {
         socket.destroy();
         callback(new ForbiddenAddress('the provider URL leads back to this gateway'), null);
         return;
@@ -94,7 +94,7 @@ function judge(address: string, plainText: boolean): ForbiddenAddress | null {
 }
 
 /** dns.lookup that fails when any address it found is forbidden: one bad address among good ones is an attack. */
-function judgingLookup(plainText: boolean): LookupFunction {
+function checkedLookup(plainText: boolean): LookupFunction {
   return (hostname, options, callback) => {
     dnsLookup(hostname, { ...options, all: true }, (error, found) => {
       const forbidden =

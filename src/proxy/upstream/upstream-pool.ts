@@ -40,7 +40,7 @@ export class UpstreamPool {
 
   /** Gives back what was reserved for a call that is not dispatched. */
   cancelReservation(): void {
-    this.limit.giveBack();
+    this.limit.release();
   }
 
   /** Sends a call, for which a connection is reserved, on one of its own. */
@@ -83,7 +83,7 @@ export class UpstreamPool {
   abort(connection: Connection): void {
     if (connection.busy) {
       connection.busy = false;
-      this.limit.giveBack();
+      this.limit.release();
     }
     this.forget(connection);
     connection.attempt.cancel?.();
@@ -107,7 +107,7 @@ export class UpstreamPool {
   private putBack(connection: Connection): void {
     if (!connection.busy) return;
     connection.busy = false;
-    this.limit.giveBack();
+    this.limit.release();
     // It would connect again for its next call; there is no reason to keep it for that.
     if (connection.lost) this.forget(connection);
     else this.free.push(connection);

@@ -4,7 +4,7 @@ import type { Client } from 'undici';
 import { InjectSettings } from '../../config/config.module.js';
 import type { Settings } from '../../config/settings.js';
 import { ConnectionLimit } from './connection-limit.js';
-import { leadsHome } from './loop-detection.js';
+import { isProxyLoop } from './loop-detection.js';
 import { type UpstreamConnector, upstreamConnector } from './upstream-connector.js';
 import { UpstreamPool } from './upstream-pool.js';
 
@@ -27,7 +27,7 @@ export class UpstreamPools implements OnApplicationShutdown {
     this.connector = upstreamConnector({
       connectTimeoutMs: env.upstreamConnectTimeoutMs,
       proxyUrl: env.upstreamProxyUrl,
-      leadsHome: (socket) => leadsHome(host, socket),
+      isProxyLoop: (socket) => isProxyLoop(host, socket),
     });
   }
 

@@ -11,7 +11,7 @@ import {
 } from '../../providers/provider-probe.js';
 import type { ProbeResult } from '../../providers/providers.schema.js';
 import type { Provider } from '../../providers/provider.js';
-import { leadsHome } from './loop-detection.js';
+import { isProxyLoop } from './loop-detection.js';
 import { ForbiddenAddress, upstreamConnector } from './upstream-connector.js';
 
 /** People wait for it. */
@@ -39,7 +39,7 @@ export class UpstreamProbe extends ProviderProbe {
     const connect = upstreamConnector({
       connectTimeoutMs: Math.min(this.env.upstreamConnectTimeoutMs, LONGEST_MS),
       proxyUrl: this.env.upstreamProxyUrl,
-      leadsHome: (socket) => leadsHome(this.host, socket),
+      isProxyLoop: (socket) => isProxyLoop(this.host, socket),
     });
     const timeoutMs = Math.min(this.env.upstreamHeadersTimeoutMs, LONGEST_MS);
     const client = new Client(provider.origin, {
