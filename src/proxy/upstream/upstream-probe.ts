@@ -14,12 +14,12 @@ import type { Provider } from '../../providers/provider.js';
 import { isProxyLoop } from './loop-detection.js';
 import { ForbiddenAddress, upstreamConnector } from './upstream-connector.js';
 
-/** People wait for it. */
+/** Somebody waits for the result. */
 const LONGEST_MS = 10_000;
-/** Lists of models are long; only the status is of interest. */
+/** Lists of models are long, and only the status is used. */
 const MOST_BYTES = 262_144;
 
-/** Asks a provider for its models, over a connection under the very rules that calls are under. */
+/** Requests a provider's list of models, over a connection with the same rules as for calls. */
 @Injectable()
 export class UpstreamProbe extends ProviderProbe {
   constructor(
@@ -59,7 +59,7 @@ export class UpstreamProbe extends ProviderProbe {
     } catch (error) {
       const verdict: Verdict =
         error instanceof ForbiddenAddress
-          ? { ok: false, code: 'forbidden_address', message: `This url is refused: ${error.message}.` }
+          ? { ok: false, code: 'forbidden_address', message: `This URL is not allowed: ${error.message}.` }
           : verdictOfFault(error);
       return { verdict, status: null };
     } finally {
@@ -72,7 +72,7 @@ function headersFor({ credential }: Provider): Record<string, string> {
   if (credential === null) return {};
   return {
     [credential.name]: credential.value,
-    // Anthropic refuses every call without it (its API reference, Versioning); nobody else minds.
+    // Anthropic rejects every call without it (its API reference, Versioning); other providers ignore it.
     ...(credential.name === 'x-api-key' && { 'anthropic-version': '2023-06-01' }),
   };
 }
