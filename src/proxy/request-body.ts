@@ -6,10 +6,10 @@ import type { ExchangePhase } from './exchange-phase.js';
 import type { ResponseWriter } from './response-writer.js';
 import { StreamedBody } from './streamed-body.js';
 
-/** A body up to this size with a known length is gathered and sent in one write; measured to be the cheapest way. */
-export const GATHER_BYTES = 262_144;
+/** A body of known length up to this size is buffered and sent in one write; measured to be the cheapest. */
+export const BUFFERED_BYTES = 262_144;
 
-/** Whose body it is. */
+/** The call that a request body belongs to. */
 export interface BodyOwner {
   readonly req: Request;
   readonly call: CallRecord;
@@ -17,13 +17,13 @@ export interface BodyOwner {
   /** `done`: the body is no longer needed. */
   readonly phase: ExchangePhase;
   readonly writer: ResponseWriter;
-  /** Begins the call at the provider. @param length the body's, as the client announced it */
+  /** Sends the request to the provider. @param length the body's Content-Length as the client sent it */
   send(body: Buffer | StreamedBody | null, length?: string): void;
   /** Fails the call. */
   fail(error: GatewayError, outcome: 'client_error'): void;
 }
 
-/** Reads the body in the way that is the cheapest for it. @param mostBytes of a body that is not announced */
+/** Reads the request body, buffered or streamed, and sends the request. @param mostBytes limit for a body of unknown length */
 export function sendBody(owner: BodyOwner, mostBytes: number): void {
   const { headers } = owner.req;
   const announced = headers['content-length'];
@@ -31,16 +31,16 @@ export function sendBody(owner: BodyOwner, mostBytes: number): void {
     owner.writer.waitForClient(false);
     owner.claim?.requestArrived();
     owner.send(null);
-  } else if (announced !== undefined && Number(announced) <= GATHER_BYTES) {
+  } else if (announced !== undefined && Number(announced) <= BUFFERED_BYTES) {
     owner.writer.waitForClient(true);
-    gather(owner, announced);
+    bufferBody(owner, announced);
   } else {
     owner.writer.waitForClient(true);
-    stream(owner, announced, mostBytes);
+    streamBody(owner, announced, mostBytes);
   }
 }
 
-function gather(owner: BodyOwner, announced: string): void {
+function bufferBody(owner: BodyOwner, announced: string): void {
   const { req, call, claim } = owner;
   call.awaitBody();
   const chunks: Buffer[] = [];
@@ -53,14 +53,14 @@ function gather(owner: BodyOwner, announced: string): void {
     if (owner.phase === 'done') return;
     owner.writer.waitForClient(false);
     const body = chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks);
-    call.requested(body);
+    call.requestBodyRead(body);
     claim?.requestArrived();
     owner.send(body, announced);
   });
 }
 
-/** The call begins with the first chunk: until then there is nothing of it that a provider could be sent. */
-function stream(owner: BodyOwner, announced: string | undefined, mostBytes: number): void {
+/** Sends the request when the first chunk arrives: before, there is nothing to send. */
+function streamBody(owner: BodyOwner, announced: string | undefined, mostBytes: number): void {
   const { req, call, claim } = owner;
   call.awaitBody();
   const body = new StreamedBody(req, {

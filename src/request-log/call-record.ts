@@ -5,13 +5,13 @@ import { modelFromPath, scanModel } from '../tokens/model-scan.js';
 import type { Outcome } from './outcome.js';
 import { copyFor, type ResponseCopy } from '../tokens/usage-reader.js';
 
-/** What is known of a call before it is forwarded. */
+/** The facts of a call that are known before it is forwarded. */
 export interface CallOrigin {
-  /** UUIDv7 of ours: the row's id, its start, and the client's `x-gateway-request-id`. */
+  /** UUIDv7: the row's ID, its start time, and the client's `x-gateway-request-id`. */
   id: string;
   keyId: string;
   teamId: string;
-  /** The caller's own key, so that no text that holds it is kept. */
+  /** The caller's key, so that no text that contains it is stored. */
   key: string;
   provider: string;
   method: string;
@@ -21,11 +21,11 @@ export interface CallOrigin {
   userAgent: string | null;
   idempotencyKey: string | null;
   sdkRetryCount: number | null;
-  /** Path after `/p/<provider>`, without the query: says what kind of answer comes. */
+  /** Path after `/p/<provider>`, without the query: it determines the kind of response. */
   endpoint: string;
   /** Scheme, host and port of the provider. */
   upstream: string;
-  /** When the request's head was here (monotonic ms). */
+  /** When the request's head arrived (monotonic ms). */
   arrivedAt: number;
   /** `traceparent` and `tracestate` as the client sent them (W3C Trace Context). */
   traceparent: string | null;
@@ -41,20 +41,20 @@ export class CallRecord {
   responseBytes = 0;
   status: number | null = null;
   contentType: string | undefined;
-  /** Model named by the request's body, else by its path. */
+  /** Model in the request's body, otherwise in its path. */
   requestModel: string | null;
-  /** Beginning and end of the response, for its token counts; null while there is none, and where none is read. */
+  /** Start and end of the response body, for its token counts; null before the response, and if it has no token counts. */
   copy: ResponseCopy | null = null;
   providerRequestId: string | null = null;
   ttfbMs: number | null = null;
   durationMs: number | null = null;
   outcome: Outcome | null = null;
   errorCode: string | null = null;
-  /** Journal files that hold a line of this call. */
+  /** Journal files with a record of this call. */
   readonly files: JournalFile[] = [];
-  /** True once the journal holds the end. */
+  /** True once the end is journalled. */
   endIsWritten = false;
-  /** From the request's head to its hand-over, without the wait for a body that is gathered. */
+  /** From the request's head to forwarding, without the wait for a buffered body. */
   overheadMs: number | null = null;
 
   private readonly openedAt = performance.now();
@@ -69,7 +69,7 @@ export class CallRecord {
     return isStreamed(this.contentType);
   }
 
-  /** The beginning is in this file. */
+  /** The start was journalled in this file. */
   beginWritten(file: JournalFile): void {
     this.files.push(file);
     this.overheadMs = performance.now() - this.origin.arrivedAt - this.bodyWaitMs;
@@ -79,20 +79,20 @@ export class CallRecord {
     return this.files.length > 0;
   }
 
-  /** The request's body is waited for before anything is sent on. */
+  /** Starts the wait for the request body. */
   awaitBody(): void {
     this.bodyAwaitedAt = performance.now();
   }
 
-  /** The first piece of a body that is handed on as it arrives is here. */
+  /** The first chunk of a streamed body has arrived. */
   bodyBegun(): void {
     this.bodyWaitMs = performance.now() - this.bodyAwaitedAt;
   }
 
-  /** A whole request body that is at hand: it names the model, where it is small enough to be looked through. */
-  requested(body: Buffer): void {
+  /** A buffered request body is complete: reads the model from it if it is small enough to scan. */
+  requestBodyRead(body: Buffer): void {
     if (this.bodyAwaitedAt > 0) this.bodyWaitMs = performance.now() - this.bodyAwaitedAt;
-    // A provider that takes the model from the path knows no `model` member: where there is one, it is what counts.
+    // A provider that takes the model from the path has no `model` member, so a member wins over the path.
     this.requestModel = scanModel(body) ?? this.requestModel;
   }
 
@@ -111,7 +111,7 @@ export class CallRecord {
     this.ttfbMs = performance.now() - this.openedAt;
   }
 
-  /** The end is in this file. */
+  /** The end was journalled in this file. */
   endWritten(file: JournalFile): void {
     this.files.push(file);
     this.endIsWritten = true;
@@ -132,8 +132,8 @@ export class CallRecord {
     return true;
   }
 
-  /** The call's last byte is out or its client is gone: the time it took is known. */
-  settled(): void {
+  /** Sets the duration: the last byte was written, or the client has disconnected. */
+  stopTimer(): void {
     this.durationMs = performance.now() - this.openedAt;
   }
 }
