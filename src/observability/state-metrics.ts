@@ -56,7 +56,7 @@ export class StateMetrics {
       'postern_refusals_total',
       "Answers of the gateway's own, by x-gateway-error.",
       () => {
-        const { counts } = this.host.httpAdapter.refusals;
+        const { counts } = this.host.httpAdapter.rejections;
         // A module's own code appears with its first error.
         return [...new Set([...GATEWAY_ERROR_CODES, ...counts.keys()])].map((code) => [
           { code },

@@ -1,8 +1,8 @@
-/** What a call may take of its client's patience and its provider's. */
+/** Limits of one call. */
 export interface ExchangeLimits {
   /** Largest request body in bytes. */
   maxBodyBytes: number;
-  /** Milliseconds without a byte from or to the client while it is the client that is waited for. */
+  /** Milliseconds without a byte from or to the client while the call waits for the client. */
   clientIdleTimeoutMs: number;
   /** Milliseconds from the end of the request to the head of the provider's final response. */
   upstreamHeadersTimeoutMs: number;

@@ -1,69 +1,73 @@
 import type { Request, Response } from 'express';
+import { GatewayError } from '../errors/gateway-error.js';
 import type { Claim } from '../idempotency/claim.js';
 import type { Provider } from '../providers/provider.js';
-import { GatewayError } from '../errors/gateway-error.js';
 import type { CallRecord } from '../request-log/call-record.js';
-import { AnswerWriter } from './response-writer.js';
+import type { Outcome } from '../request-log/outcome.js';
+import type { RequestLogService } from '../request-log/request-log.service.js';
 import type { ExchangeLimits } from './exchange-limits.js';
+import type { ExchangePhase } from './exchange-phase.js';
+import { bodyLength, hasForeignCoding, requestHeaders, responseHeaders } from './headers.js';
 import { statusOf } from './http/error-response.js';
-import { firstHeader, hasForeignCoding, responseHeaders } from './headers.js';
 import { type BodyOwner, sendBody } from './request-body.js';
-import { UpstreamCall } from './upstream-call.js';
-import { isTrailerFault, readUpstreamFault } from './upstream/upstream-error.js';
-import type { UpstreamPool } from './upstream/upstream-pool.js';
+import { ResponseWriter } from './response-writer.js';
+import type { StreamedBody } from './streamed-body.js';
+import { InterimResponses } from './upstream/interim-responses.js';
+import { isTrailerError, readUpstreamError } from './upstream/upstream-error.js';
+import type { PooledCall, UpstreamPool } from './upstream/upstream-pool.js';
 
-/** Node's parser gave up on what the client sent; not because the client left in the middle of it. */
+/** Node's parser rejected what the client sent. INVALID_EOF_STATE is left out: the client disconnected in a message. */
 const BROKEN_FRAMING = /^HPE_(?!INVALID_EOF_STATE)/;
 
 /**
- * One call's bytes, both ways: the body to the provider, the answer to the client, and what breaks either. It is the
- * undici handler of its own dispatch, so that a chunk goes from the provider's socket to the client's in one hop.
+ * Forwards one call: the request to the provider, the response to the client, and errors of either side. It is the undici
+ * handler of its own dispatch, so that a chunk goes from the provider's socket to the client's in one hop.
  */
-export class Exchange extends UpstreamCall implements BodyOwner {
-  private readonly answer: AnswerWriter;
-  /** Set with the head of the provider's response. */
-  private resumeUpstream: (() => void) | null = null;
-  private resolve!: () => void;
-  private reject!: (refusal: GatewayError) => void;
-  settled = false;
-  /** The call runs on for whoever repeats it. */
+export class Exchange implements BodyOwner, PooledCall {
+  /** Set by the pool; null again once the call no longer uses it. */
+  connection: PooledCall['connection'] = null;
+  phase: ExchangePhase = 'receiving';
+  /** The client has disconnected, but the call continues so that a retry can get its response. */
   private clientLeft = false;
-  /** The provider's answer is there to its end. */
-  private whole = false;
-  /** Bytes of body the provider announced; null: it did not. */
+  /** Bytes of the response body; null if the provider sent no length. */
   private expectedBytes: number | null = null;
+  /** When the whole request was sent (monotonic ms). */
+  private sentAt: number | null = null;
+  private body: StreamedBody | null = null;
+  private interim: InterimResponses | null = null;
+  readonly writer: ResponseWriter;
+  private pool!: UpstreamPool;
+  /** Set with the head of the final response. */
+  private resumeUpstream!: () => void;
+  private resolve!: () => void;
+  private reject!: (error: GatewayError) => void;
 
   constructor(
     readonly req: Request,
     private readonly res: Response,
-    protected readonly provider: Provider,
+    readonly provider: Provider,
     readonly call: CallRecord,
+    private readonly log: RequestLogService,
     readonly claim: Claim | null,
-    protected readonly limits: ExchangeLimits,
+    private readonly limits: ExchangeLimits,
   ) {
-    super();
-    this.answer = new AnswerWriter(req, res, limits.clientIdleTimeoutMs, this.onClientDrained);
-  }
-
-  /** Scheme, host and port of the provider. */
-  get origin(): string {
-    return this.provider.origin;
+    this.writer = new ResponseWriter(req, res, limits.clientIdleTimeoutMs, this.onClientDrained);
   }
 
   /**
-   * Runs the call to its end.
+   * Runs the call.
    *
-   * @returns settles when the last byte is out or the client's socket is dead
-   * @throws GatewayError when the client has been sent nothing yet and is still there
+   * @returns settles when the last byte is written or the client's socket is closed
+   * @throws GatewayError if nothing was sent to the client yet and it is still connected
    */
   run(pool: UpstreamPool): Promise<void> {
     return new Promise((resolve, reject) => {
       this.resolve = resolve;
       this.reject = reject;
       const { req, res } = this;
-      // While its key was looked up the client may have left; no 'close' is to come then.
+      // The client may have disconnected while its key was looked up; then there is no 'close' event to come.
       if (req.socket.destroyed) {
-        this.settled = true;
+        this.phase = 'done';
         resolve();
         return;
       }
@@ -74,30 +78,38 @@ export class Exchange extends UpstreamCall implements BodyOwner {
     });
   }
 
-  waitForClient(forClient: boolean): void {
-    this.answer.waitForClient(forClient);
-  }
-
-  tooLarge(): void {
-    this.fail(new GatewayError('request_too_large'), 'client_error');
-  }
-
-  broken(error: Error): void {
-    this.fail(new GatewayError('invalid_request', { cause: error }), 'client_error');
-  }
-
-  protected hint(headers: readonly string[]): void {
-    this.whenDurable(() => {
-      this.answer.earlyHints(headers);
-      return false;
+  send(body: Buffer | StreamedBody | null, length?: string): void {
+    const { req, provider, pool } = this;
+    if (body !== null && !Buffer.isBuffer(body)) this.body = body;
+    if (!pool.reserve()) {
+      this.settle(new GatewayError('overloaded', { message: 'Too many calls in flight. Try again.' }));
+      return;
+    }
+    this.log.begin(this.call, (error) => {
+      if (this.phase === 'done' || error !== null) {
+        pool.cancelReservation();
+        if (this.phase !== 'done') this.settle(error!);
+        return;
+      }
+      const headers = requestHeaders(req.rawHeaders, provider.credential);
+      if (length !== undefined) headers.push('Content-Length', length);
+      const path = provider.basePath + req.target.upstreamPath;
+      pool.dispatch({ path, method: req.method, headers, body: body as Buffer | null }, this);
     });
   }
 
-  // What undici tells, in its order: the raw form of its handler, which keeps header order, case and bytes.
+  // undici calls these, in this order. It is the raw form of its handler, which keeps header order, case and bytes.
+  onConnect(): void {
+    if (this.phase === 'receiving') this.phase = 'sending';
+  }
+
+  onRequestSent(): void {
+    this.sentAt = performance.now();
+    this.interim?.start(this.sentAt);
+  }
 
   onHeaders(status: number, rawHeaders: Buffer[], resume: () => void, reason: string): boolean {
-    if (this.settled) return true;
-    const { req } = this;
+    if (this.phase === 'done') return true;
     if (hasForeignCoding(rawHeaders)) {
       this.fail(new GatewayError('upstream_invalid_response'), 'upstream_error');
       return true;
@@ -106,179 +118,183 @@ export class Exchange extends UpstreamCall implements BodyOwner {
       this.onInterim(status, rawHeaders);
       return true;
     }
-    this.endInterim();
-    const headers = responseHeaders(rawHeaders, this.provider.secret, req.requestId);
-    const length = firstHeader(headers, 'content-length');
-    const bodyless = req.method === 'HEAD' || status === 204 || status === 304;
-    this.expectedBytes = bodyless ? 0 : length === undefined ? null : Number(length);
+    this.interim?.stop();
+    const headers = responseHeaders(rawHeaders, this.provider.secret, this.req.requestId);
+    this.expectedBytes = bodyLength(this.req.method, status, headers);
     const kept = this.claim?.answered(status, reason, headers, this.expectedBytes) ?? true;
     if (!kept) headers.push('idempotency-stored', 'false');
-    this.call.answered({
-      status: this.clientLeft ? null : status,
-      contentType: firstHeader(headers, 'content-type'),
-      contentEncoding: firstHeader(headers, 'content-encoding'),
-      providerRequestId: firstHeader(headers, 'x-request-id') ?? firstHeader(headers, 'request-id') ?? null,
-    });
+    this.call.responseBegun(this.clientLeft ? null : status, headers);
     this.resumeUpstream = resume;
-    if (this.isInVain()) return true;
-    const goOn = this.whenDurable(() => {
-      this.answer.head(status, reason, headers, this.expectedBytes !== null);
+    this.phase = 'responding';
+    if (this.endIfUnwanted()) return true;
+    const mayContinue = this.whenDurable(() => {
+      this.writer.writeHead(status, reason, headers, this.expectedBytes !== null);
       return true;
     });
-    // It ends with its head. undici takes the length that a 204 or 304 may still announce (RFC 9110 8.6) for one that was
-    // not kept.
+    // The response ends with its head. undici would report a length that a 204 or 304 may still announce (RFC 9110 8.6) as
+    // a mismatch.
     if (this.expectedBytes === 0) this.complete();
-    return goOn;
+    return mayContinue;
   }
 
   onData(chunk: Buffer): boolean {
-    if (this.settled) return true;
+    if (this.phase === 'done') return true;
     this.call.responseBytes += chunk.length;
     this.call.copy?.add(chunk);
     this.claim?.add(chunk);
-    if (this.isInVain()) return true;
+    if (this.endIfUnwanted()) return true;
     if (this.call.responseBytes !== this.expectedBytes) {
-      return this.answer.write(chunk) || this.claim?.outlivesClient === true;
+      return this.writer.write(chunk) || this.claim?.outlivesClient === true;
     }
     this.complete(chunk);
     return true;
   }
 
   onComplete(trailers: string[] | null): void {
-    if (this.settled) return;
-    // undici's parser would read the next response on this connection by what a trailer field says of framing.
-    if (trailers !== null && trailers.length > 0) this.breakUpstream();
+    if (this.phase === 'done') return;
+    // undici's parser would apply framing fields in trailers to the next response on this connection.
+    if (trailers !== null && trailers.length > 0) this.abortUpstream();
     this.connection = null;
-    this.body?.letGo();
-    if (!this.whole) this.complete();
+    this.body?.detach();
+    if (this.phase !== 'finishing') this.complete();
   }
 
-  /**
-   * The end is on record before the answer is kept for repeats and before the write that completes it. What the provider
-   * does now is of no matter.
-   */
-  private complete(last?: Buffer): void {
-    this.whole = true;
-    this.answer.awaitEnd();
-    this.call.endThen(this.verdict, () => {
-      if (this.settled) return;
-      this.claim?.complete();
-      this.whenDurable(() => {
-        this.answer.finish(last);
-        return false;
-      });
-      if (this.clientLeft) this.leave();
-    });
-  }
-
-  onError(fault: Error): void {
-    this.breakUpstream();
-    if (this.settled || this.whole) return;
-    if (this.resumeUpstream !== null && this.expectedBytes === null && isTrailerFault(fault)) {
+  onError(error: Error): void {
+    this.abortUpstream();
+    if (this.phase === 'done' || this.phase === 'finishing') return;
+    if (this.phase === 'responding' && this.expectedBytes === null && isTrailerError(error)) {
       this.onComplete(null);
       return;
     }
-    const { code, outcome } = readUpstreamFault(fault, this.connected, this.res.headersSent);
-    this.fail(new GatewayError(code, { cause: fault }), outcome);
+    const { code, outcome } = readUpstreamError(error, this.phase !== 'receiving', this.res.headersSent);
+    this.fail(new GatewayError(code, { cause: error }), outcome);
+  }
+
+  private onInterim(status: number, rawHeaders: Buffer[]): void {
+    if (this.interim === null) {
+      this.interim = new InterimResponses(this.limits.upstreamHeadersTimeoutMs, () => {
+        this.fail(new GatewayError('upstream_timeout'), 'upstream_timeout');
+      });
+      if (this.sentAt !== null) this.interim.start(this.sentAt);
+    }
+    if (!this.interim.add(rawHeaders)) {
+      this.fail(new GatewayError('upstream_invalid_response'), 'upstream_error');
+    } else if (status === 103) {
+      const headers = responseHeaders(rawHeaders, this.provider.secret, this.req.requestId);
+      this.whenDurable(() => {
+        this.writer.earlyHints(headers);
+        return false;
+      });
+    }
+  }
+
+  /** Journals the end before the response is stored for retries and before the last write to the client. */
+  private complete(last?: Buffer): void {
+    this.phase = 'finishing';
+    this.writer.expectEnd();
+    this.log.endThen(this.call, this.clientLeft ? 'client_aborted' : 'completed', () => {
+      if (this.phase === 'done') return;
+      this.claim?.complete();
+      this.whenDurable(() => {
+        this.writer.end(last);
+        return false;
+      });
+      if (this.clientLeft) this.settle();
+    });
   }
 
   /**
-   * Takes a step on the wire once what is on record is on the disk as well, where that is asked for
-   * (JOURNAL_FSYNC_MS=0), and once a client that repeats the call at once may run it, where it may; else right away.
+   * Runs a step that the client can see: at once, or after the journal's sync (JOURNAL_FSYNC_MS=0), or after the release of
+   * the idempotency lock, so that a client that retries at once is not told that its call still runs.
    *
-   * @param step tells whether the provider may go on
+   * @param step returns true if the provider may continue
    */
   private whenDurable(step: () => boolean): boolean {
-    const durable = this.call.durable();
+    const durable = this.log.durable();
     const released = this.claim?.beingReleased ?? null;
     if (durable === null && released === null) return step();
     Promise.all([durable, released])
       .then(() => {
-        if (!this.settled && step()) this.resumeUpstream!();
+        if (this.phase !== 'done' && step()) this.resumeUpstream();
       })
-      .catch((fault: Error) => this.onError(fault));
+      .catch((error: Error) => this.onError(error));
     return false;
   }
 
-  /** Ends the call for a fault: with an answer of ours while none has begun, else by breaking the connection. */
-  protected fail(
-    refusal: GatewayError,
-    outcome: 'client_error' | 'upstream_error' | 'upstream_timeout' | 'truncated',
-  ): void {
-    if (this.settled) return;
-    if (!this.res.headersSent && !this.clientLeft) this.call.status = statusOf(refusal);
-    this.call.end(outcome, refusal.code);
-    this.settle();
+  /** Fails the call: sends an error response if no response has started, otherwise destroys the connection. */
+  fail(error: GatewayError, outcome: Outcome): void {
+    if (this.phase === 'done') return;
+    if (!this.res.headersSent && !this.clientLeft) this.call.status = statusOf(error);
+    this.log.end(this.call, outcome, error.code);
+    this.detach();
     if (this.clientLeft) this.resolve();
-    else if (!this.res.headersSent) this.reject(refusal);
-    else if (this.claim === null) this.breakOff();
-    // Else a client that comes again at once would be told that its call still runs.
-    else void this.claim.close(this.call.outcome === 'interrupted').then(() => this.breakOff());
+    else if (!this.res.headersSent) this.reject(error);
+    else void this.abortResponse();
   }
 
-  /** Ends a call of which nothing was forwarded. */
-  protected refuse(refusal: GatewayError): void {
-    this.settle();
-    this.reject(refusal);
-  }
-
-  private breakOff(): void {
-    this.answer.breakOff();
+  /** Releases the idempotency lock first, so that a client that retries at once is not told that its call still runs. */
+  private async abortResponse(): Promise<void> {
+    if (this.claim !== null) await this.claim.close(this.call.outcome === 'interrupted');
+    this.writer.abort();
     this.resolve();
   }
 
-  /** Everything was flushed to the client, or its socket is dead. */
+  /** Everything was written to the client, or its socket is closed. */
   private readonly onClientClose = (): void => {
-    if (this.settled) return;
-    if (this.claim?.outlivesClient && (this.call.outcome === null || this.whole)) {
+    if (this.phase === 'done') return;
+    if (this.claim?.outlivesClient && (this.call.outcome === null || this.phase === 'finishing')) {
       this.clientLeft = true;
-      this.answer.letGo();
-      // Its end is about to be journalled.
-      if (this.whole) this.call.end(this.verdict);
+      this.writer.detach();
+      // `completed` was set ahead of the last write, which the client does not get.
+      if (this.phase === 'finishing') this.log.end(this.call, 'client_aborted');
       return;
     }
     const { code = '' } = (this.req.socket.errored ?? {}) as { code?: string };
-    if (this.res.writableFinished) this.call.end('completed');
-    else if (BROKEN_FRAMING.test(code)) this.call.end('client_error', 'invalid_request');
-    else this.call.end('client_aborted');
-    this.leave();
+    if (this.res.writableFinished) this.log.end(this.call, 'completed');
+    else if (BROKEN_FRAMING.test(code)) this.log.end(this.call, 'client_error', 'invalid_request');
+    else this.log.end(this.call, 'client_aborted');
+    this.settle();
   };
 
   private readonly onClientDrained = (): void => {
-    // Past its end the connection is another call's.
-    if (!this.whole) this.resumeUpstream!();
+    // After the end of the response, the connection may carry another call.
+    if (this.phase === 'responding') this.resumeUpstream();
   };
 
   private readonly onClientIdle = (): void => {
-    if (this.claim?.outlivesClient) this.answer.breakOff();
+    if (this.claim?.outlivesClient) this.writer.abort();
     else this.fail(new GatewayError('request_timeout'), 'client_error');
   };
 
-  /** What there is to say of an answer that is there to its end. */
-  private get verdict(): 'completed' | 'client_aborted' {
-    return this.clientLeft ? 'client_aborted' : 'completed';
-  }
-
-  /** Ends a call whose client has left and whose answer turns out not to be kept for a repeat. */
-  private isInVain(): boolean {
+  /** Ends the call if the client has disconnected and the response cannot be stored for a retry. */
+  private endIfUnwanted(): boolean {
     if (!this.clientLeft || this.claim!.outlivesClient) return false;
-    this.call.end('client_aborted');
-    this.leave();
+    this.log.end(this.call, 'client_aborted');
+    this.settle();
     return true;
   }
 
-  private leave(): void {
-    this.settle();
-    this.resolve();
+  private settle(error?: GatewayError): void {
+    this.detach();
+    if (error === undefined) this.resolve();
+    else this.reject(error);
   }
 
-  private settle(): void {
-    this.settled = true;
+  /** Releases everything the call holds on both sides. */
+  private detach(): void {
+    this.phase = 'done';
     this.res.off('close', this.onClientClose);
     this.res.off('timeout', this.onClientIdle);
-    this.answer.letGo();
-    this.body?.letGo();
-    this.endInterim();
-    this.breakUpstream();
+    this.writer.detach();
+    this.body?.detach();
+    this.interim?.stop();
+    this.abortUpstream();
+  }
+
+  /** Aborts the connection to the provider if the call still uses it. */
+  private abortUpstream(): void {
+    const { connection } = this;
+    this.connection = null;
+    connection?.abort();
   }
 }

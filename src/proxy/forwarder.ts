@@ -4,26 +4,28 @@ import type { Request, Response } from 'express';
 import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import type { Claim } from '../idempotency/claim.js';
+import { RequestLogService } from '../request-log/request-log.service.js';
 import { Exchange } from './exchange.js';
-import { letBodyCome } from './http/expect-continue.js';
+import { sendContinue } from './http/expect-continue.js';
 
-/** Carries one call to its provider and the answer back. */
+/** Forwards a call to its provider and streams the response back. */
 @Injectable()
 export class Forwarder {
   constructor(
     private readonly http: HttpService,
+    private readonly log: RequestLogService,
     @InjectSettings() private readonly env: Settings,
   ) {}
 
   /**
-   * @param claim what keeps the answer for repeats; null for calls that may be made again
-   * @returns settles at the end of the call's life: the last byte is out or the client's socket is dead
-   * @throws GatewayError while nothing has been sent to the client
+   * @param claim stores the response for retries; null for calls without an idempotency key
+   * @returns settles when the last byte is written or the client's socket is closed
+   * @throws GatewayError if nothing was sent to the client yet
    */
   async forward(req: Request, res: Response, claim: Claim | null): Promise<void> {
-    if (req.headers.expect !== undefined) letBodyCome(req, res);
-    const exchange = new Exchange(req, res, req.provider, req.call, claim, this.env);
-    // HttpService's own axios, without the Observable it would wrap around the promise (6 µs on Node 20).
+    if (req.headers.expect !== undefined) sendContinue(req, res);
+    const exchange = new Exchange(req, res, req.provider, req.call, this.log, claim, this.env);
+    // HttpService's own axios, without the Observable that it wraps around the promise (6 µs on Node 20).
     await this.http.axiosRef.request<null>({
       method: req.method,
       url: req.target.upstreamPath,

@@ -1,12 +1,13 @@
 import { containsKeyFormat, API_KEY_LENGTH } from '../platform/api-key.js';
+import { firstHeader } from '../platform/raw-headers.js';
 
 /**
- * Which headers cross the gateway (contract: everything in its order, case and repetition, less what is listed here).
- * All functions take and give flat raw arrays [name, value, name, value, …] as Node and undici carry them: no map,
- * so nothing is merged, sorted or lower-cased.
+ * Which headers are forwarded: all, in their order, case and repetition, except those listed here. The functions take and
+ * return flat raw arrays [name, value, name, value, …] as Node and undici use them, so nothing is merged, sorted or
+ * lower-cased.
  */
 
-/** Hop-by-hop fields, RFC 9110 7.6.1, and the older ones intermediaries must not pass on. */
+/** Hop-by-hop fields (RFC 9110 7.6.1), and older ones that intermediaries must not forward. */
 const HOP_BY_HOP = [
   'connection',
   'keep-alive',
@@ -18,10 +19,10 @@ const HOP_BY_HOP = [
   'upgrade',
 ];
 
-/** The four ways clients send a key. */
+/** Headers in which clients send a key. */
 const CREDENTIALS = ['authorization', 'x-api-key', 'api-key', 'x-goog-api-key'];
 
-/** What tells the provider about our side, or belongs to us alone. `content-length` is this hop's framing. */
+/** Fields about the client's side, or for this hop only: `content-length` is its framing. */
 const REQUEST_DROPPED = new Set([
   ...HOP_BY_HOP,
   'proxy-authorization',
@@ -34,7 +35,7 @@ const REQUEST_DROPPED = new Set([
   'expect',
 ]);
 
-/** What the provider says to this hop, or would let it act in the gateway's name towards the browser. */
+/** Fields for this hop, and those with which a provider could act as the gateway towards a browser. */
 const RESPONSE_DROPPED = new Set([
   ...HOP_BY_HOP,
   'set-cookie',
@@ -44,7 +45,7 @@ const RESPONSE_DROPPED = new Set([
   'idempotency-stored',
 ]);
 
-/** Fields `Connection` may list without effect: dropping them would cripple this hop or the end-to-end meaning. */
+/** Fields that are forwarded even if `Connection` lists them: without them the message would be broken. */
 const NEVER_CONNECTION_OPTIONS = new Set([
   'content-length',
   'content-type',
@@ -57,49 +58,49 @@ const NEVER_CONNECTION_OPTIONS = new Set([
 
 const NO_OPTIONS: ReadonlySet<string> = new Set();
 
-type Fate = 'passed' | 'dropped' | 'replaced';
+type Action = 'forward' | 'drop' | 'replace';
 
 const MOST_NAMES = 1_000;
-/** Shorter than a gateway key: a name that holds one is not kept. */
+/** Shorter than a gateway key, so that a name that contains one is not cached. */
 const LONGEST_NAME = 40;
 
-/** What becomes of headers by name, kept by the name as it came: to fold its case each time costs some 3 % of a call. */
-class Fates {
-  private readonly known = new Map<string, Fate>();
+/** Caches the action for each header name as it was spelled: lower-casing it each time costs some 3 % of a call. */
+class HeaderActions {
+  private readonly known = new Map<string, Action>();
 
-  constructor(private readonly decide: (lowerName: string) => Fate) {}
+  constructor(private readonly decide: (lowerName: string) => Action) {}
 
-  of(name: string): Fate {
+  of(name: string): Action {
     const known = this.known.get(name);
     if (known !== undefined) return known;
-    const fate = this.decide(name.toLowerCase());
+    const action = this.decide(name.toLowerCase());
     if (this.known.size === MOST_NAMES) this.known.clear();
-    if (name.length <= LONGEST_NAME) this.known.set(name, fate);
-    return fate;
+    if (name.length <= LONGEST_NAME) this.known.set(name, action);
+    return action;
   }
 }
 
-const requestFates = new Fates((name) => {
-  if (CREDENTIALS.includes(name)) return 'replaced';
-  // CGI-like servers read `_`, and some any other sign, as `-`: `X_Forwarded_For` and `Transfer-Encoding!` are dropped too.
+const requestActions = new HeaderActions((name) => {
+  if (CREDENTIALS.includes(name)) return 'replace';
+  // CGI-like servers read `_`, and some any other character, as `-`: `X_Forwarded_For` and `Transfer-Encoding!` are dropped too.
   const plain = name.replace(/[^a-z0-9]+/g, '-').replace(/^-|-$/g, '');
-  const tellsOfUs = plain.startsWith('x-forwarded-') || plain.startsWith('x-gateway-');
-  return tellsOfUs || REQUEST_DROPPED.has(plain) || CREDENTIALS.includes(plain) ? 'dropped' : 'passed';
+  const isReserved = plain.startsWith('x-forwarded-') || plain.startsWith('x-gateway-');
+  return isReserved || REQUEST_DROPPED.has(plain) || CREDENTIALS.includes(plain) ? 'drop' : 'forward';
 });
 
-const responseFates = new Fates((name) =>
-  RESPONSE_DROPPED.has(name) || name.startsWith('x-gateway-') ? 'dropped' : 'passed',
+const responseActions = new HeaderActions((name) =>
+  RESPONSE_DROPPED.has(name) || name.startsWith('x-gateway-') ? 'drop' : 'forward',
 );
 
-/** The provider's own credential: header name and value, or null when it takes none. */
+/** The header with the provider's secret. */
 export interface Credential {
   name: string;
   value: string;
 }
 
 /**
- * Headers for the provider. Its credential stands where the client's first one stood. A header that contains a gateway
- * key, the caller's or anybody's, is dropped.
+ * Returns the headers for the provider. Its credential takes the place of the client's first one. A header that contains a
+ * gateway key, the caller's or another, is dropped.
  *
  * @param raw flat raw headers as received
  */
@@ -110,13 +111,13 @@ export function requestHeaders(raw: readonly string[], credential: Credential | 
   for (let i = 0; i < raw.length; i += 2) {
     const name = raw[i]!;
     const value = raw[i + 1]!;
-    const fate = requestFates.of(name);
-    if (fate === 'replaced' && !placed) {
+    const action = requestActions.of(name);
+    if (action === 'replace' && !placed) {
       out.push(credential!.name, credential!.value);
       placed = true;
     }
-    if (fate !== 'passed' || isListed(options, name)) continue;
-    if (holdsKey(value) || holdsKey(name)) continue;
+    if (action !== 'forward' || isListed(options, name)) continue;
+    if (containsKey(value) || containsKey(name)) continue;
     out.push(name, value);
   }
   if (!placed) out.push(credential!.name, credential!.value);
@@ -124,7 +125,7 @@ export function requestHeaders(raw: readonly string[], credential: Credential | 
 }
 
 /**
- * Headers for the client, ended by `x-gateway-request-id`.
+ * Returns the headers for the client, with `x-gateway-request-id` at the end.
  *
  * @param raw flat raw headers as undici read them; bytes outside ASCII are kept as latin-1
  * @param secret the provider's secret: any header that contains it is dropped
@@ -137,7 +138,7 @@ export function responseHeaders(raw: readonly Buffer[], secret: string | null, r
   for (let i = 0; i < headers.length; i += 2) {
     const name = headers[i]!;
     const value = headers[i + 1]!;
-    if (responseFates.of(name) !== 'passed' || isListed(options, name)) continue;
+    if (responseActions.of(name) !== 'forward' || isListed(options, name)) continue;
     if (secret !== null && (value.includes(secret) || name.includes(secret))) continue;
     out.push(name, value);
   }
@@ -145,20 +146,19 @@ export function responseHeaders(raw: readonly Buffer[], secret: string | null, r
   return out;
 }
 
-/** Most names and values are shorter than a key. */
-function holdsKey(text: string): boolean {
+/** Checks the length first: most names and values are shorter than a key. */
+function containsKey(text: string): boolean {
   return text.length >= API_KEY_LENGTH && containsKeyFormat(text);
 }
 
-/** Value of the first header of this lower-case name in a flat raw array, or undefined. */
-export function firstHeader(raw: readonly string[], lowerName: string): string | undefined {
-  for (let i = 0; i < raw.length; i += 2) {
-    if (raw[i]!.length === lowerName.length && raw[i]!.toLowerCase() === lowerName) return raw[i + 1];
-  }
-  return undefined;
+/** Bytes of a response's body by its head (RFC 9112 6.3); null if the head does not say. */
+export function bodyLength(method: string, status: number, headers: readonly string[]): number | null {
+  if (method === 'HEAD' || status === 204 || status === 304) return 0;
+  const length = firstHeader(headers, 'content-length');
+  return length === undefined ? null : Number(length);
 }
 
-/** Lower-case names listed by `Connection` (RFC 9110 7.6.1), without those that must not be dropped at its word. */
+/** Lower-case names listed by `Connection` (RFC 9110 7.6.1), without those that are forwarded all the same. */
 function connectionOptions(raw: readonly string[]): ReadonlySet<string> {
   let options: Set<string> | undefined;
   for (let i = 0; i < raw.length; i += 2) {
@@ -178,8 +178,8 @@ function isListed(options: ReadonlySet<string>, name: string): boolean {
 }
 
 /**
- * True for a transfer coding other than one `chunked`: taken off unread it would leave the client with a body nobody can
- * decode, and a repeated line can be read in two ways.
+ * Returns true for any transfer coding other than a single `chunked`. With the header dropped the client could not decode the
+ * body, and a repeated line can be read in two ways.
  */
 export function hasForeignCoding(raw: readonly Buffer[]): boolean {
   let codings = 0;

@@ -6,36 +6,38 @@ import { AwaitedAnswers } from '../idempotency/pending-responses.service.js';
 import { ClaimsService } from '../idempotency/claims.service.js';
 import { readIdempotencyKey, recordId } from '../idempotency/idempotency-key.js';
 import { GatewayError } from '../errors/gateway-error.js';
+import { RequestLogService } from '../request-log/request-log.service.js';
 import { Forwarder } from './forwarder.js';
 import { Replay } from './replay.js';
 
-/** Makes a call once: the first under its `Idempotency-Key` is forwarded, every other one gets the answer of that one. */
+/** Forwards the first call with an `Idempotency-Key`; every other call with that key gets the same response. */
 @Injectable()
-export class IdempotentCalls {
+export class IdempotentForwarder {
   constructor(
     private readonly forwarder: Forwarder,
     private readonly claims: ClaimsService,
-    private readonly answers: AwaitedAnswers,
+    private readonly pending: AwaitedAnswers,
+    private readonly log: RequestLogService,
     @InjectSettings() private readonly env: Settings,
   ) {}
 
   /**
-   * @returns settles at the end of the call's life
-   * @throws GatewayError while nothing has been sent to the client
+   * @returns settles when the last byte is written or the client's socket is closed
+   * @throws GatewayError if nothing was sent to the client yet
    */
-  carry(req: Request, res: Response): Promise<void> {
+  forward(req: Request, res: Response): Promise<void> {
     const { grant } = req.caller;
     const header = req.headers['idempotency-key'] as string | undefined;
     if (grant.idempotency === 'forward' || header === undefined || req.method !== 'POST')
       return this.forwarder.forward(req, res, null);
     const scope = { keyId: grant.keyId, method: req.method, target: req.originalUrl };
-    return this.carryOnce(req, res, recordId(scope, readIdempotencyKey(header)));
+    return this.forwardOnce(req, res, recordId(scope, readIdempotencyKey(header)));
   }
 
-  private async carryOnce(req: Request, res: Response, id: Buffer): Promise<void> {
+  private async forwardOnce(req: Request, res: Response, id: Buffer): Promise<void> {
     const claim = await this.claims.claim(id, req.caller.grant.keyId, req.requestId);
     if (claim === null) {
-      await this.giveAgain(req, res, id);
+      await this.replay(req, res, id);
       return;
     }
     try {
@@ -45,18 +47,18 @@ export class IdempotentCalls {
     }
   }
 
-  private async giveAgain(req: Request, res: Response, id: Buffer): Promise<void> {
+  private async replay(req: Request, res: Response, id: Buffer): Promise<void> {
     let held = 0;
     try {
-      await new Replay(req, res, this.env).run(async (gone) => {
-        const answer = await this.answers.answer(id, gone);
-        // Written at once, it stays in memory until the client has taken it.
-        if (!this.claims.reserve(answer.body.length))
+      await new Replay(req, res, this.log, this.env).run(async (disconnected) => {
+        const stored = await this.pending.answer(id, disconnected);
+        // The response is written at once, and stays in memory until the client has read it.
+        if (!this.claims.reserve(stored.body.length))
           throw new GatewayError('overloaded', {
-            message: 'Too many answers are being given again right now.',
+            message: 'Too many stored responses are being replayed. Try again.',
           });
-        held = answer.body.length;
-        return answer;
+        held = stored.body.length;
+        return stored;
       });
     } finally {
       this.claims.giveBack(held);

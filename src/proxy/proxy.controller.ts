@@ -3,7 +3,7 @@ import { ApiExcludeController } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
 import { GatewayKeyGuard } from '../auth/gateway-key.guard.js';
 import { RequestLogInterceptor } from '../request-log/request-log.interceptor.js';
-import { IdempotentCalls } from './idempotent-forwarder.js';
+import { IdempotentForwarder } from './idempotent-forwarder.js';
 import { RouteGuard } from './route.guard.js';
 
 /** `ANY /v1/*` and `ANY /p/<provider>/*`. The destination is read from `req.target`, never from Express's decoded path. */
@@ -12,10 +12,10 @@ import { RouteGuard } from './route.guard.js';
 @UseGuards(GatewayKeyGuard, RouteGuard)
 @UseInterceptors(RequestLogInterceptor)
 export class ProxyController {
-  constructor(private readonly calls: IdempotentCalls) {}
+  constructor(private readonly calls: IdempotentForwarder) {}
 
   @All(['v1/{*path}', 'p/{*path}'])
   forward(@Req() req: Request, @Res() res: Response): Promise<void> {
-    return this.calls.carry(req, res);
+    return this.calls.forward(req, res);
   }
 }

@@ -7,9 +7,9 @@ import { ProvidersModule } from '../providers/providers.module.js';
 import { RequestLogModule } from '../request-log/request-log.module.js';
 import { Forwarder } from './forwarder.js';
 import { GatewayErrorFilter } from './http/gateway-error.filter.js';
-import { IdempotentCalls } from './idempotent-forwarder.js';
+import { IdempotentForwarder } from './idempotent-forwarder.js';
 import { ProxyController } from './proxy.controller.js';
-import { shortenRoad, upstreamHttpOptions } from './upstream/axios-adapter.js';
+import { useAdapterDirectly, upstreamHttpOptions } from './upstream/axios-adapter.js';
 import { UpstreamPools } from './upstream/upstream-pools.js';
 
 @Module({ providers: [UpstreamPools], exports: [UpstreamPools] })
@@ -29,11 +29,11 @@ class UpstreamModule {}
     }),
   ],
   controllers: [ProxyController],
-  providers: [Forwarder, IdempotentCalls, { provide: APP_FILTER, useClass: GatewayErrorFilter }],
+  providers: [Forwarder, IdempotentForwarder, { provide: APP_FILTER, useClass: GatewayErrorFilter }],
   exports: [UpstreamModule],
 })
 export class ProxyModule {
   constructor({ axiosRef }: HttpService) {
-    shortenRoad(axiosRef);
+    useAdapterDirectly(axiosRef);
   }
 }

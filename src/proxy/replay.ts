@@ -1,91 +1,87 @@
 import { createHash } from 'node:crypto';
 import type { Request, Response } from 'express';
+import { firstHeader } from '../platform/raw-headers.js';
 import type { StoredAnswer } from '../idempotency/stored-response.js';
 import { GatewayError } from '../errors/gateway-error.js';
-import { AnswerWriter } from './response-writer.js';
+import type { RequestLogService } from '../request-log/request-log.service.js';
+import { ResponseWriter } from './response-writer.js';
 import type { ExchangeLimits } from './exchange-limits.js';
-import { GATHER_BYTES } from './request-body.js';
-import { letBodyCome } from './http/expect-continue.js';
+import { BUFFERED_BYTES } from './request-body.js';
+import { sendContinue } from './http/expect-continue.js';
 import { StreamedBody } from './streamed-body.js';
 
-/** A repeated call's bytes: its body is read and compared, and what its first was answered is written. */
+/** Handles a duplicate request: reads its body, compares it with the original's, and writes the stored response. */
 export class Replay {
-  private readonly gone = new AbortController();
-  private readonly answer: AnswerWriter;
+  private readonly disconnected = new AbortController();
+  private readonly writer: ResponseWriter;
   private readonly hash = createHash('sha256');
 
   constructor(
     private readonly req: Request,
     private readonly res: Response,
+    private readonly log: RequestLogService,
     private readonly limits: ExchangeLimits,
   ) {
-    this.answer = new AnswerWriter(req, res, limits.clientIdleTimeoutMs, () => {});
+    this.writer = new ResponseWriter(req, res, limits.clientIdleTimeoutMs, () => {});
   }
 
   /**
-   * @param find gives the first call's answer, or waits for it while the client does
-   * @throws GatewayError while nothing has been sent to the client
+   * @param find returns the original's response; waits for it until the signal says that the client has disconnected
+   * @throws GatewayError if nothing was sent to the client yet
    */
-  async run(find: (gone: AbortSignal) => Promise<StoredAnswer>): Promise<void> {
-    const { req, res, gone } = this;
+  async run(find: (disconnected: AbortSignal) => Promise<StoredAnswer>): Promise<void> {
+    const { req, res, disconnected } = this;
     if (req.socket.destroyed) return;
-    const left = new Promise<void>((resolve) => res.once('close', resolve));
-    res.once('close', () => gone.abort());
-    if (req.headers.expect !== undefined) letBodyCome(req, res);
-    await Promise.race([this.readBody(), left]);
-    if (gone.signal.aborted) return;
-    this.answer.waitForClient(false);
-    const stored = await find(gone.signal);
+    const closed = new Promise<void>((resolve) => res.once('close', resolve));
+    res.once('close', () => disconnected.abort());
+    if (req.headers.expect !== undefined) sendContinue(req, res);
+    await Promise.race([this.readBody(), closed]);
+    if (disconnected.signal.aborted) return;
+    this.writer.waitForClient(false);
+    const stored = await find(disconnected.signal);
     if (!stored.fingerprint.equals(this.hash.digest())) throw new GatewayError('idempotency_mismatch');
     await this.write(stored);
-    await left;
+    await closed;
   }
 
   private async readBody(): Promise<void> {
     const { req, res } = this;
-    let fault: GatewayError | null = null;
+    let error: GatewayError | null = null;
     const body = new StreamedBody(req, {
       onBytes: (chunk) => {
         req.call.requestBytes += chunk.length;
-        if (req.call.requestBytes > this.limits.maxBodyBytes) fault ??= new GatewayError('request_too_large');
+        if (req.call.requestBytes > this.limits.maxBodyBytes) error ??= new GatewayError('request_too_large');
       },
-      onWaiting: (forClient) => this.answer.waitForClient(forClient),
-      onBroken: (cause) => (fault ??= new GatewayError('invalid_request', { cause })),
+      onWaiting: (forClient) => this.writer.waitForClient(forClient),
+      onBroken: (cause) => (error ??= new GatewayError('invalid_request', { cause })),
     });
     const onTimeout = () => {
-      fault ??= new GatewayError('request_timeout');
-      body.letGo();
+      error ??= new GatewayError('request_timeout');
+      body.detach();
     };
     res.on('timeout', onTimeout);
     const chunks: Buffer[] = [];
     for await (const chunk of body) {
-      if (fault !== null) break;
+      if (error !== null) break;
       this.hash.update(chunk);
-      if (req.call.requestBytes <= GATHER_BYTES) chunks.push(chunk);
+      if (req.call.requestBytes <= BUFFERED_BYTES) chunks.push(chunk);
     }
     res.off('timeout', onTimeout);
-    if (fault !== null) throw fault as GatewayError;
-    if (req.call.requestBytes <= GATHER_BYTES) req.call.requested(Buffer.concat(chunks));
+    if (error !== null) throw error as GatewayError;
+    if (req.call.requestBytes <= BUFFERED_BYTES) req.call.requestBodyRead(Buffer.concat(chunks));
   }
 
   private async write({ status, reason, headers, body }: StoredAnswer): Promise<void> {
-    const { req, answer } = this;
+    const { req, writer } = this;
     const { call } = req;
     await new Promise<void>((resolve, reject) => {
-      call.begin((refusal) => (refusal === null ? resolve() : reject(refusal)));
+      this.log.begin(call, (error) => (error === null ? resolve() : reject(error)));
     });
-    const typed = new Map<string, string>();
-    for (let i = 0; i < headers.length; i += 2) typed.set(headers[i]!.toLowerCase(), headers[i + 1]!);
-    call.answered({
-      status,
-      contentType: typed.get('content-type'),
-      contentEncoding: typed.get('content-encoding'),
-      providerRequestId: typed.get('x-request-id') ?? typed.get('request-id') ?? null,
-    });
+    call.responseBegun(status, headers);
     call.responseBytes = body.length;
-    call.end('replayed');
-    await call.durable();
-    const ours = [
+    this.log.end(call, 'replayed');
+    await this.log.durable();
+    const added = [
       'Date',
       new Date().toUTCString(),
       'idempotent-replayed',
@@ -93,8 +89,13 @@ export class Replay {
       'x-gateway-request-id',
       req.requestId,
     ];
-    answer.head(status, reason, [...headers, ...ours], typed.has('content-length'));
-    if (body.length > 0) answer.write(body);
-    answer.finish();
+    writer.writeHead(
+      status,
+      reason,
+      [...headers, ...added],
+      firstHeader(headers, 'content-length') !== undefined,
+    );
+    if (body.length > 0) writer.write(body);
+    writer.end();
   }
 }

@@ -1,45 +1,46 @@
 import type { Request } from 'express';
 import type { Claim } from '../idempotency/claim.js';
+import { GatewayError } from '../errors/gateway-error.js';
 import type { CallRecord } from '../request-log/call-record.js';
+import type { ExchangePhase } from './exchange-phase.js';
+import type { ResponseWriter } from './response-writer.js';
 import { StreamedBody } from './streamed-body.js';
 
-/** A body up to this size with a known length is gathered and sent in one write; measured to be the cheapest way. */
-export const GATHER_BYTES = 262_144;
+/** A body of known length up to this size is buffered and sent in one write; measured to be the cheapest. */
+export const BUFFERED_BYTES = 262_144;
 
-/** Whose body it is. */
+/** The call that a request body belongs to. */
 export interface BodyOwner {
   readonly req: Request;
   readonly call: CallRecord;
   readonly claim: Claim | null;
-  /** True when the call is over; its body is no longer of interest. */
-  readonly settled: boolean;
-  /** Begins the call at the provider. @param length the body's, as the client announced it */
+  /** `done`: the body is no longer needed. */
+  readonly phase: ExchangePhase;
+  readonly writer: ResponseWriter;
+  /** Sends the request to the provider. @param length the body's Content-Length as the client sent it */
   send(body: Buffer | StreamedBody | null, length?: string): void;
-  waitForClient(forClient: boolean): void;
-  /** More came than is taken. */
-  tooLarge(): void;
-  /** What came is not a body, and nothing was sent to the provider. */
-  broken(error: Error): void;
+  /** Fails the call. */
+  fail(error: GatewayError, outcome: 'client_error'): void;
 }
 
-/** Reads the body in the way that is the cheapest for it. @param mostBytes of a body that is not announced */
+/** Reads the request body, buffered or streamed, and sends the request. @param mostBytes limit for a body of unknown length */
 export function sendBody(owner: BodyOwner, mostBytes: number): void {
   const { headers } = owner.req;
   const announced = headers['content-length'];
   if (announced === undefined && headers['transfer-encoding'] === undefined) {
-    owner.waitForClient(false);
+    owner.writer.waitForClient(false);
     owner.claim?.requestArrived();
     owner.send(null);
-  } else if (announced !== undefined && Number(announced) <= GATHER_BYTES) {
-    owner.waitForClient(true);
-    gather(owner, announced);
+  } else if (announced !== undefined && Number(announced) <= BUFFERED_BYTES) {
+    owner.writer.waitForClient(true);
+    bufferBody(owner, announced);
   } else {
-    owner.waitForClient(true);
-    stream(owner, announced, mostBytes);
+    owner.writer.waitForClient(true);
+    streamBody(owner, announced, mostBytes);
   }
 }
 
-function gather(owner: BodyOwner, announced: string): void {
+function bufferBody(owner: BodyOwner, announced: string): void {
   const { req, call, claim } = owner;
   call.awaitBody();
   const chunks: Buffer[] = [];
@@ -49,31 +50,31 @@ function gather(owner: BodyOwner, announced: string): void {
     chunks.push(chunk);
   });
   req.on('end', () => {
-    if (owner.settled) return;
-    owner.waitForClient(false);
+    if (owner.phase === 'done') return;
+    owner.writer.waitForClient(false);
     const body = chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks);
-    call.requested(body);
+    call.requestBodyRead(body);
     claim?.requestArrived();
     owner.send(body, announced);
   });
 }
 
-/** The call begins with the first chunk: until then there is nothing of it that a provider could be sent. */
-function stream(owner: BodyOwner, announced: string | undefined, mostBytes: number): void {
+/** Sends the request when the first chunk arrives: before, there is nothing to send. */
+function streamBody(owner: BodyOwner, announced: string | undefined, mostBytes: number): void {
   const { req, call, claim } = owner;
   call.awaitBody();
   const body = new StreamedBody(req, {
     onBytes(chunk) {
       call.requestBytes += chunk.length;
       claim?.requested(chunk);
-      if (call.requestBytes > mostBytes) owner.tooLarge();
+      if (call.requestBytes > mostBytes) owner.fail(new GatewayError('request_too_large'), 'client_error');
     },
-    onWaiting: (forClient) => owner.waitForClient(forClient),
+    onWaiting: (forClient) => owner.writer.waitForClient(forClient),
     onBegun() {
       call.bodyBegun();
       owner.send(body, announced);
     },
     onArrived: () => claim?.requestArrived(),
-    onBroken: (error) => owner.broken(error),
+    onBroken: (error) => owner.fail(new GatewayError('invalid_request', { cause: error }), 'client_error'),
   });
 }

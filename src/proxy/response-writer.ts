@@ -1,29 +1,29 @@
 import { IncomingMessage, ServerResponse, STATUS_CODES } from 'node:http';
 import { Socket } from 'node:net';
 import type { Request, Response } from 'express';
-import { firstHeader } from './headers.js';
+import { firstHeader } from '../platform/raw-headers.js';
 
-const NOTHING = Buffer.alloc(0);
+const EMPTY = Buffer.alloc(0);
 /** RFC 9112 4: a reason phrase is visible ASCII, spaces and tabs; undici reads it as UTF-8. */
 const ASCII_REASON = /^[\t\x20-\x7e]*$/;
 /**
- * Node reads a Content-Disposition that follows a Content-Length as latin-1 bytes and writes them as if they were UTF-8,
+ * True if this version of Node converts it: Node reads a Content-Disposition that follows a Content-Length as latin-1 bytes and writes them as if they were UTF-8,
  * or throws where they are not (lib/_http_outgoing.js, https://github.com/nodejs/node/pull/46528).
  */
 const REREADS_DISPOSITION = rereadsDisposition();
 const NON_ASCII = /[^\x00-\x7f]/;
 
-/** The client's side of one call: how the answer's bytes get out, and whether it is the client that is waited for. */
-export class AnswerWriter {
+/** Writes the response of one call to its client, and times the client out while it neither sends nor reads. */
+export class ResponseWriter {
   private bodyStarted = false;
-  private over = false;
+  private detached = false;
   private framedByLength = false;
-  /** Whose 'drain' is waited for. */
+  /** The socket whose 'drain' event is awaited. */
   private drained: Socket | null = null;
 
   /**
-   * @param idleTimeoutMs how long the client may neither send nor take a byte while it must
-   * @param onDrained called when the client has taken what it was sent
+   * @param idleTimeoutMs how long the client may neither send nor read a byte while the call waits for it
+   * @param onDrained called when the client has read what was written
    */
   constructor(
     private readonly req: Request,
@@ -36,12 +36,12 @@ export class AnswerWriter {
   }
 
   /**
-   * Sends the head with the first chunk of the same read of the provider's socket, or alone, but never later.
+   * Sends the head: together with the first chunk if both came in the same read of the provider's socket, otherwise alone.
    *
-   * @throws Node's error when a header is none; nothing is sent then
+   * @throws Node's error for an invalid header; nothing is sent then
    */
-  head(status: number, reason: string, headers: string[], framedByLength: boolean): void {
-    if (this.over) return;
+  writeHead(status: number, reason: string, headers: string[], framedByLength: boolean): void {
+    if (this.detached) return;
     this.framedByLength = framedByLength;
     if (framedByLength && REREADS_DISPOSITION) keepDisposition(headers);
     this.res.sendDate = false;
@@ -49,31 +49,31 @@ export class AnswerWriter {
     process.nextTick(flushHead, this);
   }
 
-  /** True when more may come at once; else onDrained tells when. */
+  /** @returns true if more may be written at once; otherwise wait for onDrained */
   write(chunk: Buffer): boolean {
-    if (this.over) return true;
+    if (this.detached) return true;
     this.bodyStarted = true;
     if (this.res.write(chunk)) return true;
     this.awaitDrain();
     return false;
   }
 
-  /** The end of the answer is there and comes as soon as it may: a head that is still to be sent goes with it. */
-  awaitEnd(): void {
+  /** Announces that end() follows shortly: a head that is not sent yet is sent together with the end. */
+  expectEnd(): void {
     this.bodyStarted = true;
   }
 
-  /** The answer is there to its end: with this last chunk, if any. */
-  finish(last?: Buffer): void {
-    if (this.over) return;
+  /** Ends the response, with this last chunk if there is one. */
+  end(last?: Buffer): void {
+    if (this.detached) return;
     this.bodyStarted = true;
     this.res.end(last);
     if (this.res.writableLength > 0) this.waitForClient(true);
   }
 
   /**
-   * RFC 8297: hints may go to HTTP/1.1 clients. Only `Link` lines are passed. A client that has not read what it was sent
-   * before gets none: hints are optional.
+   * Sends 103 Early Hints (RFC 8297) to HTTP/1.1 clients, with the `Link` lines only. Hints are optional: a client that has
+   * not read what it was sent before gets none.
    */
   earlyHints(headers: readonly string[]): void {
     const { res, req } = this;
@@ -86,34 +86,33 @@ export class AnswerWriter {
     res.socket.write(`HTTP/1.1 103 Early Hints\r\n${links}\r\n`, 'latin1');
   }
 
-  /** Makes a break visible: an answer framed by the end of its connection must not end like a whole one. */
-  breakOff(): void {
+  /** Destroys the connection. A response without length or chunks is reset, so that it does not look complete. */
+  abort(): void {
     const { res } = this;
     if (res.chunkedEncoding || this.framedByLength || res.socket === null) res.destroy();
     else res.socket.resetAndDestroy();
   }
 
-  /** Arms the client's idle time while it is the client that must act, and lifts it while the provider must. */
+  /** Starts the client's idle timeout while the call waits for the client, and stops it while it waits for the provider. */
   waitForClient(forClient: boolean): void {
     const { socket } = this.res;
     const ms = forClient ? this.idleTimeoutMs : 0;
     if (socket !== null && socket.timeout !== ms) socket.setTimeout(ms);
   }
 
-  /** The call is over, or its client is gone: nothing more is written or told. */
-  letGo(): void {
-    this.over = true;
+  /** Stops writing and calling back: the call is over, or its client has disconnected. */
+  detach(): void {
+    this.detached = true;
     this.drained?.off('drain', this.onDrain);
   }
 
-  /** An empty chunk, for flushHeaders() would send latin-1 bytes of the head as UTF-8. */
+  /** Writes an empty chunk, because flushHeaders() would send latin-1 bytes of the head as UTF-8. */
   flushHead(): void {
-    if (!this.bodyStarted && !this.over) this.res.write(NOTHING);
+    if (!this.bodyStarted && !this.detached) this.res.write(EMPTY);
   }
 
-  /** Passes the drain on. */
   resume(): void {
-    if (!this.over) this.onDrained();
+    if (!this.detached) this.onDrained();
   }
 
   private awaitDrain(): void {
@@ -125,19 +124,19 @@ export class AnswerWriter {
 
   private readonly onDrain = (): void => {
     this.drained = null;
-    if (this.over) return;
+    if (this.detached) return;
     this.waitForClient(false);
-    // Not at once: the drain may have been said while undici's parser runs, which cannot be resumed from inside.
+    // Deferred: 'drain' may be emitted while undici's parser runs, which cannot be resumed from inside.
     process.nextTick(resume, this);
   };
 }
 
-function flushHead(answer: AnswerWriter): void {
-  answer.flushHead();
+function flushHead(writer: ResponseWriter): void {
+  writer.flushHead();
 }
 
-function resume(answer: AnswerWriter): void {
-  answer.resume();
+function resume(writer: ResponseWriter): void {
+  writer.resume();
 }
 
 function rereadsDisposition(): boolean {
@@ -150,7 +149,7 @@ function rereadsDisposition(): boolean {
   }
 }
 
-/** Encodes each Content-Disposition that Node would read again so that it reads what the provider sent. */
+/** Encodes each Content-Disposition that Node would convert, so that the client gets the provider's bytes. */
 function keepDisposition(headers: string[]): void {
   for (let i = 0; i < headers.length; i += 2) {
     if (headers[i]!.length !== 19 || headers[i]!.toLowerCase() !== 'content-disposition') continue;

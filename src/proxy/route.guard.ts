@@ -12,7 +12,7 @@ declare module 'express-serve-static-core' {
   }
 }
 
-/** Where does this call go, and may its key go there? Runs behind GatewayKeyGuard; leaves the Provider on the request. */
+/** Finds the provider of a call and checks that its key may use it. Runs after GatewayKeyGuard; sets `req.provider`. */
 @Injectable()
 export class RouteGuard implements CanActivate {
   constructor(private readonly providers: ProvidersService) {}

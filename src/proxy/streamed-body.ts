@@ -72,12 +72,12 @@ export class StreamedBody implements AsyncIterableIterator<Buffer, undefined> {
 
   /** Called by undici when it takes no more: the provider has answered already or is gone. */
   return(): Promise<IteratorResult<Buffer, undefined>> {
-    this.letGo();
+    this.detach();
     return Promise.resolve({ done: true, value: undefined });
   }
 
   /** Lets go of the request; what is still to come is no longer ours. */
-  letGo(): void {
+  detach(): void {
     if (this.released) return;
     this.released = true;
     this.req.off('data', this.onData);
@@ -106,7 +106,7 @@ export class StreamedBody implements AsyncIterableIterator<Buffer, undefined> {
   };
 
   private readonly onBroken = (error: Error): void => {
-    this.letGo();
+    this.detach();
     this.reader.onBroken(error);
   };
 

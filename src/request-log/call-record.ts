@@ -1,17 +1,17 @@
+import { firstHeader } from '../platform/raw-headers.js';
 import { isStreamed } from '../tokens/event-stream.js';
 import type { JournalFile } from './journal/journal-file.js';
-import type { GatewayError } from '../errors/gateway-error.js';
 import { modelFromPath, scanModel } from '../tokens/model-scan.js';
 import type { Outcome } from './outcome.js';
 import { copyFor, type ResponseCopy } from '../tokens/usage-reader.js';
 
-/** What is known of a call before it is forwarded. */
+/** The facts of a call that are known before it is forwarded. */
 export interface CallOrigin {
-  /** UUIDv7 of ours: the row's id, its start, and the client's `x-gateway-request-id`. */
+  /** UUIDv7: the row's ID, its start time, and the client's `x-gateway-request-id`. */
   id: string;
   keyId: string;
   teamId: string;
-  /** The caller's own key, so that no text that holds it is kept. */
+  /** The caller's key, so that no text that contains it is stored. */
   key: string;
   provider: string;
   method: string;
@@ -21,71 +21,47 @@ export interface CallOrigin {
   userAgent: string | null;
   idempotencyKey: string | null;
   sdkRetryCount: number | null;
-  /** Path after `/p/<provider>`, without the query: says what kind of answer comes. */
+  /** Path after `/p/<provider>`, without the query: it determines the kind of response. */
   endpoint: string;
   /** Scheme, host and port of the provider. */
   upstream: string;
-  /** When the request's head was here (monotonic ms). */
+  /** When the request's head arrived (monotonic ms). */
   arrivedAt: number;
   /** `traceparent` and `tracestate` as the client sent them (W3C Trace Context). */
   traceparent: string | null;
   tracestate: string | null;
 }
 
-/** What the head of an answer says. */
-export interface AnswerHead {
-  /** Null when the client is not there to get it. */
-  status: number | null;
-  contentType: string | undefined;
-  contentEncoding: string | undefined;
-  providerRequestId: string | null;
-}
-
-/** What the record tells of at the moments that must survive the death of this process. */
-export interface CallLog {
-  /** Journals a beginning together with whatever else this turn of the event loop brings. */
-  begin(call: CallRecord, begun: (refusal: GatewayError | null) => void): void;
-  /** Journals an end at once. */
-  end(call: CallRecord): void;
-  /** Journals an end together with whatever else this turn of the event loop brings. */
-  endThen(call: CallRecord, ended: () => void): void;
-  /** Null unless every step must be on the disk before the wire may show it. */
-  durable(): Promise<void> | null;
-}
-
 /**
- * What is remembered of one call: opened by the interceptor, told facts by whoever learns them, closed once by the
- * interceptor. Times are monotonic milliseconds, so that a stepping clock cannot bend them.
+ * The facts of one call, collected from its request to its end. RequestLogService opens, journals and closes it. Times are
+ * monotonic milliseconds, so that a clock change does not affect them.
  */
 export class CallRecord {
   requestBytes = 0;
   responseBytes = 0;
   status: number | null = null;
   contentType: string | undefined;
-  /** Model named by the request's body, else by its path. */
+  /** Model in the request's body, otherwise in its path. */
   requestModel: string | null;
-  /** Beginning and end of the response, for its token counts; null while there is none, and where none is read. */
+  /** Start and end of the response body, for its token counts; null before the response, and if it has no token counts. */
   copy: ResponseCopy | null = null;
   providerRequestId: string | null = null;
   ttfbMs: number | null = null;
   durationMs: number | null = null;
   outcome: Outcome | null = null;
   errorCode: string | null = null;
-  /** Journal files that hold a line of this call. */
+  /** Journal files with a record of this call. */
   readonly files: JournalFile[] = [];
-  /** True once the journal holds the end. */
-  endKept = false;
-  /** From the request's head to its hand-over, without the wait for a body that is gathered. */
+  /** True once the end is journalled. */
+  endIsWritten = false;
+  /** From the request's head to forwarding, without the wait for a buffered body. */
   overheadMs: number | null = null;
 
   private readonly openedAt = performance.now();
   private bodyAwaitedAt = 0;
   private bodyWaitMs = 0;
 
-  constructor(
-    readonly origin: CallOrigin,
-    private readonly log: CallLog,
-  ) {
+  constructor(readonly origin: CallOrigin) {
     this.requestModel = modelFromPath(origin.endpoint);
   }
 
@@ -93,18 +69,8 @@ export class CallRecord {
     return isStreamed(this.contentType);
   }
 
-  /**
-   * The last act before the call is handed to the provider: from there on it leaves a row.
-   *
-   * @param begun called within this turn of the event loop; given a refusal (journal_unavailable, or shutting_down when
-   * the call has ended by then), the call must not be forwarded
-   */
-  begin(begun: (refusal: GatewayError | null) => void): void {
-    this.log.begin(this, begun);
-  }
-
-  /** The beginning is in this file. */
-  keepBegin(file: JournalFile): void {
+  /** The start was journalled in this file. */
+  beginWritten(file: JournalFile): void {
     this.files.push(file);
     this.overheadMs = performance.now() - this.origin.arrivedAt - this.bodyWaitMs;
   }
@@ -113,59 +79,52 @@ export class CallRecord {
     return this.files.length > 0;
   }
 
-  /** The request's body is waited for before anything is sent on. */
+  /** Starts the wait for the request body. */
   awaitBody(): void {
     this.bodyAwaitedAt = performance.now();
   }
 
-  /** The first piece of a body that is handed on as it arrives is here. */
+  /** The first chunk of a streamed body has arrived. */
   bodyBegun(): void {
     this.bodyWaitMs = performance.now() - this.bodyAwaitedAt;
   }
 
-  /** A whole request body that is at hand: it names the model, where it is small enough to be looked through. */
-  requested(body: Buffer): void {
+  /** A buffered request body is complete: reads the model from it if it is small enough to scan. */
+  requestBodyRead(body: Buffer): void {
     if (this.bodyAwaitedAt > 0) this.bodyWaitMs = performance.now() - this.bodyAwaitedAt;
-    // A provider that takes the model from the path knows no `model` member: where there is one, it is what counts.
+    // A provider that takes the model from the path has no `model` member, so a member wins over the path.
     this.requestModel = scanModel(body) ?? this.requestModel;
   }
 
-  /** The provider's head is there and goes to the client. */
-  answered(head: AnswerHead): void {
-    this.status = head.status;
-    this.contentType = head.contentType;
-    this.copy = copyFor(head.contentType, head.contentEncoding, this.origin.endpoint);
-    this.providerRequestId = head.providerRequestId;
+  /**
+   * Records the head of the response.
+   *
+   * @param status null if the client has disconnected and does not get it
+   * @param headers flat raw headers, as sent to the client
+   */
+  responseBegun(status: number | null, headers: readonly string[]): void {
+    this.status = status;
+    this.contentType = firstHeader(headers, 'content-type');
+    this.copy = copyFor(this.contentType, firstHeader(headers, 'content-encoding'), this.origin.endpoint);
+    this.providerRequestId =
+      firstHeader(headers, 'x-request-id') ?? firstHeader(headers, 'request-id') ?? null;
     this.ttfbMs = performance.now() - this.openedAt;
   }
 
-  /**
-   * The verdict, journalled before the write that completes the answer. The first one stands, since later ones only
-   * echo it (an abort destroys the upstream socket); but `completed` said ahead of the last write gives way when that
-   * write never reached the client.
-   */
-  end(outcome: Outcome, errorCode: string | null = null): void {
-    const first = this.outcome === null;
-    if (this.judge(outcome, errorCode) && first && this.begun) this.log.end(this);
-  }
-
-  /**
-   * The verdict on an answer that is there to its end.
-   *
-   * @param ended called within this turn of the event loop, when it is journalled: the write that completes the answer
-   */
-  endThen(outcome: Outcome, ended: () => void): void {
-    this.judge(outcome, null);
-    this.log.endThen(this, ended);
-  }
-
-  /** The end is in this file. */
-  keepEnd(file: JournalFile): void {
+  /** The end was journalled in this file. */
+  endWritten(file: JournalFile): void {
     this.files.push(file);
-    this.endKept = true;
+    this.endIsWritten = true;
   }
 
-  private judge(outcome: Outcome, errorCode: string | null): boolean {
+  /**
+   * Sets the outcome. The first one stands, because later ones only follow from it (an abort destroys the upstream
+   * socket). The exception is `completed`, which is set before the last write: it is replaced if that write never reached
+   * the client.
+   *
+   * @returns true if the outcome was set
+   */
+  judge(outcome: Outcome, errorCode: string | null): boolean {
     if (this.outcome !== null && (this.outcome !== 'completed' || outcome === 'completed')) return false;
     this.outcome = outcome;
     this.errorCode = errorCode;
@@ -173,14 +132,9 @@ export class CallRecord {
     return true;
   }
 
-  /** The call's last byte is out or its client is gone: the time it took is known. */
-  settled(): void {
+  /** Sets the duration: the last byte was written, or the client has disconnected. */
+  stopTimer(): void {
     this.durationMs = performance.now() - this.openedAt;
-  }
-
-  /** Settles when what was journalled so far is on the disk; null when the wire need not wait for that. */
-  durable(): Promise<void> | null {
-    return this.log.durable();
   }
 }
 

@@ -1,7 +1,7 @@
 import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
 import { describeError } from '../errors/describe-error.js';
 import { GatewayError } from '../errors/gateway-error.js';
-import { type CallLog, type CallOrigin, CallRecord } from './call-record.js';
+import { type CallOrigin, CallRecord } from './call-record.js';
 import { FinishedCalls } from './finished-calls.js';
 import { type Entry, Journal } from './journal/journal.js';
 import type { JournalFile } from './journal/journal-file.js';
@@ -10,6 +10,7 @@ import type { LogRow } from './columns.js';
 import { emptyRow, setBegin, setEnd, setUsage } from './log-row.js';
 import { LogWriter } from './log-writer.js';
 import { NO_USAGE, type Usage } from '../tokens/token-counts.js';
+import type { Outcome } from './outcome.js';
 import { readUsage } from '../tokens/usage-reader.js';
 
 interface ReadCall {
@@ -17,18 +18,18 @@ interface ReadCall {
   usage: Usage;
 }
 
-/** Keeps the records of calls under way and sees to it that each begun one becomes a row, whatever dies. */
+/** Holds the records of calls in flight, journals them, and passes their rows to the writer. */
 @Injectable()
-export class RequestLogService implements CallLog, OnApplicationShutdown {
+export class RequestLogService implements OnApplicationShutdown {
   private readonly logger = new Logger('RequestLog');
   private readonly openCalls = new Set<CallRecord>();
-  /** The rows of calls that have begun and that the writer does not have yet, filled as far as they are journalled. */
+  /** Rows of begun calls that the writer does not have yet, filled as far as they are journalled. */
   private readonly unfinished = new Map<CallRecord, LogRow>();
-  /** Of this turn of the event loop: what is to be journalled at its end, in one write, and calls that are over. */
-  private beginnings: [CallRecord, (refusal: GatewayError | null) => void][] = [];
+  /** Collected in this event-loop tick: records to journal at its end, in one write, and closed calls. */
+  private beginnings: [CallRecord, (error: GatewayError | null) => void][] = [];
   private endings: [CallRecord, () => void][] = [];
   private closed: CallRecord[] = [];
-  private turnEnds = false;
+  private tickScheduled = false;
 
   constructor(
     private readonly journal: Journal,
@@ -37,7 +38,7 @@ export class RequestLogService implements CallLog, OnApplicationShutdown {
   ) {}
 
   open(origin: CallOrigin): CallRecord {
-    const call = new CallRecord(origin, this);
+    const call = new CallRecord(origin);
     this.openCalls.add(call);
     return call;
   }
@@ -47,75 +48,91 @@ export class RequestLogService implements CallLog, OnApplicationShutdown {
     return this.openCalls.size;
   }
 
-  /** Calls whose record is not closed yet, or whose answer is still being read. */
+  /** Calls whose record is not closed yet, or whose token counts are still being read. */
   get underWay(): number {
     return this.openCalls.size + this.unfinished.size;
   }
 
-  begin(call: CallRecord, begun: (refusal: GatewayError | null) => void): void {
+  /**
+   * Journals the start of a call, together with the other records of this event-loop tick. From then on the call gets a row.
+   *
+   * @param begun called within this tick. If it gets an error (journal_unavailable, or shutting_down if the call has
+   * already ended), the call must not be forwarded.
+   */
+  begin(call: CallRecord, begun: (error: GatewayError | null) => void): void {
     this.beginnings.push([call, begun]);
-    this.atEndOfTurn();
+    this.scheduleEndOfTick();
   }
 
-  end(call: CallRecord): void {
+  /** Sets the outcome of a call and journals it at once, before the write that ends the response. */
+  end(call: CallRecord, outcome: Outcome, errorCode: string | null = null): void {
+    const first = call.outcome === null;
+    if (!call.judge(outcome, errorCode) || !first || !call.begun) return;
     const row = this.unfinished.get(call);
     if (row === undefined) return;
     setEnd(row, call);
     const file = this.tryAppend([encodeRecord('E', row)], 1, row.id);
-    if (file !== null) call.keepEnd(file);
+    if (file !== null) call.endWritten(file);
   }
 
-  endThen(call: CallRecord, ended: () => void): void {
-    // Past a shutdown that has waited as long as it could, the writer has its row.
-    if (call.endKept || !this.unfinished.has(call)) {
+  /**
+   * Sets the outcome of a call whose response is complete, and journals it with the other records of this event-loop tick.
+   *
+   * @param ended called within this tick, when the outcome is journalled; it makes the write that ends the response
+   */
+  endThen(call: CallRecord, outcome: Outcome, ended: () => void): void {
+    call.judge(outcome, null);
+    // After a shutdown that timed out, the writer already has the row.
+    if (call.endIsWritten || !this.unfinished.has(call)) {
       ended();
       return;
     }
     this.endings.push([call, ended]);
-    this.atEndOfTurn();
+    this.scheduleEndOfTick();
   }
 
+  /** Settles when everything journalled so far is synced to disk. Null if responses need not wait for that. */
   durable(): Promise<void> | null {
     return this.journal.strict ? this.journal.sync() : null;
   }
 
-  /** Ends the record's life. A call refused before it was dispatched leaves no row. */
+  /** Closes the record. A call rejected before it was forwarded gets no row. */
   close(call: CallRecord): void {
     this.openCalls.delete(call);
-    // Never begun; or the shutdown has waited for it as long as it could, and given the writer its row.
+    // Never begun; or the shutdown timed out and gave the writer its row.
     if (!this.unfinished.has(call)) {
       call.copy?.discard();
       return;
     }
-    // A handler that settled without a verdict means this process gave the call up.
-    if (call.outcome === null) call.end('interrupted');
-    call.settled();
+    // A handler that settled without an outcome: this process abandoned the call.
+    if (call.outcome === null) this.end(call, 'interrupted');
+    call.stopTimer();
     this.closed.push(call);
-    this.atEndOfTurn();
+    this.scheduleEndOfTick();
   }
 
-  /** The verdict of calls the process is about to cut; what happens to their sockets afterwards is our own doing. */
+  /** Sets the outcome of the open calls before the shutdown closes their sockets. */
   interruptOpenCalls(): void {
-    for (const call of this.openCalls) call.end('interrupted');
+    for (const call of this.openCalls) this.end(call, 'interrupted');
   }
 
   async onApplicationShutdown(): Promise<void> {
-    // The shutdown has waited for these; a row without figures is better than none before the next start.
+    // The shutdown has waited for these. A row without token counts is better than none until the next start.
     const calls = [...this.unfinished.keys()];
-    for (const call of calls) if (call.outcome === null) call.end('interrupted');
+    for (const call of calls) if (call.outcome === null) this.end(call, 'interrupted');
     this.finish(calls.map((call) => ({ call, usage: NO_USAGE })));
     await this.writer.stop();
     await this.journal.close();
   }
 
-  private atEndOfTurn(): void {
-    if (this.turnEnds) return;
-    this.turnEnds = true;
-    setImmediate(this.endTurn);
+  private scheduleEndOfTick(): void {
+    if (this.tickScheduled) return;
+    this.tickScheduled = true;
+    setImmediate(this.endTick);
   }
 
-  private readonly endTurn = (): void => {
-    this.turnEnds = false;
+  private readonly endTick = (): void => {
+    this.tickScheduled = false;
     const { beginnings, endings, closed } = this;
     this.beginnings = [];
     this.endings = [];
@@ -123,7 +140,7 @@ export class RequestLogService implements CallLog, OnApplicationShutdown {
     const entries: Entry[] = [];
     for (const [call, ended] of endings) {
       const row = this.unfinished.get(call);
-      // A shutdown that waited as long as it could has given the writer the row.
+      // A shutdown that timed out has given the writer the row.
       if (row === undefined) ended();
       else entries.push(this.ending(call, row, ended));
     }
@@ -136,18 +153,18 @@ export class RequestLogService implements CallLog, OnApplicationShutdown {
     if (closed.length > 0) this.readClosed(closed);
   };
 
-  private beginning(call: CallRecord, begun: (refusal: GatewayError | null) => void): Entry {
+  private beginning(call: CallRecord, begun: (error: GatewayError | null) => void): Entry {
     const row = emptyRow();
     setBegin(row, call);
     return {
       json: encodeRecord('B', row),
       isBeginning: true,
       kept: (file) => {
-        call.keepBegin(file);
+        call.beginWritten(file);
         this.unfinished.set(call, row);
         begun(null);
       },
-      refused: (fault) => begun(new GatewayError('journal_unavailable', { cause: fault })),
+      refused: (error) => begun(new GatewayError('journal_unavailable', { cause: error })),
     };
   }
 
@@ -157,11 +174,11 @@ export class RequestLogService implements CallLog, OnApplicationShutdown {
       json: encodeRecord('E', row),
       isBeginning: false,
       kept: (file) => {
-        call.keepEnd(file);
+        call.endWritten(file);
         ended();
       },
-      refused: (fault) => {
-        this.complain(1, row.id, fault);
+      refused: (error) => {
+        this.logFailure(1, row.id, error);
         ended();
       },
     };
@@ -170,15 +187,15 @@ export class RequestLogService implements CallLog, OnApplicationShutdown {
   private readClosed(calls: readonly CallRecord[]): void {
     const read: ReadCall[] = [];
     for (const call of calls) {
-      // Reading never fails: what is not certain is null.
+      // Reading never fails; uncertain counts are null.
       const usage = readUsage(call.contentType, call.origin.endpoint, call.copy);
-      if ('then' in usage) void usage.then((figures) => this.finish([{ call, usage: figures }]));
+      if ('then' in usage) void usage.then((counts) => this.finish([{ call, usage: counts }]));
       else read.push({ call, usage });
     }
     this.finish(read);
   }
 
-  /** Journals the last of these calls, in one write, and hands their rows to the writer, once. */
+  /** Journals the final records of these calls in one write, and passes their rows to the writer. */
   private finish(calls: readonly ReadCall[]): void {
     const ended = [];
     const records: string[] = [];
@@ -188,26 +205,26 @@ export class RequestLogService implements CallLog, OnApplicationShutdown {
       this.unfinished.delete(call);
       setEnd(row, call);
       setUsage(row, call, usage);
-      // A row that memory has no place for waits there, whole.
-      const isParked = this.writer.full;
-      // An end that the journal could not take makes up for it here.
-      const makesUp = !isParked && !call.endKept;
-      if (isParked) records.push(encodeRecord('R', row));
-      else if (makesUp) records.push(encodeRecord('E', row));
-      if (!isParked) records.push(encodeRecord('U', row));
-      ended.push({ call, usage, row, isParked, makesUp });
+      // If the writer is full, the whole row is spilled to the journal.
+      const isSpilled = this.writer.full;
+      // If the end could not be journalled before, it is journalled here.
+      const lacksEnd = !isSpilled && !call.endIsWritten;
+      if (isSpilled) records.push(encodeRecord('R', row));
+      else if (lacksEnd) records.push(encodeRecord('E', row));
+      if (!isSpilled) records.push(encodeRecord('U', row));
+      ended.push({ call, usage, row, isSpilled, lacksEnd });
     }
     if (ended.length === 0) return;
     const file = this.tryAppend(records, ended.length, ended[0]!.row.id);
-    for (const { call, usage, row, isParked, makesUp } of ended) {
+    for (const { call, usage, row, isSpilled, lacksEnd } of ended) {
       if (file === null) {
         this.writer.add(row, call.files, false);
-      } else if (isParked) {
+      } else if (isSpilled) {
         this.writer.park(file);
         this.journal.release(call.files);
       } else {
         call.files.push(file);
-        if (makesUp) call.files.push(file);
+        if (lacksEnd) call.files.push(file);
         this.writer.add(row, call.files);
       }
       this.finished.tell(row, call, usage);
@@ -218,13 +235,13 @@ export class RequestLogService implements CallLog, OnApplicationShutdown {
     try {
       return this.journal.appendLines(encodeLines(records), records.length, true);
     } catch (error) {
-      this.complain(calls, firstId, error);
+      this.logFailure(calls, firstId, error);
       return null;
     }
   }
 
-  /** The calls have happened; their rows are still in memory and go to Postgres from there. */
-  private complain(count: number, firstId: string, error: unknown): void {
+  /** Logs a failed write. The rows are still in memory and go to Postgres from there. */
+  private logFailure(count: number, firstId: string, error: unknown): void {
     const calls = count === 1 ? `call ${firstId}` : `${count} calls, ${firstId} the first,`;
     this.logger.error(`The end of ${calls} could not be journalled: ${describeError(error)}`);
   }

@@ -1,7 +1,7 @@
 import { Socket } from 'node:net';
 import { Logger } from '@nestjs/common';
 import { mintKey } from '../../src/keys/key-secret.js';
-import { Refusals } from '../../src/proxy/http/rejection-log.js';
+import { RejectionLog } from '../../src/proxy/http/rejection-log.js';
 import { GatewayError } from '../../src/errors/gateway-error.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { RawClient, request } from '../support/raw-client.js';
@@ -33,7 +33,7 @@ async function call(line: string, headers: string[]): Promise<string | undefined
   return reply.header('x-gateway-error');
 }
 
-const refusals = () => lines.filter((line) => line.includes(' refused: '));
+const rejections = () => lines.filter((line) => line.includes('Rejected request '));
 const ID = '[0-9a-f]{8}-[0-9a-f-]{27}';
 
 it('tells one line a minute for each code and key, by its prefix alone', async () => {
@@ -51,14 +51,14 @@ it('tells one line a minute for each code and key, by its prefix alone', async (
     expect(await call(`GET /v1/models?access_token=${unknown}`, [])).toBe('credential_in_query');
     expect(await call('BAD\tREQUEST', [])).toBe('invalid_request');
   }
-  const told = refusals().map((line) => line.replace(new RegExp(ID), '<id>'));
+  const told = rejections().map((line) => line.replace(new RegExp(ID), '<id>'));
   expect(told).toEqual([
-    `Call <id> refused: invalid_api_key, key ${unknown.slice(0, 12)}, from 127.0.0.1`,
-    `Call <id> refused: endpoint_not_allowed, key ${postern.key.slice(0, 12)}, from 127.0.0.1`,
-    'Call <id> refused: invalid_api_key, key none, from 127.0.0.1',
-    'Call <id> refused: invalid_api_key, key malformed, from 127.0.0.1',
-    'Call <id> refused: credential_in_query, key none, from 127.0.0.1',
-    'Call <id> refused: invalid_request (Parse Error: Invalid method encountered (HPE_INVALID_METHOD)), key none, from 127.0.0.1',
+    `Rejected request <id>: invalid_api_key, key ${unknown.slice(0, 12)}, from 127.0.0.1`,
+    `Rejected request <id>: endpoint_not_allowed, key ${postern.key.slice(0, 12)}, from 127.0.0.1`,
+    'Rejected request <id>: invalid_api_key, key none, from 127.0.0.1',
+    'Rejected request <id>: invalid_api_key, key malformed, from 127.0.0.1',
+    'Rejected request <id>: credential_in_query, key none, from 127.0.0.1',
+    'Rejected request <id>: invalid_request (Parse Error: Invalid method encountered (HPE_INVALID_METHOD)), key none, from 127.0.0.1',
   ]);
   for (const key of [unknown, postern.key]) expect(lines.join('\n')).not.toContain(key.slice(0, 13));
 });
@@ -72,22 +72,22 @@ it('does not become a flood of lines when somebody mints keys', async () => {
   client.destroy();
   // Past the look-ups that one address may cause in a second the code is another one.
   for (const code of ['invalid_api_key', 'overloaded']) {
-    const told = refusals().filter((line) => line.includes(`refused: ${code},`));
+    const told = rejections().filter((line) => line.includes(`: ${code},`));
     expect(told.length).toBeLessThanOrEqual(51);
   }
-  expect(refusals().some((line) => line.includes('key others,'))).toBe(true);
+  expect(rejections().some((line) => line.includes('key others,'))).toBe(true);
 });
 
 it('leaves no refusal out of its counts, also of keys that made room for others', () => {
-  const refusals = new Refusals({ trustedProxies: [], requestLogClient: 'full' });
+  const log = new RejectionLog({ trustedProxies: [], requestLogClient: 'full' });
   const clock = jest.spyOn(performance, 'now').mockReturnValue(1_000);
   const refuse = (key: string) =>
-    refusals.ofRequest(new GatewayError('invalid_api_key'), {
+    log.addRequest(new GatewayError('invalid_api_key'), {
       rawHeaders: ['Authorization', `Bearer ${key}`],
       headers: {},
       socket: new Socket(),
       requestId: 'id',
-    } as unknown as Parameters<Refusals['ofRequest']>[1]);
+    } as unknown as Parameters<RejectionLog['addRequest']>[1]);
   const round = () =>
     Array.from({ length: 50 }, mintKey).forEach((key) => [1, 2, 3].forEach(() => refuse(key)));
   round();

@@ -52,7 +52,7 @@ it('more calls than the descriptors are enough for get 503 and are not forwarded
   for (const reply of replies) {
     expect([reply.status, reply.header('x-gateway-error')]).toEqual([503, 'overloaded']);
     expect(reply.header('retry-after')).toBe('1');
-    expect(reply.body.toString()).toContain('Too many calls are being forwarded right now.');
+    expect(reply.body.toString()).toContain('Too many calls in flight');
   }
   release.resolve();
   await eventually(() => replies.length === CALLS, 30_000);

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { judgeRequestHead } from '../../src/proxy/http/request-validation.js';
+import { validateRequestHead } from '../../src/proxy/http/request-validation.js';
 import { GatewayError } from '../../src/errors/gateway-error.js';
 
 const LIMIT = 1_000;
@@ -43,7 +43,7 @@ interface Head {
 
 function judge({ headers, ...rest }: Head): string | boolean {
   try {
-    return judgeRequestHead({ ...rest, rawHeaders: headers.flat() }, LIMIT);
+    return validateRequestHead({ ...rest, rawHeaders: headers.flat() }, LIMIT);
   } catch (error) {
     if (error instanceof GatewayError) return error.code;
     throw error;

@@ -5,7 +5,7 @@ import { ForbiddenAddress, upstreamConnector } from '../../src/proxy/upstream/up
 const connector = upstreamConnector({
   connectTimeoutMs: 1_000,
   proxyUrl: undefined,
-  leadsHome: () => false,
+  isProxyLoop: () => false,
 });
 
 let server: Server;

@@ -33,9 +33,9 @@ it('a call that ends after the shutdown gave it up changes nothing', async () =>
     traceparent: null,
     tracestate: null,
   });
-  expect(await new Promise((begun) => call.begin(begun))).toBeNull();
+  expect(await new Promise((begun) => log.begin(call, begun))).toBeNull();
   await log.onApplicationShutdown();
-  await new Promise<void>((ended) => call.endThen('completed', ended));
+  await new Promise<void>((ended) => log.endThen(call, 'completed', ended));
   log.close(call);
   await turn();
   expect([log.underWay, call.outcome]).toEqual([0, 'interrupted']);

@@ -9,16 +9,16 @@ interface GatewayErrorForm {
   retryAfter?: number;
   /** `x-should-retry: false`, which the OpenAI and Anthropic SDKs obey. */
   final?: true;
-  /** The connection is of no use afterwards: its framing cannot be trusted. */
+  /** Close the connection: its framing cannot be trusted. */
   close?: true;
 }
 
-/** The one place where a fault gets its status and its sentence. */
+/** Status and message of each error code of the gateway. */
 const FORMS: Record<GatewayErrorCode, GatewayErrorForm> = {
   invalid_path: {
     status: 400,
     final: true,
-    message: 'The request target is not a safe path. Send a plain path such as /v1/chat/completions.',
+    message: 'The request path is not allowed. Send a plain path such as /v1/chat/completions.',
   },
   invalid_request: {
     status: 400,
@@ -52,7 +52,7 @@ const FORMS: Record<GatewayErrorCode, GatewayErrorForm> = {
   not_found: {
     status: 404,
     final: true,
-    message: 'Nothing lives here. Calls go to /v1/... or /p/<provider>/...',
+    message: 'Not found. Send API calls to /v1/… or /p/<provider>/…; check that your base URL ends in /v1.',
   },
   provider_not_found: { status: 404, final: true, message: 'No provider of this name is configured.' },
   method_not_allowed: { status: 405, final: true, message: 'This method is not forwarded.' },
@@ -61,7 +61,7 @@ const FORMS: Record<GatewayErrorCode, GatewayErrorForm> = {
     status: 417,
     final: true,
     close: true,
-    message: 'Only "Expect: 100-continue" is understood.',
+    message: 'Only "Expect: 100-continue" is supported.',
   },
   headers_too_large: { status: 431, final: true, close: true, message: 'The request headers are too large.' },
   idempotency_in_progress: {
@@ -73,41 +73,49 @@ const FORMS: Record<GatewayErrorCode, GatewayErrorForm> = {
     status: 409,
     final: true,
     message:
-      'A call with this Idempotency-Key was cut off and its outcome is unknown. Check, then use a new key.',
+      'A call with this Idempotency-Key was interrupted and its outcome is unknown. Check the result, then use a new key.',
   },
   idempotency_mismatch: {
     status: 422,
     final: true,
-    message: 'This Idempotency-Key was used with another body.',
+    message: 'This Idempotency-Key was already used with a different body.',
   },
   request_too_large: {
     status: 413,
     final: true,
     message: 'The request body is larger than this gateway allows.',
   },
-  internal_error: { status: 500, message: 'The gateway failed; the request id finds the reason in its log.' },
+  internal_error: {
+    status: 500,
+    message: 'Internal gateway error. Search the gateway log for this request ID.',
+  },
   upstream_unreachable: { status: 502, message: 'The provider could not be reached.' },
   upstream_invalid_response: {
     status: 502,
-    message: 'The provider broke off before an answer or sent one that is not valid HTTP.',
+    message: 'The provider closed the connection before responding, or sent an invalid HTTP response.',
   },
-  upstream_timeout: { status: 504, message: 'The provider did not answer in time.' },
+  upstream_timeout: { status: 504, message: 'The provider did not respond in time.' },
   no_provider_configured: {
     status: 503,
     retryAfter: 1,
-    message: 'No provider is configured. Set PROVIDER_URL and PROVIDER_KEY, then start again.',
+    message:
+      'No provider is configured. Set PROVIDER_URL and PROVIDER_KEY, then restart the gateway, or add a provider with --default.',
   },
-  database_unavailable: { status: 503, retryAfter: 1, message: 'The key cannot be checked right now.' },
+  database_unavailable: {
+    status: 503,
+    retryAfter: 1,
+    message: 'The gateway key cannot be checked because the database is unavailable. Try again.',
+  },
   journal_unavailable: {
     status: 503,
     retryAfter: 5,
-    message: 'The request log cannot be written right now.',
+    message: 'The request log cannot be written right now. Try again later.',
   },
-  overloaded: { status: 503, retryAfter: 1, message: 'Too many look-ups of unknown keys right now.' },
+  overloaded: { status: 503, retryAfter: 1, message: 'The gateway is overloaded. Try again.' },
   shutting_down: { status: 503, retryAfter: 1, message: 'This gateway is shutting down.' },
 };
 
-/** Errors that a module defined bring their form along. */
+/** An error that a module defined has its own status and message. */
 function formOf({ code, definition }: GatewayError): GatewayErrorForm {
   if (definition === null) return FORMS[code as GatewayErrorCode];
   const { status, message, retryAfter, retryable } = definition;
@@ -117,34 +125,34 @@ function formOf({ code, definition }: GatewayError): GatewayErrorForm {
 /** The HTTP status that an error is sent with. */
 export const statusOf = (error: GatewayError): number => formOf(error).status;
 
-/** One answer of the gateway's own: status, flat raw headers without `connection`, body. */
-export interface GatewayErrorAnswer {
+/** An error response: status, flat raw headers without `connection`, body. */
+export interface GatewayErrorResponse {
   status: number;
   reason: string;
   headers: string[];
   body: Buffer;
-  /** The connection must end with this answer. */
+  /** The connection must be closed after this response. */
   closes: boolean;
 }
 
 /**
- * Builds the answer for a code in the shape of the endpoint's own API: Anthropic's on `/v1/messages*` (also after
+ * Builds the response for an error in the shape of the endpoint's API: Anthropic's on `/v1/messages*` (also after
  * `/p/<provider>`), OpenAI's everywhere else, so that each SDK raises its own error class.
  *
- * @param target raw request target, or undefined where none could be read
+ * @param target raw request target, or undefined if none could be read
  */
-export function gatewayErrorAnswer(
-  refusal: GatewayError,
+export function gatewayErrorResponse(
+  error: GatewayError,
   requestId: string,
   target?: string,
-): GatewayErrorAnswer {
-  const form = formOf(refusal);
-  const message = refusal.options.message ?? form.message;
+): GatewayErrorResponse {
+  const form = formOf(error);
+  const message = error.options.message ?? form.message;
   const body = Buffer.from(
     JSON.stringify(
       isAnthropic(target)
         ? { type: 'error', error: { type: anthropicType(form.status), message } }
-        : { error: { message, type: openaiType(form.status), param: null, code: refusal.code } },
+        : { error: { message, type: openaiType(form.status), param: null, code: error.code } },
     ),
   );
   const headers = [
@@ -153,7 +161,7 @@ export function gatewayErrorAnswer(
     'content-length',
     String(body.length),
     'x-gateway-error',
-    refusal.code,
+    error.code,
     'x-gateway-request-id',
     requestId,
   ];

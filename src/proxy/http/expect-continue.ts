@@ -1,9 +1,9 @@
 import type { Request, Response } from 'express';
 
 /**
- * Tells a client that waits for the word to send its body (RFC 9110 10.1.1), once key and size are known to be good. An
- * HTTP/1.0 client does not know the word (RFC 9110 15.2).
+ * Sends `100 Continue` to a client that waits for it before it sends its body (RFC 9110 10.1.1). Called once key and size
+ * have been accepted. HTTP/1.0 has no interim responses (RFC 9110 15.2).
  */
-export function letBodyCome(req: Request, res: Response): void {
+export function sendContinue(req: Request, res: Response): void {
   if (req.httpVersionMinor !== 0) res.writeContinue();
 }

@@ -6,8 +6,8 @@ import { GatewayError, isGatewayErrorCode } from '../../errors/gateway-error.js'
 import { GatewayHttpAdapter } from './gateway-http.adapter.js';
 import { sendGatewayError } from './send-error.js';
 
-/** Client errors that the same request may not meet again. */
-const WORTH_A_RETRY = [408, 409, 425, 429];
+/** Client errors that may go away if the same request is retried. */
+const RETRYABLE = [408, 409, 425, 429];
 
 /**
  * Sends an error as a response in the provider's error shape: for forwarded calls, for unknown paths, and for controllers
@@ -23,7 +23,7 @@ export class GatewayErrorFilter implements ExceptionFilter {
     const http = host.switchToHttp();
     const req = http.getRequest<Request>();
     const rejection = this.rejectionFor(error, req);
-    this.host.httpAdapter.refusals.ofRequest(rejection, req);
+    this.host.httpAdapter.rejections.addRequest(rejection, req);
     sendGatewayError(http.getResponse<Response>(), rejection, req.requestId, req.originalUrl);
   }
 
@@ -44,7 +44,7 @@ export class GatewayErrorFilter implements ExceptionFilter {
     const code = codeOf(status);
     const message = messageOf(error);
     if (isGatewayErrorCode(code)) return new GatewayError(code, { message });
-    const isFinal = status < 500 && !WORTH_A_RETRY.includes(status);
+    const isFinal = status < 500 && !RETRYABLE.includes(status);
     return new GatewayError({ code, status, message, ...(isFinal && { retryable: false }) });
   }
 }
@@ -55,7 +55,7 @@ function codeOf(status: number): string {
   return name.toLowerCase().replace(/[^a-z0-9]+/g, '_');
 }
 
-/** Validation pipes give a list of messages. */
+/** Validation pipes set a list of messages. */
 function messageOf(error: HttpException): string {
   const response = error.getResponse();
   const message = typeof response === 'object' ? (response as { message?: unknown }).message : undefined;

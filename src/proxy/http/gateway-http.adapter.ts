@@ -8,8 +8,8 @@ import { uuidV7 } from '../../platform/uuid-v7.js';
 import { closeAfterResponse, isClosing } from './lingering-close.js';
 import { answerParserError } from './parser-error.js';
 import { afterEarlierResponses, endHeadTime, hasWaitingRequests, restartHeadTime } from './pipelining.js';
-import { Refusals } from './rejection-log.js';
-import { judgeRequestHead } from './request-validation.js';
+import { RejectionLog } from './rejection-log.js';
+import { validateRequestHead } from './request-validation.js';
 import { readRequestTarget, type RequestTarget } from './request-target.js';
 import { sendGatewayError } from './send-error.js';
 import { lingerOverUnreadBody } from './unread-body.js';
@@ -51,14 +51,14 @@ export class GatewayHttpAdapter extends ExpressAdapter {
   draining = false;
   /** With ADMIN_PORT: the listener on which alone the admin's rooms are. */
   adminServer: Server | null = null;
-  readonly refusals: Refusals;
+  readonly rejections: RejectionLog;
   private open = 0;
   /** Settles when calls are served; null once they are. */
   private held: Promise<void> | null = null;
 
   constructor(private readonly env: Settings) {
     super(expressApp());
-    this.refusals = new Refusals(env);
+    this.rejections = new RejectionLog(env);
   }
 
   /** Requests that have not been answered to the end. */
@@ -113,8 +113,8 @@ export class GatewayHttpAdapter extends ExpressAdapter {
       else afterEarlierResponses(req, res, handle);
     };
     const server = createServer({
-      IncomingMessage: bornAs(IncomingMessage, app.request),
-      ServerResponse: bornAs(
+      IncomingMessage: withPrototype(IncomingMessage, app.request),
+      ServerResponse: withPrototype(
         ServerResponse,
         app.response,
       ) as unknown as typeof ServerResponse<IncomingMessage>,
@@ -139,14 +139,14 @@ export class GatewayHttpAdapter extends ExpressAdapter {
     server.on('connect', (_req: IncomingMessage, socket: Socket) => {
       // Node has taken its own listeners off the socket: a reset from here on would end the process.
       socket.on('error', () => socket.destroy());
-      answerParserError(socket, new GatewayError('method_not_allowed'), uuidV7(), this.refusals);
+      answerParserError(socket, new GatewayError('method_not_allowed'), uuidV7(), this.rejections);
     });
     server.on('clientError', (error: Error & { code?: string }, socket: Socket) => {
       if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && hasWaitingRequests(socket)) {
         const onLate = () => server.emit('clientError', error, socket);
         restartHeadTime(socket, this.env.clientHeadersTimeoutMs, onLate);
       } else {
-        answerParserError(socket, error, uuidV7(), this.refusals);
+        answerParserError(socket, error, uuidV7(), this.rejections);
       }
     });
     return server;
@@ -167,7 +167,7 @@ export class GatewayHttpAdapter extends ExpressAdapter {
     req.requestId = uuidV7();
     req.arrivedAt = performance.now();
     try {
-      if (judgeRequestHead(req, this.env.maxBodyBytes)) {
+      if (validateRequestHead(req, this.env.maxBodyBytes)) {
         res.shouldKeepAlive = false;
         closeAfterResponse(req.socket);
       }
@@ -182,7 +182,7 @@ export class GatewayHttpAdapter extends ExpressAdapter {
       }
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error;
-      this.refusals.ofRequest(error, req);
+      this.rejections.addRequest(error, req);
       sendGatewayError(res, error, req.requestId, raw);
       return;
     }
@@ -200,7 +200,7 @@ function expressApp(): Express {
 }
 
 /** A constructor like Node's own whose instances have the given prototype from birth. */
-function bornAs<T extends new (...args: never[]) => object>(base: T, prototype: object): T {
+function withPrototype<T extends new (...args: never[]) => object>(base: T, prototype: object): T {
   const constructor = base as unknown as { apply(self: object, args: unknown[]): void };
   function Born(this: object, ...args: unknown[]): void {
     constructor.apply(this, args);

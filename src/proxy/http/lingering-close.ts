@@ -1,40 +1,40 @@
 import type { Socket } from 'node:net';
 import { LINGER } from './unread-body.js';
 
-/** Connections that have had their last request. */
+/** Connections that serve no further request. */
 const closing = new WeakSet<Socket>();
 
-/** True when whatever else arrives on this connection is no request: its framing is lost or its end was announced. */
+/** True if nothing more on this connection is parsed as a request: its framing is lost or its close was announced. */
 export function isClosing(socket: Socket): boolean {
   return closing.has(socket);
 }
 
-/** For a response that announces the end of its connection: nothing after its request is one, and Node closes lingering. */
+/** Makes this request the last one of its connection, and makes Node close the connection with a lingering close. */
 export function closeAfterResponse(socket: Socket): void {
   closing.add(socket);
-  // What Node calls once the response is out (RFC 9112 9.6).
+  // Node calls this once the response is written (RFC 9112 9.6).
   socket.destroySoon = () => {
     discardInput(socket);
     closeLingering(socket);
   };
 }
 
-/** From now on nothing that arrives is parsed; it is thrown away, within a bound. */
+/** Discards everything that arrives from now on, unparsed, up to LINGER.bytes. */
 export function discardInput(socket: Socket): void {
   closing.add(socket);
-  let room = LINGER.bytes;
-  // Node's HTTP server takes its parser off the socket's handle when the socket gets a listener for its data.
+  let bytesLeft = LINGER.bytes;
+  // Node's HTTP server detaches its parser from the socket's handle when the socket gets a 'data' listener.
   socket.removeAllListeners('data');
   socket.on('data', (chunk: Buffer) => {
-    room -= chunk.length;
-    if (room < 0) socket.destroy();
+    bytesLeft -= chunk.length;
+    if (bytesLeft < 0) socket.destroy();
   });
   socket.resume();
 }
 
 /**
- * Closes a connection in the way that lets its client read the last answer: our side first, the rest when the client
- * has closed too or a bound is passed. Closing at once while the client still sends would reset the connection, and a
+ * Closes a connection so that the client can still read the last response: the writing side at once, the rest when the
+ * client has closed too or after LINGER.ms. Closing both while the client still sends would reset the connection, and a
  * reset discards what the client has not read yet (RFC 9112 9.6).
  */
 export function closeLingering(socket: Socket): void {

@@ -2,9 +2,9 @@ import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Request } from 'express';
 import { GatewayError } from '../../errors/gateway-error.js';
-import { gatewayErrorAnswer } from './error-response.js';
+import { gatewayErrorResponse } from './error-response.js';
 import { closeAfterResponse, closeLingering, discardInput, isClosing } from './lingering-close.js';
-import type { Refusals } from './rejection-log.js';
+import type { RejectionLog } from './rejection-log.js';
 import { rejectBody } from '../streamed-body.js';
 
 /** Node's error codes for what its parser or its timers refuse, in our terms. */
@@ -27,7 +27,12 @@ function refusalFor(error: Error): GatewayError {
  * Answers what never became a request, straight on the socket, and closes it: its framing is lost. Node calls this
  * again for everything that arrives after the fault; only the first time counts.
  */
-export function answerParserError(socket: Socket, error: Error, requestId: string, refusals: Refusals): void {
+export function answerParserError(
+  socket: Socket,
+  error: Error,
+  requestId: string,
+  rejections: RejectionLog,
+): void {
   const { code } = error as { code?: string };
   if (isClosing(socket)) {
     // Whatever still comes is not read; but a client that leaves ends the calls before the refused one.
@@ -41,7 +46,7 @@ export function answerParserError(socket: Socket, error: Error, requestId: strin
     return;
   }
   discardInput(socket);
-  answerWhenDue(socket, error, requestId, refusals);
+  answerWhenDue(socket, error, requestId, rejections);
 }
 
 function currentResponse(socket: Socket): ServerResponse | null | undefined {
@@ -49,11 +54,11 @@ function currentResponse(socket: Socket): ServerResponse | null | undefined {
 }
 
 /** Requests that arrived whole before the fault are answered first. */
-function answerWhenDue(socket: Socket, error: Error, requestId: string, refusals: Refusals): void {
+function answerWhenDue(socket: Socket, error: Error, requestId: string, rejections: RejectionLog): void {
   const current = currentResponse(socket);
   if (!current) {
     const refusal = refusalFor(error);
-    refusals.ofConnection(refusal, socket, requestId);
+    rejections.addConnection(refusal, socket, requestId);
     writeAnswer(socket, refusal, requestId, isHead(error));
     closeLingering(socket);
   } else if (!current.req.complete) {
@@ -64,7 +69,7 @@ function answerWhenDue(socket: Socket, error: Error, requestId: string, refusals
     if (!rejectBody(current.req as Request, error)) socket.destroy(error);
   } else {
     current.once('close', () => {
-      if (!socket.destroyed) answerWhenDue(socket, error, requestId, refusals);
+      if (!socket.destroyed) answerWhenDue(socket, error, requestId, rejections);
     });
   }
 }
@@ -90,7 +95,7 @@ function isHead({ rawPacket, bytesParsed = 0 }: ParserError): boolean {
 
 /** @param bodyless the response to HEAD has the headers of any other and no body (RFC 9110 9.3.2) */
 function writeAnswer(socket: Socket, refusal: GatewayError, requestId: string, bodyless: boolean): void {
-  const { status, reason, headers, body } = gatewayErrorAnswer(refusal, requestId);
+  const { status, reason, headers, body } = gatewayErrorResponse(refusal, requestId);
   let head = `HTTP/1.1 ${status} ${reason}\r\n`;
   for (let i = 0; i < headers.length; i += 2) head += `${headers[i]}: ${headers[i + 1]}\r\n`;
   head += `Date: ${new Date().toUTCString()}\r\nconnection: close\r\n\r\n`;

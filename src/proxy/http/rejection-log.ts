@@ -8,42 +8,42 @@ import { keyLabel } from '../../auth/key-label.js';
 import type { GatewayError } from '../../errors/gateway-error.js';
 
 const WINDOW_MS = 60_000;
-/** Keys that one code is told of apart; past it all others share one line, for anybody can mint keys of the right form. */
+/** Keys with a log line of their own for each code. All others share one line, because anybody can make up keys. */
 const KEYS_PER_CODE = 50;
 const OTHER_KEYS = 'others';
 
-interface Told {
+interface LoggedKey {
   /** When the next line may come (monotonic ms). */
   until: number;
-  /** Refusals since the last line. */
-  silent: number;
+  /** Rejections since the last line. */
+  suppressed: number;
 }
 
 /**
- * What the gateway itself answered and why: counted by code, and told to the log once a minute for each code and key, so
- * that an admin sees whose calls fail and who is guessing, and no flood of refusals becomes one of lines.
+ * Counts rejected requests by code, and logs one line a minute for each code and key. An admin sees whose requests fail and
+ * who guesses keys, and a flood of rejections does not flood the log.
  */
-export class Refusals {
+export class RejectionLog {
   /** By code, since the start. */
   readonly counts = new Map<string, number>();
-  private readonly logger = new Logger('Refusals');
+  private readonly logger = new Logger('Rejections');
   private readonly clientAddress: ClientAddress;
-  private readonly told = new Map<string, Map<string, Told>>();
+  private readonly logged = new Map<string, Map<string, LoggedKey>>();
 
   constructor(env: Pick<Settings, 'trustedProxies' | 'requestLogClient'>) {
     this.clientAddress = new ClientAddress(env.trustedProxies, env.requestLogClient);
   }
 
-  ofRequest(refusal: GatewayError, req: IncomingMessage & { requestId: string }): void {
-    this.note(refusal, keyLabel(req.rawHeaders), req.requestId, req);
+  addRequest(error: GatewayError, req: IncomingMessage & { requestId: string }): void {
+    this.add(error, keyLabel(req.rawHeaders), req.requestId, req);
   }
 
-  /** Of what never became a request. */
-  ofConnection(refusal: GatewayError, socket: Socket, requestId: string): void {
-    this.note(refusal, 'none', requestId, { socket, headers: {} });
+  /** Adds a rejection of bytes that Node did not parse as a request. */
+  addConnection(error: GatewayError, socket: Socket, requestId: string): void {
+    this.add(error, 'none', requestId, { socket, headers: {} });
   }
 
-  private note(
+  private add(
     { code, options: { cause } }: GatewayError,
     key: string,
     requestId: string,
@@ -51,21 +51,23 @@ export class Refusals {
   ): void {
     this.counts.set(code, (this.counts.get(code) ?? 0) + 1);
     const now = performance.now();
-    const keys = this.toldOf(code);
+    const keys = this.keysOf(code);
     const name = keys.has(key) || hasRoom(keys, now) ? key : OTHER_KEYS;
     const last = keys.get(name);
     if (last !== undefined && now < last.until) {
-      last.silent++;
+      last.suppressed++;
       return;
     }
-    keys.set(name, { until: now + WINDOW_MS, silent: 0 });
+    keys.set(name, { until: now + WINDOW_MS, suppressed: 0 });
     const forwardedFor = headers['x-forwarded-for'] as string | undefined;
     const address = this.clientAddress.of(socket.remoteAddress, forwardedFor);
     const from = address === null ? '' : `, from ${address}`;
     const more =
-      last === undefined || last.silent === 0 ? '' : ` (${last.silent} more since the last such line)`;
+      last === undefined || last.suppressed === 0
+        ? ''
+        : ` (${last.suppressed} more since the last such line)`;
     const why = cause instanceof Error ? ` (${describeError(cause)})` : '';
-    this.logger.warn(`Call ${requestId} refused: ${code}${why}, key ${name}${from}${more}`, {
+    this.logger.warn(`Rejected request ${requestId}: ${code}${why}, key ${name}${from}${more}`, {
       request_id: requestId,
       code,
       key: name,
@@ -73,23 +75,23 @@ export class Refusals {
     });
   }
 
-  private toldOf(code: string): Map<string, Told> {
-    let keys = this.told.get(code);
-    if (keys === undefined) this.told.set(code, (keys = new Map<string, Told>()));
+  private keysOf(code: string): Map<string, LoggedKey> {
+    let keys = this.logged.get(code);
+    if (keys === undefined) this.logged.set(code, (keys = new Map<string, LoggedKey>()));
     return keys;
   }
 }
 
-/** Forgets keys whose minute is over where there is no room; what they were silent about is told with the others. */
-function hasRoom(keys: Map<string, Told>, now: number): boolean {
+/** Removes keys whose minute is over if the map is full; their suppressed rejections count towards the shared line. */
+function hasRoom(keys: Map<string, LoggedKey>, now: number): boolean {
   if (keys.size < KEYS_PER_CODE) return true;
-  let untold = 0;
-  for (const [key, { until, silent }] of keys) {
+  let unlogged = 0;
+  for (const [key, { until, suppressed }] of keys) {
     if (until > now) continue;
     keys.delete(key);
-    untold += silent;
+    unlogged += suppressed;
   }
-  const others = keys.get(OTHER_KEYS) ?? { until: now, silent: 0 };
-  if (untold > 0) keys.set(OTHER_KEYS, { ...others, silent: others.silent + untold });
+  const others = keys.get(OTHER_KEYS) ?? { until: now, suppressed: 0 };
+  if (unlogged > 0) keys.set(OTHER_KEYS, { ...others, suppressed: others.suppressed + unlogged });
   return keys.size < KEYS_PER_CODE;
 }

@@ -4,21 +4,21 @@ import { PROVIDER_NAME } from '../../providers/provider-name.js';
 import { GatewayError } from '../../errors/gateway-error.js';
 
 /**
- * Where a request on the road goes, read from the raw request target without decoding or normalising it
+ * The destination of an API call, read from the raw request target without decoding or normalising it
  * (RFC 9112 3.2: only origin-form is served; RFC 3986 6.2.2 normalisation is what lets a `..` slip past a check).
  */
 export interface RequestTarget {
   /** Provider named by `/p/<provider>/…`, or null on `/v1/…`. */
   provider: string | null;
-  /** Path as sent, without the query: what the request log keeps. */
+  /** Path as sent, without the query, as in the request log. */
   path: string;
-  /** Path after `/p/<provider>`, without the query: what the endpoint rule is compared with. */
+  /** Path after `/p/<provider>`, without the query. The endpoint rule checks it. */
   endpoint: string;
-  /** What follows the provider's URL on the wire: path and query, byte for byte. */
+  /** Path and query that are appended to the provider's URL, byte for byte. */
   upstreamPath: string;
 }
 
-/** Visible ASCII but `#` and `\`: RFC 3986 has no other byte in a path or query, and both lead parsers astray. */
+/** Visible ASCII but `#` and `\`: RFC 3986 allows no other byte in a path or query, and parsers disagree on these two. */
 const SAFE_BYTES = /^[\x21\x22\x24-\x5b\x5d-\x7e]*$/;
 const MALFORMED_ESCAPE = /%(?![0-9A-Fa-f]{2})/;
 /** Servers cut a path at NUL, and URL parsers drop tabs and line breaks (WHATWG URL 4.4): `.%09.` becomes `..`. */
@@ -26,9 +26,9 @@ const CONTROL_BYTE = /[\x00-\x1f\x7f]/;
 const TOKEN_PARAMETER = 'access_token';
 
 /**
- * Reads and judges a raw request target.
+ * Parses and validates a raw request target.
  *
- * @returns null when it is not on the road at all (admin, health, unknown)
+ * @returns null if it is no API call (admin, health, unknown)
  * @throws GatewayError invalid_path, credential_in_query, not_found, provider_not_found
  */
 export function readRequestTarget(raw: string): RequestTarget | null {
@@ -45,17 +45,17 @@ export function readRequestTarget(raw: string): RequestTarget | null {
   if (slash === -1) throw new GatewayError('not_found');
   const provider = path.slice(3, slash);
   if (!PROVIDER_NAME.test(provider)) throw new GatewayError('provider_not_found');
-  // `//host/…` would name another host to whoever resolves it (RFC 3986 4.2).
+  // A hop that resolves `//host/…` would read it as another host (RFC 3986 4.2).
   if (raw.startsWith('//', slash)) throw new GatewayError('invalid_path');
   return { provider, path, endpoint: path.slice(slash), upstreamPath: raw.slice(slash) };
 }
 
 /**
- * True when the provider, or a hop before it, could read another path out of this one: a malformed escape, a control
+ * True if the provider, or a hop before it, could read another path from this one: a malformed escape, a control
  * byte, or a segment that is `.` or `..` when cut at `;`, as sent or after one or two rounds of percent-decoding.
  */
 function isUnsafe(path: string): boolean {
-  // Most paths: without an escape only `/.` can begin a dot segment.
+  // Most paths have no escape; then only `/.` can start a dot segment.
   if (!path.includes('%')) return path.includes('/.') && hasDotSegment(path);
   if (MALFORMED_ESCAPE.test(path) || hasDotSegment(path)) return true;
   let decoded = path;

@@ -1,7 +1,7 @@
 import { type IncomingMessage, METHODS } from 'node:http';
 import { GatewayError } from '../../errors/gateway-error.js';
 
-/** What the gate judges: the head of a request as Node parsed it, nothing decoded or merged. */
+/** The head of a request as Node parsed it, nothing decoded or merged. */
 export type RequestHead = Pick<
   IncomingMessage,
   'method' | 'httpVersionMajor' | 'httpVersionMinor' | 'rawHeaders'
@@ -19,20 +19,20 @@ const FORWARDED_METHODS = new Set<string | undefined>(FORWARDED);
 export const ALLOWED_METHODS = FORWARDED.join(', ');
 
 /**
- * RFC 9112 3.2: a Host that is no uri-host and port must be refused (RFC 3986 3.2.2; never empty, RFC 9110 4.2.1). The
- * value goes nowhere, but a hop that reads another host out of it than this one does would route by it.
+ * RFC 9112 3.2: a Host that is not a uri-host and port must be rejected (RFC 3986 3.2.2; never empty, RFC 9110 4.2.1). The
+ * gateway does not use the value, but a proxy before it might read another host from it and route by that.
  */
 const HOST = /^(?!:)[\w.~%!$&'()*+,;=:[\]-]+$/;
 
 /**
- * Refuses what Node's parser lets through although RFC 9112 forbids it or two hops could read it differently.
+ * Rejects what Node's parser accepts although RFC 9112 forbids it or two hops could read it differently.
  *
- * @param maxBodyBytes largest announced body that is let in
- * @returns true when the connection can carry no further request
+ * @param maxBodyBytes largest announced body that is accepted
+ * @returns true if the connection can carry no further request
  * @throws GatewayError method_not_allowed, invalid_request, expectation_failed, request_too_large
  */
-export function judgeRequestHead(head: RequestHead, maxBodyBytes: number): boolean {
-  // Node's parser takes `GET /path` (HTTP/0.9) and `HTTP/2.0` for requests too.
+export function validateRequestHead(head: RequestHead, maxBodyBytes: number): boolean {
+  // Node's parser also accepts `GET /path` (HTTP/0.9) and `HTTP/2.0`.
   if (head.httpVersionMajor !== 1) bad('Only HTTP/1.0 and HTTP/1.1 are served.');
   if (!FORWARDED_METHODS.has(head.method)) throw new GatewayError('method_not_allowed');
 
@@ -72,14 +72,14 @@ export function judgeRequestHead(head: RequestHead, maxBodyBytes: number): boole
       case 17:
         if (raw[i]!.toLowerCase() === 'transfer-encoding') {
           encodings++;
-          // RFC 9112 6.1: any coding but a single final `chunked` makes the body's length a matter of opinion.
+          // RFC 9112 6.1: with any coding but a single final `chunked`, the length of the body is ambiguous.
           if (raw[i + 1]!.toLowerCase() !== 'chunked') bad('Transfer-Encoding must be "chunked".');
         }
         break;
     }
   }
   // RFC 9112 3.2: exactly one Host on HTTP/1.1.
-  if (hosts > 1 || (hosts === 0 && head.httpVersionMinor === 1)) bad('Exactly one Host header is needed.');
+  if (hosts > 1 || (hosts === 0 && head.httpVersionMinor === 1)) bad('Exactly one Host header is required.');
   if (authorizations > 1) bad('Authorization is repeated.');
   if (encodings > 1 || (encodings === 1 && lengths > 0)) bad('The length of the body is ambiguous.');
   // RFC 9112 6.1: Transfer-Encoding on HTTP/1.0 must be treated as faulty framing.
@@ -87,8 +87,8 @@ export function judgeRequestHead(head: RequestHead, maxBodyBytes: number): boole
   if (lengths > 1 || !Number.isSafeInteger(contentLength)) bad('Content-Length is repeated or out of range.');
   if (expectsOther) throw new GatewayError('expectation_failed');
   if (contentLength > maxBodyBytes) throw new GatewayError('request_too_large');
-  // Nobody upgrades here, but Node 20 drops what came in the same packet after a request that asks for it: the rest of
-  // that packet could be taken for a request.
+  // The gateway never upgrades. But after a request with `Upgrade`, Node 20 drops the bytes that follow it in the same
+  // packet, so a later part of them could be taken for a request.
   return upgrades;
 }
 

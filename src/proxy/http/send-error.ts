@@ -1,15 +1,15 @@
 import type { ServerResponse } from 'node:http';
 import type { GatewayError } from '../../errors/gateway-error.js';
-import { gatewayErrorAnswer } from './error-response.js';
+import { gatewayErrorResponse } from './error-response.js';
 import { closeAfterResponse } from './lingering-close.js';
 
 /**
- * Sends the gateway's own answer to a request; once a head is out nothing may be appended to it, so the connection is
- * destroyed and the client sees the break.
+ * Sends an error response of the gateway. If a response has already started, it destroys the connection instead, so that the
+ * client sees that the response is incomplete.
  */
 export function sendGatewayError(
   res: ServerResponse,
-  refusal: GatewayError,
+  error: GatewayError,
   requestId: string,
   target?: string,
 ): void {
@@ -17,17 +17,17 @@ export function sendGatewayError(
     res.destroy();
     return;
   }
-  const answer = gatewayErrorAnswer(refusal, requestId, target);
+  const response = gatewayErrorResponse(error, requestId, target);
   const { req } = res;
   const expects = req.headers.expect !== undefined;
-  if (answer.closes || (expects && !req.complete)) {
-    // A client that was never told to continue may keep its body (RFC 9110 10.1.1): nobody would know what follows.
-    answer.headers.push('connection', 'close');
+  if (response.closes || (expects && !req.complete)) {
+    // A client that got no 100 Continue may omit its body (RFC 9110 10.1.1): the next bytes would be ambiguous.
+    response.headers.push('connection', 'close');
     closeAfterResponse(req.socket);
   } else if (expects) {
-    // This one sent it all unasked. Node would end the connection, and with it calls that came behind this one.
+    // The client sent the whole body without waiting. Node would close the connection, and with it pipelined requests.
     (res as { _expect_continue?: boolean })._expect_continue = false;
   }
-  res.writeHead(answer.status, answer.reason, answer.headers);
-  res.end(answer.body);
+  res.writeHead(response.status, response.reason, response.headers);
+  res.end(response.body);
 }

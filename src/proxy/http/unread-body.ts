@@ -1,22 +1,21 @@
 import type { IncomingMessage } from 'node:http';
 
-/** How much of what is left to come is taken, and for how long, so that the client gets to read its answer. */
+/** How much of an unread body is discarded, and for how long, so that the client can read its response. */
 export const LINGER = { bytes: 32 * 1024 * 1024, ms: 5_000 };
 
 /**
- * After an answer to a request whose body was not read to its end: the rest is taken for a while and thrown away, so
- * that the connection can serve the next request; then the socket is closed. Closing at once would reset the connection
- * and could take the answer with it (RFC 9112 9.6). The parser stays in step with the framing all along, so no byte of
- * the rest is ever taken for a next request. Bounded by time alone: Node discards a body nobody has begun to read
- * without telling of it, and a client may as well send one request after the other.
+ * Discards the rest of a request body after the response, for a limited time, so that the connection can serve the next
+ * request. After that time it closes the socket. Closing at once would reset the connection, and the client could lose the
+ * response (RFC 9112 9.6). The parser keeps following the framing, so no byte of the rest is taken for a next request. The
+ * limit is on time only: Node discards an unread body without reporting its bytes.
  *
  * @param ms milliseconds
  */
 export function lingerOverUnreadBody(req: IncomingMessage, ms = LINGER.ms): void {
   const { socket } = req;
   if (socket.destroyed) return;
-  // An answer with `Connection: close` has just ended the socket, and Node is about to destroy it as soon as the answer
-  // is out (Socket.destroySoon), which is what resets the connection while the client still sends.
+  // A response with `Connection: close` has just ended the socket. Node destroys it as soon as the response is written
+  // (Socket.destroySoon), which would reset the connection while the client still sends.
   socket.off('finish', (socket as { destroy: (this: void) => void }).destroy);
   const timer = setTimeout(() => socket.destroy(), ms).unref();
   req.once('close', () => {

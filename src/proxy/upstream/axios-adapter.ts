@@ -4,15 +4,14 @@ import type { Exchange } from '../exchange.js';
 import type { UpstreamPools } from './upstream-pools.js';
 
 /**
- * Options that turn HttpService into a thin seam over undici. The whole call travels as `data`: axios passes a class
- * instance on by reference. Nothing of axios touches the wire: no headers of its own, no redirects, no decompression,
- * no transformation, no status judgement.
+ * Options that make HttpService a thin layer over undici. The exchange is passed as `data`: axios passes a class instance
+ * by reference. axios itself adds no headers, follows no redirects, and does not decompress, transform or check a status.
  */
 export function upstreamHttpOptions(pools: UpstreamPools): HttpModuleOptions {
   return {
     adapter: async (config: InternalAxiosRequestConfig): Promise<AxiosResponse<null>> => {
       const exchange = config.data as Exchange;
-      await exchange.run(pools.for(exchange.origin));
+      await exchange.run(pools.for(exchange.provider.origin));
       return { data: null, status: 0, statusText: '', headers: {}, config };
     },
     transformRequest: [],
@@ -22,16 +21,16 @@ export function upstreamHttpOptions(pools: UpstreamPools): HttpModuleOptions {
 }
 
 /**
- * Lets requests go straight to the adapter while nobody has registered an interceptor: without one all that axios does
- * on the way there is to merge headers and defaults that a call does not have (25 µs of mergeConfig and promises on
- * Node 20). With one, and for every other setting of the instance's defaults, axios itself is asked.
+ * Calls the adapter directly while no axios interceptor is registered. Without one, axios only merges headers and defaults
+ * that a call does not have (25 µs of mergeConfig and promises on Node 20). With an interceptor, or if the adapter in the
+ * instance's defaults was replaced, axios handles the request.
  */
-export function shortenRoad(axios: AxiosInstance): void {
-  const wholeRoad = axios.request.bind(axios);
+export function useAdapterDirectly(axios: AxiosInstance): void {
+  const axiosRequest = axios.request.bind(axios);
   const { request, response } = axios.interceptors;
   const { adapter } = axios.defaults;
   axios.request = ((config: InternalAxiosRequestConfig) =>
     request.handlers?.length || response.handlers?.length || axios.defaults.adapter !== adapter
-      ? wholeRoad(config)
+      ? axiosRequest(config)
       : (adapter as AxiosAdapter)(config)) as AxiosInstance['request'];
 }

@@ -3,24 +3,24 @@ import { request as secureRequest } from 'node:https';
 import { isIPv6, type Socket } from 'node:net';
 import type { buildConnector } from 'undici';
 
-type Verdict = [error: Error, tunnel: null] | [error: null, tunnel: Socket];
+type Result = [error: Error, tunnel: null] | [error: null, tunnel: Socket];
 
 /**
- * Asks an egress proxy for a tunnel (RFC 9110 9.3.6); names are then resolved by the proxy.
+ * Opens a tunnel through an egress proxy with CONNECT (RFC 9110 9.3.6). The proxy resolves the host name.
  *
- * @param callback told exactly once, whatever the proxy says or does afterwards
- * @returns gives the attempt up; the callback is then told of an error
+ * @param callback called exactly once
+ * @returns cancels the attempt; the callback then gets an error
  */
 export function openTunnel(
   proxyUrl: string,
   target: buildConnector.Options,
   timeoutMs: number,
-  callback: (...verdict: Verdict) => void,
+  callback: (...result: Result) => void,
 ): () => void {
   const proxy = new URL(proxyUrl);
   const secure = proxy.protocol === 'https:';
   const port = target.port || (target.protocol === 'https:' ? '443' : '80');
-  // RFC 9110 9.3.6: host and port, an IPv6 address in brackets; undici hands it over without.
+  // RFC 9110 9.3.6: host and port, an IPv6 address in brackets; undici passes it without.
   const authority = `${isIPv6(target.hostname) ? `[${target.hostname}]` : target.hostname}:${port}`;
   const headers: Record<string, string> = { host: authority };
   if (proxy.username !== '') {
@@ -36,33 +36,33 @@ export function openTunnel(
     agent: false,
     ...(secure && { rejectUnauthorized: true }),
   });
-  let told = false;
-  const tell = (...verdict: Verdict) => {
-    if (told) return;
-    told = true;
+  let settled = false;
+  const settle = (...result: Result) => {
+    if (settled) return;
+    settled = true;
     clearTimeout(timer);
-    callback(...verdict);
+    callback(...result);
   };
   const fail = (message: string, cause?: unknown) => {
-    tell(new Error(`the egress proxy ${message}`, { cause }), null);
+    settle(new Error(`the egress proxy ${message}`, { cause }), null);
     connect.destroy();
   };
   const timer = setTimeout(() => fail('did not open a tunnel in time'), timeoutMs);
   connect.once('connect', ({ statusCode = 0 }, socket: Socket, head) => {
     // Any 2xx opens the tunnel (RFC 9110 9.3.6).
-    if (told || statusCode < 200 || statusCode > 299) {
+    if (settled || statusCode < 200 || statusCode > 299) {
       socket.destroy();
-      fail(`answered ${statusCode}`);
+      fail(`responded with ${statusCode}`);
       return;
     }
     if (head.length > 0) socket.unshift(head);
-    tell(null, socket);
+    settle(null, socket);
   });
   connect.once('upgrade', (_response, socket: Socket) => {
     socket.destroy();
-    fail('answered 101');
+    fail('responded with 101');
   });
-  // Not once: what goes wrong after the verdict has nobody else to hear it and would end the process.
+  // Not `once`: a later error without a listener would end the process.
   connect.on('error', (error) => fail('could not be reached', error));
   connect.once('close', () => fail('closed the connection'));
   connect.end();

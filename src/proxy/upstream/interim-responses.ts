@@ -2,17 +2,18 @@ const MOST = 16;
 const MOST_BYTES = 65_536;
 
 /**
- * The interim (1xx) responses to one call. Their number and bytes are bounded, and they do not extend the time the
- * provider has for the head of its final response: undici starts its own timer again with each of them.
+ * The interim (1xx) responses to one call. Limits their number and bytes, and the time until the head of the final response:
+ * undici restarts its own timer with each of them.
  */
 export class InterimResponses {
   private count = 0;
   private bytes = 0;
   private deadline: NodeJS.Timeout | undefined;
+  private stopped = false;
 
   /**
    * @param timeoutMs from the end of the request to the head of the final response; 0: no limit
-   * @param onTimeout called once, when that time is over
+   * @param onTimeout called at most once, when that time is over
    */
   constructor(
     private readonly timeoutMs: number,
@@ -23,7 +24,7 @@ export class InterimResponses {
    * Counts a response.
    *
    * @param rawHeaders flat raw headers
-   * @returns false when the provider has sent too many
+   * @returns false if the provider has sent too many
    */
   add(rawHeaders: readonly Buffer[]): boolean {
     this.count++;
@@ -31,14 +32,15 @@ export class InterimResponses {
     return this.count <= MOST && this.bytes <= MOST_BYTES;
   }
 
-  /** Starts the timer for what is left of the provider's time. @param sentAt end of the request (monotonic ms) */
+  /** Starts the timer for the rest of the provider's time. @param sentAt end of the request (monotonic ms) */
   start(sentAt: number): void {
-    if (this.timeoutMs === 0) return;
+    if (this.timeoutMs === 0 || this.stopped) return;
     this.deadline = setTimeout(this.onTimeout, Math.max(0, sentAt + this.timeoutMs - performance.now()));
   }
 
-  /** The final response is there, or the call is over. */
+  /** Stops the timer for good: the final response has begun, or the call is over. */
   stop(): void {
+    this.stopped = true;
     clearTimeout(this.deadline);
   }
 }

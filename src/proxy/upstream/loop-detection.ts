@@ -3,20 +3,20 @@ import type { HttpAdapterHost } from '@nestjs/core';
 import type { GatewayHttpAdapter } from '../http/gateway-http.adapter.js';
 
 /**
- * Does this connection lead back into this very gateway, by whichever of its listeners? A call would come back for ever.
- * A command has no listener to come home to.
+ * Returns true if this connection leads to a listener of this gateway: a call would be forwarded to itself endlessly. Always
+ * false on the command line, which has no listener.
  */
-export function leadsHome({ httpAdapter }: HttpAdapterHost, socket: Socket): boolean {
+export function isProxyLoop({ httpAdapter }: HttpAdapterHost, socket: Socket): boolean {
   const { servers = [] } = (httpAdapter ?? {}) as Partial<Pick<GatewayHttpAdapter, 'servers'>>;
-  return servers.some((server) => isHeldBy(server, socket));
+  return servers.some((server) => isServedBy(server, socket));
 }
 
-function isHeldBy(server: Server, socket: Socket): boolean {
+function isServedBy(server: Server, socket: Socket): boolean {
   const own = server.address() as AddressInfo | null;
   if (own === null || socket.remotePort !== own.port) return false;
   const remote = plain(socket.remoteAddress);
   if (remote === plain(socket.localAddress) || remote === own.address) return true;
-  // Linux takes all of 127.0.0.0/8 for itself, and calls there from 127.0.0.1.
+  // On Linux all of 127.0.0.0/8 is this machine, and connections there come from 127.0.0.1.
   return (own.address === '0.0.0.0' || own.address === '::') && remote.startsWith('127.');
 }
 

@@ -2,7 +2,7 @@ import { Global, Module } from '@nestjs/common';
 import { ProviderProbe } from '../../providers/provider-probe.js';
 import { UpstreamProbe } from './upstream-probe.js';
 
-/** Apart from ProxyModule, which the command line does without. Global, because the admin room does not know this one. */
+/** Separate from ProxyModule, which the command line does not load. Global, so that `providers` need not import `proxy`. */
 @Global()
 @Module({ providers: [{ provide: ProviderProbe, useClass: UpstreamProbe }], exports: [ProviderProbe] })
 export class ProbeModule {}

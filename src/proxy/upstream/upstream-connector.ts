@@ -4,16 +4,16 @@ import { buildConnector } from 'undici';
 import { addressClass } from '../../platform/provider-url.js';
 import { openTunnel } from './egress-tunnel.js';
 
-/** What a connection to a provider needs to know of this installation. */
+/** Settings for connections to providers. */
 export interface ConnectorSettings {
   connectTimeoutMs: number;
-  /** An egress proxy that is asked for a tunnel; undefined: connect directly. */
+  /** Egress proxy to tunnel through; undefined to connect directly. */
   proxyUrl: string | undefined;
-  /** Tells whether this socket leads back into this very gateway. */
-  leadsHome: (socket: Socket) => boolean;
+  /** Returns true if this socket leads back to this gateway. */
+  isProxyLoop: (socket: Socket) => boolean;
 }
 
-/** A connection that the rules for provider addresses forbid. */
+/** The rules for provider addresses forbid this connection. */
 export class ForbiddenAddress extends Error {
   override readonly name = 'ForbiddenAddress';
 }
@@ -21,69 +21,69 @@ export class ForbiddenAddress extends Error {
 /**
  * Opens a connection.
  *
- * @returns gives the attempt up; the callback is then told of an error. Without effect once the callback was told.
+ * @returns cancels the attempt; the callback then gets an error. No effect once the callback was called.
  */
 export type UpstreamConnector = (
   options: buildConnector.Options,
   callback: buildConnector.Callback,
 ) => () => void;
 
-/** undici's connector returns the socket it opens, which its types do not tell (core/connect.js). */
+/** undici's connector returns the socket it opens, which its types omit (core/connect.js). */
 type SocketConnector = (options: buildConnector.Options, callback: buildConnector.Callback) => Socket;
 
 /**
- * Opens connections to providers: names are resolved here and each address is judged at the moment it is used, so that
- * a name that changes its mind after it was configured (DNS rebinding) gains nothing. TLS is always verified, also
- * where NODE_TLS_REJECT_UNAUTHORIZED says otherwise; private CAs come by NODE_EXTRA_CA_CERTS.
+ * Opens connections to providers. It resolves names itself and checks each address when it is used, so that a name that
+ * resolves to another address later (DNS rebinding) is still checked. TLS is always verified, even if
+ * NODE_TLS_REJECT_UNAUTHORIZED says otherwise; private CAs are set with NODE_EXTRA_CA_CERTS.
  */
 export function upstreamConnector(settings: ConnectorSettings): UpstreamConnector {
   const connectPlain = buildConnector({
     timeout: settings.connectTimeoutMs,
-    lookup: judgingLookup(true),
+    lookup: checkedLookup(true),
     allowH2: false,
   }) as unknown as SocketConnector;
   const connectTls = buildConnector({
     timeout: settings.connectTimeoutMs,
-    lookup: judgingLookup(false),
+    lookup: checkedLookup(false),
     allowH2: false,
     rejectUnauthorized: true,
   }) as unknown as SocketConnector;
   return (options, callback) => {
     const secure = options.protocol === 'https:';
-    const refusal = isIP(options.hostname) === 0 ? null : judge(options.hostname, !secure);
-    if (refusal !== null) {
-      callback(refusal, null);
+    const forbidden = isIP(options.hostname) === 0 ? null : checkAddress(options.hostname, !secure);
+    if (forbidden !== null) {
+      callback(forbidden, null);
       return () => {};
     }
-    let told = false;
-    const arrived: buildConnector.Callback = (...args) => {
-      told = true;
+    let settled = false;
+    const onResult: buildConnector.Callback = (...args) => {
+      settled = true;
       const [error, socket] = args;
-      if (error === null && settings.proxyUrl === undefined && settings.leadsHome(socket)) {
+      if (error === null && settings.proxyUrl === undefined && settings.isProxyLoop(socket)) {
         socket.destroy();
         callback(new ForbiddenAddress('the provider URL leads back to this gateway'), null);
         return;
       }
       callback(...args);
     };
-    const giveUp = (socket: Socket) => () => {
-      if (!told) socket.destroy(new Error('the client left while the connection was made'));
+    const cancelled = (socket: Socket) => () => {
+      if (!settled) socket.destroy(new Error('the client disconnected while the connection was being made'));
     };
     if (settings.proxyUrl === undefined) {
-      return giveUp((secure ? connectTls : connectPlain)(options, arrived));
+      return cancelled((secure ? connectTls : connectPlain)(options, onResult));
     }
-    let cancel = openTunnel(settings.proxyUrl, options, settings.connectTimeoutMs, (...verdict) => {
-      const [error, tunnel] = verdict;
-      if (error !== null) arrived(error, null);
-      else if (secure) cancel = giveUp(connectTls({ ...options, httpSocket: tunnel }, arrived));
-      else arrived(null, tunnel);
+    let cancel = openTunnel(settings.proxyUrl, options, settings.connectTimeoutMs, (...result) => {
+      const [error, tunnel] = result;
+      if (error !== null) onResult(error, null);
+      else if (secure) cancel = cancelled(connectTls({ ...options, httpSocket: tunnel }, onResult));
+      else onResult(null, tunnel);
     });
     return () => cancel();
   };
 }
 
-/** Null when a provider may live at this address. */
-function judge(address: string, plainText: boolean): ForbiddenAddress | null {
+/** Returns null if providers may have this address. */
+function checkAddress(address: string, plainText: boolean): ForbiddenAddress | null {
   const kind = addressClass(address);
   if (kind === 'refused')
     return new ForbiddenAddress(
@@ -95,14 +95,14 @@ function judge(address: string, plainText: boolean): ForbiddenAddress | null {
   return null;
 }
 
-/** dns.lookup that fails when any address it found is forbidden: one bad address among good ones is an attack. */
-function judgingLookup(plainText: boolean): LookupFunction {
+/** dns.lookup that fails if any of the addresses is forbidden: one forbidden address among good ones is an attack. */
+function checkedLookup(plainText: boolean): LookupFunction {
   return (hostname, options, callback) => {
     dnsLookup(hostname, { ...options, all: true }, (error, found) => {
       const forbidden =
-        error === null ? found.map(({ address }) => judge(address, plainText)).find(Boolean) : null;
-      const fault = error ?? forbidden ?? null;
-      if (fault !== null) callback(fault, '', 0);
+        error === null ? found.map(({ address }) => checkAddress(address, plainText)).find(Boolean) : null;
+      const failure = error ?? forbidden ?? null;
+      if (failure !== null) callback(failure, '', 0);
       else if (options.all) callback(null, found);
       else callback(null, found[0]!.address, found[0]!.family);
     });

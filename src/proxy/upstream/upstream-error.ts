@@ -1,19 +1,19 @@
 import type { GatewayErrorCode } from '../../errors/gateway-error.js';
 
-/** What went wrong upstream, in the gateway's terms. */
-export interface UpstreamFault {
+/** An error of the provider or the connection to it, as error code and outcome. */
+export interface UpstreamError {
   code: Extract<GatewayErrorCode, 'upstream_unreachable' | 'upstream_invalid_response' | 'upstream_timeout'>;
   outcome: 'upstream_error' | 'upstream_timeout' | 'truncated';
 }
 
 /**
- * Reads a fault of undici's.
+ * Maps an error of undici to an error code and outcome.
  *
- * @param connected whether a connection carried this request: a reset before that is unreachability
- * @param headSent whether the client already has a head: the answer is then cut short, whatever the reason
+ * @param connected whether a connection carried this request; if not, the provider is unreachable
+ * @param headSent whether the client has the head of the response; if so, the response is truncated
  */
-export function readUpstreamFault(fault: Error, connected: boolean, headSent: boolean): UpstreamFault {
-  const { code } = fault as { code?: string };
+export function readUpstreamError(error: Error, connected: boolean, headSent: boolean): UpstreamError {
+  const { code } = error as { code?: string };
   // undici's own codes (undici documentation, Errors).
   if (code === 'UND_ERR_HEADERS_TIMEOUT' || code === 'UND_ERR_BODY_TIMEOUT') {
     return { code: 'upstream_timeout', outcome: 'upstream_timeout' };
@@ -26,10 +26,10 @@ export function readUpstreamFault(fault: Error, connected: boolean, headSent: bo
 }
 
 /**
- * True for a `Content-Length` among the trailer fields, which undici's parser rejects, once a response has begun: its body
- * is whole by then. The parser's reason (llhttp) is all that undici tells of it.
+ * Returns true for a `Content-Length` among the trailer fields, which undici's parser rejects, once a response has begun: its body
+ * is complete by then. undici reports only the parser's (llhttp's) message.
  */
-export function isTrailerFault({ name, message }: Error): boolean {
+export function isTrailerError({ name, message }: Error): boolean {
   return (
     name === 'HTTPParserError' && message.includes("Content-Length can't be present with Transfer-Encoding")
   );

@@ -2,20 +2,19 @@ import { Client, type Dispatcher } from 'undici';
 import type { ConnectionLimit } from './connection-limit.js';
 import type { UpstreamConnector } from './upstream-connector.js';
 
-/** A call for which a connection is found. */
+/** A call that the pool gives a connection. */
 export interface PooledCall extends Dispatcher.DispatchHandler {
-  /** Set to the connection that it gets, made or being made. To be aborted at most until the response has ended. */
+  /** Set to its connection, established or not yet. It may be aborted only until the response has ended. */
   connection: { abort(): void } | null;
 }
 
 /**
- * The connections to one origin, as many as there are calls at the same time. undici's own Pool looks for a free one among
- * all of them, and keeps what it has made for ever: beside a thousand open streams the search alone takes a third of a
- * call's time on Node 20.
+ * The connections to one origin, one for each concurrent call. undici's own Pool searches all its connections for a free one
+ * and never removes any: with a thousand open streams the search alone takes a third of a call's time on Node 20.
  */
 export class UpstreamPool {
   private readonly connections = new Set<Connection>();
-  /** Those without a call; the one that was used last is used next, so that the others may close. */
+  /** Connections without a call. The last used is used next, so that the others can close. */
   private readonly free: Connection[] = [];
   private readonly origin: URL;
 
@@ -33,17 +32,17 @@ export class UpstreamPool {
     this.origin = new URL(origin);
   }
 
-  /** Makes sure of a connection for a call. @returns false when the process has as many as it may have */
+  /** Reserves a connection for a call. @returns false if the connection limit is reached */
   reserve(): boolean {
     return this.limit.take();
   }
 
-  /** Gives back what was reserved for a call that is not dispatched. */
+  /** Releases the reservation of a call that is not dispatched. */
   cancelReservation(): void {
-    this.limit.giveBack();
+    this.limit.release();
   }
 
-  /** Sends a call, for which a connection is reserved, on one of its own. */
+  /** Sends a call that has a reservation, on a connection of its own. */
   dispatch(options: Dispatcher.DispatchOptions, call: PooledCall): void {
     const connection = this.free.pop() ?? this.open();
     connection.busy = true;
@@ -51,12 +50,12 @@ export class UpstreamPool {
     if (connection.dispatch(options, call)) this.putBack(connection);
   }
 
-  /** Connections, with a call or without. */
+  /** Number of connections, with or without a call. */
   get size(): number {
     return this.connections.size;
   }
 
-  /** Connections made, those of them without a call, and calls that wait for theirs to be made. */
+  /** Established connections, those of them without a call, and calls waiting for a connection. */
   get counts(): { connected: number; idle: number; waiting: number } {
     let connected = 0;
     let waiting = 0;
@@ -67,23 +66,23 @@ export class UpstreamPool {
     return { connected, idle: this.free.length, waiting };
   }
 
-  /** Closes the connection that has been without a call for longest. @returns false when each has one */
+  /** Closes the connection that has been idle longest. @returns false if none is idle */
   closeIdle(): boolean {
     const oldest = this.free[0];
     oldest?.abort();
     return oldest !== undefined;
   }
 
-  /** Breaks every connection, and with it what is still under way on one. */
+  /** Destroys every connection and fails the calls on them. */
   async destroy(): Promise<void> {
     await Promise.all([...this.connections].map((connection) => connection.destroy()));
   }
 
-  /** Breaks a connection, and with it the call it has. */
+  /** Destroys a connection and fails its call. */
   abort(connection: Connection): void {
     if (connection.busy) {
       connection.busy = false;
-      this.limit.giveBack();
+      this.limit.release();
     }
     this.forget(connection);
     connection.attempt.cancel?.();
@@ -107,8 +106,8 @@ export class UpstreamPool {
   private putBack(connection: Connection): void {
     if (!connection.busy) return;
     connection.busy = false;
-    this.limit.giveBack();
-    // It would connect again for its next call; there is no reason to keep it for that.
+    this.limit.release();
+    // It would have to connect again for its next call, so it is not kept.
     if (connection.lost) this.forget(connection);
     else this.free.push(connection);
   }
@@ -121,15 +120,15 @@ export class UpstreamPool {
 }
 
 /**
- * One connection of undici's that can be aborted at any time. undici itself aborts a request only once it has a
- * connection, so that clients who leave would pile up attempts to reach a provider that does not accept; and after an
- * abort it connects again before it drops the request. A connection has at most one call, since pipelining is 1.
+ * An undici connection that can be aborted at any time. undici aborts a request only once it is connected, so that clients
+ * that disconnect would pile up connection attempts to a provider that does not accept; and after an abort it connects
+ * again before it drops the request. A connection has at most one call, because pipelining is 1.
  */
 class Connection extends Client {
   readonly attempt: { cancel: (() => void) | null };
   /** Has a call. */
   busy = false;
-  /** Was connected, or tried to, and is not. */
+  /** True after the connection was closed or could not be established. */
   lost = false;
 
   constructor(

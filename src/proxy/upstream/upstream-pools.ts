@@ -4,16 +4,16 @@ import type { Client } from 'undici';
 import { InjectSettings } from '../../config/config.module.js';
 import type { Settings } from '../../config/settings.js';
 import { ConnectionLimit } from './connection-limit.js';
-import { leadsHome } from './loop-detection.js';
+import { isProxyLoop } from './loop-detection.js';
 import { type UpstreamConnector, upstreamConnector } from './upstream-connector.js';
 import { UpstreamPool } from './upstream-pool.js';
 
-/** Shorter than any provider's own idle time, so that a connection is rarely reused at the moment it is closed. */
+/** Shorter than providers' idle timeouts, so that a connection is rarely reused while the provider closes it. */
 const IDLE_MS = 4_000;
 const LONGEST_IDLE_MS = 30_000;
 const MAX_HEADER_BYTES = 65_536;
 
-/** One connection pool for each origin calls go to. */
+/** One connection pool for each provider origin. */
 @Injectable()
 export class UpstreamPools implements OnApplicationShutdown {
   private readonly pools = new Map<string, UpstreamPool>();
@@ -27,7 +27,7 @@ export class UpstreamPools implements OnApplicationShutdown {
     this.connector = upstreamConnector({
       connectTimeoutMs: env.upstreamConnectTimeoutMs,
       proxyUrl: env.upstreamProxyUrl,
-      leadsHome: (socket) => leadsHome(host, socket),
+      isProxyLoop: (socket) => isProxyLoop(host, socket),
     });
   }
 
@@ -36,7 +36,7 @@ export class UpstreamPools implements OnApplicationShutdown {
     let pool = this.pools.get(origin);
     if (pool === undefined) {
       const options: Client.Options = {
-        // One request at a time on a connection: with more, a break would leave it unknown which of them ran.
+        // One request at a time on a connection: with more, a lost connection would leave unknown which of them ran.
         pipelining: 1,
         allowH2: false,
         headersTimeout: this.env.upstreamHeadersTimeoutMs,
@@ -51,7 +51,7 @@ export class UpstreamPools implements OnApplicationShutdown {
     return pool;
   }
 
-  /** Of all pools together: connections made, those of them without a call, and calls that wait for one. */
+  /** Totals of all pools: established connections, those of them without a call, and calls waiting for a connection. */
   get counts(): { connected: number; idle: number; waiting: number } {
     const sum = { connected: 0, idle: 0, waiting: 0 };
     for (const { counts } of this.pools.values()) {
@@ -62,7 +62,7 @@ export class UpstreamPools implements OnApplicationShutdown {
     return sum;
   }
 
-  /** With as many connections as there may be calls, one without a call gives way to another origin's. */
+  /** If the connection limit is reached, closes an idle connection to make one for another origin possible. */
   private readonly closeIdle = (): void => {
     let connections = 0;
     for (const { size } of this.pools.values()) connections += size;
@@ -70,7 +70,7 @@ export class UpstreamPools implements OnApplicationShutdown {
     for (const pool of this.pools.values()) if (pool.closeIdle()) return;
   };
 
-  /** Breaks every connection, and with it what is still under way on one. */
+  /** Destroys every connection and fails the calls on them. */
   async close(): Promise<void> {
     const pools = [...this.pools.values()];
     this.pools.clear();

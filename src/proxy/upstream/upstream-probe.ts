@@ -11,15 +11,15 @@ import {
 } from '../../providers/provider-probe.js';
 import type { ProbeResult } from '../../providers/providers.schema.js';
 import type { Provider } from '../../providers/provider.js';
-import { leadsHome } from './loop-detection.js';
+import { isProxyLoop } from './loop-detection.js';
 import { ForbiddenAddress, upstreamConnector } from './upstream-connector.js';
 
-/** People wait for it. */
+/** Somebody waits for the result. */
 const LONGEST_MS = 10_000;
-/** Lists of models are long; only the status is of interest. */
+/** Lists of models are long, and only the status is used. */
 const MOST_BYTES = 262_144;
 
-/** Asks a provider for its models, over a connection under the very rules that calls are under. */
+/** Requests a provider's list of models, over a connection with the same rules as for calls. */
 @Injectable()
 export class UpstreamProbe extends ProviderProbe {
   constructor(
@@ -39,7 +39,7 @@ export class UpstreamProbe extends ProviderProbe {
     const connect = upstreamConnector({
       connectTimeoutMs: Math.min(this.env.upstreamConnectTimeoutMs, LONGEST_MS),
       proxyUrl: this.env.upstreamProxyUrl,
-      leadsHome: (socket) => leadsHome(this.host, socket),
+      isProxyLoop: (socket) => isProxyLoop(this.host, socket),
     });
     const timeoutMs = Math.min(this.env.upstreamHeadersTimeoutMs, LONGEST_MS);
     const client = new Client(provider.origin, {
@@ -59,7 +59,7 @@ export class UpstreamProbe extends ProviderProbe {
     } catch (error) {
       const verdict: Verdict =
         error instanceof ForbiddenAddress
-          ? { ok: false, code: 'forbidden_address', message: `This url is refused: ${error.message}.` }
+          ? { ok: false, code: 'forbidden_address', message: `This URL is not allowed: ${error.message}.` }
           : verdictOfFault(error);
       return { verdict, status: null };
     } finally {
@@ -72,7 +72,7 @@ function headersFor({ credential }: Provider): Record<string, string> {
   if (credential === null) return {};
   return {
     [credential.name]: credential.value,
-    // Anthropic refuses every call without it (its API reference, Versioning); nobody else minds.
+    // Anthropic rejects every call without it (its API reference, Versioning); other providers ignore it.
     ...(credential.name === 'x-api-key' && { 'anthropic-version': '2023-06-01' }),
   };
 }

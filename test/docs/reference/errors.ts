@@ -1,4 +1,4 @@
-import { gatewayErrorAnswer } from '../../../src/proxy/http/error-response.js';
+import { gatewayErrorResponse } from '../../../src/proxy/http/error-response.js';
 import {
   GatewayError,
   GATEWAY_ERROR_CODES,
@@ -13,8 +13,8 @@ export function errorsReference(): string {
 }
 
 function describe(name: GatewayErrorCode): { status: number; text: string } {
-  const openai = gatewayErrorAnswer(new GatewayError(name), 'id', '/v1/chat/completions');
-  const anthropic = gatewayErrorAnswer(new GatewayError(name), 'id', '/v1/messages');
+  const openai = gatewayErrorResponse(new GatewayError(name), 'id', '/v1/chat/completions');
+  const anthropic = gatewayErrorResponse(new GatewayError(name), 'id', '/v1/messages');
   const { error } = JSON.parse(openai.body.toString()) as { error: { type: string; message: string } };
   const other = JSON.parse(anthropic.body.toString()) as { error: { type: string } };
   const facts = [`${code('type')}: ${code(error.type)}`];

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Request, Response } from 'express';
-import { AnswerWriter } from '../../src/proxy/response-writer.js';
+import { ResponseWriter } from '../../src/proxy/response-writer.js';
 import { RawClient, request } from '../support/raw-client.js';
 
 const HINT = ['Link', '</a.css>; rel=preload'];
@@ -10,7 +10,7 @@ it('passes an early hint, and drops one for a client that has not taken what it 
   const written: number[] = [];
   const server = createServer((req: IncomingMessage, res: ServerResponse) => {
     const { socket } = req;
-    const answer = new AnswerWriter(req as Request, res as Response, 1_000, () => {});
+    const answer = new ResponseWriter(req as Request, res as Response, 1_000, () => {});
     const hint = () => {
       const before = socket.bytesWritten;
       answer.earlyHints(HINT);
