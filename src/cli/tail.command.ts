@@ -7,7 +7,7 @@ import { describeError } from '../errors/describe-error.js';
 import { isDatabaseAway } from '../database/sql-state.js';
 import { LogTail } from '../requests/log-tail.js';
 import { RequestLogReader } from '../requests/request-log.reader.js';
-import type { RequestView } from '../requests/requests.schema.js';
+import type { RequestView } from '../requests/request-view.js';
 import { addCallOptions, type CallOptions } from './call-options.js';
 import { CALL_HEAD, CALL_WIDTHS, callCells } from './call-table.js';
 import { type OutputOptions, write } from './output.js';

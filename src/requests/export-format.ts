@@ -1,6 +1,6 @@
 import { stringify } from 'csv-stringify/sync';
 import type { QueryArrayResult } from 'pg';
-import { SHOWN_COLUMNS } from './request-view.js';
+import { columnsOfType, SHOWN_COLUMNS } from './request-view.js';
 import type { ExportFormat } from './requests.schema.js';
 
 export interface ExportFormatter {
@@ -13,8 +13,9 @@ export interface ExportFormatter {
   text(rows: QueryArrayResult<(string | null)[]>['rows']): string;
 }
 
+const BOOLEANS = new Set(columnsOfType('boolean'));
 /** Times as the admin API writes them. */
-const TIMES = new Set<string>(['started_at', 'recorded_at']);
+const TIMES = new Set(columnsOfType('timestamptz'));
 const iso = (column: string) =>
   `to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS ${column}`;
 
@@ -22,7 +23,7 @@ const JSON_LIST = SHOWN_COLUMNS.map((column) => (TIMES.has(column) ? iso(column)
 const CSV_LIST = SHOWN_COLUMNS.map((column) => {
   if (TIMES.has(column)) return iso(column);
   // Postgres itself would say t and f.
-  return column === 'streamed' ? 'streamed::text' : column;
+  return BOOLEANS.has(column) ? `${column}::text` : column;
 }).join(', ');
 
 /**

@@ -1,6 +1,6 @@
 import type { RequestFilter } from './request-query.js';
 import type { RecordedPlace, RequestLogReader } from './request-log.reader.js';
-import type { RequestView } from './requests.schema.js';
+import type { RequestView } from './request-view.js';
 
 const PAGE = 500;
 /** What is complete is read again for so long, should the server's clock be set back a little. */

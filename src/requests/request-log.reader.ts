@@ -4,8 +4,8 @@ import { ServiceError } from '../errors/service-error.js';
 import { ReaderPool } from './reader-pool.js';
 import { recordedUntil } from './recorded-until.js';
 import { after, conditionsOf, type RequestFilter, startedAtOf } from './request-query.js';
-import { type RequestRow, requestView, SELECT_REQUESTS } from './request-view.js';
-import type { RequestView } from './requests.schema.js';
+import type { RequestLog } from '../request-log/request-log.entity.js';
+import { requestView, type RequestView, SELECT_REQUESTS } from './request-view.js';
 
 const FIND = `${SELECT_REQUESTS} WHERE started_at = $1 AND id = $2`;
 
@@ -24,7 +24,7 @@ export class RequestLogReader {
   async list({ limit, cursor, ...filter }: RequestFilter & PageRequest): Promise<Page<RequestView>> {
     const conditions = after(conditionsOf(filter), cursor);
     const count = conditions.placeholder(limit + 1);
-    const { rows } = await this.pool.answers.query<RequestRow>(
+    const { rows } = await this.pool.answers.query<RequestLog>(
       `${SELECT_REQUESTS} ${conditions.where} ORDER BY started_at DESC, id DESC LIMIT ${count}`,
       conditions.values,
     );
@@ -34,7 +34,7 @@ export class RequestLogReader {
   /** Reads one partition: the id says on which day the call began. @throws ServiceError not_found */
   async get(id: string): Promise<RequestView> {
     const { rows } = isUuid(id)
-      ? await this.pool.answers.query<RequestRow>(FIND, [startedAtOf(id), id])
+      ? await this.pool.answers.query<RequestLog>(FIND, [startedAtOf(id), id])
       : { rows: [] };
     if (rows[0] === undefined) {
       throw ServiceError.of(
@@ -52,7 +52,7 @@ export class RequestLogReader {
     const at = conditions.placeholder(place.recorded_at);
     conditions.add(`recorded_at >= ${at} AND (recorded_at, id) > (${at}, ?)`, place.id);
     const count = conditions.placeholder(limit);
-    const { rows } = await this.pool.answers.query<RequestRow>(
+    const { rows } = await this.pool.answers.query<RequestLog>(
       `${SELECT_REQUESTS} ${conditions.where} ORDER BY recorded_at, id LIMIT ${count}`,
       conditions.values,
     );

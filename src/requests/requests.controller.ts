@@ -17,8 +17,8 @@ import {
   requestId,
   requestPageSchema,
   requestSchema,
-  type RequestView,
 } from './requests.schema.js';
+import type { RequestView } from './request-view.js';
 
 const STREAM = { schema: { type: 'string' as const } };
 

@@ -1,4 +1,5 @@
 import { ServiceError } from '../errors/service-error.js';
+import type { StoredRow } from '../request-log/columns.js';
 import type { Conditions } from './request-query.js';
 
 export const USAGE_GROUPS = ['team', 'key', 'provider', 'model', 'day', 'hour'] as const;
@@ -21,17 +22,21 @@ const COLUMNS: Record<UsageGroup, { name: string; sql: string; shown: string }> 
 /** A call without a good answer, as in the views: a client that left is no error. */
 const IS_ERROR = `(status >= 400 OR outcome NOT IN ('completed', 'replayed', 'client_aborted'))`;
 
-/** Sums of what is known: a call without a figure adds nothing, and a replayed one has none. */
-export const SUMS = {
+/** The columns that are added up. Null adds nothing; replayed calls report no tokens. */
+export const SUMMED = [
+  'prompt_tokens',
+  'completion_tokens',
+  'cached_tokens',
+  'reasoning_tokens',
+  'request_bytes',
+  'response_bytes',
+] as const satisfies readonly (keyof StoredRow)[];
+
+const SUMS: Readonly<Record<string, string>> = {
   calls: 'count(*)',
   errors: `count(*) FILTER (WHERE ${IS_ERROR})`,
-  prompt_tokens: 'COALESCE(sum(prompt_tokens), 0)',
-  completion_tokens: 'COALESCE(sum(completion_tokens), 0)',
-  cached_tokens: 'COALESCE(sum(cached_tokens), 0)',
-  reasoning_tokens: 'COALESCE(sum(reasoning_tokens), 0)',
-  request_bytes: 'COALESCE(sum(request_bytes), 0)',
-  response_bytes: 'COALESCE(sum(response_bytes), 0)',
-} as const;
+  ...Object.fromEntries(SUMMED.map((name) => [name, `COALESCE(sum(${name}), 0)`])),
+};
 
 /** The groups' values of a row, in the order of the groups. */
 export type GroupValues = (string | null)[];

@@ -1,9 +1,14 @@
 import { z } from 'zod';
-import { USAGE_GROUPS, type UsageGroup } from './usage-query.js';
+import { COLUMNS } from '../request-log/columns.js';
+import { SUMMED, USAGE_GROUPS, type UsageGroup } from './usage-query.js';
 import { pageOf, paging } from '../admin/fields.schema.js';
 import { callFilter } from './requests.schema.js';
 
 const count = (description: string) => z.int().meta({ description });
+
+const sums = Object.fromEntries(
+  SUMMED.map((name) => [name, count(`Sum: ${COLUMNS[name].description}`)]),
+) as Record<(typeof SUMMED)[number], z.ZodInt>;
 
 /** A group of calls: those of the first columns that were asked for, and its sums. */
 export const usageSchema = z
@@ -21,12 +26,7 @@ export const usageSchema = z
     model: z.string().nullable().optional().meta({ example: 'gpt-4o-mini' }),
     calls: count('Number of calls.'),
     errors: count('Calls that failed; a client that disconnected is no error.'),
-    prompt_tokens: count('Input tokens.'),
-    completion_tokens: count('Output tokens.'),
-    cached_tokens: count('Input tokens read from the cache.'),
-    reasoning_tokens: count('Output tokens used for reasoning.'),
-    request_bytes: count('Bytes of request bodies.'),
-    response_bytes: count('Bytes of response bodies.'),
+    ...sums,
   })
   .meta({ id: 'Usage' });
 /** With the names that people know its team and key by. */
