@@ -111,7 +111,7 @@ export class Exchange extends UpstreamCall implements BodyOwner {
     const length = firstHeader(headers, 'content-length');
     const bodyless = req.method === 'HEAD' || status === 204 || status === 304;
     this.expectedBytes = bodyless ? 0 : length === undefined ? null : Number(length);
-    const kept = this.claim?.answered(status, reason, headers, this.expectedBytes) ?? true;
+    const kept = this.claim?.responded(status, reason, headers, this.expectedBytes) ?? true;
     if (!kept) headers.push('idempotency-stored', 'false');
     this.call.answered({
       status: this.clientLeft ? null : status,

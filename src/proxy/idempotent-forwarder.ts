@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
-import { AwaitedAnswers } from '../idempotency/pending-responses.service.js';
+import { PendingResponses } from '../idempotency/pending-responses.service.js';
 import { ClaimsService } from '../idempotency/claims.service.js';
 import { readIdempotencyKey, recordId } from '../idempotency/idempotency-key.js';
 import { GatewayError } from '../errors/gateway-error.js';
@@ -15,7 +15,7 @@ export class IdempotentCalls {
   constructor(
     private readonly forwarder: Forwarder,
     private readonly claims: ClaimsService,
-    private readonly answers: AwaitedAnswers,
+    private readonly answers: PendingResponses,
     @InjectSettings() private readonly env: Settings,
   ) {}
 
@@ -49,7 +49,7 @@ export class IdempotentCalls {
     let held = 0;
     try {
       await new Replay(req, res, this.env).run(async (gone) => {
-        const answer = await this.answers.answer(id, gone);
+        const answer = await this.answers.waitFor(id, gone);
         // Written at once, it stays in memory until the client has taken it.
         if (!this.claims.reserve(answer.body.length))
           throw new GatewayError('overloaded', {
@@ -59,7 +59,7 @@ export class IdempotentCalls {
         return answer;
       });
     } finally {
-      this.claims.giveBack(held);
+      this.claims.free(held);
     }
   }
 }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Request, Response } from 'express';
-import type { StoredAnswer } from '../idempotency/stored-response.js';
+import type { StoredResponse } from '../idempotency/stored-response.js';
 import { GatewayError } from '../errors/gateway-error.js';
 import { AnswerWriter } from './response-writer.js';
 import type { ExchangeLimits } from './exchange-limits.js';
@@ -26,7 +26,7 @@ export class Replay {
    * @param find gives the first call's answer, or waits for it while the client does
    * @throws GatewayError while nothing has been sent to the client
    */
-  async run(find: (gone: AbortSignal) => Promise<StoredAnswer>): Promise<void> {
+  async run(find: (gone: AbortSignal) => Promise<StoredResponse>): Promise<void> {
     const { req, res, gone } = this;
     if (req.socket.destroyed) return;
     const left = new Promise<void>((resolve) => res.once('close', resolve));
@@ -68,7 +68,7 @@ export class Replay {
     if (req.call.requestBytes <= GATHER_BYTES) req.call.requested(Buffer.concat(chunks));
   }
 
-  private async write({ status, reason, headers, body }: StoredAnswer): Promise<void> {
+  private async write({ status, reason, headers, body }: StoredResponse): Promise<void> {
     const { req, answer } = this;
     const { call } = req;
     await new Promise<void>((resolve, reject) => {

@@ -2,7 +2,7 @@ import { Injectable, Logger } from '@nestjs/common';
 import type { CallRecord } from './call-record.js';
 import { showable } from './column-domains.js';
 import type { LogRow } from './columns.js';
-import { answeringModel } from './log-row.js';
+import { responseModelOf } from './log-row.js';
 import type { Usage } from '../tokens/token-counts.js';
 
 /** What is told of a call that has ended here. Facts alone: no prompt, answer, query or credential. */
@@ -61,7 +61,7 @@ export class FinishedCalls {
     const finished: FinishedCall = {
       row,
       requestModel: call.requestModel === null ? null : row.model,
-      responseModel: answeringModel(call, usage),
+      responseModel: responseModelOf(call, usage),
       overheadMs: row.outcome === 'replayed' ? null : call.overheadMs,
       upstream,
       traceparent: showable(traceparent, key),

@@ -61,7 +61,7 @@ function setVerdict(row: LogRow, call: CallRecord): void {
 }
 
 /** The model that answered, as it may be shown. */
-export function answeringModel(call: CallRecord, usage: Usage): string | null {
+export function responseModelOf(call: CallRecord, usage: Usage): string | null {
   return text(usage.model, call.origin.key);
 }
 

@@ -33,7 +33,7 @@ export class RequestLogExport {
    */
   async open({ format, limit, cursor, ...filter }: ExportRequest, signal?: AbortSignal): Promise<OpenExport> {
     const client = await this.pool.exports.connect();
-    const opened = new OpenExport(client, format, this.pool.answers);
+    const opened = new OpenExport(client, format, this.pool.queries);
     signal?.addEventListener('abort', () => void opened.close());
     try {
       signal?.throwIfAborted();

@@ -24,7 +24,7 @@ export class RequestLogReader {
   async list({ limit, cursor, ...filter }: RequestFilter & PageRequest): Promise<Page<RequestView>> {
     const conditions = after(conditionsOf(filter), cursor);
     const count = conditions.placeholder(limit + 1);
-    const { rows } = await this.pool.answers.query<RequestLog>(
+    const { rows } = await this.pool.queries.query<RequestLog>(
       `${SELECT_REQUESTS} ${conditions.where} ORDER BY started_at DESC, id DESC LIMIT ${count}`,
       conditions.values,
     );
@@ -34,7 +34,7 @@ export class RequestLogReader {
   /** Reads one partition: the id says on which day the call began. @throws ServiceError not_found */
   async get(id: string): Promise<RequestView> {
     const { rows } = isUuid(id)
-      ? await this.pool.answers.query<RequestLog>(FIND, [startedAtOf(id), id])
+      ? await this.pool.queries.query<RequestLog>(FIND, [startedAtOf(id), id])
       : { rows: [] };
     if (rows[0] === undefined) {
       throw ServiceError.of(
@@ -52,7 +52,7 @@ export class RequestLogReader {
     const at = conditions.placeholder(place.recorded_at);
     conditions.add(`recorded_at >= ${at} AND (recorded_at, id) > (${at}, ?)`, place.id);
     const count = conditions.placeholder(limit);
-    const { rows } = await this.pool.answers.query<RequestLog>(
+    const { rows } = await this.pool.queries.query<RequestLog>(
       `${SELECT_REQUESTS} ${conditions.where} ORDER BY recorded_at, id LIMIT ${count}`,
       conditions.values,
     );
@@ -61,6 +61,6 @@ export class RequestLogReader {
 
   /** Up to when the log is complete. */
   recordedUntil(): Promise<Date> {
-    return recordedUntil(this.pool.answers);
+    return recordedUntil(this.pool.queries);
   }
 }

@@ -27,7 +27,7 @@ export class UsageTotals {
     const conditions = conditionsOf(filter);
     const { where } = conditions;
     const page = pageSql(ordered, conditions, cursor, limit + 1);
-    const { rows } = await this.pool.answers.query<UsageRow>(
+    const { rows } = await this.pool.queries.query<UsageRow>(
       usageSql(ordered, where, page),
       conditions.values,
     );

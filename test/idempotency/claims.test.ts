@@ -1,6 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { AnswerBox } from '../../src/idempotency/response-cipher.js';
+import { ResponseCipher } from '../../src/idempotency/response-cipher.js';
 import { ClaimsService } from '../../src/idempotency/claims.service.js';
 import { IdempotencyRecords } from '../../src/idempotency/idempotency-records.js';
 import { StoredBytes } from '../../src/idempotency/stored-bytes.service.js';
@@ -45,7 +45,7 @@ it('who has lost a claim can neither store nor end nor keep that of the next', a
   expect(await query('SELECT * FROM idempotency_record')).toEqual(before);
   expect(await records.store(next, Buffer.from('next'))).toBe(true);
   await records.release([next]);
-  expect((await records.read(next.id))?.answer.toString()).toBe('next');
+  expect((await records.read(next.id))?.response.toString()).toBe('next');
 });
 
 it.each(['when it failed', 'only later'])(
@@ -61,15 +61,15 @@ it.each(['when it failed', 'only later'])(
     });
     const headers = [auth, `Idempotency-Key: lost-${when.replaceAll(' ', '-')}`];
     wire.expectRefusal(await once(wire.gateway, headers), 503, 'database_unavailable');
-    await claims.keep();
+    await claims.renew();
     late.resolve();
     const there = 'SELECT 1 FROM idempotency_record WHERE answer IS NULL';
     // The gateway, which looks by itself now and then, may undo it at once.
     await taken;
-    await claims.keep();
+    await claims.renew();
     expect(await query(there)).toEqual([]);
     expect((await once(wire.gateway, headers)).status).toBe(200);
-    await claims.keep();
+    await claims.renew();
     expect((await once(wire.gateway, headers)).header('idempotent-replayed')).toBe('true');
   },
 );
@@ -87,7 +87,7 @@ it('a call that outlasts its lease keeps it, and gives its twin the answer', asy
   const first = await open(wire.gateway, headers);
   await eventually(() => wire.provider.requests.length > before);
   await query('UPDATE idempotency_record SET lease_until = now() WHERE answer IS NULL');
-  await claims.keep();
+  await claims.renew();
   const looks = jest.spyOn(records, 'states');
   const twin = await open(wire.gateway, headers);
   await eventually(() => looks.mock.results.length > 0);
@@ -100,8 +100,8 @@ it('a call that outlasts its lease keeps it, and gives its twin the answer', asy
   wire.provider.script = script;
 });
 
-it('an answer that cannot be sealed is not kept', async () => {
-  jest.spyOn(wire.gateway.gateway.app.get(AnswerBox), 'seal').mockImplementationOnce(() => {
+it('a response that cannot be encrypted is not stored', async () => {
+  jest.spyOn(wire.gateway.gateway.app.get(ResponseCipher), 'seal').mockImplementationOnce(() => {
     throw new RangeError('no memory');
   });
   const before = wire.provider.requests.length;
@@ -144,11 +144,11 @@ it('without memory to gather an answer it is not kept; all that was taken is giv
   const headers = [auth, 'Idempotency-Key: gathered'];
   for (let i = 0; i < 2; i++)
     expect((await once(wire.gateway, headers)).header('idempotent-replayed')).toBeUndefined();
-  claims.giveBack(ALL);
+  claims.free(ALL);
   await once(wire.gateway, headers);
   expect((await once(wire.gateway, headers)).header('idempotent-replayed')).toBe('true');
   await eventually(() => claims.reserve(ALL));
-  claims.giveBack(ALL);
+  claims.free(ALL);
 });
 
 it('a replay waits until it is on the disk, where that is asked for', async () => {

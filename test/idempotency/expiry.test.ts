@@ -137,7 +137,7 @@ describe('memory', () => {
   const allFree = () =>
     eventually(() => {
       if (!claims.reserve(ALL)) return false;
-      claims.giveBack(ALL);
+      claims.free(ALL);
       return true;
     });
 
@@ -162,7 +162,7 @@ describe('memory', () => {
       slow.destroy();
       await eventually(async () => (await once(wire.gateway, KEY('stored'))).status === 200);
     }
-    claims.giveBack(ALL - 10 * MIB);
+    claims.free(ALL - 10 * MIB);
     await allFree();
   });
 });

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { AwaitedAnswers } from '../../src/idempotency/pending-responses.service.js';
+import { PendingResponses } from '../../src/idempotency/pending-responses.service.js';
 import { deferred } from '../support/deferred.js';
 import { eventually } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
@@ -92,7 +92,7 @@ it.each(['200 OK', '500 No'])(
     const headers = [auth, `Idempotency-Key: notified-${status.slice(0, 3)}`];
     const first = await open(replicas[0]!, headers);
     await eventually(() => provider.requests.length === 1);
-    const answers = replicas[1]!.gateway.app.get<unknown, { timer?: NodeJS.Timeout }>(AwaitedAnswers);
+    const answers = replicas[1]!.gateway.app.get<unknown, { timer?: NodeJS.Timeout }>(PendingResponses);
     delete answers.timer;
     const twin = await open(replicas[1]!, headers);
     clearTimeout(await eventually(() => answers.timer));

@@ -150,7 +150,7 @@ describe('uncertain', () => {
   });
 
   const records = () => wire.gateway.gateway.app.get(IdempotencyRecords);
-  const keep = () => wire.gateway.gateway.app.get(ClaimsService).keep();
+  const keep = () => wire.gateway.gateway.app.get(ClaimsService).renew();
 
   it('a claim whose statement came through although no word of it did binds nobody', async () => {
     const headers = [auth, 'Idempotency-Key: claim'];
