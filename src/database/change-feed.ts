@@ -9,13 +9,13 @@ import { DatabaseService } from './database.service.js';
 import { GOODBYE_MS, withTimeout } from '../platform/with-timeout.js';
 import { describeError } from '../errors/describe-error.js';
 
-/** Through some poolers a LISTEN looks alive and delivers nothing: the counters are read this often all the same. */
+/** Some poolers accept LISTEN and deliver nothing, so the counters are also polled this often. */
 const POLL_MS = 2_000;
-/** A connection that answers no slower than this is alive. */
+/** A connection that does not respond within this time is replaced. */
 const QUERY_TIMEOUT_MS = 2_000;
 const RETRY_MS = 500;
 
-/** On which a connection speaks to itself, to learn whether notifications arrive at all. */
+/** Channel on which a connection notifies itself, to find out whether notifications arrive at all. */
 const ECHO = 'postern_echo';
 
 /** `<value> <row id>`, as the triggers send it. */
@@ -23,45 +23,45 @@ const PAYLOAD = /^(\d+) (\S+)$/;
 
 const READ_COUNTERS = 'SELECT name, value FROM change_counter WHERE name = ANY ($1)';
 
-/** What somebody keeps of a table, and how it is kept true. */
-export interface Kept {
-  /** Applies the change of one row at once; null: a change leads to a comparison like everything else. */
+/** A cache of rows of one table, and how it is updated. */
+export interface Cache {
+  /** Applies the change of one row at once; null: a change leads to a full comparison. */
   onChange: ((id: string) => void) | null;
-  /** Makes all that is kept true by reading it again on this connection. */
+  /** Reads the rows again on this connection and corrects the whole cache. */
   compare: (client: pg.ClientBase) => Promise<void>;
 }
 
-/** One counter of change_counter as this process has followed it. */
-export interface Following {
-  /** When Postgres last confirmed that everything kept is true (monotonic ms); -Infinity: never. */
+/** The subscription of a cache to one counter of change_counter. */
+export interface Subscription {
+  /** When Postgres last confirmed that the cache is up to date (monotonic ms); -Infinity: never. */
   readonly verifiedAt: number;
 }
 
-interface Followed extends Following {
-  readonly kept: Kept;
-  /** Counter of the last change that is reflected in what is kept; null: unknown. */
+interface Subscriber extends Subscription {
+  readonly cache: Cache;
+  /** Counter of the last change that the cache reflects; null: unknown. */
   applied: bigint | null;
   verifiedAt: number;
 }
 
 /**
- * Tells those who keep rows in memory what changed, on one connection for all: notifications make a change known at
- * once, the polled counters make it certain. Whatever does not fit (a gap in a counter, a new connection, a counter
- * that went back because a backup was restored) leads to a comparison of all that is kept.
+ * Notifies caches of changed rows, on one connection for all. A notification reports a change at once; the polled
+ * counters guarantee that none is missed. A gap in a counter, a new connection, or a counter that went back because a
+ * backup was restored leads to a comparison of the whole cache.
  *
- * A table takes part by a trigger that raises its counter and notifies `postern_<counter>` with `<value> <row id>`, as
- * the migrations key-changes and providers do.
+ * A table takes part with a trigger that increments its counter and notifies `postern_<counter>` with
+ * `<value> <row id>`, as in the migrations key-changes and providers.
  */
 @Injectable()
-export class ChangeFollower implements OnApplicationShutdown {
+export class ChangeFeed implements OnApplicationShutdown {
   private readonly logger = new Logger('Database');
-  private readonly followed = new Map<string, Followed>();
-  private readonly heard = new Map<string, (payload: string) => void>();
+  private readonly subscribers = new Map<string, Subscriber>();
+  private readonly channels = new Map<string, (payload: string) => void>();
   private stopped = false;
   private running: Promise<void> | null = null;
-  private told = false;
-  private silenceTold = false;
-  /** Something is to be verified before the next poll is due. */
+  private errorLogged = false;
+  private silenceLogged = false;
+  /** A cache is to be verified before the next poll. */
   private due = false;
   private wake: () => void = () => {};
 
@@ -75,20 +75,21 @@ export class ChangeFollower implements OnApplicationShutdown {
     });
   }
 
-  /** @param counter its name in change_counter; to be called while the application is put together */
-  follow(counter: string, kept: Kept): Following {
-    const followed: Followed = { kept, applied: null, verifiedAt: -Infinity };
-    this.followed.set(counter, followed);
-    return followed;
+  /** Call in a constructor. @param counter its name in change_counter */
+  subscribe(counter: string, cache: Cache): Subscription {
+    const subscriber: Subscriber = { cache, applied: null, verifiedAt: -Infinity };
+    this.subscribers.set(counter, subscriber);
+    return subscriber;
   }
 
   /**
-   * Passes on the notifications of one more channel while they arrive; who hears must be able to do without.
+   * Passes on the notifications of a further channel. They may be lost, so the listener must also work without them.
+   * Call in a constructor.
    *
-   * @param onNotified gets the payload; to be called while the application is put together
+   * @param onNotified gets the payload
    */
-  hear(channel: string, onNotified: (payload: string) => void): void {
-    this.heard.set(channel, onNotified);
+  listen(channel: string, onNotified: (payload: string) => void): void {
+    this.channels.set(channel, onNotified);
   }
 
   async onApplicationShutdown(): Promise<void> {
@@ -100,16 +101,16 @@ export class ChangeFollower implements OnApplicationShutdown {
   private async run(): Promise<void> {
     while (!this.stopped) {
       try {
-        await this.live();
+        await this.runConnection();
       } catch (error) {
-        this.complain('Changes', error);
+        this.logError('Changes', error);
       }
       if (!this.stopped) await this.pause(RETRY_MS);
     }
   }
 
-  /** One connection's life: listen, compare, then poll until it breaks. */
-  private async live(): Promise<void> {
+  /** Listens, compares, then polls until the connection breaks. */
+  private async runConnection(): Promise<void> {
     const client = new pg.Client({
       ...clientOptions(this.env.databaseUrl, {
         applicationName: 'postern-changes',
@@ -122,25 +123,25 @@ export class ChangeFollower implements OnApplicationShutdown {
         broken = error;
         this.wake();
       });
-      const word = randomUUID();
-      let heard = false;
+      const nonce = randomUUID();
+      let echoed = false;
       client.on('notification', ({ channel, payload = '' }) => {
-        if (channel === ECHO) heard ||= payload === word;
-        else if (this.heard.has(channel)) this.heard.get(channel)!(payload);
+        if (channel === ECHO) echoed ||= payload === nonce;
+        else if (this.channels.has(channel)) this.channels.get(channel)!(payload);
         else this.onNotification(channel, payload);
       });
       await client.connect();
-      for (const counter of this.followed.keys()) await client.query(`LISTEN postern_${counter}`);
-      for (const channel of this.heard.keys()) await client.query(`LISTEN ${channel}`);
+      for (const counter of this.subscribers.keys()) await client.query(`LISTEN postern_${counter}`);
+      for (const channel of this.channels.keys()) await client.query(`LISTEN ${channel}`);
       await client.query(`LISTEN ${ECHO}`);
-      await client.query('SELECT pg_notify($1, $2)', [ECHO, word]);
-      for (const followed of this.followed.values()) followed.applied = null;
+      await client.query('SELECT pg_notify($1, $2)', [ECHO, nonce]);
+      for (const subscriber of this.subscribers.values()) subscriber.applied = null;
       const alive = () => !this.stopped && broken === null;
       while (alive()) {
         this.due = false;
         await this.verify(client);
         if (alive() && !this.due) await this.pause(POLL_MS);
-        if (alive() && !heard) this.complainOfSilence();
+        if (alive() && !echoed) this.logSilence();
       }
       if (broken !== null) throw broken as Error;
     } finally {
@@ -149,62 +150,62 @@ export class ChangeFollower implements OnApplicationShutdown {
   }
 
   private onNotification(channel: string, payload: string): void {
-    const followed = this.followed.get(channel.slice('postern_'.length));
-    // Any session of the database may notify, and say anything.
+    const subscriber = this.subscribers.get(channel.slice('postern_'.length));
+    // Any session of the database may notify, with any payload.
     const [, counted, id] = PAYLOAD.exec(payload) ?? [];
-    if (followed === undefined || counted === undefined || id === undefined) return;
-    if (followed.kept.onChange === null) {
+    if (subscriber === undefined || counted === undefined || id === undefined) return;
+    if (subscriber.cache.onChange === null) {
       this.due = true;
       this.wake();
       return;
     }
-    followed.kept.onChange(id);
+    subscriber.cache.onChange(id);
     const value = BigInt(counted);
-    // Only the very next change keeps the count: after a gap the poll compares everything.
-    if (followed.applied !== null && value === followed.applied + 1n) followed.applied = value;
+    // Only the next value is accepted: after a gap, the poll compares everything.
+    if (subscriber.applied !== null && value === subscriber.applied + 1n) subscriber.applied = value;
   }
 
-  /** One that cannot be compared must not keep the others from being verified; it is tried again at the next poll. */
+  /** Verifies every cache. One whose comparison fails does not stop the others; it is retried at the next poll. */
   private async verify(client: pg.Client): Promise<void> {
     const askedAt = performance.now();
     const { rows } = await client.query<{ name: string; value: string }>(READ_COUNTERS, [
-      [...this.followed.keys()],
+      [...this.subscribers.keys()],
     ]);
     let failed = false;
-    for (const [counter, followed] of this.followed) {
+    for (const [counter, subscriber] of this.subscribers) {
       const value = BigInt(rows.find(({ name }) => name === counter)?.value ?? 0);
       try {
-        if (value !== followed.applied) await this.compare(client, followed, value);
-        followed.verifiedAt = askedAt;
+        if (value !== subscriber.applied) await this.compare(client, subscriber, value);
+        subscriber.verifiedAt = askedAt;
       } catch (error) {
         failed = true;
-        this.complain(`Changes of ${counter}`, error);
+        this.logError(`Changes of ${counter}`, error);
       }
     }
-    if (!failed) this.told = false;
+    if (!failed) this.errorLogged = false;
   }
 
-  /** The counter was read before the rows are, so that they are at least as new as it says. */
-  private async compare(client: pg.Client, followed: Followed, value: bigint): Promise<void> {
-    const { applied } = followed;
-    await followed.kept.compare(client);
-    // Else notifications have moved it on meanwhile.
-    if (followed.applied === applied) followed.applied = value;
+  /** Compares a cache. The counter was read before the rows, so that they are at least as new. */
+  private async compare(client: pg.Client, subscriber: Subscriber, value: bigint): Promise<void> {
+    const { applied } = subscriber;
+    await subscriber.cache.compare(client);
+    // Otherwise notifications have advanced it meanwhile.
+    if (subscriber.applied === applied) subscriber.applied = value;
   }
 
-  /** Once per outage: everything is tried again at short intervals. */
-  private complain(what: string, error: unknown): void {
-    if (!this.stopped && !this.told)
-      this.logger.warn(`${what} cannot be followed right now: ${describeError(error)}`);
-    this.told = true;
+  /** Logs once per outage: everything is retried at short intervals. */
+  private logError(what: string, error: unknown): void {
+    if (!this.stopped && !this.errorLogged)
+      this.logger.warn(`${what} cannot be read right now: ${describeError(error)}`);
+    this.errorLogged = true;
   }
 
-  private complainOfSilence(): void {
-    if (this.silenceTold) return;
-    this.silenceTold = true;
+  private logSilence(): void {
+    if (this.silenceLogged) return;
+    this.silenceLogged = true;
     this.logger.warn(
       'Notifications of Postgres do not arrive, as behind a pooler in transaction mode: changes of keys and providers ' +
-        'take up to 3 s. Let DATABASE_URL lead there directly or in session mode.',
+        'take up to 3 s. Use a direct or session-mode connection in DATABASE_URL.',
     );
   }
 

@@ -1,11 +1,11 @@
 import pg from 'pg';
 
 /**
- * A pooled connection that breaks never ends the process. A pool takes its own listener off a connection that it hands
- * out; until whoever gets it has put one on, an `error` would have none, and Node would throw it. Nothing is lost here: the
- * query under way, or the next one, is told.
+ * A pg client that always has an `error` listener, so that a broken connection never ends the process. A pool removes its
+ * own listener from a connection that it hands out; until the user adds one, Node would throw an `error` event. No error
+ * is lost: the current or the next query fails.
  */
-export class SteadyClient extends pg.Client {
+export class PooledClient extends pg.Client {
   constructor(config?: string | pg.ClientConfig) {
     super(config);
     this.on('error', () => {});
