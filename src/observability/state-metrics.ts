@@ -121,7 +121,7 @@ export class StateMetrics {
       'Rows of this start not yet in Postgres, in memory or in the journal alone.',
       () => [
         [{ place: 'memory' }, writer.waiting],
-        [{ place: 'journal' }, writer.counts.parked],
+        [{ place: 'journal' }, writer.counts.spilled],
       ],
       'place',
     );

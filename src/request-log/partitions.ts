@@ -67,7 +67,7 @@ export async function createDaysAhead(client: ClientBase, lockTimeoutMs?: number
  *
  * @param times Unix milliseconds
  * @returns the new tables
- * @throws SQLSTATE 55P03 when a lock could not be had in time
+ * @throws SQLSTATE 55P03 if a lock could not be acquired in time
  */
 export async function createPartitions(
   client: ClientBase,
@@ -139,8 +139,9 @@ export interface Dropped {
 }
 
 /**
- * Drops the partitions of expired days: whole tables, without a scan and without dead rows. Rows that come later for such
- * a day, from the journal of a replica that was down for long, get their day again and are dropped with the next round.
+ * Drops the partitions of expired days: whole tables, without a scan and without dead rows. If rows for such a day arrive
+ * later, from the journal of a replica that was down for long, their partition is created again and dropped with the next
+ * run.
  */
 export async function dropExpired(client: ClientBase, { now, days, stopped }: Retention): Promise<Dropped> {
   const dropped: Dropped = { tables: [], postponed: false };

@@ -132,7 +132,7 @@ export class RequestLogService implements CallLog, OnApplicationShutdown {
       else if (!this.journal.accepting) begun(new GatewayError('journal_unavailable'));
       else entries.push(this.beginning(call, begun));
     }
-    if (entries.length > 0) this.journal.appendTogether(entries);
+    if (entries.length > 0) this.journal.appendBatch(entries);
     if (closed.length > 0) this.readClosed(closed);
   };
 
@@ -141,13 +141,13 @@ export class RequestLogService implements CallLog, OnApplicationShutdown {
     setBegin(row, call);
     return {
       json: encodeRecord('B', row),
-      isBeginning: true,
-      kept: (file) => {
+      isStart: true,
+      written: (file) => {
         call.keepBegin(file);
         this.unfinished.set(call, row);
         begun(null);
       },
-      refused: (fault) => begun(new GatewayError('journal_unavailable', { cause: fault })),
+      failed: (error) => begun(new GatewayError('journal_unavailable', { cause: error })),
     };
   }
 
@@ -155,13 +155,13 @@ export class RequestLogService implements CallLog, OnApplicationShutdown {
     setEnd(row, call);
     return {
       json: encodeRecord('E', row),
-      isBeginning: false,
-      kept: (file) => {
+      isStart: false,
+      written: (file) => {
         call.keepEnd(file);
         ended();
       },
-      refused: (fault) => {
-        this.complain(1, row.id, fault);
+      failed: (error) => {
+        this.complain(1, row.id, error);
         ended();
       },
     };
@@ -189,28 +189,28 @@ export class RequestLogService implements CallLog, OnApplicationShutdown {
       setEnd(row, call);
       setUsage(row, call, usage);
       // A row that memory has no place for waits there, whole.
-      const isParked = this.writer.full;
+      const isSpilled = this.writer.full;
       // An end that the journal could not take makes up for it here.
-      const makesUp = !isParked && !call.endKept;
-      if (isParked) records.push(encodeRecord('R', row));
+      const makesUp = !isSpilled && !call.endKept;
+      if (isSpilled) records.push(encodeRecord('R', row));
       else if (makesUp) records.push(encodeRecord('E', row));
-      if (!isParked) records.push(encodeRecord('U', row));
-      ended.push({ call, usage, row, isParked, makesUp });
+      if (!isSpilled) records.push(encodeRecord('U', row));
+      ended.push({ call, usage, row, isSpilled, makesUp });
     }
     if (ended.length === 0) return;
     const file = this.tryAppend(records, ended.length, ended[0]!.row.id);
-    for (const { call, usage, row, isParked, makesUp } of ended) {
+    for (const { call, usage, row, isSpilled, makesUp } of ended) {
       if (file === null) {
         this.writer.add(row, call.files, false);
-      } else if (isParked) {
-        this.writer.park(file);
+      } else if (isSpilled) {
+        this.writer.spill(file);
         this.journal.release(call.files);
       } else {
         call.files.push(file);
         if (makesUp) call.files.push(file);
         this.writer.add(row, call.files);
       }
-      this.finished.tell(row, call, usage);
+      this.finished.notify(row, call, usage);
     }
   }
 

@@ -238,10 +238,10 @@ describe('records of one turn of the event loop', () => {
   function together(records: readonly JournalRecord[]) {
     const told: [JournalRecord, 'kept' | 'refused'][] = [];
     const files: JournalFile[] = [];
-    journal.appendTogether(
+    journal.appendBatch(
       records.map((record) => ({
         json: encodeRecord(record.t, record),
-        isBeginning: record.t === 'B',
+        isStart: record.t === 'B',
         kept: (file: JournalFile) => {
           told.push([record, 'kept']);
           files.push(file);
