@@ -9,13 +9,13 @@ import { requestView, type RequestView, SELECT_REQUESTS } from './request-view.j
 
 const FIND = `${SELECT_REQUESTS} WHERE started_at = $1 AND id = $2`;
 
-/** A place in the order in which rows were recorded. */
+/** A position in the order in which rows were recorded. */
 export interface RecordedPlace {
   recorded_at: Date;
   id: string;
 }
 
-/** Shows rows of the request log. */
+/** Reads rows of the request log. */
 @Injectable()
 export class RequestLogReader {
   constructor(private readonly pool: ReaderPool) {}
@@ -31,7 +31,7 @@ export class RequestLogReader {
     return pageOf(rows, limit, requestView);
   }
 
-  /** Reads one partition: the id says on which day the call began. @throws ServiceError not_found */
+  /** Reads one partition: the ID contains the day of the call. @throws ServiceError not_found */
   async get(id: string): Promise<RequestView> {
     const { rows } = isUuid(id)
       ? await this.pool.queries.query<RequestLog>(FIND, [startedAtOf(id), id])
@@ -46,7 +46,7 @@ export class RequestLogReader {
     return requestView(rows[0]);
   }
 
-  /** Rows in the order in which Postgres got them, after this place: long calls and late ones come last. */
+  /** Rows after this position, in the order in which Postgres stored them. */
   async recordedAfter(filter: RequestFilter, place: RecordedPlace, limit: number): Promise<RequestView[]> {
     const conditions = conditionsOf(filter);
     const at = conditions.placeholder(place.recorded_at);
@@ -59,7 +59,7 @@ export class RequestLogReader {
     return rows.map(requestView);
   }
 
-  /** Up to when the log is complete. */
+  /** The high watermark of the log. */
   recordedUntil(): Promise<Date> {
     return recordedUntil(this.pool.queries);
   }

@@ -52,7 +52,7 @@ export const requestSchema = z
 
 export const requestPageSchema = pageOf('RequestPage', requestSchema);
 
-/** Which calls: the same for list, export and usage. */
+/** The filter of list, export and usage. */
 export const callFilter = {
   team: team().optional().meta({ description: 'Only calls of this team, by name or ID.' }),
   key: z
@@ -100,7 +100,7 @@ export const requestId = pathId('call: its `x-gateway-request-id`');
 
 const LINES = 'must be an integer from 0 to 500';
 
-/** `postern requests tail`: what comes, so without times. */
+/** `postern requests tail`: new calls, so it has no times. */
 export const tailSchema = z
   .strictObject({
     ...callFilter,

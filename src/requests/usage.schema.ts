@@ -10,7 +10,7 @@ const sums = Object.fromEntries(
   SUMMED.map((name) => [name, count(`Sum: ${COLUMNS[name].description}`)]),
 ) as Record<(typeof SUMMED)[number], z.ZodInt>;
 
-/** A group of calls: those of the first columns that were asked for, and its sums. */
+/** A group of calls and its sums; of the columns before the sums it has those in `group_by`. */
 export const usageSchema = z
   .strictObject({
     day: z.string().optional().meta({ description: 'UTC day.', example: '2031-01-31' }),
@@ -29,7 +29,7 @@ export const usageSchema = z
     ...sums,
   })
   .meta({ id: 'Usage' });
-/** With the names that people know its team and key by. */
+/** With the names of its team and key. */
 export type UsageView = z.output<typeof usageSchema>;
 
 export const usagePageSchema = pageOf('UsagePage', usageSchema);

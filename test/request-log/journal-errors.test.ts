@@ -242,11 +242,11 @@ describe('records of one turn of the event loop', () => {
       records.map((record) => ({
         json: encodeRecord(record.t, record),
         isStart: record.t === 'B',
-        kept: (file: JournalFile) => {
+        written: (file: JournalFile) => {
           told.push([record, 'kept']);
           files.push(file);
         },
-        refused: () => told.push([record, 'refused']),
+        failed: () => told.push([record, 'refused']),
       })),
     );
     return { told, files };

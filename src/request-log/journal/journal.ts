@@ -77,7 +77,7 @@ export class Journal implements OnModuleInit {
     const syncMs = this.strict ? STRICT_BACKGROUND_MS : this.env.journalFsyncMs;
     this.timers = [
       setInterval(() => this.tick(), TICK_MS),
-      setInterval(() => this.commits.syncBehind(), syncMs),
+      setInterval(() => this.commits.syncInBackground(), syncMs),
     ];
     for (const timer of this.timers) timer.unref();
   }
