@@ -74,7 +74,7 @@ it.each(['when it failed', 'only later'])(
   },
 );
 
-it('a call that outlasts its lease keeps it, and gives its twin the answer', async () => {
+it('a call that outlasts its lease keeps it, and gives its duplicate the response', async () => {
   const goOn = deferred();
   const { script } = wire.provider;
   wire.provider.script = async (req) => {
@@ -89,14 +89,14 @@ it('a call that outlasts its lease keeps it, and gives its twin the answer', asy
   await query('UPDATE idempotency_record SET lease_until = now() WHERE answer IS NULL');
   await claims.renew();
   const looks = jest.spyOn(records, 'states');
-  const twin = await open(wire.gateway, headers);
+  const duplicate = await open(wire.gateway, headers);
   await eventually(() => looks.mock.results.length > 0);
   await looks.mock.results[0]!.value;
   goOn.resolve();
-  expect((await twin.answer()).body.toString()).toBe('long');
+  expect((await duplicate.answer()).body.toString()).toBe('long');
   expect((await first.answer()).body.toString()).toBe('long');
   first.destroy();
-  twin.destroy();
+  duplicate.destroy();
   wire.provider.script = script;
 });
 
@@ -117,7 +117,7 @@ it.each([
   ['is of no use later', answer('500 No', [])],
   ['finds no room', answer('200 OK', [], 'large')],
   ['was cut', Buffer.from('HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf')],
-])('an answer that %s ends only when a repeat may run the call', async (what, bytes) => {
+])('a response that %s ends only when a retry may run the call', async (what, bytes) => {
   const { script } = wire.provider;
   wire.provider.script = async (req) => {
     await req.body;
@@ -138,7 +138,7 @@ it.each([
   client.destroy();
 });
 
-it('without memory to gather an answer it is not kept; all that was taken is given back', async () => {
+it('without memory to gather a response it is not kept; all that was taken is given back', async () => {
   const ALL = 256 * 1024 * 1024;
   await eventually(() => claims.reserve(ALL));
   const headers = [auth, 'Idempotency-Key: gathered'];
@@ -170,7 +170,7 @@ it('a replay waits until it is on the disk, where that is asked for', async () =
   client.destroy();
 });
 
-it('a stop waits for an answer that Postgres is to be offered again', async () => {
+it('a stop waits for a response that Postgres is to be offered again', async () => {
   const own = await Wire.start();
   const line = `Authorization: Bearer ${await own.gateway.createKey({ idempotency: 'replay' })}`;
   const store = jest.spyOn(own.gateway.gateway.app.get(IdempotencyRecords), 'store');

@@ -17,7 +17,7 @@ afterAll(() => rm(folder, { recursive: true }));
 
 let boots = 0;
 
-/** Writes these bytes as the files of a dead boot and reads them as the next start does. */
+/** Writes these bytes as the files of a dead run and reads them as the next start does. */
 async function recover(...files: Buffer[]): Promise<{ rows: Map<string, LogRow>; corrupt: number }> {
   const boot = join(folder, String(++boots));
   const paths = files.map((_, i) => `${boot}-${i}.log`);

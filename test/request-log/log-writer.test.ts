@@ -12,7 +12,7 @@ import { createDays } from './rows.js';
 let database: TestDatabase;
 let relay: PostgresRelay;
 let log: LogHarness;
-/** Looks at the accounts at each turn of the event loop while a test runs. */
+/** Looks at the accounts at each tick of the event loop while a test runs. */
 let watch: NodeJS.Immediate;
 let looks = 0;
 
