@@ -27,7 +27,7 @@ export interface GatewayOptions {
   /** Called with the app when it is about to listen: what others see of it from the first request on is set here. */
   beforeListening?: (app: INestApplication) => void;
   /** Called when, after the start, the database turns out to be one that no waiting mends. */
-  onUnhealable: (fault: Error) => void;
+  onPermanentError: (fault: Error) => void;
 }
 
 /** A running gateway: one process of it. */
@@ -78,7 +78,7 @@ export async function serve(settings: Settings, options: GatewayOptions): Promis
     });
     opened.add(() => app.close());
     const database = app.get(DatabaseService);
-    database.onUnhealable = options.onUnhealable;
+    database.onPermanentError = options.onPermanentError;
     const firstKey = app.get(FirstKeyService);
     database.whenReady(async () => {
       if (production) {

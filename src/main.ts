@@ -27,7 +27,8 @@ async function startAlone(env: Env, announcer: Announcer): Promise<Running> {
     onFirstKey: (key) => announcer.onFirstKey(key),
     onNoKey: () => announcer.onNoKey(),
     // What this start opened is closed: an embedded Postgres must not outlive a process that has given up.
-    onUnhealable: (fault) => void starting.then((gateway) => gateway.stop()).finally(() => giveUpFor(fault)),
+    onPermanentError: (fault) =>
+      void starting.then((gateway) => gateway.stop()).finally(() => giveUpFor(fault)),
   });
   const gateway = await starting;
   if (!stopping) {

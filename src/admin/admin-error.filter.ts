@@ -10,7 +10,7 @@ import type { Response } from 'express';
 import { v7 as uuidv7 } from 'uuid';
 import { DatabaseService } from '../database/database.service.js';
 import { describeError } from '../errors/describe-error.js';
-import { isDatabaseAway } from '../database/sql-state.js';
+import { isDatabaseUnavailable } from '../database/sql-state.js';
 import { ServiceError, type ErrorDetail, type ServiceErrorKind } from '../errors/service-error.js';
 
 interface AdminAnswer {
@@ -85,7 +85,7 @@ export class AdminErrorFilter implements ExceptionFilter {
       };
       return { ...known, code: CODES[known.status]! };
     }
-    if (isDatabaseAway(error) || this.database.notReady !== null) {
+    if (isDatabaseUnavailable(error) || this.database.notReady !== null) {
       this.logger.warn(`Postgres could not answer: ${describeError(error)}`);
       return {
         status: 503,

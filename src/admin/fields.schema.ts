@@ -12,6 +12,7 @@ const LONGEST_TEXT = 1_024;
 const DEFAULT_LIMIT = 50;
 const LARGEST_LIMIT = 500;
 const EXAMPLE_ID = '01890a5d-ac96-774b-bcce-b302099a8057';
+export const EXAMPLE_TIME = '2030-01-31T12:00:00.000Z';
 
 /** Control and formatting characters, lone surrogates, line separators: NUL is refused by Postgres, the rest deceives. */
 const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u;
@@ -89,7 +90,7 @@ export const nothingSchema = z.strictObject({}).meta({ id: 'Nothing', example: {
 
 /** An ISO 8601 time in UTC, as responses have it. */
 export function timestamp(description?: string) {
-  return z.iso.datetime({ offset: true }).meta({ description, example: '2030-01-31T12:00:00.000Z' });
+  return z.iso.datetime({ offset: true }).meta({ description, example: EXAMPLE_TIME });
 }
 
 /** One page of a list. @param name of the page in the OpenAPI document */

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { ClientBase } from 'pg';
-import { ChangeFollower, type Following } from '../database/change-follower.js';
+import { ChangeFeed, type Subscription } from '../database/change-feed.js';
 import { FIND_GRANTS, type GrantRow, grantsOf } from './find-grants.js';
 import { KeyCache } from './key-cache.js';
 
@@ -10,13 +10,13 @@ const COMPARED_AT_ONCE = 5_000;
 /** Keeps the key cache true: what changed is forgotten at once, and all of it is compared whenever that is not certain. */
 @Injectable()
 export class KeyChangesService {
-  private readonly following: Following;
+  private readonly subscription: Subscription;
 
   constructor(
     private readonly cache: KeyCache,
-    follower: ChangeFollower,
+    feed: ChangeFeed,
   ) {
-    this.following = follower.follow('keys', {
+    this.subscription = feed.subscribe('keys', {
       onChange: (keyOrTeamId) => this.cache.forget(keyOrTeamId),
       compare: (client) => this.compare(client),
     });
@@ -24,7 +24,7 @@ export class KeyChangesService {
 
   /** When Postgres last confirmed that all of the cache is true (monotonic ms). */
   get verifiedAt(): number {
-    return this.following.verifiedAt;
+    return this.subscription.verifiedAt;
   }
 
   /** Reads every kept key again. */

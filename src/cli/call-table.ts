@@ -1,4 +1,4 @@
-import type { RequestView } from '../requests/requests.schema.js';
+import type { RequestView } from '../requests/request-view.js';
 import { type Cell, shortTime } from './table.js';
 
 /** A call in a line for people: the columns of list and tail. */

@@ -5,7 +5,7 @@ import pg from 'pg';
 import { type DataDir, DataDirError, openDataDir } from '../platform/data-dir.js';
 import type { Env } from '../config/env.js';
 import type { EmbeddedPostgres } from '../embedded-postgres/embedded-postgres.js';
-import { isDatabaseAway } from '../database/sql-state.js';
+import { isDatabaseUnavailable } from '../database/sql-state.js';
 
 export interface OpenDatabase {
   url: string;
@@ -68,7 +68,7 @@ async function joinServer(
       await presence.connect();
       return { postgres, presence };
     } catch (error) {
-      if (attempt === JOINS_AT_MOST || !isDatabaseAway(error)) throw error;
+      if (attempt === JOINS_AT_MOST || !isDatabaseUnavailable(error)) throw error;
     }
   }
 }

@@ -4,10 +4,10 @@ import { CallFilters } from '../requests/call-filters.js';
 import { parseInput } from '../admin/parse-input.js';
 import { tailSchema } from '../requests/requests.schema.js';
 import { describeError } from '../errors/describe-error.js';
-import { isDatabaseAway } from '../database/sql-state.js';
+import { isDatabaseUnavailable } from '../database/sql-state.js';
 import { LogTail } from '../requests/log-tail.js';
 import { RequestLogReader } from '../requests/request-log.reader.js';
-import type { RequestView } from '../requests/requests.schema.js';
+import type { RequestView } from '../requests/request-view.js';
 import { addCallOptions, type CallOptions } from './call-options.js';
 import { CALL_HEAD, CALL_WIDTHS, callCells } from './call-table.js';
 import { type OutputOptions, write } from './output.js';
@@ -44,7 +44,7 @@ async function tail({ json, ...options }: TailOptions): Promise<void> {
         isAway = false;
         if (!more) await sleep(POLL_MS);
       } catch (error) {
-        if (!isDatabaseAway(error)) throw error;
+        if (!isDatabaseUnavailable(error)) throw error;
         if (!isAway) console.error(`Postgres is away: ${describeError(error)}. Going on when it is back.`);
         isAway = true;
         await sleep(POLL_MS);

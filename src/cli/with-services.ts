@@ -4,7 +4,7 @@ import { DataSource } from 'typeorm';
 import { cliCommand } from '../platform/cli-command.js';
 import { type Env, loadEnv } from '../config/env.js';
 import { knownMasterKey } from '../config/settings.js';
-import { DatabaseFault } from '../database/database-fault.js';
+import { PermanentDatabaseError } from '../database/permanent-database-error.js';
 import { isMigrationPending, migrate } from '../database/migrate.js';
 import { CliModule } from './cli.module.js';
 import { openDatabase } from './open-database.js';
@@ -35,7 +35,7 @@ export async function withServices<T>(
       await app.get(DataSource).initialize();
       if (env.migrate) await migrate(databaseUrl);
       else if (await isMigrationPending(databaseUrl)) {
-        throw new DatabaseFault(
+        throw new PermanentDatabaseError(
           `migrations are pending and MIGRATE=off; run "${cliCommand('migrate')}" first`,
         );
       }

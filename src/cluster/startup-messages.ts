@@ -1,12 +1,12 @@
 import { cliCommand } from '../platform/cli-command.js';
 import { DataDirError } from '../platform/data-dir.js';
 import { EnvError } from '../config/env.js';
-import { DatabaseFault } from '../database/database-fault.js';
+import { PermanentDatabaseError } from '../database/permanent-database-error.js';
 import { EmbeddedPostgresError } from '../embedded-postgres/embedded-postgres-error.js';
 import { ListenFault } from '../listen.js';
 
 /** Faults whose message is written for operators; anything else is a bug of ours and needs its stack. */
-const TOLD = [EnvError, DataDirError, DatabaseFault, EmbeddedPostgresError, ListenFault];
+const TOLD = [EnvError, DataDirError, PermanentDatabaseError, EmbeddedPostgresError, ListenFault];
 
 /** What an operator is told once the gateway serves. */
 export interface Ready {

@@ -50,7 +50,7 @@ async function start(settings: Settings): Promise<Gateway> {
       own.ofAll = metricsOfAll;
       metrics = own;
     },
-    onUnhealable: giveUp,
+    onPermanentError: giveUp,
   });
   const { url, adminUrl, app } = gateway;
   tell({ ready: { url, adminUrl, lacksProvider: app.get(ProvidersService).lacksDefault } });

@@ -1,6 +1,6 @@
 /**
- * What only one process of all replicas does at a time. The numbers are any, but each its own: whoever waited for another's
- * work would wait for nothing. They stay the same from release to release, for old and new ones run side by side.
+ * Keys of the advisory locks: work that only one process of all replicas does at a time. They stay the same in every
+ * release, because old and new releases run side by side.
  */
 export const ADVISORY_LOCKS = {
   /** A change of the schema. */

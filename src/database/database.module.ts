@@ -5,14 +5,14 @@ import { SETTINGS } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import { GOODBYE_MS, withTimeout } from '../platform/with-timeout.js';
 import { dataSourceOptions } from './data-source-options.js';
-import { ChangeFollower } from './change-follower.js';
+import { ChangeFeed } from './change-feed.js';
 import { DatabaseService } from './database.service.js';
 
-/** A look-up that takes longer than this is answered with 503 rather than kept waiting. */
+/** A look-up that takes longer than this fails with 503. */
 const QUERY_TIMEOUT_MS = 5_000;
 
-/** A look-up that hangs does not keep the process from its end. */
-class HastyDataSource extends DataSource {
+/** DataSource whose destroy() has a time limit, so that a hanging query cannot block the shutdown. */
+class DataSourceWithTimeout extends DataSource {
   override async destroy(): Promise<void> {
     await withTimeout(GOODBYE_MS, super.destroy());
   }
@@ -30,13 +30,14 @@ class HastyDataSource extends DataSource {
           queryTimeoutMs: QUERY_TIMEOUT_MS,
         }),
         autoLoadEntities: true,
-        // DatabaseService connects: the gateway starts while Postgres is away.
+        // DatabaseService connects: the gateway also starts while Postgres is unavailable.
         manualInitialization: true,
       }),
-      dataSourceFactory: (options) => Promise.resolve(new HastyDataSource(options as DataSourceOptions)),
+      dataSourceFactory: (options) =>
+        Promise.resolve(new DataSourceWithTimeout(options as DataSourceOptions)),
     }),
   ],
-  providers: [DatabaseService, ChangeFollower],
-  exports: [DatabaseService, ChangeFollower],
+  providers: [DatabaseService, ChangeFeed],
+  exports: [DatabaseService, ChangeFeed],
 })
 export class DatabaseModule {}

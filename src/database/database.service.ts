@@ -4,49 +4,49 @@ import { cliCommand } from '../platform/cli-command.js';
 import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import { withTimeout } from '../platform/with-timeout.js';
-import { unhealable } from './database-fault.js';
+import { permanentError } from './permanent-database-error.js';
 import { describeError } from '../errors/describe-error.js';
 import { isMigrationPending, migrate } from './migrate.js';
 
 const FIRST_RETRY_MS = 250;
 const LONGEST_RETRY_MS = 5_000;
 
-/** Brings Postgres into reach at start: connects, migrates, then runs what the rooms asked for once it is ready. */
+/** Connects to Postgres at start and migrates it, then runs the hooks of the modules. Retries until it succeeds. */
 @Injectable()
 export class DatabaseService implements OnModuleDestroy {
   private readonly logger = new Logger('Database');
   private readonly readyHooks: (() => Promise<void>)[] = [];
   private retryTimer: NodeJS.Timeout | undefined;
   private readonly stopping = new AbortController();
-  private why = 'it has not answered yet, or another process is migrating it';
-  /** Postgres answers, and somebody has to run the migrations: MIGRATE=off. */
+  private why = 'it has not responded yet, or another process is migrating it';
+  /** Postgres is reachable, but MIGRATE=off and migrations are pending. */
   migrationsPending = false;
-  /** When it was found migrated (monotonic ms); -Infinity: never yet. */
+  /** When the schema was found up to date (monotonic ms); -Infinity: never yet. */
   readyAt = -Infinity;
 
-  /** Called when a later attempt meets a fault that no waiting mends. */
-  onUnhealable: (fault: Error) => void = () => {};
+  /** Called if a later attempt fails with an error that a retry cannot fix. */
+  onPermanentError: (error: Error) => void = () => {};
 
   constructor(
     private readonly dataSource: DataSource,
     @InjectSettings() private readonly env: Settings,
   ) {}
 
-  /** null when migrated and in use, else why not, in words for an operator. */
+  /** Null if Postgres is ready, else the reason, for an operator. */
   get notReady(): string | null {
     return this.why === '' ? null : this.why;
   }
 
-  /** Registers work for the moment the schema is up to date; it runs again on the next attempt when it throws. */
+  /** Registers a hook that runs once the schema is up to date. If it throws, it runs again on the next attempt. */
   whenReady(hook: () => Promise<void>): void {
     this.readyHooks.push(hook);
   }
 
   /**
-   * Makes the first attempt; when Postgres is away it goes on trying behind, and so does an attempt that takes longer
-   * than this: another replica may hold the migrations' lock for minutes.
+   * Makes the first attempt. If it fails or takes longer than `patienceMs`, the attempts continue in the background:
+   * another replica may hold the migration lock for minutes.
    *
-   * @throws DatabaseFault for what cannot heal
+   * @throws PermanentDatabaseError for an error that a retry cannot fix
    */
   async start(patienceMs: number): Promise<void> {
     const first = this.attempt();
@@ -54,7 +54,7 @@ export class DatabaseService implements OnModuleDestroy {
     if (settled && (await first)) return;
     this.logger.warn(`Postgres is not ready: ${this.why}. Trying again until it is.`);
     if (settled) this.retryLater(FIRST_RETRY_MS);
-    else this.goOnAfter(first, FIRST_RETRY_MS);
+    else this.retryAfter(first, FIRST_RETRY_MS);
   }
 
   onModuleDestroy(): void {
@@ -64,19 +64,19 @@ export class DatabaseService implements OnModuleDestroy {
 
   private retryLater(delayMs: number): void {
     this.retryTimer = setTimeout(
-      () => this.goOnAfter(this.attempt(), Math.min(delayMs * 2, LONGEST_RETRY_MS)),
+      () => this.retryAfter(this.attempt(), Math.min(delayMs * 2, LONGEST_RETRY_MS)),
       delayMs,
     );
   }
 
-  private goOnAfter(attempt: Promise<boolean>, delayMs: number): void {
+  private retryAfter(attempt: Promise<boolean>, delayMs: number): void {
     attempt.then(
       (ready) => {
         if (ready) this.logger.log('Postgres is ready.');
         else if (!this.stopping.signal.aborted) this.retryLater(delayMs);
       },
-      (fault: Error) => {
-        if (!this.stopping.signal.aborted) this.onUnhealable(fault);
+      (error: Error) => {
+        if (!this.stopping.signal.aborted) this.onPermanentError(error);
       },
     );
   }
@@ -103,8 +103,8 @@ export class DatabaseService implements OnModuleDestroy {
       this.readyAt = performance.now();
       return true;
     } catch (error) {
-      const fault = unhealable(error);
-      if (fault) throw fault;
+      const permanent = permanentError(error);
+      if (permanent) throw permanent;
       this.why = describeError(error);
       return false;
     }

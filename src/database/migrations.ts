@@ -6,7 +6,7 @@ import { Audit1795000004000 } from '../../migrations/1795000004000-audit.js';
 import { Idempotency1795000005000 } from '../../migrations/1795000005000-idempotency.js';
 import { NoDefaultPartition1795000006000 } from '../../migrations/1795000006000-no-default-partition.js';
 
-/** Every migration in its order. Named one by one, so that no file is found or missed by a glob. */
+/** Every migration, in order. Listed by name, so that a glob can neither add nor miss one. */
 export const MIGRATIONS = [
   Initial1795000000000,
   KeyChanges1795000001000,

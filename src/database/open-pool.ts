@@ -2,21 +2,21 @@ import type { Logger } from '@nestjs/common';
 import pg from 'pg';
 import { clientOptions, type Purpose } from './data-source-options.js';
 import { describeError } from '../errors/describe-error.js';
-import { SteadyClient } from './steady-client.js';
+import { PooledClient } from './pooled-client.js';
 
 /**
- * A pool apart from the one for look-ups: what goes through it must not keep a key waiting.
+ * Opens a pool separate from the one for key look-ups, so that its queries cannot delay them.
  *
- * @param logger is told of a connection that breaks while it lies idle; the next query opens a new one
+ * @param logger logs a broken idle connection; the next query opens a new one
  * @param session settings of its connections
  */
 export function openPool(url: string, purpose: Purpose, logger: Logger, session?: pg.ClientConfig): pg.Pool {
   const pool = new pg.Pool({
     ...clientOptions(url, purpose),
     ...session,
-    Client: SteadyClient,
+    Client: PooledClient,
     max: purpose.poolSize,
-    // A command-line process ends when its work is done, not when its idle connections do.
+    // A CLI process ends when its work is done, not when its idle connections time out.
     allowExitOnIdle: true,
   });
   pool.on('error', (error) => {

@@ -1,8 +1,8 @@
 import { ServiceError } from '../errors/service-error.js';
 
 /**
- * Keyset paging, newest first: a cursor is the last id of the page before. Ids are UUIDv7, so their order is that of
- * creation, and rows that arrive meanwhile neither repeat nor hide one, as they would with OFFSET.
+ * Keyset paging, newest first: a cursor is the last ID of the previous page. IDs are UUIDv7, so they are in the order of
+ * creation, and new rows neither repeat nor hide a row, as they would with OFFSET.
  */
 export interface PageRequest {
   /** Rows per page, 1 to 500. */
@@ -19,21 +19,21 @@ export interface Page<T> {
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
-/** True for the one form in which ids are shown. */
+/** True for a UUID in its canonical form. */
 export function isUuid(text: string): boolean {
   return UUID.test(text);
 }
 
 /**
- * The id after which the page begins, or null for the first page.
+ * Returns the ID after which the page starts, or null for the first page.
  *
- * @throws ServiceError invalid for a cursor that no page gave
+ * @throws ServiceError invalid for a cursor that no page returned
  */
 export function idOfCursor(cursor: string | undefined): string | null {
   if (cursor === undefined) return null;
   const hex = Buffer.from(cursor, 'base64url').toString('hex');
   const id = hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
-  // The version's digit: whatever else decodes to 16 bytes was not given by us.
+  // The version digit: other values of 16 bytes were not generated here.
   if (!isUuid(id) || id[14] !== '7' || cursorOf(id) !== cursor) {
     throw ServiceError.of(
       'invalid',
@@ -45,7 +45,7 @@ export function idOfCursor(cursor: string | undefined): string | null {
 }
 
 /**
- * Makes a page of rows that were asked for with `LIMIT limit + 1`: the one too many only tells that there is more.
+ * Returns a page of rows that were read with `LIMIT limit + 1`: the extra row shows that there are more.
  */
 export function pageOf<Row extends { id: string }, T>(
   rows: readonly Row[],

@@ -1,5 +1,5 @@
-/** SQLSTATEs (PostgreSQL documentation, appendix A) that a repetition may mend; whole classes by two letters. */
-const PASSING = new Set([
+/** SQLSTATEs of temporary errors (PostgreSQL documentation, appendix A); whole classes by two characters. */
+const TEMPORARY = new Set([
   '08', // connection exceptions
   '53', // out of connections, memory or disk
   '57', // shutting down, starting up, or the query took too long
@@ -17,30 +17,32 @@ const UNREACHABLE = new Set([
   'EAI_AGAIN',
 ]);
 
-/** Faults that `pg` (pool and client) and TypeORM report in words only, without a code. */
+/** Errors that `pg` (pool and client) and TypeORM report with a message only, without a code. */
 const WORDS =
   /^(Connection terminated|timeout exceeded when trying to connect|Query read timeout|Client has encountered a connection error|Driver not Connected|Cannot use a pool after calling end)/;
 
-/** What TypeORM throws before a connection is made, and between two statements of a transaction whose connection broke. */
+/** Errors that TypeORM throws without a connection, or between two statements of a transaction that lost its connection. */
 const NAMES = new Set([
   'CannotExecuteNotConnectedError',
   'QueryRunnerAlreadyReleasedError',
   'QueryRunnerProviderAlreadyReleasedError',
 ]);
 
-/** True when Postgres is away, not started yet or too slow: the order may well succeed a little later. */
-export function isDatabaseAway(error: unknown): boolean {
+/** True if Postgres is unavailable, still starting or too slow: the statement may succeed later. */
+export function isDatabaseUnavailable(error: unknown): boolean {
   const { message, name, errors } = (error ?? {}) as Partial<AggregateError>;
   const code = codeOf(error);
   if (code !== undefined) {
-    return PASSING.has(code) || (code.length === 5 && PASSING.has(code.slice(0, 2))) || UNREACHABLE.has(code);
+    return (
+      TEMPORARY.has(code) || (code.length === 5 && TEMPORARY.has(code.slice(0, 2))) || UNREACHABLE.has(code)
+    );
   }
-  // Node gives an AggregateError when every address of a name refused.
-  if (Array.isArray(errors)) return errors.some(isDatabaseAway);
+  // Node throws an AggregateError if no address of a host name accepts the connection.
+  if (Array.isArray(errors)) return errors.some(isDatabaseUnavailable);
   return WORDS.test(message ?? '') || NAMES.has(name ?? '');
 }
 
-/** True when the order met this unique constraint: somebody was first. */
+/** True if the statement violated this unique constraint. */
 export function isUniqueViolation(error: unknown, constraint: string): boolean {
   return codeOf(error) === '23505' && (error as { constraint?: string }).constraint === constraint;
 }

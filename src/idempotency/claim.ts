@@ -1,34 +1,34 @@
 import { createHash } from 'node:crypto';
 import type { Holder } from './idempotency-records.js';
-import { isKept, keptHeaders, type StoredAnswer } from './stored-response.js';
+import { isStorable, storedHeaders, type StoredResponse } from './stored-response.js';
 
-/** Answers above this are not kept, and the client's pace is the provider's again. */
-export const LARGEST_KEPT_BYTES = 8 * 1024 * 1024;
+/** A larger response is not stored; the client then slows the provider down again. */
+export const LARGEST_STORED_BYTES = 8 * 1024 * 1024;
 const FIRST_GROWTH = 4_096;
 const NOTHING = Buffer.alloc(0);
 
-/** Who ends claims, and has the memory for their answers. Its promises never reject. */
+/** Ends claims and limits the memory for their responses. Its promises never reject. */
 export interface ClaimKeeper {
-  /** Takes memory for an answer. @returns false when there is none */
+  /** Reserves memory for a response. @returns false when there is none */
   reserve(bytes: number): boolean;
-  giveBack(bytes: number): void;
-  /** Keeps an answer for repeats. @returns null when it cannot be kept */
-  store(claim: Claim, answer: StoredAnswer): Promise<void> | null;
-  /** Lets repeats run the call. */
+  free(bytes: number): void;
+  /** Stores a response for duplicate requests. @returns null when it cannot be stored */
+  store(claim: Claim, response: StoredResponse): Promise<void> | null;
+  /** Lets a duplicate request run the call. */
   release(claim: Claim): Promise<void>;
-  /** Tells repeats that nobody knows what became of the call. */
+  /** Marks the outcome of the call as unknown: duplicate requests get idempotency_outcome_unknown. */
   abandon(claim: Claim): Promise<void>;
 }
 
-/** The right to run one call, and what is kept of its answer meanwhile. Ends once: stored, released or abandoned. */
+/** The right to run one call, and the copy of its response. Ends once: stored, released or abandoned. */
 export class Claim implements Holder {
   private readonly hash = createHash('sha256');
-  private requestWhole = false;
-  private head: Pick<StoredAnswer, 'status' | 'reason' | 'headers'> | null = null;
-  /** Room for the answer, of which `length` bytes are taken. */
+  private requestComplete = false;
+  private head: Pick<StoredResponse, 'status' | 'reason' | 'headers'> | null = null;
+  /** Buffer for the response body, of which `length` bytes are used. */
   private copy: Buffer = NOTHING;
   private length = 0;
-  /** Memory taken, for the copy and for what a client that takes its time makes the answer's writer hold of the same. */
+  /** Memory reserved: for the copy, and for the chunks of it that the response writer holds for a slow client. */
   private reserved = 0;
   private ended = false;
   private storing: Promise<void> | null = null;
@@ -41,38 +41,40 @@ export class Claim implements Holder {
     private readonly keeper: ClaimKeeper,
   ) {}
 
-  /** A piece of the request's body passes by. */
+  /** Adds a chunk of the request body to the fingerprint. */
   requested(chunk: Buffer): void {
     this.hash.update(chunk);
   }
 
-  /** The request's body has arrived to its end. */
+  /** Call when the whole request body was received. */
   requestArrived(): void {
-    this.requestWhole = true;
+    this.requestComplete = true;
   }
 
-  /** True while the call goes on to its end whatever its client does, so that a repeat finds the answer. */
+  /** True while the call goes on even if its client disconnects, so that a retry can get the response. */
   get outlivesClient(): boolean {
-    return this.requestWhole && !this.ended;
+    return this.requestComplete && !this.ended;
   }
 
   /**
+   * Notes the response head.
+   *
    * @param headers those the client gets @param announced bytes of body, or null
-   * @returns false when this answer would be kept, were it not too large
+   * @returns false when this response could be stored if it were not too large
    */
-  answered(status: number, reason: string, headers: readonly string[], announced: number | null): boolean {
-    const fits = announced === null || announced <= LARGEST_KEPT_BYTES;
-    this.head = { status, reason, headers: keptHeaders(headers) };
-    if (!isKept(status)) void this.release();
+  responded(status: number, reason: string, headers: readonly string[], announced: number | null): boolean {
+    const fits = announced === null || announced <= LARGEST_STORED_BYTES;
+    this.head = { status, reason, headers: storedHeaders(headers) };
+    if (!isStorable(status)) void this.release();
     else if (!fits || (announced !== null && !this.grow(announced))) void this.release();
-    return fits || !isKept(status);
+    return fits || !isStorable(status);
   }
 
-  /** A piece of the answer's body; a view that is not kept. */
+  /** Copies a chunk of the response body. */
   add(chunk: Buffer): void {
     if (this.ended) return;
     const length = this.length + chunk.length;
-    if (length > LARGEST_KEPT_BYTES || (length > this.copy.length && !this.grow(length))) {
+    if (length > LARGEST_STORED_BYTES || (length > this.copy.length && !this.grow(length))) {
       void this.release();
       return;
     }
@@ -80,10 +82,10 @@ export class Claim implements Holder {
     this.length = length;
   }
 
-  /** The answer is there to its end. */
+  /** Stores the response, which was received to its end. */
   complete(): void {
     if (this.ended) return;
-    if (!this.requestWhole || this.head === null) {
+    if (!this.requestComplete || this.head === null) {
       void this.release();
       return;
     }
@@ -93,7 +95,7 @@ export class Claim implements Holder {
     else this.end();
   }
 
-  /** Nothing is kept: a repeat may run the call. Settles, always, once it may. */
+  /** Stores nothing. Always settles, once a duplicate request may run the call. */
   private async release(): Promise<void> {
     if (!this.ended) {
       this.end();
@@ -102,36 +104,36 @@ export class Claim implements Holder {
     await this.releasing;
   }
 
-  /** What the end of the answer waits for, so that a client that comes again at once is not told of a running call. */
+  /** Awaited before the end of the response, so that an immediate retry does not get idempotency_in_progress. */
   get beingReleased(): Promise<void> | null {
     return this.releasing;
   }
 
   /**
-   * The call is over; what has not been kept by now is not.
+   * Ends the claim. A response that was not stored by now is not stored.
    *
-   * @param interrupted this process gave the call up: nobody will know what became of it, and repeats are told so,
-   * unless the provider never had the whole request
+   * @param interrupted this process aborted the call: its outcome stays unknown, unless the provider never received the
+   * whole request
    */
   async close(interrupted: boolean): Promise<void> {
-    if (!interrupted || !this.requestWhole) await this.release();
+    if (!interrupted || !this.requestComplete) await this.release();
     else if (!this.ended) {
       this.end();
       await this.keeper.abandon(this);
     }
-    // Not awaited: Postgres may be away for long.
+    // Not awaited: Postgres may be unavailable for long.
     void (this.storing ?? Promise.resolve()).then(() => {
-      this.keeper.giveBack(this.reserved);
+      this.keeper.free(this.reserved);
       this.reserved = 0;
     });
   }
 
   /** @returns false when there is no memory for more */
   private grow(bytes: number): boolean {
-    const room = Math.min(Math.max(bytes, 2 * this.copy.length, FIRST_GROWTH), LARGEST_KEPT_BYTES);
-    if (!this.keeper.reserve(room - this.reserved)) return false;
-    this.reserved = room;
-    const grown = Buffer.allocUnsafeSlow(room);
+    const size = Math.min(Math.max(bytes, 2 * this.copy.length, FIRST_GROWTH), LARGEST_STORED_BYTES);
+    if (!this.keeper.reserve(size - this.reserved)) return false;
+    this.reserved = size;
+    const grown = Buffer.allocUnsafeSlow(size);
     grown.set(this.copy.subarray(0, this.length));
     this.copy = grown;
     return true;

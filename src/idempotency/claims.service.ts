@@ -4,46 +4,48 @@ import { Interval } from '@nestjs/schedule';
 import { describeError } from '../errors/describe-error.js';
 import { GatewayError } from '../errors/gateway-error.js';
 import { withTimeout } from '../platform/with-timeout.js';
-import { AnswerBox } from './response-cipher.js';
+import { ResponseCipher } from './response-cipher.js';
 import { Claim, type ClaimKeeper } from './claim.js';
 import { type Holder, IdempotencyRecords, LEASE_MS } from './idempotency-records.js';
-import type { StoredAnswer } from './stored-response.js';
+import type { StoredResponse } from './stored-response.js';
 import { StoredBytes } from './stored-bytes.service.js';
 
-/** Answers that are gathered, stored or given again, in this process. Calls beyond it run, and are not kept. */
-const GATHERED_BYTES = 256 * 1024 * 1024;
-/** An answer that Postgres does not take is offered again after this, for as long as STORE_TRIES last. */
-const STORE_AGAIN_MS = 1_000;
+/** Memory of this process for responses that are copied or stored. Further calls run, but are not stored. */
+const BUFFERED_BYTES = 256 * 1024 * 1024;
+/** A response that Postgres does not store is retried after this, STORE_TRIES times. */
+const STORE_RETRY_MS = 1_000;
 const STORE_TRIES = 60;
-/** Claims of which nobody knows whether Postgres has them; past it they lapse on their own. */
-const UNCERTAIN_AT_MOST = 10_000;
-/** How long a statement that was given up may still be carried out, by a server that stood still and read it late. */
+/** Claims that Postgres may or may not have; further ones expire with their leases. */
+const MOST_UNCERTAIN = 10_000;
+/** How long a statement that timed out here may still be executed by a server that was stalled. */
 const UNCERTAIN_MS = 60_000;
-/** What Postgres has not been told of the last calls by then, their leases tell it when they run out. */
+/** At shutdown: claims that could not be ended by then expire with their leases. */
 const STOP_MS = 2_000;
 
-/** Says who may run a call, and sees to it that every claim made here comes to an end that repeats can rely on. */
+/** Acquires idempotency claims and guarantees that each one is stored, released or abandoned. */
 @Injectable()
 export class ClaimsService implements ClaimKeeper, BeforeApplicationShutdown {
-  /** Calls that got the right to run, since the start. */
+  /** Claims acquired since the start. */
   claimed = 0;
   private readonly logger = new Logger('Idempotency');
   private readonly held = new Set<Claim>();
-  /** Claims of calls that did not run, whose record may be there: with the time until which it may still come. */
+  /** Claims of calls that did not run, whose record may exist, each with the time until which it may still appear. */
   private readonly uncertain = new Map<Holder, number>();
   private readonly storing = new Set<Promise<void>>();
-  private gathered = 0;
+  private buffered = 0;
   private stopped = false;
 
   constructor(
     private readonly records: IdempotencyRecords,
     private readonly storedBytes: StoredBytes,
-    private readonly box: AnswerBox,
+    private readonly cipher: ResponseCipher,
   ) {}
 
   /**
+   * Claims a call.
+   *
    * @param id of the record
-   * @returns null when another call has been made, or is being made, under it
+   * @returns null if another call with this record has run or is running
    * @throws GatewayError database_unavailable
    */
   async claim(id: Buffer, keyId: string, callId: string): Promise<Claim | null> {
@@ -63,20 +65,20 @@ export class ClaimsService implements ClaimKeeper, BeforeApplicationShutdown {
   }
 
   reserve(bytes: number): boolean {
-    if (this.gathered + bytes > GATHERED_BYTES) return false;
-    this.gathered += bytes;
+    if (this.buffered + bytes > BUFFERED_BYTES) return false;
+    this.buffered += bytes;
     return true;
   }
 
-  giveBack(bytes: number): void {
-    this.gathered -= bytes;
+  free(bytes: number): void {
+    this.buffered -= bytes;
   }
 
-  /** Past the last try repeats are told that the outcome is unknown. */
-  store(claim: Claim, answer: StoredAnswer): Promise<void> | null {
-    const sealed = this.seal(claim, answer);
+  /** After the last retry, duplicate requests get idempotency_outcome_unknown. */
+  store(claim: Claim, response: StoredResponse): Promise<void> | null {
+    const sealed = this.seal(claim, response);
     if (sealed === null || !this.storedBytes.take(claim.keyId, sealed.length)) return null;
-    const stored = this.offer(claim, sealed).finally(() => {
+    const stored = this.storeWithRetries(claim, sealed).finally(() => {
       this.held.delete(claim);
       this.storing.delete(stored);
     });
@@ -84,27 +86,27 @@ export class ClaimsService implements ClaimKeeper, BeforeApplicationShutdown {
     return stored;
   }
 
-  /** What Postgres is not told now it is told behind. */
+  /** If Postgres is unavailable, the release is retried in the background. */
   async release(claim: Claim): Promise<void> {
     this.held.delete(claim);
     try {
       await this.records.release([claim]);
     } catch (error) {
-      this.logger.warn(`Call ${claim.callId} is not released yet: ${describeError(error)}`);
+      this.logger.warn(`Call ${claim.callId} could not be released yet: ${describeError(error)}`);
       this.undo(claim);
     }
   }
 
-  /** Where Postgres cannot be told, the lease runs out. */
+  /** If Postgres is unavailable, the lease expires instead. */
   async abandon(claim: Claim): Promise<void> {
     this.held.delete(claim);
     await this.records.abandon([claim]).catch((error: unknown) => {
-      this.logger.warn(`Call ${claim.callId} is not given up yet: ${describeError(error)}`);
+      this.logger.warn(`Call ${claim.callId} could not be abandoned: ${describeError(error)}`);
     });
   }
 
   @Interval(LEASE_MS / 3)
-  async keep(): Promise<void> {
+  async renew(): Promise<void> {
     try {
       if (this.held.size > 0) await this.records.renew([...this.held]);
       if (this.uncertain.size === 0) return;
@@ -124,37 +126,41 @@ export class ClaimsService implements ClaimKeeper, BeforeApplicationShutdown {
   private async endAll(): Promise<void> {
     await Promise.all(this.storing);
     await Promise.all([...this.held].map((claim) => claim.close(true)));
-    if (this.uncertain.size > 0) await this.keep();
+    if (this.uncertain.size > 0) await this.renew();
   }
 
-  /** The statement may have been carried out although its answer did not come, or may be yet. */
+  /** The statement may have been executed although it failed here, or may still be. */
   private undo(claim: Holder): void {
-    if (this.uncertain.size < UNCERTAIN_AT_MOST) {
+    if (this.uncertain.size < MOST_UNCERTAIN) {
       this.uncertain.set(claim, performance.now() + UNCERTAIN_MS);
     }
   }
 
-  private seal(claim: Claim, answer: StoredAnswer): Buffer | null {
+  private seal(claim: Claim, response: StoredResponse): Buffer | null {
     try {
-      return this.box.seal(claim, answer);
+      return this.cipher.seal(claim, response);
     } catch (error) {
-      // It takes copies of the answer, and memory may be short.
-      this.logger.error(`The answer to call ${claim.callId} cannot be sealed: ${describeError(error)}`);
+      // Encryption copies the response, and memory may be short.
+      this.logger.error(
+        `The response of call ${claim.callId} could not be encrypted: ${describeError(error)}`,
+      );
       return null;
     }
   }
 
-  private async offer(claim: Claim, sealed: Buffer): Promise<void> {
+  private async storeWithRetries(claim: Claim, sealed: Buffer): Promise<void> {
     for (let tries = 1; ; tries++) {
       try {
         await this.records.store(claim, sealed);
         return;
       } catch (error) {
         if (tries === STORE_TRIES || this.stopped) {
-          this.logger.error(`The answer to call ${claim.callId} could not be kept: ${describeError(error)}`);
+          this.logger.error(
+            `The response of call ${claim.callId} could not be stored: ${describeError(error)}`,
+          );
           return;
         }
-        await sleep(STORE_AGAIN_MS);
+        await sleep(STORE_RETRY_MS);
       }
     }
   }

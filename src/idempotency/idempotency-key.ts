@@ -19,7 +19,7 @@ export function readIdempotencyKey(header: string): string {
   return value;
 }
 
-/** What one value is scoped to: nobody else's call can be met under it. */
+/** The scope of a key's value: the same value in another scope names another call. */
 export interface CallScope {
   keyId: string;
   method: string;

@@ -1,6 +1,6 @@
 import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 
-/** One `Idempotency-Key` in use: claimed while its call runs, then with the answer of that call. */
+/** One `Idempotency-Key` in use: claimed while its call runs, then with the response of that call. */
 @Entity('idempotency_record')
 @Index('idempotency_record_expires_at_idx', ['expiresAt'])
 @Index('idempotency_record_key_id_idx', ['keyId', 'storedBytes'])
@@ -16,14 +16,14 @@ export class IdempotencyRecord {
   @Column('uuid', { name: 'call_id' })
   callId!: string;
 
-  /** Sealed; null while the call runs, and for ever when its process died. */
+  /** The encrypted response; null while the call runs, and for ever if its process died. */
   @Column('bytea', { nullable: true })
   answer!: Buffer | null;
 
   @Column('int', { name: 'stored_bytes', default: 0 })
   storedBytes!: number;
 
-  /** Past it, without an answer: nobody runs the call any more; -infinity: nobody will ever know what became of it. */
+  /** After this time, without a response, no process runs the call any more. -infinity: its outcome stays unknown. */
   @Column('timestamptz', { name: 'lease_until' })
   leaseUntil!: Date;
 

@@ -5,9 +5,9 @@ import type { Settings } from '../config/settings.js';
 import { openPool } from '../database/open-pool.js';
 import { GOODBYE_MS, withTimeout } from '../platform/with-timeout.js';
 
-/** Large answers are on their way here. A claim that takes longer is refused rather than kept waiting. */
+/** Responses of up to 8 MiB are stored through it. A claim that takes longer than the timeout is rejected. */
 const POOL = { applicationName: 'postern-idempotency', poolSize: 8, queryTimeoutMs: 5_000 };
-/** How long a record lasts, from its claim. */
+/** Lifetime of a record, from its claim. */
 const LIFE = '24 hours';
 /** Renewed by a timer of a third of it. */
 export const LEASE_MS = 10_000;
@@ -18,9 +18,9 @@ export const ENDED_CHANNEL = 'postern_idempotency';
 const NOTIFY = `SELECT pg_notify('${ENDED_CHANNEL}', encode(id, 'hex')) FROM ended`;
 
 /**
- * The one statement that decides who runs a call. What has expired gives way, unless it runs still. The conflict decides;
- * the look ahead of it spares repeats the row's lock, which ON CONFLICT takes even where it changes nothing, and a commit
- * on the disk.
+ * The one statement that decides who runs a call. An expired record is replaced unless its call still runs. The conflict
+ * decides; the check before it spares duplicate requests the row lock, which ON CONFLICT takes even if it changes
+ * nothing, and a commit to disk.
  */
 const CLAIM = `
   INSERT INTO idempotency_record AS old (id, key_id, call_id, lease_until, expires_at)
@@ -48,7 +48,7 @@ const ABANDON = `
     FROM unnest($1::bytea[], $2::uuid[]) AS claim (id, call_id)
     WHERE r.id = claim.id AND r.call_id = claim.call_id AND r.answer IS NULL RETURNING r.id
   ) ${NOTIFY}`;
-/** A record that is being ended is passed over: all others would wait for it until their leases had run out. */
+/** A record that is being ended is skipped: all others would wait for it until their leases had expired. */
 const RENEW = `
   UPDATE idempotency_record SET lease_until = now() + interval '${LEASE_MS} ms'
   WHERE id IN (
@@ -89,22 +89,22 @@ export class IdempotencyRecords implements OnApplicationShutdown {
     this.pool = openPool(env.databaseUrl, POOL, new Logger('Idempotency'));
   }
 
-  /** @returns whether the call may run; else another one has been, or is, under this id */
+  /** @returns whether the call may run; if not, another one with this id has run or is running */
   async claim({ id, callId }: Holder, keyId: string): Promise<boolean> {
     return (await this.pool.query(CLAIM, [id, keyId, callId])).rowCount === 1;
   }
 
-  /** @param answer sealed @returns whether the claim was still held */
-  async store({ id, callId }: Holder, answer: Buffer): Promise<boolean> {
-    return (await this.pool.query(STORE, [id, callId, answer, answer.length])).rowCount === 1;
+  /** @param response encrypted @returns whether the claim was still held */
+  async store({ id, callId }: Holder, response: Buffer): Promise<boolean> {
+    return (await this.pool.query(STORE, [id, callId, response, response.length])).rowCount === 1;
   }
 
-  /** For calls that a repeat may run again. */
+  /** For calls that a duplicate request may run again. */
   async release(holders: readonly Holder[]): Promise<void> {
     await this.pool.query(RELEASE, columns(holders));
   }
 
-  /** For calls of which nobody will ever know what became. */
+  /** For calls whose outcome stays unknown. */
   async abandon(holders: readonly Holder[]): Promise<void> {
     await this.pool.query(ABANDON, columns(holders));
   }
@@ -117,9 +117,9 @@ export class IdempotencyRecords implements OnApplicationShutdown {
     return (await this.pool.query<RecordState>(STATES, [ids])).rows;
   }
 
-  async read(id: Buffer): Promise<{ callId: string; answer: Buffer } | null> {
+  async read(id: Buffer): Promise<{ callId: string; response: Buffer } | null> {
     const { rows } = await this.pool.query<{ call_id: string; answer: Buffer }>(READ, [id]);
-    return rows[0] === undefined ? null : { callId: rows[0].call_id, answer: rows[0].answer };
+    return rows[0] === undefined ? null : { callId: rows[0].call_id, response: rows[0].answer };
   }
 
   /** Deletes what has expired, in steps. @returns how many */

@@ -1,51 +1,51 @@
 import { Injectable, Logger } from '@nestjs/common';
-import { ChangeFollower } from '../database/change-follower.js';
+import { ChangeFeed } from '../database/change-feed.js';
 import { describeError } from '../errors/describe-error.js';
 import { GatewayError } from '../errors/gateway-error.js';
 import { SecretBoxError } from '../platform/secret-box.js';
-import { AnswerBox } from './response-cipher.js';
+import { ResponseCipher } from './response-cipher.js';
 import { ENDED_CHANNEL, IdempotencyRecords, LEASE_MS, type RecordState } from './idempotency-records.js';
-import type { StoredAnswer } from './stored-response.js';
+import type { StoredResponse } from './stored-response.js';
 
-/** How long a call waits for the one that runs. */
+/** How long a duplicate request waits for the call that runs. */
 const WAIT_MS = 60_000;
-/** Notifications may be lost, and through some poolers never come. */
+/** Notifications may be lost, and some poolers never deliver them. */
 const POLL_MS = 1_000;
-/** Leases that ran out while Postgres was away are renewed within a third of one once it is back. */
-const PATIENCE_MS = LEASE_MS / 2;
+/** Leases that expired while Postgres was unavailable are renewed within a third of a lease once it is back. */
+const LAPSE_GRACE_MS = LEASE_MS / 2;
 
 /** All calls of this process that wait for one record. */
 interface Wait {
   readonly id: Buffer;
-  readonly answer: Promise<StoredAnswer>;
-  resolve: (answer: StoredAnswer) => void;
-  reject: (refusal: GatewayError) => void;
+  readonly response: Promise<StoredResponse>;
+  resolve: (response: StoredResponse) => void;
+  reject: (error: GatewayError) => void;
   callers: number;
   /** When its lease was first seen to have run out (monotonic ms); null: it has not. */
   lapsedAt: number | null;
 }
 
-/** Gives repeats of a call the answer of the first, now or once it is there. They never run the call. */
+/** Returns the response of a call to its duplicate requests, as soon as it is stored. They never run the call. */
 @Injectable()
-export class AwaitedAnswers {
+export class PendingResponses {
   private readonly logger = new Logger('Idempotency');
   private readonly waits = new Map<string, Wait>();
   private polling = false;
-  /** Somebody asked for a look while one was under way. */
+  /** A poll was requested while one was running. */
   private again = false;
   private timer: NodeJS.Timeout | undefined;
 
   constructor(
     private readonly records: IdempotencyRecords,
-    private readonly box: AnswerBox,
-    follower: ChangeFollower,
+    private readonly cipher: ResponseCipher,
+    feed: ChangeFeed,
   ) {
-    follower.hear(ENDED_CHANNEL, (id) => {
-      if (this.waits.has(id)) void this.look();
+    feed.listen(ENDED_CHANNEL, (id) => {
+      if (this.waits.has(id)) void this.poll();
     });
   }
 
-  /** Calls that wait for the answer of another one. */
+  /** Duplicate requests that wait for a response. */
   get waiting(): number {
     let callers = 0;
     for (const wait of this.waits.values()) callers += wait.callers;
@@ -53,22 +53,24 @@ export class AwaitedAnswers {
   }
 
   /**
+   * Waits for the response of a call.
+   *
    * @param id of a record that another call has claimed
-   * @param gone aborted when the caller waits no longer
+   * @param gone aborted when the client disconnects
    * @throws GatewayError idempotency_in_progress, idempotency_outcome_unknown, database_unavailable
    */
-  async answer(id: Buffer, gone: AbortSignal): Promise<StoredAnswer> {
+  async waitFor(id: Buffer, gone: AbortSignal): Promise<StoredResponse> {
     const name = id.toString('hex');
     const wait = this.waits.get(name) ?? this.begin(id, name);
     wait.callers++;
     let stop!: () => void;
-    const enough = new Promise<never>((_, reject) => {
+    const timeout = new Promise<never>((_, reject) => {
       stop = () => reject(new GatewayError('idempotency_in_progress'));
     });
     const timer = setTimeout(stop, WAIT_MS);
     gone.addEventListener('abort', stop);
     try {
-      return await Promise.race([wait.answer, enough]);
+      return await Promise.race([wait.response, timeout]);
     } finally {
       clearTimeout(timer);
       gone.removeEventListener('abort', stop);
@@ -79,16 +81,16 @@ export class AwaitedAnswers {
   private begin(id: Buffer, name: string): Wait {
     let resolve!: Wait['resolve'];
     let reject!: Wait['reject'];
-    const answer = new Promise<StoredAnswer>((...settle) => ([resolve, reject] = settle));
-    answer.catch(() => {});
-    const wait: Wait = { id, answer, resolve, reject, callers: 0, lapsedAt: null };
+    const response = new Promise<StoredResponse>((...settle) => ([resolve, reject] = settle));
+    response.catch(() => {});
+    const wait: Wait = { id, response, resolve, reject, callers: 0, lapsedAt: null };
     this.waits.set(name, wait);
-    void this.look();
+    void this.poll();
     return wait;
   }
 
-  /** Looks at all records that are waited for: at once, and from then on at intervals. */
-  private async look(): Promise<void> {
+  /** Reads the states of all awaited records: at once, and then at intervals. */
+  private async poll(): Promise<void> {
     if (this.polling) {
       this.again = true;
       return;
@@ -97,13 +99,13 @@ export class AwaitedAnswers {
     clearTimeout(this.timer);
     do {
       this.again = false;
-      await this.lookOnce([...this.waits.values()]);
+      await this.pollOnce([...this.waits.values()]);
     } while (this.again);
     this.polling = false;
-    if (this.waits.size > 0) this.timer = setTimeout(() => void this.look(), POLL_MS);
+    if (this.waits.size > 0) this.timer = setTimeout(() => void this.poll(), POLL_MS);
   }
 
-  private async lookOnce(waits: Wait[]): Promise<void> {
+  private async pollOnce(waits: Wait[]): Promise<void> {
     if (waits.length === 0) return;
     const askedAt = performance.now();
     try {
@@ -119,27 +121,29 @@ export class AwaitedAnswers {
         else void this.read(wait);
       }
     } catch (error) {
-      this.refuse(waits, error);
+      this.rejectAll(waits, error);
     }
   }
 
   private async read(wait: Wait): Promise<void> {
     try {
       const record = await this.records.read(wait.id);
-      // Expired, and gone, in this very moment.
+      // Expired and swept just now.
       if (record === null) throw new GatewayError('idempotency_in_progress');
-      wait.resolve(this.box.open({ id: wait.id, callId: record.callId }, record.answer));
+      wait.resolve(this.cipher.open({ id: wait.id, callId: record.callId }, record.response));
     } catch (error) {
       if (error instanceof GatewayError) wait.reject(error);
       else if (error instanceof SecretBoxError) {
-        this.logger.error(`The answer kept for a repeated call cannot be opened: ${error.message}`);
+        this.logger.error(
+          `The stored response of a duplicate request could not be decrypted: ${error.message}`,
+        );
         wait.reject(new GatewayError('idempotency_outcome_unknown'));
-      } else this.refuse([wait], error);
+      } else this.rejectAll([wait], error);
     }
   }
 
-  private refuse(waits: Wait[], error: unknown): void {
-    this.logger.warn(`Repeated calls could not be answered: ${describeError(error)}`);
+  private rejectAll(waits: Wait[], error: unknown): void {
+    this.logger.warn(`Stored responses could not be read: ${describeError(error)}`);
     for (const wait of waits) {
       this.forget(wait.id.toString('hex'), wait);
       wait.reject(
@@ -150,14 +154,14 @@ export class AwaitedAnswers {
     }
   }
 
-  /** Who comes from here on begins a wait of his own. */
+  /** A later duplicate request starts a new wait. */
   private forget(name: string, wait: Wait): void {
     if (this.waits.get(name) === wait) this.waits.delete(name);
   }
 }
 
-/** Whether the call that is waited for will never come to an end that is known. */
+/** Whether the outcome of the awaited call will stay unknown. */
 function isLost(wait: Wait, { lapsed, abandoned }: RecordState, askedAt: number): boolean {
   wait.lapsedAt = lapsed ? (wait.lapsedAt ?? performance.now()) : null;
-  return abandoned || (wait.lapsedAt !== null && askedAt - wait.lapsedAt >= PATIENCE_MS);
+  return abandoned || (wait.lapsedAt !== null && askedAt - wait.lapsedAt >= LAPSE_GRACE_MS);
 }

@@ -3,24 +3,24 @@ import { InjectSettings } from '../config/config.module.js';
 import { required, type Settings } from '../config/settings.js';
 import { SecretBox } from '../platform/secret-box.js';
 import type { Holder } from './idempotency-records.js';
-import { decodeAnswer, encodeAnswer, type StoredAnswer } from './stored-response.js';
+import { decodeResponse, encodeResponse, type StoredResponse } from './stored-response.js';
 
-/** Seals answers at rest, for they hold content. One opens only in its own record, for the call that left it. */
+/** Encrypts stored responses, which contain content. Each is bound to its record and to the call that stored it. */
 @Injectable()
-export class AnswerBox {
+export class ResponseCipher {
   private readonly box: SecretBox;
 
   constructor(@InjectSettings() env: Settings) {
     this.box = new SecretBox(required(env, 'masterKey'), env.masterKeyPrevious);
   }
 
-  seal(holder: Holder, answer: StoredAnswer): Buffer {
-    return this.box.seal(encodeAnswer(answer), contextOf(holder));
+  seal(holder: Holder, response: StoredResponse): Buffer {
+    return this.box.seal(encodeResponse(response), contextOf(holder));
   }
 
   /** @throws SecretBoxError */
-  open(holder: Holder, sealed: Buffer): StoredAnswer {
-    return decodeAnswer(this.box.open(sealed, contextOf(holder)));
+  open(holder: Holder, sealed: Buffer): StoredResponse {
+    return decodeResponse(this.box.open(sealed, contextOf(holder)));
   }
 }
 

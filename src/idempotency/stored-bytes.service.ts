@@ -6,16 +6,16 @@ import { describeError } from '../errors/describe-error.js';
 import { DatabaseService } from '../database/database.service.js';
 import { IdempotencyRecords } from './idempotency-records.js';
 
-/** What the answers of one gateway key may take up in Postgres, and those of all. */
+/** Limits for the stored responses of one gateway key, and for those of all. */
 const KEY_BYTES = 256 * 1024 * 1024;
 const ALL_BYTES = 4 * 1024 * 1024 * 1024;
 const MEASURE_MS = 10_000;
 const SWEEP_MS = 60_000;
 
 /**
- * Bounds what is stored. Measured every ten seconds while answers are stored, and counted on from there: what the other
- * replicas store meanwhile is seen with the next measurement. A counter in Postgres would make each of a key's calls
- * wait for the one before it.
+ * Limits the bytes of stored responses. Measured every ten seconds while responses are stored, and added up in between:
+ * what other replicas store is seen with the next measurement. With a counter in Postgres, each call of a key would wait
+ * for the previous one.
  */
 @Injectable()
 export class StoredBytes {
@@ -32,12 +32,12 @@ export class StoredBytes {
     database.whenReady(() => this.measure());
   }
 
-  /** Bytes of all gateways' stored answers, as far as known here. */
+  /** Bytes of the stored responses of all replicas, as of the last measurement. */
   get total(): number {
     return this.all;
   }
 
-  /** @returns false when there is no room; else the room is taken */
+  /** @returns false if the limit would be exceeded; otherwise the bytes are counted */
   take(keyId: string, bytes: number): boolean {
     this.stale = true;
     const ofKey = (this.perKey.get(keyId) ?? 0) + bytes;
@@ -51,7 +51,7 @@ export class StoredBytes {
   async onMeasure(): Promise<void> {
     if (!this.stale || this.database.notReady !== null) return;
     await this.measure().catch((error: unknown) => {
-      this.logger.warn(`Stored answers could not be measured: ${describeError(error)}`);
+      this.logger.warn(`The size of the stored responses could not be read: ${describeError(error)}`);
     });
   }
 
@@ -61,7 +61,7 @@ export class StoredBytes {
     try {
       if ((await this.records.sweep()) > 0) this.stale = true;
     } catch (error) {
-      this.logger.warn(`Expired answers are not deleted yet: ${describeError(error)}`);
+      this.logger.warn(`Expired responses could not be deleted yet: ${describeError(error)}`);
     }
   }
 

@@ -1,43 +1,43 @@
-/** An answer as it is kept for repeats of its call. */
-export interface StoredAnswer {
+/** A response as it is stored for duplicate requests. */
+export interface StoredResponse {
   status: number;
   reason: string;
-  /** Flat raw headers: what describes the body, where a redirect leads, and the provider's own id of the call. */
+  /** Flat raw headers: those that describe the body, the target of a redirect, and the provider's request ID. */
   headers: string[];
-  /** SHA-256 of the request's body: a repeat must have the same. */
+  /** SHA-256 of the request body: a duplicate request must have the same. */
   fingerprint: Buffer;
   body: Buffer;
 }
 
-/** What a repeat may get another answer to: not what was said of the call, but of the moment it came. */
-const PASSING = new Set([401, 402, 403, 408, 409, 429]);
-const KEPT_HEADER = /^(?:content-.+|location|(?:x-)?request-id)$/i;
+/** Statuses that a retry may change: they concern the time of the request, not its content. */
+const TRANSIENT_STATUSES = new Set([401, 402, 403, 408, 409, 429]);
+const STORED_HEADER = /^(?:content-.+|location|(?:x-)?request-id)$/i;
 
-export function isKept(status: number): boolean {
-  return status < 500 && !PASSING.has(status);
+export function isStorable(status: number): boolean {
+  return status < 500 && !TRANSIENT_STATUSES.has(status);
 }
 
-/** The headers of an answer that a repeat gets as well. @param headers flat raw headers */
-export function keptHeaders(headers: readonly string[]): string[] {
-  const kept: string[] = [];
+/** The headers of a response that are stored with it. @param headers flat raw headers */
+export function storedHeaders(headers: readonly string[]): string[] {
+  const stored: string[] = [];
   for (let i = 0; i < headers.length; i += 2) {
-    if (KEPT_HEADER.test(headers[i]!)) kept.push(headers[i]!, headers[i + 1]!);
+    if (STORED_HEADER.test(headers[i]!)) stored.push(headers[i]!, headers[i + 1]!);
   }
-  return kept;
+  return stored;
 }
 
 /** `length of the head (4) | head as JSON | body` */
-export function encodeAnswer({ body, fingerprint, ...head }: StoredAnswer): Buffer {
+export function encodeResponse({ body, fingerprint, ...head }: StoredResponse): Buffer {
   const json = Buffer.from(JSON.stringify({ ...head, fingerprint: fingerprint.toString('hex') }));
   const length = Buffer.alloc(4);
   length.writeUInt32BE(json.length);
   return Buffer.concat([length, json, body]);
 }
 
-/** @param bytes made by encodeAnswer */
-export function decodeAnswer(bytes: Buffer): StoredAnswer {
+/** @param bytes made by encodeResponse */
+export function decodeResponse(bytes: Buffer): StoredResponse {
   const bodyAt = 4 + bytes.readUInt32BE();
-  const head = JSON.parse(bytes.toString('utf8', 4, bodyAt)) as Omit<StoredAnswer, 'fingerprint'> & {
+  const head = JSON.parse(bytes.toString('utf8', 4, bodyAt)) as Omit<StoredResponse, 'fingerprint'> & {
     fingerprint: string;
   };
   return { ...head, fingerprint: Buffer.from(head.fingerprint, 'hex'), body: bytes.subarray(bodyAt) };

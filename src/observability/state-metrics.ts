@@ -3,7 +3,7 @@ import { HttpAdapterHost } from '@nestjs/core';
 import type pg from 'pg';
 import { DataSource } from 'typeorm';
 import { DatabaseService } from '../database/database.service.js';
-import { AwaitedAnswers } from '../idempotency/pending-responses.service.js';
+import { PendingResponses } from '../idempotency/pending-responses.service.js';
 import { ClaimsService } from '../idempotency/claims.service.js';
 import { StoredBytes } from '../idempotency/stored-bytes.service.js';
 import { KeyLookupService } from '../auth/key-lookup.service.js';
@@ -29,7 +29,7 @@ export class StateMetrics {
     private readonly keys: KeyCache,
     private readonly lookup: KeyLookupService,
     private readonly claims: ClaimsService,
-    private readonly answers: AwaitedAnswers,
+    private readonly answers: PendingResponses,
     private readonly stored: StoredBytes,
     private readonly pools: UpstreamPools,
     private readonly dataSource: DataSource,
@@ -121,7 +121,7 @@ export class StateMetrics {
       'Rows of this start not yet in Postgres, in memory or in the journal alone.',
       () => [
         [{ place: 'memory' }, writer.waiting],
-        [{ place: 'journal' }, writer.counts.parked],
+        [{ place: 'journal' }, writer.counts.spilled],
       ],
       'place',
     );

@@ -3,7 +3,7 @@ import { DataSource } from 'typeorm';
 import { cliCommand } from '../platform/cli-command.js';
 import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
-import { ChangeFollower } from '../database/change-follower.js';
+import { ChangeFeed } from '../database/change-feed.js';
 import { DatabaseService } from '../database/database.service.js';
 import { GatewayError } from '../errors/gateway-error.js';
 import {
@@ -32,14 +32,14 @@ export class ProvidersService {
     @InjectSettings() env: Settings,
     private readonly dataSource: DataSource,
     private readonly secrets: ProviderSecrets,
-    follower: ChangeFollower,
+    feed: ChangeFeed,
     database: DatabaseService,
   ) {
     this.own = env.providerUrl
       ? makeProvider(DEFAULT_PROVIDER, env.providerUrl, env.providerAuth, env.providerKey ?? null)
       : null;
     database.whenReady(() => this.refresh());
-    follower.follow('providers', {
+    feed.subscribe('providers', {
       onChange: null,
       compare: (client) => this.load(async () => (await client.query<DirectoryRow>(READ_PROVIDERS)).rows),
     });

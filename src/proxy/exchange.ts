@@ -121,7 +121,7 @@ export class Exchange implements BodyOwner, PooledCall {
     this.interim?.stop();
     const headers = responseHeaders(rawHeaders, this.provider.secret, this.req.requestId);
     this.expectedBytes = bodyLength(this.req.method, status, headers);
-    const kept = this.claim?.answered(status, reason, headers, this.expectedBytes) ?? true;
+    const kept = this.claim?.responded(status, reason, headers, this.expectedBytes) ?? true;
     if (!kept) headers.push('idempotency-stored', 'false');
     this.call.responseBegun(this.clientLeft ? null : status, headers);
     this.resumeUpstream = resume;

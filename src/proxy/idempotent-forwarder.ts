@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
-import { AwaitedAnswers } from '../idempotency/pending-responses.service.js';
+import { PendingResponses } from '../idempotency/pending-responses.service.js';
 import { ClaimsService } from '../idempotency/claims.service.js';
 import { readIdempotencyKey, recordId } from '../idempotency/idempotency-key.js';
 import { GatewayError } from '../errors/gateway-error.js';
@@ -16,7 +16,7 @@ export class IdempotentForwarder {
   constructor(
     private readonly forwarder: Forwarder,
     private readonly claims: ClaimsService,
-    private readonly pending: AwaitedAnswers,
+    private readonly pending: PendingResponses,
     private readonly log: RequestLogService,
     @InjectSettings() private readonly env: Settings,
   ) {}
@@ -51,7 +51,7 @@ export class IdempotentForwarder {
     let held = 0;
     try {
       await new Replay(req, res, this.log, this.env).run(async (disconnected) => {
-        const stored = await this.pending.answer(id, disconnected);
+        const stored = await this.pending.waitFor(id, disconnected);
         // The response is written at once, and stays in memory until the client has read it.
         if (!this.claims.reserve(stored.body.length))
           throw new GatewayError('overloaded', {
@@ -61,7 +61,7 @@ export class IdempotentForwarder {
         return stored;
       });
     } finally {
-      this.claims.giveBack(held);
+      this.claims.free(held);
     }
   }
 }

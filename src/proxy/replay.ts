@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Request, Response } from 'express';
 import { firstHeader } from '../platform/raw-headers.js';
-import type { StoredAnswer } from '../idempotency/stored-response.js';
+import type { StoredResponse } from '../idempotency/stored-response.js';
 import { GatewayError } from '../errors/gateway-error.js';
 import type { RequestLogService } from '../request-log/request-log.service.js';
 import { ResponseWriter } from './response-writer.js';
@@ -29,7 +29,7 @@ export class Replay {
    * @param find returns the original's response; waits for it until the signal says that the client has disconnected
    * @throws GatewayError if nothing was sent to the client yet
    */
-  async run(find: (disconnected: AbortSignal) => Promise<StoredAnswer>): Promise<void> {
+  async run(find: (disconnected: AbortSignal) => Promise<StoredResponse>): Promise<void> {
     const { req, res, disconnected } = this;
     if (req.socket.destroyed) return;
     const closed = new Promise<void>((resolve) => res.once('close', resolve));
@@ -71,7 +71,7 @@ export class Replay {
     if (req.call.requestBytes <= BUFFERED_BYTES) req.call.requestBodyRead(Buffer.concat(chunks));
   }
 
-  private async write({ status, reason, headers, body }: StoredAnswer): Promise<void> {
+  private async write({ status, reason, headers, body }: StoredResponse): Promise<void> {
     const { req, writer } = this;
     const { call } = req;
     await new Promise<void>((resolve, reject) => {

@@ -2,25 +2,25 @@ import { Injectable, Logger } from '@nestjs/common';
 import type { CallRecord } from './call-record.js';
 import { showable } from './column-domains.js';
 import type { LogRow } from './columns.js';
-import { answeringModel } from './log-row.js';
+import { responseModelOf } from './log-row.js';
 import type { Usage } from '../tokens/token-counts.js';
 
-/** What is told of a call that has ended here. Facts alone: no prompt, answer, query or credential. */
+/** A finished call as listeners get it. It contains no prompt, response, query or credential. */
 export interface FinishedCall {
-  /** As it goes to Postgres. */
+  /** As it is written to Postgres. */
   readonly row: Readonly<LogRow>;
-  /** As the request named it; null: it did not, and `row.model` is what the answer says. */
+  /** Model named in the request; null if it names none, and `row.model` is the one named in the response. */
   readonly requestModel: string | null;
-  /** The model that answered, by the name the provider gives it. */
+  /** Model named in the response. */
   readonly responseModel: string | null;
   /**
-   * Milliseconds from the request's head to its hand-over to the provider, without the wait for a small body: gate, key,
-   * claim and journal. Null for replays, which are handed to nobody.
+   * Milliseconds from the request head until the call is forwarded, without the wait for a small body: gate, key, claim
+   * and journal. Null for replays, which are not forwarded.
    */
   readonly overheadMs: number | null;
   /** Scheme, host and port of the provider. */
   readonly upstream: string;
-  /** `traceparent` and `tracestate` as the client sent them; null also when they hold a key. */
+  /** `traceparent` and `tracestate` as the client sent them; null also if they contain a key. */
   readonly traceparent: string | null;
   readonly tracestate: string | null;
 }
@@ -29,60 +29,60 @@ export type FinishedCallListener = (call: FinishedCall) => unknown;
 
 const REMIND_MS = 60_000;
 
-interface Listening {
+interface Subscription {
   readonly name: string;
   readonly listener: FinishedCallListener;
-  toldAt: number;
+  loggedAt: number;
 }
 
 /**
- * Where other rooms and an organisation's own modules hear of each call that was forwarded or replayed by this process,
- * once, after its end: its row is journalled and with the writer, its answer out. Nothing a listener does reaches the
- * call or its row; but it runs on the event loop that serves the other calls, so work that takes time is for later.
+ * Notifies other modules, an organisation's own ones included, of each call that this process forwarded or replayed:
+ * once, after the response was sent and the row was journalled. A listener cannot affect the call or its row. It runs on
+ * the event loop that serves the other calls, so it must defer work that takes time.
  */
 @Injectable()
 export class FinishedCalls {
   private readonly logger = new Logger('FinishedCalls');
-  private readonly listening: Listening[] = [];
+  private readonly subscriptions: Subscription[] = [];
 
   /**
-   * To be called while the application is put together.
+   * Registers a listener. Call in a constructor.
    *
-   * @param name says in the log whose listener failed
+   * @param name names the listener in the log if it fails
    */
   listen(name: string, listener: FinishedCallListener): void {
-    this.listening.push({ name, listener, toldAt: -Infinity });
+    this.subscriptions.push({ name, listener, loggedAt: -Infinity });
   }
 
   /** Never throws. */
-  tell(row: Readonly<LogRow>, call: CallRecord, usage: Usage): void {
-    if (this.listening.length === 0) return;
+  notify(row: Readonly<LogRow>, call: CallRecord, usage: Usage): void {
+    if (this.subscriptions.length === 0) return;
     const { upstream, traceparent, tracestate, key } = call.origin;
     const finished: FinishedCall = {
       row,
       requestModel: call.requestModel === null ? null : row.model,
-      responseModel: answeringModel(call, usage),
+      responseModel: responseModelOf(call, usage),
       overheadMs: row.outcome === 'replayed' ? null : call.overheadMs,
       upstream,
       traceparent: showable(traceparent, key),
       tracestate: showable(tracestate, key),
     };
-    for (const one of this.listening) {
+    for (const one of this.subscriptions) {
       try {
         const result = one.listener(finished);
         // A rejection that nobody handles would end the process.
-        if (result instanceof Promise) result.catch((error: unknown) => this.complain(one, error));
+        if (result instanceof Promise) result.catch((error: unknown) => this.logFailure(one, error));
       } catch (error) {
-        this.complain(one, error);
+        this.logFailure(one, error);
       }
     }
   }
 
-  private complain(one: Listening, error: unknown): void {
+  private logFailure(one: Subscription, error: unknown): void {
     const now = performance.now();
-    if (now - one.toldAt < REMIND_MS) return;
-    one.toldAt = now;
+    if (now - one.loggedAt < REMIND_MS) return;
+    one.loggedAt = now;
     const stack = error instanceof Error ? error.stack : undefined;
-    this.logger.error(`The listener "${one.name}" failed (told once a minute): ${String(error)}`, stack);
+    this.logger.error(`The listener "${one.name}" failed (logged once a minute): ${String(error)}`, stack);
   }
 }

@@ -5,13 +5,13 @@ import type { JournalFile } from './journal/journal-file.js';
 import { DAY_MS, databaseClock } from './partitions.js';
 
 const MOST_AHEAD_MS = 2 * DAY_MS;
-/** While rows wait, the database's clock is read this often: somebody may have corrected it. */
-const LOOK_MS = 5_000;
+/** While rows wait, the database's clock is read this often, since it may have been corrected. */
+const CHECK_MS = 5_000;
 const REMIND_MS = 60_000;
 
 /**
  * Rows that start more than 2 days ahead of the database's clock: one of the two clocks is wrong. They wait in the
- * journal, hold up no other row, and go to Postgres once their day is near enough.
+ * journal without blocking other rows, and are written to Postgres once their start is near enough.
  */
 export class FutureRows {
   private readonly logger = new Logger('RequestLog');
@@ -19,9 +19,9 @@ export class FutureRows {
   private readonly files = new Map<JournalFile, { count: number; earliest: string }>();
   /** The database's clock when it was last read, and that moment on the monotonic clock. */
   private clock: { ms: number; readAt: number } | null = null;
-  private toldAt = -Infinity;
+  private loggedAt = -Infinity;
 
-  /** The latest start that a row may have now, as ISO 8601. Asks the database only if a row seems to be later. */
+  /** The latest start that a row may have now, as ISO 8601. Reads the database's clock only if a row seems later. */
   async latestStart(client: ClientBase, batch: readonly { row: LogRow }[]): Promise<string> {
     const estimate = this.clock === null ? '' : this.limit;
     if (batch.every(({ row }) => row.started_at <= estimate)) return estimate;
@@ -51,7 +51,7 @@ export class FutureRows {
   isDue(file: JournalFile): boolean {
     const future = this.files.get(file);
     // Once begun, a file is read to its end.
-    if (future === undefined || file.readBack > 0 || file.parked > future.count) return true;
+    if (future === undefined || file.readBack > 0 || file.spilled > future.count) return true;
     return this.clock !== null && future.earliest <= this.limit;
   }
 
@@ -61,13 +61,13 @@ export class FutureRows {
     return false;
   }
 
-  /** To be called now and then: reads the clock and reports the rows. */
-  async look(client: ClientBase): Promise<void> {
+  /** Reads the clock if it is due and logs the waiting rows once a minute. */
+  async check(client: ClientBase): Promise<void> {
     const { count } = this;
     if (count === 0) return;
-    if (this.clock === null || performance.now() - this.clock.readAt > LOOK_MS) await this.readClock(client);
-    if (performance.now() - this.toldAt < REMIND_MS) return;
-    this.toldAt = performance.now();
+    if (this.clock === null || performance.now() - this.clock.readAt > CHECK_MS) await this.readClock(client);
+    if (performance.now() - this.loggedAt < REMIND_MS) return;
+    this.loggedAt = performance.now();
     const [first] = [...this.files.values()].map(({ earliest }) => earliest).sort();
     this.logger.error(
       `${count} rows start more than 2 days ahead of the database's clock ` +

@@ -47,14 +47,14 @@ export async function insertCreatingDays(client: ClientBase, rows: readonly LogR
 }
 
 export interface BatchResults {
-  /** Keeps a row that Postgres rejected for its data. */
+  /** Saves a row that Postgres rejected for its data. */
   reject(row: LogRow, error: unknown): Promise<void>;
   /** Called for the rows in their order, so many at a time. */
   settled(count: number, rejected: boolean): void;
 }
 
 /**
- * Inserts rows. One that Postgres rejects for its data is found by halving, so that it takes no other with it.
+ * Inserts rows. A row that Postgres rejects for its data is found by bisection, so that only that row is lost.
  *
  * @throws any other error; the rows that were not settled by then are for the next attempt
  */
@@ -82,7 +82,7 @@ export async function insertBatch(
   results.settled(rows.length, false);
 }
 
-/** Keeps a rejected row in a file. No input should ever lead here. @returns what to report */
+/** Saves a rejected row to a file. No input should ever cause this. @returns the message to log */
 export async function keepRejected(root: string, row: LogRow, error: unknown): Promise<string> {
   const folder = join(root, 'rejected');
   await mkdir(folder, { recursive: true, mode: 0o700 });

@@ -3,13 +3,13 @@ import pg from 'pg';
 import { clientOptions } from '../database/data-source-options.js';
 import { GOODBYE_MS, withTimeout } from '../platform/with-timeout.js';
 
-/** A batch takes some 20 ms; a connection that says nothing for this long is taken for dead. */
+/** A batch takes some 20 ms; a connection that does not respond for this long is replaced. */
 const QUERY_TIMEOUT_MS = 10_000;
-/** A commit that a crash of the server may take back would be a lost row: the journal lets go of what was committed. */
+/** A commit must survive a crash of the server, because the journal releases rows that were committed. */
 const COMMITS_LAST = `SELECT set_config('synchronous_commit', 'on', false)
   WHERE current_setting('synchronous_commit') = 'off'`;
 
-/** The log writer's own connection to Postgres: opened when needed, given up as soon as it shows a fault. */
+/** The log writer's own connection to Postgres: opened when needed, closed on the first error. */
 export class LogConnection {
   private client: pg.Client | null = null;
   private socket: Socket | null = null;
@@ -20,14 +20,14 @@ export class LogConnection {
   async open(): Promise<pg.Client> {
     if (this.client !== null) return this.client;
     if (this.ended) throw new Error('the log writer has stopped');
-    // A socket of our own making, so that close() can end one that hangs, also while it connects.
+    // Created here, so that close() can destroy a socket that hangs, also while it connects.
     const socket = new Socket();
     this.socket = socket;
     const client = new pg.Client({
       ...clientOptions(this.url, { applicationName: 'postern-log', queryTimeoutMs: QUERY_TIMEOUT_MS }),
       stream: () => socket,
     });
-    // Without a listener a server that goes away between batches would end the process.
+    // Without a listener, a connection lost between batches would end the process.
     const gone = () => {
       if (this.client === client) this.client = null;
       socket.destroy();
@@ -45,13 +45,13 @@ export class LogConnection {
     return client;
   }
 
-  /** Closes and opens no more. */
+  /** Closes the connection; open() then throws. */
   end(): Promise<void> {
     this.ended = true;
     return this.close();
   }
 
-  /** Says goodbye where somebody listens; the next open() connects anew. Bounded: a server that hangs says nothing. */
+  /** Closes the connection, within a time limit; the next open() connects again. */
   async close(): Promise<void> {
     const { client, socket } = this;
     this.client = null;

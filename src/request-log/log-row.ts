@@ -3,7 +3,7 @@ import { startIso, text } from './column-domains.js';
 import { COLUMNS, LOGGED_COLUMNS, type LogRow } from './columns.js';
 import type { Usage } from '../tokens/token-counts.js';
 
-/** A row of which nothing is known yet, which is also what an end that nobody saw leaves: `interrupted`. */
+/** A row without values. Its outcome is `interrupted`, which stays if the end of the call is never recorded. */
 const EMPTY = Object.fromEntries(
   LOGGED_COLUMNS.map(({ name, toDomain }) => [name, toDomain(null, null)]),
 ) as unknown as LogRow;
@@ -60,8 +60,8 @@ function setVerdict(row: LogRow, call: CallRecord): void {
   row.duration_ms = COLUMNS.duration_ms.toDomain(call.durationMs);
 }
 
-/** The model that answered, as it may be shown. */
-export function answeringModel(call: CallRecord, usage: Usage): string | null {
+/** The model named in the response; null if the text contains a key. */
+export function responseModelOf(call: CallRecord, usage: Usage): string | null {
   return text(usage.model, call.origin.key);
 }
 

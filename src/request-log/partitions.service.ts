@@ -55,7 +55,7 @@ export class PartitionsService implements OnApplicationShutdown {
     if (this.env.worker === 1) this.keep();
   }
 
-  /** One round at a time. */
+  /** Starts a run unless one is in progress. */
   private keep(): void {
     if (this.busy || this.stopped) return;
     this.busy = true;
@@ -87,7 +87,7 @@ export class PartitionsService implements OnApplicationShutdown {
       this.logger.log(`Dropped partitions older than ${days} days: ${tables.join(', ')}`);
     if (postponed) {
       this.logger.warn(
-        'Partitions are due to be dropped, but the log has none for yesterday. If the clock is right they go tomorrow.',
+        'Expired partitions were not dropped, because the log has none for yesterday. If the clock is right, they are dropped tomorrow.',
       );
     }
   }

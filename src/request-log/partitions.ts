@@ -36,7 +36,7 @@ export async function databaseClock(client: ClientBase): Promise<number> {
   return rows[0]!.now;
 }
 
-// By their bounds and not by their names: somebody may have attached one by hand. pg_get_expr writes bounds in the
+// By their bounds and not by their names, because one may have been attached by hand. pg_get_expr writes bounds in the
 // session's time zone and date style, and the cast back reads them in the same.
 const LIST = `
   SELECT c.oid::regclass::text AS "table",
@@ -63,11 +63,12 @@ export async function createDaysAhead(client: ClientBase, lockTimeoutMs?: number
 }
 
 /**
- * Creates partitions where a time has none. Any number of processes may do this at once. Calls go on meanwhile.
+ * Creates the partitions of these times where they are missing. Safe to run in any number of processes at once, and
+ * without blocking calls.
  *
  * @param times Unix milliseconds
  * @returns the new tables
- * @throws SQLSTATE 55P03 when a lock could not be had in time
+ * @throws SQLSTATE 55P03 if a lock could not be acquired in time
  */
 export async function createPartitions(
   client: ClientBase,
@@ -112,7 +113,7 @@ async function createPartition(
   return table;
 }
 
-/** A table with the day's name that was detached, for an archive for example, stays where it is. */
+/** Finds an unused table name: a detached table with the day's name, for example an archive, is left alone. */
 async function freeName(client: ClientBase, day: number): Promise<string> {
   for (let copy = 0; ; copy++) {
     const name = tableName(day, copy);
@@ -124,9 +125,9 @@ async function freeName(client: ClientBase, day: number): Promise<string> {
 }
 
 export interface Retention {
-  /** This process's clock, Unix milliseconds: the one its rows are dated by. */
+  /** The clock of this process, in Unix milliseconds, which dates its rows. */
   now: number;
-  /** Days for which a row is kept at least. */
+  /** Days for which a row is retained at least. */
   days: number;
   /** Checked before each drop. */
   stopped: () => boolean;
@@ -134,20 +135,21 @@ export interface Retention {
 
 export interface Dropped {
   tables: string[];
-  /** True when partitions are due but were kept because the clocks cannot be trusted yet. */
+  /** True if expired partitions were retained because the clocks cannot be trusted yet. */
   postponed: boolean;
 }
 
 /**
- * Drops the partitions of expired days: whole tables, without a scan and without dead rows. Rows that come later for such
- * a day, from the journal of a replica that was down for long, get their day again and are dropped with the next round.
+ * Drops the partitions of expired days: whole tables, without a scan and without dead rows. If rows for such a day arrive
+ * later, from the journal of a replica that was down for long, their partition is created again and dropped with the next
+ * run.
  */
 export async function dropExpired(client: ClientBase, { now, days, stopped }: Retention): Promise<Dropped> {
   const dropped: Dropped = { tables: [], postponed: false };
   const partitions = await listPartitions(client);
   const clocks = [now, await databaseClock(client)];
   // Expired by both clocks, and only if the log has a partition for yesterday: after a jump of the clock (or a long pause)
-  // people have a day to notice before what then counts as old is gone for good.
+  // operators have a day to notice before rows that then count as old are deleted.
   const isTrusted = clocks.every((clock) => covers(partitions, dayOf(clock) - DAY_MS));
   const oldestKept = dayOf(Math.min(...clocks) - days * DAY_MS);
   for (const { table, to } of partitions) {
@@ -161,7 +163,7 @@ export async function dropExpired(client: ClientBase, { now, days, stopped }: Re
   return dropped;
 }
 
-/** DROP needs ACCESS EXCLUSIVE on the log: it fails rather than keep others waiting for long. */
+/** Drops one partition. DROP needs ACCESS EXCLUSIVE on the log, so it fails instead of blocking others for long. */
 async function dropPartition(client: ClientBase, table: string): Promise<void> {
   for (const [attempt, timeoutMs] of DROP_TIMEOUTS_MS.entries()) {
     try {

@@ -1,5 +1,5 @@
 import { Column, type ColumnOptions, Entity, Index } from 'typeorm';
-import { COLUMNS, type StoredRow } from './columns.js';
+import { COLUMN_NAMES, COLUMNS, type StoredRow } from './columns.js';
 
 export { OUTCOMES, type Outcome } from './outcome.js';
 
@@ -28,7 +28,8 @@ const OPTIONS: Partial<Record<string, ColumnOptions>> = {
   recorded_at: { default: () => "date_trunc('milliseconds', clock_timestamp())" },
 };
 
-for (const [name, column] of Object.entries(COLUMNS)) {
+for (const name of COLUMN_NAMES) {
+  const column = COLUMNS[name];
   const options = { type: column.type, nullable: 'nullMeans' in column, ...OPTIONS[name] };
   Column(options)(RequestLog.prototype, name);
 }

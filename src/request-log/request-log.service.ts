@@ -149,7 +149,7 @@ export class RequestLogService implements OnApplicationShutdown {
       else if (!this.journal.accepting) begun(new GatewayError('journal_unavailable'));
       else entries.push(this.beginning(call, begun));
     }
-    if (entries.length > 0) this.journal.appendTogether(entries);
+    if (entries.length > 0) this.journal.appendBatch(entries);
     if (closed.length > 0) this.readClosed(closed);
   };
 
@@ -158,13 +158,13 @@ export class RequestLogService implements OnApplicationShutdown {
     setBegin(row, call);
     return {
       json: encodeRecord('B', row),
-      isBeginning: true,
-      kept: (file) => {
+      isStart: true,
+      written: (file) => {
         call.beginWritten(file);
         this.unfinished.set(call, row);
         begun(null);
       },
-      refused: (error) => begun(new GatewayError('journal_unavailable', { cause: error })),
+      failed: (error) => begun(new GatewayError('journal_unavailable', { cause: error })),
     };
   }
 
@@ -172,12 +172,12 @@ export class RequestLogService implements OnApplicationShutdown {
     setEnd(row, call);
     return {
       json: encodeRecord('E', row),
-      isBeginning: false,
-      kept: (file) => {
+      isStart: false,
+      written: (file) => {
         call.endWritten(file);
         ended();
       },
-      refused: (error) => {
+      failed: (error) => {
         this.logFailure(1, row.id, error);
         ended();
       },
@@ -220,14 +220,14 @@ export class RequestLogService implements OnApplicationShutdown {
       if (file === null) {
         this.writer.add(row, call.files, false);
       } else if (isSpilled) {
-        this.writer.park(file);
+        this.writer.spill(file);
         this.journal.release(call.files);
       } else {
         call.files.push(file);
         if (lacksEnd) call.files.push(file);
         this.writer.add(row, call.files);
       }
-      this.finished.tell(row, call, usage);
+      this.finished.notify(row, call, usage);
     }
   }
 

@@ -4,7 +4,7 @@ import { ServiceError } from '../errors/service-error.js';
 import { KeysService } from '../keys/keys.service.js';
 import { TeamsService } from '../teams/teams.service.js';
 
-/** Makes of a team's name and a key's prefix the ids by which alone the request log knows them. */
+/** Resolves the team name and the key prefix of a filter to the IDs in the request log. */
 @Injectable()
 export class CallFilters {
   constructor(
@@ -12,13 +12,13 @@ export class CallFilters {
     private readonly keys: KeysService,
   ) {}
 
-  /** @throws ServiceError not_found for a team or prefix that nobody has, invalid for a prefix of several keys */
+  /** @throws ServiceError not_found for an unknown team or prefix, invalid for a prefix of several keys */
   async resolve<T extends { team?: string; key?: string }>(filter: T): Promise<T> {
     const { team, key } = filter;
     return {
       ...filter,
       ...(team !== undefined && { team: (await this.teams.resolve(team)).id }),
-      // By id also for a key that is not there: its calls may still be.
+      // The ID of a deleted key is accepted: its calls may still be in the log.
       ...(key !== undefined && { key: isUuid(key) ? key : await this.keyOf(key) }),
     };
   }

@@ -1,36 +1,37 @@
 import { stringify } from 'csv-stringify/sync';
 import type { QueryArrayResult } from 'pg';
-import { SHOWN_COLUMNS } from './request-view.js';
+import { columnsOfType, SHOWN_COLUMNS } from './request-view.js';
 import type { ExportFormat } from './requests.schema.js';
 
 export interface ExportFormatter {
   contentType: string;
   /** The SELECT list and what surrounds it, given the rest of the query. */
   select(rest: string): string;
-  /** What stands before the first row. */
+  /** Text before the first row. */
   head: string;
-  /** Rows as the statement gives them, as text. */
+  /** Formats rows of the statement, whose values are text. */
   text(rows: QueryArrayResult<(string | null)[]>['rows']): string;
 }
 
+const BOOLEANS = new Set(columnsOfType('boolean'));
 /** Times as the admin API writes them. */
-const TIMES = new Set<string>(['started_at', 'recorded_at']);
+const TIMES = new Set(columnsOfType('timestamptz'));
 const iso = (column: string) =>
   `to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS ${column}`;
 
 const JSON_LIST = SHOWN_COLUMNS.map((column) => (TIMES.has(column) ? iso(column) : column)).join(', ');
 const CSV_LIST = SHOWN_COLUMNS.map((column) => {
   if (TIMES.has(column)) return iso(column);
-  // Postgres itself would say t and f.
-  return column === 'streamed' ? 'streamed::text' : column;
+  // Postgres itself would write t and f.
+  return BOOLEANS.has(column) ? `${column}::text` : column;
 }).join(', ');
 
 /**
- * Rows as text for programs or for spreadsheets. Postgres does the bulk of the work: this process has calls to forward,
- * and a million rows made to objects and back would take half a minute of it.
+ * Formats rows as text, for programs or for spreadsheets. Postgres does most of the work: parsing and formatting a million
+ * rows here would take half a minute of the process that forwards calls.
  */
 export const FORMATTERS: Record<ExportFormat, ExportFormatter> = {
-  /** One JSON object a line, the same as in the list: exact, for programs. */
+  /** One JSON object per line, the same as in the list: exact, for programs. */
   ndjson: {
     contentType: 'application/x-ndjson; charset=utf-8',
     select: (rest) =>
@@ -39,9 +40,9 @@ export const FORMATTERS: Record<ExportFormat, ExportFormatter> = {
     text: (rows) => rows.map(([line]) => `${line}\n`).join(''),
   },
   /**
-   * RFC 4180 but for the plain line feed, which every reader takes and Unix tools prefer; null is an empty field. Cells
-   * that a spreadsheet would run as a formula get a `'` in front: paths, models and user agents come from the wire
-   * (OWASP, "CSV Injection"). Who needs them exact takes ndjson.
+   * RFC 4180 except for the plain line feed, which every reader accepts and Unix tools prefer; null is an empty field.
+   * Cells that a spreadsheet would run as a formula get a `'` in front: paths, models and user agents come from clients
+   * (OWASP, "CSV Injection"). For exact values, use ndjson.
    */
   csv: {
     contentType: 'text/csv; charset=utf-8; header=present',

@@ -1,11 +1,11 @@
 import type { RequestFilter } from './request-query.js';
 import type { RecordedPlace, RequestLogReader } from './request-log.reader.js';
-import type { RequestView } from './requests.schema.js';
+import type { RequestView } from './request-view.js';
 
 const PAGE = 500;
-/** What is complete is read again for so long, should the server's clock be set back a little. */
+/** How far behind the high watermark rows are read again, in case the server's clock is set back a little. */
 const OVERLAP_MS = 5_000;
-/** A transaction that stays open keeps the log incomplete from its start on; longer than this it is not waited for. */
+/** An open transaction holds the high watermark back; it is waited for no longer than this. */
 const LONGEST_WAIT_MS = 60_000;
 /** Rows remembered as shown at most: some 10 MB. */
 const MOST_REMEMBERED = 50_000;
@@ -13,17 +13,16 @@ const MOST_REMEMBERED = 50_000;
 const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
 /**
- * Follows the log in the order in which Postgres gets its rows. Not by their start: a row comes when its call has ended,
- * a long one's behind others that began later, and a journal's hours late. Not by `recorded_at` alone either: a row may
- * become visible after one that was recorded later. So a window is read again each time, from where the log was complete
- * on, and what was shown is remembered for just that window.
+ * Follows the log in the order in which Postgres stores its rows. Not by their start: a row is stored when its call ends,
+ * or hours later from a journal. Not by `recorded_at` alone either: a row may become visible after one that was recorded
+ * later. So the window after the high watermark is read again each time, and the rows shown from it are remembered.
  */
 export class LogTail {
-  /** `recorded_at` of what was shown, by id: a row that was mended has a later one and is shown again. */
+  /** `recorded_at` of the rows shown, by id: a corrected row has a later one and is shown again. */
   private readonly shown = new Map<string, string>();
   private windowStart = 0;
   private place: RecordedPlace = { recorded_at: new Date(0), id: LAST_ID };
-  /** Up to when the log was complete before the window's first page was read. */
+  /** The high watermark before the first page of the window was read. */
   private completeUntil: number | null = null;
 
   constructor(
@@ -31,7 +30,7 @@ export class LogTail {
     private readonly filter: RequestFilter,
   ) {}
 
-  /** Takes up its place. @returns so many of the last calls, oldest first */
+  /** Starts at the end of the log. @returns the last `count` calls, oldest first */
   async begin(count: number): Promise<RequestView[]> {
     this.startAt((await this.reader.recordedUntil()).getTime());
     if (count === 0) return [];
@@ -40,7 +39,7 @@ export class LogTail {
     return data.reverse();
   }
 
-  /** What has come since, each row once. `more`: there is more already. */
+  /** Returns the rows since the last call of this method, each once. `more`: there are already further rows. */
   async next(): Promise<{ rows: RequestView[]; more: boolean }> {
     this.completeUntil ??= (await this.reader.recordedUntil()).getTime();
     const page = await this.reader.recordedAfter(this.filter, this.place, PAGE);
@@ -68,7 +67,7 @@ export class LogTail {
   private remember(row: RequestView): void {
     this.shown.set(row.id, row.recorded_at);
     if (this.shown.size <= MOST_REMEMBERED) return;
-    // More than can be remembered: the window shrinks rather than that rows are shown twice.
+    // Too many to remember: the window shrinks, so that no row is shown twice.
     const [id, recordedAt] = this.shown.entries().next().value!;
     this.shown.delete(id);
     this.windowStart = Math.max(this.windowStart, Date.parse(recordedAt));

@@ -5,28 +5,28 @@ import type { Settings } from '../config/settings.js';
 import { openPool } from '../database/open-pool.js';
 import { GOODBYE_MS, withTimeout } from '../platform/with-timeout.js';
 
-/** Questions that are answered at once. */
-const ANSWERS = { applicationName: 'postern-reader', poolSize: 2, queryTimeoutMs: 30_000 };
-/** Exports: one step of theirs, the first above all, may have to look through every day there is. */
+/** Queries of the admin API. */
+const QUERIES = { applicationName: 'postern-reader', poolSize: 2, queryTimeoutMs: 30_000 };
+/** Exports: one step, above all the first, may have to scan the partitions of all days. */
 const EXPORTS = { applicationName: 'postern-export', poolSize: 2, queryTimeoutMs: 600_000 };
-/** An export whose client takes nothing for so long is ended: it holds a snapshot and locks. */
+/** An export whose client reads nothing for this long is ended: it holds a snapshot and locks. */
 const EXPORT_IDLE_MS = 900_000;
 
-/** Connections for reading the request log, apart from others: a slow question must not keep key look-ups waiting. */
+/** Connections for reading the request log, separate from the others so that a slow query cannot delay key look-ups. */
 @Injectable()
 export class ReaderPool implements OnApplicationShutdown {
-  readonly answers: pg.Pool;
+  readonly queries: pg.Pool;
   readonly exports: pg.Pool;
 
   constructor(@InjectSettings() env: Settings) {
     const logger = new Logger('RequestLog');
-    this.answers = openPool(env.databaseUrl, ANSWERS, logger);
+    this.queries = openPool(env.databaseUrl, QUERIES, logger);
     this.exports = openPool(env.databaseUrl, EXPORTS, logger, {
       idle_in_transaction_session_timeout: EXPORT_IDLE_MS,
     });
   }
 
   async onApplicationShutdown(): Promise<void> {
-    await withTimeout(GOODBYE_MS, Promise.all([this.answers.end(), this.exports.end()]));
+    await withTimeout(GOODBYE_MS, Promise.all([this.queries.end(), this.exports.end()]));
   }
 }

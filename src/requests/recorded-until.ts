@@ -1,15 +1,15 @@
 import type { ClientBase } from 'pg';
 
 /**
- * Up to when the log is complete: whatever is recorded at this time or earlier can be seen by any query that begins
- * after the answer, so that one who has read up to it may go on with `recorded_after` there and misses nothing.
+ * Computes the high watermark of the log: every row with `recorded_at` at or before it is visible to any query that
+ * starts after this one. A reader that has read up to it can continue with it as `recorded_after` and misses no row.
  *
- * A row has its `recorded_at` before it can be seen: in between lies its writer's commit, and a replica's slow disk or a
- * transaction somebody left open makes that long. Every writer holds ROW EXCLUSIVE on the parent table from before it
- * takes the time for its first row until it can be seen. So: those without the lock at this statement's start will take
- * a later time than that start; for those that hold it the start of their transaction bounds the times they took.
+ * A row gets its `recorded_at` before it becomes visible: its writer must still commit, which a slow disk or an open
+ * transaction delays. Every writer holds ROW EXCLUSIVE on the parent table from before the `recorded_at` of its first row
+ * until its rows are visible. So writers without the lock at the start of this statement will use a later time than that
+ * start; for those that hold it, the start of their transaction is a lower bound.
  *
- * What bends it: a server clock that steps back (then re-read a little and tell rows apart by their id).
+ * The one exception is a server clock that steps back; a reader then reads a little again and compares rows by their id.
  */
 const UNTIL = `
   SELECT date_trunc('milliseconds', LEAST(now(), min(
@@ -21,7 +21,7 @@ const UNTIL = `
     AND l.mode = 'RowExclusiveLock'
     AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())`;
 
-/** To be asked outside of any transaction, before the question whose answer it bounds. */
+/** Call outside of a transaction, before the query whose result it bounds. */
 export async function recordedUntil(client: Pick<ClientBase, 'query'>): Promise<Date> {
   const { rows } = await client.query<{ until: Date }>(UNTIL);
   return rows[0]!.until;

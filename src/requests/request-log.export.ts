@@ -6,34 +6,34 @@ import { recordedUntil } from './recorded-until.js';
 import { after, conditionsOf, type RequestFilter } from './request-query.js';
 import type { ExportFormat } from './requests.schema.js';
 
-/** Rows fetched, formatted and written at a time: memory for these and no more, however many there are. */
+/** Rows fetched, formatted and written at a time, which limits the memory. */
 const BATCH = 500;
 
-/** As `pg` leaves them: nothing is parsed only to be written down again. */
+/** Makes `pg` return values as text, since they are written as text again. */
 const AS_TEXT = { getTypeParser: () => (text: string) => text } as unknown as pg.CustomTypesConfig;
 
 export interface ExportRequest extends RequestFilter {
   format: ExportFormat;
-  /** Rows at most; all when absent. */
+  /** Maximum number of rows; absent: all. */
   limit?: number;
-  /** Of a list: begins after it. */
+  /** Cursor of a list; the export starts after it. */
   cursor?: string;
 }
 
-/** Gives the rows of the request log as one text of any length, in the order of the list. */
+/** Exports the rows of the request log as one text of any length, in the order of the list. */
 @Injectable()
 export class RequestLogExport {
   constructor(private readonly pool: ReaderPool) {}
 
   /**
-   * Begins an export; when it does not throw, the first rows are there. To be closed whatever happens.
+   * Starts an export and fetches its first rows. The caller must close it.
    *
-   * @param signal closes it, also while the first rows are still looked for
+   * @param signal closes it, also while the first rows are being fetched
    * @throws ServiceError invalid for a foreign cursor
    */
   async open({ format, limit, cursor, ...filter }: ExportRequest, signal?: AbortSignal): Promise<OpenExport> {
     const client = await this.pool.exports.connect();
-    const opened = new OpenExport(client, format, this.pool.answers);
+    const opened = new OpenExport(client, format, this.pool.queries);
     signal?.addEventListener('abort', () => void opened.close());
     try {
       signal?.throwIfAborted();
@@ -44,7 +44,7 @@ export class RequestLogExport {
       const count = limit === undefined ? '' : `LIMIT ${conditions.placeholder(limit)}`;
       const rest = `${conditions.where} ORDER BY started_at DESC, id DESC ${count}`;
       await opened.begin(rest, conditions.values);
-      // Never back behind where the reader says it is already.
+      // Never before the time that the reader already has.
       opened.until = new Date(Math.max(until.getTime(), filter.recorded_after?.getTime() ?? 0));
       return opened;
     } catch (error) {
@@ -54,7 +54,7 @@ export class RequestLogExport {
   }
 }
 
-/** An export under way: a server-side cursor on a connection of its own. */
+/** An export in progress: a server-side cursor on a connection of its own. */
 export class OpenExport {
   /** `recorded_after` of the export that continues this one. */
   until = new Date(0);
@@ -66,10 +66,10 @@ export class OpenExport {
   constructor(
     private readonly client: pg.PoolClient,
     readonly format: ExportFormat,
-    /** Where a step that nobody waits for any more is cancelled. */
+    /** Pool from which a running step is cancelled. */
     private readonly others: pg.Pool,
   ) {
-    // While the reader is slow no query is under way that could tell.
+    // While the client reads slowly, no query is running that could report the error.
     client.on('error', (error) => this.broke.abort(error));
   }
 
@@ -95,7 +95,7 @@ export class OpenExport {
     this.first = await this.fetch();
   }
 
-  /** The text, piece by piece; the next rows are fetched when the last ones were taken. */
+  /** The text in chunks; the next rows are fetched when the last ones were consumed. */
   async *chunks(): AsyncGenerator<string> {
     yield this.formatter.head;
     for (let rows = this.first; rows.length > 0; rows = await this.fetch()) {
@@ -104,7 +104,7 @@ export class OpenExport {
     }
   }
 
-  /** Ends it, also in the middle of a step. Nothing of it stays on the server. */
+  /** Closes the export and its connection, also during a step. */
   close(): Promise<void> {
     this.closed ??= this.end();
     return this.closed;
@@ -117,8 +117,8 @@ export class OpenExport {
   private async run(query: { text: string; values?: unknown[] }): Promise<(string | null)[][]> {
     this.isBusy = true;
     try {
-      const order = { ...query, rowMode: 'array' as const, types: AS_TEXT };
-      return (await this.client.query<(string | null)[]>(order)).rows;
+      const config = { ...query, rowMode: 'array' as const, types: AS_TEXT };
+      return (await this.client.query<(string | null)[]>(config)).rows;
     } finally {
       this.isBusy = false;
     }
@@ -126,11 +126,11 @@ export class OpenExport {
 
   private async end(): Promise<void> {
     if (this.isBusy && !this.broken.aborted) {
-      // A server at work does not look whether anybody is still there.
+      // A server that runs a query does not notice a closed connection.
       const { processID } = this.client as unknown as { processID: number };
       await this.others.query('SELECT pg_cancel_backend($1)', [processID]).catch(() => {});
     }
-    // Closed, not handed back: whatever the session holds goes with it.
+    // Closed, not returned to the pool: that ends the session with its transaction.
     this.client.release(true);
   }
 }

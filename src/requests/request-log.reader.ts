@@ -4,18 +4,18 @@ import { ServiceError } from '../errors/service-error.js';
 import { ReaderPool } from './reader-pool.js';
 import { recordedUntil } from './recorded-until.js';
 import { after, conditionsOf, type RequestFilter, startedAtOf } from './request-query.js';
-import { type RequestRow, requestView, SELECT_REQUESTS } from './request-view.js';
-import type { RequestView } from './requests.schema.js';
+import type { RequestLog } from '../request-log/request-log.entity.js';
+import { requestView, type RequestView, SELECT_REQUESTS } from './request-view.js';
 
 const FIND = `${SELECT_REQUESTS} WHERE started_at = $1 AND id = $2`;
 
-/** A place in the order in which rows were recorded. */
+/** A position in the order in which rows were recorded. */
 export interface RecordedPlace {
   recorded_at: Date;
   id: string;
 }
 
-/** Shows rows of the request log. */
+/** Reads rows of the request log. */
 @Injectable()
 export class RequestLogReader {
   constructor(private readonly pool: ReaderPool) {}
@@ -24,17 +24,17 @@ export class RequestLogReader {
   async list({ limit, cursor, ...filter }: RequestFilter & PageRequest): Promise<Page<RequestView>> {
     const conditions = after(conditionsOf(filter), cursor);
     const count = conditions.placeholder(limit + 1);
-    const { rows } = await this.pool.answers.query<RequestRow>(
+    const { rows } = await this.pool.queries.query<RequestLog>(
       `${SELECT_REQUESTS} ${conditions.where} ORDER BY started_at DESC, id DESC LIMIT ${count}`,
       conditions.values,
     );
     return pageOf(rows, limit, requestView);
   }
 
-  /** Reads one partition: the id says on which day the call began. @throws ServiceError not_found */
+  /** Reads one partition: the ID contains the day of the call. @throws ServiceError not_found */
   async get(id: string): Promise<RequestView> {
     const { rows } = isUuid(id)
-      ? await this.pool.answers.query<RequestRow>(FIND, [startedAtOf(id), id])
+      ? await this.pool.queries.query<RequestLog>(FIND, [startedAtOf(id), id])
       : { rows: [] };
     if (rows[0] === undefined) {
       throw ServiceError.of(
@@ -46,21 +46,21 @@ export class RequestLogReader {
     return requestView(rows[0]);
   }
 
-  /** Rows in the order in which Postgres got them, after this place: long calls and late ones come last. */
+  /** Rows after this position, in the order in which Postgres stored them. */
   async recordedAfter(filter: RequestFilter, place: RecordedPlace, limit: number): Promise<RequestView[]> {
     const conditions = conditionsOf(filter);
     const at = conditions.placeholder(place.recorded_at);
     conditions.add(`recorded_at >= ${at} AND (recorded_at, id) > (${at}, ?)`, place.id);
     const count = conditions.placeholder(limit);
-    const { rows } = await this.pool.answers.query<RequestRow>(
+    const { rows } = await this.pool.queries.query<RequestLog>(
       `${SELECT_REQUESTS} ${conditions.where} ORDER BY recorded_at, id LIMIT ${count}`,
       conditions.values,
     );
     return rows.map(requestView);
   }
 
-  /** Up to when the log is complete. */
+  /** The high watermark of the log. */
   recordedUntil(): Promise<Date> {
-    return recordedUntil(this.pool.answers);
+    return recordedUntil(this.pool.queries);
   }
 }

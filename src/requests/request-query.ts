@@ -4,11 +4,11 @@ import type { Outcome } from '../request-log/request-log.entity.js';
 /** One status, or a class of them: `429`, `5xx`. Providers also send statuses that no RFC knows. */
 export const STATUS_FILTER = /^[1-9](\d\d|xx)$/;
 
-/** Which rows of the request log; everything given must hold. Shared by list, export and usage. */
+/** Selects rows of the request log; all given conditions must hold. Shared by list, export and usage. */
 export interface RequestFilter {
-  /** Team id: names are the keys room's affair. */
+  /** Team ID. */
   team?: string;
-  /** Key id. */
+  /** Key ID. */
   key?: string;
   provider?: string;
   model?: string;
@@ -19,7 +19,7 @@ export interface RequestFilter {
   from?: Date;
   /** Started before this time. */
   to?: Date;
-  /** In Postgres after this time: a long call's row comes long after its start. */
+  /** Stored in Postgres after this time, which may be long after the start of the call. */
   recorded_after?: Date;
 }
 
@@ -28,7 +28,7 @@ export class Conditions {
   private readonly parts: string[] = [];
   readonly values: unknown[] = [];
 
-  /** Adds `sql`, in which `?` stands for the value. Nothing when the value is absent. */
+  /** Adds `sql`, in which `?` stands for the value. Does nothing if the value is absent. */
   add(sql: string, value: unknown): this {
     if (value === undefined || value === null) return this;
     this.values.push(value);
@@ -40,7 +40,7 @@ export class Conditions {
     return this.parts.length === 0 ? '' : `WHERE ${this.parts.join(' AND ')}`;
   }
 
-  /** Adds a value that stands outside the WHERE clause. @returns its placeholder */
+  /** Adds a value that is used outside the WHERE clause. @returns its placeholder */
   placeholder(value: unknown): string {
     this.values.push(value);
     return `$${this.values.length}`;
@@ -64,7 +64,7 @@ export function conditionsOf(filter: RequestFilter): Conditions {
 }
 
 /**
- * Adds where a page begins. A row comparison alone does not let Postgres skip partitions, hence the plain one.
+ * Adds the start of a page. A row comparison alone does not let Postgres skip partitions, hence the plain one.
  *
  * @throws ServiceError invalid for a foreign cursor
  */

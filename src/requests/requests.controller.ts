@@ -17,8 +17,8 @@ import {
   requestId,
   requestPageSchema,
   requestSchema,
-  type RequestView,
 } from './requests.schema.js';
+import type { RequestView } from './request-view.js';
 
 const STREAM = { schema: { type: 'string' as const } };
 
@@ -44,12 +44,12 @@ export class RequestsController {
   }
 
   /**
-   * Every row at once, in the order of the list, as one stream of any length.
+   * Exports all rows as one stream of any length, in the order of the list.
    *
-   * For incremental export give `x-recorded-until` of the answer as `recorded_after` of the next export: together they
-   * hold each row once, however late its writer's commit was. A row comes again when a call taken for `interrupted`
-   * turns out to have ended otherwise: keep rows by their id, the last one counts. An answer that breaks off is no
-   * export: its connection is destroyed, so that no client takes it for complete.
+   * For an incremental export, send `x-recorded-until` of the response as `recorded_after` of the next export: together
+   * they contain each row once, however late it was committed. A row is exported again if a call recorded as
+   * `interrupted` turns out to have ended otherwise: keep the last row of each ID. If the export fails, the connection is
+   * destroyed, so that no client takes the response for complete.
    */
   @Get('export')
   @ApiOperation({
@@ -76,13 +76,13 @@ export class RequestsController {
     @Req() req: Request,
     @Res() res: Response,
   ): Promise<void> {
-    const order = await this.filters.resolve(options);
-    // A client that leaves ends the step that is under way, the first one too.
-    const left = new AbortController();
-    res.once('close', () => left.abort());
+    const resolved = await this.filters.resolve(options);
+    // If the client disconnects, the running step is cancelled, also the first one.
+    const disconnected = new AbortController();
+    res.once('close', () => disconnected.abort());
     let opened: OpenExport | null = null;
     try {
-      opened = await this.exports.open(order, left.signal);
+      opened = await this.exports.open(resolved, disconnected.signal);
       const name = `requests-${opened.until.toISOString().replace(/[:.]/g, '-')}`;
       res.writeHead(200, {
         'content-type': opened.contentType,
@@ -93,9 +93,9 @@ export class RequestsController {
       if (req.method === 'HEAD') res.end();
       else await pipeline(opened.chunks(), res, { signal: opened.broken });
     } catch (error) {
-      if (left.signal.aborted) return;
+      if (disconnected.signal.aborted) return;
       if (opened === null) throw error;
-      this.logger.error(`An export broke off: ${describeError(error)}`);
+      this.logger.error(`An export failed: ${describeError(error)}`);
       res.destroy();
     } finally {
       await opened?.close();

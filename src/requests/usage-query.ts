@@ -1,10 +1,11 @@
 import { ServiceError } from '../errors/service-error.js';
+import type { StoredRow } from '../request-log/columns.js';
 import type { Conditions } from './request-query.js';
 
 export const USAGE_GROUPS = ['team', 'key', 'provider', 'model', 'day', 'hour'] as const;
 export type UsageGroup = (typeof USAGE_GROUPS)[number];
 
-/** Each group's column of the answer. Days and hours are UTC whatever the session's time zone. */
+/** The column of each group. Days and hours are UTC, whatever the session's time zone. */
 const COLUMNS: Record<UsageGroup, { name: string; sql: string; shown: string }> = {
   day: { name: 'day', sql: `(started_at AT TIME ZONE 'UTC')::date`, shown: `to_char(day, 'YYYY-MM-DD')` },
   hour: {
@@ -18,34 +19,38 @@ const COLUMNS: Record<UsageGroup, { name: string; sql: string; shown: string }> 
   model: { name: 'model', sql: 'model', shown: 'model' },
 };
 
-/** A call without a good answer, as in the views: a client that left is no error. */
+/** Matches failed calls, as in the views: a client that disconnected is no error. */
 const IS_ERROR = `(status >= 400 OR outcome NOT IN ('completed', 'replayed', 'client_aborted'))`;
 
-/** Sums of what is known: a call without a figure adds nothing, and a replayed one has none. */
-export const SUMS = {
+/** The columns that are added up. Null adds nothing; replayed calls report no tokens. */
+export const SUMMED = [
+  'prompt_tokens',
+  'completion_tokens',
+  'cached_tokens',
+  'reasoning_tokens',
+  'request_bytes',
+  'response_bytes',
+] as const satisfies readonly (keyof StoredRow)[];
+
+const SUMS: Readonly<Record<string, string>> = {
   calls: 'count(*)',
   errors: `count(*) FILTER (WHERE ${IS_ERROR})`,
-  prompt_tokens: 'COALESCE(sum(prompt_tokens), 0)',
-  completion_tokens: 'COALESCE(sum(completion_tokens), 0)',
-  cached_tokens: 'COALESCE(sum(cached_tokens), 0)',
-  reasoning_tokens: 'COALESCE(sum(reasoning_tokens), 0)',
-  request_bytes: 'COALESCE(sum(request_bytes), 0)',
-  response_bytes: 'COALESCE(sum(response_bytes), 0)',
-} as const;
+  ...Object.fromEntries(SUMMED.map((name) => [name, `COALESCE(sum(${name}), 0)`])),
+};
 
-/** The groups' values of a row, in the order of the groups. */
+/** The values of a row's groups, in the order of the groups. */
 export type GroupValues = (string | null)[];
 
 export function columnOf(group: UsageGroup): string {
   return COLUMNS[group].name;
 }
 
-/** Time first, and the only one that counts down: people look at the newest, programs page through all. */
+/** Sorts the groups: time first, which is the only one in descending order. */
 export function inOrder(groups: readonly UsageGroup[]): UsageGroup[] {
   return USAGE_GROUPS.filter((group) => groups.includes(group)).sort((a, b) => +isTime(b) - +isTime(a));
 }
 
-/** @param groups as inOrder() gives them */
+/** @param groups as inOrder() returns them */
 export function usageSql(groups: readonly UsageGroup[], where: string, page: string): string {
   const columns = groups.map((group) => COLUMNS[group]);
   const sums = Object.entries(SUMS).map(([name, sql]) => `${sql}::float8 AS ${name}`);
@@ -59,14 +64,14 @@ export function usageSql(groups: readonly UsageGroup[], where: string, page: str
     ${page}`;
 }
 
-/** ORDER BY of a page, and what keeps the groups of the pages before it out. */
+/** The ORDER BY clause of a page, and the condition that excludes the groups of earlier pages. */
 export function pageSql(
   groups: readonly UsageGroup[],
   conditions: Conditions,
   cursor: string | undefined,
   limit: number,
 ): string {
-  // "C": the same order here and in the comparison, whatever the database's language; nulls come last in both.
+  // "C": the same order here and in the comparison, whatever the database's collation; nulls are last in both.
   const keys = groups.map((group) => `${COLUMNS[group].name} COLLATE "C"`);
   const order = groups.map((group, i) => (isTime(group) ? `${keys[i]} DESC` : `${keys[i]} NULLS LAST`));
   const last = cursor === undefined ? null : valuesOf(cursor, groups.length);
@@ -74,7 +79,7 @@ export function pageSql(
   return `${isAfter ? `WHERE ${isAfter}` : ''} ORDER BY ${order.join(', ')} LIMIT ${conditions.placeholder(limit)}`;
 }
 
-/** True for groups that come after these values: the first one that differs decides. */
+/** SQL condition for groups after these values: the first one that differs decides. */
 function comparison(
   groups: readonly UsageGroup[],
   keys: readonly string[],
@@ -82,21 +87,21 @@ function comparison(
   conditions: Conditions,
 ): string {
   const places = last.map((value) => `${conditions.placeholder(value)}::text`);
-  const ways = groups.map((group, i) => {
+  const alternatives = groups.map((group, i) => {
     const same = keys.slice(0, i).map((key, j) => `${key} IS NOT DISTINCT FROM ${places[j]}`);
     const later = isTime(group)
       ? `${keys[i]} < ${places[i]}`
       : `(${keys[i]} > ${places[i]} OR ${keys[i]} IS NULL AND ${places[i]} IS NOT NULL)`;
     return [...same, later].join(' AND ');
   });
-  return ways.map((way) => `(${way})`).join(' OR ');
+  return alternatives.map((sql) => `(${sql})`).join(' OR ');
 }
 
 export function cursorOf(values: GroupValues): string {
   return Buffer.from(JSON.stringify(values)).toString('base64url');
 }
 
-/** @throws ServiceError invalid for a cursor that no page of these groups gave */
+/** @throws ServiceError invalid for a cursor that no page of these groups returned */
 function valuesOf(cursor: string, count: number): GroupValues {
   try {
     const values = JSON.parse(Buffer.from(cursor, 'base64url').toString()) as unknown;
@@ -106,7 +111,7 @@ function valuesOf(cursor: string, count: number): GroupValues {
       values.every((value) => value === null || (typeof value === 'string' && !value.includes('\0')));
     if (isOurs) return values as GroupValues;
   } catch {
-    // Not even JSON: the same answer.
+    // Not JSON: the same error.
   }
   throw ServiceError.of(
     'invalid',

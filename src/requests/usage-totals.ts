@@ -8,15 +8,15 @@ import type { UsageView } from './usage.schema.js';
 /** A group without the names of its team and key. */
 export type UsageRow = Omit<UsageView, 'team' | 'key'>;
 
-/** Adds up the request log. */
+/** Computes usage sums of the request log. */
 @Injectable()
 export class UsageTotals {
   constructor(private readonly pool: ReaderPool) {}
 
   /**
-   * Sums by the groups asked for, newest day or hour first.
+   * Sums by the given groups, newest day or hour first.
    *
-   * @param groups one or more, of day and hour at most one
+   * @param groups one or more; at most one of day and hour
    * @throws ServiceError invalid for a foreign cursor
    */
   async list(
@@ -27,7 +27,7 @@ export class UsageTotals {
     const conditions = conditionsOf(filter);
     const { where } = conditions;
     const page = pageSql(ordered, conditions, cursor, limit + 1);
-    const { rows } = await this.pool.answers.query<UsageRow>(
+    const { rows } = await this.pool.queries.query<UsageRow>(
       usageSql(ordered, where, page),
       conditions.values,
     );

@@ -1,11 +1,16 @@
 import { z } from 'zod';
-import { USAGE_GROUPS, type UsageGroup } from './usage-query.js';
+import { COLUMNS } from '../request-log/columns.js';
+import { SUMMED, USAGE_GROUPS, type UsageGroup } from './usage-query.js';
 import { pageOf, paging } from '../admin/fields.schema.js';
 import { callFilter } from './requests.schema.js';
 
 const count = (description: string) => z.int().meta({ description });
 
-/** A group of calls: those of the first columns that were asked for, and its sums. */
+const sums = Object.fromEntries(
+  SUMMED.map((name) => [name, count(`Sum: ${COLUMNS[name].description}`)]),
+) as Record<(typeof SUMMED)[number], z.ZodInt>;
+
+/** A group of calls and its sums; of the columns before the sums it has those in `group_by`. */
 export const usageSchema = z
   .strictObject({
     day: z.string().optional().meta({ description: 'UTC day.', example: '2031-01-31' }),
@@ -21,15 +26,10 @@ export const usageSchema = z
     model: z.string().nullable().optional().meta({ example: 'gpt-4o-mini' }),
     calls: count('Number of calls.'),
     errors: count('Calls that failed; a client that disconnected is no error.'),
-    prompt_tokens: count('Input tokens.'),
-    completion_tokens: count('Output tokens.'),
-    cached_tokens: count('Input tokens read from the cache.'),
-    reasoning_tokens: count('Output tokens used for reasoning.'),
-    request_bytes: count('Bytes of request bodies.'),
-    response_bytes: count('Bytes of response bodies.'),
+    ...sums,
   })
   .meta({ id: 'Usage' });
-/** With the names that people know its team and key by. */
+/** With the names of its team and key. */
 export type UsageView = z.output<typeof usageSchema>;
 
 export const usagePageSchema = pageOf('UsagePage', usageSchema);

@@ -5,7 +5,7 @@ import { UsageTotals } from './usage-totals.js';
 import { CallFilters } from './call-filters.js';
 import type { UsageFilter, UsageView } from './usage.schema.js';
 
-/** Who used how much: the log's sums with the names of the keys room. */
+/** Usage sums of the request log, with the names of teams and keys. */
 @Injectable()
 export class UsageService {
   constructor(

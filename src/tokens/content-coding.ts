@@ -4,14 +4,14 @@ import * as zlib from 'node:zlib';
 /** Bytes of output per job of zlib's thread pool: each job takes less than a millisecond. */
 const CHUNK_BYTES = 65_536;
 
-/** Inflates the bodies of one content coding. A body that was cut off gives what it held instead of an error. */
+/** Inflates the bodies of one content coding. A truncated body gives the data before the end, not an error. */
 export interface Decoder {
   /** Memory in bytes that a stream takes beyond its buffers, as its output grows. */
   readonly window: number;
   /** @throws for bytes that are not in this coding, and for more than `mostBytes` of output */
   inflate(body: Buffer, mostBytes: number): Buffer;
-  /** @param beginning the first bytes of the body */
-  stream(beginning: Buffer): Transform;
+  /** @param start the first bytes of the body */
+  stream(start: Buffer): Transform;
 }
 
 type ZstdOptions = { finishFlush: number; chunkSize?: number; maxOutputLength?: number; params: object };
@@ -42,9 +42,9 @@ const DEFLATE: Decoder = {
     const options = { ...ZLIB, maxOutputLength };
     return hasZlibHead(body) ? zlib.inflateSync(body, options) : zlib.inflateRawSync(body, options);
   },
-  stream(beginning) {
+  stream(start) {
     const options = { ...ZLIB, chunkSize: CHUNK_BYTES };
-    return hasZlibHead(beginning) ? zlib.createInflate(options) : zlib.createInflateRaw(options);
+    return hasZlibHead(start) ? zlib.createInflate(options) : zlib.createInflateRaw(options);
   },
 };
 

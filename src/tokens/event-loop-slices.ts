@@ -1,10 +1,10 @@
-/** The event loop turns after this much work, so that a call waits for some milliseconds at most. */
+/** Work per tick of the event loop, so that a call waits for some milliseconds at most. */
 const SLICE_MS = 5;
 
 const waiting: (() => void)[] = [];
 
 /**
- * Runs work that takes up to some milliseconds in a later turn of the event loop: in order, and as much in one turn as
+ * Runs work that takes up to some milliseconds in a later tick of the event loop: in order, and as much in one tick as
  * fits into a slice, however many calls end at the same time.
  */
 export function inSlices<T>(work: () => T): Promise<T> {

@@ -1,12 +1,12 @@
 import { createParser } from 'eventsource-parser';
 
 /** The parser builds an error with a stack for each line it does not know: 3 to 10 µs a line, 0.2 s for 128 KiB of junk. */
-const MOST_FAULTS = 500;
+const MOST_ERRORS = 500;
 
 const LINE_FEED = 0x0a;
 const CARRIAGE_RETURN = 0x0d;
 
-/** Is this the media type of server-sent events (WHATWG HTML, 9.2.5)? */
+/** True for the media type of server-sent events (WHATWG HTML, 9.2.5). */
 export function isStreamed(contentType: string | null | undefined): boolean {
   return (
     contentType !== null && contentType !== undefined && /^\s*text\/event-stream\s*(;|$)/i.test(contentType)
@@ -35,19 +35,19 @@ function withLineFeeds(bytes: Buffer): Buffer {
 }
 
 /**
- * The data of each event, the last one also where its blank line is missing: some providers forget it, and of an event
- * that was cut off its reader takes no more than what is whole.
+ * Returns the data of each event, the last one also if its blank line is missing: some providers omit it, and the reader
+ * of a truncated event takes only its complete members.
  *
- * @param text of streamText(), beginning at an event
- * @returns null when too many lines are none of an event stream: the events read until there may lack the last figures
+ * @param text of streamText(), starting at an event
+ * @returns null if too many lines are not those of an event stream: the events before them may lack the last counts
  */
 export function eventData(text: string): string[] | null {
   const events: string[] = [];
-  let faults = 0;
+  let errors = 0;
   const parser = createParser({
     onEvent: ({ data }) => events.push(data),
     onError: () => {
-      if (++faults > MOST_FAULTS) throw new Error('not an event stream');
+      if (++errors > MOST_ERRORS) throw new Error('not an event stream');
     },
   });
   try {

@@ -1,10 +1,10 @@
 import type { Transform } from 'node:stream';
-import { PlainCopy, type KeptAnswer } from './plain-copy.js';
+import { PlainCopy, type CopiedBody } from './plain-copy.js';
 import type { Decoder } from './content-coding.js';
 
 /** Compressed bytes are handed to zlib in blocks: a job of its thread pool costs 50 to 90 µs, however little it is given. */
 const BLOCK_BYTES = 65_536;
-/** Compressed bytes of one response that may wait for zlib. A provider that sends faster than that is not kept up with. */
+/** Compressed bytes of one response that may wait for zlib. The inflation of a response that arrives faster is aborted. */
 const MOST_WAITING = 33_554_432;
 /** The largest response of an embeddings endpoint, 2,048 vectors of 3,072 numbers, has some 70 MB. */
 const MOST_INFLATED = 268_435_456;
@@ -23,40 +23,40 @@ export function inflationMemory(): number {
   return memory;
 }
 
-/** What was kept of a response that came compressed. */
+/** The inflated parts of a compressed response. */
 export interface InflatedResponse {
-  readonly kept: KeptAnswer;
-  /** False when the bytes broke or a bound was passed: what is kept is a beginning, and what follows is not known. */
+  readonly kept: CopiedBody;
+  /** False if the data was damaged or a limit was exceeded: then only the start of the response is known. */
   readonly complete: boolean;
 }
 
 /**
- * Inflates a compressed response in zlib's thread pool, also while it is still arriving, and keeps its beginning and its
- * end as of a response that came uncompressed. It gives up at the bounds above: memory stays flat, and a response that
- * inflates to a thousand times its size costs some 5 ms of a pool thread. Its stream is closed when the response ends.
+ * Inflates a compressed response in zlib's thread pool, also while it is still arriving, and keeps its start and end
+ * like those of an uncompressed response. It aborts at the limits above: memory stays flat, and a response that inflates
+ * to a thousand times its size costs some 5 ms of a pool thread. Its stream is closed when the response ends.
  */
 export class Inflation {
   private readonly plain = new PlainCopy();
   private readonly stream: Transform;
-  /** Settles when the stream is closed: everything was inflated, or it was given up. */
+  /** Settles when the stream is closed: everything was inflated, or it was aborted. */
   private readonly closed: Promise<void>;
   /** Bytes that do not fill a block yet. */
   private block: Buffer | null = null;
   private filled = 0;
   private compressedBytes = 0;
-  /** Of `memory`, what is this inflation's. */
+  /** The part of `memory` that this inflation takes. */
   private held = 0;
   private complete = false;
 
-  /** @param beginning the first compressed bytes; they are used as they are */
+  /** @param start the first compressed bytes; they are not copied */
   constructor(
     private readonly decoder: Decoder,
-    beginning: Buffer,
+    start: Buffer,
   ) {
-    this.stream = decoder.stream(beginning);
+    this.stream = decoder.stream(start);
     this.stream.on('data', (chunk: Buffer) => this.keep(chunk));
     this.stream.on('error', () => {
-      // It closes by itself; what was inflated until there is a beginning.
+      // It closes by itself; what was inflated so far is kept.
     });
     this.stream.on('end', () => {
       this.complete = true;
@@ -69,8 +69,8 @@ export class Inflation {
         resolve();
       });
     });
-    this.compressedBytes = beginning.length;
-    this.write(beginning);
+    this.compressedBytes = start.length;
+    this.write(start);
   }
 
   /** Takes a copy of the next compressed bytes. */
@@ -93,10 +93,10 @@ export class Inflation {
     return { kept: this.plain.take(), complete: this.complete };
   }
 
-  /** Closes the stream. What was inflated until now stays. */
-  giveUp(): void {
+  /** Closes the stream. What was inflated so far is kept. */
+  abort(): void {
     this.stream.destroy();
-    // At once, or those that grow in the same turn of the event loop would all give up.
+    // At once, or all those that grow in the same tick of the event loop would abort.
     this.hold(0);
   }
 
@@ -118,7 +118,7 @@ export class Inflation {
     this.account();
   }
 
-  /** Gives up where a bound is passed. */
+  /** Aborts if a limit is exceeded. */
   private account(): void {
     const { stream, decoder, plain } = this;
     if (stream.destroyed) return;
@@ -126,7 +126,7 @@ export class Inflation {
     this.hold(OWN_BYTES + waiting + Math.min(plain.length, decoder.window));
     const isBomb = plain.length > FREE_OF_RATIO && plain.length > MOST_RATIO * this.compressedBytes;
     if (isBomb || plain.length > MOST_INFLATED || waiting > MOST_WAITING || memory > MOST_MEMORY)
-      this.giveUp();
+      this.abort();
   }
 
   private hold(bytes: number): void {

@@ -13,7 +13,7 @@ const SHORT_STRING = 48;
 /** Members by one name that are tried from the end: each costs up to a walk over the rest. */
 const MOST_TRIES = 4;
 
-/** A larger value is neither a name nor token figures, and nested deep enough it would hold up the event loop. */
+/** A larger value is neither a name nor token counts, and nested deep enough it would hold up the event loop. */
 const LONGEST_VALUE = 16_384;
 
 /** Where a value begins, and the index just past it. */
@@ -76,7 +76,7 @@ export class ObjectCursor {
     return isAscii(this.json, this.keyStart, this.keyEnd, name);
   }
 
-  /** Is the member's value this string, written without an escape? */
+  /** True if the member's value is this string, written without an escape. */
   isText(text: string): boolean {
     const { json, valueStart, valueEnd } = this;
     return json[valueStart] === QUOTE && isAscii(json, valueStart + 1, valueEnd - 1, text);
@@ -113,12 +113,12 @@ export function nextElement(json: Buffer, from: number, first: boolean): number 
   return at < json.length && json[at] !== CLOSE_BRACKET ? at : -1;
 }
 
-/** Is there nothing but space from here to the end? */
+/** True if only white space follows. */
 export function isAtEnd(json: Buffer, from: number): boolean {
   return skipSpace(json, from) === json.length;
 }
 
-/** Is there nothing but an array's end from here to the end? */
+/** True if only the end of an array follows. */
 export function isArrayEnd(json: Buffer, from: number): boolean {
   const at = skipSpace(json, from);
   return json[at] === CLOSE_BRACKET && isAtEnd(json, at + 1);
@@ -129,7 +129,7 @@ export function isArrayEnd(json: Buffer, from: number): boolean {
  * member, because there its quotes are escaped; nor can a member of a deeper object, because `isEnd` must agree with what
  * follows the closing brace.
  *
- * @param isEnd is this, the index just past the brace, where the object looked for ends?
+ * @param isEnd whether the object ends at this index, just past the brace
  * @returns null unless it is certain
  */
 export function findTrailing(

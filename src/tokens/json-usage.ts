@@ -1,4 +1,4 @@
-import type { KeptAnswer } from './plain-copy.js';
+import type { CopiedBody } from './plain-copy.js';
 import {
   findTrailing,
   isArrayEnd,
@@ -10,17 +10,17 @@ import {
   parseValue,
   type Span,
 } from './json-cursor.js';
-import { metadataFigures, NO_USAGE, type Usage, usageFigures } from './token-counts.js';
+import { metadataCounts, NO_USAGE, type Usage, usageCounts } from './token-counts.js';
 
 /**
- * What a JSON answer says in the members of its outermost object, wherever the provider puts them: OpenAI (all
+ * Reads the usage that a JSON response reports in the members of its outermost object, in any order: OpenAI (all
  * endpoints) and Anthropic messages have `model` and `usage`, Gemini has `modelVersion` and `usageMetadata`. A Gemini
- * stream without `alt=sse` is an array of such objects, each with the figures until there: the last one counts.
+ * stream without `alt=sse` is an array of such objects, each with the counts so far: the last one is used.
  *
- * Of an answer larger than the copy the beginning and the end are read; a figure counts only where it is certain that it
- * stands in the outermost object.
+ * For a response larger than the copy, the start and the end are read; a count is used only if it is certain that it is
+ * in the outermost object.
  */
-export function readJsonUsage({ head, tail, whole }: KeptAnswer): Usage {
+export function readJsonUsage({ head, tail, whole }: CopiedBody): Usage {
   const members = new UsageMembers(head);
   const array = nextElement(head, 0, true);
   if (array !== -1) {
@@ -29,33 +29,29 @@ export function readJsonUsage({ head, tail, whole }: KeptAnswer): Usage {
     const cursor = openObject(head);
     if (cursor === null) return NO_USAGE;
     members.addAll(cursor);
-    // More than one document: whose figures they are is not said.
+    // More than one document: it is not certain whose counts they are.
     if (cursor.end !== -1 && !(whole && isAtEnd(head, cursor.end)))
       return { ...NO_USAGE, model: members.read().model };
   }
   const usage = members.read();
   if (whole) return usage;
   if (array === -1) return readEnd(tail, usage, isAtEnd);
-  // What the first objects of an array gave is not the sum.
+  // The first objects of an array do not contain the sum.
   return readEnd(tail, { ...NO_USAGE, model: usage.model }, isArrayEnd);
 }
 
 /**
- * Reads the end of a JSON document over what its beginning gave.
+ * Reads the end of a JSON document; its members override those of the start.
  *
- * @param isEnd does the object with the figures end here?
+ * @param isEnd whether the object with the counts ends here
  */
-export function readEnd(
-  tail: Buffer,
-  beginning: Usage,
-  isEnd: (json: Buffer, end: number) => boolean,
-): Usage {
+export function readEnd(tail: Buffer, start: Usage, isEnd: (json: Buffer, end: number) => boolean): Usage {
   const members = new UsageMembers(tail);
   for (const name of ['usage', 'usageMetadata', 'model', 'modelVersion']) {
     const cursor = findTrailing(tail, name, isEnd);
     if (cursor?.next()) members.add(cursor);
   }
-  return members.read(beginning);
+  return members.read(start);
 }
 
 function readElements(json: Buffer, first: number, members: UsageMembers): void {
@@ -69,8 +65,8 @@ function readElements(json: Buffer, first: number, members: UsageMembers): void 
 }
 
 /**
- * The members of a document that report the model and the token counts. Of a repeated name the last value counts. The
- * values are parsed once, in the end: at most three, however often the names are repeated.
+ * The members of a document that report the model and the token counts. Of a repeated name the last value is used. The
+ * values are parsed once, at the end: at most three, however often the names are repeated.
  */
 export class UsageMembers {
   private model: Span | null = null;
@@ -96,8 +92,8 @@ export class UsageMembers {
     const { json } = this;
     return {
       ...known,
-      ...usageFigures(parseValue(json, this.usage)),
-      ...metadataFigures(parseValue(json, this.metadata)),
+      ...usageCounts(parseValue(json, this.usage)),
+      ...metadataCounts(parseValue(json, this.metadata)),
       model: parseText(json, this.model) ?? known.model,
     };
   }

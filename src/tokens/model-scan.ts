@@ -1,20 +1,20 @@
 import { findTrailing, isAtEnd, openObject, parseText } from './json-cursor.js';
 
-/** Requests of this size are gathered before they are forwarded; of larger ones the beginning may be scanned. */
+/** Requests of this size are gathered before they are forwarded; of larger ones the start may be scanned. */
 const LONGEST_SCAN = 262_144;
 
-/** Where clients that put `model` first have it. */
-const BEGINNING = 1_024;
+/** Clients that send `model` first have it within these bytes. */
+const START_BYTES = 1_024;
 
 /**
- * The model a JSON request names in its own `model` member. The body is walked over, not parsed, and large ones from
- * both ends: some clients put `model` first, others (the Python SDKs of OpenAI and Anthropic) behind the messages.
+ * Finds the model that a JSON request names in its own `model` member. The body is scanned, not parsed, and large ones
+ * from both ends: some clients send `model` first, others (the Python SDKs of OpenAI and Anthropic) after the messages.
  *
  * @returns null for anything that is not a JSON object with a string there; either one, if there are two
  */
 export function scanModel(body: Buffer): string | null {
-  if (body.length <= BEGINNING) return scan(body);
-  const first = scan(body.subarray(0, BEGINNING));
+  if (body.length <= START_BYTES) return scan(body);
+  const first = scan(body.subarray(0, START_BYTES));
   if (first !== null || openObject(body) === null) return first;
   if (body.length > LONGEST_SCAN) return scan(body.subarray(0, LONGEST_SCAN));
   const last = findTrailing(body, 'model', isAtEnd);
@@ -33,7 +33,7 @@ function scan(json: Buffer): string | null {
 const MODEL_IN_PATH = /\/models\/([^/]+):[A-Za-z]+$/;
 
 /**
- * The model named in a path of the Gemini kind.
+ * Returns the model named in a path of the Gemini API; null if there is none.
  *
  * @param endpoint raw path after `/p/<provider>`, without the query
  */

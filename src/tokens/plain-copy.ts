@@ -1,24 +1,24 @@
-/** Kept of an answer's beginning and of its end. The ring's arithmetic needs the two to be equal. */
+/** Bytes kept of the start and of the end of a response. The ring buffer needs the two to be equal. */
 const PART_BYTES = 65_536;
 const BOTH_BYTES = 2 * PART_BYTES;
 /** A response up to this size is kept whole. */
 export const MOST_WHOLE = BOTH_BYTES;
-/** Where a store grows to when an answer turns out to have more than one chunk: some twenty SSE events. */
+/** Size of the buffer after the second chunk: some twenty SSE events. */
 const FIRST_GROWTH = 4_096;
 const NOTHING = Buffer.alloc(0);
 
-/** What was kept of an answer. */
-export interface KeptAnswer {
-  /** The beginning; the entire body when `whole`. */
+/** The copied parts of a response body. */
+export interface CopiedBody {
+  /** The start; the entire body if `whole`. */
   head: Buffer;
-  /** The end; empty when `whole`, and then the head has everything. */
+  /** The end; empty if `whole`. */
   tail: Buffer;
-  /** Nothing lies between the two, or was left out. */
+  /** True if nothing was left out. */
   whole: boolean;
 }
 
 /**
- * The first and the last 64 KiB of an answer's body, for the usage reader, taken while it streams by. One store holds
+ * Copies the first and the last 64 KiB of a response body for the usage reader, while it streams by. One buffer holds
  * both: it grows by doubling up to 128 KiB, and from there its second half is a ring. Measured per chunk of 200 bytes:
  * 20 to 40 ns in a long stream, against 60 ns for a list of copied chunks; a chunk itself cannot be kept, for it is a
  * view that pins the read buffer it lies in.
@@ -28,12 +28,12 @@ export class PlainCopy {
   private seen = 0;
   private taken = false;
 
-  /** Bytes of the answer that passed, kept or not. */
+  /** Bytes of the response so far, kept or not. */
   get length(): number {
     return this.seen;
   }
 
-  /** Is every byte that passed still here? */
+  /** True if every byte so far is kept. */
   get whole(): boolean {
     return this.seen <= BOTH_BYTES;
   }
@@ -50,8 +50,8 @@ export class PlainCopy {
     this.seen = length;
   }
 
-  /** Hands over what was kept and lets go of it; chunks that come later are not kept. */
-  take(): KeptAnswer {
+  /** Returns the copied parts and releases them; later chunks are not kept. */
+  take(): CopiedBody {
     const { store, seen, whole } = this;
     this.discard();
     if (whole) return { head: store.subarray(0, seen), tail: NOTHING, whole };
@@ -63,13 +63,13 @@ export class PlainCopy {
     };
   }
 
-  /** Lets go of what was kept. */
+  /** Releases the memory; later chunks are not kept. */
   discard(): void {
     this.store = NOTHING;
     this.taken = true;
   }
 
-  /** The first chunk gets what it needs: most answers are one chunk. */
+  /** The first chunk gets what it needs: most responses are one chunk. */
   private grow(needed: number): void {
     const { store, seen } = this;
     const size = seen === 0 ? needed : Math.max(needed, 2 * store.length, FIRST_GROWTH);

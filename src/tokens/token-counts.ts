@@ -1,14 +1,14 @@
-/** Token figures of one call, each the provider's own, or null where it gave none. */
-export interface TokenFigures {
+/** Token counts of one call, as the provider reports them; null if it reports none. */
+export interface TokenCounts {
   prompt_tokens: number | null;
   completion_tokens: number | null;
   cached_tokens: number | null;
   reasoning_tokens: number | null;
 }
 
-/** What an answer says of its own cost. */
-export interface Usage extends TokenFigures {
-  /** The model that answered, by the name the provider gives it. */
+/** The usage that a response reports. */
+export interface Usage extends TokenCounts {
+  /** The model named in the response. */
   model: string | null;
 }
 
@@ -24,20 +24,20 @@ export const NO_USAGE: Readonly<Usage> = Object.freeze({
 const MOST_TOKENS = 2_147_483_647;
 
 /**
- * A `usage` object. Each field has one meaning wherever it appears, so the name decides and not the path; the figures
- * are taken as they are and never added up, though the providers do not count alike:
+ * Reads the counts of a `usage` object. Each field has one meaning wherever it appears, so the name decides and not the
+ * path. The counts are taken as they are and never added up, although providers count differently:
  *
  * - OpenAI chat, completions and embeddings (`prompt_tokens`) and OpenAI responses, audio and images (`input_tokens`):
  *   the prompt includes what came from the cache, the completion includes the reasoning.
  * - Anthropic messages: `input_tokens` is only what was neither read from nor written to the cache, so `cached_tokens`
  *   comes on top of it; `output_tokens` includes the thinking.
  *
- * @returns null when it is no object or has no figure
+ * @returns null if it is not an object or has no count
  */
-export function usageFigures(usage: unknown): TokenFigures | null {
+export function usageCounts(usage: unknown): TokenCounts | null {
   const input = field(usage, 'prompt_tokens_details') ?? field(usage, 'input_tokens_details');
   const output = field(usage, 'completion_tokens_details') ?? field(usage, 'output_tokens_details');
-  return figures(
+  return counts(
     tokens(usage, 'prompt_tokens') ?? tokens(usage, 'input_tokens'),
     tokens(usage, 'completion_tokens') ?? tokens(usage, 'output_tokens'),
     tokens(input, 'cached_tokens') ?? tokens(usage, 'cache_read_input_tokens'),
@@ -46,11 +46,11 @@ export function usageFigures(usage: unknown): TokenFigures | null {
 }
 
 /**
- * A Gemini `usageMetadata` object: the prompt includes the cached content; the candidates do not include the thoughts
+Reads the counts of a Gemini `usageMetadata` object: the prompt includes the cached content; the candidates do not include the thoughts
  * (Gemini API, UsageMetadata), which are not added to them here.
  */
-export function metadataFigures(metadata: unknown): TokenFigures | null {
-  return figures(
+export function metadataCounts(metadata: unknown): TokenCounts | null {
+  return counts(
     tokens(metadata, 'promptTokenCount'),
     tokens(metadata, 'candidatesTokenCount'),
     tokens(metadata, 'cachedContentTokenCount'),
@@ -58,19 +58,19 @@ export function metadataFigures(metadata: unknown): TokenFigures | null {
   );
 }
 
-/** A member of a JSON value; undefined when the value is no object. */
+/** A member of a JSON value; undefined if the value is not an object. */
 function field(value: unknown, name: string): unknown {
   return typeof value === 'object' && value !== null && Object.hasOwn(value, name)
     ? (value as Record<string, unknown>)[name]
     : undefined;
 }
 
-function figures(
+function counts(
   prompt: number | null,
   completion: number | null,
   cached: number | null,
   reasoning: number | null,
-): TokenFigures | null {
+): TokenCounts | null {
   if ((prompt ?? completion ?? cached ?? reasoning) === null) return null;
   return {
     prompt_tokens: prompt,

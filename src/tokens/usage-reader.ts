@@ -1,4 +1,4 @@
-import { PlainCopy, type KeptAnswer } from './plain-copy.js';
+import { PlainCopy, type CopiedBody } from './plain-copy.js';
 import { CompressedCopy } from './compressed-copy.js';
 import { decoderFor } from './content-coding.js';
 import { inSlices } from './event-loop-slices.js';
@@ -8,48 +8,48 @@ import { readStreamUsage } from './stream-usage.js';
 import { NO_USAGE, type Usage } from './token-counts.js';
 
 /**
- * Endpoints whose answers tell what this very call used. Others may show a `usage` too, of something else:
- * `GET /v1/responses/{id}` that of the call that made the response, a batch or a run that of many.
+ * Endpoints whose responses report the usage of this call. In others, `usage` means something else:
+ * `GET /v1/responses/{id}` reports that of the call that created the response, a batch or a run that of many.
  * By the last segment, so that Azure OpenAI, Vertex AI and providers with a path of their own are read alike.
  */
-const TELLS_USAGE =
+const REPORTS_USAGE =
   /\/(?:completions|responses(?:\/compact)?|embeddings|messages|rerank|images\/(?:generations|edits|variations)|audio\/(?:speech|transcriptions|translations))$|:(?:generateContent|streamGenerateContent|rawPredict|streamRawPredict)$/;
 
-/** A response up to this size is read at once, some µs; a larger one in a later turn of the event loop. */
+/** A response up to this size is read at once, some µs; a larger one in a later tick of the event loop. */
 const SMALL_RESPONSE = 16_384;
 
-/** What is kept of a response while it passes. */
+/** Copy of a response, taken while it passes. */
 export type ResponseCopy = PlainCopy | CompressedCopy;
 
-type Reader = (kept: KeptAnswer, endpoint: string) => Usage;
+type Reader = (kept: CopiedBody, endpoint: string) => Usage;
 
 /**
- * A copy to keep a response in, for readUsage().
+ * Creates the copy of a response that readUsage() reads.
  *
  * @param contentType the response's `Content-Type`
  * @param contentEncoding the response's `Content-Encoding`
  * @param endpoint raw path after `/p/<provider>`, without the query
- * @returns null where nothing is read: the endpoint, the type or the coding is none of those known here
+ * @returns null if nothing is read: the endpoint, the type or the coding is not supported
  */
 export function copyFor(
   contentType: string | null | undefined,
   contentEncoding: string | null | undefined,
   endpoint: string,
 ): ResponseCopy | null {
-  if (!TELLS_USAGE.test(endpoint) || readerFor(contentType) === null) return null;
+  if (!REPORTS_USAGE.test(endpoint) || readerFor(contentType) === null) return null;
   const decoder = decoderFor(contentEncoding);
   if (decoder === undefined) return new PlainCopy();
   return decoder === null ? null : new CompressedCopy(decoder);
 }
 
 /**
- * The provider's own token counts, read from the copy of a response that has ended. Never throws and never estimates:
- * what is not reported, out of range or not certain is null.
+ * Reads the provider's token counts from the copy of a response that has ended. Never throws and never estimates: a
+ * count that is not reported, out of range or not certain is null.
  *
  * @param contentType the response's `Content-Type`
  * @param endpoint raw path after `/p/<provider>`, without the query
  * @param copy from copyFor(); no byte may be added to it any more
- * @returns a promise where reading takes its time
+ * @returns a promise for large and compressed responses
  */
 export function readUsage(
   contentType: string | null | undefined,
@@ -67,7 +67,7 @@ export function readUsage(
 async function readCompressed(copy: CompressedCopy, reader: Reader, endpoint: string): Promise<Usage> {
   try {
     const small = await inSlices(() => {
-      const kept = copy.inflateAtOnce();
+      const kept = copy.inflateSync();
       return kept && read(kept, reader, endpoint);
     });
     if (small !== null) return small;
@@ -84,7 +84,7 @@ function readerFor(contentType: string | null | undefined): Reader | null {
   return isJson(contentType) ? readJsonUsage : null;
 }
 
-function read(kept: KeptAnswer, reader: Reader, endpoint: string): Usage {
+function read(kept: CopiedBody, reader: Reader, endpoint: string): Usage {
   try {
     return reader(kept, endpoint);
   } catch {

@@ -1,6 +1,6 @@
 import type { KeyView } from '../../src/keys/keys.schema.js';
 import type { AuditView } from '../../src/audit/audit.schema.js';
-import type { RequestView } from '../../src/requests/requests.schema.js';
+import type { RequestView } from '../../src/requests/request-view.js';
 import { ADMIN_TOKEN, type TestGateway } from '../support/gateway.js';
 
 /** What an answer may hold; which of it does is what the tests check. */

@@ -18,7 +18,7 @@ async function start(): Promise<Gateway & { firstKey?: string }> {
   const gateway = await startGateway(env, {
     report: () => {},
     onFirstKey: (key) => (firstKey = key),
-    onUnhealable: () => {},
+    onPermanentError: () => {},
   });
   return Object.assign(gateway, { firstKey });
 }

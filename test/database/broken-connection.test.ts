@@ -42,7 +42,7 @@ describe('a connection that is ended in the instant in which it was made fails i
 
   it('in the pools of the readers', async () => {
     const pools = new ReaderPool({ databaseUrl: url } as Settings);
-    await expect(pools.answers.query('SELECT 1')).rejects.toThrow(BROKEN);
+    await expect(pools.queries.query('SELECT 1')).rejects.toThrow(BROKEN);
     await expect(pools.exports.connect().then((client) => client.query('SELECT 1'))).rejects.toThrow(BROKEN);
   });
 

@@ -47,7 +47,7 @@ async function query<T>(url: string, sql: string): Promise<T[]> {
 
 const portOf = (server: EmbeddedPostgres) => Number(new URL(server.url).port);
 
-it('creates, answers, stops, and starts again with the data, on the port of before', async () => {
+it('creates, accepts queries, stops, and starts again with the data, on the port of before', async () => {
   const fresh = await temporaryFolder();
   const first = await start(true, fresh);
   expect(first).toMatchObject({ folder: join(fresh, 'postgres'), attached: false });

@@ -1,5 +1,5 @@
 import { QueryRunnerAlreadyReleasedError, QueryRunnerProviderAlreadyReleasedError } from 'typeorm';
-import { isDatabaseAway, isUniqueViolation } from '../../src/database/sql-state.js';
+import { isDatabaseUnavailable, isUniqueViolation } from '../../src/database/sql-state.js';
 
 const withCode = (code: string) => Object.assign(new Error('x'), { code });
 
@@ -15,7 +15,7 @@ describe('a fault of the database', () => {
     'ECONNREFUSED',
     'ENOTFOUND',
     'EPIPE',
-  ])('with code %s passes by itself', (code) => expect(isDatabaseAway(withCode(code))).toBe(true));
+  ])('with code %s passes by itself', (code) => expect(isDatabaseUnavailable(withCode(code))).toBe(true));
 
   it.each([
     'Connection terminated unexpectedly',
@@ -23,17 +23,19 @@ describe('a fault of the database', () => {
     'timeout exceeded when trying to connect',
     'Query read timeout',
     'Driver not Connected',
-  ])('that says %j passes by itself', (message) => expect(isDatabaseAway(new Error(message))).toBe(true));
+  ])('that says %j passes by itself', (message) =>
+    expect(isDatabaseUnavailable(new Error(message))).toBe(true),
+  );
 
   it.each([new QueryRunnerAlreadyReleasedError(), new QueryRunnerProviderAlreadyReleasedError()])(
     'that broke a transaction off between two statements passes by itself: %p',
-    (error) => expect(isDatabaseAway(error)).toBe(true),
+    (error) => expect(isDatabaseUnavailable(error)).toBe(true),
   );
 
   it('passes by itself when every address of a host refused', () => {
-    expect(isDatabaseAway(new AggregateError([withCode('ECONNREFUSED'), withCode('ECONNREFUSED')]))).toBe(
-      true,
-    );
+    expect(
+      isDatabaseUnavailable(new AggregateError([withCode('ECONNREFUSED'), withCode('ECONNREFUSED')])),
+    ).toBe(true);
   });
 
   it.each([
@@ -44,7 +46,7 @@ describe('a fault of the database', () => {
     new AggregateError([]),
     null,
     'x',
-  ])('is not what %p is', (error) => expect(isDatabaseAway(error)).toBe(false));
+  ])('is not what %p is', (error) => expect(isDatabaseUnavailable(error)).toBe(false));
 
   it('is a unique violation of one constraint only', () => {
     const error = Object.assign(withCode('23505'), { constraint: 'team_name_key' });

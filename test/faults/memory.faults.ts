@@ -51,7 +51,7 @@ it('holds 200,000 rows for a Postgres that is away in bounded memory, and brings
     await turn();
   }
   const grown = retained() - retainedThen;
-  const parked = log.writer.counts.parked;
+  const spilled = log.writer.counts.spilled;
   expect(log.writer.waiting).toBeLessThanOrEqual(20_000);
   const onDisk = log.journal.bytes;
   relay.set('postern-log', 'none');
@@ -65,17 +65,17 @@ it('holds 200,000 rows for a Postgres that is away in bounded memory, and brings
   }, 180_000);
   const rate = ((ROWS + 1 - from) / (performance.now() - begun)) * 1_000;
   expect(await count()).toBe(ROWS + 1);
-  expect(log.drain.counts).toEqual({ corrupt: 0, interrupted: 0, drained: parked });
+  expect(log.drain.counts).toEqual({ corrupt: 0, interrupted: 0, drained: spilled });
   expect(await log.rejectedFiles()).toEqual([]);
   await log.stop();
   expect(await readdir(log.journal.root)).toEqual([]);
   await log.remove();
   process.stdout.write(
     `${ROWS} rows while Postgres was away: at most ${Math.round((peak - before) / MIB)} MiB more resident, ` +
-      `${Math.round(grown / MIB)} MiB more in use than after ${FULL_BY}; ${parked} parked, ` +
+      `${Math.round(grown / MIB)} MiB more in use than after ${FULL_BY}; ${spilled} spilled, ` +
       `${Math.round(onDisk / MIB)} MiB of journal; then ${Math.round(rate)} rows/s\n`,
   );
-  // The parked 140,000 would be 100 MiB and more.
+  // The spilled 140,000 would be 100 MiB and more.
   expect(grown).toBeLessThan(24 * MIB);
   expect(peak - before).toBeLessThan(640 * MIB);
 }, 400_000);

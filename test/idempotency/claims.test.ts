@@ -1,6 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { AnswerBox } from '../../src/idempotency/response-cipher.js';
+import { ResponseCipher } from '../../src/idempotency/response-cipher.js';
 import { ClaimsService } from '../../src/idempotency/claims.service.js';
 import { IdempotencyRecords } from '../../src/idempotency/idempotency-records.js';
 import { StoredBytes } from '../../src/idempotency/stored-bytes.service.js';
@@ -45,7 +45,7 @@ it('who has lost a claim can neither store nor end nor keep that of the next', a
   expect(await query('SELECT * FROM idempotency_record')).toEqual(before);
   expect(await records.store(next, Buffer.from('next'))).toBe(true);
   await records.release([next]);
-  expect((await records.read(next.id))?.answer.toString()).toBe('next');
+  expect((await records.read(next.id))?.response.toString()).toBe('next');
 });
 
 it.each(['when it failed', 'only later'])(
@@ -61,20 +61,20 @@ it.each(['when it failed', 'only later'])(
     });
     const headers = [auth, `Idempotency-Key: lost-${when.replaceAll(' ', '-')}`];
     wire.expectRefusal(await once(wire.gateway, headers), 503, 'database_unavailable');
-    await claims.keep();
+    await claims.renew();
     late.resolve();
     const there = 'SELECT 1 FROM idempotency_record WHERE answer IS NULL';
     // The gateway, which looks by itself now and then, may undo it at once.
     await taken;
-    await claims.keep();
+    await claims.renew();
     expect(await query(there)).toEqual([]);
     expect((await once(wire.gateway, headers)).status).toBe(200);
-    await claims.keep();
+    await claims.renew();
     expect((await once(wire.gateway, headers)).header('idempotent-replayed')).toBe('true');
   },
 );
 
-it('a call that outlasts its lease keeps it, and gives its twin the answer', async () => {
+it('a call that outlasts its lease keeps it, and gives its duplicate the response', async () => {
   const goOn = deferred();
   const { script } = wire.provider;
   wire.provider.script = async (req) => {
@@ -87,21 +87,21 @@ it('a call that outlasts its lease keeps it, and gives its twin the answer', asy
   const first = await open(wire.gateway, headers);
   await eventually(() => wire.provider.requests.length > before);
   await query('UPDATE idempotency_record SET lease_until = now() WHERE answer IS NULL');
-  await claims.keep();
+  await claims.renew();
   const looks = jest.spyOn(records, 'states');
-  const twin = await open(wire.gateway, headers);
+  const duplicate = await open(wire.gateway, headers);
   await eventually(() => looks.mock.results.length > 0);
   await looks.mock.results[0]!.value;
   goOn.resolve();
-  expect((await twin.answer()).body.toString()).toBe('long');
+  expect((await duplicate.answer()).body.toString()).toBe('long');
   expect((await first.answer()).body.toString()).toBe('long');
   first.destroy();
-  twin.destroy();
+  duplicate.destroy();
   wire.provider.script = script;
 });
 
-it('an answer that cannot be sealed is not kept', async () => {
-  jest.spyOn(wire.gateway.gateway.app.get(AnswerBox), 'seal').mockImplementationOnce(() => {
+it('a response that cannot be encrypted is not stored', async () => {
+  jest.spyOn(wire.gateway.gateway.app.get(ResponseCipher), 'seal').mockImplementationOnce(() => {
     throw new RangeError('no memory');
   });
   const before = wire.provider.requests.length;
@@ -117,7 +117,7 @@ it.each([
   ['is of no use later', answer('500 No', [])],
   ['finds no room', answer('200 OK', [], 'large')],
   ['was cut', Buffer.from('HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf')],
-])('an answer that %s ends only when a repeat may run the call', async (what, bytes) => {
+])('a response that %s ends only when a retry may run the call', async (what, bytes) => {
   const { script } = wire.provider;
   wire.provider.script = async (req) => {
     await req.body;
@@ -138,17 +138,17 @@ it.each([
   client.destroy();
 });
 
-it('without memory to gather an answer it is not kept; all that was taken is given back', async () => {
+it('without memory to gather a response it is not kept; all that was taken is given back', async () => {
   const ALL = 256 * 1024 * 1024;
   await eventually(() => claims.reserve(ALL));
   const headers = [auth, 'Idempotency-Key: gathered'];
   for (let i = 0; i < 2; i++)
     expect((await once(wire.gateway, headers)).header('idempotent-replayed')).toBeUndefined();
-  claims.giveBack(ALL);
+  claims.free(ALL);
   await once(wire.gateway, headers);
   expect((await once(wire.gateway, headers)).header('idempotent-replayed')).toBe('true');
   await eventually(() => claims.reserve(ALL));
-  claims.giveBack(ALL);
+  claims.free(ALL);
 });
 
 it('a replay waits until it is on the disk, where that is asked for', async () => {
@@ -170,7 +170,7 @@ it('a replay waits until it is on the disk, where that is asked for', async () =
   client.destroy();
 });
 
-it('a stop waits for an answer that Postgres is to be offered again', async () => {
+it('a stop waits for a response that Postgres is to be offered again', async () => {
   const own = await Wire.start();
   const line = `Authorization: Bearer ${await own.gateway.createKey({ idempotency: 'replay' })}`;
   const store = jest.spyOn(own.gateway.gateway.app.get(IdempotencyRecords), 'store');

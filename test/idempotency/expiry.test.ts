@@ -88,7 +88,7 @@ describe('expiry', () => {
     expect((await once(wire.gateway, headers)).header('idempotent-replayed')).toBe('true');
   });
 
-  it('an answer that can no longer be opened is not given, and the call not made again', async () => {
+  it('a response that can no longer be opened is not given, and the call not made again', async () => {
     const headers = [auth, 'Idempotency-Key: sealed'];
     await once(wire.gateway, headers);
     const env = { PROVIDER_URL: wire.provider.url, MASTER_KEY: Buffer.alloc(32, 1).toString('base64') };
@@ -100,7 +100,7 @@ describe('expiry', () => {
     await replica.stop();
   });
 
-  it('an answer moved to another record does not open there', async () => {
+  it('a response moved to another record does not open there', async () => {
     const [one, two] = ['moved-1', 'moved-2'].map((name) => [auth, `Idempotency-Key: ${name}`]);
     await query('TRUNCATE idempotency_record');
     await once(wire.gateway, one!, 'one');
@@ -137,11 +137,11 @@ describe('memory', () => {
   const allFree = () =>
     eventually(() => {
       if (!claims.reserve(ALL)) return false;
-      claims.giveBack(ALL);
+      claims.free(ALL);
       return true;
     });
 
-  it('answers that slow clients have yet to take are counted, first ones and repeated ones, until they have', async () => {
+  it('responses that slow clients have yet to take are counted, first ones and repeated ones, until they have', async () => {
     expect((await once(wire.gateway, KEY('stored'))).body.equals(large)).toBe(true);
     await allFree();
     expect(claims.reserve(ALL - 10 * MIB)).toBe(true);
@@ -162,7 +162,7 @@ describe('memory', () => {
       slow.destroy();
       await eventually(async () => (await once(wire.gateway, KEY('stored'))).status === 200);
     }
-    claims.giveBack(ALL - 10 * MIB);
+    claims.free(ALL - 10 * MIB);
     await allFree();
   });
 });

@@ -50,7 +50,7 @@ it.each([
   expect(calls()).toBe(1);
 });
 
-it('a first call and its repeats may each wait for the word to send their bodies', async () => {
+it('a first call and its retries may each wait for the word to send their bodies', async () => {
   const goOn = deferred();
   wire.provider.script = async (req) => {
     await goOn.promise;
@@ -71,7 +71,7 @@ it('a first call and its repeats may each wait for the word to send their bodies
   expect(calls()).toBe(1);
 });
 
-it('twins behind each other on one connection are answered in turn', async () => {
+it('duplicates behind each other on one connection are answered in turn', async () => {
   wire.provider.script = async (req) => {
     await sleep(50);
     await echo(req);
@@ -144,7 +144,7 @@ it('no header that holds the secret of the provider is kept', async () => {
   }
 });
 
-it('an answer without a body that announces one is given again without one', async () => {
+it('a response without a body that announces one is given again without one', async () => {
   wire.provider.script = async (req) => {
     await req.body;
     req.socket.write('HTTP/1.1 304 Not Modified\r\nContent-Length: 7\r\n\r\n');
@@ -159,7 +159,7 @@ it('an answer without a body that announces one is given again without one', asy
   expect(calls()).toBe(1);
 });
 
-it('a repeat is held to the same bounds as a first call', async () => {
+it('a retry is held to the same bounds as a first call', async () => {
   await once(wire.gateway, headers, 'body');
   const large = await open(
     wire.gateway,

@@ -49,7 +49,7 @@ describe('leases', () => {
     const locked = await locker.query<{ id: Buffer }>('SELECT id FROM idempotency_record LIMIT 1 FOR UPDATE');
     const free = `id <> '\\x${locked.rows[0]!.id.toString('hex')}'`;
     await query(`UPDATE idempotency_record SET lease_until = now() + interval '1 second' WHERE ${free}`);
-    await wire.gateway.gateway.app.get(ClaimsService).keep();
+    await wire.gateway.gateway.app.get(ClaimsService).renew();
     const lasting = await query(
       `SELECT 1 FROM idempotency_record WHERE ${free} AND lease_until > now() + interval '5 seconds'`,
     );
@@ -60,21 +60,21 @@ describe('leases', () => {
     for (const client of clients) expect((await client.answer()).status).toBe(200);
   });
 
-  it('a repeat of a running call whose lease could not be renewed for a while is not told that it is lost', async () => {
+  it('a retry of a running call whose lease could not be renewed for a while is not told that it is lost', async () => {
     const [client] = await running('away');
     await query(
       "UPDATE idempotency_record SET lease_until = now() - interval '1 second' WHERE answer IS NULL",
     );
-    const twin = await open(wire.gateway, [auth, 'Idempotency-Key: away']);
+    const duplicate = await open(wire.gateway, [auth, 'Idempotency-Key: away']);
     await sleep(300);
     goOn.resolve();
     expect((await client!.answer()).status).toBe(200);
-    const reply = await twin.answer();
+    const reply = await duplicate.answer();
     expect([reply.status, reply.header('idempotent-replayed')]).toEqual([200, 'true']);
     expect(wire.provider.requests.length).toBe(1);
   });
 
-  it('a repeat locks nothing: it keeps no lease from being renewed, and Postgres has nothing to write', async () => {
+  it('a retry locks nothing: it keeps no lease from being renewed, and Postgres has nothing to write', async () => {
     goOn.resolve();
     await once(wire.gateway, [auth, 'Idempotency-Key: unlocked']);
     expect((await once(wire.gateway, [auth, 'Idempotency-Key: unlocked'])).status).toBe(200);
@@ -86,10 +86,10 @@ describe('leases', () => {
     await query(
       "UPDATE idempotency_record SET expires_at = now() - interval '1 second' WHERE answer IS NULL",
     );
-    const twin = await open(wire.gateway, [auth, 'Idempotency-Key: long']);
+    const duplicate = await open(wire.gateway, [auth, 'Idempotency-Key: long']);
     await sleep(300);
     goOn.resolve();
-    for (const one of [client!, twin]) expect((await one.answer()).status).toBe(200);
+    for (const one of [client!, duplicate]) expect((await one.answer()).status).toBe(200);
     expect(wire.provider.requests.length).toBe(1);
   });
 
@@ -103,7 +103,7 @@ describe('leases', () => {
       await query(`UPDATE idempotency_record SET call_id = '${other}' WHERE answer IS NULL`);
       goOn.resolve();
       expect((await client!.answer()).body.toString()).toBe('late');
-      await wire.gateway.gateway.app.get(ClaimsService).keep();
+      await wire.gateway.gateway.app.get(ClaimsService).renew();
       const [left] = await query<{ call_id: string; answer: Buffer | null }>(
         'SELECT call_id, answer FROM idempotency_record WHERE answer IS NULL',
       );
@@ -172,7 +172,7 @@ describe('Postgres away', () => {
     expect(provider.requests.length).toBe(2);
   });
 
-  it('keeps an answer that came while Postgres was away', async () => {
+  it('keeps a response that came while Postgres was unavailable', async () => {
     const goOn = deferred();
     provider.script = async (req) => {
       await goOn.promise;

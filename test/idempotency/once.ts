@@ -4,7 +4,7 @@ import { RawClient, type ReceivedAnswer, request } from '../support/raw-client.j
 
 export const CHAT = 'POST /v1/chat/completions';
 
-/** Sends one call under an `Idempotency-Key`; its answer is the caller's to await. */
+/** Sends one call under an `Idempotency-Key`; its response is the caller's to await. */
 export async function open(
   { port }: Pick<TestGateway, 'port'>,
   headers: string[],
@@ -16,7 +16,7 @@ export async function open(
   return client;
 }
 
-/** One call and its whole answer, on a connection of its own. */
+/** One call and its whole response, on a connection of its own. */
 export async function once(
   gateway: Pick<TestGateway, 'port'>,
   headers: string[],
@@ -31,7 +31,7 @@ export async function once(
 
 export const hashOf = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex');
 
-/** What a repeat must have in common with the first. */
+/** What a retry must have in common with the first. */
 export function essence(reply: ReceivedAnswer) {
   return [reply.status, reply.header('content-type'), hashOf(reply.body)];
 }

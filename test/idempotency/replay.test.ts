@@ -13,7 +13,7 @@ afterAll(() => wire.stop());
 
 const KEY = (value: string) => [auth, `Idempotency-Key: ${value}`];
 
-it('gives a repeat the status, content headers and body of the first, byte for byte, and makes no second call', async () => {
+it('gives a retry the status, content headers and body of the first, byte for byte, and makes no second call', async () => {
   const body = Buffer.from([0, 255, 13, 10, 128, ...Buffer.from('{"not json'), 0]);
   wire.provider.script = async (req) => {
     await req.body;

@@ -47,7 +47,7 @@ it('on a taken ADMIN_PORT ends although a call came between the two ports', asyn
     PORT: `${port}`,
     ADMIN_PORT: `${adminPort}`,
   });
-  const options = { report: () => {}, onFirstKey: () => {}, onUnhealable: () => {} };
+  const options = { report: () => {}, onFirstKey: () => {}, onPermanentError: () => {} };
   await expect(startGateway(env, options)).rejects.toThrow('set ADMIN_PORT to a free port');
   await client!.closed;
   await new Promise((closed) => taken.close(closed));

@@ -74,7 +74,7 @@ it('gives up on a refused password', async () => {
     to.password = secret;
   });
   const said = await refusal(workplace.gateway({ DATABASE_URL: url }));
-  expect(said).toMatch(/^postern: Postgres refused th(e|is) user .*DATABASE_URL.* start again\.\n$/);
+  expect(said).toMatch(/^postern: Postgres rejected th(e|is) user .*DATABASE_URL.* start again\.\n$/);
   expect(said).not.toContain(secret);
 });
 

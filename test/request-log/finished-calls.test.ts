@@ -117,8 +117,8 @@ it('is not harmed by listeners that throw, nor are the others, and says so once'
   await eventually(() => told.length === 3);
   for (const { row } of told) expect((await postern.row(row.id)).outcome).toBe('completed');
   expect(lines).toEqual([
-    'The listener "throwing" failed (told once a minute): Error: boom',
-    'The listener "rejecting" failed (told once a minute): Error: late boom',
+    'The listener "throwing" failed (logged once a minute): Error: boom',
+    'The listener "rejecting" failed (logged once a minute): Error: late boom',
   ]);
   await postern.stop();
 });

@@ -4,8 +4,8 @@ import type { LogRow } from '../../src/request-log/columns.js';
 import type { Outcome } from '../../src/request-log/outcome.js';
 import { KEY, TEAM } from './rows.js';
 
-/** How far a call came before the process died; `parked`: its row waits whole in the journal. */
-export type Progress = 'begun' | 'ended' | 'read' | 'parked';
+/** How far a call came before the process died; `spilled`: its row waits whole in the journal. */
+export type Progress = 'begun' | 'ended' | 'read' | 'spilled';
 
 /** The records of a call as the request log writes them. */
 export function recordsOf(
@@ -57,7 +57,7 @@ export function recordsOf(
       return [B, E];
     case 'read':
       return [B, E, { t: 'U', id, ...usage }];
-    case 'parked':
+    case 'spilled':
       return [B, E, { t: 'R', ...begin, ...end, ...usage }];
   }
 }

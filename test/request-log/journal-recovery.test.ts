@@ -17,7 +17,7 @@ afterAll(() => rm(folder, { recursive: true }));
 
 let boots = 0;
 
-/** Writes these bytes as the files of a dead boot and reads them as the next start does. */
+/** Writes these bytes as the files of a dead run and reads them as the next start does. */
 async function recover(...files: Buffer[]): Promise<{ rows: Map<string, LogRow>; corrupt: number }> {
   const boot = join(folder, String(++boots));
   const paths = files.map((_, i) => `${boot}-${i}.log`);
@@ -64,7 +64,7 @@ function smallLoad(): JournalRecord[] {
     recordsOf('read'),
     recordsOf('ended', 'client_aborted'),
     recordsOf('begun'),
-    recordsOf('parked', 'truncated'),
+    recordsOf('spilled', 'truncated'),
     recordsOf('read', 'interrupted', 'v1 deadbeef {"t":"B","id":"x"} \n Ünï𝄞'),
   ];
   return [0, 1, 2].flatMap((step) => calls.flatMap((call) => call[step] ?? []));
@@ -148,7 +148,7 @@ describe('the journal of a process that died', () => {
   });
 
   it('needs no order, minds no repetition and no orphan, over any number of files', async () => {
-    const progress = fc.constantFrom<Progress>('begun', 'ended', 'read', 'parked');
+    const progress = fc.constantFrom<Progress>('begun', 'ended', 'read', 'spilled');
     const outcome = fc.constantFrom('completed', 'client_aborted', 'upstream_error', 'interrupted' as const);
     await fc.assert(
       fc.asyncProperty(

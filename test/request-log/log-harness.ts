@@ -51,7 +51,7 @@ export class LogHarness {
     Object.assign(row!, change);
     const files = [this.journal.append(begin!), this.journal.append(end!)];
     if (this.writer.full) {
-      this.writer.park(this.journal.append({ t: 'R', ...row! }));
+      this.writer.spill(this.journal.append({ t: 'R', ...row! }));
       this.journal.release(files);
     } else {
       files.push(this.journal.append(usage!));
@@ -62,9 +62,9 @@ export class LogHarness {
 
   /** What must hold at all times. */
   expectAccountsToAgree(): void {
-    const { enqueued, persisted, parked, rejected } = this.writer.counts;
-    expect({ enqueued, negative: Math.min(persisted, parked, rejected, this.writer.waiting) < 0 }).toEqual({
-      enqueued: persisted + this.writer.waiting + parked + rejected,
+    const { enqueued, persisted, spilled, rejected } = this.writer.counts;
+    expect({ enqueued, negative: Math.min(persisted, spilled, rejected, this.writer.waiting) < 0 }).toEqual({
+      enqueued: persisted + this.writer.waiting + spilled + rejected,
       negative: false,
     });
   }

@@ -12,7 +12,7 @@ import { createDays } from './rows.js';
 let database: TestDatabase;
 let relay: PostgresRelay;
 let log: LogHarness;
-/** Looks at the accounts at each turn of the event loop while a test runs. */
+/** Looks at the accounts at each tick of the event loop while a test runs. */
 let watch: NodeJS.Immediate;
 let looks = 0;
 
@@ -86,7 +86,7 @@ it('counts a refused row once though the connection breaks amid the halving', as
     await allThere(800 * (round + 1));
   }
   await eventually(() => log.writer.waiting === 0);
-  expect(log.writer.counts).toEqual({ enqueued: 4_005, persisted: 4_000, parked: 0, rejected: 5 });
+  expect(log.writer.counts).toEqual({ enqueued: 4_005, persisted: 4_000, spilled: 0, rejected: 5 });
   expect(await log.rejectedFiles()).toHaveLength(5);
 });
 
@@ -183,7 +183,7 @@ describe('rows that start more than 2 days ahead of the database’s clock', () 
     await allThere(1_201);
     record(100);
     await allThere(1_301);
-    await eventually(() => log.writer.counts.parked === future.length);
+    await eventually(() => log.writer.counts.spilled === future.length);
     expect(log.writer.counts).toMatchObject({ persisted: 1_301, rejected: 0 });
     expect(await database.query('SELECT id FROM request_log WHERE id = $1', [first.id])).toHaveLength(1);
     await eventually(() => alarms().length > 0);
@@ -196,25 +196,25 @@ describe('rows that start more than 2 days ahead of the database’s clock', () 
     record(10);
     for (const days of [5, 5, 30]) log.record(startingIn(days));
     await allThere(10);
-    await eventually(() => log.writer.counts.parked === 3);
+    await eventually(() => log.writer.counts.spilled === 3);
     await setClock(4);
     // Its clock is read every few seconds while rows wait.
     await allThere(12);
-    await eventually(() => log.writer.counts.parked === 1);
+    await eventually(() => log.writer.counts.spilled === 1);
     await setClock(29);
     await allThere(13);
-    await eventually(() => log.writer.counts.parked === 0 && log.writer.future.count === 0);
+    await eventually(() => log.writer.counts.spilled === 0 && log.writer.future.count === 0);
   }, 60_000);
 
   it('survive a restart, as rows of a dead process and as spilled ones', async () => {
     const rows = [log.record(startingIn(3)), log.record(startingIn(3))];
-    await eventually(() => log.writer.counts.parked === 2);
+    await eventually(() => log.writer.counts.spilled === 2);
     for (let start = 1; start <= 2; start++) {
       await log.stop();
       log = await LogHarness.start(relay.url, { dataDir: log.dataDir });
       log.record();
       await allThere(start);
-      await eventually(() => log.writer.counts.parked === 2);
+      await eventually(() => log.writer.counts.spilled === 2);
       const { root } = log.journal;
       await eventually(async () => (await readdir(root)).filter((name) => name !== 'reserve').length === 1);
     }
@@ -235,9 +235,9 @@ describe('rows that start more than 2 days ahead of the database’s clock', () 
     log.record(startingIn(30));
     record(50);
     await allThere(50);
-    expect([log.writer.waiting, log.writer.counts.parked]).toEqual([1, 0]);
+    expect([log.writer.waiting, log.writer.counts.spilled]).toEqual([1, 0]);
     refusing.mockRestore();
-    await eventually(() => log.writer.counts.parked === 1);
+    await eventually(() => log.writer.counts.spilled === 1);
   });
 });
 

@@ -69,7 +69,7 @@ export async function startTestGateway(
   const gateway = await startGateway(env, {
     report: () => {},
     onFirstKey: (first) => (key = first),
-    onUnhealable: (fault) => {
+    onPermanentError: (fault) => {
       throw fault;
     },
   });

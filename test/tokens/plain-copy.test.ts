@@ -22,7 +22,7 @@ function copyOf(body: Buffer, sizes: readonly number[]): PlainCopy {
   return copy;
 }
 
-describe('the copy of an answer', () => {
+describe('the copy of a response', () => {
   it('is nothing before the first byte', () => {
     const copy = new PlainCopy();
     copy.add(Buffer.alloc(0));

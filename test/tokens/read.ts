@@ -8,7 +8,7 @@ export interface Answer {
   body: string | Uint8Array;
 }
 
-/** What the reader says of an answer that came in these pieces: cut at `cuts`, or whole. */
+/** What the reader says of a response that came in these pieces: cut at `cuts`, or whole. */
 export async function read(answer: Answer, ...cuts: number[]): Promise<Usage> {
   const body = Buffer.from(answer.body as string);
   const contentType = answer.contentType === undefined ? 'application/json' : answer.contentType;

@@ -1,6 +1,6 @@
 import type { Usage } from '../../src/tokens/token-counts.js';
 
-/** An answer in the form its provider's API reference shows, and what a reader must take from it. */
+/** A response in the form its provider's API reference shows, and what a reader must take from it. */
 export interface RecordedAnswer {
   name: string;
   endpoint: string;

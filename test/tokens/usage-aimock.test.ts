@@ -24,7 +24,7 @@ beforeAll(async () => {
 });
 afterAll(() => provider.stop());
 
-describe('token figures of a stand-in provider’s answers over HTTP', () => {
+describe('token counts of a stand-in provider’s responses over HTTP', () => {
   it.each<[string, object, string]>([
     [chat, { model: 'gpt-4o', messages }, 'gpt-4o'],
     [chat, { model: 'gpt-4o', messages, stream: true, stream_options: { include_usage: true } }, 'gpt-4o'],

@@ -34,7 +34,7 @@ function noise(length: number): string {
   }).join('');
 }
 
-describe('token figures of encoded answers', () => {
+describe('token counts of encoded responses', () => {
   it.each(ENCODINGS)('in %s are read like plain ones', async (contentEncoding, encode) => {
     for (const answer of ANSWERS) {
       const body = encode(Buffer.from(answer.body));

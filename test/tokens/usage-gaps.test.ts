@@ -7,7 +7,7 @@ const SSE = 'text/event-stream';
 const big = (length = 200_000, text = 'x') => text.repeat(length);
 const event = (type: string, rest: object) => ({ type, ...rest });
 
-describe('token figures of a JSON answer larger than the copy', () => {
+describe('token counts of a JSON response larger than the copy', () => {
   it.each<[string, string, Usage]>([
     [
       'usage last, model first',
@@ -73,7 +73,7 @@ describe('token figures of a JSON answer larger than the copy', () => {
   });
 });
 
-describe('token figures of a stream larger than the copy', () => {
+describe('token counts of a stream larger than the copy', () => {
   const texts = Array.from({ length: 2_000 }, (_, i) => ({
     model: 'm',
     choices: [{ delta: { content: `${i} ${big(80)}` } }],
@@ -174,12 +174,12 @@ describe('token figures of a stream larger than the copy', () => {
     for (let cut = -12; cut <= last.length; cut++) {
       const comment = `:${big(65_536 - last.length + cut - 1 - 2 * end.length)}${end}${end}`;
       const found = await read({ contentType: SSE, body: before + last + comment });
-      // Once the copy begins inside the event, its figures may be gone, but never others.
+      // Once the copy begins inside the event, its counts may be gone, but never others.
       expect(found).toEqual(cut <= 0 || found.prompt_tokens !== null ? usage('m', ...FIGURES) : usage('m'));
     }
   });
 });
 
-it('an empty answer has none', async () => {
+it('an empty response has none', async () => {
   expect(await read({ body: '', contentType: SSE })).toEqual(NO_USAGE);
 });

@@ -50,7 +50,7 @@ const { value: shape } = fc.letrec<{ value: unknown }>((tie) => ({
   ),
 }));
 
-describe('reading token figures never throws', () => {
+describe('reading token counts never throws', () => {
   it('on random bytes', async () => {
     const coding = fc.constantFrom(null, 'gzip', 'deflate', 'br', 'zstd', 'br,gzip');
     await fc.assert(
@@ -102,7 +102,7 @@ describe('reading token figures never throws', () => {
   });
 });
 
-describe('reading token figures takes little time', () => {
+describe('reading token counts takes little time', () => {
   const MIB = 1_048_576;
   const fill = (text: string, length = MIB - 1_000) => text.repeat(Math.floor(length / text.length));
 

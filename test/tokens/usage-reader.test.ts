@@ -3,7 +3,7 @@ import { NO_USAGE } from '../../src/tokens/token-counts.js';
 import { read } from './read.js';
 import { ANSWERS, CHAT_USAGE, messageStream, usage } from './recorded-responses.js';
 
-describe('token figures', () => {
+describe('token counts', () => {
   it.each(ANSWERS)('of an $name are the provider’s own', async (answer) => {
     expect(await read(answer)).toEqual(answer.usage);
   });
@@ -42,7 +42,7 @@ describe('token figures', () => {
     expect(await read({ contentType: 'text/event-stream', body })).toEqual(usage('m', 1117, 46, 1024, 12));
   });
 
-  it('of an Anthropic stream without its last delta: the output of message_start is not the answer’s', async () => {
+  it('of an Anthropic stream without its last delta: the output of message_start is not the response’s', async () => {
     const answer = { endpoint: '/v1/messages', contentType: 'text/event-stream', body: messageStream() };
     expect(await read(answer)).toEqual(usage('claude-sonnet-4-5-20250929', 25, null, 2048));
   });
@@ -83,7 +83,7 @@ describe('token figures', () => {
     '/v1/messages/count_tokens',
     '/v1/files/file-1/content',
     '/v1/models',
-  ])('are not taken from %s, whose figures are of other calls', async (endpoint) => {
+  ])('are not taken from %s, whose counts are of other calls', async (endpoint) => {
     expect(
       await read({ endpoint, body: '{"model":"m","input_tokens":5,"usage":{"input_tokens":5}}' }),
     ).toEqual(NO_USAGE);

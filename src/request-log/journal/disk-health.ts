@@ -4,14 +4,14 @@ import { describeError } from '../../errors/describe-error.js';
 
 /** Below this much free space no new call is accepted. */
 const FREE_FLOOR_BYTES = 64 * 1024 * 1024;
-/** Freed when the disk is full all the same, so that calls in progress can still end. */
+/** Freed if the disk is full nevertheless, so that calls in progress can still end. */
 const RESERVE_BYTES = 4 * 1024 * 1024;
 
-/** No room; lines not accepted; not synced; files that cannot be removed. The gravest first. */
+/** No space; records cannot be written, synced, or their files removed. The gravest first. */
 const KINDS = ['space', 'write', 'sync', 'remove'] as const;
 export type ErrorKind = (typeof KINDS)[number];
 
-/** What is wrong with the journal's disk right now, how much room it has, and the reserve for when it has none. */
+/** Errors of the journal's disk, its free space, and the reserve for a full disk. */
 export class DiskHealth {
   private readonly reasons = new Map<ErrorKind, string>();
   private readonly reported = new Map<ErrorKind, Set<string>>(KINDS.map((kind) => [kind, new Set()]));
@@ -45,7 +45,7 @@ export class DiskHealth {
     return this.reasons.has(kind);
   }
 
-  /** In words for an operator; null when all is well. */
+  /** The gravest error, for an operator; null if there is none. */
   get gravest(): string | null {
     for (const kind of KINDS) if (this.reasons.has(kind)) return this.reasons.get(kind)!;
     return null;
@@ -63,11 +63,11 @@ export class DiskHealth {
     }
   }
 
-  /** Creates the reserve if there is room. @throws when no new call may be accepted, or when the system cannot tell */
-  checkRoom(): void {
+  /** Creates the reserve if there is space. @throws if no new call may be accepted, or if the free space is unknown */
+  checkSpace(): void {
     const { bavail, bsize } = statfsSync(this.folder);
     if (bavail * bsize <= FREE_FLOOR_BYTES) {
-      throw new Error('the disk of DATA_DIR is full; new calls get 503 until there is room');
+      throw new Error('the disk of DATA_DIR is full; new calls get 503 until there is space');
     }
     if (!this.isReserved) this.fillReserve();
   }
@@ -78,7 +78,7 @@ export class DiskHealth {
     try {
       unlinkSync(this.reserve);
     } catch {
-      // Given back before, or it cannot be: then there is nothing to gain here.
+      // Already removed, or it cannot be removed.
     }
   }
 

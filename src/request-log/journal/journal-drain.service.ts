@@ -8,21 +8,21 @@ import { DatabaseService } from '../../database/database.service.js';
 import { runDirectories, abandonedReserves, drainerOf, logFiles } from './run-directories.js';
 import { Journal } from './journal.js';
 import type { JournalFile } from './journal-file.js';
-import { readDeadRows, readParkedRows } from './recovery.js';
+import { readDeadRows, readSpilledRows } from './recovery.js';
 import { LogWriter } from '../log-writer.js';
 
 const FIRST_RETRY_MS = 1_000;
 const LONGEST_RETRY_MS = 60_000;
 
-/** Brings to Postgres what only the journal knows: calls of processes that died, and rows parked while it was away. */
+/** Writes rows to Postgres that are only in the journal: calls of dead processes, and rows spilled during an outage. */
 @Injectable()
 export class JournalDrainService implements OnApplicationShutdown {
-  /** Since the start: damaged lines skipped, verdicts of death given, rows brought from files. */
+  /** Since the start: damaged records skipped, calls recorded as interrupted, rows written from files. */
   readonly counts = { corrupt: 0, interrupted: 0, drained: 0 };
   private readonly logger = new Logger('Journal');
   private readonly stopping = new AbortController();
   private deadRuns: Promise<void> | null = null;
-  private parkedRows: Promise<void> | null = null;
+  private spilledRows: Promise<void> | null = null;
 
   constructor(
     private readonly journal: Journal,
@@ -31,12 +31,14 @@ export class JournalDrainService implements OnApplicationShutdown {
     database: DatabaseService,
   ) {
     database.whenReady(() => {
-      // Behind the start: calls are served meanwhile. Once, however often a start is attempted.
+      // In the background: calls are served meanwhile. Once, however often a start is attempted.
       this.deadRuns ??= this.untilDone(() => this.drainDeadRuns());
       return Promise.resolve();
     });
     writer.onCaughtUp = () => {
-      this.parkedRows ??= this.untilDone(() => this.readParkedBack()).finally(() => (this.parkedRows = null));
+      this.spilledRows ??= this.untilDone(() => this.readSpilledBack()).finally(
+        () => (this.spilledRows = null),
+      );
     };
   }
 
@@ -53,12 +55,12 @@ export class JournalDrainService implements OnApplicationShutdown {
   }
 
   /**
-   * Folders of boots that are gone: DATA_DIR is held by one instance with one process in each worker's place, so every
-   * folder of ours but the own one is. One that cannot be read does not keep the others.
+   * Drains the directories of dead processes. DATA_DIR belongs to one instance with one process per worker number, so
+   * every other directory of this worker number is orphaned. One that cannot be read does not stop the others.
    */
   private async drainDeadRuns(): Promise<boolean> {
     let done = true;
-    const folders = await runDirectories(this.journal.root).catch((error: unknown) => this.tell(error));
+    const folders = await runDirectories(this.journal.root).catch((error: unknown) => this.report(error));
     for (const folder of folders ?? []) {
       if (folder === this.journal.runDirectory || drainerOf(folder, this.env.workers) !== this.env.worker)
         continue;
@@ -66,26 +68,26 @@ export class JournalDrainService implements OnApplicationShutdown {
         if (await this.drainDead(await logFiles(folder))) await rm(folder, { recursive: true });
         else done = false;
       } catch (error) {
-        this.tell(error);
+        this.report(error);
         done = false;
       }
     }
     return (await this.removeAbandonedReserves()) && done && folders !== null;
   }
 
-  /** What a worker that was killed leaves, and no next one in its place takes over. */
+  /** Removes the reserves of killed workers whose numbers no longer exist. */
   private async removeAbandonedReserves(): Promise<boolean> {
     if (this.env.worker !== 1) return true;
     try {
       for (const path of await abandonedReserves(this.journal.root, this.env.workers)) await rm(path);
       return true;
     } catch (error) {
-      this.tell(error);
+      this.report(error);
       return false;
     }
   }
 
-  /** True when every row of the files is in Postgres. */
+  /** @returns true if every row of the files is in Postgres */
   private async drainDead(paths: readonly string[]): Promise<boolean> {
     let corrupt = 0;
     for await (const rows of readDeadRows(paths, (count) => (corrupt += count))) {
@@ -94,44 +96,44 @@ export class JournalDrainService implements OnApplicationShutdown {
       this.counts.interrupted += rows.filter((row) => row.outcome === 'interrupted').length;
     }
     this.counts.corrupt += corrupt;
-    if (corrupt > 0) this.logger.warn(`${corrupt} damaged lines of the journal were skipped.`);
+    if (corrupt > 0) this.logger.warn(`${corrupt} damaged records of the journal were skipped.`);
     return true;
   }
 
-  private async readParkedBack(): Promise<boolean> {
-    const due = () => this.journal.parkedFiles().filter((file) => this.writer.future.isDue(file));
+  private async readSpilledBack(): Promise<boolean> {
+    const due = () => this.journal.spilledFiles().filter((file) => this.writer.future.isDue(file));
     try {
       for (let files = due(); files.length > 0; files = due()) {
         for (const file of files) if (!(await this.readBack(file))) return false;
       }
       return true;
     } catch (error) {
-      this.tell(error);
+      this.report(error);
       return false;
     }
   }
 
-  /** Nothing is appended to the file any more, so that its rows come in the same order at each attempt. */
+  /** Nothing is appended to the file any more, so that its rows have the same order at each attempt. */
   private async readBack(file: JournalFile): Promise<boolean> {
     let skip = file.readBack;
-    for await (const rows of readParkedRows(file.path, (count) => (this.counts.corrupt += count))) {
+    for await (const rows of readSpilledRows(file.path, (count) => (this.counts.corrupt += count))) {
       const rest = rows.slice(skip);
       skip -= rows.length - rest.length;
       if (rest.length === 0) continue;
       if (!(await this.writer.persist(rest, true))) return false;
       this.counts.drained += rest.length;
-      this.journal.unpark(file, rest.length);
+      this.journal.unspill(file, rest.length);
     }
-    if (file.parked > 0) {
-      this.logger.fatal(`${file.parked} rows are lost: ${file.path} was damaged after it was written.`);
-      this.writer.lose(file.parked);
-      this.journal.unpark(file, file.parked);
+    if (file.spilled > 0) {
+      this.logger.fatal(`${file.spilled} rows are lost: ${file.path} was damaged after it was written.`);
+      this.writer.countLost(file.spilled);
+      this.journal.unspill(file, file.spilled);
     }
     this.writer.future.remove(file);
     return true;
   }
 
-  private tell(error: unknown): null {
+  private report(error: unknown): null {
     this.logger.error(`The journal could not be read, trying again: ${describeError(error)}`);
     return null;
   }

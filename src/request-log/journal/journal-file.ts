@@ -1,30 +1,30 @@
 import { close, constants, fdatasync, openSync, writeSync } from 'node:fs';
 import { describeError } from '../../errors/describe-error.js';
 
-/** Closes a torn line so that its checksum cannot fit, whatever was written of it: its record was never taken. */
+/** Ends a torn record so that its checksum cannot match, whatever part of it was written: it was reported as failed. */
 const SEAL = Buffer.from('~\n');
 const NEWLINE = 0x0a;
 
-/** One append-only file of the journal. It may be unlinked once no call needs a line of it any more. */
+/** One append-only file of the journal. It may be deleted once no call needs a record in it. */
 export class JournalFile {
-  /** Lines whose calls are not in Postgres yet. */
+  /** Records whose calls are not in Postgres yet. */
   held = 0;
-  /** Whole rows that wait here alone, let go of in memory, to be read back. */
-  parked = 0;
-  /** How many of the parked rows, in their order, have been read back. */
+  /** Whole rows that are only in this file, not in memory, and must be read back. */
+  spilled = 0;
+  /** How many of the spilled rows, in their order, have been read back. */
   readBack = 0;
   size = 0;
-  /** Bytes of whole lines that the last append got to the system, also where it failed in the middle. */
+  /** Bytes of complete records that the last append wrote, also if it failed in the middle. */
   taken = 0;
-  /** Bytes of lines that are not on the disk yet, those of a sync in progress included. */
+  /** Bytes of records that are not on the disk yet, those of a sync in progress included. */
   unsyncedBytes = 0;
   /** True once nothing is appended any more. */
   closed = false;
   readonly openedAt = performance.now();
   private lines: Buffer[] = [];
   private syncing = false;
-  /** An fsync failed: asking this descriptor again would only hide what was lost (fsync(2), "fsyncgate"). */
-  private fault: string | null = null;
+  /** Set if an fsync failed: a retry on this descriptor would only hide the loss (fsync(2), "fsyncgate"). */
+  private syncFailure: string | null = null;
   private torn = false;
   private released = false;
 
@@ -40,14 +40,14 @@ export class JournalFile {
   }
 
   /**
-   * Hands lines to the operating system: from here on they survive this process.
+   * Writes encoded records to the operating system: from then on they survive this process.
    *
-   * @throws the system's error; `taken` tells what it has of them, and the line after that is torn and never becomes a
-   * record
+   * @throws the system's error; `taken` is then the length of the complete records, and the next one is torn and never
+   * counts as a record
    */
   append(lines: Buffer): void {
     this.taken = 0;
-    // The descriptor may be another file's by now.
+    // The descriptor may belong to another file by now.
     if (this.closed) throw new Error('this file of the journal is closed');
     if (this.torn) {
       this.write(SEAL);
@@ -66,22 +66,22 @@ export class JournalFile {
     this.keep(lines);
   }
 
-  /** Waits for sync(). */
+  /** True if a sync is due. */
   get dirty(): boolean {
-    return this.lines.length > 0 && this.fault === null;
+    return this.lines.length > 0 && this.syncFailure === null;
   }
 
-  /** Why a sync failed; what is in `unsynced` must then be written elsewhere. */
-  get syncFault(): string | null {
-    return this.fault;
+  /** Why a sync failed; `unsynced` must then be written to another file. */
+  get syncError(): string | null {
+    return this.syncFailure;
   }
 
-  /** Lines that are not on the disk yet. */
+  /** Encoded records that are not on the disk yet. */
   get unsynced(): readonly Buffer[] {
     return this.lines;
   }
 
-  /** Brings what was appended so far to the disk; `syncFault` tells when that failed. */
+  /** Syncs everything appended so far to the disk; sets `syncError` if that fails. */
   sync(): Promise<void> {
     const { lines, unsyncedBytes } = this;
     this.lines = [];
@@ -91,7 +91,7 @@ export class JournalFile {
         this.syncing = false;
         if (error === null) this.unsyncedBytes -= unsyncedBytes;
         else {
-          this.fault = describeError(error);
+          this.syncFailure = describeError(error);
           this.lines = [...lines, ...this.lines];
         }
         this.releaseIfDone();
@@ -100,7 +100,7 @@ export class JournalFile {
     });
   }
 
-  /** What is unsynced is saved elsewhere, or needed no more. */
+  /** Call if the unsynced records were saved in another file, or are no longer needed. */
   forgetUnsynced(): void {
     this.lines = [];
     this.unsyncedBytes = 0;
@@ -123,7 +123,7 @@ export class JournalFile {
     while (written < bytes.length) {
       const count = writeSync(this.fd, bytes, written);
       // No error and no progress: without this the process would spin here for ever.
-      if (count === 0) throw Object.assign(new Error('the journal takes no bytes'), { code: 'EIO' });
+      if (count === 0) throw Object.assign(new Error('the journal accepts no bytes'), { code: 'EIO' });
       written += count;
       this.size += count;
     }
@@ -132,7 +132,7 @@ export class JournalFile {
   private releaseIfDone(): void {
     if (!this.closed || this.syncing || this.lines.length > 0 || this.released) return;
     this.released = true;
-    // A close that fails has nothing to tell any more: all lines are synced or saved elsewhere.
+    // An error of close can be ignored: all records are synced or saved in another file.
     close(this.fd, () => {});
   }
 }

@@ -5,12 +5,12 @@ import type { RunDirectory } from './run-directory.js';
 const FIRST_RETRY_MS = 100;
 const LONGEST_RETRY_MS = 5_000;
 
-/** Group commit: all who wait at the same time share one sync, which is repeated, ever more slowly, until one succeeds. */
+/** Group commit: all callers that wait at the same time share one sync, which is retried with back-off until it succeeds. */
 export class JournalSync {
   private waiters: (() => void)[] = [];
   private isRunning = false;
 
-  /** @param rewritten called when the lines of a failed sync have gone to a new file */
+  /** @param rewritten called when the records of a failed sync were written to a new file */
   constructor(
     private readonly directory: RunDirectory,
     private readonly health: DiskHealth,
@@ -26,13 +26,13 @@ export class JournalSync {
   }
 
   /** Syncs in the background what is not on the disk yet. */
-  syncBehind(): void {
+  syncInBackground(): void {
     if (!this.isRunning && this.directory.dirty) void this.wait();
   }
 
   private async run(): Promise<void> {
     this.isRunning = true;
-    // Whoever asks in the same tick of the event loop shares this sync.
+    // All callers in the same tick of the event loop share this sync.
     await Promise.resolve();
     let retryMs = FIRST_RETRY_MS;
     while (this.waiters.length > 0) {
@@ -47,26 +47,26 @@ export class JournalSync {
         retryMs = Math.min(retryMs * 2, LONGEST_RETRY_MS);
       }
     }
-    // In the same tick as the check of the waiters: whoever comes later starts a new run.
+    // In the same tick as the check of the waiters: a later caller starts a new run.
     this.isRunning = false;
   }
 
-  /** A failed sync is not repeated on the same file: its lines go to a new one first. @returns whether all succeeded */
+  /** A failed sync is not retried on the same file: its records are written to a new one first. @returns whether all succeeded */
   private async commit(): Promise<boolean> {
     const { health, directory } = this;
-    const { lost, namesFault } = await directory.sync();
-    if (namesFault !== null) health.report('sync', namesFault);
-    for (const file of lost) health.report('sync', new Error(file.syncFault!));
+    const { lost, namesError } = await directory.sync();
+    if (namesError !== null) health.report('sync', namesError);
+    for (const file of lost) health.report('sync', new Error(file.syncError!));
     if (lost.length > 0) {
       try {
         directory.rewrite(lost);
         this.rewritten();
       } catch (error) {
-        // The lines stay with their files for the next attempt.
+        // The records stay with their files for the next attempt.
         health.report('sync', error);
       }
     }
-    if (lost.length > 0 || namesFault !== null) return false;
+    if (lost.length > 0 || namesError !== null) return false;
     health.recovered('sync');
     return true;
   }

@@ -14,27 +14,27 @@ import { RunDirectory } from './run-directory.js';
 
 const ROTATE_BYTES = 8 * 1024 * 1024;
 const ROTATE_MS = 60_000;
-/** Where no new file can be made, the old one goes on; the next attempt comes this much later. */
-const ROTATE_AGAIN_BYTES = 1024 * 1024;
+/** If no new file can be created, the old one is used for this many more bytes before the next attempt. */
+const ROTATE_RETRY_BYTES = 1024 * 1024;
 const TICK_MS = 1_000;
-/** With JOURNAL_FSYNC_MS=0 the wire waits for beginnings and ends; what is written after the end is synced behind. */
-const STRICT_BEHIND_MS = 100;
-/** Lines waiting for a disk that does not sync any more are held in memory: past this no new call is taken. */
+/** With JOURNAL_FSYNC_MS=0 calls wait for the sync of start and end records; later records are synced at this interval. */
+const STRICT_BACKGROUND_MS = 100;
+/** Unsynced records are held in memory: above this limit no new call is accepted. */
 const MOST_UNSYNCED_BYTES = 64 * 1024 * 1024;
-/** A disk that hangs must not keep the process from ending. */
+/** Limit for the sync at shutdown: a disk that hangs must not block it. */
 const CLOSE_MS = 2_000;
 
-/** Says nothing; shows that a file takes lines. */
+/** An empty record, which shows that a file can be written. */
 const BLANK_LINE = Buffer.from('\n');
 
-/** A record that is to be appended together with others. */
+/** A record to be appended in a batch. */
 export interface Entry {
   readonly json: string;
-  /** The beginning of a call must not use the room that is reserved for ends. */
-  readonly isBeginning: boolean;
-  /** Called with the file that holds the line, which must be released once for it. */
-  kept(file: JournalFile): void;
-  refused(error: unknown): void;
+  /** The start record of a call must not use the disk space that is reserved for end records. */
+  readonly isStart: boolean;
+  /** Called with the file that contains the record, which must be released once for it. */
+  written(file: JournalFile): void;
+  failed(error: unknown): void;
 }
 
 /**
@@ -53,7 +53,7 @@ export class Journal implements OnModuleInit {
   private readonly health: DiskHealth;
   private readonly commits: JournalSync;
   private rotateAt = ROTATE_BYTES;
-  /** There is room, and the last write succeeded. */
+  /** There is disk space, and the last write succeeded. */
   private writable = true;
   private timers: NodeJS.Timeout[] = [];
 
@@ -70,19 +70,19 @@ export class Journal implements OnModuleInit {
     try {
       this.directory.open();
     } catch (error) {
-      // A full disk may have room again: calls get 503 until then.
+      // Space on a full disk may be freed: calls get 503 until then.
       if (!isFull(error)) throw error;
     }
     this.tick();
-    const behindMs = this.strict ? STRICT_BEHIND_MS : this.env.journalFsyncMs;
+    const syncMs = this.strict ? STRICT_BACKGROUND_MS : this.env.journalFsyncMs;
     this.timers = [
       setInterval(() => this.tick(), TICK_MS),
-      setInterval(() => this.commits.syncBehind(), behindMs),
+      setInterval(() => this.commits.syncInBackground(), syncMs),
     ];
     for (const timer of this.timers) timer.unref();
   }
 
-  /** Why the journal does not do all it promises right now; null when it does. For health and metrics. */
+  /** Why the journal does not keep all its guarantees right now; null if it does. For health and metrics. */
   get degraded(): string | null {
     return this.health.gravest;
   }
@@ -90,21 +90,21 @@ export class Journal implements OnModuleInit {
   /** Whether new calls may begin. */
   get accepting(): boolean {
     if (!this.writable || this.directory.unsyncedBytes > MOST_UNSYNCED_BYTES) return false;
-    // Their answers would wait for a disk that does not sync.
+    // Their responses would wait for a disk that does not sync.
     return !(this.strict && this.health.has('sync'));
   }
 
-  /** Bytes in the files of this boot. */
+  /** Bytes in the files of this process run. */
   get bytes(): number {
     let sum = 0;
     for (const file of this.directory) sum += file.size;
     return sum;
   }
 
-  /** Milliseconds since the oldest file that is still needed was begun; 0 without one. */
+  /** Milliseconds since the oldest file that is still needed was created; 0 without one. */
   get oldestMs(): number {
     for (const file of this.directory)
-      if (file.held + file.parked > 0) return performance.now() - file.openedAt;
+      if (file.held + file.spilled > 0) return performance.now() - file.openedAt;
     return 0;
   }
 
@@ -114,11 +114,11 @@ export class Journal implements OnModuleInit {
   }
 
   /**
-   * Appends the lines of so many records in one write.
+   * Appends `count` encoded records in one write.
    *
-   * @param mayUseReserve false for the beginnings of calls
-   * @returns the file that holds them, to be let go of once for each when the call's row is in Postgres
-   * @throws the system's error when neither the current file nor a new one takes them
+   * @param mayUseReserve false for start records
+   * @returns the file that contains them, to be released once for each when the call's row is in Postgres
+   * @throws the system's error if they can be written neither to the current file nor to a new one
    */
   appendLines(lines: Buffer, count: number, mayUseReserve: boolean): JournalFile {
     try {
@@ -127,7 +127,7 @@ export class Journal implements OnModuleInit {
       if (this.writable) this.health.recovered('write');
       return file;
     } catch (error) {
-      // Until the next look at the disk: each beginning would only tear another line.
+      // Until the next check of the disk: each start record would only leave another torn record.
       if (isFull(error) || !mayUseReserve) this.writable = false;
       this.health.report('write', error);
       throw error;
@@ -135,10 +135,10 @@ export class Journal implements OnModuleInit {
   }
 
   /**
-   * Appends records in one write and reports to each, in their order, whether it was kept. If the write fails in the
-   * middle, the whole lines of it stand, because the next start would read them; the others are tried one by one.
+   * Appends records in one write and reports to each, in order, whether it was written. If the write fails in the middle,
+   * its complete records count as written, because the next start would read them; the others are retried one by one.
    */
-  appendTogether(entries: readonly Entry[]): void {
+  appendBatch(entries: readonly Entry[]): void {
     const some = this.appendSome(encodeLines(entries.map(({ json }) => json)));
     let count = 0;
     if (some !== null) {
@@ -148,7 +148,7 @@ export class Journal implements OnModuleInit {
       some.file.held += count;
     }
     entries.forEach((entry, i) => {
-      if (i < count) entry.kept(some!.file);
+      if (i < count) entry.written(some!.file);
       else this.appendEntry(entry);
     });
   }
@@ -156,16 +156,16 @@ export class Journal implements OnModuleInit {
   private appendEntry(entry: Entry): void {
     let file: JournalFile;
     try {
-      if (entry.isBeginning && !this.accepting) throw new Error('the journal accepts no new calls');
-      file = this.appendLines(encodeLines([entry.json]), 1, !entry.isBeginning);
+      if (entry.isStart && !this.accepting) throw new Error('the journal accepts no new calls');
+      file = this.appendLines(encodeLines([entry.json]), 1, !entry.isStart);
     } catch (error) {
-      entry.refused(error);
+      entry.failed(error);
       return;
     }
-    entry.kept(file);
+    entry.written(file);
   }
 
-  /** Appends lines in one write, as far as the current file takes them. @returns how many bytes of whole lines it took */
+  /** Appends records to the current file in one write. @returns how many bytes of complete records were written */
   private appendSome(lines: Buffer): { file: JournalFile; bytes: number } | null {
     const file = this.directory.active;
     if (file === null || file.size >= this.rotateAt) return null;
@@ -174,7 +174,7 @@ export class Journal implements OnModuleInit {
       if (this.writable) this.health.recovered('write');
     } catch (error) {
       this.health.report('write', error);
-      // What room can be made is for ends. Any other error: the file may lie on bad blocks.
+      // Space that can be freed is for end records. Any other error: the file may lie on bad blocks.
       if (isFull(error)) this.writable = false;
       else this.rotateAt = 0;
     }
@@ -186,7 +186,7 @@ export class Journal implements OnModuleInit {
     return this.commits.wait();
   }
 
-  /** A call's row is in Postgres, or whole in another line: its lines are no longer needed. */
+  /** Releases records that are no longer needed: the call's row is in Postgres, or whole in another record. */
   release(files: readonly JournalFile[]): void {
     for (const file of files) {
       file.held--;
@@ -194,26 +194,26 @@ export class Journal implements OnModuleInit {
     }
   }
 
-  /** The row just appended here is given up in memory and waits to be read back. */
-  park(file: JournalFile): void {
+  /** Marks the row just appended to this file as spilled: it is not in memory and must be read back. */
+  spill(file: JournalFile): void {
     file.held--;
-    file.parked++;
+    file.spilled++;
   }
 
-  /** Files that hold parked rows, oldest first; nothing is appended to them any more. */
-  parkedFiles(): JournalFile[] {
-    if ((this.directory.active?.parked ?? 0) > 0) this.rotate();
-    return [...this.directory].filter((file) => file.parked > 0);
+  /** Files that hold spilled rows, oldest first; nothing is appended to them any more. */
+  spilledFiles(): JournalFile[] {
+    if ((this.directory.active?.spilled ?? 0) > 0) this.rotate();
+    return [...this.directory].filter((file) => file.spilled > 0);
   }
 
-  /** The next parked rows of this file, so many, are cared for. */
-  unpark(file: JournalFile, count: number): void {
-    file.parked -= count;
+  /** Marks the next `count` spilled rows of this file as read back. */
+  unspill(file: JournalFile, count: number): void {
+    file.spilled -= count;
     file.readBack += count;
     this.discardIfDone(file);
   }
 
-  /** Syncs, and removes what is no longer needed; what is needed stays for the next start. */
+  /** Syncs, and removes files that are no longer needed; the others stay for the next start. */
   async close(): Promise<void> {
     for (const timer of this.timers) clearInterval(timer);
     await withTimeout(CLOSE_MS, this.sync());
@@ -221,7 +221,7 @@ export class Journal implements OnModuleInit {
     try {
       this.directory.close();
     } catch (error) {
-      // What is left over costs little and goes with the next start.
+      // The next start removes what is left.
       this.logger.debug(describeError(error));
     }
   }
@@ -235,12 +235,12 @@ export class Journal implements OnModuleInit {
     } catch (error) {
       this.health.report('write', error);
       if (isFull(error)) {
-        // The reserve is for calls in flight; a new one is refused instead.
+        // The reserve is for calls in progress; a new one is rejected instead.
         if (!mayUseReserve) throw error;
         this.health.freeReserve();
       }
     }
-    // The old file may lie on bad blocks, or no new one can be made: whichever takes the lines, whole.
+    // The old file may lie on bad blocks, or no new one can be created: use the one that can be written.
     this.tryToRotate();
     const file = this.directory.active ?? this.rotate();
     file.append(lines);
@@ -249,8 +249,9 @@ export class Journal implements OnModuleInit {
 
   private tick(): void {
     const before = this.writable;
-    this.writable = this.hasRoom() && this.takesLines();
-    if (this.writable && !before) this.logger.log('The journal can be written again; calls are taken.');
+    this.writable = this.hasSpace() && this.isWritable();
+    if (this.writable && !before)
+      this.logger.log('The journal can be written again; new calls are accepted.');
     const { active } = this.directory;
     if (active !== null && active.size > 0 && performance.now() - active.openedAt > ROTATE_MS) {
       this.tryToRotate();
@@ -258,15 +259,15 @@ export class Journal implements OnModuleInit {
     this.health.attempt('remove', () => this.directory.discardDone());
   }
 
-  private hasRoom(): boolean {
+  private hasSpace(): boolean {
     return this.health.attempt('space', () => {
       this.directory.open();
-      this.health.checkRoom();
+      this.health.checkSpace();
     });
   }
 
   /** A read-only or broken disk still reports free space: only a write shows that it accepts one. */
-  private takesLines(): boolean {
+  private isWritable(): boolean {
     return !this.health.has('write') || this.health.attempt('write', () => this.write(BLANK_LINE, false));
   }
 
@@ -282,7 +283,7 @@ export class Journal implements OnModuleInit {
     try {
       this.rotate();
     } catch (error) {
-      this.rotateAt = (this.directory.active?.size ?? 0) + ROTATE_AGAIN_BYTES;
+      this.rotateAt = (this.directory.active?.size ?? 0) + ROTATE_RETRY_BYTES;
       this.health.report('write', error);
     }
   }
@@ -291,7 +292,7 @@ export class Journal implements OnModuleInit {
     try {
       this.directory.discardIfDone(file);
     } catch (error) {
-      // Tried again with the next tick; read by the next start, it would only repeat what Postgres knows.
+      // Retried at the next tick. If the next start reads the file, its rows are already in Postgres.
       this.health.report('remove', error);
     }
   }

@@ -20,7 +20,7 @@ const HEADER_LENGTH = 12;
 export const LONGEST_LINE = 65_536;
 /** Where a record may begin inside a damaged line. */
 const HEADER = /v1 [0-9a-f]{8} \{/g;
-/** Bounds the work for a line that was made to look like many. */
+/** Limits the work for a line that was crafted to look like many records. */
 const MOST_PIECES = 64;
 
 const ID = LOGGED_COLUMNS.filter(({ name }) => name === 'id');
@@ -118,7 +118,7 @@ export function encodeLines(records: readonly string[]): Buffer {
 
 export interface DecodedLines {
   records: JournalRecord[];
-  /** Lines that are torn or damaged. */
+  /** Number of torn or damaged records. */
   corrupt: number;
   /** Bytes at the end that no newline closes yet. */
   rest: Buffer;
@@ -134,7 +134,7 @@ export function decodeLines(bytes: Buffer): DecodedLines {
     if (to === -1) break;
     const line = bytes.subarray(from, to);
     from = to + 1;
-    // One with nothing in it only showed that the file takes lines.
+    // An empty one only tested whether the file can be written.
     if (line.length === 0) continue;
     const record = decodeLine(line);
     if (record !== null) records.push(record);
@@ -154,7 +154,7 @@ function decodeLine(line: Buffer): JournalRecord | null {
   try {
     return toRecord(JSON.parse(json.toString()));
   } catch {
-    // A checksum that fits by chance over bytes that are no JSON: one in four thousand million damaged lines.
+    // A checksum that matches by chance over bytes that are not JSON: one in four billion damaged records.
     return null;
   }
 }
@@ -175,7 +175,7 @@ function toRecord(value: unknown): JournalRecord | null {
   return record as JournalRecord;
 }
 
-/** Records that a damaged newline glued together, or glued to a damaged one: each still has its own checksum. */
+/** Recovers records that a damaged newline joined with others: each still has its own checksum. */
 function salvage(line: Buffer): JournalRecord[] {
   const starts = [...line.toString('latin1').matchAll(HEADER)].map(({ index }) => index);
   if (starts.length < 2 && (starts[0] ?? 0) === 0) return [];

@@ -6,7 +6,7 @@ import { emptyRow } from '../log-row.js';
 const BATCH = 1_000;
 const READ_BYTES = 1024 * 1024;
 
-/** Called with a number of torn or damaged lines. */
+/** Called with a number of torn or damaged records. */
 export type OnCorrupt = (count: number) => void;
 
 /** The records found of one call. */
@@ -36,7 +36,7 @@ export async function* readDeadRows(
     }
   }
   for (const call of known.values()) {
-    // The file of its beginning is gone: the row is in Postgres. Or the record was damaged, and was counted then.
+    // The file of its start record is gone: the row is in Postgres. Or the record was damaged, which was counted.
     if (call.B === undefined) continue;
     batch.add(rowOf(call.B, call.E, call.U));
     if (batch.full) {
@@ -48,7 +48,7 @@ export async function* readDeadRows(
 }
 
 /** The whole rows in a file of this process, in their order. */
-export async function* readParkedRows(path: string, onCorrupt?: OnCorrupt): AsyncGenerator<LogRow[]> {
+export async function* readSpilledRows(path: string, onCorrupt?: OnCorrupt): AsyncGenerator<LogRow[]> {
   let rows: LogRow[] = [];
   for await (const record of readRecords(path, onCorrupt)) {
     if (record.t !== 'R') continue;
@@ -124,7 +124,7 @@ async function* readRecords(path: string, onCorrupt?: OnCorrupt): AsyncGenerator
       ({ rest } = decoded);
       if (decoded.corrupt > 0) onCorrupt?.(decoded.corrupt);
       yield* decoded.records;
-      // No line of ours is that long, not even two that a damaged newline glued together: nothing is gathered for it.
+      // No record is that long, not even two that a damaged newline joined: it is not buffered.
       if (rest.length > 2 * LONGEST_LINE) {
         onCorrupt?.(1);
         rest = Buffer.alloc(0);

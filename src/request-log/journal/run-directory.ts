@@ -2,22 +2,22 @@ import { closeSync, fsync, fsyncSync, mkdirSync, openSync, rmdirSync, unlinkSync
 import { dirname, join } from 'node:path';
 import { JournalFile } from './journal-file.js';
 
-/** The files of one process run: one is appended to, the others are kept for as long as a call needs a line of them. */
+/** The files of one process run: one is appended to, the others are retained while a call needs a record in them. */
 export class RunDirectory {
-  /** The file that is appended to; null while none could be made. */
+  /** The file that is appended to; null while none could be created. */
   active: JournalFile | null = null;
   private readonly files = new Set<JournalFile>();
-  /** Files whose unsynced lines were written again in another, which stays as long as they do. */
-  private readonly heirs = new Map<JournalFile, JournalFile>();
+  /** The successor of each file whose unsynced records were written again: it is retained as long as that file. */
+  private readonly successors = new Map<JournalFile, JournalFile>();
   private descriptor: number | null = null;
-  /** Names came or went since the last sync. */
+  /** True if files were created or removed since the last sync. */
   private changed = false;
   private sequence = 0;
   private closed = false;
 
   constructor(private readonly path: string) {}
 
-  /** Makes the folder and its first file; again where an earlier attempt stopped. @throws the system's error */
+  /** Creates the directory and its first file; continues where an earlier attempt failed. @throws the system's error */
   open(): void {
     if (this.active !== null) return;
     mkdirSync(dirname(this.path), { recursive: true, mode: 0o700 });
@@ -45,7 +45,7 @@ export class RunDirectory {
     return false;
   }
 
-  /** Bytes of lines that are not on the disk yet. */
+  /** Bytes of records that are not on the disk yet. */
   get unsyncedBytes(): number {
     let sum = 0;
     for (const file of this.files) sum += file.unsyncedBytes;
@@ -53,9 +53,9 @@ export class RunDirectory {
   }
 
   /**
-   * Goes on in a new file.
+   * Creates a new file and appends to it from then on.
    *
-   * @throws the system's error; the old one is then still there to go on with
+   * @throws the system's error; the old file can then still be used
    */
   rotate(): JournalFile {
     if (this.closed) throw new Error('the journal is closed');
@@ -69,43 +69,43 @@ export class RunDirectory {
     return next;
   }
 
-  /** Brings all lines and names to the disk. @returns the files for which that failed, and why the names did not */
-  async sync(): Promise<{ lost: JournalFile[]; namesFault: Error | null }> {
+  /** Syncs all records and file names to the disk. @returns the files that failed, and the error of the file names */
+  async sync(): Promise<{ lost: JournalFile[]; namesError: Error | null }> {
     const files = [...this.files];
     const { changed } = this;
     this.changed = false;
-    const [namesFault] = await Promise.all([
+    const [namesError] = await Promise.all([
       changed ? this.syncNames() : null,
       ...files.filter((file) => file.dirty).map((file) => file.sync()),
     ]);
-    if (namesFault !== null) this.changed = true;
+    if (namesError !== null) this.changed = true;
     return {
-      lost: files.filter((file) => file.syncFault !== null && file.unsynced.length > 0),
-      namesFault,
+      lost: files.filter((file) => file.syncError !== null && file.unsynced.length > 0),
+      namesError,
     };
   }
 
-  /** Writes lines that a failed sync may have lost into a new file. @throws the system's error; the rest stays lost */
+  /** Writes records that a failed sync may have lost to a new file. @throws the system's error; the rest is retried later */
   rewrite(lost: readonly JournalFile[]): void {
-    const heir = this.rotate();
+    const successor = this.rotate();
     for (const file of lost) {
-      // Discarded just now: its calls are in Postgres.
+      // Discarded meanwhile: its calls are in Postgres.
       if (!this.files.has(file)) continue;
-      for (const line of file.unsynced) heir.append(line);
+      for (const line of file.unsynced) successor.append(line);
       file.forgetUnsynced();
-      heir.held++;
-      this.heirs.set(file, heir);
+      successor.held++;
+      this.successors.set(file, successor);
     }
   }
 
   /**
-   * Removes a file that no call needs any more. One that comes back after a power loss only repeats what Postgres knows,
-   * so nothing waits for that to be durable.
+   * Removes a file that no call needs. If it reappears after a power loss, its rows are already in Postgres, so the removal
+   * need not be durable.
    *
-   * @throws the system's error; the file then goes with a later attempt
+   * @throws the system's error; a later attempt removes the file
    */
   discardIfDone(file: JournalFile): void {
-    if (!file.closed || file.held > 0 || file.parked > 0 || !this.files.has(file)) return;
+    if (!file.closed || file.held > 0 || file.spilled > 0 || !this.files.has(file)) return;
     try {
       unlinkSync(file.path);
     } catch (error) {
@@ -114,18 +114,18 @@ export class RunDirectory {
     this.files.delete(file);
     file.forgetUnsynced();
     this.changed = true;
-    const heir = this.heirs.get(file);
-    this.heirs.delete(file);
-    if (heir === undefined) return;
-    heir.held--;
-    this.discardIfDone(heir);
+    const successor = this.successors.get(file);
+    this.successors.delete(file);
+    if (successor === undefined) return;
+    successor.held--;
+    this.discardIfDone(successor);
   }
 
   discardDone(): void {
     for (const file of this.files) this.discardIfDone(file);
   }
 
-  /** Takes no more; removes itself when nothing in it is needed. @throws the system's error */
+  /** Stops appending; removes the directory if no file in it is needed. @throws the system's error */
   close(): void {
     this.closed = true;
     this.active?.close();
@@ -135,7 +135,7 @@ export class RunDirectory {
     if (this.files.size === 0) rmdirSync(this.path);
   }
 
-  /** Makes names durable; a file's own fsync does not cover its name (fsync(2)). */
+  /** Makes file names durable; a file's own fsync does not cover its name (fsync(2)). */
   private syncNames(): Promise<Error | null> {
     return new Promise((resolve) => {
       if (this.descriptor === null) resolve(null);

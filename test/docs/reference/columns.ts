@@ -1,4 +1,4 @@
-import { RequestLogColumns } from './column-descriptions.js';
+import { COLUMN_NAMES, describeColumn } from '../../../src/request-log/columns.js';
 import { code } from './markdown.js';
 
 export interface Column {
@@ -7,13 +7,13 @@ export interface Column {
   nullable: boolean;
 }
 
-/** The columns of `request_log`, in the order of the admin API. */
+/** The columns of `request_log`, in the order of the table. */
 export function columnsReference(columns: readonly Column[]): string {
   return columns
     .map(({ name, type, nullable }) => {
-      const about = RequestLogColumns[name];
-      if (about === undefined) throw new Error(`Column ${name} has no description.`);
-      return `### ${code(name)}\n\n${code(type)}${nullable ? ', may be null' : ''}. ${about}`;
+      const known = COLUMN_NAMES.find((column) => column === name);
+      if (known === undefined) throw new Error(`Column ${name} has no description.`);
+      return `### ${code(name)}\n\n${code(type)}${nullable ? ', may be null' : ''}. ${describeColumn(known)}`;
     })
     .join('\n\n');
 }

@@ -55,7 +55,7 @@ describe('refusals', () => {
     },
   );
 
-  it('refuses a repeat with another body, and keeps the answer for the right one', async () => {
+  it('refuses a retry with another body, and keeps the response for the right one', async () => {
     const headers = [auth, 'Idempotency-Key: mismatch'];
     await once(wire.gateway, headers, '{"a":1}');
     const before = calls();
@@ -69,14 +69,14 @@ describe('refusals', () => {
       '{"a":1}',
     );
     expect(calls()).toBe(before);
-    // A refusal is no call: only answers leave rows.
+    // A refusal is no call: only responses leave rows.
     const rows = await wire.gateway.database.query(
       "SELECT count(*)::int AS rows FROM request_log WHERE idempotency_key = 'mismatch' AND status = 422",
     );
     expect(rows).toEqual([{ rows: 0 }]);
   });
 
-  it('never shows one key the answers of another, of its own team or another', async () => {
+  it('never shows one key the responses of another, of its own team or another', async () => {
     await wire.gateway.admin('POST', '/teams', { name: 'other' });
     const others = [
       await key({ idempotency: 'replay', endpoints: 'all' }),
@@ -150,7 +150,7 @@ describe('uncertain', () => {
   });
 
   const records = () => wire.gateway.gateway.app.get(IdempotencyRecords);
-  const keep = () => wire.gateway.gateway.app.get(ClaimsService).keep();
+  const keep = () => wire.gateway.gateway.app.get(ClaimsService).renew();
 
   it('a claim whose statement came through although no word of it did binds nobody', async () => {
     const headers = [auth, 'Idempotency-Key: claim'];
@@ -205,7 +205,7 @@ describe('notice', () => {
       "SELECT encode(id, 'hex') AS id FROM idempotency_record WHERE answer IS NULL",
     );
     const states = jest.spyOn(wire.gateway.gateway.app.get(IdempotencyRecords), 'states');
-    const twin = await open(wire.gateway, [auth, 'Idempotency-Key: waited']);
+    const duplicate = await open(wire.gateway, [auth, 'Idempotency-Key: waited']);
     await eventually(() => states.mock.calls.length > 0);
     // Polls alone would take longer than this test may.
     for (let i = 0; i < 90; i++) {
@@ -214,11 +214,11 @@ describe('notice', () => {
       await eventually(() => states.mock.calls.length > looks);
     }
     goOn.resolve();
-    expect((await twin.answer()).header('idempotent-replayed')).toBe('true');
+    expect((await duplicate.answer()).header('idempotent-replayed')).toBe('true');
     states.mockRestore();
   }, 60_000);
 
-  it('gives notice of an answer, of a call that may run again, and of one that was given up', async () => {
+  it('gives notice of a response, of a call that may run again, and of one that was given up', async () => {
     const listener = new pg.Client({ connectionString: wire.gateway.database.url });
     const heard: string[] = [];
     listener.on('notification', ({ payload }) => heard.push(payload!));

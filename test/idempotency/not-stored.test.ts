@@ -44,7 +44,7 @@ it.each([401, 402, 403, 408, 409, 429, 500, 502, 503, 529])(
   },
 );
 
-it.each([200, 201, 204, 302, 400, 404, 413, 422])('a repeat after %d gets the same', async (status) => {
+it.each([200, 201, 204, 302, 400, 404, 413, 422])('a retry after %d gets the same', async (status) => {
   respond(status === 204 ? 'HTTP/1.1 204 No Content\r\n\r\n' : answer(`${status} X`, [], 'x'));
   const first = await once(wire.gateway, headers);
   expect(essence(await once(wire.gateway, headers))).toEqual(essence(first));
@@ -54,7 +54,7 @@ it.each([200, 201, 204, 302, 400, 404, 413, 422])('a repeat after %d gets the sa
 it.each([
   ['amid a length', 'HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf'],
   ['amid chunks', `HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n${chunk('half').toString()}`],
-])('an answer cut %s is not kept', async (_, bytes) => {
+])('a response cut %s is not kept', async (_, bytes) => {
   respond(bytes, true);
   const client = await open(wire.gateway, headers);
   await client.head();
@@ -67,7 +67,7 @@ it.each([
 it.each([
   ['an error', '500 No', false],
   ['an answer cut short', '200 OK', true],
-])('%s ends only once a repeat may run', async (_, status, cut) => {
+])('%s ends only once a retry may run', async (_, status, cut) => {
   const goOn = deferred();
   wire.provider.script = async (req) => {
     await req.body;
@@ -100,14 +100,14 @@ it.each([
   expect((await once(wire.gateway, headers)).body.toString()).toBe('again');
 });
 
-it('a provider that breaks off without an answer, or cannot be reached, leaves nothing', async () => {
+it('a provider that breaks off without a response, or cannot be reached, leaves nothing', async () => {
   respond('', true);
   wire.expectRefusal(await once(wire.gateway, headers), 502, 'upstream_invalid_response');
   respond(answer('200 OK', [], 'whole'));
   expect((await once(wire.gateway, headers)).body.toString()).toBe('whole');
 });
 
-it('an answer above 8 MiB is not kept, and says so where its length is announced', async () => {
+it('a response above 8 MiB is not kept, and says so where its length is announced', async () => {
   const large = Buffer.alloc(8 * MIB + 1, 'l');
   respond(answer('200 OK', [], large));
   for (let i = 1; i <= 2; i++) {
@@ -120,7 +120,7 @@ it('an answer above 8 MiB is not kept, and says so where its length is announced
   }
 });
 
-it('an answer above 8 MiB of no announced length is not kept', async () => {
+it('a response above 8 MiB of no announced length is not kept', async () => {
   const piece = chunk(Buffer.alloc(MIB, 'l'));
   const head = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n';
   const pieces = [...Array<Buffer>(8).fill(piece), chunk('x'), Buffer.from(LAST_CHUNK)];
@@ -135,7 +135,7 @@ it('an answer above 8 MiB of no announced length is not kept', async () => {
   }
 });
 
-it('an answer of just 8 MiB is kept', async () => {
+it('a response of just 8 MiB is kept', async () => {
   respond(answer('200 OK', [], Buffer.alloc(8 * MIB, 'l')));
   const first = await once(wire.gateway, headers);
   expect(first.header('idempotency-stored')).toBeUndefined();
@@ -143,7 +143,7 @@ it('an answer of just 8 MiB is kept', async () => {
   expect(calls()).toBe(1);
 });
 
-it('an answer to a body that never arrived whole is not kept', async () => {
+it('a response to a body that never arrived whole is not kept', async () => {
   wire.provider.script = (req) => {
     req.socket.write(answer('200 OK', [], 'early'));
   };
@@ -177,7 +177,7 @@ it('a call refused before it was forwarded leaves nothing', async () => {
   expect(calls()).toBe(1);
 });
 
-it('calls that follow each other on one connection keep their own answers', async () => {
+it('calls that follow each other on one connection keep their own responses', async () => {
   wire.provider.script = async (req) => {
     const { bytes } = await req.body;
     req.socket.write(answer('200 OK', [], bytes));

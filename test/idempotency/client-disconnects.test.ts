@@ -44,7 +44,7 @@ function inTwoParts(first = 'data: {"usage":{"prompt_tokens":5,"completion_token
   return goOn;
 }
 
-it.each(['before the head', 'amid the answer'])(
+it.each(['before the head', 'amid the response'])(
   'a client that leaves %s finds the whole answer later',
   async (when) => {
     const goOn = deferred();
@@ -79,7 +79,7 @@ it.each(['before the head', 'amid the answer'])(
   },
 );
 
-it('a client that leaves in the moment in which the answer ends finds it later', async () => {
+it('a client that leaves in the moment in which the response ends finds it later', async () => {
   for (let round = 0; round < 20; round++) {
     headers = [auth, `Idempotency-Key: leaves-${++names}`];
     before = wire.provider.requests.length;
@@ -104,7 +104,7 @@ it('a client that leaves in the moment in which the answer ends finds it later',
   }
 });
 
-it('a client that leaves while an empty answer waits for the disk finds it later', async () => {
+it('a client that leaves while an empty response waits for the disk finds it later', async () => {
   const strict = await Wire.start({ JOURNAL_FSYNC_MS: '0' });
   const key = await strict.gateway.createKey({ endpoints: 'all', idempotency: 'replay' });
   for (let round = 0; round < 5; round++) {
@@ -125,7 +125,7 @@ it('a client that leaves while an empty answer waits for the disk finds it later
   await strict.stop();
 });
 
-it('a client that does not read holds up neither the provider nor the answer that is kept', async () => {
+it('a client that does not read holds up neither the provider nor the response that is kept', async () => {
   const large = Buffer.alloc(6 * MIB, 'l');
   const written = deferred();
   wire.provider.script = async (req) => {
@@ -198,7 +198,7 @@ it('an error that is not kept ends the call of a client that left', async () => 
   );
 });
 
-it('a provider that breaks off after the client left leaves its own verdict, and a repeat runs', async () => {
+it('a provider that breaks off after the client left leaves its own verdict, and a retry runs', async () => {
   const goOn = deferred();
   wire.provider.script = async (req) => {
     await req.body;
@@ -219,7 +219,7 @@ it('a provider that breaks off after the client left leaves its own verdict, and
   expect((await once(wire.gateway, headers)).body.toString()).toBe('again');
 });
 
-it('a provider that resets its connection after the end of the answer leaves no call behind', async () => {
+it('a provider that resets its connection after the end of the response leaves no call behind', async () => {
   const strict = await Wire.start({ JOURNAL_FSYNC_MS: '0' });
   const key = await strict.gateway.createKey({ endpoints: 'all', idempotency: 'replay' });
   const goOn = deferred();
@@ -249,7 +249,7 @@ it('a call in forward mode is aborted as ever', async () => {
   await wire.provider.requests.at(-1)!.closed;
 });
 
-it('a stop waits for a call whose client left, and its repeat finds the answer after the next start', async () => {
+it('a stop waits for a call whose client left, and its repeat finds the response after the next start', async () => {
   const own = await Wire.start({ SHUTDOWN_GRACE_MS: '5000' });
   const key = await own.gateway.createKey({ endpoints: 'all', idempotency: 'replay' });
   const goOn = deferred();
@@ -274,7 +274,7 @@ it('a stop waits for a call whose client left, and its repeat finds the answer a
   await own.stop();
 });
 
-it('a stop whose grace ends gives the call up: repeats are told at once that its outcome is unknown', async () => {
+it('a stop whose grace ends gives the call up: retries are told at once that its outcome is unknown', async () => {
   const own = await Wire.start({ SHUTDOWN_GRACE_MS: '100' }, () => {});
   const key = await own.gateway.createKey({ endpoints: 'all', idempotency: 'replay' });
   const lines = [`Authorization: Bearer ${key}`];
@@ -283,7 +283,7 @@ it('a stop whose grace ends gives the call up: repeats are told at once that its
     await eventually(() => own.provider.requests.length === (leaves ? 1 : 2));
     if (leaves) client.destroy();
   }
-  // The provider never had the whole of this one: a repeat may run it.
+  // The provider never had the whole of this one: a retry may run it.
   await open(
     own.gateway,
     [lines[0]!, 'Idempotency-Key: grace-half', 'Transfer-Encoding: chunked'],
@@ -301,7 +301,7 @@ it('a stop whose grace ends gives the call up: repeats are told at once that its
   await own.stop();
 });
 
-it('a stop that cuts a call off before it was forwarded lets a repeat run it', async () => {
+it('a stop that cuts a call off before it was forwarded lets a retry run it', async () => {
   const own = await Wire.start({ SHUTDOWN_GRACE_MS: '100' });
   const key = await own.gateway.createKey({ endpoints: 'all', idempotency: 'replay' });
   const lines = [`Authorization: Bearer ${key}`, 'Idempotency-Key: half', 'Content-Length: 10'];

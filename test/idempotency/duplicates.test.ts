@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { AwaitedAnswers } from '../../src/idempotency/pending-responses.service.js';
+import { PendingResponses } from '../../src/idempotency/pending-responses.service.js';
 import { deferred } from '../support/deferred.js';
 import { eventually } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
@@ -7,7 +7,7 @@ import { answer, RawProvider } from '../support/raw-provider.js';
 import { essence, once, open } from './once.js';
 
 const KEYS = 200;
-const TWINS = 20;
+const DUPLICATES = 20;
 
 let provider: RawProvider;
 let replicas: TestGateway[];
@@ -29,14 +29,14 @@ beforeEach(() => {
   provider.requests.length = 0;
 });
 
-it(`calls the provider once for each of ${KEYS} keys that ${TWINS} twins send over three replicas`, async () => {
+it(`calls the provider once for each of ${KEYS} keys that ${DUPLICATES} duplicates send over three replicas`, async () => {
   provider.script = async (req) => {
     await req.body;
     await sleep(Math.random() * 30);
     const call = req.headers.find(([name]) => name === 'Idempotency-Key')![1];
     req.socket.write(answer('200 OK', ['Content-Type: text/plain'], `${call} ${Math.random()}`));
   };
-  const calls = Array.from({ length: KEYS * TWINS }, (_, i) => `twin-${i % KEYS}`);
+  const calls = Array.from({ length: KEYS * DUPLICATES }, (_, i) => `duplicate-${i % KEYS}`);
   const essences = new Map<string, Set<string>>();
   let replayed = 0;
   const takeTurns = async () => {
@@ -50,12 +50,12 @@ it(`calls the provider once for each of ${KEYS} keys that ${TWINS} twins send ov
   // Each round of KEYS calls is under way before the one before it has ended.
   await Promise.all(Array.from({ length: 3 * KEYS }, takeTurns));
   expect(provider.requests.length).toBe(KEYS);
-  expect(replayed).toBe(KEYS * (TWINS - 1));
+  expect(replayed).toBe(KEYS * (DUPLICATES - 1));
   expect([...essences.values()].map((seen) => seen.size)).toEqual(Array(KEYS).fill(1));
   expect([...essences.values()].every((seen) => [...seen][0]!.includes('200'))).toBe(true);
 }, 60_000);
 
-it('a twin waits on another replica, and gets the answer although no notification comes', async () => {
+it('a duplicate waits on another replica, and gets the response although no notification comes', async () => {
   const goOn = deferred();
   provider.script = async (req) => {
     await req.body;
@@ -65,7 +65,7 @@ it('a twin waits on another replica, and gets the answer although no notificatio
   const headers = [auth, 'Idempotency-Key: silent'];
   const first = await open(replicas[0]!, headers);
   await eventually(() => provider.requests.length === 1);
-  const twin = await open(replicas[1]!, headers);
+  const duplicate = await open(replicas[1]!, headers);
   await eventually(async () => {
     const rows = await replicas[0]!.database.query<{ n: number }>(
       "SELECT count(*)::int AS n FROM pg_stat_activity WHERE datname = current_database() AND query LIKE '%lease_until <= now() AS lapsed%'",
@@ -76,12 +76,12 @@ it('a twin waits on another replica, and gets the answer although no notificatio
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'postern-changes'",
   );
   goOn.resolve();
-  expect(essence(await twin.answer())).toEqual(essence(await first.answer()));
+  expect(essence(await duplicate.answer())).toEqual(essence(await first.answer()));
   expect(provider.requests.length).toBe(1);
 });
 
 it.each(['200 OK', '500 No'])(
-  'the end of a call is notified, %s, and twins need not ask for it',
+  'the end of a call is notified, %s, and duplicates need not ask for it',
   async (status) => {
     const goOn = deferred();
     provider.script = async (req) => {
@@ -92,17 +92,17 @@ it.each(['200 OK', '500 No'])(
     const headers = [auth, `Idempotency-Key: notified-${status.slice(0, 3)}`];
     const first = await open(replicas[0]!, headers);
     await eventually(() => provider.requests.length === 1);
-    const answers = replicas[1]!.gateway.app.get<unknown, { timer?: NodeJS.Timeout }>(AwaitedAnswers);
+    const answers = replicas[1]!.gateway.app.get<unknown, { timer?: NodeJS.Timeout }>(PendingResponses);
     delete answers.timer;
-    const twin = await open(replicas[1]!, headers);
+    const duplicate = await open(replicas[1]!, headers);
     clearTimeout(await eventually(() => answers.timer));
     goOn.resolve();
-    expect((await twin.answer()).status).toBe(status === '200 OK' ? 200 : 409);
+    expect((await duplicate.answer()).status).toBe(status === '200 OK' ? 200 : 409);
     await first.answer();
   },
 );
 
-it('a twin of a call whose answer is not kept is told to come again, and then runs it', async () => {
+it('a duplicate of a call whose response is not kept is told to come again, and then runs it', async () => {
   const goOn = deferred();
   provider.script = async (req) => {
     await req.body;
@@ -112,13 +112,13 @@ it('a twin of a call whose answer is not kept is told to come again, and then ru
   const headers = [auth, 'Idempotency-Key: unkept'];
   const first = await open(replicas[0]!, headers);
   await eventually(() => provider.requests.length === 1);
-  const twins = await Promise.all([open(replicas[0]!, headers), open(replicas[2]!, headers)]);
+  const duplicates = await Promise.all([open(replicas[0]!, headers), open(replicas[2]!, headers)]);
   // Both have claimed in vain and wait.
   await sleep(300);
   goOn.resolve();
   expect((await first.answer()).status).toBe(500);
-  for (const twin of twins) {
-    const reply = await twin.answer();
+  for (const duplicate of duplicates) {
+    const reply = await duplicate.answer();
     expect([reply.status, reply.header('x-gateway-error'), reply.header('retry-after')]).toEqual([
       409,
       'idempotency_in_progress',
@@ -131,7 +131,7 @@ it('a twin of a call whose answer is not kept is told to come again, and then ru
   expect(provider.requests.length).toBe(2);
 });
 
-it('a twin that leaves takes nothing with it', async () => {
+it('a duplicate that leaves takes nothing with it', async () => {
   const goOn = deferred();
   provider.script = async (req) => {
     await req.body;
@@ -141,14 +141,14 @@ it('a twin that leaves takes nothing with it', async () => {
   const headers = [auth, 'Idempotency-Key: leaver'];
   const first = await open(replicas[0]!, headers);
   await eventually(() => provider.requests.length === 1);
-  const twin = await open(replicas[1]!, headers);
+  const duplicate = await open(replicas[1]!, headers);
   await sleep(100);
-  twin.destroy();
+  duplicate.destroy();
   goOn.resolve();
   expect((await first.answer()).body.toString()).toBe('kept');
   expect((await once(replicas[1]!, headers)).body.toString()).toBe('kept');
   expect(provider.requests.length).toBe(1);
-  // Both answers left a row, the call that was given up none.
+  // Both responses left a row, the call that was given up none.
   const rows = () =>
     replicas[0]!.database.query("SELECT outcome FROM request_log WHERE idempotency_key = 'leaver'");
   await eventually(async () => (await rows()).length === 2);

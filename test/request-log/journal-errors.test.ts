@@ -233,31 +233,31 @@ it('removes later what it could not remove at once', async () => {
   await eventually(async () => (await logFiles(journal.runDirectory)).length === 1);
 });
 
-describe('records of one turn of the event loop', () => {
-  /** Journals them together. @returns which were kept and which refused, in the order in which that was told */
-  function together(records: readonly JournalRecord[]) {
-    const told: [JournalRecord, 'kept' | 'refused'][] = [];
+describe('records of one tick of the event loop', () => {
+  /** Journals them in one batch. @returns which were written and which failed, in the order of the reports */
+  function appendAll(records: readonly JournalRecord[]) {
+    const reported: [JournalRecord, 'written' | 'failed'][] = [];
     const files: JournalFile[] = [];
-    journal.appendTogether(
+    journal.appendBatch(
       records.map((record) => ({
         json: encodeRecord(record.t, record),
-        isBeginning: record.t === 'B',
-        kept: (file: JournalFile) => {
-          told.push([record, 'kept']);
+        isStart: record.t === 'B',
+        written: (file: JournalFile) => {
+          reported.push([record, 'written']);
           files.push(file);
         },
-        refused: () => told.push([record, 'refused']),
+        failed: () => reported.push([record, 'failed']),
       })),
     );
-    return { told, files };
+    return { reported, files };
   }
 
   it('go in one write, and keep their file until each is let go of', async () => {
     const writes = jest.spyOn(fs, 'writeSync');
     const records = [...recordsOf('read'), ...recordsOf('ended'), ...recordsOf('begun')];
-    const { told, files } = together(records);
+    const { reported, files } = appendAll(records);
     expect(writes).toHaveBeenCalledTimes(1);
-    expect(told).toEqual(records.map((record) => [record, 'kept']));
+    expect(reported).toEqual(records.map((record) => [record, 'written']));
     expect(await recovered()).toEqual(rowsOf(records));
     journal.release(files);
     await journal.close();
@@ -281,14 +281,14 @@ describe('records of one turn of the event loop', () => {
         return real(fd, bytes, offset, room > 0 ? room : bytes.length - offset);
       });
       const records = calls.map((call) => call.at(-1)!);
-      const { told } = together(records);
+      const { reported } = appendAll(records);
       jest.restoreAllMocks();
-      expect(told.map(([record]) => record)).toEqual(records);
-      const kept = told.filter(([, fate]) => fate === 'kept').map(([record]) => record);
+      expect(reported.map(([record]) => record)).toEqual(records);
+      const kept = reported.filter(([, fate]) => fate === 'written').map(([record]) => record);
       expect(kept.filter(({ t }) => t === 'E')).toHaveLength(2);
       if (at < 100) expect(kept.filter(({ t }) => t === 'B')).toHaveLength(0);
       const rows = await recovered();
-      for (const [{ id }, fate] of told) expect([fate, rows.has(id)]).toEqual([fate, fate === 'kept']);
+      for (const [{ id }, fate] of reported) expect([fate, rows.has(id)]).toEqual([fate, fate === 'written']);
       for (const [id, row] of rowsOf([...begun, ...kept])) expect(rows.get(id)).toEqual(row);
       await journal.close();
       journal = open();
@@ -337,10 +337,10 @@ describe('a sync', () => {
       else real(fd, done);
     });
     append(recordsOf('begun'));
-    let told = false;
-    const waiting = journal.sync().then(() => (told = true));
+    let reported = false;
+    const waiting = journal.sync().then(() => (reported = true));
     await eventually(() => !journal.accepting);
-    expect([told, journal.degraded]).toEqual([false, 'EIO: injected']);
+    expect([reported, journal.degraded]).toEqual([false, 'EIO: injected']);
     failing = false;
     await waiting;
     expect([journal.accepting, journal.degraded]).toEqual([true, null]);
@@ -366,7 +366,7 @@ describe('a sync', () => {
     expect(count).toBe(2);
   });
 
-  it('asked for by one who was just told of another is not forgotten', async () => {
+  it('requested by a caller that was just notified of another is not forgotten', async () => {
     for (let i = 0; i < 50; i++) {
       append(recordsOf('begun'));
       await journal.sync();

@@ -1,0 +1,221 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
+import pg from 'pg';
+import { InjectSettings } from '../config/config.module.js';
+import type { Settings } from '../config/settings.js';
+import { clientOptions } from './data-source-options.js';
+import { DatabaseService } from './database.service.js';
+import { GOODBYE_MS, withTimeout } from '../platform/with-timeout.js';
+import { describeError } from '../errors/describe-error.js';
+
+/** Some poolers accept LISTEN and deliver nothing, so the counters are also polled this often. */
+const POLL_MS = 2_000;
+/** A connection that does not respond within this time is replaced. */
+const QUERY_TIMEOUT_MS = 2_000;
+const RETRY_MS = 500;
+
+/** Channel on which a connection notifies itself, to find out whether notifications arrive at all. */
+const ECHO = 'postern_echo';
+
+/** `<value> <row id>`, as the triggers send it. */
+const PAYLOAD = /^(\d+) (\S+)$/;
+
+const READ_COUNTERS = 'SELECT name, value FROM change_counter WHERE name = ANY ($1)';
+
+/** A cache of rows of one table, and how it is updated. */
+export interface Cache {
+  /** Applies the change of one row at once; null: a change leads to a full comparison. */
+  onChange: ((id: string) => void) | null;
+  /** Reads the rows again on this connection and corrects the whole cache. */
+  compare: (client: pg.ClientBase) => Promise<void>;
+}
+
+/** The subscription of a cache to one counter of change_counter. */
+export interface Subscription {
+  /** When Postgres last confirmed that the cache is up to date (monotonic ms); -Infinity: never. */
+  readonly verifiedAt: number;
+}
+
+interface Subscriber extends Subscription {
+  readonly cache: Cache;
+  /** Counter of the last change that the cache reflects; null: unknown. */
+  applied: bigint | null;
+  verifiedAt: number;
+}
+
+/**
+ * Notifies caches of changed rows, on one connection for all. A notification reports a change at once; the polled
+ * counters guarantee that none is missed. A gap in a counter, a new connection, or a counter that went back because a
+ * backup was restored leads to a comparison of the whole cache.
+ *
+ * A table takes part with a trigger that increments its counter and notifies `postern_<counter>` with
+ * `<value> <row id>`, as in the migrations key-changes and providers.
+ */
+@Injectable()
+export class ChangeFeed implements OnApplicationShutdown {
+  private readonly logger = new Logger('Database');
+  private readonly subscribers = new Map<string, Subscriber>();
+  private readonly channels = new Map<string, (payload: string) => void>();
+  private stopped = false;
+  private running: Promise<void> | null = null;
+  private errorLogged = false;
+  private silenceLogged = false;
+  /** A cache is to be verified before the next poll. */
+  private due = false;
+  private wake: () => void = () => {};
+
+  constructor(
+    @InjectSettings() private readonly env: Settings,
+    database: DatabaseService,
+  ) {
+    database.whenReady(() => {
+      this.running ??= this.run();
+      return Promise.resolve();
+    });
+  }
+
+  /** Call in a constructor. @param counter its name in change_counter */
+  subscribe(counter: string, cache: Cache): Subscription {
+    const subscriber: Subscriber = { cache, applied: null, verifiedAt: -Infinity };
+    this.subscribers.set(counter, subscriber);
+    return subscriber;
+  }
+
+  /**
+   * Passes on the notifications of a further channel. They may be lost, so the listener must also work without them.
+   * Call in a constructor.
+   *
+   * @param onNotified gets the payload
+   */
+  listen(channel: string, onNotified: (payload: string) => void): void {
+    this.channels.set(channel, onNotified);
+  }
+
+  async onApplicationShutdown(): Promise<void> {
+    this.stopped = true;
+    this.wake();
+    await withTimeout(GOODBYE_MS, this.running ?? Promise.resolve());
+  }
+
+  private async run(): Promise<void> {
+    while (!this.stopped) {
+      try {
+        await this.runConnection();
+      } catch (error) {
+        this.logError('Changes', error);
+      }
+      if (!this.stopped) await this.pause(RETRY_MS);
+    }
+  }
+
+  /** Listens, compares, then polls until the connection breaks. */
+  private async runConnection(): Promise<void> {
+    const client = new pg.Client({
+      ...clientOptions(this.env.databaseUrl, {
+        applicationName: 'postern-changes',
+        queryTimeoutMs: QUERY_TIMEOUT_MS,
+      }),
+    });
+    try {
+      let broken: Error | null = null;
+      client.on('error', (error) => {
+        broken = error;
+        this.wake();
+      });
+      const nonce = randomUUID();
+      let echoed = false;
+      client.on('notification', ({ channel, payload = '' }) => {
+        if (channel === ECHO) echoed ||= payload === nonce;
+        else if (this.channels.has(channel)) this.channels.get(channel)!(payload);
+        else this.onNotification(channel, payload);
+      });
+      await client.connect();
+      for (const counter of this.subscribers.keys()) await client.query(`LISTEN postern_${counter}`);
+      for (const channel of this.channels.keys()) await client.query(`LISTEN ${channel}`);
+      await client.query(`LISTEN ${ECHO}`);
+      await client.query('SELECT pg_notify($1, $2)', [ECHO, nonce]);
+      for (const subscriber of this.subscribers.values()) subscriber.applied = null;
+      const alive = () => !this.stopped && broken === null;
+      while (alive()) {
+        this.due = false;
+        await this.verify(client);
+        if (alive() && !this.due) await this.pause(POLL_MS);
+        if (alive() && !echoed) this.logSilence();
+      }
+      if (broken !== null) throw broken as Error;
+    } finally {
+      await Promise.race([client.end(), sleep(1_000, undefined, { ref: false })]);
+    }
+  }
+
+  private onNotification(channel: string, payload: string): void {
+    const subscriber = this.subscribers.get(channel.slice('postern_'.length));
+    // Any session of the database may notify, with any payload.
+    const [, counted, id] = PAYLOAD.exec(payload) ?? [];
+    if (subscriber === undefined || counted === undefined || id === undefined) return;
+    if (subscriber.cache.onChange === null) {
+      this.due = true;
+      this.wake();
+      return;
+    }
+    subscriber.cache.onChange(id);
+    const value = BigInt(counted);
+    // Only the next value is accepted: after a gap, the poll compares everything.
+    if (subscriber.applied !== null && value === subscriber.applied + 1n) subscriber.applied = value;
+  }
+
+  /** Verifies every cache. One whose comparison fails does not stop the others; it is retried at the next poll. */
+  private async verify(client: pg.Client): Promise<void> {
+    const askedAt = performance.now();
+    const { rows } = await client.query<{ name: string; value: string }>(READ_COUNTERS, [
+      [...this.subscribers.keys()],
+    ]);
+    let failed = false;
+    for (const [counter, subscriber] of this.subscribers) {
+      const value = BigInt(rows.find(({ name }) => name === counter)?.value ?? 0);
+      try {
+        if (value !== subscriber.applied) await this.compare(client, subscriber, value);
+        subscriber.verifiedAt = askedAt;
+      } catch (error) {
+        failed = true;
+        this.logError(`Changes of ${counter}`, error);
+      }
+    }
+    if (!failed) this.errorLogged = false;
+  }
+
+  /** Compares a cache. The counter was read before the rows, so that they are at least as new. */
+  private async compare(client: pg.Client, subscriber: Subscriber, value: bigint): Promise<void> {
+    const { applied } = subscriber;
+    await subscriber.cache.compare(client);
+    // Otherwise notifications have advanced it meanwhile.
+    if (subscriber.applied === applied) subscriber.applied = value;
+  }
+
+  /** Logs once per outage: everything is retried at short intervals. */
+  private logError(what: string, error: unknown): void {
+    if (!this.stopped && !this.errorLogged)
+      this.logger.warn(`${what} cannot be read right now: ${describeError(error)}`);
+    this.errorLogged = true;
+  }
+
+  private logSilence(): void {
+    if (this.silenceLogged) return;
+    this.silenceLogged = true;
+    this.logger.warn(
+      'Notifications of Postgres do not arrive, as behind a pooler in transaction mode: changes of keys and providers ' +
+        'take up to 3 s. Use a direct or session-mode connection in DATABASE_URL.',
+    );
+  }
+
+  private pause(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, ms);
+      this.wake = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+}
