@@ -1,6 +1,6 @@
 import { Body, Get, Header, HttpCode, Param, Patch, Post, Query } from '@nestjs/common';
 import { ApiBody, ApiCreatedResponse, ApiOkResponse, ApiOperation } from '@nestjs/swagger';
-import { Acting } from '../admin/acting.js';
+import { CurrentActor } from '../admin/current-actor.js';
 import { AdminController } from '../admin/admin-controller.js';
 import { ApiErrors } from '../admin/api-errors.js';
 import { ETAG, EntityTags, IfMatch } from '../admin/entity-tag.js';
@@ -53,7 +53,10 @@ export class KeysController {
   })
   @ApiCreatedResponse({ standardSchema: issuedKeySchema, description: 'The new key.', headers: ETAG })
   @ApiErrors(404, 409, 413, 415)
-  async create(@Body({ schema: newKeySchema }) key: NewKey, @Acting() by: Actor): Promise<IssuedKeyView> {
+  async create(
+    @Body({ schema: newKeySchema }) key: NewKey,
+    @CurrentActor() by: Actor,
+  ): Promise<IssuedKeyView> {
     const { expires_at: expiresAt, ...rest } = key;
     return shownOnce(await this.keys.create({ ...rest, expiresAt }, by));
   }
@@ -77,7 +80,7 @@ export class KeysController {
   update(
     @Param('id', { schema: keyId }) id: string,
     @Body({ schema: keyChangeSchema }) change: KeyChange,
-    @Acting() by: Actor,
+    @CurrentActor() by: Actor,
     @IfMatch() expected: Expected,
   ): Promise<KeyView> {
     const { expires_at: expiresAt, ...rest } = change;
@@ -104,7 +107,7 @@ export class KeysController {
   async rotate(
     @Param('id', { schema: keyId }) id: string,
     @Body({ schema: rotationSchema }) { grace_seconds: grace }: Rotation,
-    @Acting() by: Actor,
+    @CurrentActor() by: Actor,
     @IfMatch() expected: Expected,
   ): Promise<IssuedKeyView> {
     return shownOnce(await this.keys.rotate(id, grace, by, expected));
@@ -124,7 +127,7 @@ export class KeysController {
   revoke(
     @Param('id', { schema: keyId }) id: string,
     @Body({ schema: revocationSchema }) _: object,
-    @Acting() by: Actor,
+    @CurrentActor() by: Actor,
     @IfMatch() expected: Expected,
   ): Promise<KeyView> {
     return this.keys.revoke(id, by, expected);

@@ -6,7 +6,7 @@ import {
   ApiOkResponse,
   ApiOperation,
 } from '@nestjs/swagger';
-import { Acting } from '../admin/acting.js';
+import { CurrentActor } from '../admin/current-actor.js';
 import { AdminController } from '../admin/admin-controller.js';
 import { ApiErrors } from '../admin/api-errors.js';
 import { ETAG, EntityTags, IfMatch } from '../admin/entity-tag.js';
@@ -55,7 +55,7 @@ export class ProvidersController {
   @ApiErrors(409, 413, 415)
   create(
     @Body({ schema: newProviderSchema }) provider: NewProvider,
-    @Acting() by: Actor,
+    @CurrentActor() by: Actor,
   ): Promise<ProviderView> {
     return this.providers.create(provider, by);
   }
@@ -80,7 +80,7 @@ export class ProvidersController {
   update(
     @Param('name', { schema: providerName }) name: string,
     @Body({ schema: providerChangeSchema }) change: ProviderChange,
-    @Acting() by: Actor,
+    @CurrentActor() by: Actor,
     @IfMatch() expected: Expected,
   ): Promise<ProviderView> {
     return this.providers.update(name, change, by, expected);
@@ -93,7 +93,7 @@ export class ProvidersController {
   @ApiErrors(404, 409)
   remove(
     @Param('name', { schema: providerName }) name: string,
-    @Acting() by: Actor,
+    @CurrentActor() by: Actor,
     @IfMatch() expected: Expected,
   ): Promise<void> {
     return this.providers.remove(name, by, expected);

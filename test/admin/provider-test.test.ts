@@ -46,8 +46,8 @@ it('makes one harmless call as calls are made, and says that all is well', async
 });
 
 it.each([
-  ['401 Unauthorized', 'unauthorized', /refuses the secret/],
-  ['403 Forbidden', 'unauthorized', /refuses the secret/],
+  ['401 Unauthorized', 'unauthorized', /rejected the secret/],
+  ['403 Forbidden', 'unauthorized', /rejected the secret/],
   ['404 Not Found', 'not_found', /path of the url/],
   ['429 Too Many Requests', 'rate_limited', /limits/],
   ['400 Bad Request', 'unexpected_status', /secret/],

@@ -152,7 +152,9 @@ describe('postern keys', () => {
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout.match(/ptn_[0-9A-Za-z]{38}/g)).toHaveLength(1);
     expect(stdout).not.toContain(key);
-    expect(stdout).toContain('The older ones end within 3600 s.');
+    expect(stdout).toMatch(
+      /The previous secret stops working at \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC \(in 1 hour\)\./,
+    );
     const programs = JSON.parse((await cli('keys', 'rotate', id, '--json')).stdout) as KeyJson;
     expect(programs).toMatchObject({ id, prefix: programs.key.slice(0, 12) });
     const odd = await cli('keys', 'rotate', id, '--grace-seconds', 'soon');
