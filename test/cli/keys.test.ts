@@ -39,7 +39,7 @@ describe('postern keys', () => {
     const { code, stdout, stderr } = await runCli(args, { DATABASE_URL: database.url });
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout.match(/ptn_[0-9A-Za-z]{38}/g)).toHaveLength(1);
-    expect(stdout).toContain('will not be shown again');
+    expect(stdout).toContain('will not show it again');
   });
 
   it('creates a key with everything said and prints one JSON object', async () => {
@@ -93,7 +93,7 @@ describe('postern keys', () => {
     const { id } = await createJson('ended');
     const first = await cli('keys', 'revoke', id);
     expect(first).toMatchObject({ code: 0, stderr: '' });
-    expect(first.stdout).toContain('revoked');
+    expect(first.stdout).toContain('Revoked key search/ended (');
     expect((await cli('keys', 'revoke', id)).stdout).toBe(first.stdout);
     const { stdout } = await cli('keys', 'list', '--status', 'revoked', '--json');
     expect((JSON.parse(stdout) as { data: KeyJson[] }).data.map((key) => key.id)).toEqual([id]);
