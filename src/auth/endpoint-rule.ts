@@ -20,15 +20,15 @@ const INFERENCE_POSTS = new Set([
   '/v1beta/openai/embeddings',
 ]);
 /**
- * Characters of model names; an encoded `/`, `:` or `@` is one. A careless decoder could take other escapes for a dot
- * segment (a dot encoded three times or overlong, a blank after two dots), and so leave the models.
+ * Characters of model names, with an encoded `/`, `:` or `@`. A lenient decoder could read other escapes as a dot segment
+ * (a dot encoded three times or overlong, a blank after two dots) and so leave the models path.
  */
 const MODEL = String.raw`(?:[\w.~:@!$&'()*+,;=-]|%(?:2[Ff]|3[Aa]|40))+`;
 /** Gemini names model and method in one segment: `gemini-2.0-flash:generateContent`. */
 const GEMINI_POST = new RegExp(`^/v1beta/models/${MODEL}$`);
 const MODELS_GET = new RegExp(`^/v1/models(?:/${MODEL})*$`);
 
-/** Headers with which some servers let a request act as another method or on another path. */
+/** Headers by which some servers override the method or the path of a request. */
 const OVERRIDES = new Set([
   'x-http-method-override',
   'x-http-method',
@@ -37,16 +37,16 @@ const OVERRIDES = new Set([
   'x-original-uri',
   'x-rewrite-url',
 ]);
-/** Rails, Symfony and Laravel read the same from a parameter. */
+/** Rails, Symfony and Laravel read the method override from a parameter. */
 const OVERRIDE_PARAMETER = '_method';
 
 /**
- * May a key with this rule send this request? All teams share one provider secret, so files, batches, assistants and
- * the like would show one team another team's objects: they take `all`.
+ * Checks if a key with this rule may send this request. All teams share one provider secret, so files, batches, assistants
+ * and similar endpoints would show one team the objects of another: they require `all`.
  *
  * @param endpoint raw path after `/p/<provider>`, without the query, compared byte for byte
  * @param rawHeaders flat raw headers
- * @param query what follows the path, with its `?`; empty where there is none
+ * @param query the query string with its `?`; empty if there is none
  */
 export function allowsEndpoint(
   rule: EndpointRule,
@@ -65,7 +65,7 @@ export function allowsEndpoint(
   }
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i]!;
-    // Few names begin with this letter, and this is looked at for each header of each call.
+    // A fast check first, because this runs for each header of each call and few names start with x.
     if (name[0] !== 'x' && name[0] !== 'X') continue;
     // CGI-like servers read `_` as `-`.
     if (OVERRIDES.has(name.toLowerCase().replaceAll('_', '-'))) return false;

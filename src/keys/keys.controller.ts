@@ -29,7 +29,7 @@ import { KeysService } from './keys.service.js';
 
 const OPTIONAL = { required: false };
 
-/** With If-Match, a key that somebody else has changed meanwhile is left as it is: 409. */
+/** With If-Match, a change of a key that has changed meanwhile gets 409. */
 @AdminController('keys', { name: 'Keys', description: 'Gateway keys: what clients send to the gateway.' })
 @EntityTags()
 export class KeysController {
@@ -43,7 +43,7 @@ export class KeysController {
     return this.keys.list(filter);
   }
 
-  /** Nothing on the way may keep a copy of an answer that holds a key. */
+  /** `no-store`: no cache may keep a response that contains a key. */
   @Post()
   @Header('Cache-Control', 'no-store')
   @ApiOperation({
@@ -92,10 +92,10 @@ export class KeysController {
   @Header('Cache-Control', 'no-store')
   @ApiOperation({
     operationId: 'rotateKey',
-    summary: 'Give a key a new secret',
+    summary: 'Rotate a key',
     description:
-      'The key keeps its ID. Its older secrets stop working after `grace_seconds`, or earlier where they would have ' +
-      'ended earlier. The response contains the new secret, which is never shown again.',
+      'Adds a new secret. Old secrets stop working after `grace_seconds`; a secret that expires earlier is not extended. ' +
+      'The response contains the new secret, which is never shown again.',
   })
   @ApiBody(OPTIONAL)
   @ApiOkResponse({

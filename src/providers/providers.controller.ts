@@ -29,7 +29,7 @@ import {
 } from './providers.schema.js';
 import { StoredProvidersService } from './stored-providers.service.js';
 
-/** With If-Match, a provider that somebody else has changed meanwhile is left as it is: 409. */
+/** With If-Match, a change of a provider that has changed meanwhile gets 409. */
 @AdminController('providers', {
   name: 'Providers',
   description: 'Where calls are forwarded, and with which API key.',
@@ -41,7 +41,7 @@ export class ProvidersController {
     private readonly probe: ProviderProbe,
   ) {}
 
-  /** All at once: there are few. */
+  /** Not paged, because there are few providers. */
   @Get()
   @ApiOperation({ operationId: 'listProviders', summary: 'List all providers, without their secrets' })
   @ApiOkResponse({ standardSchema: providerPageSchema, description: 'All providers.' })
@@ -99,7 +99,7 @@ export class ProvidersController {
     return this.providers.remove(name, by, expected);
   }
 
-  /** 200 whatever came of it: the test was made, and its result is the answer. */
+  /** Always 200: the body has the result of the test. */
   @Post(':name/test')
   @HttpCode(200)
   @ApiOperation({

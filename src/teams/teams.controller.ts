@@ -21,7 +21,7 @@ import {
 } from './teams.schema.js';
 import { TeamsService } from './teams.service.js';
 
-/** With If-Match, a team that somebody else has changed meanwhile is left as it is: 409. */
+/** With If-Match, a change of a team that has changed meanwhile gets 409. */
 @AdminController('teams', { name: 'Teams', description: 'The teams that gateway keys belong to.' })
 @EntityTags()
 export class TeamsController {
