@@ -110,7 +110,11 @@ describe('postern keys', () => {
 
   it.each([
     ['an unknown team', ['--team', 'nobody', '--name', 'x'], 'team: no team has this name or id'],
-    ['a name in use', ['--team', 'search', '--name', 'taken'], 'name: this team has a key of this name'],
+    [
+      'a name in use',
+      ['--team', 'search', '--name', 'taken'],
+      'name: this team already has a key with this name',
+    ],
     [
       'a time without zone',
       ['--team', 'search', '--name', 'x', '--expires-at', '2093-01-01'],
