@@ -188,8 +188,8 @@ describe('postern keys', () => {
     await cli('keys', 'revoke', id);
     expect((await find(key)).stdout).toMatch(/status +revoked/);
     for (const [input, reason] of [
-      [`ptn_${'a'.repeat(38)}`, 'no gateway key'],
-      ["' OR 1=1 --", 'no gateway key'],
+      [`ptn_${'a'.repeat(38)}`, 'not a gateway key'],
+      ["' OR 1=1 --", 'not a gateway key'],
       ['', 'no secret on standard input'],
       // A right checksum that no key has: a key of another gateway.
       [`ptn_${'0'.repeat(32)}3P7K1K`, 'no key here'],
