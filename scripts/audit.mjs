@@ -1,4 +1,4 @@
-// `npm run audit`: known faults in what is shipped, as the registry tells them; fails for high and critical ones. A
+// `npm run audit`: known vulnerabilities in shipped packages, as the registry tells them; fails for high and critical ones. A
 // registry that cannot be asked, or does not answer such questions, is no fault of the code and fails nothing.
 import { spawnSync } from 'node:child_process';
 
@@ -20,11 +20,13 @@ function answered() {
 }
 
 const answer = answered();
-if (answer === null) console.log('Not audited: the registry did not answer.');
+if (answer === null) console.log('Not audited: the registry did not respond.');
 else {
   for (const { name, severity, range } of Object.values(answer.vulnerabilities))
     console.log(`${severity}: ${name} ${range}`);
   const { total, high, critical } = answer.metadata.vulnerabilities;
-  console.log(`${total} known faults in what is shipped, ${high} of them high, ${critical} critical.`);
+  console.log(
+    `${total} known vulnerabilities in shipped packages, ${high} of them high, ${critical} critical.`,
+  );
   if (high + critical > 0) process.exitCode = 1;
 }

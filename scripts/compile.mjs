@@ -39,7 +39,7 @@ async function compile(target) {
     delete made[path];
     for (const name of outputsOf(path)) rmSync(join(to, name), { force: true });
   }
-  // What compiled is kept, so that mending one file does not compile all the others again.
+  // What compiled is kept, so that fixing one file does not compile all others again.
   const failed = results.flatMap((result, at) => (result.status === 'rejected' ? [changed[at].path] : []));
   for (const path of failed) delete made[path];
   write(to, MANIFEST, JSON.stringify(made));
@@ -56,7 +56,7 @@ async function compile(target) {
 /** @returns `made`: digests of what is up to date; `changed`: what has to be compiled; `gone`: sources no longer there */
 function plan({ to, folders, isWanted }) {
   const known = readJson(join(root, to, MANIFEST));
-  // Another compiler or other options: everything anew.
+  // Another compiler or other options: compile everything.
   const salt = hash(read('.swcrc'), read('node_modules', '@swc', 'core', 'package.json'));
   const isNew = known?.salt !== salt;
   const made = isNew ? { salt } : { ...known };

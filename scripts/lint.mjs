@@ -1,5 +1,5 @@
-// `npm run lint`: ESLint, Prettier and TypeScript, which look again only at what changed (their caches are in
-// node_modules/.cache). `--fix` (`npm run format`) mends what can be mended.
+// `npm run lint`: ESLint, Prettier and TypeScript, which only check what changed (their caches are in
+// node_modules/.cache). `--fix` (`npm run format`) fixes what can be fixed.
 import { join } from 'node:path';
 import { runNode } from './child.mjs';
 import { main, prepare, root } from './prepare.mjs';

@@ -65,7 +65,7 @@ export async function main(run) {
   try {
     process.exitCode = await run();
   } catch (error) {
-    console.error(error instanceof StepError ? error.message : `Cannot go on: ${error.message}`);
+    console.error(error instanceof StepError ? error.message : `Failed: ${error.message}`);
     process.exitCode = error.exitCode ?? 1;
   }
 }

@@ -14,36 +14,36 @@ import { GatewayLogger } from './observability/gateway-logger.js';
 import { ShutdownService } from './observability/shutdown.service.js';
 import { GatewayHttpAdapter } from './proxy/http/gateway-http.adapter.js';
 
-/** The start, and the calls that come before it is over, wait for the first look at Postgres, for so long at most. */
+/** How long the start, and the calls that arrive during it, wait at most for the first connection to Postgres. */
 const FIRST_LOOK_MS = 5_000;
 
 export interface GatewayOptions {
-  /** Gets one line for each step of the start that an operator wants to see. */
+  /** Gets one line for each step of the start. */
   report: (line: string) => void;
-  /** Gets the first gateway key, once, when this start made one: late, when Postgres was away at first. */
+  /** Gets the first gateway key if this start created one; after the start if Postgres was unavailable at first. */
   onFirstKey: (key: string) => void;
-  /** Called when there is no gateway key and this start may not make one (production). */
+  /** Called if there is no gateway key and this start must not create one (production). */
   onNoKey?: () => void;
-  /** Called with the app when it is about to listen: what others see of it from the first request on is set here. */
+  /** Called with the app before it listens, for settings that must hold from the first request. */
   beforeListening?: (app: INestApplication) => void;
-  /** Called when, after the start, the database turns out to be one that no waiting mends. */
-  onPermanentError: (fault: Error) => void;
+  /** Called if the database has a permanent error after the start. */
+  onPermanentError: (error: Error) => void;
 }
 
 /** A running gateway: one process of it. */
 export interface Gateway {
   readonly app: INestApplication;
   readonly url: string;
-  /** Where alone the admin API is; null when it shares `url`. */
+  /** URL of the admin API if it has a port of its own; null if it shares `url`. */
   readonly adminUrl: string | null;
-  /** Drains, writes what is to be written and closes everything this start opened. */
+  /** Drains, writes the remaining rows and closes everything this start opened. */
   stop(): Promise<void>;
 }
 
 /**
- * Builds and starts a whole gateway in this process: the same for `npm start`, the image and the tests.
+ * Starts a gateway in this process, for `npm start`, the image and the tests.
  *
- * @throws an Error whose message names the remedy, when something cannot heal by itself; nothing is left running then
+ * @throws an Error whose message names the remedy, for permanent errors; nothing is left running
  */
 export async function startGateway(
   env: Env,
@@ -63,7 +63,7 @@ export async function startGateway(
 /**
  * Serves on the port of these settings.
  *
- * @throws an Error whose message names the remedy, when something cannot heal by itself; nothing is left open then
+ * @throws an Error whose message names the remedy, for permanent errors; nothing is left open
  */
 export async function serve(settings: Settings, options: GatewayOptions): Promise<Gateway> {
   const opened = new CloseStack();
@@ -89,24 +89,24 @@ export async function serve(settings: Settings, options: GatewayOptions): Promis
       if (made !== null) options.onFirstKey(made.key);
     });
     serveApiDocs(app, production);
-    // Before the database: a start that fails for a taken port must not have made a first key that nobody is shown.
+    // Before the database: a start that fails because its port is in use must not create a first key that nobody sees.
     await app.init();
     options.beforeListening?.(app);
     const release = adapter.hold();
-    // A start that failed has no calls to wait for; those it holds back must not keep it from its end.
+    // A failed start does not wait for calls that it holds back.
     opened.add(() => app.get(ShutdownService).drain({ atOnce: !started }));
     await listen(adapter.getHttpServer(), settings, 'PORT', settings.port);
     if (adapter.adminServer !== null)
       await listen(adapter.adminServer, settings, 'ADMIN_PORT', settings.adminPort!);
     options.report('connecting to Postgres');
-    // A migration may take longer; calls are answered without the database then, and the gateway can be stopped.
+    // A migration may take longer. Meanwhile calls are served without the database, and the gateway can be stopped.
     await database.start(FIRST_LOOK_MS);
     started = true;
     release();
     const url = urlOf(adapter.getHttpServer(), settings);
     const adminUrl = adapter.adminServer && urlOf(adapter.adminServer, settings);
     const logger = new Logger('Postern');
-    // For programs; people are told by whoever started this.
+    // For programs; the start-up messages are for people.
     if (production) logger.log(`Serving on ${url}`, { url, admin_url: adminUrl, node: process.version });
     const stop = async () => {
       await opened.close();

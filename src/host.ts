@@ -4,20 +4,20 @@ import type { Env } from './config/env.js';
 import { generatedSecrets, type Settings, workerCount } from './config/settings.js';
 import { tryPorts } from './listen.js';
 
-/** What all processes of one instance share: the data folder, the secrets in it, the embedded Postgres. */
+/** What all processes of one instance share: DATA_DIR, the secrets in it, the embedded Postgres. */
 export interface Host {
   readonly settings: Settings;
-  /** Where the generated admin token lies; null when it was given. */
+  /** File of the generated admin token; null if ADMIN_TOKEN is set. */
   readonly adminTokenFile: string | null;
-  /** Ends the embedded Postgres and lets go of the folder. */
+  /** Stops the embedded Postgres and releases DATA_DIR. */
   close(): Promise<void>;
 }
 
 /**
- * Takes the data folder and starts what lives in it.
+ * Locks DATA_DIR and starts the embedded Postgres in it if DATABASE_URL is not set.
  *
- * @param report gets one line for each step that an operator wants to see
- * @throws an Error whose message names the remedy; nothing is left running then
+ * @param report gets one line for each slow step
+ * @throws an Error whose message names the remedy; nothing is left running
  */
 export async function openHost(env: Env, report: (line: string) => void): Promise<Host> {
   const opened = new CloseStack();
@@ -29,7 +29,7 @@ export async function openHost(env: Env, report: (line: string) => void): Promis
     let { databaseUrl } = env;
     if (databaseUrl === undefined) {
       await tryPorts(env);
-      // Only here: a gateway that has its own Postgres does not load this code.
+      // Imported here, because a gateway with DATABASE_URL does not need this code.
       const { startEmbeddedPostgres } = await import('./embedded-postgres/embedded-postgres.js');
       const embedded = await startEmbeddedPostgres({ dataDir: dataDir.path, report });
       opened.add(() => embedded.stop());

@@ -2,15 +2,15 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:net';
 import type { Env } from './config/env.js';
 
-/** The address cannot be listened on; the message names the remedy. */
-export class ListenFault extends Error {
-  override readonly name = 'ListenFault';
+/** The gateway cannot listen on the address; the message names the remedy. */
+export class ListenError extends Error {
+  override readonly name = 'ListenError';
 }
 
 /**
- * Tries the ports that a start is going to listen on, before it makes anything that a failed start would leave behind.
+ * Tries the ports of a start before it creates anything that a failed start would leave behind.
  *
- * @throws ListenFault for one that is taken
+ * @throws ListenError if one is in use
  */
 export async function tryPorts(env: Env): Promise<void> {
   const ports: [variable: string, port: number | undefined][] = [
@@ -25,25 +25,27 @@ export async function tryPorts(env: Env): Promise<void> {
   }
 }
 
-/** In place of Nest's own listen(), which logs what we are about to explain. @param variable where the port comes from */
+/** Replaces Nest's listen(), which logs errors itself. @param variable the setting of the port */
 export async function listen(server: Server, env: Env, variable: string, port: number): Promise<void> {
   try {
     server.listen(port, env.host);
     await once(server, 'listening');
   } catch (error) {
-    throw explainedListenFault(env, variable, port, error);
+    throw explained(env, variable, port, error);
   }
 }
 
-function explainedListenFault(env: Env, variable: string, port: number, error: unknown): Error {
+function explained(env: Env, variable: string, port: number, error: unknown): Error {
   const { code } = error as NodeJS.ErrnoException;
   const where = `${env.host}:${port}`;
   if (code === 'EADDRINUSE')
-    return new ListenFault(`${where} is taken by another process; stop it or set ${variable} to a free port`);
+    return new ListenError(
+      `${where} is in use by another process; stop it or set ${variable} to a free port`,
+    );
   if (code === 'EACCES')
-    return new ListenFault(`this user may not listen on ${where}; set ${variable} to 1024 or above`);
+    return new ListenError(`this user may not listen on ${where}; set ${variable} to 1024 or above`);
   if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND') {
-    return new ListenFault(
+    return new ListenError(
       `this machine has no address ${env.host}; set HOST to one of its own, or 0.0.0.0 for all`,
     );
   }

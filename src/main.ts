@@ -1,6 +1,6 @@
 import 'reflect-metadata';
 import cluster from 'node:cluster';
-import { Announcer, faultText } from './cluster/startup-messages.js';
+import { errorText, StartupMessages } from './cluster/startup-messages.js';
 import { type Env, loadEnv } from './config/env.js';
 import { workerCount } from './config/settings.js';
 import { startGateway } from './gateway.js';
@@ -8,65 +8,65 @@ import { ProvidersService } from './providers/providers.service.js';
 import { startWorkers } from './cluster/primary.js';
 import { serveAsWorker } from './cluster/worker.js';
 
-/** What runs, until it is told to stop. */
+/** A running gateway, in one or several processes. */
 interface Running {
   stop(): Promise<void>;
 }
 
-function giveUp(text: string): never {
+function fail(text: string): never {
   process.stderr.write(`postern: ${text}\n`);
   process.exit(1);
 }
 
-const giveUpFor = (error: unknown) => giveUp(faultText(error));
+const failWith = (error: unknown) => fail(errorText(error));
 
-/** One process does everything. */
-async function startAlone(env: Env, announcer: Announcer): Promise<Running> {
+/** Starts the gateway in this process. */
+async function startAlone(env: Env, messages: StartupMessages): Promise<Running> {
   const starting = startGateway(env, {
-    report: (line) => announcer.say(line),
-    onFirstKey: (key) => announcer.onFirstKey(key),
-    onNoKey: () => announcer.onNoKey(),
-    // What this start opened is closed: an embedded Postgres must not outlive a process that has given up.
-    onPermanentError: (fault) =>
-      void starting.then((gateway) => gateway.stop()).finally(() => giveUpFor(fault)),
+    report: (line) => messages.say(line),
+    onFirstKey: (key) => messages.onFirstKey(key),
+    onNoKey: () => messages.onNoKey(),
+    // Closes what this start opened: an embedded Postgres must not outlive this process.
+    onPermanentError: (error) =>
+      void starting.then((gateway) => gateway.stop()).finally(() => failWith(error)),
   });
   const gateway = await starting;
   if (!stopping) {
     const lacksProvider = gateway.app.get(ProvidersService).lacksDefault;
-    announcer.ready({ ...gateway, lacksProvider }, gateway.adminTokenFile);
+    messages.ready({ ...gateway, lacksProvider }, gateway.adminTokenFile);
   }
   return gateway;
 }
 
 let stopping = false;
 
-/** From the first moment: a start that is stopped half-way must not leave an embedded Postgres behind. */
-function stopOnSignals(starting: Promise<Running>, announcer: Announcer): void {
+/** Installed before the start, so that a start that is stopped half-way leaves no embedded Postgres behind. */
+function stopOnSignals(starting: Promise<Running>, messages: StartupMessages): void {
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
     process.on(signal, () => {
       if (stopping) process.exit(1);
       stopping = true;
-      announcer.stopping();
-      starting.then((running) => running.stop()).then(() => process.exit(0), giveUpFor);
+      messages.stopping();
+      starting.then((running) => running.stop()).then(() => process.exit(0), failWith);
     });
   }
 }
 
 function main(): void {
   const env = loadEnv();
-  const announcer = new Announcer();
+  const messages = new StartupMessages();
   const isStopping = () => stopping;
   const starting =
     workerCount(env) === 1
-      ? startAlone(env, announcer)
-      : startWorkers(env, announcer, { isStopping, onFault: giveUp });
-  stopOnSignals(starting, announcer);
-  starting.catch(giveUpFor);
+      ? startAlone(env, messages)
+      : startWorkers(env, messages, { isStopping, onError: fail });
+  stopOnSignals(starting, messages);
+  starting.catch(failWith);
 }
 
 try {
   if (cluster.isWorker) serveAsWorker();
   else main();
 } catch (error) {
-  giveUpFor(error);
+  failWith(error);
 }

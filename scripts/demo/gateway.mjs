@@ -45,7 +45,7 @@ export function startGateway(args, dataDir, settings) {
       const found = (pattern) => pattern.exec(printed)?.[1];
       const url = found(/ready on (\S+)\n/);
       const adminTokenFile = found(/the admin token is in (.+)\n/);
-      const key = found(/shown this once: (\S+)\n/);
+      const key = found(/shown only once: (\S+)\n/);
       if (url && key && adminTokenFile) resolve({ url, key, adminTokenFile });
     });
     void ended.then(fail);

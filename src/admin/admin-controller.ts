@@ -26,8 +26,8 @@ export interface Tag {
 }
 
 /**
- * A controller of the admin API: `@AdminController('quotas')` serves `/admin/v1/quotas`, in whatever module it is. The
- * token is checked first, then the body is read and checked by its schema, and errors are sent in the admin shape.
+ * Declares a controller of the admin API: `@AdminController('quotas')` serves `/admin/v1/quotas`, in any module. It checks
+ * the token, then reads and validates the body, and sends errors in the admin format.
  *
  * @param tag its group in the OpenAPI document; by default one with the name of the controller
  */

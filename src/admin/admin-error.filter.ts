@@ -13,7 +13,7 @@ import { describeError } from '../errors/describe-error.js';
 import { isDatabaseUnavailable } from '../database/sql-state.js';
 import { ServiceError, type ErrorDetail, type ServiceErrorKind } from '../errors/service-error.js';
 
-interface AdminAnswer {
+interface AdminErrorResponse {
   status: number;
   code: string;
   message: string;
@@ -21,7 +21,7 @@ interface AdminAnswer {
   headers?: Record<string, string>;
 }
 
-const FAULTS: Record<ServiceErrorKind, { status: number; code: string }> = {
+const SERVICE_ERRORS: Record<ServiceErrorKind, { status: number; code: string }> = {
   invalid: { status: 400, code: 'invalid_request' },
   not_found: { status: 404, code: 'not_found' },
   conflict: { status: 409, code: 'conflict' },
@@ -35,20 +35,23 @@ const CODES: Record<number, string> = {
   415: 'unsupported_media_type',
 };
 
-/** Faults of the JSON parser by their `type` (body-parser documentation, "Errors"), in words without the body's. */
-const BODY_FAULTS: Record<string, Omit<AdminAnswer, 'code'>> = {
+/** Errors of the JSON parser by their `type` (body-parser documentation, "Errors"). The messages never quote the body. */
+const BODY_ERRORS: Record<string, Omit<AdminErrorResponse, 'code'>> = {
   'entity.parse.failed': { status: 400, message: 'The body is not valid JSON. Send one JSON object.' },
   'entity.too.large': {
     status: 413,
-    message: 'The body is larger than 100 KB. Send less.',
-    // The rest of the body is still under way; nobody will read it.
+    message: 'The body is larger than 100 KB. Send a smaller one.',
+    // The rest of the body is still in flight and is not read.
     headers: { connection: 'close' },
   },
-  'encoding.unsupported': { status: 415, message: 'This Content-Encoding is not understood. Send it plain.' },
-  'charset.unsupported': { status: 415, message: 'This charset is not understood. Send UTF-8.' },
+  'encoding.unsupported': {
+    status: 415,
+    message: 'This Content-Encoding is not supported. Send the body uncompressed.',
+  },
+  'charset.unsupported': { status: 415, message: 'This charset is not supported. Send UTF-8.' },
 };
 
-/** Turns whatever ends an admin call into `{"error":{"message","code","details"}}`, without stacks or SQL. */
+/** Sends every error of an admin request as `{"error":{"message","code","details"}}`, without stacks or SQL. */
 @Catch()
 @Injectable()
 export class AdminErrorFilter implements ExceptionFilter {
@@ -61,9 +64,9 @@ export class AdminErrorFilter implements ExceptionFilter {
   }
 
   answer(error: unknown, res: Response): void {
-    const { status, code, message, details = [], headers = {} } = this.answerTo(error);
+    const { status, code, message, details = [], headers = {} } = this.responseTo(error);
     if (res.headersSent) {
-      // An answer that broke off must not look complete.
+      // A truncated response must not look complete.
       res.destroy();
       return;
     }
@@ -71,26 +74,26 @@ export class AdminErrorFilter implements ExceptionFilter {
     res.json({ error: { message, code, details } });
   }
 
-  private answerTo(error: unknown): AdminAnswer {
+  private responseTo(error: unknown): AdminErrorResponse {
     if (error instanceof ServiceError) {
-      return { ...FAULTS[error.kind], message: error.message, details: error.details };
+      return { ...SERVICE_ERRORS[error.kind], message: error.message, details: error.details };
     }
     if (error instanceof HttpException && error.getStatus() < 500) return ofHttp(error);
     const { type, status } = error as { type?: unknown; status?: unknown };
     if (typeof status === 'number' && status < 500) {
-      // Without a type: the body is not what its Content-Encoding says.
-      const known = BODY_FAULTS[String(type)] ?? {
+      // An error without a type: the body does not match its Content-Encoding.
+      const known = BODY_ERRORS[String(type)] ?? {
         status: 400,
         message: 'The body could not be read. Check its Content-Encoding and send it again.',
       };
       return { ...known, code: CODES[known.status]! };
     }
     if (isDatabaseUnavailable(error) || this.database.notReady !== null) {
-      this.logger.warn(`Postgres could not answer: ${describeError(error)}`);
+      this.logger.warn(`Postgres did not respond: ${describeError(error)}`);
       return {
         status: 503,
         code: 'database_unavailable',
-        message: 'The database is away or too slow right now. Try again; narrow a list with from and to.',
+        message: 'The database is unavailable or too slow. Try again; narrow a list with from and to.',
         headers: { 'retry-after': '1' },
       };
     }
@@ -100,12 +103,12 @@ export class AdminErrorFilter implements ExceptionFilter {
     return {
       status: 500,
       code: 'internal_error',
-      message: `The gateway failed. Its log has the reason under ${id}.`,
+      message: `Internal gateway error. Search the gateway log for ${id}.`,
     };
   }
 }
 
-function ofHttp(error: HttpException): AdminAnswer {
+function ofHttp(error: HttpException): AdminErrorResponse {
   const status = error.getStatus();
   return {
     status,

@@ -10,7 +10,7 @@ import { TokenFailures } from './token-failures.js';
 /** RFC 6750 2.1, the scheme in any case (RFC 9110 11.1). */
 const BEARER = /^Bearer ([^\s]+)$/i;
 
-/** Lets only holders of ADMIN_TOKEN pass. No gateway key ever opens the admin API: it is never even looked up here. */
+/** Accepts only requests with ADMIN_TOKEN. Gateway keys are never looked up here, so none opens the admin API. */
 @Injectable()
 export class AdminTokenGuard implements CanActivate {
   private readonly expected: Buffer;
@@ -31,33 +31,33 @@ export class AdminTokenGuard implements CanActivate {
   }
 
   /**
-   * Leaves the Actor on the request. The right token always passes, also from an address that sent many wrong ones: else anybody behind the same proxy
-   * could lock the operator out. What keeps the token from being guessed is its length.
+   * Sets the Actor on the request. The right token always passes, also from an address that sent many wrong ones:
+   * otherwise anybody behind the same proxy could lock the operator out. The token's length protects it from guessing.
    *
    * @throws UnauthorizedException
    */
   async admit(req: Request, res: Response): Promise<void> {
-    // Node keeps the first of two Authorization lines and drops the rest; here two are none.
+    // Node keeps the first of two Authorization lines and drops the rest; here two lines count as none.
     const lines = req.headersDistinct['authorization'] ?? [];
     const token = lines.length === 1 ? BEARER.exec(lines[0]!)?.[1] : undefined;
     const forwardedFor = req.headers['x-forwarded-for'] as string | undefined;
     const address = this.clientAddress.of(req.socket.remoteAddress, forwardedFor);
-    // Digests are of equal length, which timingSafeEqual needs, and say nothing about the token's own.
+    // timingSafeEqual needs equal lengths: digests have them and do not reveal the token's length.
     if (token !== undefined && timingSafeEqual(digest(token), this.expected)) {
       req.actor = adminAt(address);
       return;
     }
-    // Nothing sent is no guess: it is what a browser or a scanner does that knows of no token.
+    // A request without a token is not a guess: browsers and scanners send those.
     const wait = lines.length === 0 ? 0 : await this.failures.count(address);
     if (wait === 0) {
       throw new UnauthorizedException(
         'The admin token is missing or wrong. Send "Authorization: Bearer <ADMIN_TOKEN>".',
       );
     }
-    // Whoever goes on guessing pays for a connection each time.
+    // Each further guess costs the client a new connection.
     res.set({ 'retry-after': String(wait), connection: 'close' });
     throw new UnauthorizedException(
-      'The admin token is wrong, as many from this address were. Send ADMIN_TOKEN as it stands in the settings.',
+      'Wrong admin token. Too many wrong tokens came from this address; send the configured ADMIN_TOKEN.',
     );
   }
 }

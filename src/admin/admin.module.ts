@@ -5,7 +5,7 @@ import { AdminErrorFilter } from './admin-error.filter.js';
 import { AdminTokenGuard } from './admin-token.guard.js';
 import { TokenFailures } from './token-failures.js';
 
-/** What every `@AdminController()` needs, in whatever module it is. Global, so that none has to import it. */
+/** Provides what every `@AdminController()` needs. Global, so that modules do not have to import it. */
 @Global()
 @Module({
   providers: [TokenFailures, AdminTokenGuard, AdminErrorFilter],
@@ -19,8 +19,8 @@ export class AdminModule implements OnModuleInit {
   ) {}
 
   /**
-   * Answers for paths below `/admin` that no controller has. Nest runs this hook after every controller is routed,
-   * whatever the order of the modules. 401 without the token, so that nobody can probe for endpoints.
+   * Sends 404 for unknown paths below `/admin`. Nest runs this hook after it has routed every controller, whatever the
+   * order of the modules. Without the token the response is 401, so that nobody can probe for endpoints.
    */
   onModuleInit(): void {
     this.host.httpAdapter?.use('/admin', (req: Request, res: Response) => {

@@ -10,10 +10,10 @@ class DocsModule {}
 const PATHS = ['/docs', '/docs-json'];
 
 /**
- * `/docs` for people, `/docs-json` for programs. What makes them is loaded when they are first asked for: it takes a third
- * of a second, which every start would pay.
+ * Serves the API documentation: `/docs` as a page, `/docs-json` as the OpenAPI document. Swagger is loaded on the first
+ * request, because loading it takes a third of a second.
  *
- * @param guarded true: only with the admin token
+ * @param guarded true: requires the admin token
  */
 export function serveApiDocs(app: INestApplication, guarded: boolean): void {
   if (guarded) {
@@ -28,14 +28,14 @@ export function serveApiDocs(app: INestApplication, guarded: boolean): void {
   }
   let docs: Promise<Express> | undefined;
   app.use(PATHS, (req: Request, res: Response, next: NextFunction) => {
-    // Express takes the path off that this is mounted on.
+    // Express removes the mount path from req.url.
     req.url = req.originalUrl;
-    (docs ??= makeDocs(app)).then((serve) => serve(req, res, next), next);
+    (docs ??= createDocs(app)).then((serve) => serve(req, res, next), next);
   });
 }
 
-/** An application of its own: what is added to one that runs comes behind its handler for roads that nobody has. */
-async function makeDocs(app: INestApplication): Promise<Express> {
+/** Builds a separate application: a route added to a running one comes after its handler for unknown paths. */
+async function createDocs(app: INestApplication): Promise<Express> {
   const { SwaggerModule } = await import('@nestjs/swagger');
   const { apiDocument } = await import('./api-document.js');
   const docs = await NestFactory.create(DocsModule, {

@@ -8,7 +8,7 @@ import { ADMIN_TOKEN_SCHEME, TAG_DESCRIPTIONS } from './admin-controller.js';
 
 type Schema = Record<string, unknown>;
 
-/** The OpenAPI document of every controller of the application, as its decorators and schemas describe it. */
+/** Builds the OpenAPI document of all controllers from their decorators and schemas. */
 export function apiDocument(app: INestApplication): OpenAPIObject {
   const config = new DocumentBuilder()
     .setTitle('Postern admin API')
@@ -33,7 +33,7 @@ export function apiDocument(app: INestApplication): OpenAPIObject {
   return document;
 }
 
-/** Of the package that this file is part of, compiled or not. */
+/** Version of the package that contains this file, compiled or not. */
 function version(): string {
   for (let folder = dirname(fileURLToPath(import.meta.url)); ;) {
     try {
@@ -46,8 +46,8 @@ function version(): string {
 }
 
 /**
- * Makes JSON Schemas of zod ones. Those with an `id` in their meta() become components of that name; others are written
- * where they stand.
+ * Converts zod schemas to JSON Schema. A schema with an `id` in its meta() becomes a component of that name; others are
+ * inlined.
  */
 function converter() {
   const named = new Map<string, string>();
@@ -67,8 +67,8 @@ function converter() {
 }
 
 /**
- * Without what says nothing to people or generators: patterns beside a format or a number, the bounds of safe integers.
- * Responses may gain fields later, so only requests are closed.
+ * Removes noise: patterns next to a format or a number, and the bounds of safe integers. Responses may gain fields later,
+ * so only requests forbid additional properties.
  */
 function tidy(value: Schema, closed: boolean): Schema {
   const clean = (part: unknown): unknown => {

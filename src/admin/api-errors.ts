@@ -12,7 +12,7 @@ const DESCRIPTIONS = {
   503: 'The database is unavailable; with `Retry-After`.',
 } as const;
 
-/** Names the errors of an endpoint, or of every endpoint of a controller, in the OpenAPI document. */
+/** Documents the errors of an endpoint, or of every endpoint of a controller, in the OpenAPI document. */
 export function ApiErrors(...statuses: (keyof typeof DESCRIPTIONS)[]): MethodDecorator & ClassDecorator {
   return applyDecorators(
     ...statuses.map((status) =>

@@ -15,7 +15,7 @@ export const ETAG = {
   },
 };
 
-/** Gives each response of a controller that shows one versioned object its strong entity tag (RFC 9110 8.8.3). */
+/** Adds a strong entity tag (RFC 9110 8.8.3) to each response of a controller that shows one versioned object. */
 export function EntityTags(): ClassDecorator {
   return UseInterceptors({
     intercept: (context: ExecutionContext, next: { handle(): Observable<Versioned | object | undefined> }) =>
@@ -31,7 +31,7 @@ export function EntityTags(): ClassDecorator {
   });
 }
 
-/** Names If-Match in the OpenAPI document of the handler that takes it. */
+/** Documents If-Match in the OpenAPI document. */
 const documented: ParameterDecorator = (target, key) => {
   ApiHeader({
     name: 'If-Match',
@@ -41,7 +41,7 @@ const documented: ParameterDecorator = (target, key) => {
 };
 
 /**
- * The revisions that If-Match asks for (RFC 9110 13.1.1), or null when any will do.
+ * The revisions that If-Match asks for (RFC 9110 13.1.1), or null if any matches.
  *
  * @throws ServiceError invalid for what is not a list of entity tags
  */
@@ -54,7 +54,7 @@ export const IfMatch = createParamDecorator(
       throw ServiceError.of(
         'invalid',
         'If-Match',
-        'must be the ETag of an answer before, with its quotes, or *',
+        'must be the ETag of an earlier response, with its quotes, or *',
       );
     }
     // Weak tags never match here (RFC 9110 13.1.1).

@@ -3,8 +3,8 @@ import { isUuid } from '../database/page.js';
 import { containsKeyFormat } from '../platform/api-key.js';
 
 /**
- * What the schemas of several modules have in common. Every message of a request field completes "<field>: …" and says
- * what would do; every description is shown in the OpenAPI document.
+ * Fields that the schemas of several modules share. Each message completes "<field>: …" and names a valid value; each
+ * description is shown in the OpenAPI document.
  */
 
 const LONGEST_NAME = 100;
@@ -14,7 +14,7 @@ const LARGEST_LIMIT = 500;
 const EXAMPLE_ID = '01890a5d-ac96-774b-bcce-b302099a8057';
 export const EXAMPLE_TIME = '2030-01-31T12:00:00.000Z';
 
-/** Control and formatting characters, lone surrogates, line separators: NUL is refused by Postgres, the rest deceives. */
+/** Control and formatting characters, lone surrogates, line separators. Postgres rejects NUL; the others can mislead a reader. */
 const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u;
 
 /** A name that people give to a team or a key. */
@@ -24,7 +24,7 @@ export function name() {
     .string(remedy)
     .refine((text) => text.trim() === text && !UNPRINTABLE.test(text), remedy)
     .refine((text) => text.length > 0 && [...text].length <= LONGEST_NAME, remedy)
-    .refine((text) => !containsKeyFormat(text), 'must not contain a gateway key; choose a word');
+    .refine((text) => !containsKeyFormat(text), 'must not contain a gateway key; choose another name');
 }
 
 /** A team by its name or id. */
@@ -32,7 +32,7 @@ export function team() {
   return searchText('must be the name or the id of a team');
 }
 
-/** A word to be compared with a column. */
+/** Text that a filter compares with a column. */
 export function searchText(remedy = `must be text of 1 to ${LONGEST_TEXT} printable characters, given once`) {
   return z
     .string(remedy)
@@ -44,34 +44,34 @@ export function id(of: string) {
   return z.string(remedy).refine(isUuid, remedy);
 }
 
-/** The id in a path. Not checked here: whatever is no id is nobody's, and the answer is 404. */
+/** The ID in a path. It is not validated: anything that is not an ID is not found, so the response is 404. */
 export function pathId(of: string) {
   return z.string().meta({ description: `ID of the ${of}.`, format: 'uuid', example: EXAMPLE_ID });
 }
 
-/** ISO 8601 with a zone, as a Date. */
+/** An ISO 8601 time with a zone, parsed to a Date. */
 export function time() {
   const remedy = 'must be an ISO 8601 time with a zone, such as 2030-01-31T12:00:00Z';
   return (
     z.iso
       .datetime({ offset: true, error: remedy })
       .transform((text) => new Date(text))
-      // In UTC some leave the four digits of a year, and would be shown in a form that is not taken here.
+      // In UTC some times have a year of more than four digits, which this schema would not accept back.
       .refine((at) => /^\d{4}-/.test(at.toISOString()), remedy)
   );
 }
 
-/** One of a few words. */
+/** One of a fixed list of values. */
 export function oneOf<const T extends readonly string[]>(words: T) {
   return z.enum(words, `must be ${words.slice(0, -1).join(', ')} or ${words.at(-1)}`);
 }
 
-/** A switch. */
+/** A boolean. */
 export function flag() {
   return z.boolean('must be true or false');
 }
 
-/** How lists are paged. From a query string or a command line, so numbers arrive as text. */
+/** Paging of lists. Values come from a query string or a command line, so numbers arrive as text. */
 export const paging = {
   limit: z
     .string(`must be an integer from 1 to ${LARGEST_LIMIT}, given once`)
@@ -80,15 +80,15 @@ export const paging = {
     .refine((limit) => limit >= 1 && limit <= LARGEST_LIMIT, `must be an integer from 1 to ${LARGEST_LIMIT}`)
     .default(DEFAULT_LIMIT)
     .meta({ description: 'Maximum number of rows.', type: 'integer', minimum: 1, maximum: LARGEST_LIMIT }),
-  cursor: z.string('must be the next_cursor of the page before, given once').optional().meta({
+  cursor: z.string('must be the next_cursor of the previous page, given once').optional().meta({
     description: '`next_cursor` of the previous page.',
   }),
 };
 
-/** Where nothing can be given. */
+/** For endpoints without fields. */
 export const nothingSchema = z.strictObject({}).meta({ id: 'Nothing', example: {} });
 
-/** An ISO 8601 time in UTC, as responses have it. */
+/** An ISO 8601 time in UTC, for responses. */
 export function timestamp(description?: string) {
   return z.iso.datetime({ offset: true }).meta({ description, example: EXAMPLE_TIME });
 }
@@ -111,11 +111,11 @@ export const errorSchema = z
   .strictObject({
     error: z.strictObject({
       message: z.string().meta({
-        description: 'What is wrong and how to fix it, for people.',
+        description: 'What is wrong and how to fix it, in words.',
         example: 'id: no team has this id; list the teams, or create it first',
       }),
       code: z.string().meta({
-        description: 'For programs, such as `invalid_request`, `not_found` or `conflict`.',
+        description: 'Error code for programs, for example `invalid_request`, `not_found` or `conflict`.',
         example: 'not_found',
       }),
       details: z

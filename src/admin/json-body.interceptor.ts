@@ -11,15 +11,15 @@ import type { Observable } from 'rxjs';
 const parseJson = express.json({ limit: '100kb', strict: true });
 
 /**
- * Reads JSON bodies of the admin API. The application has no body parser, because forwarded bodies are never touched;
- * and an interceptor, other than a middleware, runs after the guard, so nobody without the token has a body read.
+ * Reads JSON bodies of the admin API. The application has no body parser, because forwarded bodies are never parsed. An
+ * interceptor runs after the guard, unlike a middleware, so bodies are read only for requests with the token.
  */
 @Injectable()
 export class JsonBodyInterceptor implements NestInterceptor {
   async intercept(context: ExecutionContext, next: CallHandler): Promise<Observable<unknown>> {
     const http = context.switchToHttp();
     const req = http.getRequest<Request>();
-    // null: there is no body at all; false: one of another type.
+    // null: there is no body; false: the body has another type.
     if (
       req.method !== 'GET' &&
       req.is('application/json') === false &&
@@ -38,7 +38,7 @@ function read(req: Request, res: Response): Promise<void> {
   return new Promise((resolve, reject) => {
     parseJson(req, res, (error?: unknown) => {
       if (error === undefined) resolve();
-      // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- it is what the parser gives
+      // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- the parser's own error
       else reject(error);
     });
   });

@@ -1,16 +1,16 @@
 import type { z } from 'zod';
 import { ServiceError, type ErrorDetail } from '../errors/service-error.js';
 
-/** As the Standard Schema specification has it. */
+/** An issue as the Standard Schema specification defines it. */
 interface Issue {
   readonly message: string;
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
 }
 
 /**
- * The input in the schema's form.
+ * Parses the input by the schema.
  *
- * @throws ServiceError invalid, as invalidInput() makes it
+ * @throws ServiceError invalid, with one detail per field, see invalidInput()
  */
 export function parseInput<T extends z.ZodType>(schema: T, input: unknown): z.output<T> {
   const result = schema.safeParse(input ?? {});
@@ -18,7 +18,7 @@ export function parseInput<T extends z.ZodType>(schema: T, input: unknown): z.ou
   throw invalidInput(result.error.issues, schema);
 }
 
-/** A 400 with one detail for each field that is wrong or unknown. Values are never repeated: they may be secrets. */
+/** Builds a 400 with one detail for each invalid or unknown field. It never quotes values, which may be secrets. */
 export function invalidInput(issues: readonly Issue[], schema: object): ServiceError {
   const known = 'shape' in schema ? Object.keys(schema.shape as object) : null;
   const details = issues.flatMap((issue) => detailsOf(issue, known));
@@ -29,11 +29,11 @@ export function invalidInput(issues: readonly Issue[], schema: object): ServiceE
   );
 }
 
-/** @param known names of the fields, null where the schema does not tell */
+/** @param known names of the fields; null if the schema does not list them */
 function detailsOf(issue: Issue, known: readonly string[] | null): ErrorDetail[] {
   const { code, keys } = issue as { code?: string; keys?: string[] };
   if (code === 'unrecognized_keys' && keys !== undefined) {
-    return keys.map((key) => ({ field: shown(key), message: `is not known${remedyFor(known)}` }));
+    return keys.map((key) => ({ field: shown(key), message: `unknown field${remedyFor(known)}` }));
   }
   if (!issue.path?.length) return [{ field: 'body', message: 'must be a JSON object' }];
   const path = issue.path.map((part) => String(typeof part === 'object' ? part.key : part));
@@ -42,10 +42,10 @@ function detailsOf(issue: Issue, known: readonly string[] | null): ErrorDetail[]
 
 function remedyFor(known: readonly string[] | null): string {
   if (known === null) return '';
-  return known.length > 0 ? `; only ${known.join(', ')} can be given` : '; nothing can be given here';
+  return known.length > 0 ? `; allowed are ${known.join(', ')}` : '; no fields are allowed here';
 }
 
-/** The name of an unknown field comes from outside and may be anything, also a secret put in the wrong place. */
+/** The name of an unknown field may be anything, also a secret put in the wrong place, so only plain names are shown. */
 function shown(key: string): string {
   return /^[\w.[\]-]{1,32}$/.test(key) ? key : 'a field with an unusual name';
 }

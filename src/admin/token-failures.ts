@@ -2,16 +2,16 @@ import { Injectable, Logger } from '@nestjs/common';
 import { RateLimiterMemory, type RateLimiterRes } from 'rate-limiter-flexible';
 import { networkOf } from '../platform/client-address.js';
 
-/** Wrong tokens that one client address may send in a window before it is told to wait. */
+/** Wrong tokens that one client address may send per window before it gets Retry-After. */
 const POINTS = 10;
 const WINDOW_S = 60;
-/** Addresses counted apart; past it all others share one count, so that no flood of addresses fills memory. */
+/** Addresses with a count of their own. All further addresses share one count, so that memory stays bounded. */
 const ADDRESSES = 10_000;
 const ALL_OTHERS = 'others';
 
 /**
- * Counts wrong admin tokens by client address, and tells the log of them: of each window the first, the tenth, the
- * hundredth and so on, so that guessing is seen and does not flood the log.
+ * Counts wrong admin tokens by client address. It logs the first, the tenth, the hundredth and so on of each window, so
+ * that guessing is visible and does not flood the log.
  */
 @Injectable()
 export class TokenFailures {
@@ -20,13 +20,13 @@ export class TokenFailures {
   /** When the window of each counted address ends (monotonic ms). */
   private readonly windows = new Map<string, number>();
 
-  /** @returns seconds to wait, or 0 while there are few */
+  /** @returns seconds to wait; 0 below the limit */
   async count(address: string | null): Promise<number> {
     let result: RateLimiterRes;
     try {
       result = await this.limiter.consume(this.counted(address ?? 'unknown'));
-    } catch (refused) {
-      result = refused as RateLimiterRes;
+    } catch (rejected) {
+      result = rejected as RateLimiterRes;
     }
     const tries = result.consumedPoints;
     if (/^10*$/.test(String(tries))) {

@@ -2,12 +2,12 @@ import { type ArgumentMetadata, Injectable, StandardSchemaValidationPipe } from 
 import { invalidInput } from './parse-input.js';
 
 /**
- * Checks what handlers of the admin API take by `@Body({ schema })`, `@Query({ schema })` and `@Param('id', { schema })`,
- * and gives them what the schema makes of it. Errors name each field.
+ * Validates `@Body({ schema })`, `@Query({ schema })` and `@Param('id', { schema })` of admin handlers and passes them the
+ * parsed value. Errors name each field.
  */
 @Injectable()
 export class AdminValidationPipe extends StandardSchemaValidationPipe {
-  /** No body at all is an empty object: some changes need no field. */
+  /** Treats an absent body as an empty object, because some requests need no field. */
   override transform<T>(value: T, metadata: ArgumentMetadata): Promise<T> {
     const isWholeBody = metadata.type === 'body' && metadata.data === undefined;
     return super.transform(isWholeBody ? (value ?? ({} as T)) : value, metadata);

@@ -1,10 +1,10 @@
 import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 
-/** One change that somebody made. Rows are only ever added. */
+/** One change. Rows are only inserted, never changed. */
 @Entity('audit_log')
 @Index('audit_log_subject_id_idx', ['subjectId', 'id'])
 export class AuditLog {
-  /** UUIDv7: its order is that of the changes. */
+  /** UUIDv7, so IDs sort by time. */
   @PrimaryColumn('uuid', { primaryKeyConstraintName: 'audit_log_pkey' })
   id!: string;
 
@@ -14,7 +14,7 @@ export class AuditLog {
   @Column('text')
   actor!: string;
 
-  /** The admin's own address; null for a command, which is run on a machine, not called from one. */
+  /** Client address of the admin request; null for a command. */
   @Column('inet', { name: 'client_ip', nullable: true })
   clientIp!: string | null;
 
@@ -27,15 +27,15 @@ export class AuditLog {
   @Column('uuid', { name: 'subject_id' })
   subjectId!: string;
 
-  /** As it was called then. */
+  /** Name of the object at the time of the change. */
   @Column('text', { name: 'subject_name' })
   subjectName!: string;
 
-  /** What was so before and changed; null when it was not there. */
+  /** Previous values of what changed; null for a new object. */
   @Column('jsonb', { nullable: true })
   before!: object | null;
 
-  /** What became of it; null when it is no more. */
+  /** New values of what changed; null for a removed object. */
   @Column('jsonb', { nullable: true })
   after!: object | null;
 }

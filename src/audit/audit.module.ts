@@ -5,7 +5,7 @@ import { AuditController } from './audit.controller.js';
 import { AuditReader } from './audit.reader.js';
 import { ChangeLog } from './change-log.js';
 
-/** Who changed what. */
+/** The audit log: who changed what. */
 @Module({
   imports: [TypeOrmModule.forFeature([AuditLog])],
   controllers: [AuditController],

@@ -19,7 +19,7 @@ const LIST = `
   ORDER BY id DESC
   LIMIT $9`;
 
-/** Shows who changed what. */
+/** Lists audit log entries. */
 @Injectable()
 export class AuditReader {
   constructor(private readonly dataSource: DataSource) {}

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { id, pageOf, paging, searchText, time, timestamp } from '../admin/fields.schema.js';
 import { ACTIONS, SUBJECT_TYPES } from './record-change.js';
 
-/** One of the words that modules may add to. */
+/** One of a list of values that modules can extend. */
 function oneOfOpen(words: ReadonlySet<string>, description: string) {
   return z
     .string()
@@ -14,7 +14,7 @@ function oneOfOpen(words: ReadonlySet<string>, description: string) {
     })
     .meta({
       description,
-      // Read when the OpenAPI document is made.
+      // Evaluated when the OpenAPI document is built.
       get enum() {
         return [...words];
       },
@@ -23,7 +23,7 @@ function oneOfOpen(words: ReadonlySet<string>, description: string) {
 
 const settings = () => z.record(z.string(), z.unknown()).nullable();
 
-/** One change as people and programs see it. */
+/** One change, as the API shows it. */
 export const auditEntrySchema = z
   .strictObject({
     id: z.uuid(),

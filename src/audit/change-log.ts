@@ -8,11 +8,11 @@ import {
 import { DatabaseService } from '../database/database.service.js';
 import { STARTING } from '../platform/actor.js';
 
-/** What a transaction has changed so far, kept with its connection until it ends. */
+/** Key under which a connection holds the changes of its transaction. */
 const CHANGES = 'postern changes';
 
-/** One change, in names and ids alone. */
-export interface ToldChange {
+/** One change, by names and IDs only. */
+export interface LoggedChange {
   actor: string;
   client_ip: string | null;
   action: string;
@@ -21,19 +21,19 @@ export interface ToldChange {
   subject_name: string;
 }
 
-/** To be told once this transaction is committed. */
-export function tellWhenCommitted({ queryRunner }: EntityManager, change: ToldChange): void {
-  const data = queryRunner!.data as Record<string, ToldChange[] | undefined>;
+/** Logs the change once the transaction is committed. */
+export function logWhenCommitted({ queryRunner }: EntityManager, change: LoggedChange): void {
+  const data = queryRunner!.data as Record<string, LoggedChange[] | undefined>;
   (data[CHANGES] ??= []).push(change);
 }
 
-/** Tells the log of changes of teams, keys and providers that were made by way of this process, once they are in force. */
+/** Logs each change of a team, key or provider that this process made, after its commit. */
 @Injectable()
 export class ChangeLog implements EntitySubscriberInterface {
   private readonly logger = new Logger('Audit');
 
   constructor(dataSource: DataSource, database: DatabaseService) {
-    // Connecting puts a new list of subscribers in the place of the old one.
+    // Connecting replaces the list of subscribers.
     database.whenReady(() => {
       if (!dataSource.subscribers.includes(this)) dataSource.subscribers.push(this);
       return Promise.resolve();
@@ -42,12 +42,12 @@ export class ChangeLog implements EntitySubscriberInterface {
 
   afterTransactionCommit({ queryRunner }: TransactionCommitEvent): void {
     for (const change of this.take(queryRunner.data)) {
-      // What the first start makes, it says itself.
+      // The first start reports the team and key that it creates by itself.
       if (change.actor === STARTING.name) continue;
       const { actor, client_ip, action, subject_type, subject_id, subject_name } = change;
       const from = client_ip === null ? '' : ` from ${client_ip}`;
       const subject = `${subject_type} ${subject_name}${subject_id === null ? '' : ` (${subject_id})`}`;
-      this.logger.log(`${actor}${from} ${action} the ${subject}`, change);
+      this.logger.log(`${actor}${from} ${action} ${subject}`, change);
     }
   }
 
@@ -55,7 +55,7 @@ export class ChangeLog implements EntitySubscriberInterface {
     this.take(queryRunner.data);
   }
 
-  private take(data: Record<string, ToldChange[] | undefined>): ToldChange[] {
+  private take(data: Record<string, LoggedChange[] | undefined>): LoggedChange[] {
     const changes = data[CHANGES] ?? [];
     delete data[CHANGES];
     return changes;

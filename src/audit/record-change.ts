@@ -1,12 +1,12 @@
 import type { EntityManager } from 'typeorm';
 import { v7 as uuidv7 } from 'uuid';
 import type { Actor } from '../platform/actor.js';
-import { tellWhenCommitted } from './change-log.js';
+import { logWhenCommitted } from './change-log.js';
 
-/** What changes are recorded of. A module adds its own where it is declared: `SUBJECT_TYPES.add('quota')`. */
+/** Types of objects whose changes are recorded. A module adds its own: `SUBJECT_TYPES.add('quota')`. */
 export const SUBJECT_TYPES = new Set(['team', 'key', 'provider']);
 
-/** What is done to them. A module adds its own where it is declared: `ACTIONS.add('raised')`. */
+/** Actions that are recorded. A module adds its own: `ACTIONS.add('raised')`. */
 export const ACTIONS = new Set(['created', 'changed', 'rotated', 'revoked', 'removed', 'resealed']);
 
 /** What people see of a subject: its view, which never holds a secret. */
@@ -29,16 +29,16 @@ const INSERT = `
   INSERT INTO audit_log (id, actor, client_ip, action, subject_type, subject_id, subject_name, before, after)
   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`;
 
-/** Differ without anybody having changed anything, or say only that something did. */
+/** Fields that change by themselves or with every change, so they are not recorded. */
 const NO_SETTINGS = new Set(['last_used_at', 'updated_at', 'version']);
 
 /**
- * Remembers one change, on the manager of the transaction that makes it: neither is ever there without the other. Of a
- * change only what differs is kept, of what is new or gone everything.
+ * Records one change with the manager of the transaction that makes it, so that both are committed or neither. A change
+ * records the fields that differ; a new or removed object records all of them.
  */
 export async function recordChange(manager: EntityManager, by: Actor, change: Change): Promise<void> {
   const { action, type, before, after, more } = change;
-  // Else nobody could filter by it.
+  // Unlisted values could not be used as a filter.
   if (!ACTIONS.has(action)) throw new Error(`${action} is not in ACTIONS; add it there`);
   if (!SUBJECT_TYPES.has(type)) throw new Error(`${type} is not in SUBJECT_TYPES; add it there`);
   const subject = (after ?? before)!;
@@ -54,7 +54,7 @@ export async function recordChange(manager: EntityManager, by: Actor, change: Ch
     was && JSON.stringify(was),
     is === null ? null : JSON.stringify({ ...is, ...more }),
   ]);
-  tellWhenCommitted(manager, {
+  logWhenCommitted(manager, {
     actor: by.name,
     client_ip: by.address,
     action,

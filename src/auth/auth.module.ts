@@ -7,7 +7,7 @@ import { KeyLookupService } from './key-lookup.service.js';
 import { KeyPrefetchService } from './key-prefetch.service.js';
 import { KeyUseService } from './key-use.service.js';
 
-/** Which strategy the guard asks passport for: this application's own. */
+/** Name of the passport strategy of this application. */
 const authOptions = {
   provide: AuthModuleOptions,
   inject: [BearerStrategy],
@@ -18,7 +18,7 @@ const authOptions = {
   }),
 };
 
-/** Who is calling: everything GatewayKeyGuard needs. Apart from KeysModule, which the command line uses as well. */
+/** Provides what GatewayKeyGuard needs. Separate from KeysModule, because the command line does not need it. */
 @Module({
   providers: [
     KeyCache,

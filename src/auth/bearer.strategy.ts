@@ -8,25 +8,25 @@ import type { Caller } from './caller.js';
 import { readCredential } from './credential.js';
 import { KeyLookupService } from './key-lookup.service.js';
 
-/** What passport-http-bearer gets to see of a request, and whom it came from. */
+/** The part of a request that passport-http-bearer sees, with the request itself. */
 interface CredentialView {
   headers: { authorization?: string };
   from: Request;
 }
 
 /**
- * passport-http-bearer, fed with one header of our choosing: left to itself it would also take a token from the query
- * or the body, and knows nothing of the headers that Anthropic, Azure and Google clients use.
+ * passport-http-bearer with one chosen header. By default it would also accept a token from the query or the body, and it
+ * does not know the headers of Anthropic, Azure and Google clients.
  */
 @Injectable()
 export class BearerStrategy extends PassportStrategy(Strategy) {
   /**
    * passport keeps strategies in one table per process: under one name, the last gateway started in a process (replicas
-   * under test) would decide for all. Never hand passport the strategy itself: it copies only those it finds by name,
-   * and would mix up the verdicts of calls that overlap.
+   * under test) would authenticate for all. Never pass passport the strategy itself: it copies only strategies that it finds by name,
+   * and would mix up the results of concurrent calls.
    */
   declare name: string;
-  /** Given by passport to the copy of the strategy that serves one request. */
+  /** Set by passport on the copy of the strategy for one request. */
   declare error: (fault: Error) => void;
 
   constructor(private readonly lookup: KeyLookupService) {

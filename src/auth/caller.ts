@@ -2,23 +2,23 @@ import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
 import type { Request } from 'express';
 import type { EndpointRule, IdempotencyMode } from '../keys/gateway-key.entity.js';
 
-/** What a gateway key allows, as stored: shared between calls, never changed. */
+/** What a gateway key allows, as stored. Shared between calls and immutable. */
 export interface Grant {
   readonly keyId: string;
-  /** Which of the key's secrets was sent. */
+  /** ID of the secret that was sent. */
   readonly secretId: string;
   readonly teamId: string;
-  /** Epoch milliseconds of the key's or its secret's end, whichever is first; Infinity: none. */
+  /** Expiry time of the key or its secret, whichever is first, in epoch milliseconds; Infinity if none. */
   readonly expiresAt: number;
-  /** False once the key is revoked, ended or disabled, or its team is. */
+  /** False if the key is revoked, expired or disabled, or its team is disabled. */
   readonly enabled: boolean;
-  /** Provider names; null: all. */
+  /** Provider names; null for all. */
   readonly providers: readonly string[] | null;
   readonly endpoints: EndpointRule;
   readonly idempotency: IdempotencyMode;
 }
 
-/** Who is calling: the grant, and the key as it was sent, so that it can be kept from travelling on. */
+/** The authenticated caller: its grant, and the key as it was sent, so that it can be removed before forwarding. */
 export interface Caller {
   readonly grant: Grant;
   readonly key: string;
@@ -31,7 +31,7 @@ declare module 'express-serve-static-core' {
   }
 }
 
-/** The authenticated caller, in a handler behind GatewayKeyGuard. */
+/** Parameter decorator: the authenticated caller, in a handler behind GatewayKeyGuard. */
 export const CurrentCaller = createParamDecorator(
   (_: unknown, context: ExecutionContext): Caller => context.switchToHttp().getRequest<Request>().caller,
 );

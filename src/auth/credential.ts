@@ -1,17 +1,17 @@
 import { GatewayError } from '../errors/gateway-error.js';
 
-/** Where Anthropic, Azure and Google clients put a key, in the order in which they are looked at. */
+/** Headers in which Anthropic, Azure and Google clients send a key, in the order they are checked. */
 const KEY_HEADERS = ['x-api-key', 'api-key', 'x-goog-api-key'] as const;
 
 /** One Bearer token, RFC 6750 2.1; the scheme is case-insensitive (RFC 9110 11.1). */
 const BEARER = /^Bearer ([^\s]+)$/i;
 
 /**
- * The credential of a request, from its flat raw headers: `Authorization` decides alone when it is there, so that no
- * second header can be smuggled behind one that another hop looked at.
+ * Reads the credential of a request from its flat raw headers. If `Authorization` is present, it is the only header used,
+ * so that no second header can bypass a check of another hop.
  *
- * @returns the token, or null when the request carries none or a malformed one
- * @throws GatewayError invalid_request when a key header is repeated or two of them differ
+ * @returns the token; null if the request has none or a malformed one
+ * @throws GatewayError invalid_request if a key header is repeated or two of them differ
  */
 export function readCredential(raw: readonly string[]): string | null {
   let authorization: string | undefined;
@@ -29,15 +29,17 @@ export function readCredential(raw: readonly string[]): string | null {
     const at = (KEY_HEADERS as readonly string[]).indexOf(name);
     if (at === -1) continue;
     if (found[at] !== undefined)
-      throw new GatewayError('invalid_request', { message: `The header ${name} is repeated.` });
+      throw new GatewayError('invalid_request', { message: `The header ${name} is repeated. Send it once.` });
     found[at] = raw[i + 1];
   }
   if (authorizationCount > 1)
-    throw new GatewayError('invalid_request', { message: 'Authorization is repeated.' });
+    throw new GatewayError('invalid_request', { message: 'Authorization is repeated. Send it once.' });
   if (authorization !== undefined) return BEARER.exec(authorization)?.[1] ?? null;
   const values = found.filter((value) => value !== undefined);
   if (values.some((value) => value !== values[0])) {
-    throw new GatewayError('invalid_request', { message: 'Two key headers carry different keys.' });
+    throw new GatewayError('invalid_request', {
+      message: 'Two key headers have different keys. Send one key.',
+    });
   }
   return values[0] || null;
 }

@@ -20,8 +20,8 @@ const INFERENCE_POSTS = new Set([
   '/v1beta/openai/embeddings',
 ]);
 /**
- * Characters of model names; an encoded `/`, `:` or `@` is one. A careless decoder could take other escapes for a dot
- * segment (a dot encoded three times or overlong, a blank after two dots), and so leave the models.
+ * Characters of model names, with an encoded `/`, `:` or `@`. A lenient decoder could read other escapes as a dot segment
+ * (a dot encoded three times or overlong, a blank after two dots) and so leave the models path.
  */
 const MODEL = String.raw`(?:[\w.~:@!$&'()*+,;=-]|%(?:2[Ff]|3[Aa]|40))+`;
 /** Gemini names model and method in one segment: `gemini-2.0-flash:generateContent`. */
@@ -49,12 +49,12 @@ const OVERRIDE = new RegExp(
 const OVERRIDE_PARAMETER = '_method';
 
 /**
- * May a key with this rule send this request? All teams share one provider secret, so files, batches, assistants and
- * the like would show one team another team's objects: they take `all`.
+ * Checks if a key with this rule may send this request. All teams share one provider secret, so files, batches, assistants
+ * and similar endpoints would show one team the objects of another: they require `all`.
  *
  * @param endpoint raw path after `/p/<provider>`, without the query, compared byte for byte
  * @param rawHeaders flat raw headers
- * @param query what follows the path, with its `?`; empty where there is none
+ * @param query the query string with its `?`; empty if there is none
  */
 export function allowsEndpoint(
   rule: EndpointRule,

@@ -2,8 +2,8 @@ import type { Grant } from './caller.js';
 import type { EndpointRule, IdempotencyMode } from '../keys/gateway-key.entity.js';
 
 /**
- * One statement for one key and for many; digests travel as bind parameters only. What has ended by Postgres's clock is
- * not enabled either: a secret that a rotation ended at once would else live on for as long as our clock is behind.
+ * One statement for one key and for many; digests are bind parameters only. A secret that has expired by Postgres's clock
+ * is not enabled: otherwise one that a rotation ended at once would work for as long as the local clock is behind.
  */
 export const FIND_GRANTS = `
   SELECT encode(s.digest, 'hex') AS digest, s.id AS secret_id, k.id AS key_id, k.team_id, k.providers, k.endpoints,

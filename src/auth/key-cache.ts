@@ -2,23 +2,23 @@ import { Injectable } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
 import type { Grant } from './caller.js';
 
-/** A grant, and when Postgres itself last said so (monotonic ms). */
+/** A grant, and when Postgres last confirmed it (monotonic ms). */
 export interface KeptGrant {
   readonly grant: Grant;
   readonly confirmedAt: number;
-  /** When it was last asked about anew while nobody else could confirm it. */
+  /** When it was last looked up again while the cache was not confirmed (monotonic ms). */
   askedAt: number;
 }
 
-/** Keys that are kept; some 300 bytes each. */
+/** Maximum number of cached keys, about 300 bytes each. */
 export const MOST_GRANTS = 50_000;
-/** Unknown keys that are kept, so that a client with a dead key asks Postgres once in a while only. */
+/** Maximum number of cached unknown keys, so that a client with an invalid key rarely causes a query. */
 const MOST_UNKNOWN = 10_000;
 const UNKNOWN_MS = 2_000;
 
 /**
- * What Postgres said of keys, by digest. Whatever is read carries the version at which the reading began, and is kept
- * only if nothing was invalidated since: a read that started before a revocation can never overwrite it.
+ * Caches grants by digest. Each read carries the version at which it started and is stored only if nothing was invalidated
+ * since, so a read that started before a revocation never overwrites it.
  */
 @Injectable()
 export class KeyCache {
@@ -26,17 +26,17 @@ export class KeyCache {
   private readonly unknown = new LRUCache<string, true>({ max: MOST_UNKNOWN, ttl: UNKNOWN_MS });
   private changes = 0;
 
-  /** Goes up with every invalidation. */
+  /** Increases with every invalidation. */
   get version(): number {
     return this.changes;
   }
 
-  /** The grant; null: the key is known to be unknown; undefined: ask Postgres. */
+  /** The grant; null if the key is known not to exist; undefined if it is not cached. */
   get(digest: string): KeptGrant | null | undefined {
     return this.grants.get(digest) ?? (this.unknown.has(digest) ? null : undefined);
   }
 
-  /** @returns false when something changed since the reading began: what was read may be outdated */
+  /** @returns false if something was invalidated since the read started: the result may be outdated */
   set(digest: string, grant: Grant | null, readAtVersion: number): boolean {
     if (readAtVersion !== this.changes) return false;
     if (grant !== null) this.keep(digest, grant);
@@ -44,7 +44,7 @@ export class KeyCache {
     return true;
   }
 
-  /** Forgets the grants of a key or of a team's keys, and every unknown key: the change may have made one known. */
+  /** Invalidates the grants of a key or of a team's keys, and all unknown keys, because the change may have created one. */
   forget(keyOrTeamId: string): void {
     this.changes++;
     this.unknown.clear();
@@ -53,18 +53,18 @@ export class KeyCache {
     }
   }
 
-  /** Digests of all grants that are kept, for a comparison with Postgres. */
+  /** Digests of all cached grants, for a comparison with Postgres. */
   digests(): string[] {
     return [...this.grants.keys()];
   }
 
-  /** Puts what a comparison found in place of what was kept; what it did not find is gone. */
+  /** Replaces the compared grants; those that were not found are removed. */
   replace(compared: readonly string[], found: ReadonlyMap<string, Grant>): void {
     this.changes++;
     this.unknown.clear();
     for (const digest of compared) {
       const grant = found.get(digest);
-      // peek keeps the order of use: a comparison is no use.
+      // peek() keeps the order of use, because a comparison is not a use.
       if (this.grants.peek(digest) === undefined) continue;
       if (grant === undefined) this.grants.delete(digest);
       else this.keep(digest, grant);

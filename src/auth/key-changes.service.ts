@@ -7,7 +7,7 @@ import { KeyCache } from './key-cache.js';
 /** Digests compared in one query. */
 const COMPARED_AT_ONCE = 5_000;
 
-/** Keeps the key cache true: what changed is forgotten at once, and all of it is compared whenever that is not certain. */
+/** Keeps the key cache consistent: invalidates what changed, and compares all of it if a change may have been missed. */
 @Injectable()
 export class KeyChangesService {
   private readonly subscription: Subscription;
@@ -22,12 +22,12 @@ export class KeyChangesService {
     });
   }
 
-  /** When Postgres last confirmed that all of the cache is true (monotonic ms). */
+  /** When Postgres last confirmed the whole cache (monotonic ms). */
   get verifiedAt(): number {
     return this.subscription.verifiedAt;
   }
 
-  /** Reads every kept key again. */
+  /** Reads all cached keys again. */
   private async compare(client: ClientBase): Promise<void> {
     const digests = this.cache.digests();
     for (let at = 0; at === 0 || at < digests.length; at += COMPARED_AT_ONCE) {

@@ -1,12 +1,12 @@
 import { readCredential } from './credential.js';
 import { isWellFormedKey, shownPrefix } from '../keys/key-secret.js';
 
-/** Where a key would be looked for. */
+/** Headers that may carry a key. */
 const CREDENTIAL_HEADER = /^(?:authorization|x-api-key|api-key|x-goog-api-key)$/i;
 
 /**
- * How the log speaks of the key that a request carries: its shown prefix, `malformed` for anything that is not one key of
- * the right form, `none`. Whether the key is known is not asked.
+ * Describes the key of a request for the log: its prefix, `malformed` if it is not a single well-formed key, or `none`.
+ * It does not check whether the key exists.
  *
  * @param raw flat raw headers
  */

@@ -15,23 +15,23 @@ import { digestKey, isWellFormedKey } from '../keys/key-secret.js';
 import { API_KEY_LENGTH } from '../platform/api-key.js';
 import { KeyUseService } from './key-use.service.js';
 
-/** Look-ups at a time; the rest of the pool stays free for everything else. */
+/** Concurrent look-ups; the other connections of the pool stay free for other queries. */
 const LOOKUPS_AT_ONCE = 8;
-/** Look-ups that may wait for their turn; past it the caller is told to come back. */
+/** Look-ups that may wait; further ones get `overloaded`. */
 const LOOKUPS_WAITING = 256;
-/** Unknown keys that one client address (or IPv6 network) may try in a second: anybody can mint strings of the right form. */
+/** Unknown keys that one client address (or IPv6 network) may try in a second: anybody can generate well-formed keys. */
 const UNKNOWN_PER_SECOND = 50;
 /** Twice the time between two confirmations of the whole cache. */
 const FRESH_MS = 4_000;
-/** How often a key is asked about while nobody confirms the cache. */
+/** How often a key is looked up again while the cache is not confirmed. */
 const ASK_AGAIN_MS = 1_000;
-/** A read that something changed under is made again; after this many times what was read last is used once, unkept. */
+/** A read during a change is repeated; after this many reads the last result is used once and not cached. */
 const READS_AT_MOST = 3;
 
-/** Answers the one question of the hot path: which grant, if any, does this key open right now? */
+/** Resolves a key to its grant, on the hot path. */
 @Injectable()
 export class KeyLookupService {
-  /** Keys of the right form since the start: those whose answer was kept here, and those that Postgres was asked about. */
+  /** Look-ups of well-formed keys since the start: cached ones, and those that queried Postgres. */
   readonly counts = { hits: 0, misses: 0 };
   private readonly logger = new Logger('Keys');
   private readonly flights = new Map<string, Promise<Grant | null>>();
@@ -51,9 +51,9 @@ export class KeyLookupService {
   }
 
   /**
-   * @param from the request, for whose client address look-ups of unknown keys are counted
-   * @returns the grant when the key is known, enabled and not past its end; else null
-   * @throws GatewayError database_unavailable when Postgres cannot say (a valid key must never be called invalid), overloaded
+   * @param from the request; look-ups of unknown keys are limited by its client address
+   * @returns the grant if the key exists, is enabled and not expired; else null
+   * @throws GatewayError database_unavailable if Postgres does not respond (a valid key must never be called invalid), overloaded
    */
   find(key: string, from: Request): Grant | null | Promise<Grant | null> {
     if (!isWellFormedKey(key)) return null;
@@ -67,7 +67,7 @@ export class KeyLookupService {
     return this.judge(kept);
   }
 
-  /** The grant of a key that was looked up before and is good; null says nothing about any other. */
+  /** The grant of a cached valid key; null if the key is not cached or not valid. */
   findKept(key: string): Grant | null {
     if (key.length !== API_KEY_LENGTH) return null;
     const grant = this.judge(this.kept(digestKey(key)) ?? null);
@@ -75,7 +75,7 @@ export class KeyLookupService {
     return grant;
   }
 
-  /** What is kept of a key and may still be used; null: the key is known to be unknown; undefined: ask Postgres. */
+  /** The cached grant that may still be used; null if the key is known not to exist; undefined if it must be looked up. */
   private kept(digest: string): Grant | null | undefined {
     const known = this.cache.get(digest);
     if (known === null || known === undefined) return known;
@@ -90,8 +90,8 @@ export class KeyLookupService {
   }
 
   /**
-   * Nobody has confirmed the cache for longer than it should take. Postgres may be away, or only the connection that
-   * follows changes: what is kept goes on being used, and Postgres is asked behind, so that a revocation gets through.
+   * The cache has not been confirmed for too long. Postgres may be unavailable, or only the connection that follows
+   * changes. The cached grant is still used, and the key is looked up in the background, so that a revocation takes effect.
    */
   private confirm(digest: string): void {
     this.read(digest).catch((error) =>
@@ -99,14 +99,14 @@ export class KeyLookupService {
     );
   }
 
-  /** Expiry is checked on every use: it comes without a change in Postgres. */
+  /** Expiry is checked on every use, because no change in Postgres announces it. */
   private judge(grant: Grant | null): Grant | null {
     if (grant === null || !grant.enabled || grant.expiresAt <= Date.now()) return null;
     this.use.note(grant.secretId);
     return grant;
   }
 
-  /** One look-up for all who ask for the same key at the same time. */
+  /** Shares one look-up between concurrent calls with the same key. */
   private load(digest: string, from: Request): Promise<Grant | null> {
     const flight = this.flights.get(digest);
     if (flight !== undefined) return flight;

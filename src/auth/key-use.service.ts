@@ -6,7 +6,7 @@ import { DatabaseService } from '../database/database.service.js';
 import { withTimeout } from '../platform/with-timeout.js';
 
 const WRITE_MS = 10_000;
-/** Of the uses of the last seconds before a stop: worth no more. */
+/** Upper bound for the last write at a stop, in milliseconds; it only holds the uses of the last seconds. */
 const LAST_WRITE_MS = 1_000;
 
 const WRITE = `
@@ -14,7 +14,7 @@ const WRITE = `
   FROM unnest($1::uuid[], $2::timestamptz[]) AS u (id, used_at)
   WHERE s.id = u.id AND (s.last_used_at IS NULL OR s.last_used_at < u.used_at)`;
 
-/** Remembers when each secret was last used and writes that in batches, never per call. */
+/** Records when each secret was last used and writes it in batches, never per call. */
 @Injectable()
 export class KeyUseService implements BeforeApplicationShutdown {
   private readonly logger = new Logger('Keys');
@@ -38,7 +38,7 @@ export class KeyUseService implements BeforeApplicationShutdown {
       const times = [...batch.values()].map((time) => new Date(time).toISOString());
       await this.dataSource.query(WRITE, [[...batch.keys()], times]);
     } catch (error) {
-      this.logger.warn(`last_used_at is not written yet: ${describeError(error)}`);
+      this.logger.warn(`last_used_at could not be written; retrying: ${describeError(error)}`);
       for (const [id, time] of batch) if (!this.used.has(id)) this.used.set(id, time);
     }
   }

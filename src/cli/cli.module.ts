@@ -19,14 +19,14 @@ import { UsageService } from '../requests/usage.service.js';
 import { TeamsService } from '../teams/teams.service.js';
 
 /**
- * The services of the gateway's modules. Not the modules themselves: a command needs neither their controllers nor the
- * log writer and other background work.
+ * Provides the services of the gateway's modules without the modules themselves, because a command needs no controllers,
+ * no log writer and no other background work.
  */
 @Module({})
 export class CliModule {
   /**
    * @param settings with the master key for commands that encrypt or decrypt
-   * @param more services that a command needs besides
+   * @param more further services that a command needs
    */
   static forSettings(settings: Settings, more: NonNullable<ModuleMetadata['providers']> = []): DynamicModule {
     return {

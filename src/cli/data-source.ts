@@ -1,14 +1,14 @@
 import 'reflect-metadata';
 import { DataSource, getMetadataArgsStorage } from 'typeorm';
-// Loads every module of the gateway, and with them their entities: a new one needs no line here.
+// Loads every module of the gateway with its entities, so that a new module needs no line here.
 import '../app.module.js';
 import { loadEnv } from '../config/env.js';
 import { dataSourceOptions } from '../database/data-source-options.js';
 import { openDatabase } from './open-database.js';
 
 /**
- * What `npm run migration:generate|run|revert` gives to TypeORM's own command line: every entity and migration, on the
- * database that the gateway uses.
+ * The data source for TypeORM's command line (`npm run migration:generate|run|revert`): every entity and migration, on
+ * the gateway's database.
  */
 const database = await openDatabase(loadEnv(), (line) => console.error(line));
 
@@ -17,7 +17,7 @@ const dataSource = new DataSource({
   entities: getMetadataArgsStorage().tables.map(({ target }) => target),
 });
 
-// TypeORM's command line knows nothing of a server that was started for it: it is stopped with the last connection.
+// TypeORM's command line does not know the server that was started for it, so destroy() stops the server.
 const destroy = dataSource.destroy.bind(dataSource);
 dataSource.destroy = async () => {
   await destroy();

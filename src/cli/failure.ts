@@ -6,19 +6,20 @@ import { EmbeddedPostgresError } from '../embedded-postgres/embedded-postgres-er
 import { isDatabaseUnavailable } from '../database/sql-state.js';
 import { ServiceError } from '../errors/service-error.js';
 
-const TOLD = [EnvError, DataDirError, PermanentDatabaseError, EmbeddedPostgresError];
+/** Errors whose message is written for operators. */
+const OPERATOR_ERRORS = [EnvError, DataDirError, PermanentDatabaseError, EmbeddedPostgresError];
 
-/** What to tell people about a command that failed: one clear message; a stack only for what is our own fault. */
+/** The message for a command that failed; with a stack only if the error is a bug. */
 export function explain(error: unknown): string {
   if (error instanceof ServiceError) {
     if (error.kind !== 'invalid' || error.details.length === 0) return error.message;
     return error.details.map(({ field, message }) => `--${field.replaceAll('_', '-')} ${message}`).join('\n');
   }
-  if (TOLD.some((kind) => error instanceof kind)) return (error as Error).message;
-  const fault = permanentError(error);
-  if (fault !== null) return fault.message;
+  if (OPERATOR_ERRORS.some((kind) => error instanceof kind)) return (error as Error).message;
+  const permanent = permanentError(error);
+  if (permanent !== null) return permanent.message;
   if (isDatabaseUnavailable(error)) {
     return `Postgres cannot be reached: ${describeError(error)}. Start it, or correct DATABASE_URL.`;
   }
-  return `This should not have happened: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`;
+  return `Internal error, please report it: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`;
 }

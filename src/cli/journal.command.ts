@@ -12,12 +12,12 @@ import { readDeadRows } from '../request-log/journal/recovery.js';
 import { type OutputOptions, printJson } from './output.js';
 import { withServices } from './with-services.js';
 
-/** What the journal of one boot holds. */
-interface BootCounts {
+/** Contents of the journal directory of one process run. */
+interface RunCounts {
   folder: string;
   bytes: number;
   rows: number;
-  /** Of these: calls whose end nobody saw. */
+  /** Rows of calls that the gateway did not see end. */
   interrupted: number;
   damaged_lines: number;
 }
@@ -27,36 +27,36 @@ export function journalCommand(): Command {
   return new Command('journal')
     .addCommand(
       new Command('status')
-        .description('count what its DATA_DIR still holds')
-        .argument('<dir>', 'DATA_DIR of that gateway')
+        .description('count the rows left in a DATA_DIR')
+        .argument('<dir>', 'DATA_DIR of the gateway')
         .option('--json', 'print the counts as JSON')
         .action((dir: string, { json }: OutputOptions) =>
           withJournal(dir, async (root) => {
-            const boots: BootCounts[] = [];
+            const runs: RunCounts[] = [];
             for (const folder of await runDirectories(root))
-              boots.push(await readBoot(folder, () => Promise.resolve()));
-            if (json) printJson(boots);
-            else tell(boots, 'holds');
+              runs.push(await readRun(folder, () => Promise.resolve()));
+            if (json) printJson(runs);
+            else print(runs, 'rows in');
           }),
         ),
     )
     .addCommand(
       new Command('drain')
-        .description('write its rows to the database and remove what was written')
-        .argument('<dir>', 'DATA_DIR of that gateway')
+        .description('write the rows to Postgres, then remove them from the DATA_DIR')
+        .argument('<dir>', 'DATA_DIR of the gateway')
         .option('--json', 'print the counts as JSON')
         .action((dir: string, { json }: OutputOptions) =>
           withJournal(dir, (root) =>
             withServices(async (app) => {
               const dataSource = app.get(DataSource);
-              const boots: BootCounts[] = [];
+              const runs: RunCounts[] = [];
               for (const folder of await runDirectories(root)) {
-                const counts = await readBoot(folder, (rows) => write(dataSource, rows));
+                const counts = await readRun(folder, (rows) => write(dataSource, rows));
                 await rm(folder, { recursive: true });
-                boots.push(counts);
+                runs.push(counts);
               }
-              if (json) printJson(boots);
-              else tell(boots, 'held; now in Postgres:');
+              if (json) printJson(runs);
+              else print(runs, 'rows written from');
             }),
           ),
         ),
@@ -64,8 +64,8 @@ export function journalCommand(): Command {
     .addHelpText(
       'after',
       `
-A gateway drains its own journal at each start. This is for a volume whose gateway does not come back. Draining twice,
-or beside a gateway that drained already, doubles nothing.
+A gateway drains its own journal at each start. Use this for the volume of a gateway that does not come back. Draining
+twice is safe: a row that Postgres already has is not written again.
 
 Examples:
   postern journal status /mnt/volume-of-replica-3
@@ -73,11 +73,11 @@ Examples:
     );
 }
 
-/** Runs work on the journal of a DATA_DIR, which no gateway may be using meanwhile. */
+/** Runs `work` on the journal of a DATA_DIR that no gateway is using. */
 async function withJournal(dir: string, work: (root: string) => Promise<void>): Promise<void> {
   const root = join(dir, 'journal');
   await stat(root).catch((error: unknown) => {
-    throw new DataDirError(`${dir} holds no journal; give the DATA_DIR of a gateway`, { cause: error });
+    throw new DataDirError(`there is no journal in ${dir}; give the DATA_DIR of a gateway`, { cause: error });
   });
   const dataDir = await openDataDir(dir);
   await dataDir.hold();
@@ -88,7 +88,7 @@ async function withJournal(dir: string, work: (root: string) => Promise<void>): 
   }
 }
 
-/** @throws DataDirError for rows that a gateway would hold back; the others are written */
+/** @throws DataDirError for rows that a gateway would keep back; the other rows are written */
 async function write(dataSource: DataSource, rows: readonly LogRow[]): Promise<void> {
   const runner = dataSource.createQueryRunner();
   try {
@@ -105,7 +105,7 @@ async function write(dataSource: DataSource, rows: readonly LogRow[]): Promise<v
     if (future !== undefined) {
       throw new DataDirError(
         `row ${future.id} starts at ${future.started_at}, more than 2 days ahead of the database's clock; the journal ` +
-          'stays where it is: correct that clock, or drain again when the day has come',
+          'is not removed: correct that clock, or drain again on that day',
       );
     }
   } finally {
@@ -113,11 +113,11 @@ async function write(dataSource: DataSource, rows: readonly LogRow[]): Promise<v
   }
 }
 
-async function readBoot(
+async function readRun(
   folder: string,
   write: (rows: readonly LogRow[]) => Promise<void>,
-): Promise<BootCounts> {
-  const counts: BootCounts = { folder, bytes: 0, rows: 0, interrupted: 0, damaged_lines: 0 };
+): Promise<RunCounts> {
+  const counts: RunCounts = { folder, bytes: 0, rows: 0, interrupted: 0, damaged_lines: 0 };
   const files = await logFiles(folder);
   for (const file of files) counts.bytes += (await stat(file)).size;
   for await (const rows of readDeadRows(files, (count) => (counts.damaged_lines += count))) {
@@ -128,11 +128,11 @@ async function readBoot(
   return counts;
 }
 
-function tell(boots: readonly BootCounts[], verb: string): void {
-  if (boots.length === 0) console.log('The journal is empty: every row is in Postgres.');
-  for (const { folder, rows, interrupted, damaged_lines: damaged, bytes } of boots) {
+function print(runs: readonly RunCounts[], what: string): void {
+  if (runs.length === 0) console.log('The journal is empty: every row is in Postgres.');
+  for (const { folder, rows, interrupted, damaged_lines: damaged, bytes } of runs) {
     console.log(
-      `${folder} ${verb} ${rows} rows (${interrupted} interrupted, ${damaged} damaged lines, ${bytes} bytes)`,
+      `${rows} ${what} ${folder} (${interrupted} interrupted, ${damaged} damaged lines, ${bytes} bytes)`,
     );
   }
 }

@@ -1,6 +1,6 @@
 import { run } from './program.js';
 
-// `| head` closes our output early; that is no failure of ours. The command ends by itself and closes what it opened.
+// `| head` closes standard output early, which is not an error. The command ends by itself and closes what it opened.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') process.exit(1);
 });

@@ -9,26 +9,26 @@ import { isDatabaseUnavailable } from '../database/sql-state.js';
 
 export interface OpenDatabase {
   url: string;
-  /** Stops an embedded server that nobody needs any more; a gateway's is left running. */
+  /** Stops an embedded server that is no longer used. The server of a running gateway keeps running. */
   close(): Promise<void>;
 }
 
 /**
- * The database that the gateway uses: DATABASE_URL, else the embedded one of DATA_DIR, whether or not it runs.
+ * Opens the database of the gateway: DATABASE_URL, or the embedded one in DATA_DIR, which is started if it does not run.
  *
- * @param report gets one line for each step that may take a while
- * @throws DataDirError when there is no database yet: a command never makes one, because an empty one in the wrong
- *   folder would look like lost keys, and because the first key is the first start's to give
+ * @param report gets one line for each slow step
+ * @throws DataDirError if there is no database yet. A command never creates one: an empty one in the wrong folder would
+ *   look like lost keys, and the first start creates the first key
  */
 export async function openDatabase(env: Env, report: (line: string) => void): Promise<OpenDatabase> {
   if (env.databaseUrl !== undefined) return { url: env.databaseUrl, close: () => Promise.resolve() };
-  // openDataDir() would make the folder.
+  // openDataDir() would create the folder.
   const dataDir = existsSync(join(env.dataDir, 'postern-data')) ? await openDataDir(env.dataDir) : null;
   const { postgresHome } = await import('../embedded-postgres/home.js');
   const home = dataDir && (await postgresHome(dataDir.path, () => {}));
   if (dataDir === null || home === null || !existsSync(join(home.folder, 'cluster'))) {
     throw new DataDirError(
-      `there is no database in ${env.dataDir} yet; run npm start first, or set DATA_DIR or DATABASE_URL to where it is`,
+      `there is no database in ${env.dataDir} yet; run npm start first, or set DATA_DIR or DATABASE_URL to the right place`,
     );
   }
 
@@ -38,10 +38,10 @@ export async function openDatabase(env: Env, report: (line: string) => void): Pr
     url: postgres.url,
     close: async () => {
       await presence.end();
-      // While we stop the server no gateway may start on it; one that runs already has this and keeps the server.
-      if (!(await holdSoon(dataDir, gateway === null ? ENDING_MS : 0))) return;
+      // The lock keeps gateways from starting on this server while it stops. A running gateway has the lock: its server stays.
+      if (!(await holdSoon(dataDir, gateway === null ? LOCK_WAIT_MS : 0))) return;
       try {
-        // Whoever started it: of several commands at once, the last one to end stops the server.
+        // Of several commands at once, the last one to end stops the server, whichever started it.
         await postgres.stop({ onlyIfUnused: true });
       } finally {
         dataDir.release();
@@ -51,8 +51,8 @@ export async function openDatabase(env: Env, report: (line: string) => void): Pr
 }
 
 /**
- * Starts or joins the server and stays connected: from now on nobody takes it for unused. Another command may have
- * been about to stop it when it was joined; then it is started again.
+ * Starts or joins the server and stays connected, so that the server counts as used. If another command was about to
+ * stop it, it is started again.
  */
 async function joinServer(
   dataDir: string,
@@ -62,21 +62,21 @@ async function joinServer(
   for (let attempt = 1; ; attempt++) {
     const postgres = await startEmbeddedPostgres({ dataDir, report });
     const presence = new pg.Client({ connectionString: postgres.url });
-    // The command's own connections tell of a server that goes away.
+    // If the server stops, the command's own connections report it.
     presence.on('error', () => undefined);
     try {
       await presence.connect();
       return { postgres, presence };
     } catch (error) {
-      if (attempt === JOINS_AT_MOST || !isDatabaseUnavailable(error)) throw error;
+      if (attempt === MAX_JOINS || !isDatabaseUnavailable(error)) throw error;
     }
   }
 }
 
-const JOINS_AT_MOST = 5;
+const MAX_JOINS = 5;
 
-/** Waits this long, in milliseconds, for another command that is ending too. */
-const ENDING_MS = 500;
+/** How long to wait for the lock of another command that is ending too, in milliseconds. */
+const LOCK_WAIT_MS = 500;
 
 async function holdSoon(dataDir: DataDir, waitMs: number): Promise<boolean> {
   for (const deadline = Date.now() + waitMs; ; await sleep(20)) {

@@ -33,14 +33,14 @@ export function providersCommand(): Command {
 
   providers
     .command('add')
-    .description('add a provider; its secret is asked for, or read from standard input')
-    .argument('<name>', 'what to call it in /p/<name>/…; the name of a preset is enough')
-    .option('--preset <preset>', 'take url and auth from a preset (default: the one called like <name>)')
-    .option('--url <url>', 'where it lives, without /v1, such as https://api.openai.com')
-    .option('--auth <style>', 'how its secret is sent: bearer, x-api-key, api-key or x-goog-api-key')
-    .option('--secret', 'ask for a secret also where the preset takes none')
-    .option('--no-secret', 'it takes no secret')
-    .option('--default', 'calls to /v1 go to it, in place of the one before')
+    .description('add a provider; prompts for its secret, or reads it from standard input')
+    .argument('<name>', 'name in /p/<name>/…, or a preset')
+    .option('--preset <preset>', 'take URL and auth from a preset (default: the preset with this name)')
+    .option('--url <url>', 'base URL without /v1, for example https://api.openai.com')
+    .option('--auth <style>', 'how the secret is sent: bearer, x-api-key, api-key or x-goog-api-key')
+    .option('--secret', 'prompt for a secret even if the preset needs none')
+    .option('--no-secret', 'the provider needs no secret')
+    .option('--default', 'make it the default provider for /v1')
     .option('--json', 'print the provider as JSON')
     .addHelpText(
       'after',
@@ -57,39 +57,38 @@ Examples:
 
   providers
     .command('list')
-    .description('show the providers; never their secrets')
+    .description('list providers, without their secrets')
     .option('--json', 'print the list as JSON')
     .addHelpText('after', '\nExamples:\n  postern providers list\n  postern providers list --json')
     .action(list);
 
   providers
     .command('test')
-    .description(
-      'ask a provider for its models and say in words what is wrong; exit code 1 when something is',
-    )
-    .argument('<name>', 'its name')
+    .description('send a test request to a provider and report problems; exit code 1 if there is one')
+    .argument('<name>', 'provider name')
     .option('--json', 'print the result as JSON')
     .addHelpText('after', '\nExample:\n  postern providers test groq')
     .action(test);
 
   providers
     .command('remove')
-    .description('remove a provider and its secret; keys that name it are refused from then on')
-    .argument('<name>', 'its name')
+    .description('remove a provider and its secret; calls to it are then rejected')
+    .argument('<name>', 'provider name')
     .option('--json', 'print the name as JSON')
     .addHelpText('after', '\nExample:\n  postern providers remove groq')
     .action(remove);
 
   providers
     .command('reseal')
-    .description('seal anew with MASTER_KEY what MASTER_KEY_PREVIOUS has sealed')
+    .description('re-encrypt provider secrets with MASTER_KEY')
     .option('--json', 'print the names by outcome as JSON')
     .addHelpText(
       'after',
       `
-To change the master key: set MASTER_KEY to a new one and MASTER_KEY_PREVIOUS to the old one for every gateway, start
-them again, run this with the same two, then take MASTER_KEY_PREVIOUS away, a day later where keys replay: it opens the
-answers kept until then. Can be stopped and run again at any time.
+To change the master key:
+  1. Set MASTER_KEY to the new key and MASTER_KEY_PREVIOUS to the old key for every gateway, and restart them.
+  2. Run this command with the same two settings. It can be stopped and run again at any time.
+  3. Remove MASTER_KEY_PREVIOUS. If any key uses replay, wait 24 hours first: stored responses are encrypted with it.
 
 Example:
   postern providers reseal`,
@@ -106,15 +105,15 @@ async function add(name: string, options: AddOptions): Promise<void> {
   }
   const url = options.url ?? preset?.url ?? undefined;
   if (url === undefined) {
-    const remedy = preset?.example ? `must be given, such as ${preset.example}` : 'must be given';
+    const remedy = preset?.example ? `must be given, for example ${preset.example}` : 'must be given';
     throw ServiceError.of(
       'invalid',
       'url',
-      preset ? remedy : `${remedy}, for this is no preset (${PRESET_NAMES})`,
+      preset ? remedy : `${remedy}, because ${name} is not a preset (${PRESET_NAMES})`,
     );
   }
   const order = { name, url, auth: options.auth ?? preset?.auth, default: options.default };
-  // Before anybody is asked for a secret in vain.
+  // Validates the options before it prompts for a secret.
   parseInput(newProviderSchema, { ...order, secret: null });
   const asks = options.secret ?? preset?.needsSecret ?? true;
   const secret = asks ? await readSecret(`Secret of ${preset?.title ?? name}`) : null;
@@ -127,17 +126,17 @@ async function add(name: string, options: AddOptions): Promise<void> {
     printJson(provider);
     return;
   }
-  console.log(`Added the provider ${provider.name} (${provider.url}).`);
-  const road = provider.default ? 'at /v1/... unless PROVIDER_URL is set, and ' : '';
+  console.log(`Added provider ${provider.name} (${provider.url}).`);
+  const byDefault = provider.default ? '/v1/… (unless PROVIDER_URL is set) or ' : '';
   console.log(
-    `Calls reach it ${road}at /p/${provider.name}/...\nTry it: ${cliCommand(`providers test ${provider.name}`)}`,
+    `Send calls to ${byDefault}/p/${provider.name}/…\nTest it: ${cliCommand(`providers test ${provider.name}`)}`,
   );
 }
 
 async function list({ json }: OutputOptions): Promise<void> {
   const data = await withServices((app) => app.get(StoredProvidersService).list(), SEALS);
   const head = ['NAME', 'URL', 'AUTH', 'SECRET', 'DEFAULT', 'ENABLED', 'SOURCE', 'UPDATED'];
-  printPage({ data, next_cursor: null }, { json }, head, (provider: ProviderView) => [
+  printPage({ data, next_cursor: null }, 'providers', { json }, head, (provider: ProviderView) => [
     provider.name,
     provider.url,
     provider.auth,
@@ -167,27 +166,27 @@ async function test(name: string, { json }: OutputOptions): Promise<void> {
 async function remove(name: string, { json }: OutputOptions): Promise<void> {
   await withServices((app) => app.get(StoredProvidersService).remove(name, commandUser()));
   if (json) printJson({ removed: name });
-  else console.log(`Removed the provider ${name}.`);
+  else console.log(`Removed provider ${name}.`);
 }
 
 async function reseal({ json }: OutputOptions): Promise<void> {
   const done = await withServices((app) => app.get(ResealService).reseal(commandUser()), SEALS);
-  // A shell that lacks what the gateway was started with would else look like a change that is done.
+  // Without this line, a shell that lacks the gateway's settings would look like a finished change.
   if (loadEnv().masterKeyPrevious === undefined) {
     console.error(
-      'MASTER_KEY_PREVIOUS is not set for this command, so there was nothing to seal anew from. ' +
-        'During a change of the master key, give it both keys, as the gateway has them.',
+      'MASTER_KEY_PREVIOUS is not set for this command, so there was nothing to re-encrypt. ' +
+        'To change the master key, run it with both keys, as the gateway has them.',
     );
   }
   if (json) printJson(done);
   else {
     console.log(
-      `Sealed anew: ${done.resealed.length}; sealed with this master key already: ${done.current.length}.`,
+      `Re-encrypted: ${done.resealed.length}. Already encrypted with this key: ${done.current.length}.`,
     );
     if (done.unreadable.length > 0) {
       console.error(
-        `Not opened by MASTER_KEY or MASTER_KEY_PREVIOUS: ${done.unreadable.join(', ')}. ` +
-          'Give the key they were sealed with, or store their secrets anew.',
+        `Not decrypted by MASTER_KEY or MASTER_KEY_PREVIOUS: ${done.unreadable.join(', ')}. ` +
+          'Set the key they were encrypted with, or store their secrets again.',
       );
     }
   }

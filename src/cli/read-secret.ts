@@ -4,19 +4,19 @@ import { text } from 'node:stream/consumers';
 import { ServiceError } from '../errors/service-error.js';
 
 /**
- * A secret from standard input, or from a prompt that shows nothing of it. Never an argument: those stand in the
- * shell's history and in the list of processes.
+ * Reads a secret from standard input, or from a prompt that does not echo. Never from an argument: arguments are
+ * visible in the shell's history and in the process list.
  *
- * @throws ServiceError invalid when there is none
+ * @throws ServiceError invalid if there is none
  */
 export async function readSecret(prompt: string): Promise<string> {
   const given = process.stdin.isTTY ? await ask(prompt) : await text(process.stdin);
-  // One line end is the editor's or the pipe's, not the secret's.
+  // A final line end comes from the editor or the pipe and is not part of the secret.
   const secret = given.replace(/\r?\n$/, '');
   if (secret !== '') return secret;
   throw new ServiceError(
     'invalid',
-    'There is no secret on standard input. Pipe it in, or run this in a terminal to be asked.',
+    'There is no secret on standard input. Pipe it in, or run this command in a terminal to get a prompt.',
   );
 }
 
@@ -26,7 +26,7 @@ function ask(prompt: string): Promise<string> {
   process.stderr.write(`${prompt} (not shown): `);
   return new Promise((resolve, reject) => {
     lines.once('line', resolve);
-    lines.once('SIGINT', () => reject(new ServiceError('invalid', 'Given up.')));
+    lines.once('SIGINT', () => reject(new ServiceError('invalid', 'Cancelled.')));
     lines.once('close', () => resolve(''));
   }).finally(() => {
     lines.close();

@@ -1,4 +1,4 @@
-/** Aligned columns for people. Cells come from the wire in part: what could steer a terminal is made visible. */
+/** Aligns columns. Cells may come from clients, so control characters are replaced: they could steer a terminal. */
 export function table(
   head: readonly string[] | null,
   rows: readonly (readonly Cell[])[],
@@ -24,7 +24,7 @@ function text(cell: Cell): string {
   return cell === null ? '-' : String(cell).replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '?');
 }
 
-/** An ISO 8601 time without its fraction: enough for people. */
+/** An ISO 8601 time without its fraction. */
 export function shortTime(iso: string | null): string | null {
   return iso && iso.replace(/\.\d+Z$/, 'Z');
 }

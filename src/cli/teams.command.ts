@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import { cliCommand } from '../platform/cli-command.js';
+import { cliCommand, shellQuoted } from '../platform/cli-command.js';
 import { commandUser } from '../platform/actor.js';
 import { parseInput } from '../admin/parse-input.js';
 import { newTeamSchema, teamFilterSchema } from '../teams/teams.schema.js';
@@ -19,8 +19,8 @@ export function teamsCommand(): Command {
 
   teams
     .command('create')
-    .description('make a team')
-    .argument('<name>', 'what to call it')
+    .description('create a team')
+    .argument('<name>', 'team name')
     .option('--json', 'print the team as JSON')
     .addHelpText('after', '\nExample:\n  postern teams create search')
     .action(async (name: string, { json }: OutputOptions) => {
@@ -29,20 +29,21 @@ export function teamsCommand(): Command {
       if (json) printJson(team);
       else
         console.log(
-          `Made the team ${team.name} (${team.id}).\nA key for it: ${cliCommand(`keys create --team ${team.name} --name ci`)}`,
+          `Created team ${team.name} (${team.id}).\n` +
+            `Next: ${cliCommand(`keys create --team ${shellQuoted(team.name)} --name ci`)}`,
         );
     });
 
   teams
     .command('list')
-    .description('show the teams, newest first')
-    .option('--limit <n>', 'how many, 1 to 500 (default 50)')
-    .option('--cursor <cursor>', 'continue after the page before')
+    .description('list teams, newest first')
+    .option('--limit <n>', 'number of rows, 1 to 500 (default: 50)')
+    .option('--cursor <cursor>', 'continue after the previous page')
     .option('--json', 'print the page as JSON')
     .action(async ({ limit, cursor, json }: ListOptions) => {
       const filter = parseInput(teamFilterSchema, { limit, cursor });
       const page = await withServices((app) => app.get(TeamsService).list(filter));
-      printPage(page, { json }, ['NAME', 'ID', 'CREATED', 'DISABLED'], (team) => [
+      printPage(page, 'teams', { json }, ['NAME', 'ID', 'CREATED', 'DISABLED'], (team) => [
         team.name,
         team.id,
         shortTime(team.created_at),

@@ -22,16 +22,16 @@ interface UsageOptions extends OutputOptions, CallOptions, TimeOptions {
 export function usageCommand(): Command {
   const command = new Command('usage').option(
     '--group-by <groups>',
-    'team, key, provider, model, day or hour (UTC), by commas (default: team,day)',
+    'team, key, provider, model, day or hour (UTC), separated by commas (default: team,day)',
   );
   return addTimeOptions(addCallOptions(command))
-    .option('--limit <n>', 'how many groups, 1 to 500 (default 50)')
-    .option('--cursor <cursor>', 'continue after the page before')
+    .option('--limit <n>', 'number of groups, 1 to 500 (default: 50)')
+    .option('--cursor <cursor>', 'continue after the previous page')
     .option('--json', 'print the page as JSON')
     .addHelpText(
       'after',
       `
-An error is a call answered with 400 or above, or not answered to its end by the provider or this gateway.
+An error is a call with status 400 or above, or one that the provider or this gateway did not complete.
 
 Examples:
   postern usage --from 2030-01-01T00:00:00Z
@@ -57,8 +57,8 @@ async function print({ json, groupBy, ...options }: UsageOptions): Promise<void>
     'BYTES IN',
     'BYTES OUT',
   ];
-  printPage(page, { json }, head, (row) => [
-    // The id of what has no name any more.
+  printPage(page, 'calls', { json }, head, (row) => [
+    // A team or key that was deleted has only its ID.
     ...groups.map((group) =>
       group === 'team'
         ? (row.team ?? row.team_id!)

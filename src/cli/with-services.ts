@@ -9,14 +9,14 @@ import { isMigrationPending, migrate } from '../database/migrate.js';
 import { CliModule } from './cli.module.js';
 import { openDatabase } from './open-database.js';
 
-/** Steps are told on standard error: standard output belongs to the answer. */
+/** Progress goes to standard error, because standard output has the result. */
 const report = (line: string) => console.error(line);
 
 /**
- * Runs a command's work on the gateway's own services, connected and migrated, and closes everything again.
+ * Runs `work` with the gateway's services on a connected and migrated database, then closes everything.
  *
- * @param seals true for work that seals or opens secrets: it gets the gateway's master key
- * @param providers services of a module of one's own that the command needs besides those of CliModule
+ * @param seals true for work that encrypts or decrypts secrets: it gets the gateway's master key
+ * @param providers services that the command needs in addition to those of CliModule
  */
 export async function withServices<T>(
   work: (app: INestApplicationContext) => Promise<T>,
@@ -31,7 +31,7 @@ export async function withServices<T>(
       abortOnError: false,
     });
     try {
-      // First of all, so that from now on there is a connection and nobody takes the server for unused.
+      // First, because a server without connections counts as unused and may be stopped.
       await app.get(DataSource).initialize();
       if (env.migrate) await migrate(databaseUrl);
       else if (await isMigrationPending(databaseUrl)) {
@@ -46,14 +46,14 @@ export async function withServices<T>(
   });
 }
 
-/** Brings the schema up to date, also with MIGRATE=off. @returns the names of the migrations that ran */
+/** Runs pending migrations, also with MIGRATE=off. @returns the names of the migrations that ran */
 export async function migrateNow(): Promise<string[]> {
   return withDatabase(loadEnv(), migrate);
 }
 
 async function withDatabase<T>(env: Env, work: (url: string) => Promise<T>): Promise<T> {
   const database = await openDatabase(env, report);
-  // Ctrl-C must not leave a server running that this command started.
+  // Ctrl-C must also stop a server that this command started.
   const interrupted = () => {
     database.close().then(
       () => process.exit(1),

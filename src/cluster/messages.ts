@@ -2,25 +2,25 @@ import type { Ready } from './startup-messages.js';
 import type { Settings } from '../config/settings.js';
 import type { MetricValues } from '../observability/metrics.service.js';
 
-/** What the primary tells a worker. */
-export type Order =
-  /** Serve with these settings; the environment they came from may say something else by now. */
+/** A message from the primary to a worker. */
+export type PrimaryMessage =
+  /** Serve with these settings: the environment may have changed since the primary read it. */
   | { start: Settings }
   | 'stop'
-  /** Tell your figures, under the number of this question. */
-  | { tellMetrics: number }
-  /** Those of all workers, as asked for under this number. */
-  | { allMetrics: { request: number; figures: MetricValues[] } };
+  /** Send your metrics with this request number. */
+  | { sendMetrics: number }
+  /** The metrics of all workers, for the request with this number. */
+  | { allMetrics: { request: number; values: MetricValues[] } };
 
-/** What a worker tells the primary. */
-export type Word =
-  /** It listens: what was said before is lost. */
-  | 'here'
+/** A message from a worker to the primary. */
+export type WorkerMessage =
+  /** The worker receives messages; earlier ones were lost. */
+  | 'listening'
   | { ready: Ready }
   | { firstKey: string }
-  | 'no key'
-  | { metrics: { question: number; figures: MetricValues } }
-  /** It wants the figures of all workers, under this number of its own. */
-  | { wantsMetrics: number }
-  /** It cannot go on, for this reason, in words for an operator. */
-  | { fault: string };
+  | 'no gateway key'
+  | { metrics: { request: number; values: MetricValues } }
+  /** Requests the metrics of all workers, under a number of the worker. */
+  | { requestAllMetrics: number }
+  /** The worker is about to exit; the message is for operators. */
+  | { error: string };

@@ -1,74 +1,74 @@
 import { addUp, type MetricValues } from '../observability/metrics.service.js';
 
-/** A worker that does not answer by then is too busy; its last figures stand in. */
-const ANSWER_MS = 1_000;
+/** A worker that does not respond in this time is too busy; its last values are used. */
+const RESPONSE_MS = 1_000;
 
-/** Types whose figures outlive the process that counted: without them a sum would go down when a worker dies. */
-const LASTING = new Set(['counter', 'histogram']);
+/** Types whose values are kept after a worker dies: otherwise a sum would go down. */
+const CUMULATIVE = new Set(['counter', 'histogram']);
 
-/** As addUp() keeps one: the figures, and how to ask for them. */
+/** An entry of addUp(): the values and a function that returns them. */
 type Sum = MetricValues[number] & { get: () => MetricValues[number] };
 
 interface Member {
-  /** As it told them last. */
-  figures: MetricValues;
-  /** Questions that wait for its answer. */
+  /** The last values it sent. */
+  values: MetricValues;
+  /** Requests that wait for its response, by number. */
   readonly waiting: Map<number, () => void>;
 }
 
 /**
- * Gathers the metrics of all workers for the one that was asked for them. A worker that dies or hangs fails nothing, and
- * what a dead one had counted when it last told stays in the sums.
+ * Gathers the metrics of all workers for a worker that is scraped. A worker that dies or hangs causes no error, and the
+ * last values of a dead worker stay in the sums.
  */
 export class WorkerMetrics {
   private readonly members = new Map<number, Member>();
   private departed: MetricValues = [];
-  private questions = 0;
+  private requests = 0;
 
-  /** @param ask sends the worker in a place the question of this number */
-  constructor(private readonly ask: (place: number, question: number) => void) {}
+  /** @param ask sends a request with this number to a worker */
+  constructor(private readonly ask: (slot: number, request: number) => void) {}
 
-  /** A worker that can be asked. @param place its number */
-  join(place: number): void {
-    this.members.set(place, { figures: [], waiting: new Map() });
+  /** Adds a worker. @param slot its number */
+  join(slot: number): void {
+    this.members.set(slot, { values: [], waiting: new Map() });
   }
 
-  leave(place: number): void {
-    const member = this.members.get(place);
+  leave(slot: number): void {
+    const member = this.members.get(slot);
     if (member === undefined) return;
-    this.members.delete(place);
-    for (const answered of member.waiting.values()) answered();
-    const lasting = member.figures.filter(({ type }) => LASTING.has(String(type)));
+    this.members.delete(slot);
+    for (const done of member.waiting.values()) done();
+    const lasting = member.values.filter(({ type }) => CUMULATIVE.has(String(type)));
     const sums = addUp([this.departed, lasting]).getMetricsAsArray() as unknown as Sum[];
-    // A function cannot be sent to another process.
-    this.departed = sums.map(({ get: _, ...figures }) => figures);
+    // Functions cannot be sent to another process.
+    this.departed = sums.map(({ get: _, ...values }) => values);
   }
 
-  /** What a worker tells when asked. */
-  told(place: number, question: number, figures: MetricValues): void {
-    const member = this.members.get(place);
+  /** Takes the values that a worker sent. */
+  receive(slot: number, request: number, values: MetricValues): void {
+    const member = this.members.get(slot);
     if (member === undefined) return;
-    member.figures = figures;
-    member.waiting.get(question)?.();
+    member.values = values;
+    member.waiting.get(request)?.();
   }
 
-  /** The latest figures of all. */
+  /** The latest values of all workers. */
   async gather(): Promise<MetricValues[]> {
-    await Promise.all([...this.members].map(([place, member]) => this.askOne(place, member)));
-    return [...[...this.members.values()].map(({ figures }) => figures), this.departed];
+    await Promise.all([...this.members].map(([slot, member]) => this.askOne(slot, member)));
+    return [...[...this.members.values()].map(({ values }) => values), this.departed];
   }
 
-  private askOne(place: number, { waiting }: Member): Promise<void> {
-    const question = ++this.questions;
+  private askOne(slot: number, { waiting }: Member): Promise<void> {
+    const request = ++this.requests;
     return new Promise((resolve) => {
-      const answered = () => {
+      const done = () => {
         clearTimeout(timer);
-        waiting.delete(question);
+        waiting.delete(request);
         resolve();
       };
-      const timer = setTimeout(answered, ANSWER_MS);
-      waiting.set(question, answered);
-      this.ask(place, question);
+      const timer = setTimeout(done, RESPONSE_MS);
+      waiting.set(request, done);
+      this.ask(slot, request);
     });
   }
 }

@@ -1,63 +1,63 @@
 import cluster from 'node:cluster';
-import type { Announcer, Ready } from './startup-messages.js';
+import type { StartupMessages, Ready } from './startup-messages.js';
 import type { Env } from '../config/env.js';
 import { type Host, openHost } from '../host.js';
 import { WorkerMetrics } from './metrics.js';
 import { type WorkerEnd, WorkerProcess } from './worker-process.js';
 
-/** A worker that dies young is not replaced at once, and each time later. */
-const YOUNG_MS = 10_000;
+/** A worker that lived shorter than this is reslotd after a pause that doubles each time. */
+const SHORT_LIFE_MS = 10_000;
 const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 30_000;
-/** What follows the grace takes a worker 12 s at most; a service manager kills the primary too before long. */
+/** After the grace a worker needs 12 s at most; a service manager kills the primary soon after. */
 const AFTER_GRACE_MS = 13_000;
 
 export interface PrimaryEvents {
   isStopping: () => boolean;
-  /** Called when the workers cannot run, for nothing that heals, or did not end well; everything is closed then. */
-  onFault: (text: string) => void;
+  /** Called if the workers cannot run because of a permanent error, or did not stop cleanly. Everything is closed then. */
+  onError: (text: string) => void;
 }
 
 /** Starts the processes that share the port. @throws an Error whose message names the remedy */
 export async function startWorkers(
   env: Env,
-  announcer: Announcer,
+  messages: StartupMessages,
   events: PrimaryEvents,
 ): Promise<{ stop(): Promise<void> }> {
-  // Settings hold keys, which are bytes.
+  // Settings contain keys as buffers, which JSON cannot carry.
   cluster.setupPrimary({ serialization: 'advanced' });
-  const host = await openHost(env, (line) => announcer.say(line));
-  const primary = new Primary(host, announcer, events);
-  // Behind: a start that waits for Postgres can be stopped.
+  const host = await openHost(env, (line) => messages.say(line));
+  const primary = new Primary(host, messages, events);
+  // Not awaited, so that a start that waits for Postgres can be stopped.
   if (!events.isStopping()) void primary.start();
   return primary;
 }
 
-/** Keeps one process in each worker's place. It serves nothing itself: the system hands the connections on. */
+/** Keeps one process running in each worker slot. It serves no requests: the cluster module distributes connections. */
 class Primary {
   private readonly running = new Map<number, WorkerProcess>();
-  /** Places whose worker serves. */
+  /** Slots whose worker serves. */
   private readonly serving = new Set<number>();
   private readonly pauses = new Map<number, number>();
-  private readonly metrics = new WorkerMetrics((place, tellMetrics) =>
-    this.running.get(place)?.send({ tellMetrics }),
+  private readonly metrics = new WorkerMetrics((slot, sendMetrics) =>
+    this.running.get(slot)?.send({ sendMetrics }),
   );
   private readonly workers: number;
-  /** The first worker has shown that one can run here. */
+  /** True once the first worker was ready. */
   private started = false;
   private stopping: Promise<void> | null = null;
-  /** What goes wrong at the end, told once everything is closed. */
-  private readonly faults = new Set<string>();
+  /** Errors to report once everything is closed. */
+  private readonly errors = new Set<string>();
 
   constructor(
     private readonly host: Host,
-    private readonly announcer: Announcer,
+    private readonly messages: StartupMessages,
     private readonly events: PrimaryEvents,
   ) {
     this.workers = host.settings.workers;
   }
 
-  /** The first worker alone at first: it migrates, makes the first key, and what ails it would ail them all. */
+  /** Starts the first worker alone: it migrates and creates the first key, and its errors would affect all workers. */
   async start(): Promise<void> {
     const ready = await this.fork(1);
     if (ready === null || this.stopping !== null) return;
@@ -65,13 +65,13 @@ class Primary {
     const others = Array.from({ length: this.workers - 1 }, (_, i) => this.fork(i + 2));
     await Promise.all(others);
     if (this.stopping !== null) return;
-    this.announcer.ready(ready, this.host.adminTokenFile);
-    this.announcer.say(`${this.workers} workers share the port`);
+    this.messages.ready(ready, this.host.adminTokenFile);
+    this.messages.say(`${this.workers} workers share the port`);
   }
 
   stop(): Promise<void> {
     this.stopping ??= this.end().finally(() => {
-      if (this.faults.size > 0) this.events.onFault([...this.faults].join('\n'));
+      if (this.errors.size > 0) this.events.onError([...this.errors].join('\n'));
     });
     return this.stopping;
   }
@@ -86,74 +86,73 @@ class Primary {
     await this.host.close();
   }
 
-  /** One that hangs must not keep the others' end, and an embedded Postgres, waiting for ever. */
+  /** Kills hanging workers, so that the primary can stop the embedded Postgres and exit. */
   private killAll(): void {
-    for (const [place, worker] of this.running) {
-      this.faults.add(
-        `worker ${place} did not end within ${AFTER_GRACE_MS / 1000} s of the grace and was killed; the next start ` +
-          'brings what it had not written from its journal',
+    for (const [slot, worker] of this.running) {
+      this.errors.add(
+        `worker ${slot} did not exit within ${AFTER_GRACE_MS / 1000} s after the grace and was killed; the next start ` +
+          'writes the remaining rows of its journal to Postgres',
       );
       worker.kill();
     }
   }
 
-  /** @returns null when it ended before it was ready */
-  private fork(place: number): Promise<Ready | null> {
+  /** @returns null if it ended before it was ready */
+  private fork(slot: number): Promise<Ready | null> {
     return new Promise((resolve) => {
-      const worker = new WorkerProcess((word) => {
-        if (word === 'here') {
-          this.metrics.join(place);
-          worker.send({ start: { ...this.host.settings, worker: place } });
-        } else if (word === 'no key') this.announcer.onNoKey();
-        else if ('ready' in word) {
-          this.serving.add(place);
-          resolve(word.ready);
-        } else if ('metrics' in word) this.metrics.told(place, word.metrics.question, word.metrics.figures);
-        else if ('wantsMetrics' in word) void this.tellAllMetrics(worker, word.wantsMetrics);
-        else this.announcer.onFirstKey(word.firstKey);
+      const worker = new WorkerProcess((message) => {
+        if (message === 'listening') {
+          this.metrics.join(slot);
+          worker.send({ start: { ...this.host.settings, worker: slot } });
+        } else if (message === 'no gateway key') this.messages.onNoKey();
+        else if ('ready' in message) {
+          this.serving.add(slot);
+          resolve(message.ready);
+        } else if ('metrics' in message)
+          this.metrics.receive(slot, message.metrics.request, message.metrics.values);
+        else if ('requestAllMetrics' in message) void this.sendAllMetrics(worker, message.requestAllMetrics);
+        else this.messages.onFirstKey(message.firstKey);
       });
-      this.running.set(place, worker);
+      this.running.set(slot, worker);
       void worker.ended.then((end) => {
-        this.running.delete(place);
-        this.serving.delete(place);
-        this.metrics.leave(place);
+        this.running.delete(slot);
+        this.serving.delete(slot);
+        this.metrics.leave(slot);
         resolve(null);
-        this.ended(place, end);
+        this.ended(slot, end);
       });
     });
   }
 
-  private ended(place: number, { how, fault, orderly, lifeMs }: WorkerEnd): void {
+  private ended(slot: number, { how, error, orderly, lifeMs }: WorkerEnd): void {
     if (this.stopping !== null) {
-      if (!orderly) this.faults.add(fault ?? `worker ${place} ${how} while it was being stopped`);
+      if (!orderly) this.errors.add(error ?? `worker ${slot} ${how} while it was being stopped`);
       return;
     }
-    // What no waiting mends ends them all. While another serves, it is this one's alone so far, and no reason to cut calls.
-    if (fault !== null && this.serving.size === 0) this.giveUp(fault);
-    else if (this.started) this.replace(place, how, lifeMs);
-    else this.giveUp(`worker ${place} ${how} before it served; see what it printed, and start again`);
+    // A permanent error stops all workers, unless another one serves: then it affects only this one, and no calls are cut.
+    if (error !== null && this.serving.size === 0) this.giveUp(error);
+    else if (this.started) this.reslot(slot, how, lifeMs);
+    else this.giveUp(`worker ${slot} ${how} before it was ready; see its output above, then start again`);
   }
 
-  private async tellAllMetrics(worker: WorkerProcess, request: number): Promise<void> {
-    worker.send({ allMetrics: { request, figures: await this.metrics.gather() } });
+  private async sendAllMetrics(worker: WorkerProcess, request: number): Promise<void> {
+    worker.send({ allMetrics: { request, values: await this.metrics.gather() } });
   }
 
-  /** The next one in its place brings the dead one's journal to Postgres. @param how this one ended */
-  private replace(place: number, how: string, lifeMs: number): void {
-    const before = lifeMs < YOUNG_MS ? (this.pauses.get(place) ?? 0) : 0;
+  /** Starts another worker in the slot, which writes the dead worker's journal to Postgres. @param how the worker ended */
+  private reslot(slot: number, how: string, lifeMs: number): void {
+    const before = lifeMs < SHORT_LIFE_MS ? (this.pauses.get(slot) ?? 0) : 0;
     const pause =
-      before === 0 ? (lifeMs < YOUNG_MS ? FIRST_PAUSE_MS : 0) : Math.min(2 * before, LONGEST_PAUSE_MS);
-    this.pauses.set(place, pause);
-    this.announcer.say(
-      `worker ${place} ${how}; another takes its place${pause > 0 ? ` in ${pause / 1000} s` : ''}`,
-    );
+      before === 0 ? (lifeMs < SHORT_LIFE_MS ? FIRST_PAUSE_MS : 0) : Math.min(2 * before, LONGEST_PAUSE_MS);
+    this.pauses.set(slot, pause);
+    this.messages.say(`worker ${slot} ${how}; starting another${pause > 0 ? ` in ${pause / 1000} s` : ''}`);
     setTimeout(() => {
-      if (this.stopping === null) void this.fork(place);
+      if (this.stopping === null) void this.fork(slot);
     }, pause);
   }
 
-  private giveUp(fault: string): void {
-    this.faults.add(fault);
+  private giveUp(error: string): void {
+    this.errors.add(error);
     void this.stop();
   }
 }

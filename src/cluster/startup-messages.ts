@@ -3,23 +3,24 @@ import { DataDirError } from '../platform/data-dir.js';
 import { EnvError } from '../config/env.js';
 import { PermanentDatabaseError } from '../database/permanent-database-error.js';
 import { EmbeddedPostgresError } from '../embedded-postgres/embedded-postgres-error.js';
-import { ListenFault } from '../listen.js';
+import { ListenError } from '../listen.js';
 
-/** Faults whose message is written for operators; anything else is a bug of ours and needs its stack. */
-const TOLD = [EnvError, DataDirError, PermanentDatabaseError, EmbeddedPostgresError, ListenFault];
+/** Errors whose message is written for operators; any other error is a bug and needs its stack. */
+const OPERATOR_ERRORS = [EnvError, DataDirError, PermanentDatabaseError, EmbeddedPostgresError, ListenError];
 
-/** What an operator is told once the gateway serves. */
+/** What the start-up messages contain once the gateway serves. */
 export interface Ready {
   url: string;
   adminUrl: string | null;
-  /** Calls have nowhere to go yet. */
+  /** True if there is no default provider yet. */
   lacksProvider: boolean;
 }
 
-/** What the process says to whoever started it. */
-export class Announcer {
+/** Prints the start-up messages on standard output. */
+export class StartupMessages {
   private url: string | null = null;
   private firstKey: string | null = null;
+  private lacksProvider = false;
 
   say(line: string): void {
     process.stdout.write(`postern: ${line}\n`);
@@ -27,6 +28,7 @@ export class Announcer {
 
   ready({ url, adminUrl, lacksProvider }: Ready, adminTokenFile: string | null): void {
     this.url = url;
+    this.lacksProvider = lacksProvider;
     this.say(`ready on ${url}`);
     if (adminUrl !== null) this.say(`the admin API is on ${adminUrl} only`);
     if (adminTokenFile !== null) this.say(`the admin token is in ${adminTokenFile}`);
@@ -34,13 +36,13 @@ export class Announcer {
       this.say(
         'no provider yet: calls get 503 until you add one ' +
           `(${cliCommand('providers add openai --default')}), or ` +
-          'set PROVIDER_URL and PROVIDER_KEY and start again',
+          'set PROVIDER_URL and PROVIDER_KEY and restart the gateway',
       );
     }
     this.printFirstKey();
   }
 
-  /** Printed below the address it belongs to, which may be known already. */
+  /** Prints the first key, after the URL of the gateway. */
   onFirstKey(key: string): void {
     this.firstKey = key;
     this.printFirstKey();
@@ -48,18 +50,22 @@ export class Announcer {
 
   onNoKey(): void {
     this.say(
-      `there is no gateway key yet; make one: ${cliCommand('teams create <team>')}, then ` +
+      `there is no gateway key yet; create one: ${cliCommand('teams create <team>')}, then ` +
         cliCommand('keys create --team <team> --name <name>'),
     );
   }
 
   stopping(): void {
-    this.say('stopping: calls in flight may end first; a second signal stops at once');
+    this.say('stopping: waiting for calls in flight; a second signal stops at once');
   }
 
   private printFirstKey(): void {
     if (this.url === null || this.firstKey === null) return;
-    this.say(`your first gateway key (team "default"), shown this once: ${this.firstKey}`);
+    this.say(`your first gateway key (team "default"), shown only once: ${this.firstKey}`);
+    if (this.lacksProvider) {
+      this.firstKey = null;
+      return;
+    }
     this.say('try it:');
     process.stdout.write(
       `\n  curl ${this.url}/v1/chat/completions \\\n` +
@@ -71,9 +77,9 @@ export class Announcer {
   }
 }
 
-/** A fault in words for an operator. */
-export function faultText(error: unknown): string {
+/** The text of an error for operators: its message, or its stack if it is a bug. */
+export function errorText(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
-  const told = TOLD.some((kind) => error instanceof kind);
-  return told ? error.message : (error.stack ?? error.message);
+  const isForOperators = OPERATOR_ERRORS.some((kind) => error instanceof kind);
+  return isForOperators ? error.message : (error.stack ?? error.message);
 }

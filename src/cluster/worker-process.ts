@@ -1,70 +1,74 @@
 import cluster, { type Worker } from 'node:cluster';
-import type { Order, Word } from './messages.js';
+import type { PrimaryMessage, WorkerMessage } from './messages.js';
 
-/** How a worker came to its end. */
+/** How a worker ended. */
 export interface WorkerEnd {
-  /** In words that follow its name. */
+  /** Completes a sentence that starts with the name of the worker. */
   how: string;
-  /** What it gave up for, if it did, in words for an operator. */
-  fault: string | null;
-  /** It was done, or killed from here. */
+  /** The error it reported before it exited, for operators; null if none. */
+  error: string | null;
+  /** True if it exited with code 0 or was killed by the primary. */
   orderly: boolean;
   lifeMs: number;
 }
 
-/** One process that serves, as the primary sees it. */
+/** The primary's handle of one worker process. */
 export class WorkerProcess {
-  /** Settles when it is gone or could not be started; never rejects. */
+  /** Resolves when the process is gone or could not be started; never rejects. */
   readonly ended: Promise<WorkerEnd>;
-  private readonly bornAt = performance.now();
+  private readonly startedAt = performance.now();
   private worker: Worker | null = null;
   private listens = false;
-  private fault: string | null = null;
+  private error: string | null = null;
   private killed = false;
 
-  /** @param hear gets what it says, but its fault, which comes with its end */
-  constructor(hear: (word: Exclude<Word, { fault: string }>) => void) {
+  /** @param onMessage gets its messages, except its error, which is part of `ended` */
+  constructor(onMessage: (message: Exclude<WorkerMessage, { error: string }>) => void) {
     this.ended = new Promise((resolve) => {
       const end = (how: string, code: number | null = null) =>
         resolve({
           how,
-          fault: this.fault,
+          error: this.error,
           orderly: code === 0 || this.killed,
-          lifeMs: performance.now() - this.bornAt,
+          lifeMs: performance.now() - this.startedAt,
         });
       const failed = ({ message }: Error) => end(`could not be started (${message})`);
       try {
         this.worker = cluster.fork();
       } catch (error) {
-        // Of the faults of spawn(2), Node throws some and tells of the others later.
+        // Node throws some errors of spawn(2) and emits the others later.
         failed(error as Error);
         return;
       }
       const { worker } = this;
-      worker.on('message', (word: Word) => {
-        if (typeof word === 'object' && 'fault' in word) this.fault = word.fault;
+      worker.on('message', (message: WorkerMessage) => {
+        if (typeof message === 'object' && 'error' in message) this.error = message.error;
         else {
-          if (word === 'here') this.listens = true;
-          hear(word);
+          if (message === 'listening') this.listens = true;
+          onMessage(message);
         }
       });
-      // With a process there is an exit to come, and what failed was to reach one that is just dying.
+      // With a pid an exit event follows: only a message to a dying process failed.
       worker.on('error', (error) => worker.process.pid === undefined && failed(error));
       worker.on('exit', (code, signal) =>
         end(
-          this.fault === null ? `ended by ${signal ?? `exit code ${code}`}` : `gave up: ${this.fault}`,
+          this.error !== null
+            ? `failed: ${this.error}`
+            : signal !== null
+              ? `was killed by ${signal}`
+              : `exited with code ${code}`,
           code,
         ),
       );
     });
   }
 
-  /** One that is just dying cannot be told; its end is. */
-  send(order: Order): void {
-    this.worker?.send(order, () => {});
+  /** Sends a message; a dying process does not get it, and `ended` follows. */
+  send(message: PrimaryMessage): void {
+    this.worker?.send(message, () => {});
   }
 
-  /** Has it end its calls and go; at once when it does not listen yet. */
+  /** Asks it to finish its calls and exit; kills it if it does not receive messages yet. */
   stop(): void {
     if (this.listens) this.send('stop');
     else this.kill();

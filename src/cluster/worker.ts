@@ -1,87 +1,87 @@
 import cluster from 'node:cluster';
-import { faultText } from './startup-messages.js';
+import { errorText } from './startup-messages.js';
 import type { Settings } from '../config/settings.js';
 import { type Gateway, serve } from '../gateway.js';
 import { type MetricValues, MetricsService } from '../observability/metrics.service.js';
 import { ProvidersService } from '../providers/providers.service.js';
-import type { Order, Word } from './messages.js';
+import type { PrimaryMessage, WorkerMessage } from './messages.js';
 
-/** The primary gives up on a worker that does not answer long before. */
+/** Longer than the primary waits for a worker. */
 const METRICS_MS = 5_000;
 
-function tell(word: Word): void {
-  process.send!(word);
+function send(message: WorkerMessage): void {
+  process.send!(message);
 }
 
 /**
- * Serves as one of several processes that share the port, until the primary says stop. When that one dies, this one
- * does so too, at once (cluster documentation, 'disconnect'): who starts next must find no other process at the journal.
+ * Serves as one of several processes that share the port, until the primary sends `stop`. If the primary dies, this
+ * process exits at once (cluster documentation, 'disconnect'), so that the next start finds the journal unused.
  */
 export function serveAsWorker(): void {
-  // A terminal and a service manager send their signals to all processes; only the primary minds them.
+  // A terminal and a service manager send their signals to all processes; only the primary handles them.
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => {});
   let starting: Promise<Gateway> | null = null;
-  process.on('message', (order: Order) => {
-    if (order === 'stop') {
+  process.on('message', (message: PrimaryMessage) => {
+    if (message === 'stop') {
       const stopped = starting?.then((gateway) => gateway.stop()) ?? Promise.resolve();
-      stopped.then(() => process.exit(0), giveUp);
-    } else if ('tellMetrics' in order) {
-      void tellMetrics(order.tellMetrics);
-    } else if ('allMetrics' in order) {
-      wanted.get(order.allMetrics.request)?.(order.allMetrics.figures);
+      stopped.then(() => process.exit(0), fail);
+    } else if ('sendMetrics' in message) {
+      void sendMetrics(message.sendMetrics);
+    } else if ('allMetrics' in message) {
+      pending.get(message.allMetrics.request)?.(message.allMetrics.values);
     } else {
-      starting = start(order.start);
-      starting.catch(giveUp);
+      starting = start(message.start);
+      starting.catch(fail);
     }
   });
-  // The primary may be gone by now; that ends this process anyway.
+  // If the primary is gone, this process exits anyway.
   cluster.worker!.on('error', () => {});
-  tell('here');
+  send('listening');
 }
 
 async function start(settings: Settings): Promise<Gateway> {
   const gateway = await serve(settings, {
     report: () => {},
-    onFirstKey: (firstKey) => tell({ firstKey }),
-    onNoKey: () => tell('no key'),
-    // Calls are answered before a start that waits for Postgres is over, and they count.
+    onFirstKey: (firstKey) => send({ firstKey }),
+    onNoKey: () => send('no gateway key'),
+    // Calls are served, and counted, while a start still waits for Postgres.
     beforeListening: (app) => {
       const own = app.get(MetricsService);
       own.ofAll = metricsOfAll;
       metrics = own;
     },
-    onPermanentError: giveUp,
+    onPermanentError: fail,
   });
   const { url, adminUrl, app } = gateway;
-  tell({ ready: { url, adminUrl, lacksProvider: app.get(ProvidersService).lacksDefault } });
+  send({ ready: { url, adminUrl, lacksProvider: app.get(ProvidersService).lacksDefault } });
   return gateway;
 }
 
 /** null before this process listens. */
 let metrics: MetricsService | null = null;
 
-async function tellMetrics(question: number): Promise<void> {
-  tell({ metrics: { question, figures: (await metrics?.own()) ?? [] } });
+async function sendMetrics(request: number): Promise<void> {
+  send({ metrics: { request, values: (await metrics?.own()) ?? [] } });
 }
 
-/** Scrapes that wait for the primary's answer. */
-const wanted = new Map<number, (figures: MetricValues[]) => void>();
+/** Scrapes that wait for the primary's response, by request number. */
+const pending = new Map<number, (values: MetricValues[]) => void>();
 let requests = 0;
 
-/** Asks the primary, which asks every worker: whichever of them a scrape reaches, it tells the same. */
+/** Asks the primary, which asks every worker, so that a scrape gets the same metrics from any worker. */
 function metricsOfAll(): Promise<MetricValues[]> {
   const request = ++requests;
   return new Promise<MetricValues[]>((resolve, reject) => {
-    const timer = setTimeout(() => reject(new Error('The primary did not tell the metrics.')), METRICS_MS);
-    wanted.set(request, (figures) => {
+    const timer = setTimeout(() => reject(new Error('The primary did not return the metrics.')), METRICS_MS);
+    pending.set(request, (values) => {
       clearTimeout(timer);
-      resolve(figures);
+      resolve(values);
     });
-    tell({ wantsMetrics: request });
-  }).finally(() => wanted.delete(request));
+    send({ requestAllMetrics: request });
+  }).finally(() => pending.delete(request));
 }
 
-/** The primary says why, once for all workers. */
-function giveUp(error: unknown): void {
-  process.send!({ fault: faultText(error) } satisfies Word, () => process.exit(1));
+/** Sends the error to the primary, which reports it once for all workers, and exits. */
+function fail(error: unknown): void {
+  process.send!({ error: errorText(error) } satisfies WorkerMessage, () => process.exit(1));
 }

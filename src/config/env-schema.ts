@@ -5,11 +5,11 @@ import { normaliseProviderUrl } from '../platform/provider-url.js';
 import { parseCidrList } from '../platform/cidr.js';
 
 /**
- * Every variable of the environment, its default and its rule. Each rule gives the remedy in words of its own,
- * so that no message can carry a value: half of these values are secrets.
+ * Every environment variable with its default and rule. Each rule has a fixed message with the remedy, so that no message
+ * contains a value: half of them are secrets.
  */
 
-/** A string turned into a T, or refused with this remedy. */
+/** Parses a string to a T, or rejects it with this remedy. */
 function text<T>(read: (value: string) => T | undefined, remedy: string) {
   return z.string().transform((value, context): T => {
     const result = read(value.trim());
@@ -26,7 +26,7 @@ function integer(min: number, max: number) {
   }, `must be an integer from ${min} to ${max}`);
 }
 
-// setTimeout takes a 32-bit signed delay; a longer one fires at once (Node.js documentation, timers).
+// setTimeout accepts a 32-bit signed delay; a longer one fires at once (Node.js documentation, timers).
 const MAX_TIMER_MS = 2_147_483_647;
 const timer = (min = 1) => integer(min, MAX_TIMER_MS);
 const port = () => integer(0, 65_535);
@@ -43,7 +43,7 @@ const masterKey = () =>
   text((value) => {
     const key = /^[A-Za-z0-9+/_-]{43}=?$/.test(value) ? Buffer.from(value, 'base64') : undefined;
     return key?.length === 32 ? key : undefined;
-  }, 'must be 32 bytes in base64; make one with: openssl rand -base64 32');
+  }, 'must be 32 bytes in base64; generate one with: openssl rand -base64 32');
 
 const providerUrl = z.string().transform((value, context): string => {
   const result = normaliseProviderUrl(value.trim());

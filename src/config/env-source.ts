@@ -9,8 +9,8 @@ import { moduleVariables } from './module-settings.js';
  */
 export type RawEnv = Record<string, string | undefined>;
 
-export function gatherEnv(source: NodeJS.ProcessEnv, dotenvPath: string | null, faults: string[]): RawEnv {
-  const fallback = dotenvPath === null ? {} : readDotenv(dotenvPath, faults);
+export function gatherEnv(source: NodeJS.ProcessEnv, dotenvPath: string | null, errors: string[]): RawEnv {
+  const fallback = dotenvPath === null ? {} : readDotenv(dotenvPath, errors);
   const given = (name: string): string | undefined => nonEmpty(source[name]) ?? nonEmpty(fallback[name]);
 
   const raw: RawEnv = {};
@@ -22,10 +22,10 @@ export function gatherEnv(source: NodeJS.ProcessEnv, dotenvPath: string | null, 
     const file = given(`${name}_FILE`);
     if (file === undefined) continue;
     if (raw[name] !== undefined) {
-      faults.push(`${name}: give either ${name} or ${name}_FILE, not both`);
+      errors.push(`${name}: give either ${name} or ${name}_FILE, not both`);
       continue;
     }
-    raw[name] = readSecret(name, file, faults);
+    raw[name] = readSecret(name, file, errors);
   }
   return raw;
 }
@@ -34,25 +34,25 @@ function nonEmpty(value: string | undefined): string | undefined {
   return value === undefined || value.trim() === '' ? undefined : value;
 }
 
-function readDotenv(path: string, faults: string[]): NodeJS.Dict<string> {
+function readDotenv(path: string, errors: string[]): NodeJS.Dict<string> {
   try {
     return parseEnv(readFileSync(path, 'utf8'));
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    if (code !== 'ENOENT') faults.push(`.env: cannot be read (${code ?? 'error'}); check its permissions`);
+    if (code !== 'ENOENT') errors.push(`.env: cannot be read (${code ?? 'error'}); check its permissions`);
     return {};
   }
 }
 
-function readSecret(name: string, path: string, faults: string[]): string | undefined {
+function readSecret(name: string, path: string, errors: string[]): string | undefined {
   try {
     // One trailing newline is the editor's, not the secret's.
     const secret = readFileSync(path, 'utf8').replace(/\r?\n$/, '');
     if (nonEmpty(secret) !== undefined) return secret;
-    faults.push(`${name}_FILE: the file is empty; write the secret into it`);
+    errors.push(`${name}_FILE: the file is empty; write the secret into it`);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    faults.push(`${name}_FILE: the file cannot be read (${code ?? 'error'}); check its path and permissions`);
+    errors.push(`${name}_FILE: the file cannot be read (${code ?? 'error'}); check its path and permissions`);
   }
   return undefined;
 }

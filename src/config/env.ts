@@ -4,9 +4,7 @@ import { envSchema, type EnvVariable } from './env-schema.js';
 import { gatherEnv, type RawEnv } from './env-source.js';
 import { parseModuleSettings } from './module-settings.js';
 
-/**
- * The only reader of `process.env`. The loader's result; modules receive it, completed, as `Settings`.
- */
+/** This file is the only reader of `process.env`. Modules receive the result, completed, as `Settings`. */
 type Values = z.output<typeof envSchema>;
 
 /** PROVIDER_URL → providerUrl */
@@ -23,57 +21,56 @@ export type Env = Readonly<
   }
 >;
 
-/** Settings that cannot work. The message lists every fault, one line each: variable and remedy, never a value. */
+/** The configuration is invalid. The message lists every error on one line: variable and remedy, never a value. */
 export class EnvError extends Error {
-  constructor(readonly faults: readonly string[]) {
-    super(
-      `The environment has ${faults.length === 1 ? 'a fault' : `${faults.length} faults`}:\n  ${faults.join('\n  ')}`,
-    );
+  constructor(readonly errors: readonly string[]) {
+    super(`${errors.length} configuration error${errors.length === 1 ? '' : 's'}:\n  ${errors.join('\n  ')}`);
     this.name = 'EnvError';
   }
 }
 
-const MAKES_SECRETS = 'npm run init:env makes secrets';
+const GENERATES_SECRETS = 'npm run init:env generates secrets';
 const REQUIRED_IN_PRODUCTION = {
-  DATABASE_URL: 'such as postgres://user:password@host:5432/database',
-  ADMIN_TOKEN: MAKES_SECRETS,
-  MASTER_KEY: MAKES_SECRETS,
+  DATABASE_URL: 'for example postgres://user:password@host:5432/database',
+  ADMIN_TOKEN: GENERATES_SECRETS,
+  MASTER_KEY: GENERATES_SECRETS,
 } as const;
 
 /**
- * Reads and checks every variable at once. Throws EnvError.
- * `.env` of the working folder is read for the process's own environment only: a source that is handed in
+ * Reads and validates all variables. `.env` in the working directory is read only for `process.env`: another source
  * (tests, benchmarks) is complete by itself unless a file is named.
+ *
+ * @throws EnvError
  */
 export function loadEnv(
   source: NodeJS.ProcessEnv = process.env,
   dotenvPath: string | null = source === process.env ? resolve('.env') : null,
 ): Env {
-  const faults: string[] = [];
-  const raw = gatherEnv(source, dotenvPath, faults);
+  const errors: string[] = [];
+  const raw = gatherEnv(source, dotenvPath, errors);
   const parsed = envSchema.safeParse(raw);
-  for (const issue of parsed.error?.issues ?? []) faults.push(`${issue.path.join('.')}: ${issue.message}`);
-  checkTogether(raw, faults);
-  const moduleSettings = parseModuleSettings(raw, faults);
-  if (!parsed.success || faults.length > 0) throw new EnvError(faults);
+  for (const issue of parsed.error?.issues ?? []) errors.push(`${issue.path.join('.')}: ${issue.message}`);
+  checkCombinations(raw, errors);
+  const moduleSettings = parseModuleSettings(raw, errors);
+  if (!parsed.success || errors.length > 0) throw new EnvError(errors);
   return toEnv(parsed.data, moduleSettings);
 }
 
-/** Rules between variables. They look at the raw values, so that they are reported next to a malformed one. */
-function checkTogether(raw: RawEnv, faults: string[]): void {
+/** Rules between variables. They use the raw values, so that they are reported together with malformed ones. */
+function checkCombinations(raw: RawEnv, errors: string[]): void {
   if (raw.NODE_ENV?.trim() === 'production') {
     for (const [name, remedy] of Object.entries(REQUIRED_IN_PRODUCTION)) {
-      const alreadyNamed = faults.some(
-        (fault) => fault.startsWith(`${name}:`) || fault.startsWith(`${name}_FILE:`),
+      const alreadyNamed = errors.some(
+        (error) => error.startsWith(`${name}:`) || error.startsWith(`${name}_FILE:`),
       );
       if (raw[name] === undefined && !alreadyNamed) {
-        faults.push(`${name}: must be set when NODE_ENV=production; ${remedy}`);
+        errors.push(`${name}: must be set when NODE_ENV=production; ${remedy}`);
       }
     }
   }
-  // A secret without an address would be silently unused, and the operator would wonder about the 503s.
+  // A secret without a URL would be unused, and every call would get 503.
   if (raw.PROVIDER_KEY !== undefined && raw.PROVIDER_URL === undefined) {
-    faults.push('PROVIDER_URL: must be set when PROVIDER_KEY is, such as https://api.openai.com');
+    errors.push('PROVIDER_URL: must be set when PROVIDER_KEY is set, for example https://api.openai.com');
   }
 }
 
@@ -82,7 +79,7 @@ function toEnv(values: Values, moduleSettings: Env['moduleSettings']): Env {
   for (const [name, value] of Object.entries(values)) env[camelCase(name)] = value;
   env.migrate = values.MIGRATE === 'on';
   env.trustedProxies = Object.freeze(values.TRUSTED_PROXIES);
-  // Asking for the admin roads on the port they are on anyway means one listener. Port 0 is a new one each time.
+  // ADMIN_PORT equal to PORT means one listener. Port 0 is a new port each time.
   env.adminPort = values.ADMIN_PORT === values.PORT && values.PORT !== 0 ? undefined : values.ADMIN_PORT;
   return Object.freeze(env) as Env;
 }

@@ -19,12 +19,13 @@ const variables = new Map<string, ModuleVariable>();
 /**
  * Declares a module's environment variables, so that the loader validates them together with the gateway's own.
  *
- * @throws Error for a name that is malformed or already declared by somebody else
+ * @throws Error for a name that is malformed or already declared by another schema
  */
 export function declareSettings(schema: SettingsSchema, { secrets = [] }: SettingsOptions = {}): void {
   const names = Object.keys(schema.shape);
   for (const name of names) {
-    if (!/^[A-Z][A-Z0-9_]*$/.test(name)) throw new Error(`${name} is not a name for an environment variable`);
+    if (!/^[A-Z][A-Z0-9_]*$/.test(name))
+      throw new Error(`${name} is not a valid name of an environment variable; use A-Z, 0-9 and _`);
     if (name in envSchema.shape || (variables.has(name) && variables.get(name)!.schema !== schema))
       throw new Error(`the environment variable ${name} is already declared`);
   }
@@ -33,15 +34,15 @@ export function declareSettings(schema: SettingsSchema, { secrets = [] }: Settin
   for (const name of names) variables.set(name, { schema, secret: secrets.includes(name) });
 }
 
-/** Every variable that modules have declared so far. */
+/** All variables that modules have declared so far. */
 export function moduleVariables(): ReadonlyMap<string, Readonly<ModuleVariable>> {
   return variables;
 }
 
-/** Validates the declared variables. Adds one line for each that is wrong to `faults`; values are never repeated. */
+/** Validates the declared variables. Adds one line per invalid variable to `errors`, never a value. */
 export function parseModuleSettings(
   raw: Readonly<Record<string, string | undefined>>,
-  faults: string[],
+  errors: string[],
 ): Readonly<Record<string, unknown>> {
   const values: Record<string, unknown> = {};
   for (const schema of new Set([...variables.values()].map((variable) => variable.schema))) {
@@ -49,10 +50,10 @@ export function parseModuleSettings(
     const parsed = schema.safeParse(given);
     for (const { path, message } of parsed.error?.issues ?? []) {
       const name = path.join('.');
-      // A file that was named and could not be read has been reported.
-      if (faults.some((fault) => fault.startsWith(`${name}_FILE:`))) continue;
+      // A file that could not be read is reported already.
+      if (errors.some((error) => error.startsWith(`${name}_FILE:`))) continue;
       const absent = name in given && given[name] === undefined;
-      faults.push(`${name}: ${absent ? 'must be set' : message}`);
+      errors.push(`${name}: ${absent ? 'must be set' : message}`);
     }
     Object.assign(values, parsed.data);
   }

@@ -7,24 +7,24 @@ import { type CamelCase, camelCase, type Env } from './env.js';
 import { envSchema, type EnvVariable } from './env-schema.js';
 
 /**
- * What every module is given, in the gateway and in a command: the environment, with what one process adds. A gateway
+ * The settings of a module, in the gateway and in a command: the environment with the values of this process. A gateway
  * always has an admin token and a master key; a command may run without them.
  */
 export type Settings = Omit<Env, 'workers' | 'databaseUrl'> & {
   readonly databaseUrl: string;
   /** How many processes share the port. */
   readonly workers: number;
-  /** Which of them this is, from 1. The first does what is to be done once. */
+  /** Number of this process, from 1. The first one does work that must be done once. */
   readonly worker: number;
 };
 
-/** The value of a setting without which the caller cannot work. @throws Error when it is absent */
+/** The value of a required setting. @throws Error if it is missing */
 export function required<Name extends 'adminToken' | 'masterKey'>(
   settings: Settings,
   name: Name,
 ): NonNullable<Settings[Name]> {
   const value = settings[name];
-  if (value === undefined) throw new Error(`the setting ${name} is absent here`);
+  if (value === undefined) throw new Error(`the setting ${name} is missing`);
   return value;
 }
 
@@ -37,19 +37,19 @@ export function settingsByName(settings: Settings): ConfigValues & Record<string
   return { ...settings.moduleSettings, ...(Object.fromEntries(values) as ConfigValues) };
 }
 
-/** `auto` is one for each core that this process may use. */
+/** `auto` is one process per available core. */
 export function workerCount({ workers }: Pick<Env, 'workers'>): number {
   return workers === 'auto' ? availableParallelism() : workers;
 }
 
-/** Where a generated secret lies, and whether this start made it. */
+/** The generated secrets; adminTokenFile is null if the token was set. */
 export interface GeneratedSecrets {
   adminToken: string;
   adminTokenFile: string | null;
   masterKey: NonNullable<Settings['masterKey']>;
 }
 
-/** Takes the admin token and the master key from the environment, else from the data folder, where they are made once. */
+/** Reads the admin token and the master key from the environment, else from DATA_DIR, where they are generated once. */
 export async function generatedSecrets(env: Env, dataDir: DataDir): Promise<GeneratedSecrets> {
   const adminToken = env.adminToken
     ? null
@@ -68,11 +68,11 @@ export async function generatedSecrets(env: Env, dataDir: DataDir): Promise<Gene
 }
 
 /**
- * The master key of the gateway that has this environment, for commands: given, or lying in its data folder. Nothing is
- * made: what a command seals with a key of its own no gateway could open.
+ * The master key of the gateway with this environment, for commands: from the environment or DATA_DIR. None is generated:
+ * no gateway could decrypt what a command encrypts with its own key.
  */
 export async function knownMasterKey(env: Env): Promise<Env['masterKey']> {
-  // openDataDir() would make the folder.
+  // openDataDir() would create the folder.
   if (env.masterKey !== undefined || !existsSync(join(env.dataDir, 'postern-data'))) return env.masterKey;
   const kept = await (await openDataDir(env.dataDir)).keptSecret('master-key');
   return kept === null ? undefined : Buffer.from(kept, 'base64');

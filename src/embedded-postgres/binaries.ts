@@ -127,7 +127,7 @@ async function isUsable(native: string, account: Account | null): Promise<boolea
   return true;
 }
 
-/** Readable for all whatever the umask; without links (made anew) and what only serves to compile extensions. */
+/** Readable for all whatever the umask; without links (created again) and what only serves to compile extensions. */
 async function copyTree(from: string, to: string): Promise<void> {
   await mkdir(to);
   await chmod(to, 0o755);

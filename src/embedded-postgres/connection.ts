@@ -57,7 +57,7 @@ async function withClient<T>(
     await client.connect().catch((error: unknown) => {
       if (codeOf(error)?.startsWith('28') !== true) throw error;
       throw new EmbeddedPostgresError(
-        `the embedded server refuses the password in its folder; put the right one back, or ${USE_ANOTHER}`,
+        `the embedded server rejected the password in its folder; restore the right one, or ${USE_ANOTHER}`,
         { cause: error },
       );
     });

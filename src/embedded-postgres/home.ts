@@ -98,7 +98,7 @@ async function existingElsewhere(
   }
   const owner = await ifThere(stat(join(folder, 'cluster')));
   const account = owner === null ? await accountFor(dataDir) : { uid: owner.uid, gid: owner.gid };
-  report(`the database of ${dataDir} lives in ${folder}`);
+  report(`the database of ${dataDir} is stored in ${folder}`);
   return { folder, account };
 }
 
@@ -110,7 +110,7 @@ async function newElsewhere(
   const folder = join(SYSTEM_FOLDER, createHash('sha256').update(dataDir).digest('hex').slice(0, 16));
   await mkdir(SYSTEM_FOLDER, { recursive: true, mode: 0o755 });
   if ((await ifThere(stat(folder))) !== null) {
-    // The DATA_DIR was removed and made anew: its old database is sealed with a master key that went with it.
+    // The DATA_DIR was removed and created again: its old database is encrypted with a master key that is gone.
     const aside = `${folder}.${new Date().toISOString().replace(/[^0-9]/g, '')}`;
     const running = await readPidFile(join(folder, 'cluster'));
     if (running !== null) await stopServer(join(folder, 'cluster'), running.pid);
@@ -120,7 +120,7 @@ async function newElsewhere(
     );
   }
   report(
-    `user ${account.uid}, whom the server runs as, cannot enter ${dataDir}: the database lives in ${folder}`,
+    `user ${account.uid}, whom the server runs as, cannot enter ${dataDir}: the database is stored in ${folder}`,
   );
   await makeHome(folder, account);
   if (!(await canEnter(folder, account))) {

@@ -31,7 +31,7 @@ export async function attach(
   report: (line: string) => void,
 ): Promise<Server | null> {
   const deadline = Date.now() + STARTUP_TIMEOUT;
-  for (let told = false; ; await sleep(20)) {
+  for (let reported = false; ; await sleep(20)) {
     const file = await readPidFile(cluster);
     if (file === null) return null;
     if (!(await isServerOf(file.pid, cluster))) {
@@ -47,8 +47,8 @@ export async function attach(
         `the server in ${cluster} (pid ${file.pid}) is ${file.status} for too long; end it and start again`,
       );
     }
-    if (!told) report(`waiting for the Postgres that is ${file.status} (pid ${file.pid})`);
-    told = true;
+    if (!reported) report(`waiting for the Postgres that is ${file.status} (pid ${file.pid})`);
+    reported = true;
   }
 }
 
@@ -106,7 +106,7 @@ async function startServer(
   // the server, which isServerOf() knows by this argument, gets it here.
   args.push('-o', ['-D', cluster, ...serverArgs].map(quoted).join(' '));
   const log = await openLog(home);
-  const slow = setTimeout(() => report('Postgres is recovering from its last end'), 3_000);
+  const slow = setTimeout(() => report('Postgres is recovering after an unclean shutdown'), 3_000);
   const begin = Date.now();
   try {
     const { code } = await run(join(native, 'bin', 'pg_ctl'), args, home, { PGDATA: cluster }, log.fd);

@@ -8,22 +8,22 @@ import { insertKey } from './insert-key.js';
 
 const IS_EMPTY = 'SELECT NOT EXISTS (SELECT FROM team) AND NOT EXISTS (SELECT FROM gateway_key) AS empty';
 
-/** Gives an empty database its first team and key, so that a first start ends with a call that works. */
+/** Creates the first team and key in an empty database. */
 @Injectable()
 export class FirstKeyService {
   constructor(private readonly dataSource: DataSource) {}
 
-  /** True when there neither is nor ever was a team or a key. */
+  /** True if there is no team and no key. */
   async isMissing(): Promise<boolean> {
     const [{ empty }] = await this.dataSource.query<[{ empty: boolean }]>(IS_EMPTY);
     return empty;
   }
 
-  /** @returns the key, this once; null when there is or ever was a team or a key */
+  /** @returns the new key, which is not readable later; null if there is a team or a key */
   async create(): Promise<{ key: string } | null> {
     try {
       return await this.dataSource.transaction(async (manager) => {
-        // Replicas that start together: only one of them makes it.
+        // If several replicas start at once, only one of them creates it.
         await manager.query('SELECT pg_advisory_xact_lock($1)', [ADVISORY_LOCKS.firstKey]);
         const [{ empty }] = await manager.query<[{ empty: boolean }]>(IS_EMPTY);
         if (!empty) return null;
@@ -39,7 +39,7 @@ export class FirstKeyService {
         return { key: secret };
       });
     } catch (error) {
-      // Somebody made the team by hand in this very instant: then this is no first start.
+      // The team was created concurrently, so this is not a first start.
       if (isUniqueViolation(error, 'team_name_key')) return null;
       throw error;
     }

@@ -1,7 +1,7 @@
 import { Column, Entity, ForeignKey, Index, PrimaryColumn } from 'typeorm';
 import { GatewayKey } from './gateway-key.entity.js';
 
-/** One secret of a key: only its SHA-256 digest and its first characters are kept. */
+/** One secret of a key. Only its SHA-256 digest and its first characters are stored. */
 @Entity('gateway_key_secret')
 export class GatewayKeySecret {
   @PrimaryColumn('uuid', { primaryKeyConstraintName: 'gateway_key_secret_pkey' })
@@ -22,7 +22,7 @@ export class GatewayKeySecret {
   @Column('timestamptz', { name: 'created_at', default: () => 'now()' })
   createdAt!: Date;
 
-  /** End of the grace after a rotation; null: as long as its key. */
+  /** End of the grace after a rotation; null if the secret was not rotated. */
   @Column('timestamptz', { name: 'expires_at', nullable: true })
   expiresAt!: Date | null;
 

@@ -7,7 +7,7 @@ export type EndpointRule = (typeof ENDPOINT_RULES)[number];
 export const IDEMPOTENCY_MODES = ['forward', 'replay'] as const;
 export type IdempotencyMode = (typeof IDEMPOTENCY_MODES)[number];
 
-/** What a team was given: a name, limits and one or more secrets. Rotation adds a secret and keeps this row. */
+/** A gateway key of a team, with its limits. It has one or more secrets; rotation adds a secret and keeps this row. */
 @Entity('gateway_key')
 @Unique('gateway_key_team_id_name_key', ['teamId', 'name'])
 @Check('gateway_key_endpoints_check', `endpoints IN ('inference', 'all')`)
@@ -36,7 +36,7 @@ export class GatewayKey {
   @Column('boolean', { default: false })
   disabled!: boolean;
 
-  /** Names of the providers it may use; null: all. */
+  /** Names of the providers it may use; null for all. */
   @Column('text', { array: true, nullable: true })
   providers!: string[] | null;
 
@@ -46,7 +46,7 @@ export class GatewayKey {
   @Column('text', { default: 'forward' })
   idempotency!: IdempotencyMode;
 
-  /** Goes up with every change that people make, so that nobody overwrites what they have not seen. */
+  /** Increases with every change by an actor, for If-Match. */
   @Column('int', { default: 1 })
   version!: number;
 }

@@ -9,15 +9,15 @@ import type { KeyView } from './keys.schema.js';
 
 export interface KeyGrant {
   name: string;
-  /** null: never */
+  /** null if the key never expires. */
   expiresAt: Date | null;
-  /** Names; null: all. */
+  /** Names of providers; null for all. */
   providers: readonly string[] | null;
   endpoints: EndpointRule;
   idempotency: IdempotencyMode;
 }
 
-/** The only moment at which a secret exists outside its holder's hands. */
+/** A key with its secret, which is not stored and cannot be read later. */
 export interface IssuedKey {
   key: KeyView;
   secret: string;
@@ -31,8 +31,8 @@ const INSERT_SECRET = `
   INSERT INTO gateway_key_secret (id, key_id, digest, prefix) VALUES ($1, $2, decode($3, 'hex'), $4)`;
 
 /**
- * Adds a key with its first secret and remembers who did; `manager` must be that of a transaction, or the key may be left
- * without one.
+ * Inserts a key with its first secret and an audit entry. `manager` must belong to a transaction: otherwise an error could
+ * leave a key without a secret.
  */
 export async function insertKey(
   manager: EntityManager,
@@ -57,7 +57,7 @@ export async function insertKey(
   return { key, secret };
 }
 
-/** Gives a key one more secret. @returns the secret, which exists nowhere else */
+/** Adds a secret to a key. @returns the secret, which is not stored */
 export async function insertSecret(manager: EntityManager, keyId: string): Promise<string> {
   const secret = mintKey();
   await manager.query(INSERT_SECRET, [uuidv7(), keyId, digestKey(secret), shownPrefix(secret)]);

@@ -4,17 +4,17 @@ import { DataSource } from 'typeorm';
 const TEAMS = 'SELECT id, name FROM team WHERE id = ANY($1)';
 const KEYS = 'SELECT id, name FROM gateway_key WHERE id = ANY($1)';
 
-/** The names of teams and keys for those who have ids only, such as the request log. */
+/** Resolves IDs of teams and keys to names, for example for the request log. */
 @Injectable()
 export class KeyNames {
   constructor(private readonly dataSource: DataSource) {}
 
-  /** By id; an unknown id is left out. */
+  /** Names by ID, without unknown IDs. */
   ofTeams(ids: readonly string[]): Promise<Map<string, string>> {
     return this.find(TEAMS, ids);
   }
 
-  /** By id; an unknown id is left out. */
+  /** Names by ID, without unknown IDs. */
   ofKeys(ids: readonly string[]): Promise<Map<string, string>> {
     return this.find(KEYS, ids);
   }

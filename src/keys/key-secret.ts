@@ -4,12 +4,12 @@ import { API_KEY_LENGTH, API_KEY_PREFIX, hasKeyFormat, SHOWN_LENGTH } from '../p
 
 /**
  * A gateway key: `ptn_`, 32 random base62 characters (190 bits), 6 base62 characters of CRC-32 over what precedes.
- * The checksum is no secret; it lets a typo or a scanner's guess be refused without asking Postgres.
+ * The checksum is not secret; with it, typos and guesses are rejected without a query.
  */
 const CHECKSUM_LENGTH = 6;
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 
-/** A new key, from the operating system's CSPRNG without modulo bias. */
+/** Generates a key from the operating system's CSPRNG, without modulo bias. */
 export function mintKey(): string {
   let body = API_KEY_PREFIX;
   const bytes = new Uint8Array(64);
@@ -22,17 +22,17 @@ export function mintKey(): string {
   return body + checksum(body);
 }
 
-/** True for a string of the key format with the right checksum: only such a string is worth a look-up. */
+/** True if the text has the key format and the right checksum; only such text is looked up. */
 export function isWellFormedKey(text: string): boolean {
   return hasKeyFormat(text) && text.endsWith(checksum(text.slice(0, -CHECKSUM_LENGTH)));
 }
 
-/** SHA-256 of a key in hex: what is stored and looked up. A plain digest suffices for 190 random bits. */
+/** SHA-256 of a key in hex: the form that is stored and looked up. A plain digest suffices for 190 random bits. */
 export function digestKey(key: string): string {
   return hash('sha256', key, 'hex');
 }
 
-/** The leading characters by which people tell keys apart. */
+/** The first characters of a key, shown to identify it. */
 export function shownPrefix(key: string): string {
   return key.slice(0, SHOWN_LENGTH);
 }

@@ -1,6 +1,6 @@
 import type { KeyView } from './keys.schema.js';
 
-/** What Postgres gives of a key. */
+/** A key row. */
 export type KeyRow = Omit<KeyView, 'created_at' | 'expires_at' | 'last_used_at' | 'revoked_at'> & {
   created_at: Date;
   expires_at: Date | null;
@@ -8,7 +8,7 @@ export type KeyRow = Omit<KeyView, 'created_at' | 'expires_at' | 'last_used_at' 
   revoked_at: Date | null;
 };
 
-/** Every way of showing keys starts like this; `k` is the key, `t` its team. */
+/** The common start of all key queries; `k` is the key, `t` its team. */
 export const SELECT_KEYS = `
   SELECT k.id, k.name, t.name AS team, k.team_id, s.prefix, k.created_at, k.expires_at, s.last_used_at,
          k.revoked_at, k.disabled, k.providers, k.endpoints, k.idempotency, k.version
@@ -22,14 +22,14 @@ export const SELECT_KEYS = `
 /** One key by its id. */
 export const FIND_KEY = `${SELECT_KEYS} WHERE k.id = $1`;
 
-/** The KeyStatus of a row: what weighs most comes first. A disabled team disables its keys. */
+/** The KeyStatus of a row, the most severe first. A disabled team disables its keys. */
 export const KEY_STATUS_SQL = `
   CASE WHEN k.revoked_at IS NOT NULL THEN 'revoked'
        WHEN k.expires_at <= now() THEN 'expired'
        WHEN k.disabled OR t.disabled THEN 'disabled'
        ELSE 'active' END`;
 
-/** Field by field, so that a new column is shown only when somebody decided so. */
+/** Lists each field, so that a new column is not shown by accident. */
 export function keyView(row: KeyRow): KeyView {
   return {
     id: row.id,

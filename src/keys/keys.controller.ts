@@ -1,6 +1,6 @@
 import { Body, Get, Header, HttpCode, Param, Patch, Post, Query } from '@nestjs/common';
 import { ApiBody, ApiCreatedResponse, ApiOkResponse, ApiOperation } from '@nestjs/swagger';
-import { Acting } from '../admin/acting.js';
+import { CurrentActor } from '../admin/current-actor.js';
 import { AdminController } from '../admin/admin-controller.js';
 import { ApiErrors } from '../admin/api-errors.js';
 import { ETAG, EntityTags, IfMatch } from '../admin/entity-tag.js';
@@ -29,7 +29,7 @@ import { KeysService } from './keys.service.js';
 
 const OPTIONAL = { required: false };
 
-/** With If-Match, a key that somebody else has changed meanwhile is left as it is: 409. */
+/** With If-Match, a change of a key that has changed meanwhile gets 409. */
 @AdminController('keys', { name: 'Keys', description: 'Gateway keys: what clients send to the gateway.' })
 @EntityTags()
 export class KeysController {
@@ -43,7 +43,7 @@ export class KeysController {
     return this.keys.list(filter);
   }
 
-  /** Nothing on the way may keep a copy of an answer that holds a key. */
+  /** `no-store`: no cache may keep a response that contains a key. */
   @Post()
   @Header('Cache-Control', 'no-store')
   @ApiOperation({
@@ -53,7 +53,10 @@ export class KeysController {
   })
   @ApiCreatedResponse({ standardSchema: issuedKeySchema, description: 'The new key.', headers: ETAG })
   @ApiErrors(404, 409, 413, 415)
-  async create(@Body({ schema: newKeySchema }) key: NewKey, @Acting() by: Actor): Promise<IssuedKeyView> {
+  async create(
+    @Body({ schema: newKeySchema }) key: NewKey,
+    @CurrentActor() by: Actor,
+  ): Promise<IssuedKeyView> {
     const { expires_at: expiresAt, ...rest } = key;
     return shownOnce(await this.keys.create({ ...rest, expiresAt }, by));
   }
@@ -77,7 +80,7 @@ export class KeysController {
   update(
     @Param('id', { schema: keyId }) id: string,
     @Body({ schema: keyChangeSchema }) change: KeyChange,
-    @Acting() by: Actor,
+    @CurrentActor() by: Actor,
     @IfMatch() expected: Expected,
   ): Promise<KeyView> {
     const { expires_at: expiresAt, ...rest } = change;
@@ -89,10 +92,10 @@ export class KeysController {
   @Header('Cache-Control', 'no-store')
   @ApiOperation({
     operationId: 'rotateKey',
-    summary: 'Give a key a new secret',
+    summary: 'Rotate a key',
     description:
-      'The key keeps its ID. Its older secrets stop working after `grace_seconds`, or earlier where they would have ' +
-      'ended earlier. The response contains the new secret, which is never shown again.',
+      'Adds a new secret. Old secrets stop working after `grace_seconds`; a secret that expires earlier is not extended. ' +
+      'The response contains the new secret, which is never shown again.',
   })
   @ApiBody(OPTIONAL)
   @ApiOkResponse({
@@ -104,7 +107,7 @@ export class KeysController {
   async rotate(
     @Param('id', { schema: keyId }) id: string,
     @Body({ schema: rotationSchema }) { grace_seconds: grace }: Rotation,
-    @Acting() by: Actor,
+    @CurrentActor() by: Actor,
     @IfMatch() expected: Expected,
   ): Promise<IssuedKeyView> {
     return shownOnce(await this.keys.rotate(id, grace, by, expected));
@@ -124,7 +127,7 @@ export class KeysController {
   revoke(
     @Param('id', { schema: keyId }) id: string,
     @Body({ schema: revocationSchema }) _: object,
-    @Acting() by: Actor,
+    @CurrentActor() by: Actor,
     @IfMatch() expected: Expected,
   ): Promise<KeyView> {
     return this.keys.revoke(id, by, expected);

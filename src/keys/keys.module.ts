@@ -9,7 +9,7 @@ import { KeysController } from './keys.controller.js';
 import { KeysService } from './keys.service.js';
 import { LeakedKeyService } from './leaked-key.service.js';
 
-/** Issues, shows and ends gateway keys. */
+/** Creates, lists, changes and revokes gateway keys. */
 @Module({
   imports: [TypeOrmModule.forFeature([GatewayKey, GatewayKeySecret]), TeamsModule],
   controllers: [KeysController],

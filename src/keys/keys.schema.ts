@@ -14,7 +14,7 @@ const IDEMPOTENCY_ABOUT =
   '`forward` passes `Idempotency-Key` on; `replay` also answers repeated calls from the stored response.';
 const DISABLED_ABOUT = 'Calls with a disabled key are rejected.';
 
-/** A key as people and programs see it: never its secret. */
+/** A key as the API shows it, without its secret. */
 export const keySchema = z
   .strictObject({
     id: z.uuid(),
@@ -44,7 +44,7 @@ export type KeyView = z.output<typeof keySchema>;
 
 export const keyPageSchema = pageOf('KeyPage', keySchema);
 
-/** A key in the only response that ever holds its secret. */
+/** A key with its secret, in the only response that contains it. */
 export const issuedKeySchema = keySchema
   .extend({
     key: z.string().meta({
@@ -65,7 +65,7 @@ const providers = z
 
 const expiry = time().refine(
   (at) => at.getTime() > Date.now(),
-  'must be in the future; leave it out for no end',
+  'must be in the future; leave it out for a key that never expires',
 );
 
 /** `POST /admin/v1/keys` and `postern keys create` */
@@ -83,7 +83,7 @@ export const newKeySchema = z
   .meta({ id: 'NewKey', example: { team: 'search', name: 'ci', endpoints: 'inference' } });
 export type NewKey = z.output<typeof newKeySchema>;
 
-/** `PATCH /admin/v1/keys/:id`; its team stays, for the log's rows of a key are its team's. */
+/** `PATCH /admin/v1/keys/:id`; the team cannot change, because the log's rows of a key belong to it. */
 export const keyChangeSchema = z
   .strictObject({
     name: name().optional().meta({ description: 'New name, unique within the team.' }),
@@ -98,18 +98,18 @@ export const keyChangeSchema = z
   .meta({ id: 'KeyChange', example: { endpoints: 'all', expires_at: null } });
 export type KeyChange = z.output<typeof keyChangeSchema>;
 
-/** A month: what needs longer wants a second key. */
+/** 30 days. For longer transitions, use a second key. */
 const LONGEST_GRACE_S = 2_592_000;
-const GRACE = `must be an integer from 0 to ${LONGEST_GRACE_S}; 0 ends the older secrets at once`;
+const GRACE = `must be an integer from 0 to ${LONGEST_GRACE_S}; 0 ends the old secrets at once`;
 
 /**
- * `POST /admin/v1/keys/:id/rotate`. Without a grace the older secrets end at once: after a leak nobody has the time to
- * look up a parameter, and whoever rotates in peace has.
+ * `POST /admin/v1/keys/:id/rotate`. By default the old secrets stop working at once, because after a leak nobody has time
+ * to look up a parameter.
  */
 export const rotationSchema = z
   .strictObject({
     grace_seconds: z.int(GRACE).min(0, GRACE).max(LONGEST_GRACE_S, GRACE).default(0).meta({
-      description: 'How long the older secrets keep working, in seconds; 0 ends them immediately.',
+      description: 'How long the old secrets keep working, in seconds; 0 ends them at once.',
     }),
   })
   .meta({ id: 'Rotation', example: { grace_seconds: 3600 } });

@@ -11,10 +11,10 @@ import type { KeyFilter, KeyView } from './keys.schema.js';
 import { type Expected, mustBeExpected } from '../database/revision.js';
 import { TeamsService } from '../teams/teams.service.js';
 
-/** What a new key is to be; `team` is a name or an id. */
+/** A new key; `team` is a name or an ID. */
 export type NewKey = KeyGrant & { team: string };
 
-/** What can be changed of a key. */
+/** Fields of a key that can be changed. */
 export type KeyChange = Partial<KeyGrant & { disabled: boolean }>;
 
 const LIST = `${SELECT_KEYS}
@@ -26,7 +26,7 @@ const LIST = `${SELECT_KEYS}
   ORDER BY k.id DESC
   LIMIT $5`;
 
-/** Alone, so that what is read next is as new as the lock. */
+/** A separate statement, so that the next read sees everything committed before the lock. */
 const LOCK = 'SELECT FROM gateway_key WHERE id = $1 FOR UPDATE';
 
 const UPDATE = `
@@ -38,11 +38,11 @@ const REVOKE = 'UPDATE gateway_key SET revoked_at = now(), version = version + 1
 
 const COUNT_ROTATION = 'UPDATE gateway_key SET version = version + 1 WHERE id = $1';
 
-/** LEAST passes over null, the end that most of them have; none that ends earlier lives longer for it. */
+/** LEAST ignores null, so a secret without an expiry time gets one, and an earlier one is not extended. */
 const END_SECRETS = `
   UPDATE gateway_key_secret SET expires_at = LEAST(expires_at, now() + make_interval(secs => $2)) WHERE key_id = $1`;
 
-/** Issues, shows, changes and ends gateway keys. Every change is one transaction, begun in change(). */
+/** Creates, lists, changes and revokes gateway keys. Each change is one transaction, see change(). */
 @Injectable()
 export class KeysService {
   constructor(
@@ -51,9 +51,9 @@ export class KeysService {
   ) {}
 
   /**
-   * Issues a key; its secret is in the answer and nowhere else.
+   * Creates a key. The result contains its secret, which is not stored.
    *
-   * @throws ServiceError not_found for an unknown team, conflict when the team has a key of this name, revoked ones included
+   * @throws ServiceError not_found for an unknown team, conflict if the team has a key of this name, revoked ones included
    */
   async create({ team, ...grant }: NewKey, by: Actor): Promise<IssuedKey> {
     const { id: teamId } = await this.teams.resolve(team);
@@ -74,9 +74,9 @@ export class KeysService {
   }
 
   /**
-   * What is so already is no change: neither its version goes up nor is anything recorded.
+   * Changes a key. If nothing differs, the version stays and nothing is recorded.
    *
-   * @throws ServiceError not_found; conflict when it was changed since `expected`, when its team has a key of this name, or when
+   * @throws ServiceError not_found; conflict if it was changed since `expected`, when its team has a key of this name, or when
    *   it is revoked: then only its name can be changed, to free it
    */
   async update(id: string, change: KeyChange, by: Actor, expected: Expected = null): Promise<KeyView> {
@@ -96,10 +96,10 @@ export class KeysService {
   }
 
   /**
-   * Gives the key a new secret, which is in the answer and nowhere else; the older ones end after the grace.
+   * Adds a new secret, which is returned and not stored. Old secrets stop working after the grace.
    *
-   * @param graceSeconds 0: at once
-   * @throws ServiceError not_found; conflict when it was changed since `expected`, or is revoked or past its end
+   * @param graceSeconds 0 ends them at once
+   * @throws ServiceError not_found; conflict if it was changed since `expected`, or is revoked or expired
    */
   async rotate(id: string, graceSeconds: number, by: Actor, expected: Expected = null): Promise<IssuedKey> {
     let secret = '';
@@ -109,7 +109,7 @@ export class KeysService {
         throw ServiceError.of(
           'conflict',
           'expires_at',
-          'is past, so that no secret would work; move it first',
+          'is in the past, so no secret would work; change it first',
         );
       }
       await manager.query(END_SECRETS, [id, graceSeconds]);
@@ -121,9 +121,9 @@ export class KeysService {
   }
 
   /**
-   * Ends a key with all its secrets for good. Revoking it again changes nothing: the first revocation's time stays.
+   * Revokes a key with all its secrets, permanently. Revoking it again changes nothing, not even `revoked_at`.
    *
-   * @throws ServiceError not_found; conflict when it was changed since `expected`
+   * @throws ServiceError not_found; conflict if it was changed since `expected`
    */
   revoke(id: string, by: Actor, expected: Expected = null): Promise<KeyView> {
     return this.change(id, 'revoked', by, expected, async (manager, key) => {
@@ -134,9 +134,9 @@ export class KeysService {
   }
 
   /**
-   * Runs one change in a transaction of its own and records it there.
+   * Runs one change and its audit entry in a transaction.
    *
-   * @param work gets the key, locked; returns null when there was nothing to do, else what the record is to say besides
+   * @param work gets the locked key; returns null if there is nothing to do, else further values for the audit entry
    */
   private change(
     id: string,
@@ -167,7 +167,7 @@ async function find(manager: EntityManager, id: string): Promise<KeyView> {
 
 function mustNotBeRevoked({ revoked_at }: Pick<KeyView, 'revoked_at'>): void {
   if (revoked_at === null) return;
-  throw ServiceError.of('conflict', 'revoked_at', 'this key is revoked for good; create another');
+  throw ServiceError.of('conflict', 'revoked_at', 'this key is revoked permanently; create another');
 }
 
 async function unlessTaken<T>(work: Promise<T>): Promise<T> {
@@ -175,6 +175,10 @@ async function unlessTaken<T>(work: Promise<T>): Promise<T> {
     return await work;
   } catch (error) {
     if (!isUniqueViolation(error, 'gateway_key_team_id_name_key')) throw error;
-    throw ServiceError.of('conflict', 'name', 'this team has a key of this name already; choose another');
+    throw ServiceError.of(
+      'conflict',
+      'name',
+      'this team already has a key with this name; choose another name',
+    );
   }
 }

@@ -5,12 +5,12 @@ import { digestKey, isWellFormedKey } from './key-secret.js';
 import { FIND_KEY, KEY_STATUS_SQL, type KeyRow, keyView } from './key-view.js';
 import type { KeyStatus, KeyView } from './keys.schema.js';
 
-/** Whose a secret is, and whether it still opens anything. */
+/** The key of a secret, and whether the secret still works. */
 export interface LeakedKey extends KeyView {
   status: KeyStatus;
-  /** `ended`: this secret was rotated away and its grace is over, whatever the key's status is. */
+  /** `ended`: this secret was rotated and its grace is over, independent of the key's status. */
   secret_status: 'active' | 'ended';
-  /** End of this secret's grace; null when no rotation has ended it. */
+  /** End of this secret's grace; null if it was not rotated. */
   secret_expires_at: string | null;
 }
 
@@ -27,23 +27,26 @@ const FIND_SECRET = `
 const FIND_STATUS = `
   SELECT ${KEY_STATUS_SQL} AS status FROM gateway_key k JOIN team t ON t.id = k.team_id WHERE k.id = $1`;
 
-/** Tells whose key somebody has found where it should not be. */
+/** Finds the key that a leaked secret belongs to. */
 @Injectable()
 export class LeakedKeyService {
   constructor(private readonly dataSource: DataSource) {}
 
-  /** @throws ServiceError invalid for what is no key, not_found for a key that is none of this gateway's */
+  /** @throws ServiceError invalid if the text is not a gateway key, not_found if it is not a key of this gateway */
   async find(secret: string): Promise<LeakedKey> {
     if (!isWellFormedKey(secret)) {
       throw new ServiceError(
         'invalid',
-        'This is no gateway key. One is ptn_ and 38 letters or digits; send it alone.',
+        'This is not a gateway key. A key is ptn_ and 38 letters or digits; send only the key.',
       );
     }
     const { manager } = this.dataSource;
     const [found] = await manager.query<SecretRow[]>(FIND_SECRET, [digestKey(secret)]);
     if (found === undefined) {
-      throw new ServiceError('not_found', 'This has the form of a key, but no key here has this secret.');
+      throw new ServiceError(
+        'not_found',
+        'This has the format of a key, but no key of this gateway has this secret. Check that it is complete, or look in your other gateways.',
+      );
     }
     const [row] = await manager.query<[KeyRow]>(FIND_KEY, [found.key_id]);
     const [{ status }] = await manager.query<[{ status: KeyStatus }]>(FIND_STATUS, [found.key_id]);

@@ -4,16 +4,16 @@ import { type Outcome, OUTCOMES } from '../request-log/request-log.entity.js';
 import { DurationMetric, Durations } from './durations.js';
 import type { Instruments } from './instruments.js';
 
-/** Seconds. What the gateway adds, and what a model takes. */
+/** Histogram bounds in seconds: for what the gateway adds, and for what a model takes. */
 const OVERHEAD = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1, 5];
 const ANSWERS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900];
 
-/** By the first digit of a status; 0: the client was sent none, or one outside 100 to 599. */
+/** Status classes by first digit; 0: the client got no status, or one outside 100 to 599. */
 const CLASSES = ['none', '1xx', '2xx', '3xx', '4xx', '5xx'] as const;
 const PLACES = new Map<Outcome, number>(OUTCOMES.map((outcome, i) => [outcome, i * CLASSES.length]));
 const TOKENS = ['prompt_tokens', 'completion_tokens', 'cached_tokens', 'reasoning_tokens'] as const;
 
-/** Provider names are an admin's; past this many, those that come later share one label. */
+/** Series limit: providers beyond this number share one label. */
 const MOST_PROVIDERS = 100;
 const OTHER_PROVIDERS = 'others';
 
@@ -26,7 +26,7 @@ class ProviderFigures {
   readonly duration = new Durations(ANSWERS);
 }
 
-/** Counts finished calls. Labels are names from the settings and words of ours, never anything a client sent. */
+/** Counts finished calls. Labels are configured names and fixed values, never anything that a client sent. */
 @Injectable()
 export class CallMetrics {
   private readonly providers = new Map<string, ProviderFigures>();
@@ -46,7 +46,7 @@ export class CallMetrics {
     );
     instruments.counter(
       'postern_tokens_total',
-      "The providers' own token figures.",
+      'Tokens as the providers report them.',
       () => this.tokens(),
       'provider',
       'kind',
@@ -55,17 +55,17 @@ export class CallMetrics {
       instruments.histogram(new DurationMetric(name, help, () => this.durations(pick)));
     histogram(
       'postern_call_overhead_seconds',
-      "From a request's head to its hand-over to the provider, without the wait for a small body.",
+      'From the request head to forwarding, without waiting for a small body.',
       ({ overhead }) => overhead,
     );
     histogram(
       'postern_call_first_byte_seconds',
-      'From the opening of a call to the head of its answer.',
+      'From the request head to the response head.',
       ({ firstByte }) => firstByte,
     );
     histogram(
       'postern_call_duration_seconds',
-      'From the opening of a call to its last byte.',
+      'From the request head to the last byte of the response.',
       ({ duration }) => duration,
     );
   }

@@ -8,7 +8,7 @@ const OPERATIONS: readonly (readonly [RegExp, string])[] = [
   [/:(?:streamG|g)enerateContent$/, 'generate_content'],
 ];
 
-/** Values of `gen_ai.provider.name` by host; elsewhere it is the name the provider has here. */
+/** Values of `gen_ai.provider.name` by host; for other hosts it is the name of the provider in Postern. */
 const PROVIDERS: readonly (readonly [RegExp, string])[] = [
   [/^api\.openai\.com$/, 'openai'],
   [/^api\.anthropic\.com$/, 'anthropic'],
@@ -24,14 +24,14 @@ const PROVIDERS: readonly (readonly [RegExp, string])[] = [
 const TRACEPARENT =
   /^(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(?:$|-)/;
 
-/** Whose span a call is part of. */
+/** The parent span of a call. */
 export interface ParentSpan {
   traceId: string;
   spanId: string;
   traceFlags: number;
 }
 
-/** What a trace says of a call. */
+/** The span data of a call. */
 export interface CallSpan {
   name: string;
   attributes: Record<string, string | number>;
@@ -45,11 +45,11 @@ export function parentOf({ traceparent }: FinishedCall): ParentSpan | null {
   return { traceId, spanId: spanId!, traceFlags: parseInt(flags!, 16) & 1 };
 }
 
-/** One call to a provider in the words of the GenAI semantic conventions; what is not known is left out. */
+/** The attributes of a call by the GenAI semantic conventions, without unknown ones. */
 export function callSpan({ row, requestModel, responseModel, upstream }: FinishedCall): CallSpan {
   const { hostname, port, protocol } = new URL(upstream);
   const operation = first(OPERATIONS, row.path ?? '');
-  // Before an answer the status is the gateway's own.
+  // Without a response of the provider the status is the gateway's own.
   const status = row.ttfb_ms === null ? null : row.status;
   const errorType =
     row.error_code ??

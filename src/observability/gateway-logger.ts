@@ -5,10 +5,10 @@ import type { Settings } from '../config/settings.js';
 
 type Level = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal';
 
-/** One thing to tell. */
+/** One log entry. */
 interface Entry {
   level: Level;
-  /** Which part tells it. */
+  /** The part of the gateway that logs it. */
   context: string | undefined;
   text: string;
   stack: string | undefined;
@@ -16,7 +16,7 @@ interface Entry {
   fields: object;
 }
 
-/** Parts of Nest that list every module and route at each start: of interest only when debugging. */
+/** Contexts of Nest that log every module and route at each start; only logged at level debug. */
 const FRAMEWORK = new Set([
   'NestFactory',
   'InstanceLoader',
@@ -26,13 +26,13 @@ const FRAMEWORK = new Set([
 ]);
 
 const WORST = new Set<Level>(['error', 'fatal']);
-/** Names that people give may hold anything; a line stays one line, and a terminal is left alone. */
+/** Names may contain anything: control characters are replaced, so that one entry stays one line and no terminal is affected. */
 const CONTROL = /[\x00-\x1f\x7f-\x9f]/g;
 
 /**
- * Where everything that Nest's Logger is told goes: one JSON object a line in production, one readable line otherwise;
- * `error` and `fatal` on standard error. Beside a text a caller may give an object with the same facts for programs:
- * `logger.warn('Call … refused', { request_id })`.
+ * The target of Nest's Logger: one JSON object per line in production, otherwise one readable line; `error` and `fatal` go
+ * to standard error. After the text a caller may pass an object with the same facts for programs:
+ * `logger.warn('Rejected request …', { request_id })`.
  */
 export class GatewayLogger implements LoggerService {
   private readonly logger: pino.Logger;
@@ -84,7 +84,7 @@ export class GatewayLogger implements LoggerService {
     this.take('trace', message, rest);
   }
 
-  /** @param rest fields, a stack, and last of all the context: whichever of them there are */
+  /** @param rest any of: fields, a stack, and, as the last one, the context */
   private take(level: Level, message: unknown, rest: unknown[]): void {
     if (!this.logger.isLevelEnabled(level)) return;
     const words = rest.filter((part) => typeof part === 'string');
@@ -103,7 +103,7 @@ export class GatewayLogger implements LoggerService {
   private tellPeople({ level, context = 'Postern', text, stack }: Entry): void {
     const time = new Date().toISOString();
     const line = clean(`${time} ${level.toUpperCase().padEnd(5)} ${context}: ${text}`);
-    // Indented, for a stack begins with the fault's message, and none of its lines may pass for one of the log.
+    // Indented, so that no line of a stack, which starts with the error's message, looks like a log entry.
     const below = stack?.split('\n').map((each) => `    ${clean(each.trim())}`) ?? [];
     const stream = WORST.has(level) ? process.stderr : process.stdout;
     stream.write([line, ...below, ''].join('\n'));

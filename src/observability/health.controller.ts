@@ -3,19 +3,19 @@ import { ApiExcludeController } from '@nestjs/swagger';
 import type { Response } from 'express';
 import { type Readiness, ReadinessService } from './readiness.service.js';
 
-/** For load balancers and orchestrators. Open to all: it tells states, never values. */
+/** Health checks for load balancers and orchestrators. Open to all: it reports states, never values. */
 @ApiExcludeController()
 @Controller('health')
 export class HealthController {
   constructor(private readonly readiness: ReadinessService) {}
 
-  /** The process runs and its event loop turns. */
+  /** 200 while the process runs and its event loop is not blocked. */
   @Get('live')
   live(): { status: string } {
     return { status: 'ok' };
   }
 
-  /** 200 while calls can be served, else 503; and what is amiss. */
+  /** 200 while calls can be served, else 503, with the reasons. */
   @Get('ready')
   async ready(@Res({ passthrough: true }) res: Response): Promise<Readiness> {
     const readiness = await this.readiness.now();

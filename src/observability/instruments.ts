@@ -2,15 +2,14 @@ import { Counter, Gauge, type Metric, type Registry } from 'prom-client';
 import type { DurationMetric } from './durations.js';
 
 type Sample = readonly [labels: Record<string, string>, value: number];
-/** What a metric says when it is scraped: one number, or one for each set of labels. */
+/** The value of a metric when it is scraped: one number, or one for each set of labels. */
 export type Reading = () => number | Iterable<Sample>;
 
-/** How the figures of several processes become one. */
+/** How the values of several processes are combined. */
 type Aggregator = 'sum' | 'max' | 'min';
 
 /**
- * Metrics that are read when they are scraped. The rooms count for themselves, in plain numbers; a call meets none of
- * this.
+ * Registers metrics that are read when they are scraped. Modules count in plain numbers, so this adds no cost per call.
  */
 export class Instruments {
   constructor(private readonly registry: Registry) {}

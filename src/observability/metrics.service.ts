@@ -12,11 +12,11 @@ import { StateMetrics } from './state-metrics.js';
 /** All metrics of one process, as plain values that another process can add up. */
 export type MetricValues = MetricObjectWithValues<never>[];
 
-/** What `/metrics` says: the figures of all processes that share the port. */
+/** The content of `/metrics`: the metrics of all processes that share the port. */
 @Injectable()
 export class MetricsService {
   readonly contentType = Registry.PROMETHEUS_CONTENT_TYPE;
-  /** The figures of all processes; alone, its own. A worker asks the primary instead. */
+  /** Returns the metrics of all processes: by default only this one. A worker asks the primary instead. */
   ofAll: () => Promise<MetricValues[]> = async () => [await this.own()];
   private readonly registry = new Registry();
 
@@ -24,11 +24,11 @@ export class MetricsService {
     const instruments = new Instruments(this.registry);
     calls.register(instruments);
     states.register(instruments);
-    // process_* and nodejs_*: the names every client library gives them, which dashboards know.
+    // process_* and nodejs_*: the names that client libraries share and dashboards use.
     collectDefaultMetrics({ register: this.registry });
   }
 
-  /** The figures of this process. */
+  /** The metrics of this process. */
   async own(): Promise<MetricValues> {
     return (await this.registry.getMetricsAsJSON()) as unknown as MetricValues;
   }
@@ -39,7 +39,7 @@ export class MetricsService {
   }
 }
 
-/** One registry with the figures of several processes, each added up as it says of itself. */
+/** Combines the metrics of several processes in one registry, each by its own aggregation. */
 export function addUp(values: MetricValues[]): Registry {
   return AggregatorRegistry.aggregate(values);
 }

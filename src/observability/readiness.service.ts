@@ -10,23 +10,23 @@ import { Journal } from '../request-log/journal/journal.js';
 import { LogWriter } from '../request-log/log-writer.js';
 import { ShutdownService } from './shutdown.service.js';
 
-/** Postgres confirms what is known of keys every 2 s; after this long it has failed to twice. */
-const AWAY_MS = 5_000;
-/** An orchestrator waits no longer than a second or two for an answer. */
-const ASK_MS = 1_000;
+/** Postgres confirms the cached keys every 2 s; after this time two confirmations have failed. */
+const UNAVAILABLE_MS = 5_000;
+/** An orchestrator waits one or two seconds for a response. */
+const QUERY_MS = 1_000;
 
 export interface Readiness {
-  /** `degraded`: calls are served, but not all that is promised holds right now. */
+  /** `degraded`: calls are served, but not everything works. */
   status: 'ok' | 'degraded' | 'unavailable';
-  /** In words for an operator. */
+  /** For operators. */
   reasons: string[];
 }
 
-/** Can calls be served here, and if not, why? */
+/** Reports whether calls can be served, and if not, why. */
 @Injectable()
 export class ReadinessService {
-  /** The question to Postgres that is under way. */
-  private asked: Promise<boolean> | null = null;
+  /** The query that is in flight. */
+  private query: Promise<boolean> | null = null;
 
   constructor(
     private readonly database: DatabaseService,
@@ -41,36 +41,37 @@ export class ReadinessService {
   async now(): Promise<Readiness> {
     const { database, journal } = this;
     const fatal: string[] = [];
-    const lesser: string[] = [];
+    const minor: string[] = [];
     if (this.shutdown.draining) fatal.push('shutting down');
     if (database.migrationsPending) fatal.push(`migrations are pending; run "${cliCommand('migrate')}"`);
     else if (database.notReady !== null) fatal.push('the database is not ready');
-    else if (this.silentMs > AWAY_MS) {
-      if (this.silentMs <= this.env.keyCacheStaleMs) lesser.push('Postgres is away; known keys work');
-      // What has been silent may be one connection of ours alone.
-      else if (await this.answers()) lesser.push('changes of keys and providers arrive late');
-      else fatal.push('Postgres has been away for longer than KEY_CACHE_STALE_MS');
-    } else if (this.writer.failingMs > AWAY_MS) lesser.push('Postgres takes no rows of calls');
+    else if (this.silentMs > UNAVAILABLE_MS) {
+      if (this.silentMs <= this.env.keyCacheStaleMs)
+        minor.push('Postgres is unavailable; cached keys still work');
+      // Perhaps only the connection that follows changes has failed.
+      else if (await this.responds()) minor.push('changes to keys and providers are delayed');
+      else fatal.push('Postgres has been unavailable for longer than KEY_CACHE_STALE_MS');
+    } else if (this.writer.failingMs > UNAVAILABLE_MS) minor.push('Postgres is not accepting log rows');
     if (!journal.accepting) fatal.push('the journal cannot be written');
-    else if (journal.degraded !== null) lesser.push('the journal is degraded');
-    const status = fatal.length > 0 ? 'unavailable' : lesser.length > 0 ? 'degraded' : 'ok';
-    return { status, reasons: [...fatal, ...lesser] };
+    else if (journal.degraded !== null) minor.push('the journal is degraded');
+    const status = fatal.length > 0 ? 'unavailable' : minor.length > 0 ? 'degraded' : 'ok';
+    return { status, reasons: [...fatal, ...minor] };
   }
 
-  /** Milliseconds since Postgres was heard of. */
+  /** Milliseconds since the last confirmation by Postgres. */
   private get silentMs(): number {
     return performance.now() - Math.max(this.changes.verifiedAt, this.database.readyAt);
   }
 
-  /** All who ask meanwhile share one question: anybody may, and it takes a connection that look-ups of keys wait for. */
-  private answers(): Promise<boolean> {
-    this.asked ??= this.dataSource
+  /** Concurrent readiness requests share one query: anybody may send them, and key look-ups need the connections. */
+  private responds(): Promise<boolean> {
+    this.query ??= this.dataSource
       .query('SELECT 1')
       .then(
         () => true,
         () => false,
       )
-      .finally(() => (this.asked = null));
-    return Promise.race([this.asked, sleep(ASK_MS, false, { ref: false })]);
+      .finally(() => (this.query = null));
+    return Promise.race([this.query, sleep(QUERY_MS, false, { ref: false })]);
   }
 }

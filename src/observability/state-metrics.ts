@@ -17,7 +17,7 @@ import { LogWriter } from '../request-log/log-writer.js';
 import { RequestLogService } from '../request-log/request-log.service.js';
 import type { Instruments } from './instruments.js';
 
-/** What the rooms say of themselves. */
+/** Metrics of the state of each module, read when they are scraped. */
 @Injectable()
 export class StateMetrics {
   constructor(
@@ -46,18 +46,18 @@ export class StateMetrics {
   }
 
   private registerCalls(on: Instruments): void {
-    on.gauge('postern_open_calls', 'Calls under way.', () => this.log.openCount);
+    on.gauge('postern_open_calls', 'Calls in flight.', () => this.log.openCount);
     on.gauge(
       'postern_open_requests',
-      'Requests of any kind that have not been answered to the end.',
+      'Requests of any kind in flight.',
       () => this.host.httpAdapter.openRequests,
     );
     on.counter(
       'postern_refusals_total',
-      "Answers of the gateway's own, by x-gateway-error.",
+      'Error responses of the gateway, by code.',
       () => {
         const { counts } = this.host.httpAdapter.rejections;
-        // A module's own code appears with its first error.
+        // The code of a module appears after its first error.
         return [...new Set([...GATEWAY_ERROR_CODES, ...counts.keys()])].map((code) => [
           { code },
           counts.get(code) ?? 0,
@@ -69,13 +69,13 @@ export class StateMetrics {
 
   private registerJournal(on: Instruments): void {
     const { journal, drain } = this;
-    on.gaugeBy('min', 'postern_journal_accepting', '1 while calls may begin, 0 when they get 503.', () =>
+    on.gaugeBy('min', 'postern_journal_accepting', '1 if new calls are accepted, 0 if they get 503.', () =>
       Number(journal.accepting),
     );
-    on.gaugeBy('max', 'postern_journal_degraded', '1 while the journal cannot do all it promises.', () =>
+    on.gaugeBy('max', 'postern_journal_degraded', '1 if the journal is degraded.', () =>
       Number(journal.degraded !== null),
     );
-    on.gauge('postern_journal_bytes', 'Size of the journal files of this start.', () => journal.bytes);
+    on.gauge('postern_journal_bytes', 'Size of the journal files of this process run.', () => journal.bytes);
     on.gaugeBy(
       'max',
       'postern_journal_oldest_seconds',
@@ -84,7 +84,7 @@ export class StateMetrics {
     );
     on.counter(
       'postern_journal_recovered_rows_total',
-      'Rows brought to Postgres from journal files.',
+      'Rows written to Postgres from journal files.',
       () => drain.counts.drained,
     );
     on.counter(
@@ -113,12 +113,12 @@ export class StateMetrics {
     );
     on.counter(
       'postern_log_rows_rejected_total',
-      'Rows that Postgres refused for their data; each is kept in a file and reported in the log.',
+      'Rows that Postgres rejected because of their data; each is stored in a file and reported in the log.',
       () => writer.counts.rejected,
     );
     on.gauge(
       'postern_log_rows_waiting',
-      'Rows of this start not yet in Postgres, in memory or in the journal alone.',
+      'Rows of this process run that are not in Postgres yet, in memory or only in the journal.',
       () => [
         [{ place: 'memory' }, writer.waiting],
         [{ place: 'journal' }, writer.counts.spilled],
@@ -131,14 +131,14 @@ export class StateMetrics {
     const { keys, lookup } = this;
     on.counter(
       'postern_key_cache_lookups_total',
-      'Look-ups of keys of the right form; a miss asks Postgres.',
+      'Look-ups of well-formed keys; a miss queries Postgres.',
       () => [
         [{ result: 'hit' }, lookup.counts.hits],
         [{ result: 'miss' }, lookup.counts.misses],
       ],
       'result',
     );
-    on.gauge('postern_key_cache_keys', 'Keys kept in memory.', () => keys.size);
+    on.gauge('postern_key_cache_keys', 'Keys cached in memory.', () => keys.size);
   }
 
   private registerIdempotency(on: Instruments): void {
@@ -149,19 +149,19 @@ export class StateMetrics {
     );
     on.gauge(
       'postern_idempotency_waiting_calls',
-      'Calls that wait for the answer of the first.',
+      "Repeated calls that wait for the first call's response.",
       () => this.answers.waiting,
     );
     on.gaugeBy(
       'max',
       'postern_idempotency_stored_bytes',
-      'Answers kept for repeats, of all gateways on this database, measured now and then.',
+      'Stored responses in bytes, of all gateways on this database, measured from time to time.',
       () => this.stored.total,
     );
   }
 
   private registerConnections(on: Instruments): void {
-    on.gaugeBy('min', 'postern_database_ready', '1 once Postgres was reached and migrated.', () =>
+    on.gaugeBy('min', 'postern_database_ready', '1 if Postgres was reached and migrated.', () =>
       Number(this.database.notReady === null),
     );
     on.gauge(

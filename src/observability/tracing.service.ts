@@ -14,8 +14,8 @@ const FLUSH_MS = 3_000;
 const REMIND_MS = 60_000;
 
 /**
- * One OpenTelemetry span for each call to a provider, sent by OTLP over HTTP. Off, nothing of OpenTelemetry is loaded.
- * On, spans are made of finished calls, behind them; nothing is added to what travels to the provider.
+ * Sends one OpenTelemetry span per call to a provider, by OTLP over HTTP. If traces are off, OpenTelemetry is not loaded.
+ * Spans are built after a call has finished; nothing is added to the request.
  */
 @Injectable()
 export class TracingService implements OnModuleInit, OnApplicationShutdown {
@@ -54,7 +54,7 @@ export class TracingService implements OnModuleInit, OnApplicationShutdown {
     const tracer = this.provider.getTracer('postern');
     this.finished.listen('tracing', (call) => {
       const { row } = call;
-      // A replay is handed to no provider.
+      // A replay sends no request to a provider.
       if (row.outcome === 'replayed') return;
       const parent = parentOf(call);
       const traceState = call.tracestate === null ? undefined : api.createTraceState(call.tracestate);
@@ -76,7 +76,7 @@ export class TracingService implements OnModuleInit, OnApplicationShutdown {
     if (flushed !== undefined) await withTimeout(FLUSH_MS, flushed);
   }
 
-  /** Once a minute: a collector may be away for long. */
+  /** Logged once a minute, because a collector may be unavailable for long. */
   private complain(message: string): void {
     const now = performance.now();
     if (now - this.toldAt < REMIND_MS) return;

@@ -4,19 +4,19 @@ import { userInfo } from 'node:os';
 export interface Actor {
   /** `admin-token`, `cli:<user of the operating system>` or `start`. */
   name: string;
-  /** Where an admin call came from; null where there is no such place. */
+  /** Client address of an admin request; null for commands and the start. */
   address: string | null;
 }
 
-/** The first start of a gateway, which makes the first team and key. */
+/** The first start of a gateway, which creates the first team and key. */
 export const STARTING: Actor = { name: 'start', address: null };
 
-/** Whoever holds the admin token. @param address the client's own, behind trusted proxies */
+/** The actor of an admin request. @param address the client's address, behind trusted proxies */
 export function adminAt(address: string | null): Actor {
   return { name: 'admin-token', address };
 }
 
-/** Whoever runs a command. */
+/** The operating-system user who runs a command. */
 export function commandUser(): Actor {
   return { name: `cli:${userName()}`, address: null };
 }
@@ -25,7 +25,7 @@ function userName(): string {
   try {
     return userInfo().username;
   } catch {
-    // Containers are often run under a number that no account has.
+    // Containers often run with a user ID that has no account.
     return String(process.getuid?.() ?? 'unknown');
   }
 }

@@ -15,17 +15,17 @@ const TAG_AT = NONCE_AT + NONCE_BYTES;
 const TEXT_AT = TAG_AT + TAG_BYTES;
 
 /** `unknown_key`: sealed with a master key that is not here. `damaged`: changed, cut, or moved from another place. */
-export type SecretBoxFault = 'unknown_key' | 'damaged';
+export type SecretBoxErrorKind = 'unknown_key' | 'damaged';
 
 /** What was sealed cannot be opened. Holds neither the value nor the reason of the cipher. */
 export class SecretBoxError extends Error {
   override readonly name = 'SecretBoxError';
 
-  constructor(readonly fault: SecretBoxFault) {
+  constructor(readonly fault: SecretBoxErrorKind) {
     super(
       fault === 'unknown_key'
-        ? 'it was sealed with another master key; set MASTER_KEY or MASTER_KEY_PREVIOUS to that one'
-        : 'it is damaged or was sealed for another place; store it anew',
+        ? 'it was encrypted with another master key; set MASTER_KEY or MASTER_KEY_PREVIOUS to that key'
+        : 'it is damaged or belongs to another row; store it again',
     );
   }
 }
@@ -76,7 +76,7 @@ export class SecretBox {
     }
   }
 
-  /** False for what should be sealed anew, so that the previous master key can be forgotten. */
+  /** False if the value should be re-encrypted, so that the previous master key can be removed. */
   isCurrent(sealed: Buffer): boolean {
     return sealed[0] === VERSION && this.current.id.equals(sealed.subarray(1, NONCE_AT));
   }

@@ -1,13 +1,13 @@
 /**
- * What the end of the process waits for an answer of Postgres that only tidies up: every connection is closed by the exit
- * anyway. The sum of all such waits is below the 12 s that deploy/ allows for what follows the grace.
+ * Upper bound in milliseconds for best-effort queries during shutdown. The exit closes every connection anyway. The sum of
+ * all such waits is below the 12 s that deploy/ allows after the grace.
  */
 export const GOODBYE_MS = 500;
 
 /**
- * Waits for work that may hang, but no longer than this.
+ * Waits for work that may hang, at most `boundMs`.
  *
- * @returns whether it settled in time; the work itself goes on
+ * @returns true if it resolved in time; false if not, and the work goes on
  */
 export async function withTimeout(boundMs: number, work: Promise<unknown>): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined;

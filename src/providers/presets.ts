@@ -1,22 +1,22 @@
 import type { ProviderAuth } from './provider.js';
 
-/** Where a well-known provider lives and how it wants its secret. */
+/** URL and authentication of a well-known provider. */
 export interface Preset {
-  /** What people call it. */
+  /** Display name. */
   title: string;
-  /** Without `/v1`, which callers send; null: everybody has one of their own, of the form of `example`. */
+  /** Without `/v1`, which clients send; null if each customer has a URL of their own, like `example`. */
   url: string | null;
   example?: string;
   auth: ProviderAuth;
-  /** False for local ones, which take none unless told otherwise. */
+  /** False for local providers, which need none by default. */
   needsSecret: boolean;
 }
 
 const bearer = (title: string, url: string): Preset => ({ title, url, auth: 'bearer', needsSecret: true });
 
 /**
- * From each provider's own API reference. `/v1/*` is appended as it is, and so is what follows `/p/<name>`: Gemini's
- * native roads are `/p/gemini/v1beta/models/…`, its OpenAI-compatible ones `/p/gemini/v1beta/openai/…`.
+ * From each provider's own API reference. `/v1/*` is appended unchanged, and so is the path after `/p/<name>`: Gemini's
+ * native endpoints are `/p/gemini/v1beta/models/…`, its OpenAI-compatible ones `/p/gemini/v1beta/openai/…`.
  */
 export const PRESETS: Readonly<Record<string, Preset>> = {
   openai: bearer('OpenAI', 'https://api.openai.com'),
@@ -34,7 +34,7 @@ export const PRESETS: Readonly<Record<string, Preset>> = {
   },
   mistral: bearer('Mistral', 'https://api.mistral.ai'),
   groq: bearer('Groq', 'https://api.groq.com/openai'),
-  // Its list of models is open to all: a test of it says nothing about the secret.
+  // Its list of models is public, so a test request does not check the secret.
   openrouter: bearer('OpenRouter', 'https://openrouter.ai/api'),
   together: bearer('Together AI', 'https://api.together.ai'),
   // Its base is documented without /v1, and with it for OpenAI clients.

@@ -5,23 +5,25 @@ import { type ProviderRow, SELECT_PROVIDERS } from './provider-view.js';
 
 const FIND = `${SELECT_PROVIDERS} WHERE name = $1`;
 
-/** Changes of providers wait for each other here, so that of two new defaults the later one wins and neither fails. */
-const TAKE_TURNS = "SELECT FROM change_counter WHERE name = 'providers' FOR UPDATE";
+/** Serializes changes of providers, so that of two new defaults the later one wins and neither fails. */
+const LOCK_CHANGES = "SELECT FROM change_counter WHERE name = 'providers' FOR UPDATE";
 
 /**
- * Runs one change of providers in a transaction of its own, in which no other is under way: what `work` reads stays so
- * until it is done.
+ * Runs one change of providers in a transaction. No other change runs at the same time, so what `work` reads stays valid.
  */
-export function inTurn<T>(dataSource: DataSource, work: (manager: EntityManager) => Promise<T>): Promise<T> {
+export function serialized<T>(
+  dataSource: DataSource,
+  work: (manager: EntityManager) => Promise<T>,
+): Promise<T> {
   return dataSource.transaction(async (manager) => {
-    await manager.query(TAKE_TURNS);
+    await manager.query(LOCK_CHANGES);
     return work(manager);
   });
 }
 
 /** @throws ServiceError not_found */
 export async function findProvider(manager: EntityManager, name: string): Promise<ProviderRow> {
-  // What is no name is no row's; Postgres would not even take some of it as text.
+  // Text that is not a valid name matches no row, and Postgres rejects some of it, such as NUL.
   const [row] = PROVIDER_NAME.test(name) ? await manager.query<ProviderRow[]>(FIND, [name]) : [];
   if (row !== undefined) return row;
   throw ServiceError.of('not_found', 'name', 'no provider has this name; list the providers to find it');

@@ -6,12 +6,12 @@ import { type ProviderRow, providerView } from './provider-view.js';
 import type { ProviderView, SecretState } from './providers.schema.js';
 import { SecretBox, SecretBoxError } from '../platform/secret-box.js';
 
-/** Seals and opens the secrets of stored providers, each bound to its row. */
+/** Encrypts and decrypts the secrets of stored providers, each bound to its row. */
 @Injectable()
 export class ProviderSecrets {
   private readonly box: SecretBox | null;
 
-  /** @param env a gateway always has a master key; a command may be run where there is none */
+  /** @param env a gateway always has a master key; a command may run without one */
   constructor(@InjectSettings() env: Settings) {
     this.box = env.masterKey ? new SecretBox(env.masterKey, env.masterKeyPrevious) : null;
   }
@@ -30,7 +30,7 @@ export class ProviderSecrets {
     return this.needed.isCurrent(sealed);
   }
 
-  /** What people see of a row; of its secret, whether it can be opened. */
+  /** The view of a row, with the state of its secret. */
   viewOf(row: ProviderRow): ProviderView {
     return providerView(row, this.stateOf(row));
   }
@@ -40,7 +40,7 @@ export class ProviderSecrets {
     try {
       this.open(id, sealed);
     } catch (error) {
-      // Where there is no master key at all (a command) nothing can be said of it.
+      // Without a master key (a command) the state cannot be determined.
       if (error instanceof SecretBoxError) return 'unreadable';
     }
     return 'sealed';
@@ -50,12 +50,12 @@ export class ProviderSecrets {
     if (this.box !== null) return this.box;
     throw new ServiceError(
       'invalid',
-      'There is no master key here to seal secrets with. Set MASTER_KEY as the gateway has it, or DATA_DIR to its folder.',
+      'There is no master key to encrypt secrets with. Set MASTER_KEY to the key of the gateway, or DATA_DIR to its directory.',
     );
   }
 }
 
-/** Table, row and column: a secret that somebody copies to another row does not open there. */
+/** Names table, row and column, so that a secret copied to another row cannot be decrypted there. */
 function contextOf(providerId: string): string {
   return `provider:${providerId}:secret`;
 }

@@ -19,7 +19,7 @@ export interface ProviderRow {
 export const SELECT_PROVIDERS = `
   SELECT id, name, url, auth, sealed_secret, is_default, enabled, version, created_at, updated_at FROM provider`;
 
-/** Field by field, so that a new column is shown only when somebody decided so. */
+/** Lists each field, so that a new column is not shown by accident. */
 export function providerView(row: ProviderRow, secretState: SecretState): ProviderView {
   return {
     id: row.id,
@@ -36,7 +36,7 @@ export function providerView(row: ProviderRow, secretState: SecretState): Provid
   };
 }
 
-/** The provider that PROVIDER_URL describes, or null. */
+/** The provider of PROVIDER_URL, or null. */
 export function environmentView(env: Settings): ProviderView | null {
   if (env.providerUrl === undefined) return null;
   return {

@@ -6,7 +6,7 @@ import {
   ApiOkResponse,
   ApiOperation,
 } from '@nestjs/swagger';
-import { Acting } from '../admin/acting.js';
+import { CurrentActor } from '../admin/current-actor.js';
 import { AdminController } from '../admin/admin-controller.js';
 import { ApiErrors } from '../admin/api-errors.js';
 import { ETAG, EntityTags, IfMatch } from '../admin/entity-tag.js';
@@ -29,7 +29,7 @@ import {
 } from './providers.schema.js';
 import { StoredProvidersService } from './stored-providers.service.js';
 
-/** With If-Match, a provider that somebody else has changed meanwhile is left as it is: 409. */
+/** With If-Match, a change of a provider that has changed meanwhile gets 409. */
 @AdminController('providers', {
   name: 'Providers',
   description: 'Where calls are forwarded, and with which API key.',
@@ -41,7 +41,7 @@ export class ProvidersController {
     private readonly probe: ProviderProbe,
   ) {}
 
-  /** All at once: there are few. */
+  /** Not paged, because there are few providers. */
   @Get()
   @ApiOperation({ operationId: 'listProviders', summary: 'List all providers, without their secrets' })
   @ApiOkResponse({ standardSchema: providerPageSchema, description: 'All providers.' })
@@ -55,7 +55,7 @@ export class ProvidersController {
   @ApiErrors(409, 413, 415)
   create(
     @Body({ schema: newProviderSchema }) provider: NewProvider,
-    @Acting() by: Actor,
+    @CurrentActor() by: Actor,
   ): Promise<ProviderView> {
     return this.providers.create(provider, by);
   }
@@ -80,7 +80,7 @@ export class ProvidersController {
   update(
     @Param('name', { schema: providerName }) name: string,
     @Body({ schema: providerChangeSchema }) change: ProviderChange,
-    @Acting() by: Actor,
+    @CurrentActor() by: Actor,
     @IfMatch() expected: Expected,
   ): Promise<ProviderView> {
     return this.providers.update(name, change, by, expected);
@@ -93,13 +93,13 @@ export class ProvidersController {
   @ApiErrors(404, 409)
   remove(
     @Param('name', { schema: providerName }) name: string,
-    @Acting() by: Actor,
+    @CurrentActor() by: Actor,
     @IfMatch() expected: Expected,
   ): Promise<void> {
     return this.providers.remove(name, by, expected);
   }
 
-  /** 200 whatever came of it: the test was made, and its result is the answer. */
+  /** Always 200: the body has the result of the test. */
   @Post(':name/test')
   @HttpCode(200)
   @ApiOperation({

@@ -8,7 +8,7 @@ const AUTH_ABOUT = 'How the secret is sent to the provider.';
 const DEFAULT_ABOUT = 'Calls to `/v1` go to the default provider.';
 const ENABLED_ABOUT = 'Calls to a disabled provider are rejected.';
 
-/** A provider as people and programs see it: never its secret. */
+/** A provider as the API shows it, without its secret. */
 export const providerSchema = z
   .strictObject({
     id: z.uuid().nullable().meta({ description: 'null for the provider that PROVIDER_URL sets.' }),
@@ -32,12 +32,12 @@ export const providerSchema = z
   })
   .meta({ id: 'Provider' });
 export type ProviderView = z.output<typeof providerSchema>;
-/** `unreadable`: sealed with a master key that is not here, or damaged. */
+/** `unreadable`: encrypted with another master key, or damaged. */
 export type SecretState = ProviderView['secret_state'];
 
 export const providerPageSchema = pageOf('ProviderPage', providerSchema);
 
-/** What one harmless call to a provider came to. */
+/** The result of a test request to a provider. */
 export const probeSchema = z
   .strictObject({
     ok: z.boolean(),
@@ -66,7 +66,7 @@ export const probeSchema = z
   .meta({ id: 'Probe' });
 export type ProbeResult = z.output<typeof probeSchema>;
 
-const NAME = 'must be 1 to 63 characters of a-z 0-9 - _ and begin with a letter or digit';
+const NAME = 'must be 1 to 63 characters of a-z 0-9 - _ and start with a letter or digit';
 const SECRET =
   "must be the provider's secret as visible ASCII without spaces, 8,192 characters at most, or null when it takes none";
 
@@ -77,7 +77,7 @@ const url = z.string('must be a URL such as https://api.openai.com').transform((
   return z.NEVER;
 });
 
-/** What can be sent in a header as it is (RFC 9110 5.5). */
+/** Text that a header can carry unchanged (RFC 9110 5.5). */
 const secret = z
   .string(SECRET)
   .regex(/^[\x21-\x7e]{1,8192}$/, SECRET)
@@ -85,7 +85,7 @@ const secret = z
 
 const URL_ABOUT = 'Base URL without `/v1`, such as `https://api.openai.com`.';
 
-/** `POST /admin/v1/providers` and `postern providers add`; `secret` must be given, so that none is forgotten. */
+/** `POST /admin/v1/providers` and `postern providers add`; `secret` is required, so that it is not forgotten. */
 export const newProviderSchema = z
   .strictObject({
     name: z.string(NAME).regex(PROVIDER_NAME, NAME).meta({ description: 'Used in `/p/<name>/`.' }),

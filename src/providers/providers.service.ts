@@ -19,13 +19,13 @@ import { makeProvider, type Provider } from './provider.js';
 
 type Read = () => Promise<DirectoryRow[]>;
 
-/** Knows the providers and which of them a call goes to. All of them are kept in memory: there are few. */
+/** Resolves the provider of each call. It holds all providers in memory, because there are few. */
 @Injectable()
 export class ProvidersService {
   private readonly logger = new Logger('Providers');
   /** The environment's. */
   private readonly own: Provider | null;
-  /** null until Postgres was reached for the first time; from then on the last that was read. */
+  /** The last providers that were read; null until Postgres was reached for the first time. */
   private directory: Directory | null = null;
 
   constructor(
@@ -50,18 +50,18 @@ export class ProvidersService {
     return this.own;
   }
 
-  /** True when it is known that calls to /v1 have nowhere to go. */
+  /** True if it is known that there is no default provider. */
   get lacksDefault(): boolean {
     return this.own === null && this.directory !== null && this.directory.fallback?.enabled !== true;
   }
 
-  /** Reads the providers now, so that a change made here is in force here before it is answered. */
+  /** Reads the providers now, so that a change made by this process takes effect before its response. */
   async refresh(): Promise<void> {
     await this.load(() => this.dataSource.query<DirectoryRow[]>(READ_PROVIDERS));
   }
 
   /**
-   * The provider of a call: the one its path names; on `/v1` the one its key is bound to, else the default.
+   * The provider of a call: the one in its path; on `/v1` the one its key is limited to, else the default.
    *
    * @param named provider of `/p/<provider>/…`, or null
    * @param allowed names the key may use, null: all
@@ -88,7 +88,7 @@ export class ProvidersService {
     return usable(entry);
   }
 
-  /** The environment's default wins over a stored one, so that nobody changes with a row what a deployment has fixed. */
+  /** The default of the environment overrides a stored one, so that a row cannot change what a deployment has set. */
   private default(): Provider {
     if (this.own !== null) return this.own;
     const { fallback } = this.stored();
@@ -102,12 +102,14 @@ export class ProvidersService {
 
   private stored(): Directory {
     if (this.directory !== null) return this.directory;
-    throw new GatewayError('database_unavailable', { message: 'The providers cannot be read right now.' });
+    throw new GatewayError('database_unavailable', {
+      message: 'The providers cannot be read because the database is unavailable. Try again.',
+    });
   }
 
   /**
-   * Two may read at a time, on different connections: what is older than what is kept is never put in its place. Less
-   * than before, although nothing was put there meanwhile, is a database that was restored, and true.
+   * Two reads may run at a time, on different connections: an older result never replaces a newer one. A lower change
+   * count without a concurrent read means that the database was restored, so that result is used.
    */
   private async load(read: Read): Promise<void> {
     for (;;) {
@@ -121,11 +123,13 @@ export class ProvidersService {
     }
   }
 
-  /** Once for each, not at every reading. */
+  /** Reported once per provider, not at each read. */
   private tellFaults({ byName }: Directory): void {
     for (const { name, fault } of byName.values()) {
       if (fault === null || fault === this.directory?.byName.get(name)?.fault) continue;
-      this.logger.error(`The provider ${name} cannot be used: ${fault}. Calls to it get 503, others go on.`);
+      this.logger.error(
+        `Provider ${name} cannot be used: ${fault}. Calls to it get 503; other providers are not affected.`,
+      );
     }
   }
 }
@@ -135,6 +139,6 @@ function usable({ provider }: Entry): Provider {
   throw new GatewayError('no_provider_configured', {
     message:
       "This provider's settings cannot be used, most likely because its secret was sealed with another MASTER_KEY. " +
-      "Restore that key or store the secret anew; the gateway's log says more.",
+      "Restore that key or store the secret again; the gateway's log has the reason.",
   });
 }

@@ -2,16 +2,16 @@ import { Injectable } from '@nestjs/common';
 import { DataSource } from 'typeorm';
 import type { Actor } from '../platform/actor.js';
 import { recordChange } from '../audit/record-change.js';
-import { inTurn } from './provider-rows.js';
+import { serialized } from './provider-rows.js';
 import { ProviderSecrets } from './provider-secrets.service.js';
 import { type ProviderRow, SELECT_PROVIDERS } from './provider-view.js';
 
-/** Names of providers by what became of their secrets. */
+/** Names of providers by the outcome for their secrets. */
 export interface Resealed {
   resealed: string[];
-  /** Sealed with the current master key already. */
+  /** Already encrypted with the current master key. */
   current: string[];
-  /** Sealed with a key that is neither MASTER_KEY nor MASTER_KEY_PREVIOUS. */
+  /** Encrypted with neither MASTER_KEY nor MASTER_KEY_PREVIOUS. */
   unreadable: string[];
 }
 
@@ -20,7 +20,7 @@ const FIND = `${SELECT_PROVIDERS} WHERE id = $1`;
 /** No setting changes, so the version stays. */
 const RESEAL = 'UPDATE provider SET sealed_secret = $2 WHERE id = $1';
 
-/** Moves everything that is sealed from the previous master key to the current one. */
+/** Re-encrypts provider secrets with the current master key. */
 @Injectable()
 export class ResealService {
   constructor(
@@ -29,7 +29,7 @@ export class ResealService {
   ) {}
 
   /**
-   * One row at a time: it can be stopped and run again at will. Gateways follow the change like any other.
+   * Works row by row, so it can be stopped and run again. Gateways pick up each change like any other.
    *
    * @throws ServiceError invalid without a master key
    */
@@ -43,9 +43,9 @@ export class ResealService {
     return done;
   }
 
-  /** @returns null when it was removed meanwhile, or its secret was */
+  /** @returns null if the provider or its secret was removed meanwhile */
   private resealOne(id: string, by: Actor): Promise<keyof Resealed | null> {
-    return inTurn(this.dataSource, async (manager) => {
+    return serialized(this.dataSource, async (manager) => {
       const [row] = await manager.query<ProviderRow[]>(FIND, [id]);
       if (!row?.sealed_secret) return null;
       const before = this.secrets.viewOf(row);

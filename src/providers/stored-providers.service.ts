@@ -9,7 +9,7 @@ import { type Expected, mustBeExpected } from '../database/revision.js';
 import { isUniqueViolation } from '../database/sql-state.js';
 import { ServiceError } from '../errors/service-error.js';
 import { DEFAULT_PROVIDER } from './provider-name.js';
-import { findProvider, inTurn } from './provider-rows.js';
+import { findProvider, serialized } from './provider-rows.js';
 import { ProviderSecrets } from './provider-secrets.service.js';
 import { environmentView, type ProviderRow, SELECT_PROVIDERS } from './provider-view.js';
 import { makeProvider, type Provider } from './provider.js';
@@ -44,13 +44,13 @@ export class StoredProvidersService {
     @InjectSettings() private readonly env: Settings,
   ) {}
 
-  /** @throws ServiceError conflict when the name is taken or reserved */
+  /** @throws ServiceError conflict if the name is taken or reserved */
   async create({ name, ...settings }: NewProvider, by: Actor): Promise<ProviderView> {
     if (name === DEFAULT_PROVIDER) {
       throw ServiceError.of(
         'conflict',
         'name',
-        'is reserved for the provider of PROVIDER_URL; choose another',
+        'is reserved for the provider of PROVIDER_URL; choose another name',
       );
     }
     const id = uuidv7();
@@ -69,12 +69,12 @@ export class StoredProvidersService {
       throw ServiceError.of(
         'conflict',
         'name',
-        'a provider of this name exists already; choose another, or change that one',
+        'a provider with this name already exists; choose another name, or change that provider',
       );
     }
   }
 
-  /** All of them, the environment's first, then by name. */
+  /** Lists all providers: the one of the environment first, then by name. */
   async list(): Promise<ProviderView[]> {
     const rows = await this.dataSource.query<ProviderRow[]>(LIST);
     const own = environmentView(this.env);
@@ -88,10 +88,10 @@ export class StoredProvidersService {
   }
 
   /**
-   * What is so already is no change: neither its version goes up nor is anything recorded.
+   * Changes a provider. If nothing differs, the version stays and nothing is recorded.
    *
-   * @throws ServiceError not_found; conflict when it was changed since `expected`, or is the environment's; invalid when the url
-   *   moves to another origin without the secret: else whoever may write a url could have a secret sent to themselves
+   * @throws ServiceError not_found; conflict if it was changed since `expected`, or is the environment's; invalid if the URL
+   *   moves to another origin without the secret: otherwise anybody who may set a URL could receive the secret
    */
   async update(
     name: string,
@@ -99,7 +99,7 @@ export class StoredProvidersService {
     by: Actor,
     expected: Expected = null,
   ): Promise<ProviderView> {
-    this.refuseEnvironment(name);
+    this.rejectEnvironment(name);
     return this.change(async (manager) => {
       const row = await this.findExpected(manager, name, expected);
       const before = this.secrets.viewOf(row);
@@ -109,7 +109,7 @@ export class StoredProvidersService {
         throw ServiceError.of(
           'invalid',
           'secret',
-          'must be given again when the url moves to another host, so that the stored one is never sent elsewhere',
+          'must be sent again with a URL on another host, so that the stored one is never sent elsewhere',
         );
       }
       const keepsSecret = secret === undefined || (secret === null && row.sealed_secret === null);
@@ -124,9 +124,9 @@ export class StoredProvidersService {
     });
   }
 
-  /** @throws ServiceError not_found; conflict when it was changed since `expected`, or is the environment's */
+  /** @throws ServiceError not_found; conflict if it was changed since `expected`, or is the environment's */
   async remove(name: string, by: Actor, expected: Expected = null): Promise<void> {
-    this.refuseEnvironment(name);
+    this.rejectEnvironment(name);
     await this.change(async (manager) => {
       const row = await this.findExpected(manager, name, expected);
       await manager.query(DELETE, [row.id]);
@@ -136,33 +136,33 @@ export class StoredProvidersService {
   }
 
   /**
-   * The provider ready to be called, also a disabled one.
+   * Returns a provider ready for calls, also a disabled one.
    *
-   * @throws ServiceError not_found, conflict when its secret cannot be opened, or somebody wrote a url to the table that is none
+   * @throws ServiceError not_found, conflict if its secret cannot be decrypted, or its URL in the table is invalid
    */
   async open(name: string): Promise<Provider> {
     if (name === DEFAULT_PROVIDER && this.providers.environment !== null) return this.providers.environment;
     const row = await findProvider(this.dataSource.manager, name);
     if (originOf(row.url) === null)
-      throw ServiceError.of('conflict', 'url', 'the stored value is not a valid URL; change it');
+      throw ServiceError.of('conflict', 'url', 'the stored value is not a valid URL; update it');
     let secret: string | null;
     try {
       secret = row.sealed_secret && this.secrets.open(row.id, row.sealed_secret);
     } catch (error) {
       if (!(error instanceof SecretBoxError)) throw error;
-      throw ServiceError.of('conflict', 'secret', `cannot be opened: ${error.message}`);
+      throw ServiceError.of('conflict', 'secret', `cannot be decrypted: ${error.message}`);
     }
     return makeProvider(row.name, row.url, row.auth, secret);
   }
 
   private async change<T>(work: (manager: EntityManager) => Promise<T>): Promise<T> {
-    const result = await inTurn(this.dataSource, work);
-    // Done all the same when this fails: the change is in force as soon as it is followed, as on any replica.
+    const result = await serialized(this.dataSource, work);
+    // If this fails, the change still takes effect by its notification, as on any replica.
     await this.providers.refresh().catch(() => {});
     return result;
   }
 
-  /** The default moves: the one before is changed with it. */
+  /** Ends the default of another provider in the same transaction. */
   private async endOtherDefault(manager: EntityManager, name: string, by: Actor): Promise<void> {
     const [row] = await manager.query<ProviderRow[]>(FIND_OTHER_DEFAULT, [name]);
     if (row === undefined) return;
@@ -178,12 +178,12 @@ export class StoredProvidersService {
     return row;
   }
 
-  private refuseEnvironment(name: string): void {
+  private rejectEnvironment(name: string): void {
     if (name !== DEFAULT_PROVIDER || this.env.providerUrl === undefined) return;
     throw ServiceError.of(
       'conflict',
       'name',
-      'this one is set by PROVIDER_URL; change it there and start again',
+      'this provider is set by PROVIDER_URL; change it there and restart the gateway',
     );
   }
 }
@@ -192,7 +192,7 @@ function isSame(one: ProviderView, other: ProviderView): boolean {
   return (['url', 'auth', 'default', 'enabled'] as const).every((name) => one[name] === other[name]);
 }
 
-/** A row that somebody wrote by hand may hold anything. */
+/** A row that was written by hand may contain anything, so the URL may be invalid. */
 function originOf(url: string): string | null {
   return URL.canParse(url) ? new URL(url).origin : null;
 }

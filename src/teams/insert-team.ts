@@ -8,7 +8,7 @@ import type { TeamView } from './teams.schema.js';
 const INSERT_TEAM = 'INSERT INTO team (id, name) VALUES ($1, $2)';
 const FIND_TEAM = `${SELECT_TEAMS} WHERE id = $1`;
 
-/** Adds a team and remembers who did; `manager` must be that of a transaction. */
+/** Inserts a team with an audit entry. `manager` must belong to a transaction. */
 export async function insertTeam(manager: EntityManager, name: string, by: Actor): Promise<TeamView> {
   const id = uuidv7();
   await manager.query(INSERT_TEAM, [id, name]);

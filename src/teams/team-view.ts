@@ -4,7 +4,7 @@ export type TeamRow = Omit<TeamView, 'created_at'> & { created_at: Date };
 
 export const SELECT_TEAMS = 'SELECT id, name, disabled, version, created_at FROM team';
 
-/** Field by field, so that a new column is shown only when somebody decided so. */
+/** Lists each field, so that a new column is not shown by accident. */
 export function teamView(row: TeamRow): TeamView {
   return {
     id: row.id,

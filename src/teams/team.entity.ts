@@ -1,6 +1,6 @@
 import { Column, Entity, PrimaryColumn } from 'typeorm';
 
-/** Who gateway keys belong to. */
+/** A team, to which gateway keys belong. */
 @Entity('team')
 export class Team {
   @PrimaryColumn('uuid', { primaryKeyConstraintName: 'team_pkey' })
@@ -9,14 +9,14 @@ export class Team {
   @Column('text', { unique: true })
   name!: string;
 
-  /** All keys of a disabled team are refused. */
+  /** All keys of a disabled team are rejected. */
   @Column('boolean', { default: false })
   disabled!: boolean;
 
   @Column('timestamptz', { name: 'created_at', default: () => 'now()' })
   createdAt!: Date;
 
-  /** Goes up with every change that people make, so that nobody overwrites what they have not seen. */
+  /** Increases with every change by an actor, for If-Match. */
   @Column('int', { default: 1 })
   version!: number;
 }

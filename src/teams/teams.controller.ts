@@ -1,6 +1,6 @@
 import { Body, Get, Param, Patch, Post, Query } from '@nestjs/common';
 import { ApiCreatedResponse, ApiOkResponse, ApiOperation } from '@nestjs/swagger';
-import { Acting } from '../admin/acting.js';
+import { CurrentActor } from '../admin/current-actor.js';
 import { AdminController } from '../admin/admin-controller.js';
 import { ApiErrors } from '../admin/api-errors.js';
 import { ETAG, EntityTags, IfMatch } from '../admin/entity-tag.js';
@@ -21,7 +21,7 @@ import {
 } from './teams.schema.js';
 import { TeamsService } from './teams.service.js';
 
-/** With If-Match, a team that somebody else has changed meanwhile is left as it is: 409. */
+/** With If-Match, a change of a team that has changed meanwhile gets 409. */
 @AdminController('teams', { name: 'Teams', description: 'The teams that gateway keys belong to.' })
 @EntityTags()
 export class TeamsController {
@@ -38,7 +38,7 @@ export class TeamsController {
   @ApiOperation({ operationId: 'createTeam', summary: 'Create a team' })
   @ApiCreatedResponse({ standardSchema: teamSchema, description: 'The new team.', headers: ETAG })
   @ApiErrors(409, 413, 415)
-  create(@Body({ schema: newTeamSchema }) team: NewTeam, @Acting() by: Actor): Promise<TeamView> {
+  create(@Body({ schema: newTeamSchema }) team: NewTeam, @CurrentActor() by: Actor): Promise<TeamView> {
     return this.teams.create(team, by);
   }
 
@@ -57,7 +57,7 @@ export class TeamsController {
   update(
     @Param('id', { schema: teamId }) id: string,
     @Body({ schema: teamChangeSchema }) change: TeamChange,
-    @Acting() by: Actor,
+    @CurrentActor() by: Actor,
     @IfMatch() expected: Expected,
   ): Promise<TeamView> {
     return this.teams.update(id, change, by, expected);

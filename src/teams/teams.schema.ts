@@ -3,7 +3,7 @@ import { flag, name, pageOf, paging, pathId, timestamp } from '../admin/fields.s
 
 const DISABLED = 'All keys of a disabled team are rejected.';
 
-/** A team as people and programs see it. */
+/** A team as the API shows it. */
 export const teamSchema = z
   .strictObject({
     id: z.uuid(),

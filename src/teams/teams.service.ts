@@ -17,14 +17,14 @@ const FIND_TO_CHANGE = `${FIND_BY_ID} FOR UPDATE`;
 
 const UPDATE = 'UPDATE team SET name = $2, disabled = $3, version = version + 1 WHERE id = $1';
 
-/** Makes, finds and changes the teams that keys belong to. */
+/** Creates, finds and changes teams. */
 @Injectable()
 export class TeamsService {
   constructor(private readonly dataSource: DataSource) {}
 
-  /** @throws ServiceError conflict when the name is taken, invalid when it could be mistaken for an id */
+  /** @throws ServiceError conflict if the name is taken, invalid if it looks like an ID */
   async create({ name }: NewTeam, by: Actor): Promise<TeamView> {
-    mustBeWord(name);
+    mustNotLookLikeId(name);
     return unlessTaken(this.dataSource.transaction((manager) => insertTeam(manager, name, by)));
   }
 
@@ -41,13 +41,13 @@ export class TeamsService {
   }
 
   /**
-   * What is so already is no change: neither its version goes up nor is anything recorded.
+   * Changes a team. If nothing differs, the version stays and nothing is recorded.
    *
-   * @throws ServiceError not_found; conflict when it was changed since `expected`, or the name is taken; invalid when the name
-   *   could be mistaken for an id
+   * @throws ServiceError not_found; conflict if it was changed since `expected`, or the name is taken; invalid if the name
+   *   looks like an ID
    */
   async update(id: string, change: TeamChange, by: Actor, expected: Expected = null): Promise<TeamView> {
-    if (change.name !== undefined) mustBeWord(change.name);
+    if (change.name !== undefined) mustNotLookLikeId(change.name);
     const changing = this.dataSource.transaction(async (manager) => {
       const [row] = isUuid(id) ? await manager.query<TeamRow[]>(FIND_TO_CHANGE, [id]) : [];
       const before = found(row);
@@ -63,7 +63,7 @@ export class TeamsService {
   }
 
   /**
-   * The team of this name or id: no name looks like an id, so there is one answer.
+   * Finds a team by name or ID. No name looks like an ID, so the result is unambiguous.
    *
    * @throws ServiceError not_found
    */
@@ -74,11 +74,11 @@ export class TeamsService {
   }
 }
 
-function mustBeWord(name: string): void {
-  if (isUuid(name)) throw ServiceError.of('invalid', 'name', 'must not look like an id; choose a word');
+function mustNotLookLikeId(name: string): void {
+  if (isUuid(name)) throw ServiceError.of('invalid', 'name', 'must not look like an ID; choose another name');
 }
 
-/** @param field where the team was named */
+/** @param field the field that named the team */
 function found(row: TeamRow | undefined, field = 'id'): TeamView {
   if (row !== undefined) return teamView(row);
   const by = field === 'id' ? 'id' : 'name or id';
@@ -90,6 +90,6 @@ async function unlessTaken(work: Promise<TeamView>): Promise<TeamView> {
     return await work;
   } catch (error) {
     if (!isUniqueViolation(error, 'team_name_key')) throw error;
-    throw ServiceError.of('conflict', 'name', 'a team of this name exists already; choose another');
+    throw ServiceError.of('conflict', 'name', 'a team with this name already exists; choose another name');
   }
 }

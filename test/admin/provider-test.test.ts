@@ -46,13 +46,13 @@ it('makes one harmless call as calls are made, and says that all is well', async
 });
 
 it.each([
-  ['401 Unauthorized', 'unauthorized', /refuses the secret/],
-  ['403 Forbidden', 'unauthorized', /refuses the secret/],
-  ['404 Not Found', 'not_found', /path of the url/],
+  ['401 Unauthorized', 'unauthorized', /rejected the secret/],
+  ['403 Forbidden', 'unauthorized', /rejected the secret/],
+  ['404 Not Found', 'not_found', /path of the URL/],
   ['429 Too Many Requests', 'rate_limited', /limits/],
   ['400 Bad Request', 'unexpected_status', /secret/],
-  ['301 Moved Permanently', 'redirect', /final url/],
-  ['500 Internal Server Error', 'provider_error', /fails/],
+  ['301 Moved Permanently', 'redirect', /final URL/],
+  ['500 Internal Server Error', 'provider_error', /server error/],
 ])('says what %s means', async (status, code, message) => {
   reply = answer(status, ['Location: http://127.0.0.1:1/'], 'Incorrect API key provided: sk-probed');
   const result = await test();

@@ -116,7 +116,7 @@ describe('/admin/v1/providers', () => {
   it('answers 409 for a name that is taken or reserved', async () => {
     const { name } = await add();
     for (const [taken, word] of [
-      [name, 'exists already'],
+      [name, 'already exists'],
       ['default', 'reserved'],
     ] as const) {
       const answer = await call('POST', '', { name: taken, url: URL_1, secret: null });

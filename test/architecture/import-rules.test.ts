@@ -31,7 +31,7 @@ function mayImport(from: string, to: string): boolean {
   return MAY_IMPORT[from] === undefined ? to !== 'cli' : MAY_IMPORT[from].includes(to);
 }
 
-/** What holds no opinion about gateways: every module may use it. */
+/** Folders that every module may use. */
 const FOR_ALL = ['platform', 'errors'];
 
 const src = join(__dirname, '../../src');
@@ -48,7 +48,7 @@ function withoutComments(text: string): string {
   return text.replace(/\/\*[^]*?\*\//g, '').replace(/(^|\s)\/\/.*$/gm, '$1');
 }
 
-/** The house's own files that a file imports: static, dynamic and type-only, relative to src. */
+/** The files of src that a file imports: static, dynamic and type-only, relative to src. */
 function importsOf(file: string): string[] {
   const found = (code.get(file) ?? '').matchAll(/(?:\bfrom|\bimport)\s*\(?\s*['"](\.[^'"]+)\.js['"]/g);
   const paths = [...found].map(([, path]) => posix.join(posix.dirname(file), `${path}.ts`));
@@ -56,13 +56,13 @@ function importsOf(file: string): string[] {
 }
 
 /**
- * What puts the gateway together, as the top-level files do: `cluster` starts one in each worker, and the data source of
+ * Files that compose the gateway, as the top-level files do: `cluster` starts one in each worker, and the data source of
  * the migrations loads every module for its entities.
  */
 const COMPOSITION = /^cluster\/|^cli\/data-source\.ts$/;
 
-/** Top-level files (main, app.module ...) and what else puts the gateway together belong to no folder. */
-function roomOf(file: string): string | undefined {
+/** The folder of a file; undefined for top-level files (main, app.module ...) and others that compose the gateway. */
+function folderOf(file: string): string | undefined {
   return file.includes('/') && !COMPOSITION.test(file) ? file.slice(0, file.indexOf('/')) : undefined;
 }
 
@@ -74,26 +74,28 @@ function matching(pattern: RegExp, except: readonly string[] = []): string[] {
   return files.filter((file) => !except.includes(file) && pattern.test(code.get(file) ?? ''));
 }
 
-describe('the house', () => {
-  it('is looked at: files and imports were found, and every import leads to a file', () => {
+describe('the source layout', () => {
+  it('is read: files and imports were found, and every import resolves to a file', () => {
     expect(files.length).toBeGreaterThan(20);
     expect(arrows.length).toBeGreaterThan(20);
     expect(arrows.filter(({ to }) => !code.has(to)).map(({ text }) => text)).toEqual([]);
   });
 
-  it('has arrows that point one way', () => {
+  it('has imports that point from upper layers to lower ones', () => {
     const wrong = arrows.filter(({ from, to }) => {
-      const [room, target] = [roomOf(from), roomOf(to)];
-      if (room === undefined || target === undefined || room === target) return false;
-      return !mayImport(room, target);
+      const [folder, target] = [folderOf(from), folderOf(to)];
+      if (folder === undefined || target === undefined || folder === target) return false;
+      return !mayImport(folder, target);
     });
     expect(wrong.map(({ text }) => text)).toEqual([]);
   });
 
-  it('has top-level files that either build the house or lean on no room, never both', () => {
-    const words = new Set(arrows.filter(({ from, to }) => roomOf(from) && !roomOf(to)).map(({ to }) => to));
+  it('has top-level files that either compose the gateway or import no folder, never both', () => {
+    const imported = new Set(
+      arrows.filter(({ from, to }) => folderOf(from) && !folderOf(to)).map(({ to }) => to),
+    );
     const leaning = arrows.filter(
-      ({ from, to }) => words.has(from) && roomOf(to) && !FOR_ALL.includes(roomOf(to)!),
+      ({ from, to }) => imported.has(from) && folderOf(to) && !FOR_ALL.includes(folderOf(to)!),
     );
     expect(leaning.map(({ text }) => text)).toEqual([]);
   });
@@ -103,25 +105,42 @@ describe('the house', () => {
       /^(import|export)\s(?!type\b)[^;]*\/embedded-postgres\/(?!embedded-postgres-error\.js)/m.test(
         code.get(file) ?? '',
       );
-    expect(files.filter((file) => roomOf(file) !== 'embedded-postgres' && eager(file))).toEqual([]);
+    expect(files.filter((file) => folderOf(file) !== 'embedded-postgres' && eager(file))).toEqual([]);
   });
 
   it('has a CLI that uses the services, not the HTTP controllers', () => {
-    const wrong = arrows.filter(({ from, to }) => roomOf(from) === 'cli' && to.endsWith('.controller.ts'));
+    const wrong = arrows.filter(({ from, to }) => folderOf(from) === 'cli' && to.endsWith('.controller.ts'));
     expect(wrong.map(({ text }) => text)).toEqual([]);
   });
 
-  it('has no circles between files', () => {
-    expect(circles()).toEqual([]);
+  it('has no import cycle between files, type-only imports included', () => {
+    expect(cycles()).toEqual([]);
   });
 
-  it('has no forwardRef, no barrel and no folder for odds and ends', () => {
+  it('has no forwardRef, no barrel and no folder for miscellaneous files', () => {
     expect(matching(/\bforwardRef\b/)).toEqual([]);
     expect(matching(/^export\s+(type\s+)?\*/m)).toEqual([]);
     expect(files.filter(isBarrel)).toEqual([]);
     expect(
       files.filter((file) => /(^|\/)(index\.ts$|(utils?|common|helpers?|shared|lib)\/)/.test(file)),
     ).toEqual([]);
+  });
+
+  it('has at most 20 files in a folder', () => {
+    const sizes = new Map<string, number>();
+    for (const file of files) sizes.set(posix.dirname(file), (sizes.get(posix.dirname(file)) ?? 0) + 1);
+    expect([...sizes].filter(([, size]) => size > 20)).toEqual([]);
+  });
+
+  it('has at most 300 lines in a file', () => {
+    const lines = (file: string) => readFileSync(join(src, file), 'utf8').trimEnd().split('\n').length;
+    expect(files.filter((file) => lines(file) > 300)).toEqual([]);
+  });
+
+  it('imports packages by their public entry points only', () => {
+    const internal =
+      /(?:\bfrom|\bimport)\s*\(?\s*['"](?!node:|csv-stringify\/sync['"])(?:@[^'"/]+\/)?[^'"./@][^'"/]*\//;
+    expect(matching(internal)).toEqual([]);
   });
 
   it('reads the environment in one place', () => {
@@ -132,21 +151,21 @@ describe('the house', () => {
   });
 });
 
-/** A file that has nothing of its own, only other files' names. */
+/** A file that only re-exports other files. */
 function isBarrel(file: string): boolean {
   const own = (code.get(file) ?? '').replace(/^(import|export)\s[^;]*\bfrom\s[^;]*;/gm, '').trim();
   return own === '' && (imports.get(file) ?? []).length > 0;
 }
 
-/** Every import that leads back to a file it came from, as the way round. */
-function circles(): string[] {
+/** Every import cycle, type-only imports included, as a path from a file back to itself. */
+function cycles(): string[] {
   const found: string[] = [];
   const finished = new Set<string>();
-  const visit = (file: string, way: string[]): void => {
-    const seenAt = way.indexOf(file);
-    if (seenAt !== -1) found.push([...way.slice(seenAt), file].join(' -> '));
+  const visit = (file: string, path: string[]): void => {
+    const seenAt = path.indexOf(file);
+    if (seenAt !== -1) found.push([...path.slice(seenAt), file].join(' -> '));
     if (seenAt !== -1 || finished.has(file)) return;
-    for (const next of imports.get(file) ?? []) visit(next, [...way, file]);
+    for (const next of imports.get(file) ?? []) visit(next, [...path, file]);
     finished.add(file);
   };
   for (const file of files) visit(file, []);

@@ -13,7 +13,7 @@ afterAll(() => database.drop());
 
 describe('postern teams', () => {
   it('creates and lists teams', async () => {
-    expect((await cli('teams', 'list')).stdout).toBe('None.\n');
+    expect((await cli('teams', 'list')).stdout).toBe('No teams found.\n');
     const { code, stdout } = await runCli(['teams', 'create', 'search', '--json'], {
       DATABASE_URL: database.url,
     });
@@ -53,7 +53,7 @@ describe('postern requests list', () => {
   });
 
   it('filters, and refuses what it cannot', async () => {
-    expect((await cli('requests', 'list', '--team', 'search')).stdout).toBe('None.\n');
+    expect((await cli('requests', 'list', '--team', 'search')).stdout).toBe('No calls found.\n');
     const { code, stderr } = await cli('requests', 'list', '--recorded-after', 'yesterday', '--limit', '0');
     expect(code).toBe(1);
     expect(stderr).toMatch(/^--recorded-after must be an ISO 8601 time/m);

@@ -12,7 +12,7 @@ describe('postern on a database that is not migrated', () => {
   it('migrates first', async () => {
     const { code, stdout } = await runHere(['teams', 'create', 'early'], { DATABASE_URL: database.url });
     expect(code).toBe(0);
-    expect(stdout).toContain('Made the team early');
+    expect(stdout).toContain('Created team early');
   });
 
   it('with MIGRATE=off leaves that to postern migrate', async () => {
@@ -30,6 +30,6 @@ describe('postern on a database that is not migrated', () => {
       stdout: 'The database is up to date.\n',
     });
     expect(await runHere(['migrate', '--json'], env)).toMatchObject({ stdout: '{\n  "migrated": []\n}\n' });
-    expect(await runHere(['teams', 'list'], env)).toMatchObject({ code: 0, stdout: 'None.\n' });
+    expect(await runHere(['teams', 'list'], env)).toMatchObject({ code: 0, stdout: 'No teams found.\n' });
   });
 });

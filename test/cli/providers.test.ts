@@ -89,8 +89,8 @@ describe('postern providers', () => {
 
   it.each([
     [['add', 'openai'], '', 'no secret on standard input'],
-    [['add', 'azure'], 'sk', '--url must be given, such as https://<resource>.openai.azure.com/openai'],
-    [['add', 'groq'], 'sk', 'exists already'],
+    [['add', 'azure'], 'sk', '--url must be given, for example https://<resource>.openai.azure.com/openai'],
+    [['add', 'groq'], 'sk', 'already exists'],
     [['remove', 'nobody'], '', 'no provider has this name'],
   ])('exits 1 for %j and says what would do', async (args, input, message) => {
     const { code, stdout, stderr } = await cli(args, input);
@@ -107,7 +107,7 @@ describe('postern providers', () => {
   it('seals with no key of its own making', async () => {
     const env = { MASTER_KEY: '' };
     const { code, stderr } = await cli(['add', 'mistral'], 'sk', env);
-    expect([code, stderr]).toEqual([1, expect.stringContaining('There is no master key here')]);
+    expect([code, stderr]).toEqual([1, expect.stringContaining('There is no master key')]);
   });
 
   it('seals anew under another master key, as often as one likes', async () => {

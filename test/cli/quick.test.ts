@@ -38,13 +38,16 @@ it('--version prints that of the package', async () => {
 });
 
 it('names a command as its reader can type it: in a clone with ./, elsewhere from the PATH', async () => {
-  await mkdir(join(folder, 'dist/src'), { recursive: true });
+  await mkdir(join(folder, 'dist/src/platform'), { recursive: true });
   await writeFile(join(folder, 'package.json'), '{"type":"module"}');
-  const copy = join(folder, 'dist/src/cli-command.js');
-  await copyFile(join(ROOT, 'dist/src/cli-command.js'), copy);
+  const copy = join(folder, 'dist/src/platform/cli-command.js');
+  await copyFile(join(ROOT, 'dist/src/platform/cli-command.js'), copy);
   const load = async (query: string) =>
-    ((await import(`${pathToFileURL(copy).href}?${query}`)) as typeof import('../../src/platform/cli-command.js'))
-      .cliCommand;
+    (
+      (await import(
+        `${pathToFileURL(copy).href}?${query}`
+      )) as typeof import('../../src/platform/cli-command.js')
+    ).cliCommand;
   expect((await load('image'))('keys list')).toBe('postern keys list');
   await copyFile(join(ROOT, 'postern'), join(folder, 'postern'));
   expect((await load('clone'))('keys list')).toBe('./postern keys list');

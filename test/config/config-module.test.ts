@@ -49,7 +49,7 @@ function faultsOf(source: NodeJS.ProcessEnv): readonly string[] {
   try {
     loadEnv(source);
   } catch (error) {
-    if (error instanceof EnvError) return error.faults;
+    if (error instanceof EnvError) return error.errors;
     throw error;
   }
   return [];
@@ -146,7 +146,7 @@ describe('settings of a module', () => {
       ConfigModule.forFeature(z.object({ [name]: z.string().optional() }), { secrets });
     expect(() => declare('PORT')).toThrow('the environment variable PORT is already declared');
     expect(() => declare('QUOTA_TOKENS_PER_DAY')).toThrow('QUOTA_TOKENS_PER_DAY is already declared');
-    expect(() => declare('tokens.per.day')).toThrow('tokens.per.day is not a name');
+    expect(() => declare('tokens.per.day')).toThrow('tokens.per.day is not a valid name');
     expect(() => declare('QUOTA_UNIT', ['QUOTA_SECRET'])).toThrow('QUOTA_SECRET is named as a secret');
     expect(() => ConfigModule.forFeature(quotaSettings)).not.toThrow();
   });

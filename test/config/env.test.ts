@@ -7,7 +7,7 @@ function faultsOf(source: NodeJS.ProcessEnv): readonly string[] {
   try {
     loadEnv(source);
   } catch (error) {
-    if (error instanceof EnvError) return error.faults;
+    if (error instanceof EnvError) return error.errors;
     throw error;
   }
   return [];

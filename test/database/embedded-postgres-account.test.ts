@@ -75,7 +75,7 @@ describe('the account of the server', () => {
         const server = await start();
         await server.stop();
         expect(server.folder).toMatch(/^\/var\/lib\/postern\/[0-9a-f]{16}$/);
-        expect(reported[0]).toContain(`cannot enter ${dataDir}: the database lives in ${server.folder}`);
+        expect(reported[0]).toContain(`cannot enter ${dataDir}: the database is stored in ${server.folder}`);
         await rename(dataDir, `${dataDir}-moved`);
         dataDir = `${dataDir}-moved`;
         for (const folder of [base, join(base, 'private')]) await chmod(folder, 0o755);

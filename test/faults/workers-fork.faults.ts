@@ -37,7 +37,7 @@ it('serves on while no process can be started in the place of one that died, and
   await rename(node, `${node}.away`);
   const [first, second] = await workersOf(gateway.pid);
   process.kill(second!, 'SIGKILL');
-  await gateway.until(/worker 2 could not be started \(spawn \S+ ENOENT\); another takes its place/);
+  await gateway.until(/worker 2 could not be started \(spawn \S+ ENOENT\); starting another/);
   expect((await fetch(`${url}/health/ready`)).status).toBe(200);
   expect(await workersOf(gateway.pid)).toEqual([first]);
   await rename(`${node}.away`, node);

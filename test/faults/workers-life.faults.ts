@@ -65,7 +65,7 @@ it('shares the port and the work, and prints what there is to say once', async (
   expect((await journals()).map((name) => name.slice(36)).sort()).toEqual(['', '.2']);
   expect(await gateway.stop()).toEqual({ code: 0, signal: null });
   expect(gateway.process.stdout.match(/ready on/g)).toHaveLength(1);
-  expect(gateway.process.stdout.match(/shown this once/g)).toHaveLength(1);
+  expect(gateway.process.stdout.match(/shown only once/g)).toHaveLength(1);
   expect(await journals()).toEqual([]);
 });
 

@@ -42,7 +42,7 @@ it('gives a worker that takes the place of a dead one the settings of the start,
   await writeEnv(['WORKERS=2', 'SHUTDOWN_GRACE_MS=soon']);
   const [first] = await workersOf(gateway.process.pid);
   process.kill(first!, 'SIGKILL');
-  await gateway.process.until(/worker 1 ended by SIGKILL; another takes its place/);
+  await gateway.process.until(/worker 1 was killed by SIGKILL; starting another/);
   const after = await eventually(async () => {
     const now = await journals();
     return ![...now.values()].includes(LAST) && now;

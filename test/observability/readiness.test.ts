@@ -39,7 +39,7 @@ const until = (status: number, reason: string) =>
 it('stays 200 and says degraded while Postgres is away and known keys work, and ok again afterwards', async () => {
   await start();
   relay.set('*', 'cut');
-  await until(200, 'Postgres is away; known keys work');
+  await until(200, 'Postgres is unavailable; cached keys still work');
   expect(await ready()).toMatchObject([200, { status: 'degraded' }]);
   relay.set('*', 'none');
   await until(200, '');
@@ -49,9 +49,9 @@ it('stays 200 and says degraded while Postgres is away and known keys work, and 
 it('says 503 once known keys work no longer, but not when only the connection that follows changes is cut', async () => {
   await start({ KEY_CACHE_STALE_MS: '100' });
   relay.set('postern-changes', 'cut');
-  await until(200, 'changes of keys and providers arrive late');
+  await until(200, 'changes to keys and providers are delayed');
   relay.set('*', 'frozen');
-  await until(503, 'Postgres has been away for longer than KEY_CACHE_STALE_MS');
+  await until(503, 'Postgres has been unavailable for longer than KEY_CACHE_STALE_MS');
   // However many ask, it costs look-ups of keys one connection.
   const asked = await Promise.all(Array.from({ length: 20 }, ready));
   expect(asked.every(([status]) => status === 503)).toBe(true);
@@ -59,7 +59,7 @@ it('says 503 once known keys work no longer, but not when only the connection th
   const pool = (driver as unknown as { master: Pool }).master;
   expect([pool.waitingCount, pool.totalCount - pool.idleCount]).toEqual([0, 1]);
   relay.set('*', 'cut');
-  await until(503, 'Postgres has been away for longer than KEY_CACHE_STALE_MS');
+  await until(503, 'Postgres has been unavailable for longer than KEY_CACHE_STALE_MS');
   relay.set('postern-changes', 'none');
   relay.set('*', 'none');
   await until(200, '');
@@ -74,7 +74,7 @@ it('says degraded while Postgres answers and takes no rows, and ok once it has t
   await database.query('ALTER TABLE request_log RENAME TO out_of_reach');
   const headers = { authorization: `Bearer ${gateway.key}` };
   expect((await fetch(`${gateway.url}/v1/models`, { headers })).status).toBe(200);
-  await until(200, 'Postgres takes no rows of calls');
+  await until(200, 'Postgres is not accepting log rows');
   await database.query('ALTER TABLE out_of_reach RENAME TO request_log');
   await until(200, '');
   expect(await gateway.rowCount()).toBe(1);

@@ -55,7 +55,7 @@ it('stops the embedded Postgres with itself', async () => {
 it('prints the first key once and keeps it nowhere; prints no other secret', async () => {
   const printed = first.process.stdout + first.process.stderr;
   expect(printed.split('\n').filter((line) => line.includes(key))).toEqual([
-    `postern: your first gateway key (team "default"), shown this once: ${key}`,
+    `postern: your first gateway key (team "default"), shown only once: ${key}`,
     `    -H 'Authorization: Bearer ${key}' \\`,
   ]);
   const masterKey = (await readFile(join(workplace.dataDir, 'secrets', 'master-key'), 'utf8')).trim();

@@ -125,7 +125,7 @@ it('keeps no prompt, answer, query, key or secret in a row, a file or a line of 
   expect(await filesHolding(workplace.dataDir, secrets)).toEqual([]);
 
   // The one line that shows the first key is the start's own.
-  const printed = (gateway.process.stdout + gateway.process.stderr).replace(/^.*shown this once: .*$/m, '');
+  const printed = (gateway.process.stdout + gateway.process.stderr).replace(/^.*shown only once: .*$/m, '');
   const said = printed.replace(new RegExp(`Bearer ${key}`, 'g'), '');
   for (const secret of secrets) expect(said).not.toContain(secret);
 });

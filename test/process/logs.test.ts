@@ -104,8 +104,8 @@ it('are readable lines elsewhere', async () => {
   expect(await gateway.stop()).toEqual({ code: 0, signal: null });
   const lines = logged(gateway.process.stdout).filter((line) => /^\d{4}-/.test(line));
   expect(lines.map((line) => line.replace(/^\S+Z /, '').replace(/\([0-9a-f-]{36}\)/, '(<id>)'))).toEqual([
-    'INFO  Audit: admin-token from 127.0.0.1 created the key ci (<id>)',
-    'INFO  Shutdown: Stopping; requests under way: 0.',
+    'INFO  Audit: admin-token from 127.0.0.1 created key ci (<id>)',
+    'INFO  Shutdown: Stopping; 0 requests in flight.',
     'INFO  Postern: Stopped.',
   ]);
 });
@@ -126,8 +126,8 @@ it('tell no change that was rolled back, nor one that a command made', async () 
   const command = runBuilt('cli/main', ['teams', 'create', 'by-command'], { cwd: workplace.folder, env });
   expect(await command.ended).toEqual({ code: 0, signal: null });
   expect((await call(url, '/admin/v1/teams', ADMIN_TOKEN, { name: 'fine' })).status).toBe(201);
-  await eventually(() => gateway.process.stdout.includes('created the team fine'));
-  expect(gateway.process.stdout).not.toContain('created the team late');
-  expect(gateway.process.stdout + command.stdout).not.toContain('created the team by-command');
+  await eventually(() => gateway.process.stdout.includes('created team fine'));
+  expect(gateway.process.stdout).not.toContain('created team late');
+  expect(gateway.process.stdout + command.stdout).not.toContain('created team by-command');
   await gateway.stop();
 });

@@ -47,7 +47,7 @@ it('starts without Postgres, says so, and comes to itself when Postgres does', a
   expect(refused.headers.get('x-gateway-error')).toBe('database_unavailable');
   expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
   await gateway.process.until(/Postgres is not ready: .*ECONNREFUSED.* Trying again until it is\./);
-  expect(gateway.process.stdout).not.toContain('shown this once');
+  expect(gateway.process.stdout).not.toContain('shown only once');
 
   await forwarder.open();
   const key = await gateway.firstKey();

@@ -42,7 +42,7 @@ it('makes no secret and no key, and says how to make a key', async () => {
   const url = await gateway.ready();
   const { process } = gateway;
   expect(process.stdout).toMatch(
-    /no gateway key yet; make one: \S*postern teams create .* \S*postern keys create /,
+    /no gateway key yet; create one: \S*postern teams create .* \S*postern keys create /,
   );
   expect(process.stdout).not.toMatch(/ptn_|admin token is in/);
   for (const secret of [settings.ADMIN_TOKEN, settings.MASTER_KEY, settings.DATABASE_URL]) {

@@ -63,7 +63,7 @@ it('with a wrong master key refuses the sealed ones in words, and nothing else',
     expect(await outcomeOf(gateway, '/p/open/v1/models', key)).toBe('it');
     expect(await states(gateway)).toEqual({ one: 'unreadable', two: 'unreadable', open: 'none' });
     await expect(gateway.admin('POST', '/providers/one/test')).rejects.toThrow(
-      /409.*cannot be opened.*MASTER_KEY/,
+      /409.*cannot be decrypted.*MASTER_KEY/,
     );
     await gateway.admin('POST', '/providers', { name: 'fresh', url: provider.url, secret: 'sk-fresh' });
     expect(await outcomeOf(gateway, '/p/fresh/v1/models', key)).toBe('it');

@@ -136,7 +136,7 @@ export class GatewayProcess {
 
   /** Waits for the first key, printed once. */
   async firstKey(): Promise<string> {
-    return (await this.process.until(/shown this once: (ptn_\S+)$/m))[1]!;
+    return (await this.process.until(/shown only once: (ptn_\S+)$/m))[1]!;
   }
 
   /** Ends it as a service manager does. */

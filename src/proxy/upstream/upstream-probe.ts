@@ -6,7 +6,7 @@ import type { Settings } from '../../config/settings.js';
 import {
   ProviderProbe,
   type Verdict,
-  verdictOfFault,
+  verdictOfError,
   verdictOfStatus,
 } from '../../providers/provider-probe.js';
 import type { ProbeResult } from '../../providers/providers.schema.js';
@@ -60,7 +60,7 @@ export class UpstreamProbe extends ProviderProbe {
       const verdict: Verdict =
         error instanceof ForbiddenAddress
           ? { ok: false, code: 'forbidden_address', message: `This URL is not allowed: ${error.message}.` }
-          : verdictOfFault(error);
+          : verdictOfError(error);
       return { verdict, status: null };
     } finally {
       await client.destroy();

@@ -1,6 +1,6 @@
 import { Body, Get, Post } from '@nestjs/common';
 import { ApiCreatedResponse, ApiOkResponse, ApiOperation } from '@nestjs/swagger';
-import { Acting } from '../../../src/admin/acting.js';
+import { CurrentActor } from '../../../src/admin/current-actor.js';
 import { AdminController } from '../../../src/admin/admin-controller.js';
 import { ApiErrors } from '../../../src/admin/api-errors.js';
 import type { Page } from '../../../src/database/page.js';
@@ -23,7 +23,7 @@ export class QuotasController {
   @ApiOperation({ operationId: 'grantQuota', summary: 'Set the quota of a team' })
   @ApiCreatedResponse({ standardSchema: quotaSchema, description: 'The quota.' })
   @ApiErrors(404, 413, 415)
-  grant(@Body({ schema: newQuotaSchema }) quota: NewQuota, @Acting() by: Actor): Promise<Quota> {
+  grant(@Body({ schema: newQuotaSchema }) quota: NewQuota, @CurrentActor() by: Actor): Promise<Quota> {
     return this.quotas.grant(quota, by);
   }
 }

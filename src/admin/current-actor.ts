@@ -9,7 +9,7 @@ declare module 'express-serve-static-core' {
   }
 }
 
-/** Whoever makes this change, in a handler behind AdminTokenGuard. */
-export const Acting = createParamDecorator(
+/** Parameter decorator: the actor of the request, in a handler behind AdminTokenGuard. */
+export const CurrentActor = createParamDecorator(
   (_: unknown, context: ExecutionContext): Actor => context.switchToHttp().getRequest<Request>().actor,
 );
