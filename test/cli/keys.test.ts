@@ -192,7 +192,7 @@ describe('postern keys', () => {
       ["' OR 1=1 --", 'not a gateway key'],
       ['', 'no secret on standard input'],
       // A right checksum that no key has: a key of another gateway.
-      [`ptn_${'0'.repeat(32)}3P7K1K`, 'no key here'],
+      [`ptn_${'0'.repeat(32)}3P7K1K`, 'no key of this gateway'],
     ]) {
       const none = await find(input!);
       expect([none.code, none.stdout]).toEqual([1, '']);

@@ -53,25 +53,17 @@ it('in chunks, to HTTP/1.0: the connection is reset, for its end would mean the 
   expect(reset).toBe(true);
 });
 
-it('behind another answer on the same connection: that one is whole, this one is missing', async () => {
-  const first = deferred();
-  const cutOff = deferred();
+it('behind another response on the same connection: that one is whole, this one is cut short', async () => {
   wire.provider.script = async (req) => {
     await req.body;
-    if (req.head.startsWith('POST')) {
+    if (req.head.startsWith('POST'))
       req.socket.write('HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf', () =>
         req.socket.resetAndDestroy(),
       );
-      cutOff.resolve();
-      return;
-    }
-    await first.promise;
-    req.socket.write('HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwhole');
+    else req.socket.write('HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwhole');
   };
   const client = await wire.connect();
   client.send(`GET /v1/models HTTP/1.1\r\nHost: a\r\n${wire.auth}\r\n\r\n${head('1.1')}`);
-  await cutOff.promise;
-  first.resolve();
   expect((await client.answer()).body.toString()).toBe('whole');
   await client.closed;
   expect(client.reader.rest.toString('latin1')).not.toMatch(/HTTP\/1\.1 200 OK[^]*half./);
