@@ -80,7 +80,7 @@ it('a taken ADMIN_PORT is told by its name, and nothing is left running', async 
   await new Promise((listening) => taken.once('listening', listening));
   const { port } = taken.address() as AddressInfo;
   await expect(startTestGateway({ ADMIN_PORT: String(port) }, postern.database)).rejects.toThrow(
-    `127.0.0.1:${port} is taken by another process; stop it or set ADMIN_PORT to a free port`,
+    `127.0.0.1:${port} is in use by another process; stop it or set ADMIN_PORT to a free port`,
   );
   await new Promise((closed) => taken.close(closed));
 });

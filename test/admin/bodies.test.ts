@@ -112,7 +112,7 @@ describe('database away', () => {
       expect(status).toBe(500);
       expect(body.error).toEqual({
         code: 'internal_error',
-        message: expect.stringMatching(/under [0-9a-f-]{36}\.$/) as string,
+        message: expect.stringMatching(/gateway log for [0-9a-f-]{36}\.$/) as string,
         details: [],
       });
     });

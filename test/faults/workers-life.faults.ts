@@ -121,7 +121,7 @@ it('says once what ails all workers, and leaves none', async () => {
   const gateway = start('2', { PORT: String(taken) });
   expect((await gateway.process.ended).code).toBe(1);
   expect(gateway.process.stderr).toBe(
-    `postern: 127.0.0.1:${taken} is taken by another process; stop it or set PORT to a free port\n`,
+    `postern: 127.0.0.1:${taken} is in use by another process; stop it or set PORT to a free port\n`,
   );
 });
 

@@ -31,7 +31,7 @@ it('a start on a taken ADMIN_PORT ends with one clear line', async () => {
   const gateway = workplace.gateway({ DATABASE_URL: database.url, ADMIN_PORT: port });
   expect((await gateway.process.ended).code).toBe(1);
   expect(gateway.process.stderr).toBe(
-    `postern: 127.0.0.1:${port} is taken by another process; stop it or set ADMIN_PORT to a free port\n`,
+    `postern: 127.0.0.1:${port} is in use by another process; stop it or set ADMIN_PORT to a free port\n`,
   );
   await new Promise((closed) => taken.close(closed));
 });

@@ -69,7 +69,7 @@ it('on a taken port ends before it makes a database', async () => {
   const gateway = workplace.gateway({ PORT: `${port}` });
   expect(await gateway.process.ended).toEqual({ code: 1, signal: null });
   expect(gateway.process.stderr).toBe(
-    `postern: 127.0.0.1:${port} is taken by another process; stop it or set PORT to a free port\n`,
+    `postern: 127.0.0.1:${port} is in use by another process; stop it or set PORT to a free port\n`,
   );
   expect(gateway.process.stdout).toBe('');
   expect(await readdir(workplace.dataDir)).not.toContain('postgres');

@@ -58,7 +58,7 @@ it('names the port that is taken, and has not spent the first key on a start tha
   const { port } = other.address() as AddressInfo;
   const start = () => workplace.gateway({ DATABASE_URL: database.url, PORT: String(port) });
   expect(await refusal(start())).toBe(
-    `postern: 127.0.0.1:${port} is taken by another process; stop it or set PORT to a free port\n`,
+    `postern: 127.0.0.1:${port} is in use by another process; stop it or set PORT to a free port\n`,
   );
   await new Promise((resolve) => other.close(resolve));
   const second = start();
