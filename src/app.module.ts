@@ -31,8 +31,8 @@ export class AppModule {
         ProvidersModule,
         RequestsModule,
         AuditModule,
-        ObservabilityModule,
-      ],
+        ObservabilityModule
+      ]
     };
   }
 }

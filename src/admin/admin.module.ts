@@ -9,13 +9,13 @@ import { TokenFailures } from './token-failures.js';
 @Global()
 @Module({
   providers: [TokenFailures, AdminTokenGuard, AdminErrorFilter],
-  exports: [TokenFailures, AdminTokenGuard, AdminErrorFilter],
+  exports: [TokenFailures, AdminTokenGuard, AdminErrorFilter]
 })
 export class AdminModule implements OnModuleInit {
   constructor(
     private readonly host: HttpAdapterHost,
     private readonly guard: AdminTokenGuard,
-    private readonly filter: AdminErrorFilter,
+    private readonly filter: AdminErrorFilter
   ) {}
 
   /**
@@ -28,7 +28,7 @@ export class AdminModule implements OnModuleInit {
         .admit(req, res)
         .then(() => {
           throw new NotFoundException(
-            'No such endpoint or method. The admin API is below /admin/v1/; /docs lists its endpoints.',
+            'No such endpoint or method. The admin API is below /admin/v1/; /docs lists its endpoints.'
           );
         })
         .catch((error: unknown) => this.filter.answer(error, res));

@@ -9,6 +9,6 @@ import { ChangeLog } from './change-log.js';
 @Module({
   imports: [TypeOrmModule.forFeature([AuditLog])],
   controllers: [AuditController],
-  providers: [AuditReader, ChangeLog],
+  providers: [AuditReader, ChangeLog]
 })
 export class AuditModule {}

@@ -14,8 +14,8 @@ const authOptions = {
   useFactory: ({ name }: BearerStrategy): AuthModuleOptions => ({
     defaultStrategy: name,
     property: 'caller',
-    session: false,
-  }),
+    session: false
+  })
 };
 
 /** Provides what GatewayKeyGuard needs. Separate from KeysModule, because the command line does not need it. */
@@ -27,8 +27,8 @@ const authOptions = {
     KeyLookupService,
     KeyPrefetchService,
     BearerStrategy,
-    authOptions,
+    authOptions
   ],
-  exports: [AuthModuleOptions, KeyLookupService, KeyCache, KeyChangesService],
+  exports: [AuthModuleOptions, KeyLookupService, KeyCache, KeyChangesService]
 })
 export class AuthModule {}

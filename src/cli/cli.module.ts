@@ -47,8 +47,8 @@ export class CliModule {
         UsageTotals,
         CallFilters,
         UsageService,
-        ...more,
-      ],
+        ...more
+      ]
     };
   }
 }

@@ -31,11 +31,11 @@ export class ConfigModule {
           load: [() => settingsByName(settings)],
           ignoreEnvFile: true,
           ignoreEnvVars: true,
-          skipProcessEnv: true,
-        }),
+          skipProcessEnv: true
+        })
       ],
       providers: [{ provide: SETTINGS, useFactory: () => settings }],
-      exports: [SETTINGS],
+      exports: [SETTINGS]
     };
   }
 
@@ -54,13 +54,13 @@ export class ConfigModule {
       const missing = Object.keys(schema.shape).filter((name) => !(name in settings.moduleSettings));
       if (missing.length > 0) {
         throw new Error(
-          `${missing.join(', ')}: declared after the environment was read; import the module before loadEnv() is called`,
+          `${missing.join(', ')}: declared after the environment was read; import the module before loadEnv() is called`
         );
       }
     };
     return {
       module: ModuleSettings,
-      providers: [{ provide: Symbol('declared settings'), inject: [SETTINGS], useFactory: check }],
+      providers: [{ provide: Symbol('declared settings'), inject: [SETTINGS], useFactory: check }]
     };
   }
 }

@@ -27,17 +27,16 @@ class DataSourceWithTimeout extends DataSource {
         ...dataSourceOptions(env.databaseUrl, {
           applicationName: 'postern',
           poolSize: env.databasePoolSize,
-          queryTimeoutMs: QUERY_TIMEOUT_MS,
+          queryTimeoutMs: QUERY_TIMEOUT_MS
         }),
         autoLoadEntities: true,
         // DatabaseService connects: the gateway also starts while Postgres is unavailable.
-        manualInitialization: true,
+        manualInitialization: true
       }),
-      dataSourceFactory: (options) =>
-        Promise.resolve(new DataSourceWithTimeout(options as DataSourceOptions)),
-    }),
+      dataSourceFactory: (options) => Promise.resolve(new DataSourceWithTimeout(options as DataSourceOptions))
+    })
   ],
   providers: [DatabaseService, ChangeFeed],
-  exports: [DatabaseService, ChangeFeed],
+  exports: [DatabaseService, ChangeFeed]
 })
 export class DatabaseModule {}

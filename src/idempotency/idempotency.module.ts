@@ -11,6 +11,6 @@ import { StoredBytes } from './stored-bytes.service.js';
 @Module({
   imports: [TypeOrmModule.forFeature([IdempotencyRecord])],
   providers: [IdempotencyRecords, ResponseCipher, StoredBytes, ClaimsService, PendingResponses],
-  exports: [ClaimsService, PendingResponses, StoredBytes],
+  exports: [ClaimsService, PendingResponses, StoredBytes]
 })
 export class IdempotencyModule {}

@@ -14,6 +14,6 @@ import { LeakedKeyService } from './leaked-key.service.js';
   imports: [TypeOrmModule.forFeature([GatewayKey, GatewayKeySecret]), TeamsModule],
   controllers: [KeysController],
   providers: [KeysService, KeyNames, LeakedKeyService, FirstKeyService],
-  exports: [KeysService, KeyNames, LeakedKeyService, FirstKeyService],
+  exports: [KeysService, KeyNames, LeakedKeyService, FirstKeyService]
 })
 export class KeysModule {}

@@ -16,6 +16,6 @@ import { TracingService } from './tracing.service.js';
 @Module({
   imports: [AdminModule, ProxyModule, RequestLogModule, AuthModule, IdempotencyModule],
   controllers: [HealthController, MetricsController],
-  providers: [ShutdownService, ReadinessService, CallMetrics, StateMetrics, MetricsService, TracingService],
+  providers: [ShutdownService, ReadinessService, CallMetrics, StateMetrics, MetricsService, TracingService]
 })
 export class ObservabilityModule {}

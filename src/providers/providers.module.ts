@@ -12,6 +12,6 @@ import { StoredProvidersService } from './stored-providers.service.js';
   imports: [TypeOrmModule.forFeature([StoredProvider])],
   controllers: [ProvidersController],
   providers: [ProviderSecrets, ProvidersService, StoredProvidersService, ResealService],
-  exports: [ProvidersService, StoredProvidersService, ResealService],
+  exports: [ProvidersService, StoredProvidersService, ResealService]
 })
 export class ProvidersModule {}

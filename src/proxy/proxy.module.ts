@@ -25,12 +25,12 @@ class UpstreamModule {}
     HttpModule.registerAsync({
       imports: [UpstreamModule],
       inject: [UpstreamPools],
-      useFactory: upstreamHttpOptions,
-    }),
+      useFactory: upstreamHttpOptions
+    })
   ],
   controllers: [ProxyController],
   providers: [Forwarder, IdempotentForwarder, { provide: APP_FILTER, useClass: GatewayErrorFilter }],
-  exports: [UpstreamModule],
+  exports: [UpstreamModule]
 })
 export class ProxyModule {
   constructor({ axiosRef }: HttpService) {

@@ -17,8 +17,8 @@ import { RequestLogService } from './request-log.service.js';
     LogWriter,
     JournalDrainService,
     FinishedCalls,
-    RequestLogService,
+    RequestLogService
   ],
-  exports: [RequestLogService, FinishedCalls, Journal, LogWriter, JournalDrainService],
+  exports: [RequestLogService, FinishedCalls, Journal, LogWriter, JournalDrainService]
 })
 export class RequestLogModule {}

@@ -15,6 +15,6 @@ import { UsageService } from './usage.service.js';
   imports: [TeamsModule, KeysModule],
   controllers: [RequestsController, UsageController],
   providers: [ReaderPool, RequestLogReader, RequestLogExport, UsageTotals, CallFilters, UsageService],
-  exports: [RequestLogReader, RequestLogExport, UsageTotals],
+  exports: [RequestLogReader, RequestLogExport, UsageTotals]
 })
 export class RequestsModule {}

@@ -9,6 +9,6 @@ import { TeamsService } from './teams.service.js';
   imports: [TypeOrmModule.forFeature([Team])],
   controllers: [TeamsController],
   providers: [TeamsService],
-  exports: [TeamsService],
+  exports: [TeamsService]
 })
 export class TeamsModule {}

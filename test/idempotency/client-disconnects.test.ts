@@ -59,7 +59,7 @@ it.each(['before the head', 'amid the response'])(
     };
     const client = await open(wire.gateway, headers);
     await eventually(() => calls() === 1);
-    if (when === 'amid the answer') await client.head();
+    if (when === 'amid the response') await client.head();
     client.destroy();
     await sleep(50);
     goOn.resolve();
@@ -71,7 +71,7 @@ it.each(['before the head', 'amid the response'])(
     expect(calls()).toBe(1);
     const row = await rowOf('client_aborted');
     expect([row.status, row.prompt_tokens, row.completion_tokens]).toEqual([
-      when === 'amid the answer' ? 200 : null,
+      when === 'amid the response' ? 200 : null,
       5,
       6,
     ]);
