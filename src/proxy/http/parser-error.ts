@@ -40,21 +40,29 @@ export function answerParserError(socket: Socket, error: Error, requestId: strin
     socket.destroy(error);
     return;
   }
+  // Decided now: later the socket has read more, and earlier requests are gone.
+  const bodyless = isHead(socket, error);
   discardInput(socket);
-  answerWhenDue(socket, error, requestId, refusals);
+  answerWhenDue(socket, error, requestId, refusals, bodyless);
 }
 
 function currentResponse(socket: Socket): ServerResponse | null | undefined {
   return (socket as Socket & { _httpMessage?: ServerResponse | null })._httpMessage;
 }
 
-/** Requests that arrived whole before the fault are answered first. */
-function answerWhenDue(socket: Socket, error: Error, requestId: string, refusals: Refusals): void {
+/** Requests that arrived whole before the error are answered first. */
+function answerWhenDue(
+  socket: Socket,
+  error: Error,
+  requestId: string,
+  refusals: Refusals,
+  bodyless: boolean,
+): void {
   const current = currentResponse(socket);
   if (!current) {
     const refusal = refusalFor(error);
     refusals.ofConnection(refusal, socket, requestId);
-    writeAnswer(socket, refusal, requestId, isHead(error));
+    writeAnswer(socket, refusal, requestId, bodyless);
     closeLingering(socket);
   } else if (!current.req.complete) {
     // The error is inside the body of this request. A call that is running learns from it that its client's framing
@@ -63,29 +71,22 @@ function answerWhenDue(socket: Socket, error: Error, requestId: string, refusals
     closeAfterResponse(socket);
     if (!rejectBody(current.req as Request, error)) socket.destroy(error);
   } else {
-    current.once('close', () => {
-      if (!socket.destroyed) answerWhenDue(socket, error, requestId, refusals);
-    });
+    // The next request is handled in the tick after this event.
+    const next = () => {
+      if (!socket.destroyed) answerWhenDue(socket, error, requestId, refusals, bodyless);
+    };
+    current.once('close', () => process.nextTick(next));
   }
 }
 
-/** What Node says of an error in its parser; the packet is missing where the client left or a timeout ended the wait. */
-interface ParserError extends Error {
-  rawPacket?: Buffer;
-  /** How much of the packet was parsed. */
-  bytesParsed?: number;
-}
-
 /**
- * True if the rejected head is one of a HEAD request. Node shows only the last packet: if the head began in an earlier
- * one, as a head that is too large does, its method is unknown.
+ * True if it is certain that the rejected head is one of a HEAD request: it begins the first packet of the connection,
+ * and that packet holds no request before it. Any other packet may begin inside a head or a body, and a body that the
+ * response announces must come if the request is none of HEAD.
  */
-function isHead({ rawPacket, bytesParsed = 0 }: ParserError): boolean {
-  if (rawPacket === undefined) return false;
-  // Heads of earlier requests may stand before it in the same packet.
-  const parsed = rawPacket.toString('latin1', 0, bytesParsed);
-  const end = parsed.lastIndexOf('\r\n\r\n', bytesParsed - 5);
-  return parsed.startsWith('HEAD ', end === -1 ? 0 : end + 4);
+function isHead(socket: Socket, { rawPacket }: Error & { rawPacket?: Buffer }): boolean {
+  if (rawPacket?.length !== socket.bytesRead || currentResponse(socket)) return false;
+  return /^[\r\n]*HEAD /.test(rawPacket.toString('latin1'));
 }
 
 /** @param bodyless the response to HEAD has the headers of any other and no body (RFC 9110 9.3.2) */
