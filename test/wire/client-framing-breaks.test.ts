@@ -3,7 +3,7 @@ import { type RawClient, request } from '../support/raw-client.js';
 import { eventually } from '../support/eventually.js';
 import type { LogRowView } from '../support/gateway.js';
 import type { ReceivedRequest } from '../support/raw-provider.js';
-import { echo, Wire } from '../support/wire.js';
+import { answersOn, echo, Wire } from '../support/wire.js';
 
 let wire: Wire;
 beforeAll(async () => {
@@ -146,6 +146,48 @@ describe('in a request of which nothing was forwarded', () => {
     client.socket.end();
     await client.closed;
     await wire.expectSound(1);
+  });
+
+  it.each([
+    ['a call without a body', () => request('GET /v1/models', [wire.auth]), 200, 1],
+    ['a health check', () => request('GET /health/live', []), 200, 0],
+    ['a rejected call', () => request('GET /v1/models', []), 401, 0],
+    ['a request that is rejected at once', () => request('GET /v1/../models', [wire.auth]), 400, 0],
+    [
+      'two calls',
+      () => Buffer.concat([request('GET /v1/models', [wire.auth]), request(LINE, [wire.auth], 'second')]),
+      200,
+      2,
+    ],
+  ])('is answered in its turn behind %s', async (_, before, status, forwarded) => {
+    for (const [auth, code, error] of [
+      [wire.auth, 400, 'invalid_request'],
+      [`Authorization: Bearer ${mintKey()}`, 401, 'invalid_api_key'],
+    ] as const) {
+      const client = await wire.connect();
+      client.send(Buffer.concat([before(), request(LINE, [auth, CHUNKED], 'zz\r\n')]));
+      const replies = await answersOn(client, 4);
+      const last = replies.pop();
+      expect(replies.map((reply) => reply.status)).toEqual(replies.map(() => status));
+      expect(replies.length).toBeGreaterThan(0);
+      wire.expectRefusal(last, code, error);
+      expect(last!.header('connection')).toBe('close');
+      await client.closed;
+      await wire.expectSound(forwarded);
+    }
+  });
+
+  it.each([
+    ['alone', () => Buffer.alloc(0), 0],
+    ['behind a health check', () => request('GET /health/live', []), 1],
+  ])('gets the rejection of its target, %s', async (_, before, count) => {
+    const client = await wire.connect();
+    client.send(Buffer.concat([before(), request('POST /v1/../models', [wire.auth, CHUNKED], 'zz\r\n')]));
+    const replies = await answersOn(client, count + 2);
+    expect(replies).toHaveLength(count + 1);
+    wire.expectRefusal(replies[count], 400, 'invalid_path');
+    await client.closed;
+    await wire.expectSound(0);
   });
 
   it.each([

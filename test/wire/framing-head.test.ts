@@ -36,11 +36,39 @@ describe('a head that Node rejects', () => {
     expect(JSON.parse(otherBody)).toMatchObject({ error: { code: expect.any(String) as string } });
   });
 
-  it('is told from the requests before it in the same packet', async () => {
-    const broken = (method: string) => request(`${method} /v1/models`, ['No colon']);
-    const good = (method: string) => request(`${method} /elsewhere`, []);
-    expect((await responseTo(good('HEAD'), broken('GET')))[1]).toContain('invalid_request');
-    expect((await responseTo(good('GET'), broken('HEAD')))[1]).toBe('');
+  it('is recognised behind an empty line', async () => {
+    const bytes = Buffer.concat([Buffer.from('\r\n'), request('HEAD /v1/models', ['No colon'])]);
+    expect((await responseTo(bytes))[1]).toBe('');
+  });
+
+  const broken = (method: string) => request(`${method} /v1/models`, ['No colon']);
+  const post = (body: string) => request('POST /elsewhere', [], body);
+
+  // Where it is not certain that it is of HEAD, a body that is announced must come.
+  it.each([
+    ['a HEAD', () => [request('HEAD /elsewhere', []), broken('GET')]],
+    ['a body that looks like a HEAD', () => [post('\r\n\r\nHEAD /'), broken('GET')]],
+    ['a body, as a HEAD', () => [post('a body'), broken('HEAD')]],
+    ['a HEAD, with nothing of its own parsed', () => [request('HEAD /elsewhere', []), Buffer.from('\0')]],
+  ])('keeps its body behind %s in the same packet', async (_, requests) => {
+    const [head, body] = await responseTo(...requests());
+    expect(body).toContain('invalid_request');
+    expect(head).toContain(`content-length: ${body.length}\r\n`);
+  });
+
+  it.each([
+    ['target', 'GET /v1/models?', 'HEAD /v1/models HTTP/1.1\r\nNo colon\r\n\r\n'],
+    ['header', 'GET /v1/models HTTP/1.1\r\nX: ', 'HEAD \0\r\n\r\n'],
+  ])('keeps its body if an earlier packet began its %s', async (_, first, second) => {
+    const client = await wire.connect();
+    client.send(first);
+    // The first packet was read by the time that a later connection was served.
+    const other = await wire.connect();
+    other.send('NONSENSE\r\n\r\n');
+    await other.answer();
+    client.send(second);
+    wire.expectRefusal(await client.answer(), 400, 'invalid_request');
+    await client.closed;
   });
 
   it('gets a response with a Date', async () => {

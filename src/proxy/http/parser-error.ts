@@ -7,8 +7,8 @@ import { closeAfterResponse, closeLingering, discardInput, isClosing } from './l
 import type { RejectionLog } from './rejection-log.js';
 import { rejectBody } from '../streamed-body.js';
 
-/** Node's error codes for what its parser or its timers refuse, in our terms. */
-function refusalFor(error: Error): GatewayError {
+/** The gateway error for an error of Node's parser or timers. */
+function gatewayErrorFor(error: Error): GatewayError {
   if (error instanceof GatewayError) return error;
   const code: string = (error as { code?: string }).code ?? '';
   switch (code) {
@@ -24,8 +24,8 @@ function refusalFor(error: Error): GatewayError {
 }
 
 /**
- * Answers what never became a request, straight on the socket, and closes it: its framing is lost. Node calls this
- * again for everything that arrives after the fault; only the first time counts.
+ * Responds to a request that Node could not parse, on the socket itself, and closes the connection, because its framing is
+ * lost. Node calls this again for everything that arrives after the error; only the first call has an effect.
  */
 export function answerParserError(
   socket: Socket,
@@ -35,31 +35,39 @@ export function answerParserError(
 ): void {
   const { code } = error as { code?: string };
   if (isClosing(socket)) {
-    // Whatever still comes is not read; but a client that leaves ends the calls before the refused one.
+    // What still arrives is not read. A client that disconnects ends the calls before the rejected request.
     if (code === 'HPE_INVALID_EOF_STATE' || code === 'ECONNRESET') socket.destroy(error);
     return;
   }
-  // The client has left in the middle of a request; the calls before it on this connection end with it too.
-  const left = code === 'ECONNRESET' || (code === 'HPE_INVALID_EOF_STATE' && currentResponse(socket));
-  if (!socket.writable || left) {
+  // The client has disconnected in the middle of a request; the calls before it on this connection end too.
+  const disconnected = code === 'ECONNRESET' || (code === 'HPE_INVALID_EOF_STATE' && currentResponse(socket));
+  if (!socket.writable || disconnected) {
     socket.destroy(error);
     return;
   }
+  // Decided now: later the socket has read more, and earlier requests are gone.
+  const bodyless = isHead(socket, error);
   discardInput(socket);
-  answerWhenDue(socket, error, requestId, rejections);
+  answerWhenDue(socket, error, requestId, rejections, bodyless);
 }
 
 function currentResponse(socket: Socket): ServerResponse | null | undefined {
   return (socket as Socket & { _httpMessage?: ServerResponse | null })._httpMessage;
 }
 
-/** Requests that arrived whole before the fault are answered first. */
-function answerWhenDue(socket: Socket, error: Error, requestId: string, rejections: RejectionLog): void {
+/** Requests that arrived whole before the error are answered first. */
+function answerWhenDue(
+  socket: Socket,
+  error: Error,
+  requestId: string,
+  rejections: RejectionLog,
+  bodyless: boolean,
+): void {
   const current = currentResponse(socket);
   if (!current) {
-    const refusal = refusalFor(error);
-    rejections.addConnection(refusal, socket, requestId);
-    writeAnswer(socket, refusal, requestId, isHead(error));
+    const rejection = gatewayErrorFor(error);
+    rejections.addConnection(rejection, socket, requestId);
+    writeResponse(socket, rejection, requestId, bodyless);
     closeLingering(socket);
   } else if (!current.req.complete) {
     // The error is inside the body of this request. A call that is running learns from it that its client's framing
@@ -68,34 +76,27 @@ function answerWhenDue(socket: Socket, error: Error, requestId: string, rejectio
     closeAfterResponse(socket);
     if (!rejectBody(current.req as Request, error)) socket.destroy(error);
   } else {
-    current.once('close', () => {
-      if (!socket.destroyed) answerWhenDue(socket, error, requestId, rejections);
-    });
+    // The next request is handled in the tick after this event.
+    const next = () => {
+      if (!socket.destroyed) answerWhenDue(socket, error, requestId, rejections, bodyless);
+    };
+    current.once('close', () => process.nextTick(next));
   }
 }
 
-/** What Node says of an error in its parser; the packet is missing where the client left or a timeout ended the wait. */
-interface ParserError extends Error {
-  rawPacket?: Buffer;
-  /** How much of the packet was parsed. */
-  bytesParsed?: number;
-}
-
 /**
- * True if the rejected head is one of a HEAD request. Node shows only the last packet: if the head began in an earlier
- * one, as a head that is too large does, its method is unknown.
+ * True if it is certain that the rejected head is one of a HEAD request: it begins the first packet of the connection,
+ * and that packet holds no request before it. Any other packet may begin inside a head or a body, and a body that the
+ * response announces must come if the request is none of HEAD.
  */
-function isHead({ rawPacket, bytesParsed = 0 }: ParserError): boolean {
-  if (rawPacket === undefined) return false;
-  // Heads of earlier requests may stand before it in the same packet.
-  const parsed = rawPacket.toString('latin1', 0, bytesParsed);
-  const end = parsed.lastIndexOf('\r\n\r\n', bytesParsed - 5);
-  return parsed.startsWith('HEAD ', end === -1 ? 0 : end + 4);
+function isHead(socket: Socket, { rawPacket }: Error & { rawPacket?: Buffer }): boolean {
+  if (rawPacket?.length !== socket.bytesRead || currentResponse(socket)) return false;
+  return /^[\r\n]*HEAD /.test(rawPacket.toString('latin1'));
 }
 
 /** @param bodyless the response to HEAD has the headers of any other and no body (RFC 9110 9.3.2) */
-function writeAnswer(socket: Socket, refusal: GatewayError, requestId: string, bodyless: boolean): void {
-  const { status, reason, headers, body } = gatewayErrorResponse(refusal, requestId);
+function writeResponse(socket: Socket, rejection: GatewayError, requestId: string, bodyless: boolean): void {
+  const { status, reason, headers, body } = gatewayErrorResponse(rejection, requestId);
   let head = `HTTP/1.1 ${status} ${reason}\r\n`;
   for (let i = 0; i < headers.length; i += 2) head += `${headers[i]}: ${headers[i + 1]}\r\n`;
   head += `Date: ${new Date().toUTCString()}\r\nconnection: close\r\n\r\n`;
