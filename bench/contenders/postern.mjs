@@ -28,7 +28,7 @@ export async function startGateway(
     cores: workplace.cores.gateway,
     ready: (text) => {
       const url = /ready on http:\/\/127\.0\.0\.1:(\d+)\n/.exec(text);
-      const key = /shown this once: (\S+)\n/.exec(text);
+      const key = / once: (ptn_\S+)\n/.exec(text);
       return url && key && { port: Number(url[1]), key: key[1] };
     },
     env: {

@@ -2,9 +2,10 @@
 // Rungs add up: each leaves out what the ones before it did.
 import { Exchange } from '../../dist/src/proxy/exchange.js';
 import { Forwarder } from '../../dist/src/proxy/forwarder.js';
-import { GatewayKeyGuard } from '../../dist/src/keys/gateway-key.guard.js';
+import { GatewayKeyGuard } from '../../dist/src/auth/gateway-key.guard.js';
 import { Journal } from '../../dist/src/request-log/journal/journal.js';
 import { RequestLogInterceptor } from '../../dist/src/request-log/request-log.interceptor.js';
+import { RequestLogService } from '../../dist/src/request-log/request-log.service.js';
 
 /** What the pieces put in place need of the running application; filled in by server.mjs. */
 export const known = { caller: null, pools: null, env: null };
@@ -25,7 +26,12 @@ export const RUNGS = [
   {
     name: 'no row',
     rows: false,
-    apply: (builder) => builder.overrideInterceptor(RequestLogInterceptor).useValue({ intercept: passOn }),
+    apply: (builder) =>
+      builder
+        .overrideInterceptor(RequestLogInterceptor)
+        .useValue({ intercept: passOn })
+        .overrideProvider(RequestLogService)
+        .useValue(NO_LOG),
   },
   {
     name: 'no HttpService',
@@ -47,7 +53,7 @@ function passOn(_context, next) {
 }
 
 function forwardDirectly(req, res) {
-  const exchange = new Exchange(req, res, req.provider, req.call, null, known.env);
+  const exchange = new Exchange(req, res, req.provider, req.call, NO_LOG, null, known.env);
   return exchange.run(known.pools.for(exchange.origin));
 }
 
@@ -69,23 +75,26 @@ class ForgetfulJournal extends Journal {
   async close() {}
 }
 
-/** What an exchange tells a call's record, told to nobody. */
+/** Stands in for the record of a call. */
 class NoRecord {
   requestBytes = 0;
   responseBytes = 0;
   status = null;
-  copy = { add() {} };
+  outcome = null;
+  copy = null;
   awaitBody() {}
-  begin(begun) {
-    begun(null);
-  }
-  requested() {}
-  answered() {}
-  end() {}
-  endThen(_outcome, ended) {
-    ended();
-  }
-  durable() {
-    return null;
-  }
+  bodyBegun() {}
+  requestBodyRead() {}
+  responseBegun() {}
 }
+
+/** Stands in for the request log: nothing is journalled, and every call may go on at once. */
+const NO_LOG = {
+  openCount: 0,
+  underWay: 0,
+  begin: (_call, begun) => begun(null),
+  end: () => {},
+  endThen: (_call, _outcome, ended) => ended(),
+  durable: () => null,
+  interruptOpenCalls: () => {},
+};

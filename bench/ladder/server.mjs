@@ -39,7 +39,7 @@ known.caller = { grant: await app.get(KeyLookupService, { strict: false }).find(
 known.pools = app.get(UpstreamPools, { strict: false });
 known.env = settings;
 process.stdout.write(
-  `ready on http://127.0.0.1:${adapter.getHttpServer().address().port}\nshown this once: ${key}\n`,
+  `ready on http://127.0.0.1:${adapter.getHttpServer().address().port}\nshown only once: ${key}\n`,
 );
 
 process.stdin.on('end', () => process.exit(0)).resume();
