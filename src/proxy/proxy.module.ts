@@ -1,12 +1,14 @@
 import { HttpModule, HttpService } from '@nestjs/axios';
-import { Module } from '@nestjs/common';
-import { APP_FILTER } from '@nestjs/core';
+import { Module, type OnModuleInit } from '@nestjs/common';
+import { APP_FILTER, HttpAdapterHost } from '@nestjs/core';
 import { IdempotencyModule } from '../idempotency/idempotency.module.js';
 import { AuthModule } from '../auth/auth.module.js';
 import { ProvidersModule } from '../providers/providers.module.js';
 import { RequestLogModule } from '../request-log/request-log.module.js';
+import { FastPath } from './fast-path.js';
 import { Forwarder } from './forwarder.js';
 import { GatewayErrorFilter } from './http/gateway-error.filter.js';
+import { GatewayHttpAdapter } from './http/gateway-http.adapter.js';
 import { IdempotentForwarder } from './idempotent-forwarder.js';
 import { ProxyController } from './proxy.controller.js';
 import { useAdapterDirectly, upstreamHttpOptions } from './upstream/axios-adapter.js';
@@ -29,11 +31,25 @@ class UpstreamModule {}
     })
   ],
   controllers: [ProxyController],
-  providers: [Forwarder, IdempotentForwarder, { provide: APP_FILTER, useClass: GatewayErrorFilter }],
+  providers: [
+    FastPath,
+    Forwarder,
+    IdempotentForwarder,
+    { provide: APP_FILTER, useClass: GatewayErrorFilter }
+  ],
   exports: [UpstreamModule]
 })
-export class ProxyModule {
-  constructor({ axiosRef }: HttpService) {
+export class ProxyModule implements OnModuleInit {
+  constructor(
+    { axiosRef }: HttpService,
+    private readonly fastPath: FastPath,
+    private readonly host: HttpAdapterHost<GatewayHttpAdapter>
+  ) {
     useAdapterDirectly(axiosRef);
+  }
+
+  /** Not in the constructor: Nest's test module has no adapter yet at that time. */
+  onModuleInit(): void {
+    this.host.httpAdapter.fastPath = this.fastPath;
   }
 }

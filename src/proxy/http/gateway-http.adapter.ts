@@ -1,6 +1,7 @@
 import { createServer, IncomingMessage, type Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { ExpressAdapter } from '@nestjs/platform-express';
+import type { ILayer } from 'express-serve-static-core';
 import express, { type Express, type Request, type Response } from 'express';
 import type { Settings } from '../../config/settings.js';
 import { GatewayError } from '../../errors/gateway-error.js';
@@ -16,6 +17,9 @@ import { lingerOverUnreadBody } from './unread-body.js';
 
 /** With ADMIN_PORT, these paths exist on that port only. */
 const ADMIN_ONLY = /^\/(?:admin|docs|docs-json|metrics)(?:[/?]|$)/;
+/** The routes of ProxyController, and paths that they match. */
+const CALL_ROUTES: unknown[] = ['/v1/{*path}', '/p/{*path}'];
+const CALL_PATHS = ['/v1/path', '/p/name/path'];
 const HEALTH = /^\/health(?:[/?]|$)/;
 /**
  * What Express sees in place of a path with a percent-escape, because it would decode the path and fail for bytes that
@@ -55,6 +59,11 @@ export class GatewayHttpAdapter extends ExpressAdapter {
   private open = 0;
   /** Settles when calls are served; null once they are. */
   private held: Promise<void> | null = null;
+  /** Set by ProxyModule. */
+  fastPath: CallHandler | null = null;
+  private isFast = false;
+  /** Number of Express's layers when `isFast` was last decided. */
+  private layersSeen = 0;
 
   constructor(private readonly env: Settings) {
     super(expressApp());
@@ -166,12 +175,13 @@ export class GatewayHttpAdapter extends ExpressAdapter {
     const raw = req.url;
     req.requestId = uuidV7();
     req.arrivedAt = performance.now();
+    let target: RequestTarget | null;
     try {
       if (validateRequestHead(req, this.env.maxBodyBytes)) {
         res.shouldKeepAlive = false;
         closeAfterResponse(req.socket);
       }
-      const target = readRequestTarget(raw);
+      target = readRequestTarget(raw);
       if (target !== null) {
         if (side === 'admin') throw new GatewayError('not_found');
         req.target = target;
@@ -186,8 +196,45 @@ export class GatewayHttpAdapter extends ExpressAdapter {
       sendGatewayError(res, error, req.requestId, raw);
       return;
     }
-    app(req, res);
+    if (target !== null && this.useFastPath(app)) this.fastPath!.run(req, res);
+    else app(req, res);
   }
+
+  /** False if a module has registered something that Express runs before the controller of calls, or a hook. */
+  private useFastPath(app: Express): boolean {
+    const { stack } = app.router;
+    if (stack.length !== this.layersSeen) {
+      this.layersSeen = stack.length;
+      const own = stack.findIndex(({ route }) => CALL_ROUTES.includes(route?.path));
+      // The first layer is Nest's own, which runs the hooks.
+      this.isFast = own > 0 && !stack.slice(1, own).some(concernsCalls) && this.fastPath!.prepare();
+    }
+    const { onRequestHook, onResponseHook } = this as unknown as Hooks;
+    return this.isFast && !onRequestHook && !onResponseHook;
+  }
+}
+
+/** See FastPath. */
+interface CallHandler {
+  prepare(): boolean;
+  run(req: Request, res: Response): void;
+}
+
+/** Members that Express and its adapter do not declare. */
+interface MatchingLayer extends ILayer {
+  match(path: string): boolean;
+}
+interface Hooks {
+  onRequestHook?: unknown;
+  onResponseHook?: unknown;
+}
+
+/** True for a route or middleware that may match a call, also if it is one for a single path. */
+function concernsCalls(layer: ILayer): boolean {
+  const path: unknown = layer.route?.path;
+  if (layer.route !== undefined && typeof path !== 'string') return true;
+  if (typeof path === 'string' && /^\/(?:v1|p)(?:\/|$)/.test(path)) return true;
+  return CALL_PATHS.some((call) => (layer as MatchingLayer).match(call));
 }
 
 function expressApp(): Express {
