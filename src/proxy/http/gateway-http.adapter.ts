@@ -205,9 +205,12 @@ export class GatewayHttpAdapter extends ExpressAdapter {
     const { stack } = app.router;
     if (stack.length !== this.layersSeen) {
       this.layersSeen = stack.length;
-      const own = stack.findIndex(({ route }) => CALL_ROUTES.includes(route?.path));
+      // Middleware that is bound to the controller has layers of the same paths.
+      const own = stack.filter(({ route }) => CALL_ROUTES.includes(route?.path));
       // The first layer is Nest's own, which runs the hooks.
-      this.isFast = own > 0 && !stack.slice(1, own).some(concernsCalls) && this.fastPath!.prepare();
+      const before = stack.slice(1, stack.indexOf(own[0]!));
+      this.isFast =
+        own.length === CALL_ROUTES.length && !before.some(concernsCalls) && this.fastPath!.prepare();
     }
     const { onRequestHook, onResponseHook } = this as unknown as Hooks;
     return this.isFast && !onRequestHook && !onResponseHook;
