@@ -89,6 +89,6 @@ it('refuses a missing and a wrong password', async () => {
     expect(await refusal()).toContain("password is missing or empty; put the database's password back");
   });
   await damaged('password', 'guess\n', async () => {
-    expect(await refusal()).toContain('refuses the password in its folder; put the right one back');
+    expect(await refusal()).toContain('rejected the password in its folder; restore the right one');
   });
 });

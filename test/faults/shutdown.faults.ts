@@ -60,7 +60,7 @@ it.each(
     if (postgres !== 'there') relay.set('postern-log', postgres);
     const begun = performance.now();
     const stopped = gateway.stop();
-    await gateway.process.until(/stopping: calls in flight may end first/);
+    await gateway.process.until(/stopping: waiting for calls in flight/);
     load.pace = () => Promise.resolve();
     end.resolve();
     expect(await stopped).toEqual({ code: 0, signal: null });
@@ -110,7 +110,7 @@ it('ends in that time when all of Postgres is frozen, whoever waits for it', asy
   ].map((answer) => answer.catch(() => null));
   const begun = performance.now();
   const stopped = gateway.stop();
-  await gateway.process.until(/stopping: calls in flight may end first/);
+  await gateway.process.until(/stopping: waiting for calls in flight/);
   load.pace = () => Promise.resolve();
   end.resolve();
   expect(await stopped).toEqual({ code: 0, signal: null });

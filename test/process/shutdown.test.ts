@@ -40,7 +40,7 @@ async function send(): Promise<RawClient> {
 
 async function sigterm(): Promise<void> {
   gateway.process.signal('SIGTERM');
-  await gateway.process.until(/stopping: calls in flight may end first/);
+  await gateway.process.until(/stopping: waiting for calls in flight/);
 }
 
 const isRefused = () =>

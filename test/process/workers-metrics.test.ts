@@ -49,7 +49,7 @@ it('tells the sum over all workers, whichever is asked, also after one of them h
   const before = await workersOf(gateway.process.pid);
   process.kill(before[1]!, 'SIGKILL');
   // A connection handed to it in the moment of its death would wait for ever.
-  await gateway.process.until(/ended by SIGKILL/);
+  await gateway.process.until(/was killed by SIGKILL/);
   // While it is gone, and once another has come.
   expect(await total()).toBe(60);
   await eventually(
@@ -90,7 +90,7 @@ it('tells the sum also where a worker answers that waits for Postgres at its sta
   await migrating.query('SELECT pg_advisory_lock($1)', [ADVISORY_LOCKS.migrations]);
   const workers = await workersOf(gateway.process.pid);
   process.kill(workers[1]!, 'SIGKILL');
-  await gateway.process.until(/worker 2 ended by SIGKILL/);
+  await gateway.process.until(/worker 2 was killed by SIGKILL/);
   // The next one holds requests for its first seconds: an answer that took that long is its own.
   await eventually(async () => {
     const begun = performance.now();
