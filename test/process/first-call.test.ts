@@ -50,6 +50,8 @@ it('prints a call that works when pasted', async () => {
 
 it('says which settings are missing when there is no provider yet', async () => {
   const gateway = workplace.gateway({ DATABASE_URL: database.url });
-  await gateway.process.until(/no provider yet: .* set PROVIDER_URL and PROVIDER_KEY and restart the gateway/);
+  await gateway.process.until(
+    /no provider yet: .* set PROVIDER_URL and PROVIDER_KEY and restart the gateway/,
+  );
   expect(await gateway.stop()).toEqual({ code: 0, signal: null });
 });
