@@ -245,7 +245,7 @@ class QuotasController {
   @Get('mine')
   @UseGuards(GatewayKeyGuard)
   mine(@CurrentCaller() { grant }: Caller): object {
-    return { team: grant.teamId, grace: this.config.get('SHUTDOWN_GRACE_MS') as unknown };
+    return { team: grant.teamId, grace: this.config.get<number>('SHUTDOWN_GRACE_MS') };
   }
 
   @Get(':name')
