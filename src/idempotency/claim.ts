@@ -78,7 +78,11 @@ export class Claim implements Holder {
       return;
     }
     const body = this.copy.subarray(0, this.length);
-    this.storing = this.store.store(this, this.keyId, { ...this.head, fingerprint: this.hash.digest(), body });
+    this.storing = this.store.store(this, this.keyId, {
+      ...this.head,
+      fingerprint: this.hash.digest(),
+      body,
+    });
     if (this.storing === null) void this.release();
     else this.end();
   }
