@@ -93,10 +93,11 @@ export function timestamp(description?: string) {
   return z.iso.datetime({ offset: true }).meta({ description, example: EXAMPLE_TIME });
 }
 
-/** One page of a list. @param name of the page in the OpenAPI document */
-export function pageOf<T extends z.ZodType>(name: string, item: T) {
+/** One page of a list. @param name of the page in the OpenAPI document @param more members of the page itself */
+export function pageOf<T extends z.ZodType, M extends z.ZodRawShape = Record<never, never>>(name: string, item: T, more?: M) {
   return z
     .strictObject({
+      ...(more ?? ({} as M)),
       data: z.array(item),
       next_cursor: z
         .string()

@@ -134,6 +134,12 @@ export const envSchema = z.object({
   JOURNAL_FSYNC_MS: integer(0, 60_000).default(100),
   REQUEST_LOG_RETENTION_DAYS: integer(1, 36_500).default(90),
   REQUEST_LOG_CLIENT: oneOf('full', 'truncated', 'none').default('full'),
+  REQUEST_LOG_USERS: oneOf('plain', 'hashed', 'none').default('plain'),
+  ATTRIBUTION: oneOf('off', 'headers', 'all').default('all'),
+  USER_HEADERS: text(
+    headerNames,
+    'must be names of headers separated by commas, such as x-openwebui-user-email; credentials are not allowed',
+  ).default([]),
   KEY_CACHE_STALE_MS: timer(0).default(600_000),
   SHUTDOWN_DELAY_MS: integer(0, 3_600_000).default(0),
   SHUTDOWN_GRACE_MS: integer(0, 86_400_000).default(30_000),

@@ -28,6 +28,11 @@ export function text(value: unknown, key: string | null): string | null {
   return shown === null ? null : storable(shown);
 }
 
+/** JSON that the gateway made itself, unless it contains a gateway key. */
+export function jsonText(value: unknown, key: string | null): string | null {
+  return typeof value === 'string' ? showable(value, key) : null;
+}
+
 export function requiredText(value: unknown): string {
   return typeof value === 'string' ? storable(value) : '';
 }

@@ -1,5 +1,6 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
+import { EndUsers } from './end-users.js';
 import { FinishedCalls } from './finished-calls.js';
 import { Journal } from './journal/journal.js';
 import { JournalDrainService } from './journal/journal-drain.service.js';
@@ -17,8 +18,9 @@ import { RequestLogService } from './request-log.service.js';
     LogWriter,
     JournalDrainService,
     FinishedCalls,
+    EndUsers,
     RequestLogService
   ],
-  exports: [RequestLogService, FinishedCalls, Journal, LogWriter, JournalDrainService]
+  exports: [RequestLogService, FinishedCalls, Journal, LogWriter, JournalDrainService, PartitionsService]
 })
 export class RequestLogModule {}

@@ -2,6 +2,7 @@ import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
 import { describeError } from '../errors/describe-error.js';
 import { GatewayError } from '../errors/gateway-error.js';
 import { type CallOrigin, CallRecord } from './call-record.js';
+import { EndUsers } from './end-users.js';
 import { FinishedCalls } from './finished-calls.js';
 import { type Entry, Journal } from './journal/journal.js';
 import type { JournalFile } from './journal/journal-file.js';
@@ -35,6 +36,7 @@ export class RequestLogService implements OnApplicationShutdown {
     private readonly journal: Journal,
     private readonly writer: LogWriter,
     private readonly finished: FinishedCalls,
+    private readonly users: EndUsers,
   ) {}
 
   open(origin: CallOrigin): CallRecord {

@@ -26,6 +26,8 @@ function total(column: string, type: Measure['type'] = 'bigint'): Measure {
 /** Matches failed calls, as in the views: a client that disconnected is no error. */
 export const IS_ERROR = `(status >= 400 OR outcome NOT IN ('completed', 'replayed', 'client_aborted'))`;
 
+const HAS_TOKENS = '(prompt_tokens IS NOT NULL OR completion_tokens IS NOT NULL)';
+
 /**
  * Upper bounds of the latency classes, in milliseconds; the last class has none. Each bound is about twice the one before,
  * so that an interpolated percentile is off by less than half of its value.
@@ -47,8 +49,8 @@ const LATENCY: Measure = {
 export const MEASURES = {
   calls: count(),
   errors: count(IS_ERROR),
-  calls_without_tokens: count('prompt_tokens IS NULL AND completion_tokens IS NULL'),
-  unpriced_calls: count('cost_usd IS NULL'),
+  calls_without_tokens: count(`NOT ${HAS_TOKENS}`),
+  unpriced_calls: count(`cost_usd IS NULL AND ${HAS_TOKENS}`),
   prompt_tokens: total('prompt_tokens'),
   completion_tokens: total('completion_tokens'),
   cached_tokens: total('cached_tokens'),

@@ -4,7 +4,9 @@ const ENTRIES = Object.entries<Measure>(MEASURES);
 const NAMES = ENTRIES.map(([name]) => name).join(', ');
 /** Start of the half hour of a call. */
 const SLOT = `date_bin('30 minutes', started_at, 'epoch')`;
-const INSERT = `INSERT INTO usage_slot (slot, team_id, key_id, provider, model, ${NAMES})`;
+/** Of `usage_slot`, in the order of slotsOfRows(). */
+export const SLOT_COLUMNS = `slot, team_id, key_id, provider, model, ${NAMES}`;
+const INSERT = `INSERT INTO usage_slot (${SLOT_COLUMNS})`;
 
 /** The sums of rows of the log, as rows of `usage_slot`. */
 export function slotsOfRows(where: string, from = 'request_log'): string {

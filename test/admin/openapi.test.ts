@@ -6,7 +6,7 @@ import { auditPageSchema } from '../../src/audit/audit.schema.js';
 import { issuedKeySchema, keyPageSchema, keySchema } from '../../src/keys/keys.schema.js';
 import { probeSchema, providerPageSchema, providerSchema } from '../../src/providers/providers.schema.js';
 import { requestPageSchema, requestSchema } from '../../src/requests/requests.schema.js';
-import { usagePageSchema } from '../../src/requests/usage.schema.js';
+import { usagePageSchema } from '../../src/usage/usage.schema.js';
 import { teamPageSchema, teamSchema } from '../../src/teams/teams.schema.js';
 import { ADMIN_TOKEN, PROVIDER_KEY, startTestGateway, type TestGateway } from '../support/gateway.js';
 import { answer, RawProvider } from '../support/raw-provider.js';

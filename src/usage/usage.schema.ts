@@ -1,0 +1,96 @@
+import { z } from 'zod';
+import { COLUMNS } from '../request-log/columns.js';
+import { INTERVALS, isUsageGroup, ROW_GROUPS, SLOT_GROUPS, type UsageGroup } from './usage-query.js';
+import type { MEASURES } from './measures.js';
+import { pageOf, paging, timestamp } from '../admin/fields.schema.js';
+import { callFilter } from '../requests/requests.schema.js';
+import { timeZone } from './usage.settings.js';
+
+const count = (description: string) => z.int().meta({ description });
+
+/** Columns of the log that are added up. A row without a value adds nothing. */
+const SUMMED = [
+  'prompt_tokens',
+  'completion_tokens',
+  'cached_tokens',
+  'cache_write_tokens',
+  'reasoning_tokens',
+  'request_bytes',
+  'response_bytes',
+] as const satisfies readonly (keyof typeof MEASURES & keyof typeof COLUMNS)[];
+
+const sums = Object.fromEntries(
+  SUMMED.map((name) => [name, count(`Sum: ${COLUMNS[name].description}`)]),
+) as Record<(typeof SUMMED)[number], z.ZodInt>;
+
+const period = (description: string, example: string) => z.string().optional().meta({ description, example });
+const latency = (description: string) => z.int().nullable().meta({ description });
+
+/** A group of calls and its sums; of the columns before the sums it has those in `group_by`. */
+export const usageSchema = z
+  .strictObject({
+    month: period('Month in the time zone.', '2031-01'),
+    week: period('First day, a Monday, of the week in the time zone.', '2031-01-27'),
+    day: period('Day in the time zone.', '2031-01-31'),
+    hour: period('Start of the hour, in UTC.', '2031-01-31T12:00:00Z'),
+    half_hour: period('Start of the half hour, in UTC.', '2031-01-31T12:30:00Z'),
+    team: z.string().nullable().optional().meta({ description: 'Name; null if the team no longer exists.' }),
+    team_id: z.uuid().optional(),
+    key: z.string().nullable().optional().meta({ description: 'Name; null if the key no longer exists.' }),
+    key_id: z.uuid().optional(),
+    provider: z.string().optional().meta({ example: 'openai' }),
+    model: z.string().nullable().optional().meta({ example: 'gpt-4o-mini' }),
+    end_user: z.string().nullable().optional().meta({ description: 'End user, as the client named it.' }),
+    session: z.string().nullable().optional().meta({ description: 'Session, as the client named it.' }),
+    tags: z
+      .record(z.string(), z.string().nullable())
+      .optional()
+      .meta({ description: 'Values of the tags in `group_by`.', example: { env: 'prod' } }),
+    calls: count('Number of calls.'),
+    errors: count('Calls that failed; a client that disconnected is no error.'),
+    ...sums,
+    calls_without_tokens: count('Calls for which the provider reported no token counts; they add 0 to the sums of tokens.'),
+    unpriced_calls: count('Calls with token counts and without a cost, for example because their model has no price.'),
+    cost_usd: z.string().nullable().meta({
+      description: 'Exact sum of the costs in USD; null if no call has one.',
+      example: '12.345678900',
+    }),
+    p50_ms: latency('Median duration in milliseconds, estimated from classes of durations; null without calls.'),
+    p95_ms: latency('95th percentile of the duration in milliseconds, estimated in the same way.'),
+  })
+  .meta({ id: 'Usage' });
+/** With the names of its team and key. */
+export type UsageView = z.output<typeof usageSchema>;
+
+export const usagePageSchema = pageOf('UsagePage', usageSchema, {
+  as_of: timestamp('Calls recorded until then are counted.'),
+});
+
+const WORDS = [...INTERVALS, ...SLOT_GROUPS, ...ROW_GROUPS, 'tag:<name>'].join(', ');
+const GROUPS = `must be one or more of ${WORDS}, separated by commas, each once`;
+
+const groups = z
+  .string(GROUPS)
+  .transform((text) => text.split(','))
+  .refine((words): words is UsageGroup[] => words.every(isUsageGroup), GROUPS)
+  .refine((words) => new Set(words).size === words.length, GROUPS);
+
+/** `GET /admin/v1/usage` and `postern usage` */
+export const usageFilterSchema = z.strictObject({
+  group_by: groups.prefault('team,day').meta({
+    description:
+      'What to group by, separated by commas: team, key, provider, model, end_user, session, tag:<name>, and one period ' +
+      '(see `interval`).',
+    example: 'model,day',
+  }),
+  interval: z.enum(INTERVALS).optional().meta({
+    description: 'Period to group by. The same as its name in `group_by`.',
+  }),
+  tz: timeZone.optional().meta({
+    description: 'Time zone in which days, weeks (from Monday) and months begin. Default: `REPORT_TIMEZONE`.',
+    example: 'Europe/Berlin',
+  }),
+  ...callFilter,
+  ...paging,
+});
+export type UsageFilter = z.output<typeof usageFilterSchema>;
