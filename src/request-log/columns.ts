@@ -1,4 +1,4 @@
-import { address, asIs, dollars, integer, milliseconds, requiredText, text, type ToDomain } from './column-domains.js';
+import { address, asIs, jsonText, dollars, integer, milliseconds, requiredText, text, type ToDomain } from './column-domains.js';
 import { type Outcome, OUTCOMES } from './outcome.js';
 
 /**
@@ -209,25 +209,6 @@ export const COLUMNS = {
     description: 'The `User-Agent` header. Stored as `REQUEST_LOG_CLIENT` says.',
     nullMeans: 'it is not stored or was not sent, or the text contained a gateway key.',
   },
-  end_user: {
-    ...TEXT,
-    phases: BEGIN,
-    description: 'The end user that the client named. Stored as `REQUEST_LOG_USERS` says.',
-    nullMeans: NOT_SENT,
-  },
-  session_id: {
-    ...TEXT,
-    phases: BEGIN,
-    description: 'The session that the client named.',
-    nullMeans: NOT_SENT,
-  },
-  tags: {
-    type: 'jsonb',
-    phases: BEGIN,
-    toDomain: jsonText,
-    description: 'The tags of the `x-gateway-tags` header, as a JSON object of strings.',
-    nullMeans: NOT_SENT,
-  },
   cost_usd: {
     type: 'numeric',
     // The journal carries what the provider reported; the writer adds what a price yields.
@@ -251,6 +232,25 @@ export const COLUMNS = {
     toDomain: asIs<Date | null>,
     description: 'When the row was last updated: a late outcome, a late price, or repricing.',
     nullMeans: 'the row is as it was first written.',
+  },
+  end_user: {
+    ...TEXT,
+    phases: BEGIN,
+    description: 'The end user that the client named. Stored as `REQUEST_LOG_USERS` says.',
+    nullMeans: NOT_SENT,
+  },
+  session_id: {
+    ...TEXT,
+    phases: BEGIN,
+    description: 'The session that the client named.',
+    nullMeans: NOT_SENT,
+  },
+  tags: {
+    type: 'jsonb',
+    phases: BEGIN,
+    toDomain: jsonText,
+    description: 'The tags of the `x-gateway-tags` header, as a JSON object of strings.',
+    nullMeans: NOT_SENT,
   },
 } as const satisfies Record<string, Column<unknown>>;
 

@@ -157,7 +157,7 @@ export class RequestLogService implements OnApplicationShutdown {
 
   private beginning(call: CallRecord, begun: (error: GatewayError | null) => void): Entry {
     const row = emptyRow();
-    setBegin(row, call);
+    setBegin(row, call, call.attribution && this.users.shown(call.attribution));
     return {
       json: encodeRecord('B', row),
       isStart: true,
