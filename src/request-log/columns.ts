@@ -1,4 +1,15 @@
-import { address, asIs, jsonText, dollars, integer, milliseconds, requiredText, text, type ToDomain } from './column-domains.js';
+import {
+  address,
+  asIs,
+  dollars,
+  flatJson,
+  integer,
+  milliseconds,
+  requiredText,
+  tagsJson,
+  text,
+  type ToDomain,
+} from './column-domains.js';
 import { type Outcome, OUTCOMES } from './outcome.js';
 
 /**
@@ -10,7 +21,17 @@ export type Phase = 'begin' | 'end' | 'usage' | 'write';
 export interface Column<T> {
   /** SQL type, as in the migrations. */
   readonly type:
-    'timestamptz' | 'uuid' | 'text' | 'boolean' | 'smallint' | 'int' | 'bigint' | 'real' | 'numeric' | 'inet';
+    | 'timestamptz'
+    | 'uuid'
+    | 'text'
+    | 'boolean'
+    | 'smallint'
+    | 'int'
+    | 'bigint'
+    | 'real'
+    | 'numeric'
+    | 'inet'
+    | 'jsonb';
   /** Empty: Postgres sets the column. */
   readonly phases: readonly Phase[];
   /** Brings any value into the column's domain, so that no input can make Postgres reject a row. */
@@ -109,7 +130,7 @@ export const COLUMNS = {
     type: 'boolean',
     phases: END,
     toDomain: (value) => value === true,
-    description: 'True if the response was a stream of server-sent events.',
+    description: 'True if the response was a stream of events.',
   },
   status: {
     ...SMALL,
@@ -158,22 +179,22 @@ export const COLUMNS = {
   },
   prompt_tokens: {
     ...TOKENS,
-    description: 'Input tokens, as the provider counts them.',
+    description: "All input tokens, including those read from and written to the provider's cache.",
     nullMeans: NOT_REPORTED,
   },
   completion_tokens: {
     ...TOKENS,
-    description: 'Output tokens, as the provider counts them.',
+    description: 'All output tokens, including reasoning.',
     nullMeans: NOT_REPORTED,
   },
   cached_tokens: {
     ...TOKENS,
-    description: "Input tokens read from the provider's cache.",
+    description: "Of the input tokens, those read from the provider's cache.",
     nullMeans: NOT_REPORTED,
   },
   reasoning_tokens: {
     ...TOKENS,
-    description: 'Reasoning ("thinking") tokens.',
+    description: 'Of the output tokens, reasoning ("thinking").',
     nullMeans: NOT_REPORTED,
   },
   provider_request_id: {
@@ -208,6 +229,19 @@ export const COLUMNS = {
     phases: BEGIN,
     description: 'The `User-Agent` header. Stored as `REQUEST_LOG_CLIENT` says.',
     nullMeans: 'it is not stored or was not sent, or the text contained a gateway key.',
+  },
+  cache_write_tokens: {
+    ...TOKENS,
+    description: "Of the input tokens, those written to the provider's cache.",
+    nullMeans: NOT_REPORTED,
+  },
+  extra_usage: {
+    type: 'jsonb',
+    phases: USAGE,
+    toDomain: flatJson,
+    description:
+      'Usage with a price of its own: `cache_write_1h_tokens`, audio and image tokens, `web_searches`, `search_units`, and a `service_tier` other than the default one.',
+    nullMeans: 'the provider reported none of these, which is usual.',
   },
   cost_usd: {
     type: 'numeric',
@@ -248,7 +282,7 @@ export const COLUMNS = {
   tags: {
     type: 'jsonb',
     phases: BEGIN,
-    toDomain: jsonText,
+    toDomain: tagsJson,
     description: 'The tags of the `x-gateway-tags` header, as a JSON object of strings.',
     nullMeans: NOT_SENT,
   },
