@@ -27,10 +27,10 @@ export class UsageRollups1795400000000 implements MigrationInterface {
         UNIQUE NULLS NOT DISTINCT (slot, key_id, provider, model)
       );
       CREATE TABLE usage_rollup (
-        only boolean PRIMARY KEY DEFAULT true CHECK (only),
-        cursor timestamptz NOT NULL
+        is_only boolean PRIMARY KEY DEFAULT true CHECK (is_only),
+        "cursor" timestamptz NOT NULL
       );
-      INSERT INTO usage_rollup (cursor) VALUES ('epoch');
+      INSERT INTO usage_rollup ("cursor") VALUES ('epoch');
     `);
   }
 

@@ -17,6 +17,9 @@ export function slotsOfRows(where: string, from = 'request_log'): string {
     GROUP BY 1, 2, 3, 4, 5`;
 }
 
+/** Matches rows that are not in `usage_slot` yet. */
+export const IS_NEW = 'recorded_at > (SELECT cursor FROM usage_rollup) AND repaired_at IS NULL';
+
 /** Locks the cursor for the rest of the transaction; no row if another process has locked it. */
 export const CURSOR = 'SELECT cursor FROM usage_rollup FOR UPDATE SKIP LOCKED';
 export const MOVE_CURSOR = 'UPDATE usage_rollup SET cursor = $1';

@@ -41,8 +41,8 @@ interface KeySlot {
  * Keeps the half-hourly sums in `usage_slot`, from which usage is answered without reading the log.
  *
  * One process at a time adds the rows recorded since the cursor, and moves the cursor in the same transaction: a process
- * that is killed leaves nothing counted twice or missed. A row that was changed after it was written (`repaired_at`) is
- * not added; the slot of its key is computed again from the log.
+ * that is killed leaves nothing counted twice or missed. A row that was changed after it was written is not added; the
+ * slots of its key are computed again from the log.
  */
 @Injectable()
 export class UsageRollup implements OnApplicationShutdown {

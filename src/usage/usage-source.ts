@@ -1,7 +1,7 @@
 import { Conditions, conditionsOf, type RequestFilter } from '../requests/request-query.js';
 import type { Measure } from './measures.js';
-import { SLOT_COLUMNS, slotsOfRows } from './rollup-sql.js';
-import { isInterval, SLOT_GROUPS, type UsageGroup } from './usage-query.js';
+import { IS_NEW, SLOT_COLUMNS, slotsOfRows } from './rollup-sql.js';
+import { isInterval, SLOT_GROUPS, type UsageGroup } from './usage-groups.js';
 
 /** What usage is added up from. */
 export interface UsageSource {
@@ -76,8 +76,7 @@ export function slotsSource(filter: RequestFilter): { source: UsageSource; condi
     slotsOfRows(
       [
         ...within('started_at'),
-        'recorded_at > (SELECT cursor FROM usage_rollup)',
-        'repaired_at IS NULL',
+        IS_NEW,
       ].join(' AND '),
     ),
   ];

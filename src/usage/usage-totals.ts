@@ -4,7 +4,8 @@ import { ReaderPool } from '../requests/reader-pool.js';
 import type { RequestFilter } from '../requests/request-query.js';
 import { percentile } from './latency.js';
 import type { UsageView } from './usage.schema.js';
-import { cursorOf, inOrder, memberOf, TAG_GROUP, type UsageGroup, usageSql } from './usage-query.js';
+import { TAG_GROUP, type UsageGroup } from './usage-groups.js';
+import { cursorOf, inOrder, memberOf, usageSql } from './usage-query.js';
 import { fitsSlots, rowsSource, slotsSource } from './usage-source.js';
 
 /** A group without the names of its team and key. */

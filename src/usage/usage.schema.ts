@@ -1,23 +1,20 @@
 import { z } from 'zod';
 import { COLUMNS } from '../request-log/columns.js';
-import { INTERVALS, isUsageGroup, ROW_GROUPS, SLOT_GROUPS, type UsageGroup } from './usage-query.js';
-import type { MEASURES } from './measures.js';
+import { INTERVALS, isUsageGroup, ROW_GROUPS, SLOT_GROUPS, type UsageGroup } from './usage-groups.js';
+import { MEASURES } from './measures.js';
 import { pageOf, paging, timestamp } from '../admin/fields.schema.js';
 import { callFilter } from '../requests/requests.schema.js';
 import { timeZone } from './usage.settings.js';
 
 const count = (description: string) => z.int().meta({ description });
 
-/** Columns of the log that are added up. A row without a value adds nothing. */
-const SUMMED = [
-  'prompt_tokens',
-  'completion_tokens',
-  'cached_tokens',
-  'cache_write_tokens',
-  'reasoning_tokens',
-  'request_bytes',
-  'response_bytes',
-] as const satisfies readonly (keyof typeof MEASURES & keyof typeof COLUMNS)[];
+type Summed = keyof typeof MEASURES & keyof typeof COLUMNS;
+
+/** The columns of the log that are added up as whole numbers. A row without a value adds nothing. */
+const SUMMED = Object.keys(MEASURES).filter(
+  (name): name is Exclude<Summed, 'cost_usd' | 'duration_ms'> =>
+    name in COLUMNS && MEASURES[name as Summed].type === 'bigint',
+);
 
 const sums = Object.fromEntries(
   SUMMED.map((name) => [name, count(`Sum: ${COLUMNS[name].description}`)]),

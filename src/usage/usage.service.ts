@@ -7,7 +7,7 @@ import { ServiceError } from '../errors/service-error.js';
 import { KeyNames } from '../keys/key-names.service.js';
 import { CallFilters } from '../requests/call-filters.js';
 import { UsageTotals } from './usage-totals.js';
-import { isInterval, type UsageGroup } from './usage-query.js';
+import { isInterval, type UsageGroup } from './usage-groups.js';
 import type { UsageFilter, UsageView } from './usage.schema.js';
 import { fitsSlots } from './usage-source.js';
 

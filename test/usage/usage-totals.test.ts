@@ -1,6 +1,6 @@
 import type { Settings } from '../../src/config/settings.js';
 import { ReaderPool } from '../../src/requests/reader-pool.js';
-import type { UsageGroup } from '../../src/usage/usage-query.js';
+import type { UsageGroup } from '../../src/usage/usage-groups.js';
 import { type UsageRow, UsageTotals } from '../../src/usage/usage-totals.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { insertRow, KEY, TEAM } from '../request-log/rows.js';
