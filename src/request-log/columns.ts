@@ -1,4 +1,13 @@
-import { address, asIs, dollars, integer, milliseconds, requiredText, text, type ToDomain } from './column-domains.js';
+import {
+  address,
+  asIs,
+  dollars,
+  integer,
+  milliseconds,
+  requiredText,
+  text,
+  type ToDomain,
+} from './column-domains.js';
 import { type Outcome, OUTCOMES } from './outcome.js';
 
 /**

@@ -142,7 +142,13 @@ export class LogWriter {
     else this.counts.enqueued += rows.length;
     return new Promise((written) => {
       rows.forEach((row, i) => {
-        this.old.push({ row, files: [], journalled: true, isPriced: false, ...(i === rows.length - 1 && { written }) });
+        this.old.push({
+          row,
+          files: [],
+          journalled: true,
+          isPriced: false,
+          ...(i === rows.length - 1 && { written }),
+        });
       });
       this.schedule(0);
     });

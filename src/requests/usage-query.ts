@@ -1,5 +1,6 @@
 import { ServiceError } from '../errors/service-error.js';
 import type { StoredRow } from '../request-log/columns.js';
+import { HAS_USAGE_SQL } from '../request-log/row-cost.js';
 import type { Conditions } from './request-query.js';
 
 export const USAGE_GROUPS = ['team', 'key', 'provider', 'model', 'day', 'hour'] as const;
@@ -36,7 +37,7 @@ const SUMS: Readonly<Record<string, string>> = {
   calls: 'count(*)',
   errors: `count(*) FILTER (WHERE ${IS_ERROR})`,
   ...Object.fromEntries(SUMMED.map((name) => [name, `COALESCE(sum(${name}), 0)`])),
-  unpriced_calls: 'count(*) FILTER (WHERE cost_usd IS NULL AND (prompt_tokens IS NOT NULL OR completion_tokens IS NOT NULL))',
+  unpriced_calls: `count(*) FILTER (WHERE cost_usd IS NULL AND ${HAS_USAGE_SQL})`,
 };
 
 /** As text, so that no digit is lost; null if no call has a cost. */
