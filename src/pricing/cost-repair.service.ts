@@ -15,13 +15,13 @@ const DAY_MS = 86_400_000;
 const REPAIRED_DAYS = 7;
 
 const FIND = `
-  SELECT provider, model, to_char(day, 'YYYY-MM-DD') AS day, repaired_at IS NOT NULL AS "isSecond" FROM unpriced_model
-  WHERE repaired_at IS NULL OR repaired_at < clock_timestamp() - make_interval(secs => $1)
+  SELECT provider, model, to_char(day, 'YYYY-MM-DD') AS day, priced_at IS NOT NULL AS "isSecond" FROM unpriced_model
+  WHERE priced_at IS NULL OR priced_at < clock_timestamp() - make_interval(secs => $1)
   ORDER BY day DESC, provider, model`;
 
 const FORGET_OLD = `DELETE FROM unpriced_model WHERE day <= (now() AT TIME ZONE 'UTC')::date - ${REPAIRED_DAYS + 1}`;
 const REPAIRED = `
-  UPDATE unpriced_model SET repaired_at = clock_timestamp() WHERE (provider, model, day) = ($1, $2, $3::date)`;
+  UPDATE unpriced_model SET priced_at = clock_timestamp() WHERE (provider, model, day) = ($1, $2, $3::date)`;
 const DONE = 'DELETE FROM unpriced_model WHERE (provider, model, day) = ($1, $2, $3::date)';
 
 /**

@@ -12,6 +12,7 @@ import {
   COST_COLUMNS,
   costOf,
   IS_PRICEABLE_SQL,
+  IS_UNPRICED_SQL,
   priceIdOf,
   setCost,
   UPDATE_COSTS,
@@ -53,7 +54,7 @@ type Row = Pick<LogRow, 'id' | 'provider' | 'model' | (typeof COST_COLUMNS)[numb
 const READ = `
   SELECT id, started_at, recorded_at, provider, model, ${COST_COLUMNS.join(', ')} FROM request_log
   WHERE started_at >= $1 AND started_at < $2 AND (started_at, id) > ($1, $3::uuid) AND ${IS_PRICEABLE_SQL}
-    AND ($4::text IS NULL OR provider = $4) AND ($5::text IS NULL OR model = $5) AND ($6 OR cost_usd IS NULL)
+    AND ($4::text IS NULL OR provider = $4) AND ($5::text IS NULL OR model = $5) AND ($6 OR ${IS_UNPRICED_SQL})
   ORDER BY started_at, id LIMIT ${BATCH}`;
 
 const NO_ID = '00000000-0000-0000-0000-000000000000';

@@ -20,7 +20,7 @@ const NOTE = `
 
 const LIST = `
   SELECT provider, model, to_char(min(day), 'YYYY-MM-DD') AS first_day, to_char(max(day), 'YYYY-MM-DD') AS last_day
-  FROM unpriced_model WHERE day > (now() AT TIME ZONE 'UTC')::date - $1::int AND repaired_at IS NULL
+  FROM unpriced_model WHERE day > (now() AT TIME ZONE 'UTC')::date - $1::int AND priced_at IS NULL
   GROUP BY 1, 2 ORDER BY 1, 2`;
 
 /** Models that were called without having a price, by day: what an operator should set, and what the repair looks for. */

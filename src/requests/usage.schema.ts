@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { COLUMNS } from '../request-log/columns.js';
-import { SUMMED, USAGE_GROUPS, type UsageGroup } from './usage-query.js';
+import { COST, SUMMED, USAGE_GROUPS, type UsageGroup } from './usage-query.js';
 import { pageOf, paging } from '../admin/fields.schema.js';
 import { callFilter } from './requests.schema.js';
 
@@ -30,7 +30,7 @@ export const usageSchema = z
     unpriced_calls: count(
       'Calls with token counts and without a cost, for example because their model has no price.',
     ),
-    cost_usd: z.string().nullable().meta({
+    [COST]: z.string().nullable().meta({
       description: 'Exact sum of the costs in USD; null if no call has one.',
       example: '12.345678900',
     }),

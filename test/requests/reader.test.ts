@@ -68,6 +68,9 @@ describe('the request log reader', () => {
       sdk_retry_count: 1,
       client_ip: '2001:db8::1',
       user_agent: 'OpenAI/JS',
+      cost_usd: null,
+      price_id: null,
+      repaired_at: null,
     };
     expect(await reader.list({ limit: 1 })).toEqual({ data: [row], next_cursor: null });
     expect(await reader.get(id)).toEqual(row);
