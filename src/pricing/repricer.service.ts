@@ -9,11 +9,12 @@ import { GOODBYE_MS, withTimeout } from '../platform/with-timeout.js';
 import { startOf } from '../request-log/column-domains.js';
 import type { LogRow } from '../request-log/columns.js';
 import {
-  COST_COLUMNS,
+  type COST_COLUMNS,
   costOf,
   IS_PRICEABLE_SQL,
   IS_UNPRICED_SQL,
   priceIdOf,
+  SELECT_COST_COLUMNS,
   setCost,
   UPDATE_COSTS,
   usageOf,
@@ -52,7 +53,7 @@ type Row = Pick<LogRow, 'id' | 'provider' | 'model' | (typeof COST_COLUMNS)[numb
 };
 
 const READ = `
-  SELECT id, started_at, recorded_at, provider, model, ${COST_COLUMNS.join(', ')} FROM request_log
+  SELECT id, started_at, recorded_at, provider, model, ${SELECT_COST_COLUMNS} FROM request_log
   WHERE started_at >= $1 AND started_at < $2 AND (started_at, id) > ($1, $3::uuid) AND ${IS_PRICEABLE_SQL}
     AND ($4::text IS NULL OR provider = $4) AND ($5::text IS NULL OR model = $5) AND ($6 OR ${IS_UNPRICED_SQL})
   ORDER BY started_at, id LIMIT ${BATCH}`;

@@ -1,4 +1,4 @@
-import type { TokenUsage } from '../tokens/token-usage.js';
+import type { ExtraUsage, TokenUsage } from '../tokens/token-usage.js';
 import { COLUMNS, type LogRow } from './columns.js';
 
 /** The columns that usageOf() and the cost of a row need. */
@@ -7,9 +7,16 @@ export const COST_COLUMNS = [
   'completion_tokens',
   'cached_tokens',
   'reasoning_tokens',
+  'cache_write_tokens',
+  'extra_usage',
   'cost_usd',
   'price_id',
 ] as const satisfies readonly (keyof LogRow)[];
+
+/** The same for a SELECT, as a row of the log writer has them. */
+export const SELECT_COST_COLUMNS = COST_COLUMNS.map((name) =>
+  name === 'extra_usage' ? 'extra_usage::text AS extra_usage' : name,
+).join(', ');
 
 /** A row with at least these columns. */
 export type CostRow = Pick<LogRow, (typeof COST_COLUMNS)[number]>;
@@ -32,10 +39,10 @@ export function usageOf(row: CostRow): TokenUsage {
   return {
     promptTokens: row.prompt_tokens,
     cachedTokens: row.cached_tokens,
-    cacheWriteTokens: null,
+    cacheWriteTokens: row.cache_write_tokens,
     completionTokens: row.completion_tokens,
     reasoningTokens: row.reasoning_tokens,
-    extra: null,
+    extra: row.extra_usage === null ? null : (JSON.parse(row.extra_usage) as ExtraUsage),
     reportedCost: null,
   };
 }

@@ -28,6 +28,7 @@ export const SUMMED = [
   'prompt_tokens',
   'completion_tokens',
   'cached_tokens',
+  'cache_write_tokens',
   'reasoning_tokens',
   'request_bytes',
   'response_bytes',
@@ -58,7 +59,10 @@ export function inOrder(groups: readonly UsageGroup[]): UsageGroup[] {
 /** @param groups as inOrder() returns them */
 export function usageSql(groups: readonly UsageGroup[], where: string, page: string): string {
   const columns = groups.map((group) => COLUMNS[group]);
-  const sums = [...Object.entries(SUMS).map(([name, sql]) => `${sql}::float8 AS ${name}`), `sum(${COST})::text AS ${COST}`];
+  const sums = [
+    ...Object.entries(SUMS).map(([name, sql]) => `${sql}::float8 AS ${name}`),
+    `sum(${COST})::text AS ${COST}`,
+  ];
   const names = [...Object.keys(SUMS), COST];
   return `
     SELECT * FROM (

@@ -45,8 +45,10 @@ export function recordsOf(
     model: 'gpt-4o',
     prompt_tokens: 1,
     completion_tokens: 2,
-    cached_tokens: null,
+    cached_tokens: 1,
     reasoning_tokens: null,
+    cache_write_tokens: 0,
+    extra_usage: '{"web_searches":1,"service_tier":"batch"}',
     cost_usd: '0.000142500',
   };
   const B: JournalRecord = { t: 'B', ...begin };
@@ -79,6 +81,8 @@ const UNSEEN = {
   completion_tokens: null,
   cached_tokens: null,
   reasoning_tokens: null,
+  cache_write_tokens: null,
+  extra_usage: null,
   cost_usd: null,
   // The log writer sets it.
   price_id: null,

@@ -1,4 +1,4 @@
-import { NO_USAGE, type Usage } from '../../src/tokens/token-counts.js';
+import { NO_USAGE, type ResponseUsage } from '../../src/tokens/token-usage.js';
 import { read } from './read.js';
 import { CHAT_USAGE, dataStream, GEMINI, messageStream, namedStream, usage } from './recorded-responses.js';
 
@@ -8,7 +8,7 @@ const big = (length = 200_000, text = 'x') => text.repeat(length);
 const event = (type: string, rest: object) => ({ type, ...rest });
 
 describe('token counts of a JSON response larger than the copy', () => {
-  it.each<[string, string, Usage]>([
+  it.each<[string, string, ResponseUsage]>([
     [
       'usage last, model first',
       `{"model":"m","choices":[{"message":{"content":"${big()}"}}],"usage":${JSON.stringify(CHAT_USAGE)}}`,
@@ -51,7 +51,7 @@ describe('token counts of a JSON response larger than the copy', () => {
     [
       'a Gemini array',
       `[${JSON.stringify(GEMINI[0])},{"text":"${big()}"},${JSON.stringify(GEMINI[1])}\n]`,
-      usage('gemini-2.5-flash', 8, 12, 4, 32),
+      usage('gemini-2.5-flash', 8, 44, 4, 32),
     ],
     [
       'a Gemini array that breaks off: its first figures are not the last',
@@ -79,7 +79,7 @@ describe('token counts of a stream larger than the copy', () => {
     choices: [{ delta: { content: `${i} ${big(80)}` } }],
   }));
 
-  it.each<[string, string, string, Usage]>([
+  it.each<[string, string, string, ResponseUsage]>([
     [
       'OpenAI chat',
       '/v1/chat/completions',
@@ -94,14 +94,14 @@ describe('token counts of a stream larger than the copy', () => {
         'event: ping',
         `${namedStream(...texts.map((text) => event('content_block_delta', text)))}event: ping`,
       ),
-      usage('claude-sonnet-4-5-20250929', 25, 15, 2048),
+      usage('claude-sonnet-4-5-20250929', 2173, 15, 2048, null, { cacheWriteTokens: 100 }),
     ],
     [
       'Anthropic, broken off',
       '/v1/messages',
       messageStream().split('event: message_stop')[0]! +
         namedStream(...texts.map((text) => event('x', text))),
-      usage('claude-sonnet-4-5-20250929', 25, null, 2048),
+      usage('claude-sonnet-4-5-20250929', 2173, null, 2048, null, { cacheWriteTokens: 100 }),
     ],
     [
       'Gemini, broken off: its first figures are not the last',
@@ -175,7 +175,7 @@ describe('token counts of a stream larger than the copy', () => {
       const comment = `:${big(65_536 - last.length + cut - 1 - 2 * end.length)}${end}${end}`;
       const found = await read({ contentType: SSE, body: before + last + comment });
       // Once the copy begins inside the event, its counts may be gone, but never others.
-      expect(found).toEqual(cut <= 0 || found.prompt_tokens !== null ? usage('m', ...FIGURES) : usage('m'));
+      expect(found).toEqual(cut <= 0 || found.promptTokens !== null ? usage('m', ...FIGURES) : usage('m'));
     }
   });
 });
