@@ -7,7 +7,8 @@ import { PROVIDER_AUTHS } from './provider.js';
 const AUTH_ABOUT = 'How the secret is sent to the provider.';
 const DEFAULT_ABOUT = 'Calls to `/v1` go to the default provider.';
 const ENABLED_ABOUT = 'Calls to a disabled provider are rejected.';
-const CATALOG_ABOUT = 'Name of the price list for its models; null if only custom prices for this provider apply.';
+const CATALOG_ABOUT =
+  'Name of the price list for its models; null if only custom prices for this provider apply.';
 
 /** A provider as the API shows it, without its secret. */
 export const providerSchema = z

@@ -106,7 +106,8 @@ export class StoredProvidersService {
       const before = this.secrets.viewOf(row);
       const { secret, ...others } = settings;
       const next = { ...before, ...others };
-      if (others.catalog === undefined && before.catalog === catalogOf(before.url)) next.catalog = catalogOf(next.url);
+      if (others.catalog === undefined && before.catalog === catalogOf(before.url))
+        next.catalog = catalogOf(next.url);
       if (row.sealed_secret !== null && secret === undefined && originOf(next.url) !== originOf(row.url)) {
         throw ServiceError.of(
           'invalid',
@@ -118,7 +119,15 @@ export class StoredProvidersService {
       if (keepsSecret && isSame(before, next)) return before;
       if (next.default) await this.endOtherDefault(manager, name, by);
       const sealed = keepsSecret ? row.sealed_secret : secret && this.secrets.seal(row.id, secret);
-      await manager.query(UPDATE, [row.id, next.url, next.auth, sealed, next.default, next.enabled, next.catalog]);
+      await manager.query(UPDATE, [
+        row.id,
+        next.url,
+        next.auth,
+        sealed,
+        next.default,
+        next.enabled,
+        next.catalog,
+      ]);
       const after = this.secrets.viewOf(await findProvider(manager, name));
       const more = keepsSecret ? {} : { secret: 'changed' };
       await recordChange(manager, by, { action: 'changed', type: 'provider', before, after, more });
@@ -191,7 +200,9 @@ export class StoredProvidersService {
 }
 
 function isSame(one: ProviderView, other: ProviderView): boolean {
-  return (['url', 'auth', 'default', 'enabled', 'catalog'] as const).every((name) => one[name] === other[name]);
+  return (['url', 'auth', 'default', 'enabled', 'catalog'] as const).every(
+    (name) => one[name] === other[name],
+  );
 }
 
 /** A row that was written by hand may contain anything, so the URL may be invalid. */

@@ -1,8 +1,8 @@
 import {
   address,
   asIs,
-  dollars,
   flatJson,
+  dollars,
   integer,
   milliseconds,
   requiredText,

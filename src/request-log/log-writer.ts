@@ -12,7 +12,7 @@ import type { JournalFile } from './journal/journal-file.js';
 import { LogConnection } from './log-connection.js';
 import { weightOf } from './log-row.js';
 import { OutageLog } from './outage-log.js';
-import { priceOnce, type RowPricer } from './row-pricer.js';
+import { type Priceable, priceOnce, type RowPricer } from './row-pricer.js';
 import { withTimeout } from '../platform/with-timeout.js';
 
 /** A row waits at most this long for others to fill its batch. */
@@ -28,12 +28,10 @@ const CHECK_MS = 5_000;
 /** Rows that are not written by then stay in the journal until the next start. */
 const STOP_MS = 5_000;
 
-interface Waiting {
-  row: LogRow;
+interface Waiting extends Priceable {
   files: readonly JournalFile[];
   /** False if the journal lacks part of it. */
   journalled: boolean;
-  isPriced: boolean;
   written?: (inPostgres: boolean) => void;
 }
 
@@ -113,7 +111,7 @@ export class LogWriter {
   add(row: LogRow, files: readonly JournalFile[], journalled = true): void {
     this.counts.enqueued++;
     this.bytes += weightOf(row);
-    this.live.push({ row, files, journalled, isPriced: false });
+    this.live.push({ row, files, journalled });
     this.schedule(this.live.length >= LARGEST_BATCH ? 0 : FLUSH_MS);
   }
 
@@ -142,7 +140,7 @@ export class LogWriter {
     else this.counts.enqueued += rows.length;
     return new Promise((written) => {
       rows.forEach((row, i) => {
-        this.old.push({ row, files: [], journalled: true, isPriced: false, ...(i === rows.length - 1 && { written }) });
+        this.old.push({ row, files: [], journalled: true, ...(i === rows.length - 1 && { written }) });
       });
       this.schedule(0);
     });

@@ -10,11 +10,15 @@ export interface RowPricer {
   price(rows: readonly LogRow[]): Promise<void> | null;
 }
 
+/** A row that waits to be written. */
+export interface Priceable {
+  row: LogRow;
+  /** True once the pricer has seen it. */
+  isPriced?: boolean;
+}
+
 /** Prices each row once, however often its batch is tried. */
-export async function priceOnce(
-  pricer: RowPricer | null,
-  batch: readonly { row: LogRow; isPriced: boolean }[],
-): Promise<void> {
+export async function priceOnce(pricer: RowPricer | null, batch: readonly Priceable[]): Promise<void> {
   if (pricer === null) return;
   const rows = batch.filter(({ isPriced }) => !isPriced).map(({ row }) => row);
   if (rows.length > 0) await pricer.price(rows);

@@ -26,6 +26,8 @@ function total(column: string, type: Measure['type'] = 'bigint'): Measure {
 /** Matches failed calls, as in the views: a client that disconnected is no error. */
 export const IS_ERROR = `(status >= 400 OR outcome NOT IN ('completed', 'replayed', 'client_aborted'))`;
 
+/** A failed call has no tokens, and the call that a replayed one repeats was counted. */
+const MAY_HAVE_TOKENS = `(status IS NULL OR status < 400) AND outcome <> 'replayed'`;
 const HAS_TOKENS = '(prompt_tokens IS NOT NULL OR completion_tokens IS NOT NULL)';
 
 /**
@@ -49,7 +51,7 @@ const LATENCY: Measure = {
 export const MEASURES = {
   calls: count(),
   errors: count(IS_ERROR),
-  calls_without_tokens: count(`NOT ${HAS_TOKENS}`),
+  calls_without_tokens: count(`NOT ${HAS_TOKENS} AND ${MAY_HAVE_TOKENS}`),
   unpriced_calls: count(`cost_usd IS NULL AND ${HAS_TOKENS}`),
   prompt_tokens: total('prompt_tokens'),
   completion_tokens: total('completion_tokens'),
