@@ -1,3 +1,5 @@
+import { HAS_USAGE_SQL, IS_UNPRICED_SQL } from '../request-log/row-cost.js';
+
 /** A value that usage adds up. */
 export interface Measure {
   /** SQL type of its sum in `usage_slot`. */
@@ -28,7 +30,6 @@ export const IS_ERROR = `(status >= 400 OR outcome NOT IN ('completed', 'replaye
 
 /** A failed call has no tokens, and the call that a replayed one repeats was counted. */
 const MAY_HAVE_TOKENS = `(status IS NULL OR status < 400) AND outcome <> 'replayed'`;
-const HAS_TOKENS = '(prompt_tokens IS NOT NULL OR completion_tokens IS NOT NULL)';
 
 /**
  * Upper bounds of the latency classes, in milliseconds; the last class has none. Each bound is about twice the one before,
@@ -51,8 +52,8 @@ const LATENCY: Measure = {
 export const MEASURES = {
   calls: count(),
   errors: count(IS_ERROR),
-  calls_without_tokens: count(`NOT ${HAS_TOKENS} AND ${MAY_HAVE_TOKENS}`),
-  unpriced_calls: count(`cost_usd IS NULL AND ${HAS_TOKENS}`),
+  calls_without_tokens: count(`NOT ${HAS_USAGE_SQL} AND ${MAY_HAVE_TOKENS}`),
+  unpriced_calls: count(`${IS_UNPRICED_SQL} AND ${HAS_USAGE_SQL}`),
   prompt_tokens: total('prompt_tokens'),
   completion_tokens: total('completion_tokens'),
   cached_tokens: total('cached_tokens'),

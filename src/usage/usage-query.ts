@@ -69,7 +69,9 @@ export function usageSql(
   cursor: string | undefined,
   limit: number,
 ): string {
-  const placeholder = `${conditions.placeholder(zone)}::text`;
+  // Postgres cannot tell the type of a placeholder that the statement does not use.
+  const usesZone = groups.some((group) => isInterval(group) && group !== 'half_hour');
+  const placeholder = usesZone ? `${conditions.placeholder(zone)}::text` : '';
   const columns = groups.map((group) => columnOf(group, source.time, placeholder));
   const sums = Object.entries<Measure>(MEASURES).map(
     ([name, measure]) => `${SHOWN_AS[measure.type](source.sum(name, measure))} AS ${name}`,

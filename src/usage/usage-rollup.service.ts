@@ -8,6 +8,7 @@ import { DatabaseService } from '../database/database.service.js';
 import { openPool } from '../database/open-pool.js';
 import { describeError } from '../errors/describe-error.js';
 import { GOODBYE_MS, withTimeout } from '../platform/with-timeout.js';
+import { OutageLog } from '../request-log/outage-log.js';
 import { PartitionsService } from '../request-log/partitions.service.js';
 import { recordedUntil } from '../request-log/recorded-until.js';
 import {
@@ -47,6 +48,7 @@ interface KeySlot {
 @Injectable()
 export class UsageRollup implements OnApplicationShutdown {
   private readonly logger = new Logger('Usage');
+  private readonly outage = new OutageLog(this.logger);
   private readonly pool: pg.Pool;
   private round: Promise<void> | null = null;
   private stopped = false;
@@ -74,7 +76,7 @@ export class UsageRollup implements OnApplicationShutdown {
   @Cron(CronExpression.EVERY_DAY_AT_1AM, { timeZone: 'UTC' })
   async onNight(): Promise<void> {
     if (this.env.worker !== 1 || this.database.notReady !== null) return;
-    await this.attempt('reconcile', (client) => this.reconcile(client));
+    await this.attempt('Usage could not be compared with the log', (client) => this.reconcile(client));
   }
 
   async onApplicationShutdown(): Promise<void> {
@@ -85,7 +87,7 @@ export class UsageRollup implements OnApplicationShutdown {
 
   /** Adds all rows recorded by now, unless another process is doing so. Never rejects. */
   run(): Promise<void> {
-    this.round ??= this.attempt('add', (client) => this.addAll(client)).finally(() => (this.round = null));
+    this.round ??= this.attempt('Usage could not be added up', (client) => this.addAll(client)).finally(() => (this.round = null));
     return this.round;
   }
 
@@ -95,9 +97,10 @@ export class UsageRollup implements OnApplicationShutdown {
       client = await this.pool.connect();
       await work(client);
       client.release();
+      this.outage.ended('Usage is added up again.');
     } catch (error) {
       client?.release(true);
-      if (!this.stopped) this.logger.warn(`Usage could not be added up (${what}): ${describeError(error)}. Trying again.`);
+      if (!this.stopped) this.outage.report(what, describeError(error));
     }
   }
 

@@ -61,10 +61,14 @@ async function all(groups: UsageGroup[], limit: number): Promise<UsageRow[]> {
 describe('usage', () => {
   it('adds up by UTC day, newest first; a replayed call counts as a call, without tokens', async () => {
     const sums = { cached_tokens: 0, cache_write_tokens: 0, reasoning_tokens: 0, completion_tokens: 0 };
+    const more = { cost_usd: null, p50_ms: null, p95_ms: null };
     expect(await totals.list(['day'], { limit: 10 })).toEqual({
       data: [
         {
           ...sums,
+          ...more,
+          calls_without_tokens: 4,
+          unpriced_calls: 1,
           day: '2031-01-02',
           calls: 7,
           unpriced_calls: 1,
@@ -75,6 +79,9 @@ describe('usage', () => {
           response_bytes: 120,
         },
         {
+          ...more,
+          calls_without_tokens: 0,
+          unpriced_calls: 2,
           day: '2031-01-01',
           calls: 2,
           unpriced_calls: 2,
