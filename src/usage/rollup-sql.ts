@@ -28,10 +28,10 @@ export const MOVE_CURSOR = 'UPDATE usage_rollup SET cursor = $1';
 export const FIRST_ROW =
   'SELECT min(recorded_at) AS first FROM request_log WHERE recorded_at > $1 AND recorded_at <= $2';
 
-/** Adds the rows of a range. Those that were changed after they were written are not added: see REPAIRED. */
+/** Adds the rows of a range. What a row that was changed had added before is put right by REPAIRED. */
 export const ADD_NEW_ROWS = `
   ${INSERT}
-  ${slotsOfRows('recorded_at > $1 AND recorded_at <= $2 AND repaired_at IS NULL')}
+  ${slotsOfRows('recorded_at > $1 AND recorded_at <= $2')}
   ON CONFLICT (slot, key_id, provider, model) DO UPDATE SET
     ${ENTRIES.map(([name, { add }]) => `${name} = ${add(`usage_slot.${name}`, `EXCLUDED.${name}`)}`).join(',\n    ')}`;
 
