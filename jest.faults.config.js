@@ -9,6 +9,7 @@ export default {
     '**/database/embedded-postgres-crash.test.ts',
     '**/database/upgrade.test.ts',
     '**/observability/closed-labels.test.ts',
+    '**/process/idempotency.test.ts',
     '**/process/log-faults.test.ts',
     '**/request-log/journal-recovery.test.ts',
     '**/wire/aborts.test.ts',
