@@ -4,9 +4,10 @@ import { deferred } from '../support/deferred.js';
 import { eventually } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
+import { FULL } from '../support/scale.js';
 import { essence, once, open } from './once.js';
 
-const KEYS = 200;
+const KEYS = FULL ? 200 : 60;
 const DUPLICATES = 20;
 
 let provider: RawProvider;
