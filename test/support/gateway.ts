@@ -113,11 +113,7 @@ export async function startTestGateway(
       });
       return made.key;
     },
-    row: (requestId) =>
-      eventually(async () => {
-        const rows = await database.query<LogRowView>('SELECT * FROM request_log WHERE id = $1', [requestId]);
-        return rows[0];
-      }),
+    row: (requestId) => database.find<LogRowView>('SELECT * FROM request_log WHERE id = $1', [requestId]),
     rowCount: async () => {
       const rows = await database.query<{ count: number }>('SELECT count(*)::int AS count FROM request_log');
       return rows[0]!.count;
