@@ -1,4 +1,4 @@
-import { ClaimsService } from '../../src/idempotency/claims.service.js';
+import { ClaimStore } from '../../src/idempotency/claim-store.service.js';
 import { StoredBytes } from '../../src/idempotency/stored-bytes.service.js';
 import { eventually } from '../support/eventually.js';
 import { startTestGateway } from '../support/gateway.js';
@@ -120,14 +120,14 @@ describe('memory', () => {
 
   let wire: Wire;
   let auth: string;
-  let claims: ClaimsService;
+  let claims: ClaimStore;
   beforeAll(async () => {
     wire = await Wire.start({}, async (req) => {
       await req.body;
       req.socket.write(answer('200 OK', [], large));
     });
     auth = `Authorization: Bearer ${await wire.gateway.createKey({ idempotency: 'replay' })}`;
-    claims = wire.gateway.gateway.app.get(ClaimsService);
+    claims = wire.gateway.gateway.app.get(ClaimStore);
   });
   afterAll(() => wire.stop());
 
