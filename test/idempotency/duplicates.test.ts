@@ -115,7 +115,9 @@ it('a duplicate of a call whose response is not kept is told to come again, and 
   await eventually(() => provider.requests.length === 1);
   const duplicates = await Promise.all([open(replicas[0]!, headers), open(replicas[2]!, headers)]);
   // Both have claimed in vain and wait.
-  await sleep(300);
+  const waiting = () =>
+    replicas.reduce((sum, { gateway }) => sum + gateway.app.get(PendingResponses).waiting, 0);
+  await eventually(() => waiting() === 2);
   goOn.resolve();
   expect((await first.answer()).status).toBe(500);
   for (const duplicate of duplicates) {
