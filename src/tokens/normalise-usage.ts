@@ -13,9 +13,9 @@ const TIER = /^[a-z][a-z0-9_-]{0,31}$/;
  * @returns null if no dialect finds a count in it
  */
 export function normaliseUsage(usage: Json, endpoint: string, tier?: unknown): TokenUsage | null {
-  for (const { members, read } of DIALECTS) {
-    if (!members.some((name) => Object.hasOwn(usage, name))) continue;
-    const counts = read(usage, endpoint);
+  for (const dialect of DIALECTS) {
+    if (!dialect.members.some((name) => Object.hasOwn(usage, name))) continue;
+    const counts = dialect.read(usage, endpoint);
     const known = inOneMeaning(counts);
     const found = known.promptTokens ?? known.completionTokens ?? known.cachedTokens ?? known.reasoningTokens;
     if (found !== null || isSome(counts.extra))

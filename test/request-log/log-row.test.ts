@@ -13,7 +13,7 @@ import { columnsOf, LOGGED_COLUMNS, type LogRow, type Phase } from '../../src/re
 import { emptyRow, setBegin, setEnd, setUsage } from '../../src/request-log/log-row.js';
 import { OUTCOMES } from '../../src/request-log/request-log.entity.js';
 import { DAY_MS, dayOf } from '../../src/request-log/partitions.js';
-import { type ExtraUsage, NO_USAGE } from '../../src/tokens/token-usage.js';
+import { NO_USAGE } from '../../src/tokens/token-usage.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 import { LogHarness } from './log-harness.js';
@@ -169,7 +169,7 @@ function rowOf(facts: typeof call extends fc.Arbitrary<infer T> ? T : never): Lo
     cachedTokens,
     reasoningTokens,
     cacheWriteTokens,
-    extra: facts.extra as ExtraUsage | null,
+    extra: facts.extra,
     reportedCost: null,
   });
   // What the journal gives back is what went in, and no line is too long for its reader.
