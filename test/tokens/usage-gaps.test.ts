@@ -204,7 +204,6 @@ describe('token counts of other streams larger than the copy', () => {
     const short = await read({ ...OLLAMA, body: body.trimEnd().slice(0, -3) });
     expect(short.completionTokens).toBeNull();
   });
-  });
 
   it('in lines without counts', async () => {
     const text = '"prompt_eval_count": 5';
