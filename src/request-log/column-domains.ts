@@ -54,6 +54,35 @@ export function integer(max: number): (value: unknown) => number | null {
   };
 }
 
+const MEMBER = /^[a-z][a-z0-9_]{0,63}$/;
+const WORD = /^[a-z][a-z0-9_-]{0,63}$/;
+const MOST_MEMBERS = 32;
+
+/**
+ * The JSON text of an object of counts and words; null for anything else, and for an object without a member.
+ *
+ * @param value an object, or its JSON text as read from the journal
+ */
+export function flatJson(value: unknown): string | null {
+  if (value === null || value === undefined) return null;
+  let object: unknown = value;
+  if (typeof value === 'string') {
+    try {
+      object = JSON.parse(value);
+    } catch {
+      return null;
+    }
+  }
+  if (typeof object !== 'object' || object === null || Array.isArray(object)) return null;
+  const members = Object.entries(object);
+  const isFlat = members.every(
+    ([name, member]) =>
+      MEMBER.test(name) &&
+      (Number.isSafeInteger(member) || (typeof member === 'string' && WORD.test(member))),
+  );
+  return isFlat && members.length > 0 && members.length <= MOST_MEMBERS ? JSON.stringify(object) : null;
+}
+
 /** Null for a number that cannot be a duration; whole microseconds, so that no value is too small for `real`. */
 export function milliseconds(value: unknown): number | null {
   const isDuration = typeof value === 'number' && value >= 0 && value <= Number.MAX_SAFE_INTEGER;

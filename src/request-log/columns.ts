@@ -1,4 +1,13 @@
-import { address, asIs, integer, milliseconds, requiredText, text, type ToDomain } from './column-domains.js';
+import {
+  address,
+  asIs,
+  flatJson,
+  integer,
+  milliseconds,
+  requiredText,
+  text,
+  type ToDomain,
+} from './column-domains.js';
 import { type Outcome, OUTCOMES } from './outcome.js';
 
 /** The journal record of a call that carries a column. A later record overrides an earlier one. */
@@ -7,7 +16,7 @@ export type Phase = 'begin' | 'end' | 'usage';
 export interface Column<T> {
   /** SQL type, as in the migrations. */
   readonly type:
-    'timestamptz' | 'uuid' | 'text' | 'boolean' | 'smallint' | 'int' | 'bigint' | 'real' | 'inet';
+    'timestamptz' | 'uuid' | 'text' | 'boolean' | 'smallint' | 'int' | 'bigint' | 'real' | 'inet' | 'jsonb';
   /** Empty: Postgres sets the column. */
   readonly phases: readonly Phase[];
   /** Brings any value into the column's domain, so that no input can make Postgres reject a row. */
@@ -106,7 +115,7 @@ export const COLUMNS = {
     type: 'boolean',
     phases: END,
     toDomain: (value) => value === true,
-    description: 'True if the response was a stream of server-sent events.',
+    description: 'True if the response was a stream of events.',
   },
   status: {
     ...SMALL,
@@ -155,22 +164,22 @@ export const COLUMNS = {
   },
   prompt_tokens: {
     ...TOKENS,
-    description: 'Input tokens, as the provider counts them.',
+    description: "All input tokens, including those read from and written to the provider's cache.",
     nullMeans: NOT_REPORTED,
   },
   completion_tokens: {
     ...TOKENS,
-    description: 'Output tokens, as the provider counts them.',
+    description: 'All output tokens, including reasoning.',
     nullMeans: NOT_REPORTED,
   },
   cached_tokens: {
     ...TOKENS,
-    description: "Input tokens read from the provider's cache.",
+    description: "Of the input tokens, those read from the provider's cache.",
     nullMeans: NOT_REPORTED,
   },
   reasoning_tokens: {
     ...TOKENS,
-    description: 'Reasoning ("thinking") tokens.',
+    description: 'Of the output tokens, reasoning ("thinking").',
     nullMeans: NOT_REPORTED,
   },
   provider_request_id: {
@@ -205,6 +214,19 @@ export const COLUMNS = {
     phases: BEGIN,
     description: 'The `User-Agent` header. Stored as `REQUEST_LOG_CLIENT` says.',
     nullMeans: 'it is not stored or was not sent, or the text contained a gateway key.',
+  },
+  cache_write_tokens: {
+    ...TOKENS,
+    description: "Of the input tokens, those written to the provider's cache.",
+    nullMeans: NOT_REPORTED,
+  },
+  extra_usage: {
+    type: 'jsonb',
+    phases: USAGE,
+    toDomain: flatJson,
+    description:
+      'Usage with a price of its own: `cache_write_1h_tokens`, audio and image tokens, `web_searches`, `search_units`, and a `service_tier` other than the default one.',
+    nullMeans: 'the provider reported none of these, which is usual.',
   },
 } as const satisfies Record<string, Column<unknown>>;
 

@@ -5,7 +5,11 @@ type ColumnName = keyof StoredRow;
 
 /** A row of the request log as JSON has it. */
 export type RequestView = {
-  [Name in ColumnName]: StoredRow[Name] extends Date ? string : StoredRow[Name];
+  [Name in ColumnName]: StoredRow[Name] extends Date
+    ? string
+    : (typeof COLUMNS)[Name]['type'] extends 'jsonb'
+      ? Record<string, number | string> | null
+      : StoredRow[Name];
 };
 
 /** All columns, the id first. `openapi.json` pins them: nobody publishes a new column without noticing. */

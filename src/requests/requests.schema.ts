@@ -33,6 +33,7 @@ const JSON_TYPES = {
   int: z.int(),
   bigint: z.int(),
   real: z.number(),
+  jsonb: z.record(z.string(), z.union([z.number(), z.string()])),
 };
 
 function columnSchema(name: keyof RequestView): z.ZodType {

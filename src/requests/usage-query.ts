@@ -27,6 +27,7 @@ export const SUMMED = [
   'prompt_tokens',
   'completion_tokens',
   'cached_tokens',
+  'cache_write_tokens',
   'reasoning_tokens',
   'request_bytes',
   'response_bytes',

@@ -45,8 +45,10 @@ export function recordsOf(
     model: 'gpt-4o',
     prompt_tokens: 1,
     completion_tokens: 2,
-    cached_tokens: null,
+    cached_tokens: 1,
     reasoning_tokens: null,
+    cache_write_tokens: 0,
+    extra_usage: '{"web_searches":1,"service_tier":"batch"}',
   };
   const B: JournalRecord = { t: 'B', ...begin };
   const E: JournalRecord = { t: 'E', id, ...end };
@@ -78,6 +80,8 @@ const UNSEEN = {
   completion_tokens: null,
   cached_tokens: null,
   reasoning_tokens: null,
+  cache_write_tokens: null,
+  extra_usage: null,
 } as const;
 
 /** What must be known of the calls of a dead process when exactly these records of it are left. */

@@ -50,6 +50,9 @@ const USAGE = {
   completion_tokens: 2,
   cached_tokens: null,
   reasoning_tokens: null,
+  // Unknown to version 0.1.0.
+  cache_write_tokens: null,
+  extra_usage: null,
 };
 const nulls = (values: object) => Object.fromEntries(Object.keys(values).map((name) => [name, null]));
 const UNSEEN_END = { ...nulls(END), outcome: 'interrupted', streamed: false };

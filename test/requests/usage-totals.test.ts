@@ -20,7 +20,13 @@ beforeAll(async () => {
   totals = new UsageTotals(pool);
   const row = (time: string, columns: object) =>
     insertRow(database, new Date(`2031-01-${time}Z`), { ...columns });
-  await row('01T00:00:00', { prompt_tokens: 1, completion_tokens: 2, cached_tokens: 3, reasoning_tokens: 4 });
+  await row('01T00:00:00', {
+    prompt_tokens: 1,
+    completion_tokens: 2,
+    cached_tokens: 3,
+    reasoning_tokens: 4,
+    cache_write_tokens: 5,
+  });
   await row('01T23:59:59.999', { prompt_tokens: 10, model: null });
   await row('02T00:00:00', { prompt_tokens: 100, team_id: OTHER });
   await row('02T01:00:00', { outcome: 'replayed', model: null });
@@ -54,7 +60,7 @@ async function all(groups: UsageGroup[], limit: number): Promise<UsageRow[]> {
 
 describe('usage', () => {
   it('adds up by UTC day, newest first; a replayed call counts as a call, without tokens', async () => {
-    const sums = { cached_tokens: 0, reasoning_tokens: 0, completion_tokens: 0 };
+    const sums = { cached_tokens: 0, cache_write_tokens: 0, reasoning_tokens: 0, completion_tokens: 0 };
     expect(await totals.list(['day'], { limit: 10 })).toEqual({
       data: [
         {
@@ -73,6 +79,7 @@ describe('usage', () => {
           prompt_tokens: 11,
           completion_tokens: 2,
           cached_tokens: 3,
+          cache_write_tokens: 5,
           reasoning_tokens: 4,
           request_bytes: 20,
           response_bytes: 40,
