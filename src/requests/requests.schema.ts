@@ -7,6 +7,7 @@ import { STATUS_FILTER } from './request-query.js';
 import { type RequestView, SHOWN_COLUMNS } from './request-view.js';
 import {
   EXAMPLE_TIME,
+  withTimeRange,
   oneOf,
   pageOf,
   paging,
@@ -76,24 +77,26 @@ export const callFilter = {
 };
 
 /** `GET /admin/v1/requests` and `postern requests list` */
-export const requestFilterSchema = z.strictObject({ ...callFilter, ...paging });
+export const requestFilterSchema = withTimeRange(z.strictObject({ ...callFilter, ...paging }));
 export type CallFilter = z.output<typeof requestFilterSchema>;
 
 /** `GET /admin/v1/requests/export` and `postern requests export` */
-export const exportSchema = z.strictObject({
-  ...callFilter,
-  format: oneOf(EXPORT_FORMATS).default('ndjson').meta({
-    description: '`ndjson`: one JSON object per line; `csv`: a table.',
+export const exportSchema = withTimeRange(
+  z.strictObject({
+    ...callFilter,
+    format: oneOf(EXPORT_FORMATS).default('ndjson').meta({
+      description: '`ndjson`: one JSON object per line; `csv`: a table.',
+    }),
+    limit: z
+      .string(ROWS)
+      .regex(/^[1-9]\d{0,9}$/, ROWS)
+      .transform(Number)
+      .refine((limit) => limit <= 1_000_000_000, ROWS)
+      .optional()
+      .meta({ description: 'Maximum number of rows; absent: all.', type: 'integer', minimum: 1 }),
+    cursor: paging.cursor,
   }),
-  limit: z
-    .string(ROWS)
-    .regex(/^[1-9]\d{0,9}$/, ROWS)
-    .transform(Number)
-    .refine((limit) => limit <= 1_000_000_000, ROWS)
-    .optional()
-    .meta({ description: 'Maximum number of rows; absent: all.', type: 'integer', minimum: 1 }),
-  cursor: paging.cursor,
-});
+);
 export type ExportOptions = z.output<typeof exportSchema>;
 
 export const requestId = pathId('call: its `x-gateway-request-id`');

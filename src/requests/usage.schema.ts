@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { COLUMNS } from '../request-log/columns.js';
 import { SUMMED, USAGE_GROUPS, type UsageGroup } from './usage-query.js';
-import { pageOf, paging } from '../admin/fields.schema.js';
+import { withTimeRange, pageOf, paging } from '../admin/fields.schema.js';
 import { callFilter } from './requests.schema.js';
 
 const count = (description: string) => z.int().meta({ description });
@@ -48,13 +48,15 @@ const groups = z
   .refine((words) => !(words.includes('day') && words.includes('hour')), 'must hold day or hour, not both');
 
 /** `GET /admin/v1/usage` and `postern usage` */
-export const usageFilterSchema = z.strictObject({
-  group_by: groups.prefault('team,day').meta({
-    description:
-      'Columns to group by, separated by commas: team, key, provider, model, and either day or hour.',
-    example: 'model,day',
+export const usageFilterSchema = withTimeRange(
+  z.strictObject({
+    group_by: groups.prefault('team,day').meta({
+      description:
+        'Columns to group by, separated by commas: team, key, provider, model, and either day or hour.',
+      example: 'model,day',
+    }),
+    ...callFilter,
+    ...paging,
   }),
-  ...callFilter,
-  ...paging,
-});
+);
 export type UsageFilter = z.output<typeof usageFilterSchema>;

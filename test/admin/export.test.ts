@@ -69,6 +69,7 @@ describe('/admin/v1/requests/export', () => {
       ['limit=1e9', 'limit'],
       ['cursor=x', 'cursor'],
       ['recorded_after=now', 'recorded_after'],
+      ['from=2031-01-02T00:00:00Z&to=2031-01-01T23:59:59Z', 'from'],
     ]) {
       const answer = await call(postern, 'GET', `/requests/export?${query}`);
       expect([answer.status, fieldsOf(answer)]).toEqual([400, [field]]);

@@ -76,6 +76,7 @@ describe('requests', () => {
       ['from=2031-01-01', 'from'],
       ['to=2031-01-01T00:00:00', 'to'],
       ['recorded_after=1', 'recorded_after'],
+      ['from=2031-01-02T00:00:00Z&to=2031-01-01T23:59:59Z', 'from'],
       ['model=', 'model'],
       ['model=a%00b', 'model'],
       ['model=a&model=b', 'model'],
@@ -145,6 +146,7 @@ describe('usage', () => {
       ['cursor=x', 'cursor'],
       ['limit=501', 'limit'],
       ['by=team', 'by'],
+      ['from=2031-01-02T00:00:00Z&to=2031-01-01T23:59:59Z', 'from'],
     ])('refuses ?%s and names %s', async (query, field) => {
       const answer = await call(postern, 'GET', `/usage?${query}`);
       expect(answer.status).toBe(400);

@@ -12,6 +12,7 @@ let boundKey: string;
 beforeAll(async () => {
   provider = await RawProvider.start(() => {});
   gateway = await startTestGateway({ PROVIDER_URL: provider.url, MAX_BODY_BYTES: '200000' });
+  await gateway.storeProviders('groq', 'mistral');
   boundKey = await gateway.createKey({ providers: ['groq', 'mistral'] });
 });
 afterAll(async () => {
