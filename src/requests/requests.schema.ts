@@ -4,7 +4,7 @@ import { isShownPrefix, SHOWN_LENGTH } from '../platform/api-key.js';
 import { type Column, COLUMNS, describeColumn } from '../request-log/columns.js';
 import { OUTCOMES } from '../request-log/outcome.js';
 import { STATUS_FILTER } from './request-query.js';
-import { type RequestView, SHOWN_COLUMNS } from './request-view.js';
+import { isShownName, type RequestView, SHOWN_COLUMNS } from './request-view.js';
 import {
   EXAMPLE_TIME,
   withTimeRange,
@@ -36,7 +36,17 @@ const JSON_TYPES = {
   real: z.number(),
 };
 
+/** What a name that is not a column of the table holds. */
+const NAME_DESCRIPTIONS = {
+  team: 'Present name of the team; null if it no longer exists.',
+  key: 'Present name of the key, unique within its team; null if it no longer exists.',
+};
+const NAME_EXAMPLES = { team: 'search', key: 'ci' };
+
 function columnSchema(name: keyof RequestView): z.ZodType {
+  if (isShownName(name)) {
+    return z.string().nullable().meta({ description: NAME_DESCRIPTIONS[name], example: NAME_EXAMPLES[name] });
+  }
   const { type, values, nullMeans, example }: Column<unknown> = COLUMNS[name];
   const schema = values === undefined ? JSON_TYPES[type] : z.enum(values);
   return (nullMeans === undefined ? schema : schema.nullable()).meta({
