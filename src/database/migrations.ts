@@ -6,6 +6,7 @@ import { Audit1795000004000 } from '../../migrations/1795000004000-audit.js';
 import { Idempotency1795000005000 } from '../../migrations/1795000005000-idempotency.js';
 import { NoDefaultPartition1795000006000 } from '../../migrations/1795000006000-no-default-partition.js';
 import { AddUsageColumns1795100000000 } from '../../migrations/1795100000000-add-usage-columns.js';
+import { Comments1795200000000 } from '../../migrations/1795200000000-comments.js';
 
 /** Every migration, in order. Listed by name, so that a glob can neither add nor miss one. */
 export const MIGRATIONS = [
@@ -17,4 +18,5 @@ export const MIGRATIONS = [
   Idempotency1795000005000,
   NoDefaultPartition1795000006000,
   AddUsageColumns1795100000000,
+  Comments1795200000000,
 ];

@@ -22,6 +22,13 @@ const COLUMNS: Record<UsageGroup, { name: string; sql: string; shown: string }> 
 /** Matches failed calls, as in the views: a client that disconnected is no error. */
 const IS_ERROR = `(status >= 400 OR outcome NOT IN ('completed', 'replayed', 'client_aborted'))`;
 
+/**
+ * Matches calls that may have used tokens although none are known, such as a stream without `include_usage`. Of rejected
+ * calls and of requests without a body, such as a list of models, no provider reports any.
+ */
+const LACKS_TOKENS = `method = 'POST' AND (status < 400 OR status IS NULL) AND outcome <> 'replayed'
+  AND prompt_tokens IS NULL AND completion_tokens IS NULL`;
+
 /** The columns that are added up. Null adds nothing; replayed calls report no tokens. */
 export const SUMMED = [
   'prompt_tokens',
@@ -36,6 +43,7 @@ export const SUMMED = [
 const SUMS: Readonly<Record<string, string>> = {
   calls: 'count(*)',
   errors: `count(*) FILTER (WHERE ${IS_ERROR})`,
+  calls_without_tokens: `count(*) FILTER (WHERE ${LACKS_TOKENS})`,
   ...Object.fromEntries(SUMMED.map((name) => [name, `COALESCE(sum(${name}), 0)`])),
 };
 
