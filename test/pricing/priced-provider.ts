@@ -1,6 +1,5 @@
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
-import type { TestDatabase } from '../support/database.js';
 
 /** A gateway with a provider that reports the usage that a test asks for. */
 export interface Priced {
@@ -14,7 +13,8 @@ export interface Priced {
   ): Promise<Record<string, unknown> & { id: string }>;
 }
 
-export async function startPriced(shared?: TestDatabase): Promise<Priced> {
+/** @param first the gateway of whose database and key this one is a replica */
+export async function startPriced(first?: Priced): Promise<Priced> {
   let usage: object | null = null;
   const provider = await RawProvider.start(async ({ body, socket }) => {
     await body;
@@ -22,7 +22,7 @@ export async function startPriced(shared?: TestDatabase): Promise<Priced> {
       answer('200 OK', ['Content-Type: application/json'], JSON.stringify(usage === null ? {} : { usage })),
     );
   });
-  const gateway = await startTestGateway({}, shared);
+  const gateway = await startTestGateway({}, first?.gateway.database);
   return {
     gateway,
     provider,
@@ -30,7 +30,10 @@ export async function startPriced(shared?: TestDatabase): Promise<Priced> {
       usage = reported;
       const response = await fetch(`${gateway.url}/p/${name}/v1/chat/completions`, {
         method: 'POST',
-        headers: { authorization: `Bearer ${gateway.key}`, 'content-type': 'application/json' },
+        headers: {
+          authorization: `Bearer ${(first?.gateway ?? gateway).key}`,
+          'content-type': 'application/json',
+        },
         body: JSON.stringify({ model }),
       });
       await response.text();
