@@ -7,6 +7,8 @@ import { Idempotency1795000005000 } from '../../migrations/1795000005000-idempot
 import { NoDefaultPartition1795000006000 } from '../../migrations/1795000006000-no-default-partition.js';
 import { AddUsageColumns1795100000000 } from '../../migrations/1795100000000-add-usage-columns.js';
 import { Comments1795200000000 } from '../../migrations/1795200000000-comments.js';
+import { Prices1795300000000 } from '../../migrations/1795300000000-prices.js';
+import { RequestLogCost1795300000001 } from '../../migrations/1795300000001-request-log-cost.js';
 
 /** Every migration, in order. Listed by name, so that a glob can neither add nor miss one. */
 export const MIGRATIONS = [
@@ -19,4 +21,6 @@ export const MIGRATIONS = [
   NoDefaultPartition1795000006000,
   AddUsageColumns1795100000000,
   Comments1795200000000,
+  Prices1795300000000,
+  RequestLogCost1795300000001,
 ];

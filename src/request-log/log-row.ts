@@ -1,6 +1,7 @@
 import type { CallRecord } from './call-record.js';
 import { startIso, text } from './column-domains.js';
 import { COLUMNS, LOGGED_COLUMNS, type LogRow } from './columns.js';
+import { setReportedCost } from './row-cost.js';
 import type { ResponseUsage } from '../tokens/token-usage.js';
 
 /** A row without values. Its outcome is `interrupted`, which stays if the end of the call is never recorded. */
@@ -54,6 +55,7 @@ export function setUsage(row: LogRow, call: CallRecord, usage: ResponseUsage): v
   row.cache_write_tokens = COLUMNS.cache_write_tokens.toDomain(usage.cacheWriteTokens);
   row.reasoning_tokens = COLUMNS.reasoning_tokens.toDomain(usage.reasoningTokens);
   row.extra_usage = COLUMNS.extra_usage.toDomain(usage.extra);
+  setReportedCost(row, usage.reportedCost);
 }
 
 function setVerdict(row: LogRow, call: CallRecord): void {

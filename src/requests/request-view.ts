@@ -57,7 +57,7 @@ export type RequestRow = RequestLog & { [Name in ShownName]: string | null };
 /** Byte counts are far below 2^53, so they are shown as numbers. */
 export function requestView(row: RequestRow): RequestView {
   const view: Record<string, unknown> = { ...row };
-  for (const name of TIMES) view[name] = (view[name] as Date).toISOString();
+  for (const name of TIMES) view[name] = (view[name] as Date | null)?.toISOString() ?? null;
   for (const name of BIGINTS) view[name] = view[name] === null ? null : Number(view[name]);
   return view as RequestView;
 }

@@ -35,6 +35,8 @@ const JSON_TYPES = {
   bigint: z.int(),
   real: z.number(),
   jsonb: z.record(z.string(), z.union([z.number(), z.string()])),
+  /** Text, so that a reader loses no digit of an amount. */
+  numeric: z.string(),
 };
 
 /** What a name that is not a column of the table holds. */

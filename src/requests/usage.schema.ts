@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { COLUMNS } from '../request-log/columns.js';
-import { SUMMED, USAGE_GROUPS, type UsageGroup } from './usage-query.js';
+import { COST, SUMMED, USAGE_GROUPS, type UsageGroup } from './usage-query.js';
 import { withTimeRange, pageOf, paging } from '../admin/fields.schema.js';
 import { callFilter } from './requests.schema.js';
 
@@ -44,6 +44,13 @@ export const usageSchema = z
         'they are missing from the sums of tokens. Counts POST calls with a status below 400 or none, except replayed ones.',
     ),
     ...sums,
+    unpriced_calls: count(
+      'Calls with token counts and without a cost, for example because their model has no price.',
+    ),
+    [COST]: z.string().nullable().meta({
+      description: 'Exact sum of the costs in USD; null if no call has one.',
+      example: '12.345678900',
+    }),
   })
   .meta({ id: 'Usage' });
 /** With the names of its team and key. */

@@ -74,6 +74,9 @@ describe('the request log reader', () => {
       user_agent: 'OpenAI/JS',
       cache_write_tokens: 2,
       extra_usage: { web_searches: 1, service_tier: 'batch' },
+      cost_usd: null,
+      price_id: null,
+      repaired_at: null,
     };
     expect(await reader.list({ limit: 1 })).toEqual({ data: [row], next_cursor: null });
     expect(await reader.get(id)).toEqual(row);

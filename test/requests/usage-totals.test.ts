@@ -67,6 +67,8 @@ describe('usage', () => {
           ...sums,
           day: '2031-01-02',
           calls: 7,
+          unpriced_calls: 1,
+          cost_usd: null,
           errors: 3,
           calls_without_tokens: 4,
           prompt_tokens: 100,
@@ -76,6 +78,8 @@ describe('usage', () => {
         {
           day: '2031-01-01',
           calls: 2,
+          unpriced_calls: 2,
+          cost_usd: null,
           errors: 0,
           calls_without_tokens: 0,
           prompt_tokens: 11,
