@@ -13,6 +13,9 @@ const MOST_MODELS = 10_000;
 /** While the catalogue cannot be asked, a model without a price of its own is looked up again after this time. */
 const RETRY_MS = 60_000;
 
+/** Prices that change more often than they can be read are read at the next call. */
+const MOST_ATTEMPTS = 10;
+
 /** A price, from when it applies (Unix ms). */
 export interface DatedPrice {
   from: number;
@@ -102,7 +105,13 @@ export class PriceResolver {
     return done;
   }
 
+  /** Reads prices, again if one changes meanwhile. */
   private async read(missing: ReadonlyMap<string, PricedModel>): Promise<void> {
+    for (let attempt = 0; attempt < MOST_ATTEMPTS; attempt++) if (await this.readOnce(missing)) return;
+  }
+
+  /** @returns false if a price has changed since */
+  private async readOnce(missing: ReadonlyMap<string, PricedModel>): Promise<boolean> {
     const { age } = this;
     const models = [...missing.values()];
     let found = await findPrices(this.dataSource, models);
@@ -116,13 +125,13 @@ export class PriceResolver {
     const failed = new Set(asked.filter((_, i) => results[i]!.status === 'rejected'));
     if (results.some((result) => result.status === 'fulfilled' && result.value))
       found = await findPrices(this.dataSource, models);
-    // Prices have changed since: the next look-up reads them again.
-    if (age !== this.age) return;
+    if (age !== this.age) return false;
     let at = 0;
     for (const [key, model] of missing) {
       const prices = inOrder(found[at++]!, model);
       this.cache.set(key, prices, failed.has(model) ? { ttl: RETRY_MS } : {});
     }
+    return true;
   }
 
   /** Stores what the catalogue has of this model. @returns whether it has any */

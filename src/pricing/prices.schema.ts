@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { flag, oneOf, pageOf, paging, pathId, searchText, time, timestamp } from '../admin/fields.schema.js';
 import { PROVIDER_NAME } from '../providers/provider-name.js';
-import { EXTRA_UNITS, MOST_TIERS, type Tier } from './cost.js';
+import { EXTRA_UNITS, type ExtraUnit, MOST_TIERS, type Tier } from './cost.js';
 import { PRICE_SOURCES } from './price.entity.js';
 
 const PRICE =
@@ -39,7 +39,13 @@ const tokenPrices = {
 };
 
 const extra = z
-  .partialRecord(z.enum(EXTRA_UNITS), amount(), `must have only the members ${EXTRA_UNITS.join(', ')}`)
+  .strictObject(
+    Object.fromEntries(EXTRA_UNITS.map((unit) => [unit, amount().optional()])) as Record<
+      ExtraUnit,
+      z.ZodOptional<z.ZodString>
+    >,
+    `must have only the members ${EXTRA_UNITS.join(', ')}`,
+  )
   .nullable()
   .meta({ description: ABOUT.extra, example: { web_searches: '10.00' } });
 

@@ -180,7 +180,7 @@ export class PricesService {
 
   /** Before the first change, because what is done stays done if it is interrupted. */
   private async recordRepricing(from: Date, to: Date, model: string | undefined, by: Actor): Promise<void> {
-    const after = { id: null, name: 'request log', from, to, ...(model !== undefined && { model }) };
+    const after = { id: uuidv7(), name: 'request log', from, to, ...(model !== undefined && { model }) };
     await this.dataSource.transaction((manager) =>
       recordChange(manager, by, { action: 'repriced', type: 'price', before: null, after }),
     );

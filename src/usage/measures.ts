@@ -28,8 +28,12 @@ function total(column: string, type: Measure['type'] = 'bigint'): Measure {
 /** Matches failed calls, as in the views: a client that disconnected is no error. */
 export const IS_ERROR = `(status >= 400 OR outcome NOT IN ('completed', 'replayed', 'client_aborted'))`;
 
-/** A failed call has no tokens, and the call that a replayed one repeats was counted. */
-const MAY_HAVE_TOKENS = `(status IS NULL OR status < 400) AND outcome <> 'replayed'`;
+/**
+ * Matches calls that may have used tokens although none are known, such as a stream without `include_usage`. Of rejected
+ * calls and of requests without a body, such as a list of models, no provider reports any.
+ */
+const LACKS_TOKENS = `method = 'POST' AND (status < 400 OR status IS NULL) AND outcome <> 'replayed'
+  AND NOT ${HAS_USAGE_SQL}`;
 
 /**
  * Upper bounds of the latency classes, in milliseconds; the last class has none. Each bound is about twice the one before,
@@ -52,7 +56,7 @@ const LATENCY: Measure = {
 export const MEASURES = {
   calls: count(),
   errors: count(IS_ERROR),
-  calls_without_tokens: count(`NOT ${HAS_USAGE_SQL} AND ${MAY_HAVE_TOKENS}`),
+  calls_without_tokens: count(LACKS_TOKENS),
   unpriced_calls: count(`${IS_UNPRICED_SQL} AND ${HAS_USAGE_SQL}`),
   prompt_tokens: total('prompt_tokens'),
   completion_tokens: total('completion_tokens'),

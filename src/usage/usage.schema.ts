@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { COLUMNS } from '../request-log/columns.js';
 import { INTERVALS, isUsageGroup, ROW_GROUPS, SLOT_GROUPS, type UsageGroup } from './usage-groups.js';
 import { MEASURES } from './measures.js';
-import { pageOf, paging, timestamp } from '../admin/fields.schema.js';
+import { pageOf, paging, timestamp, withTimeRange } from '../admin/fields.schema.js';
 import { callFilter } from '../requests/requests.schema.js';
 import { timeZone } from './usage.settings.js';
 
@@ -31,12 +31,25 @@ export const usageSchema = z
     day: period('Day in the time zone.', '2031-01-31'),
     hour: period('Start of the hour, in UTC.', '2031-01-31T12:00:00Z'),
     half_hour: period('Start of the half hour, in UTC.', '2031-01-31T12:30:00Z'),
-    team: z.string().nullable().optional().meta({ description: 'Name; null if the team no longer exists.' }),
-    team_id: z.uuid().optional(),
-    key: z.string().nullable().optional().meta({ description: 'Name; null if the key no longer exists.' }),
-    key_id: z.uuid().optional(),
-    provider: z.string().optional().meta({ example: 'openai' }),
-    model: z.string().nullable().optional().meta({ example: 'gpt-4o-mini' }),
+    team: z.string().nullable().optional().meta({
+      description: 'Name of the team, also that of the key in groups by key; null if it no longer exists.',
+      example: 'search',
+    }),
+    team_id: z.uuid().optional().meta({ description: 'ID of the team.' }),
+    key: z.string().nullable().optional().meta({
+      description: 'Name of the key, unique within its team; null if the key no longer exists.',
+      example: 'ci',
+    }),
+    key_prefix: z.string().nullable().optional().meta({
+      description: 'First characters of the newest secret of the key; null if the key no longer exists.',
+      example: 'ptn_4fGh7Kq2',
+    }),
+    key_id: z.uuid().optional().meta({ description: 'ID of the key.' }),
+    provider: z.string().optional().meta({ description: 'Name of the provider.', example: 'openai' }),
+    model: z.string().nullable().optional().meta({
+      description: 'Model; null for calls without one.',
+      example: 'gpt-4o-mini',
+    }),
     end_user: z.string().nullable().optional().meta({ description: 'End user, as the client named it.' }),
     session: z.string().nullable().optional().meta({ description: 'Session, as the client named it.' }),
     tags: z
@@ -45,8 +58,11 @@ export const usageSchema = z
       .meta({ description: 'Values of the tags in `group_by`.', example: { env: 'prod' } }),
     calls: count('Number of calls.'),
     errors: count('Calls that failed; a client that disconnected is no error.'),
+    calls_without_tokens: count(
+      'Calls that may have used tokens although the provider reported none, such as streams without `include_usage`: ' +
+        'they are missing from the sums of tokens. Counts POST calls with a status below 400 or none, except replayed ones.',
+    ),
     ...sums,
-    calls_without_tokens: count('Calls for which the provider reported no token counts; they add 0 to the sums of tokens.'),
     unpriced_calls: count('Calls with token counts and without a cost, for example because their model has no price.'),
     cost_usd: z.string().nullable().meta({
       description: 'Exact sum of the costs in USD; null if no call has one.',
@@ -73,7 +89,7 @@ const groups = z
   .refine((words) => new Set(words).size === words.length, GROUPS);
 
 /** `GET /admin/v1/usage` and `postern usage` */
-export const usageFilterSchema = z.strictObject({
+export const usageFilterSchema = withTimeRange(z.strictObject({
   group_by: groups.prefault('team,day').meta({
     description:
       'What to group by, separated by commas: team, key, provider, model, end_user, session, tag:<name>, and one period ' +
@@ -89,5 +105,5 @@ export const usageFilterSchema = z.strictObject({
   }),
   ...callFilter,
   ...paging,
-});
+}));
 export type UsageFilter = z.output<typeof usageFilterSchema>;
