@@ -4,7 +4,7 @@ import { EndUsers } from './end-users.js';
 import { FinishedCalls } from './finished-calls.js';
 import { Journal } from './journal/journal.js';
 import { JournalDrainService } from './journal/journal-drain.service.js';
-import { LogWriter } from './log-writer.js';
+import { LogWriter } from './writer/log-writer.js';
 import { PartitionsService } from './partitions.service.js';
 import { RequestLog } from './request-log.entity.js';
 import { RequestLogService } from './request-log.service.js';

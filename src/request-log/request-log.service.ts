@@ -9,7 +9,7 @@ import type { JournalFile } from './journal/journal-file.js';
 import { encodeLines, encodeRecord } from './journal/record-codec.js';
 import type { LogRow } from './columns.js';
 import { emptyRow, setBegin, setEnd, setUsage } from './log-row.js';
-import { LogWriter } from './log-writer.js';
+import { LogWriter } from './writer/log-writer.js';
 import { NO_USAGE, type ResponseUsage } from '../tokens/token-usage.js';
 import type { Outcome } from './outcome.js';
 import { readUsage } from '../tokens/usage-reader.js';

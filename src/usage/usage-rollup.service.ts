@@ -8,7 +8,7 @@ import { DatabaseService } from '../database/database.service.js';
 import { openPool } from '../database/open-pool.js';
 import { describeError } from '../errors/describe-error.js';
 import { GOODBYE_MS, withTimeout } from '../platform/with-timeout.js';
-import { OutageLog } from '../request-log/outage-log.js';
+import { OutageLog } from '../request-log/writer/outage-log.js';
 import { PartitionsService } from '../request-log/partitions.service.js';
 import { recordedUntil } from '../request-log/recorded-until.js';
 import {

@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { insertRows } from '../../src/request-log/insert-rows.js';
+import { insertRows } from '../../src/request-log/writer/insert-rows.js';
 import {
   createPartitions,
   DAY_MS,
