@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { isUuid } from '../database/page.js';
 import { isShownPrefix, SHOWN_LENGTH } from '../platform/api-key.js';
-import { type Column, COLUMNS, describeColumn } from '../request-log/columns.js';
+import type { Column } from '../request-log/column.js';
+import { COLUMNS, describeColumn } from '../request-log/columns.js';
 import { OUTCOMES } from '../request-log/outcome.js';
 import { STATUS_FILTER } from './request-query.js';
 import { isShownName, type RequestView, SHOWN_COLUMNS } from './request-view.js';

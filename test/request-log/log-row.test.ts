@@ -9,7 +9,8 @@ import {
   encodeRecord,
   LONGEST_LINE,
 } from '../../src/request-log/journal/record-codec.js';
-import { columnsOf, LOGGED_COLUMNS, type LogRow, type Phase } from '../../src/request-log/columns.js';
+import type { Phase } from '../../src/request-log/column.js';
+import { columnsOf, LOGGED_COLUMNS, type LogRow } from '../../src/request-log/columns.js';
 import { emptyRow, setBegin, setEnd, setUsage } from '../../src/request-log/log-row.js';
 import { OUTCOMES } from '../../src/request-log/request-log.entity.js';
 import { DAY_MS, dayOf } from '../../src/request-log/partitions.js';
