@@ -18,7 +18,10 @@ describe('expiry', () => {
   const query = (sql: string) => wire.gateway.database.query(sql);
   const stored = () => wire.gateway.gateway.app.get(StoredBytes);
   /** Measures anew, also if the timer has just measured what was stored before. */
-  const measure = () => Object.assign(stored(), { stale: true }).onMeasure();
+  const measure = () => {
+    Reflect.set(stored(), 'stale', true);
+    return stored().onMeasure();
+  };
 
   it('a call may be made anew a day later, also before what has expired was deleted', async () => {
     const headers = [auth, 'Idempotency-Key: daily'];
