@@ -9,21 +9,23 @@ import { AdminTokenGuard } from './admin-token.guard.js';
 class DocsModule {}
 
 const PATHS = ['/docs', '/docs-json'];
+/** A browser can send no Bearer token by itself. The calls of the page do: the API takes no other. */
+const BROWSER_CHALLENGE = 'Basic realm="Postern", charset="UTF-8"';
 
 /**
  * Serves the API documentation: `/docs` as a page, `/docs-json` as the OpenAPI document. Swagger is loaded on the first
  * request (api-decorators.ts).
  *
- * @param guarded true: requires the admin token
+ * @param guarded true: requires the admin token, as Bearer token or as the password of HTTP Basic
  */
 export function serveApiDocs(app: INestApplication, guarded: boolean): void {
   if (guarded) {
     const guard = app.get(AdminTokenGuard, { strict: false });
     const filter = app.get(AdminErrorFilter, { strict: false });
     app.use(PATHS, (req: Request, res: Response, next: NextFunction) => {
-      guard.admit(req, res).then(
+      guard.admit(req, res, { basic: true }).then(
         () => next(),
-        (error: unknown) => filter.answer(error, res),
+        (error: unknown) => filter.answer(error, res, BROWSER_CHALLENGE),
       );
     });
   }

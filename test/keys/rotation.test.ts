@@ -121,6 +121,8 @@ describe('a rotation', () => {
     await settled([401, 401, 401, 401], old.key, fresh.key);
     await admin('PATCH', `/keys/${old.id}`, { disabled: false });
     await settled([200, 200, 200, 200], old.key, fresh.key);
+    for (const name of ['another', 'third'])
+      await admin('POST', '/providers', { name, url: 'http://127.0.0.1:9', secret: null });
     await admin('PATCH', `/keys/${old.id}`, { providers: ['another', 'third'] });
     await settled([403, 403, 403, 403], old.key, fresh.key);
   });

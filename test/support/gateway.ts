@@ -26,6 +26,8 @@ export interface TestGateway {
   admin<T = Record<string, unknown>>(method: string, path: string, body?: unknown): Promise<T>;
   /** A new key with these properties. */
   createKey(properties?: object): Promise<string>;
+  /** Stores providers that nobody listens for, so that keys can name them. */
+  storeProviders(...names: string[]): Promise<void>;
   /** The row of a call, once it is there. */
   row(requestId: string): Promise<LogRowView>;
   rowCount(): Promise<number>;
@@ -112,6 +114,10 @@ export async function startTestGateway(
         ...properties,
       });
       return made.key;
+    },
+    storeProviders: async (...names) => {
+      for (const name of names)
+        await admin('POST', '/providers', { name, url: 'http://127.0.0.1:9', secret: null });
     },
     row: (requestId) => database.find<LogRowView>('SELECT * FROM request_log WHERE id = $1', [requestId]),
     rowCount: async () => {
