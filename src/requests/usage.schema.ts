@@ -1,28 +1,28 @@
 import { z } from 'zod';
 import { COLUMNS } from '../request-log/columns.js';
 import { SUMMED, USAGE_GROUPS, type UsageGroup } from './usage-query.js';
-import { withTimeRange, pageOf, paging } from '../admin/fields.schema.js';
+import { pageOf, paging, shownId, withTimeRange } from '../admin/fields.schema.js';
 import { callFilter } from './requests.schema.js';
 
-const count = (description: string) => z.int().meta({ description });
+const count = (description: string, example: number) => z.int().meta({ description, example });
 
 const sums = Object.fromEntries(
-  SUMMED.map((name) => [name, count(`Sum: ${COLUMNS[name].description}`)]),
+  SUMMED.map((name) => [name, count(`Sum: ${COLUMNS[name].description}`, 1_024)]),
 ) as Record<(typeof SUMMED)[number], z.ZodInt>;
 
 /** A group of calls and its sums; of the columns before the sums it has those in `group_by`. */
 export const usageSchema = z
   .strictObject({
-    day: z.string().optional().meta({ description: 'UTC day.', example: '2031-01-31' }),
+    day: z.string().optional().meta({ description: 'UTC day.', example: '2026-01-31' }),
     hour: z
       .string()
       .optional()
-      .meta({ description: 'Start of the UTC hour.', example: '2031-01-31T12:00:00Z' }),
+      .meta({ description: 'Start of the UTC hour.', example: '2026-01-31T12:00:00Z' }),
     team: z.string().nullable().optional().meta({
       description: 'Name of the team, also that of the key in groups by key; null if it no longer exists.',
       example: 'search',
     }),
-    team_id: z.uuid().optional().meta({ description: 'ID of the team.' }),
+    team_id: shownId('the team').optional(),
     key: z.string().nullable().optional().meta({
       description: 'Name of the key, unique within its team; null if the key no longer exists.',
       example: 'ci',
@@ -31,17 +31,18 @@ export const usageSchema = z
       description: 'First characters of the newest secret of the key; null if the key no longer exists.',
       example: 'ptn_4fGh7Kq2',
     }),
-    key_id: z.uuid().optional().meta({ description: 'ID of the key.' }),
+    key_id: shownId('the key').optional(),
     provider: z.string().optional().meta({ description: 'Name of the provider.', example: 'openai' }),
     model: z.string().nullable().optional().meta({
       description: 'Model; null for calls without one.',
       example: 'gpt-4o-mini',
     }),
-    calls: count('Number of calls.'),
-    errors: count('Calls that failed; a client that disconnected is no error.'),
+    calls: count('Number of calls.', 14),
+    errors: count('Calls that failed; a client that disconnected is no error.', 1),
     calls_without_tokens: count(
       'Calls that may have used tokens although the provider reported none, such as streams without `include_usage`: ' +
         'they are missing from the sums of tokens. Counts POST calls with a status below 400 or none, except replayed ones.',
+      2,
     ),
     ...sums,
   })
