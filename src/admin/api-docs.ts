@@ -39,7 +39,6 @@ async function createDocs(app: INestApplication): Promise<Express> {
   const { SwaggerModule } = await import('@nestjs/swagger');
   const { apiDocument } = await import('./api-document.js');
   const docs = await NestFactory.create(DocsModule, {
-    logger: false,
     bodyParser: false,
     abortOnError: false,
   });
