@@ -7,6 +7,7 @@ import type { Settings } from './config/settings.js';
 import { DatabaseModule } from './database/database.module.js';
 import { KeysModule } from './keys/keys.module.js';
 import { ObservabilityModule } from './observability/observability.module.js';
+import { PricingModule } from './pricing/pricing.module.js';
 import { ProbeModule } from './proxy/upstream/probe.module.js';
 import { ProvidersModule } from './providers/providers.module.js';
 import { ProxyModule } from './proxy/proxy.module.js';
@@ -31,7 +32,8 @@ export class AppModule {
         ProvidersModule,
         RequestsModule,
         AuditModule,
-        ObservabilityModule
+        ObservabilityModule,
+        PricingModule
       ]
     };
   }

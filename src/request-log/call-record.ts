@@ -1,9 +1,11 @@
 import { firstHeader } from '../platform/raw-headers.js';
-import { isStreamed } from '../tokens/event-stream.js';
 import type { JournalFile } from './journal/journal-file.js';
 import { modelFromPath, scanModel } from '../tokens/model-scan.js';
 import type { Outcome } from './outcome.js';
-import { copyFor, type ResponseCopy } from '../tokens/usage-reader.js';
+import { isStreamed } from '../tokens/framing/stream-framing.js';
+import { StreamedModelScan } from '../tokens/streamed-model-scan.js';
+import type { TokenUsage } from '../tokens/token-usage.js';
+import { copyFor, type ResponseCopy, usageOfHead } from '../tokens/usage-reader.js';
 
 /** The facts of a call that are known before it is forwarded. */
 export interface CallOrigin {
@@ -45,6 +47,8 @@ export class CallRecord {
   requestModel: string | null;
   /** Start and end of the response body, for its token counts; null before the response, and if it has no token counts. */
   copy: ResponseCopy | null = null;
+  /** Token counts in the response head; null for nearly every provider. */
+  headUsage: TokenUsage | null = null;
   providerRequestId: string | null = null;
   ttfbMs: number | null = null;
   durationMs: number | null = null;
@@ -57,6 +61,7 @@ export class CallRecord {
   /** From the request's head to forwarding, without the wait for a buffered body. */
   overheadMs: number | null = null;
 
+  private modelScan: StreamedModelScan | null = null;
   private readonly openedAt = performance.now();
   private bodyAwaitedAt = 0;
   private bodyWaitMs = 0;
@@ -96,6 +101,15 @@ export class CallRecord {
     this.requestModel = scanModel(body) ?? this.requestModel;
   }
 
+  /** A chunk of a streamed request body has arrived: looks for the model in it. The chunk is not kept. */
+  requestChunkRead(chunk: Buffer): void {
+    this.requestBytes += chunk.length;
+    const scan = (this.modelScan ??= new StreamedModelScan());
+    if (scan.done) return;
+    scan.add(chunk);
+    this.requestModel = scan.model ?? this.requestModel;
+  }
+
   /**
    * Records the head of the response.
    *
@@ -106,6 +120,7 @@ export class CallRecord {
     this.status = status;
     this.contentType = firstHeader(headers, 'content-type');
     this.copy = copyFor(this.contentType, firstHeader(headers, 'content-encoding'), this.origin.endpoint);
+    this.headUsage = usageOfHead(headers, this.origin.endpoint);
     this.providerRequestId =
       firstHeader(headers, 'x-request-id') ?? firstHeader(headers, 'request-id') ?? null;
     this.ttfbMs = performance.now() - this.openedAt;

@@ -9,13 +9,13 @@ import { encodeLines, encodeRecord } from './journal/record-codec.js';
 import type { LogRow } from './columns.js';
 import { emptyRow, setBegin, setEnd, setUsage } from './log-row.js';
 import { LogWriter } from './log-writer.js';
-import { NO_USAGE, type Usage } from '../tokens/token-counts.js';
+import { NO_USAGE, type ResponseUsage } from '../tokens/token-usage.js';
 import type { Outcome } from './outcome.js';
 import { readUsage } from '../tokens/usage-reader.js';
 
 interface ReadCall {
   call: CallRecord;
-  usage: Usage;
+  usage: ResponseUsage;
 }
 
 /** Holds the records of calls in flight, journals them, and passes their rows to the writer. */
@@ -188,7 +188,7 @@ export class RequestLogService implements OnApplicationShutdown {
     const read: ReadCall[] = [];
     for (const call of calls) {
       // Reading never fails; uncertain counts are null.
-      const usage = readUsage(call.contentType, call.origin.endpoint, call.copy);
+      const usage = readUsage(call.contentType, call.origin.endpoint, call.copy, call.headUsage);
       if ('then' in usage) void usage.then((counts) => this.finish([{ call, usage: counts }]));
       else read.push({ call, usage });
     }

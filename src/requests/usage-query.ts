@@ -1,5 +1,6 @@
 import { ServiceError } from '../errors/service-error.js';
 import type { StoredRow } from '../request-log/columns.js';
+import { HAS_USAGE_SQL, IS_UNPRICED_SQL } from '../request-log/row-cost.js';
 import type { Conditions } from './request-query.js';
 
 export const USAGE_GROUPS = ['team', 'key', 'provider', 'model', 'day', 'hour'] as const;
@@ -22,11 +23,19 @@ const COLUMNS: Record<UsageGroup, { name: string; sql: string; shown: string }> 
 /** Matches failed calls, as in the views: a client that disconnected is no error. */
 const IS_ERROR = `(status >= 400 OR outcome NOT IN ('completed', 'replayed', 'client_aborted'))`;
 
+/**
+ * Matches calls that may have used tokens although none are known, such as a stream without `include_usage`. Of rejected
+ * calls and of requests without a body, such as a list of models, no provider reports any.
+ */
+const LACKS_TOKENS = `method = 'POST' AND (status < 400 OR status IS NULL) AND outcome <> 'replayed'
+  AND prompt_tokens IS NULL AND completion_tokens IS NULL`;
+
 /** The columns that are added up. Null adds nothing; replayed calls report no tokens. */
 export const SUMMED = [
   'prompt_tokens',
   'completion_tokens',
   'cached_tokens',
+  'cache_write_tokens',
   'reasoning_tokens',
   'request_bytes',
   'response_bytes',
@@ -35,8 +44,13 @@ export const SUMMED = [
 const SUMS: Readonly<Record<string, string>> = {
   calls: 'count(*)',
   errors: `count(*) FILTER (WHERE ${IS_ERROR})`,
+  calls_without_tokens: `count(*) FILTER (WHERE ${LACKS_TOKENS})`,
   ...Object.fromEntries(SUMMED.map((name) => [name, `COALESCE(sum(${name}), 0)`])),
+  unpriced_calls: `count(*) FILTER (WHERE ${IS_UNPRICED_SQL} AND ${HAS_USAGE_SQL})`,
 };
+
+/** The sum of the costs, as text so that no digit is lost; null if no call has a cost. */
+export const COST = 'cost_usd';
 
 /** The values of a row's groups, in the order of the groups. */
 export type GroupValues = (string | null)[];
@@ -53,10 +67,14 @@ export function inOrder(groups: readonly UsageGroup[]): UsageGroup[] {
 /** @param groups as inOrder() returns them */
 export function usageSql(groups: readonly UsageGroup[], where: string, page: string): string {
   const columns = groups.map((group) => COLUMNS[group]);
-  const sums = Object.entries(SUMS).map(([name, sql]) => `${sql}::float8 AS ${name}`);
+  const sums = [
+    ...Object.entries(SUMS).map(([name, sql]) => `${sql}::float8 AS ${name}`),
+    `sum(${COST})::text AS ${COST}`,
+  ];
+  const names = [...Object.keys(SUMS), COST];
   return `
     SELECT * FROM (
-      SELECT ${columns.map(({ name, shown }) => `${shown} AS ${name}`).join(', ')}, ${Object.keys(SUMS).join(', ')}
+      SELECT ${columns.map(({ name, shown }) => `${shown} AS ${name}`).join(', ')}, ${names.join(', ')}
       FROM (
         SELECT ${columns.map(({ name, sql }) => `${sql} AS ${name}`).join(', ')}, ${sums.join(', ')}
         FROM request_log ${where}

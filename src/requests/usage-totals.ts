@@ -6,7 +6,7 @@ import { columnOf, cursorOf, inOrder, pageSql, type UsageGroup, usageSql } from 
 import type { UsageView } from './usage.schema.js';
 
 /** A group without the names of its team and key. */
-export type UsageRow = Omit<UsageView, 'team' | 'key'>;
+export type UsageRow = Omit<UsageView, 'team' | 'key' | 'key_prefix'>;
 
 /** Computes usage sums of the request log. */
 @Injectable()

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { COLUMNS } from '../request-log/columns.js';
-import { SUMMED, USAGE_GROUPS, type UsageGroup } from './usage-query.js';
-import { pageOf, paging } from '../admin/fields.schema.js';
+import { COST, SUMMED, USAGE_GROUPS, type UsageGroup } from './usage-query.js';
+import { withTimeRange, pageOf, paging } from '../admin/fields.schema.js';
 import { callFilter } from './requests.schema.js';
 
 const count = (description: string) => z.int().meta({ description });
@@ -18,15 +18,39 @@ export const usageSchema = z
       .string()
       .optional()
       .meta({ description: 'Start of the UTC hour.', example: '2031-01-31T12:00:00Z' }),
-    team: z.string().nullable().optional().meta({ description: 'Name; null if the team no longer exists.' }),
-    team_id: z.uuid().optional(),
-    key: z.string().nullable().optional().meta({ description: 'Name; null if the key no longer exists.' }),
-    key_id: z.uuid().optional(),
-    provider: z.string().optional().meta({ example: 'openai' }),
-    model: z.string().nullable().optional().meta({ example: 'gpt-4o-mini' }),
+    team: z.string().nullable().optional().meta({
+      description: 'Name of the team, also that of the key in groups by key; null if it no longer exists.',
+      example: 'search',
+    }),
+    team_id: z.uuid().optional().meta({ description: 'ID of the team.' }),
+    key: z.string().nullable().optional().meta({
+      description: 'Name of the key, unique within its team; null if the key no longer exists.',
+      example: 'ci',
+    }),
+    key_prefix: z.string().nullable().optional().meta({
+      description: 'First characters of the newest secret of the key; null if the key no longer exists.',
+      example: 'ptn_4fGh7Kq2',
+    }),
+    key_id: z.uuid().optional().meta({ description: 'ID of the key.' }),
+    provider: z.string().optional().meta({ description: 'Name of the provider.', example: 'openai' }),
+    model: z.string().nullable().optional().meta({
+      description: 'Model; null for calls without one.',
+      example: 'gpt-4o-mini',
+    }),
     calls: count('Number of calls.'),
     errors: count('Calls that failed; a client that disconnected is no error.'),
+    calls_without_tokens: count(
+      'Calls that may have used tokens although the provider reported none, such as streams without `include_usage`: ' +
+        'they are missing from the sums of tokens. Counts POST calls with a status below 400 or none, except replayed ones.',
+    ),
     ...sums,
+    unpriced_calls: count(
+      'Calls with token counts and without a cost, for example because their model has no price.',
+    ),
+    [COST]: z.string().nullable().meta({
+      description: 'Exact sum of the costs in USD; null if no call has one.',
+      example: '12.345678900',
+    }),
   })
   .meta({ id: 'Usage' });
 /** With the names of its team and key. */
@@ -48,13 +72,15 @@ const groups = z
   .refine((words) => !(words.includes('day') && words.includes('hour')), 'must hold day or hour, not both');
 
 /** `GET /admin/v1/usage` and `postern usage` */
-export const usageFilterSchema = z.strictObject({
-  group_by: groups.prefault('team,day').meta({
-    description:
-      'Columns to group by, separated by commas: team, key, provider, model, and either day or hour.',
-    example: 'model,day',
+export const usageFilterSchema = withTimeRange(
+  z.strictObject({
+    group_by: groups.prefault('team,day').meta({
+      description:
+        'Columns to group by, separated by commas: team, key, provider, model, and either day or hour.',
+      example: 'model,day',
+    }),
+    ...callFilter,
+    ...paging,
   }),
-  ...callFilter,
-  ...paging,
-});
+);
 export type UsageFilter = z.output<typeof usageFilterSchema>;

@@ -21,11 +21,16 @@ export class UsageService {
     const keys = await this.names.ofKeys(page.data.flatMap(({ key_id }) => key_id ?? []));
     return {
       ...page,
-      data: page.data.map((row) => ({
-        ...(row.team_id !== undefined && { team: teams.get(row.team_id) ?? null }),
-        ...(row.key_id !== undefined && { key: keys.get(row.key_id) ?? null }),
-        ...row,
-      })),
+      data: page.data.map((row) => {
+        const key = row.key_id === undefined ? undefined : keys.get(row.key_id);
+        return {
+          ...(row.team_id !== undefined
+            ? { team: teams.get(row.team_id) ?? null }
+            : row.key_id !== undefined && { team: key?.team ?? null }),
+          ...(row.key_id !== undefined && { key: key?.name ?? null, key_prefix: key?.prefix ?? null }),
+          ...row,
+        };
+      }),
     };
   }
 }

@@ -144,6 +144,13 @@ describe('the source layout', () => {
     expect(matching(internal, ['proxy/fast-path.ts'])).toEqual([]);
   });
 
+  it('loads @nestjs/swagger only for the API document, not at the start', () => {
+    const atStart = /^import (?!type )[^;]*from ['"]@nestjs\/swagger['"]/m;
+    expect(matching(atStart)).toEqual(['admin/api-document.ts']);
+    const toDocument = /^import (?!type )[^;]*\/api-document\.js['"]/m;
+    expect(matching(toDocument)).toEqual([]);
+  });
+
   it('reads the environment in one place', () => {
     const anyWay = /\bprocess\s*(\?\.|\.)\s*env\b|\bprocess\s*\[|\benv\b[^;]*from ['"](node:)?process['"]/;
     expect(matching(anyWay, ['config/env.ts'])).toEqual([]);

@@ -13,9 +13,10 @@ import { columnsOf, LOGGED_COLUMNS, type LogRow, type Phase } from '../../src/re
 import { emptyRow, setBegin, setEnd, setUsage } from '../../src/request-log/log-row.js';
 import { OUTCOMES } from '../../src/request-log/request-log.entity.js';
 import { DAY_MS, dayOf } from '../../src/request-log/partitions.js';
-import { NO_USAGE } from '../../src/tokens/token-counts.js';
+import { NO_USAGE } from '../../src/tokens/token-usage.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
+import { FULL } from '../support/scale.js';
 import { LogHarness } from './log-harness.js';
 import { KEY, TEAM } from './rows.js';
 
@@ -134,7 +135,14 @@ const call = fc.record({
   providerRequestId: textOrNull,
   requestModel: textOrNull,
   model: textOrNull,
-  tokens: fc.tuple(numberOrNull, numberOrNull, numberOrNull, numberOrNull),
+  tokens: fc.tuple(numberOrNull, numberOrNull, numberOrNull, numberOrNull, numberOrNull),
+  extra: fc.option(
+    fc.dictionary(
+      fc.oneof(fc.constantFrom('web_searches', 'service_tier'), fc.string({ unit: 'binary' })),
+      fc.oneof(fc.constantFrom('batch', 7), fc.double(), fc.string({ unit: 'binary' })),
+      { maxKeys: 4 },
+    ),
+  ),
 });
 
 function rowOf(facts: typeof call extends fc.Arbitrary<infer T> ? T : never): LogRow {
@@ -151,16 +159,19 @@ function rowOf(facts: typeof call extends fc.Arbitrary<infer T> ? T : never): Lo
   };
   // Only what the columns are made of; the rest of a record needs a live call.
   const record = { ...facts, origin } as unknown as CallRecord;
-  const [prompt, completion, cached, reasoning] = facts.tokens;
+  const [promptTokens, completionTokens, cachedTokens, reasoningTokens, cacheWriteTokens] = facts.tokens;
   const row = emptyRow();
   setBegin(row, record);
   setEnd(row, record);
   setUsage(row, record, {
     model: facts.model,
-    prompt_tokens: prompt,
-    completion_tokens: completion,
-    cached_tokens: cached,
-    reasoning_tokens: reasoning,
+    promptTokens,
+    completionTokens,
+    cachedTokens,
+    reasoningTokens,
+    cacheWriteTokens,
+    extra: facts.extra,
+    reportedCost: null,
   });
   // What the journal gives back is what went in, and no line is too long for its reader.
   const line = encodeLine({ t: 'R', ...row });
@@ -187,7 +198,7 @@ function rowOf(facts: typeof call extends fc.Arbitrary<infer T> ? T : never): Lo
 }
 
 it('makes a row that Postgres takes of whatever a call brings', async () => {
-  const facts = fc.sample(call, { numRuns: 4_000, seed: 3 });
+  const facts = fc.sample(call, { numRuns: FULL ? 4_000 : 1_000, seed: 3 });
   const rows = facts.map(rowOf);
   for (const row of rows) log.writer.add(row, []);
   await eventually(() => log.writer.waiting === 0, 60_000);
@@ -207,6 +218,7 @@ it('makes a row that Postgres takes of whatever a call brings', async () => {
     'completion_tokens',
     'cached_tokens',
     'reasoning_tokens',
+    'cache_write_tokens',
   ] as const;
   for (const row of found) {
     const sent = byId.get(row.id)!;
