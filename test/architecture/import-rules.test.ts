@@ -90,6 +90,13 @@ describe('the source layout', () => {
     expect(wrong.map(({ text }) => text)).toEqual([]);
   });
 
+  // An organisation's own modules need no line there.
+  it('has a page, layout.md, that names every folder of the layers', () => {
+    const page = readFileSync(join(src, '../docs/develop/layout.md'), 'utf8');
+    const folders = [...Object.keys(MAY_IMPORT), 'cluster'];
+    expect(folders.filter((name) => !page.includes(`](../../src/${name})`))).toEqual([]);
+  });
+
   it('has top-level files that either compose the gateway or import no folder, never both', () => {
     const imported = new Set(
       arrows.filter(({ from, to }) => folderOf(from) && !folderOf(to)).map(({ to }) => to),
