@@ -1,5 +1,3 @@
-import { readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import type { z } from 'zod';
 import { errorSchema } from '../../src/admin/fields.schema.js';
 import { auditPageSchema } from '../../src/audit/audit.schema.js';
@@ -12,8 +10,6 @@ import { ADMIN_TOKEN, PROVIDER_KEY, startTestGateway, type TestGateway } from '.
 import { answer, RawProvider } from '../support/raw-provider.js';
 import { call } from './call.js';
 import { routesOf } from './routes.js';
-
-const FILE = join(__dirname, '../../openapi.json');
 
 interface Described {
   operationId: string;
@@ -75,30 +71,30 @@ afterAll(async () => {
 });
 
 describe('/docs-json', () => {
-  it('is what openapi.json says; else run npm run openapi and look at what changed', () => {
-    const fresh = `${JSON.stringify(document, null, 2)}\n`;
-    if (process.env.POSTERN_WRITE_OPENAPI) writeFileSync(FILE, fresh);
-    expect(readFileSync(FILE, 'utf8')).toBe(fresh);
-  });
+  /** Without those of plain controllers, which a module of one's own may have. */
+  const adminPaths = () => Object.entries(document.paths).filter(([path]) => path.startsWith('/admin'));
 
   it('holds exactly the admin routes of the running router, each of them described', () => {
     const routes = routesOf(postern)
       .filter(({ method, path }) => path.startsWith('/admin') && method !== 'ALL')
       .map(({ method, path }) => `${method} ${path.replace(/:(\w+)/g, '{$1}')}`);
-    const documented = Object.entries(document.paths).flatMap(([path, item]) =>
+    const documented = adminPaths().flatMap(([path, item]) =>
       Object.keys(item).map((method) => `${method.toUpperCase()} ${path}`),
     );
     expect(documented.sort()).toEqual(routes.sort());
   });
 
   it('has an id, a tag, an answer and faults for each, and asks for the token', () => {
-    const operations = Object.values(document.paths).flatMap((item) => Object.values(item));
+    const operations = adminPaths().flatMap(([, item]) => Object.values(item));
     expect(new Set(operations.map(({ operationId }) => operationId)).size).toBe(operations.length);
-    const described = document.tags.filter(({ description }) => description !== '').map(({ name }) => name);
-    for (const { responses, security, tags } of operations) {
+    const used = new Set(operations.flatMap(({ tags }) => tags));
+    const undescribed = document.tags
+      .filter(({ name, description }) => used.has(name) && description === '')
+      .map(({ name }) => `${name}: describe it by @AdminController(path, { name: '${name}', description })`);
+    expect(undescribed).toEqual([]);
+    for (const { responses, security } of operations) {
       expect(Object.keys(responses)).toEqual(expect.arrayContaining(['400', '401', '503']));
       expect(security).toEqual([{ adminToken: [] }]);
-      expect(described).toEqual(expect.arrayContaining(tags));
     }
     expect(document).toMatchObject({
       openapi: '3.0.3',
