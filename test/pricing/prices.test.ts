@@ -137,6 +137,14 @@ describe('the price of a model', () => {
     await eventually(async () => (await on(replica)).cost_usd === null);
   });
 
+  it('applies the price it was given before it responds, without a notification', async () => {
+    await query('ALTER TABLE price DISABLE TRIGGER ALL');
+    expect(await resolve('local', 'at-once')).toMatchObject({ price: null });
+    await admin('POST', '/prices', { catalog: 'local', model: 'at-once', input: '1' });
+    expect(await resolve('local', 'at-once')).toMatchObject({ price: { model: 'at-once' } });
+    await query('ALTER TABLE price ENABLE TRIGGER ALL');
+  });
+
   it('follows the price list of its provider', async () => {
     await priced.gateway.admin('POST', '/providers', {
       name: 'moving',
