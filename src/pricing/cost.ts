@@ -249,7 +249,7 @@ function takeExtra(
   const count = (unit: ExtraUnit) =>
     unit === 'reasoning_tokens'
       ? (reasoningTokens ?? 0)
-      : (extra?.[unit as keyof ExtraUsage & ExtraUnit] ?? 0);
+      : (extra?.[unit] ?? 0);
   let pico = 0n;
   for (const [unit, rate] of rates) {
     let units = count(unit);

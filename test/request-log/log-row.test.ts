@@ -169,7 +169,7 @@ function rowOf(facts: typeof call extends fc.Arbitrary<infer T> ? T : never): Lo
     cachedTokens,
     reasoningTokens,
     cacheWriteTokens,
-    extra: facts.extra as ExtraUsage | null,
+    extra: facts.extra,
     reportedCost: null,
   });
   // What the journal gives back is what went in, and no line is too long for its reader.
