@@ -13,6 +13,7 @@ import { ProvidersModule } from './providers/providers.module.js';
 import { ProxyModule } from './proxy/proxy.module.js';
 import { RequestsModule } from './requests/requests.module.js';
 import { TeamsModule } from './teams/teams.module.js';
+import { UsageModule } from './usage/usage.module.js';
 
 /** The whole gateway. ProxyModule comes first: its route is matched first on every call. */
 @Module({})
@@ -31,6 +32,7 @@ export class AppModule {
         KeysModule,
         ProvidersModule,
         RequestsModule,
+        UsageModule,
         AuditModule,
         ObservabilityModule,
         PricingModule

@@ -6,6 +6,7 @@ import { PROVIDER_AUTHS } from './provider.js';
 
 const AUTH_ABOUT = 'How the secret is sent to the provider.';
 const DEFAULT_ABOUT = 'Calls to `/v1` go to the default provider.';
+const SHOWN_DEFAULT_ABOUT = `${DEFAULT_ABOUT} At most one provider has true.`;
 const ENABLED_ABOUT = 'Calls to a disabled provider are rejected.';
 const CATALOG_ABOUT =
   'Name of the price list for its models; null if only custom prices for this provider apply.';
@@ -17,11 +18,20 @@ export const providerSchema = z
     name: z.string().meta({ description: 'Used in `/p/<name>/`.', example: 'openai' }),
     url: z.string().meta({ example: 'https://api.openai.com' }),
     auth: z.enum(PROVIDER_AUTHS).meta({ description: AUTH_ABOUT }),
-    secret_state: z.enum(['sealed', 'none', 'unreadable']).meta({
+    secret_state: z.enum(['sealed', 'none', 'unreadable', 'environment']).meta({
       description:
-        'State of the stored secret, which is never shown. `unreadable`: it was encrypted with another master key.',
+        'State of the secret, which is never shown. `sealed`: stored, encrypted; `unreadable`: it was encrypted with ' +
+        'another master key; `environment`: set by PROVIDER_KEY.',
     }),
-    default: z.boolean().meta({ description: DEFAULT_ABOUT }),
+    default: z.boolean().meta({ description: SHOWN_DEFAULT_ABOUT }),
+    shadowed_by: z
+      .enum(['PROVIDER_URL'])
+      .nullable()
+      .meta({
+        description:
+          '`PROVIDER_URL`: this provider is stored as the default, but the one of PROVIDER_URL takes its place while that ' +
+          'is set. Otherwise null.',
+      }),
     enabled: z.boolean().meta({ description: ENABLED_ABOUT }),
     catalog: z.string().nullable().meta({ description: CATALOG_ABOUT, example: 'openai' }),
     source: z.enum(['stored', 'environment']).meta({

@@ -6,43 +6,11 @@ import {
   integer,
   milliseconds,
   requiredText,
+  tagsJson,
   text,
-  type ToDomain,
 } from './column-domains.js';
+import type { Column, Phase } from './column.js';
 import { type Outcome, OUTCOMES } from './outcome.js';
-
-/**
- * When a column is set. `begin`, `end` and `usage` are the journal records that carry it, of which a later one overrides
- * an earlier one; `write`: the log writer sets it when it hands the row to Postgres.
- */
-export type Phase = 'begin' | 'end' | 'usage' | 'write';
-
-export interface Column<T> {
-  /** SQL type, as in the migrations. */
-  readonly type:
-    | 'timestamptz'
-    | 'uuid'
-    | 'text'
-    | 'boolean'
-    | 'smallint'
-    | 'int'
-    | 'bigint'
-    | 'real'
-    | 'numeric'
-    | 'inet'
-    | 'jsonb';
-  /** Empty: Postgres sets the column. */
-  readonly phases: readonly Phase[];
-  /** Brings any value into the column's domain, so that no input can make Postgres reject a row. */
-  readonly toDomain: ToDomain<T>;
-  /** Shown in OpenAPI and in docs/reference/request-log-columns.md. */
-  readonly description: string;
-  /** What null means. Undefined: the column is NOT NULL. */
-  readonly nullMeans?: string;
-  /** The only values that the column takes. */
-  readonly values?: readonly string[];
-  readonly example?: string | number;
-}
 
 const INT_MAX = 2_147_483_647;
 const BEGIN = ['begin'] as const;
@@ -265,6 +233,25 @@ export const COLUMNS = {
     toDomain: asIs<Date | null>,
     description: 'When the row was last updated: a late outcome, a late price, or repricing.',
     nullMeans: 'the row is as it was first written.',
+  },
+  end_user: {
+    ...TEXT,
+    phases: BEGIN,
+    description: 'The end user that the client named. Stored as `REQUEST_LOG_USERS` says.',
+    nullMeans: NOT_SENT,
+  },
+  session_id: {
+    ...TEXT,
+    phases: BEGIN,
+    description: 'The session that the client named.',
+    nullMeans: NOT_SENT,
+  },
+  tags: {
+    type: 'jsonb',
+    phases: BEGIN,
+    toDomain: tagsJson,
+    description: 'The tags of the `x-gateway-tags` header, as a JSON object of strings.',
+    nullMeans: NOT_SENT,
   },
 } as const satisfies Record<string, Column<unknown>>;
 

@@ -15,7 +15,8 @@ export interface Counts {
   /** Whether `output` leaves reasoning out, unless `total` says otherwise. */
   reasoningApart?: boolean;
   total?: number | null;
-  extra?: ExtraUsage;
+  /** Null and 0 are left out later. */
+  extra?: { readonly [Name in Exclude<keyof ExtraUsage, 'service_tier'>]?: number | null };
 }
 
 /** How one family of APIs reports usage. */
@@ -63,12 +64,13 @@ const OPENAI_CHAT: Dialect = {
         (uncounted > 0 && GEMINI_COMPATIBLE.test(endpoint) ? uncounted : null),
       total,
       extra: {
-        input_audio_tokens: some(prompt, 'audio_tokens'),
-        output_audio_tokens: some(completion, 'audio_tokens'),
-        input_image_tokens: some(prompt, 'image_tokens'),
-        output_image_tokens: some(completion, 'image_tokens'),
+        input_audio_tokens: count(prompt, 'audio_tokens'),
+        output_audio_tokens: count(completion, 'audio_tokens'),
+        input_image_tokens: count(prompt, 'image_tokens'),
+        output_image_tokens: count(completion, 'image_tokens'),
         // Perplexity: num_search_queries. OpenRouter: server_tool_use.
-        web_searches: some(usage, 'num_search_queries') ?? some(usage.server_tool_use, 'web_search_requests'),
+        web_searches:
+          count(usage, 'num_search_queries') ?? count(usage.server_tool_use, 'web_search_requests'),
       },
     };
   },
@@ -95,12 +97,12 @@ const INPUT_OUTPUT: Dialect = {
       reasoning: count(output, 'reasoning_tokens') ?? count(output, 'thinking_tokens'),
       total: count(usage, 'total_tokens'),
       extra: {
-        cache_write_1h_tokens: some(usage.cache_creation, 'ephemeral_1h_input_tokens'),
-        input_audio_tokens: some(input, 'audio_tokens'),
-        output_audio_tokens: some(output, 'audio_tokens'),
-        input_image_tokens: some(input, 'image_tokens'),
-        output_image_tokens: some(output, 'image_tokens'),
-        web_searches: some(usage.server_tool_use, 'web_search_requests'),
+        cache_write_1h_tokens: count(usage.cache_creation, 'ephemeral_1h_input_tokens'),
+        input_audio_tokens: count(input, 'audio_tokens'),
+        output_audio_tokens: count(output, 'audio_tokens'),
+        input_image_tokens: count(input, 'image_tokens'),
+        output_image_tokens: count(output, 'image_tokens'),
+        web_searches: count(usage.server_tool_use, 'web_search_requests'),
       },
     };
   },
@@ -118,11 +120,11 @@ const GEMINI: Dialect = {
     reasoningApart: true,
     total: count(usage, 'totalTokenCount'),
     extra: {
-      input_audio_tokens: some(byModality(usage.promptTokensDetails, 'AUDIO'), 'tokenCount'),
-      cached_audio_tokens: some(byModality(usage.cacheTokensDetails, 'AUDIO'), 'tokenCount'),
-      output_audio_tokens: some(byModality(usage.candidatesTokensDetails, 'AUDIO'), 'tokenCount'),
-      input_image_tokens: some(byModality(usage.promptTokensDetails, 'IMAGE'), 'tokenCount'),
-      output_image_tokens: some(byModality(usage.candidatesTokensDetails, 'IMAGE'), 'tokenCount'),
+      input_audio_tokens: count(byModality(usage.promptTokensDetails, 'AUDIO'), 'tokenCount'),
+      cached_audio_tokens: count(byModality(usage.cacheTokensDetails, 'AUDIO'), 'tokenCount'),
+      output_audio_tokens: count(byModality(usage.candidatesTokensDetails, 'AUDIO'), 'tokenCount'),
+      input_image_tokens: count(byModality(usage.promptTokensDetails, 'IMAGE'), 'tokenCount'),
+      output_image_tokens: count(byModality(usage.candidatesTokensDetails, 'IMAGE'), 'tokenCount'),
     },
   }),
 };
@@ -139,11 +141,11 @@ const INTERACTIONS: Dialect = {
     reasoningApart: true,
     total: count(usage, 'total_tokens'),
     extra: {
-      input_audio_tokens: some(byModality(usage.input_tokens_by_modality, 'audio'), 'tokens'),
-      cached_audio_tokens: some(byModality(usage.cached_tokens_by_modality, 'audio'), 'tokens'),
-      output_audio_tokens: some(byModality(usage.output_tokens_by_modality, 'audio'), 'tokens'),
-      input_image_tokens: some(byModality(usage.input_tokens_by_modality, 'image'), 'tokens'),
-      output_image_tokens: some(byModality(usage.output_tokens_by_modality, 'image'), 'tokens'),
+      input_audio_tokens: count(byModality(usage.input_tokens_by_modality, 'audio'), 'tokens'),
+      cached_audio_tokens: count(byModality(usage.cached_tokens_by_modality, 'audio'), 'tokens'),
+      output_audio_tokens: count(byModality(usage.output_tokens_by_modality, 'audio'), 'tokens'),
+      input_image_tokens: count(byModality(usage.input_tokens_by_modality, 'image'), 'tokens'),
+      output_image_tokens: count(byModality(usage.output_tokens_by_modality, 'image'), 'tokens'),
     },
   }),
 };
@@ -164,7 +166,7 @@ const BEDROCK: Dialect = {
       cacheWrite: written,
       output: count(usage, 'outputTokens'),
       total: count(usage, 'totalTokens'),
-      extra: { cache_write_1h_tokens: some(hourly, 'inputTokens') },
+      extra: { cache_write_1h_tokens: count(hourly, 'inputTokens') },
     };
   },
 };
@@ -192,7 +194,7 @@ const COHERE: Dialect = {
     input: count(billed, 'input_tokens') ?? count(tokens, 'input_tokens'),
     cached: asCount(cached),
     output: count(billed, 'output_tokens') ?? count(tokens, 'output_tokens'),
-    extra: { search_units: some(billed, 'search_units') },
+    extra: { search_units: count(billed, 'search_units') },
   }),
 };
 
@@ -230,15 +232,9 @@ export const DIALECTS: readonly Dialect[] = [
 /** Largest value of a Postgres `int`. */
 const MOST_TOKENS = 2_147_483_647;
 
-/** A member of a JSON value; undefined if the value is not an object. */
+/** A member of a JSON value; undefined if the value is not an object. No name in use is inherited. */
 export function field(value: unknown, name: string): unknown {
-  return typeof value === 'object' && value !== null && Object.hasOwn(value, name)
-    ? (value as Json)[name]
-    : undefined;
-}
-
-function count(object: unknown, name: string): number | null {
-  return asCount(field(object, name));
+  return typeof value === 'object' && value !== null ? (value as Json)[name] : undefined;
 }
 
 /** Null for anything but a count that a Postgres `int` holds. */
@@ -248,9 +244,8 @@ export function asCount(value: unknown): number | null {
     : null;
 }
 
-/** A count above 0. */
-function some(object: unknown, name: string): number | undefined {
-  return count(object, name) || undefined;
+function count(object: unknown, name: string): number | null {
+  return asCount(field(object, name));
 }
 
 /** Null if both are. */

@@ -78,12 +78,9 @@ export class ObjectCursor {
     return isAscii(this.json, this.keyStart, this.keyEnd, name);
   }
 
-  /** The member's name if it is one of these. @param byLength ASCII names, each in the list at the index of its length */
-  keyOf(byLength: readonly (readonly string[] | undefined)[]): string | undefined {
-    const names = byLength[this.keyEnd - this.keyStart];
-    if (names === undefined) return undefined;
-    for (const name of names) if (this.isKey(name)) return name;
-    return undefined;
+  /** Bytes of the member's name. */
+  get keyLength(): number {
+    return this.keyEnd - this.keyStart;
   }
 
   /** True if the member's value is this string, written without an escape. */

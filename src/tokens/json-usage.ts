@@ -22,14 +22,20 @@ export function readJsonUsage({ head, tail, whole }: CopiedBody, endpoint: strin
     if (cursor === null) return NO_USAGE;
     members.addAll(cursor);
     // More than one document: it is not certain whose counts they are.
-    if (cursor.end !== -1 && !(whole && isAtEnd(head, cursor.end)))
-      return { ...NO_USAGE, model: members.model };
+    if (cursor.end !== -1 && !(whole && isAtEnd(head, cursor.end))) return withModel(null, members.model);
   }
-  if (whole) return { ...(members.read(endpoint) ?? NO_USAGE), model: members.model };
+  if (whole) return withModel(members.read(endpoint), members.model);
   const end = readEnd(tail, array === -1 ? isAtEnd : isArrayEnd);
   // The first objects of an array do not contain the sum.
   const usage = end.read(endpoint) ?? (array === -1 ? members.read(endpoint) : null);
-  return { ...(usage ?? NO_USAGE), model: end.model ?? members.model };
+  return withModel(usage, end.model ?? members.model);
+}
+
+/** @param usage changed */
+export function withModel(usage: ResponseUsage | null, model: string | null): ResponseUsage {
+  if (usage === null) return model === null ? NO_USAGE : { ...NO_USAGE, model };
+  usage.model = model;
+  return usage;
 }
 
 /**

@@ -1,10 +1,10 @@
 import type { Json } from './dialects.js';
 import { isAtEnd, ObjectCursor, openObject } from './json-cursor.js';
-import { readEnd } from './json-usage.js';
+import { readEnd, withModel } from './json-usage.js';
 import { normaliseUsage } from './normalise-usage.js';
 import type { CopiedBody } from './plain-copy.js';
 import type { StreamFraming } from './framing/stream-events.js';
-import { NO_USAGE, type ResponseUsage, type TokenUsage } from './token-usage.js';
+import { NO_USAGE, type ResponseUsage } from './token-usage.js';
 import { UsageMembers } from './usage-members.js';
 
 /** Cheap sign of an event worth parsing; most have no count, or `"usage":null`. In a text its quotes are escaped. */
@@ -51,10 +51,10 @@ export function readStreamUsage(
   if (events === null) return NO_USAGE;
   const start = readStart(events);
   const last = whole ? { events, broken: null } : framing.lastEvents(tail);
-  if (last === null) return { ...NO_USAGE, model: start.model };
+  if (last === null) return withModel(null, start.model);
   const { usage, model } = readLast(last.events, last.broken, endpoint, start.usage);
   const known = usage ?? (start.usage && normaliseUsage(start.usage, endpoint));
-  return { ...(known ?? NO_USAGE), model: start.model ?? model };
+  return withModel(known, start.model ?? model);
 }
 
 /** The model, and the usage of `message_start`. */
@@ -78,7 +78,7 @@ function readLast(
   broken: string | null,
   endpoint: string,
   started: Json | null,
-): { usage: TokenUsage | null; model: string | null } {
+): { usage: ResponseUsage | null; model: string | null } {
   for (const sign of [HAS_COUNTS, HAS_METRICS]) {
     let tries = 0;
     for (let i = events.length - 1; i >= 0 && tries < EVENTS_WITH_COUNTS; i--) {

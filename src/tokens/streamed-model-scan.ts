@@ -49,7 +49,7 @@ export class StreamedModelScan {
   /** Reads to the start of the next string. */
   private readStructure(chunk: Buffer, from: number): number {
     for (let at = from; at < chunk.length; at++) {
-      switch (chunk[at]) {
+      switch (chunk[at]!) {
         case 0x20:
         case 0x0a:
         case 0x0d:

@@ -1,6 +1,6 @@
 import { CatalogService } from '../../src/pricing/catalog.service.js';
 import { CostRepair } from '../../src/pricing/cost-repair.service.js';
-import { LogWriter } from '../../src/request-log/log-writer.js';
+import { LogWriter } from '../../src/request-log/writer/log-writer.js';
 import { logRow } from '../request-log/rows.js';
 import { Scrape } from '../observability/scrape.js';
 import { ADMIN_TOKEN } from '../support/gateway.js';

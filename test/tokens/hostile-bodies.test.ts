@@ -4,6 +4,8 @@ import { PlainCopy } from '../../src/tokens/plain-copy.js';
 import { inflationMemory } from '../../src/tokens/inflation.js';
 import { readJsonUsage } from '../../src/tokens/json-usage.js';
 import { scanModel } from '../../src/tokens/model-scan.js';
+import { AWS_EVENT_STREAM } from '../../src/tokens/framing/aws-event-stream.js';
+import { LINES } from '../../src/tokens/framing/line-stream.js';
 import { SERVER_SENT_EVENTS } from '../../src/tokens/framing/server-sent-events.js';
 import { readStreamUsage } from '../../src/tokens/stream-usage.js';
 import { NO_USAGE } from '../../src/tokens/token-usage.js';
@@ -36,6 +38,12 @@ const READERS: [string, (body: Buffer) => void, number][] = [
   [
     'an event stream',
     (body) => readStreamUsage(kept(body), '/v1/responses', SERVER_SENT_EVENTS),
+    RESPONSE_BYTES,
+  ],
+  ['a stream of lines', (body) => readStreamUsage(kept(body), '/api/chat', LINES), RESPONSE_BYTES],
+  [
+    'a binary event stream',
+    (body) => readStreamUsage(kept(body), '/model/m/converse-stream', AWS_EVENT_STREAM),
     RESPONSE_BYTES,
   ],
 ];
@@ -95,6 +103,11 @@ const hostile = fc.constantFrom(
     'data: {"usage":{"a":1}}\n\n',
     'data: {"model":"\\x"}\n\n',
     'retry: x\n',
+    // Preludes of Amazon's event stream that look right until their checksum is computed, and one that is right.
+    '\0\0\0\u0010\0\0\0\0',
+    '\0\0\0\0\0\0\0',
+    '\n{"usage":{x}}\n',
+    '\n{"eval_count":1x}\n',
     '"usage" ',
   ],
 );

@@ -62,7 +62,7 @@ const BEDROCK = '/model/us.anthropic.claude-sonnet-4-5-20250929-v1%3A0';
 export const FORMATS: readonly RecordedAnswer[] = [
   {
     name: 'OpenAI chat completion with audio in and out, in the flex tier',
-    endpoint: OPENAI!,
+    endpoint: OPENAI,
     contentType: JSON_TYPE,
     body: json({
       model: 'gpt-audio',
@@ -81,14 +81,14 @@ export const FORMATS: readonly RecordedAnswer[] = [
   },
   {
     name: 'OpenAI response in the background: the usage comes with a later GET',
-    endpoint: RESPONSES!,
+    endpoint: RESPONSES,
     contentType: JSON_TYPE,
     body: json({ id: 'resp_1', status: 'queued', background: true, model: 'gpt-5', usage: null }),
     usage: usage('gpt-5'),
   },
   {
     name: 'OpenAI response in the priority tier, streamed',
-    endpoint: RESPONSES!,
+    endpoint: RESPONSES,
     contentType: SSE,
     body: namedStream(
       event('response.created', { response: { model: 'gpt-5', usage: null, service_tier: 'auto' } }),
@@ -113,7 +113,7 @@ export const FORMATS: readonly RecordedAnswer[] = [
   },
   {
     name: 'Anthropic message with an hour of cache, web searches and the batch tier',
-    endpoint: ANTHROPIC!,
+    endpoint: ANTHROPIC,
     contentType: JSON_TYPE,
     body: json({
       model: 'claude-sonnet-4-5-20250929',
@@ -134,7 +134,7 @@ export const FORMATS: readonly RecordedAnswer[] = [
   },
   {
     name: 'Anthropic stream whose first event has the details of the cache',
-    endpoint: ANTHROPIC!,
+    endpoint: ANTHROPIC,
     contentType: SSE,
     body: namedStream(
       CLAUDE_START,
@@ -189,7 +189,7 @@ export const FORMATS: readonly RecordedAnswer[] = [
   },
   {
     name: 'DeepSeek completion',
-    endpoint: OPENAI!,
+    endpoint: OPENAI,
     contentType: JSON_TYPE,
     body: json({
       model: 'deepseek-reasoner',
@@ -206,7 +206,7 @@ export const FORMATS: readonly RecordedAnswer[] = [
   },
   {
     name: 'xAI completion, whose completion tokens leave out reasoning, with its cost',
-    endpoint: OPENAI!,
+    endpoint: OPENAI,
     contentType: JSON_TYPE,
     body: json({
       model: 'grok-4.5',
@@ -224,7 +224,7 @@ export const FORMATS: readonly RecordedAnswer[] = [
   },
   {
     name: 'xAI response, whose output tokens include reasoning',
-    endpoint: RESPONSES!,
+    endpoint: RESPONSES,
     contentType: JSON_TYPE,
     body: json({
       model: 'grok-4.5',
@@ -241,7 +241,7 @@ export const FORMATS: readonly RecordedAnswer[] = [
   },
   {
     name: 'OpenRouter completion with its cost and a cache write',
-    endpoint: OPENAI!,
+    endpoint: OPENAI,
     contentType: JSON_TYPE,
     body: '{"model":"anthropic/claude-sonnet-4.5","usage":{"prompt_tokens":194,"completion_tokens":2,"total_tokens":196,"cost":1.4100E-05,"is_byok":false,"cost_details":{"upstream_inference_cost":null},"prompt_tokens_details":{"cached_tokens":0,"cache_write_tokens":100,"audio_tokens":0},"completion_tokens_details":{"reasoning_tokens":0},"server_tool_use":{"web_search_requests":1}}}',
     usage: usage('anthropic/claude-sonnet-4.5', 194, 2, 0, 0, {
@@ -252,7 +252,7 @@ export const FORMATS: readonly RecordedAnswer[] = [
   },
   {
     name: 'OpenRouter stream with the customer’s own key: its fee and the provider’s price',
-    endpoint: OPENAI!,
+    endpoint: OPENAI,
     contentType: SSE,
     body: `: OPENROUTER PROCESSING\n\n${dataStream(
       { model: 'openai/gpt-4o', choices: [{ delta: { content: 'Hi' } }] },
@@ -298,7 +298,7 @@ export const FORMATS: readonly RecordedAnswer[] = [
   },
   {
     name: 'Mistral completion',
-    endpoint: OPENAI!,
+    endpoint: OPENAI,
     contentType: JSON_TYPE,
     body: json({
       model: 'mistral-small-latest',
@@ -308,7 +308,7 @@ export const FORMATS: readonly RecordedAnswer[] = [
   },
   {
     name: 'Moonshot completion',
-    endpoint: OPENAI!,
+    endpoint: OPENAI,
     contentType: JSON_TYPE,
     body: json({
       model: 'kimi-k2',
@@ -724,7 +724,7 @@ export const FORMATS: readonly RecordedAnswer[] = [
   },
   {
     name: 'a completion with a total only, of which no part is known',
-    endpoint: OPENAI!,
+    endpoint: OPENAI,
     contentType: JSON_TYPE,
     body: json({ model: 'm', usage: { total_tokens: 815 } }),
     usage: usage('m'),
