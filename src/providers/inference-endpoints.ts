@@ -109,20 +109,21 @@ export interface OwnEndpoints {
   readonly gets: RegExp;
 }
 
-const OWN = new Map(PROVIDER_ENDPOINTS.map((one) => [one, matcher([one])]));
 /** Those of all providers. */
-export const ANY_PROVIDER = matcher(PROVIDER_ENDPOINTS);
+export const ANY_PROVIDER = matcher(PROVIDER_ENDPOINTS, '');
 
 /**
- * The inference endpoints of the provider at this host. What a host that is none of a known provider serves cannot be
+ * The inference endpoints of the provider at this URL. What a host that is none of a known provider serves cannot be
  * told: a model server, a proxy, a gateway. It gets those of all.
+ *
+ * @param basePath path of the provider's URL, which requests may leave out
  */
-export function ownEndpoints(hostname: string): OwnEndpoints {
-  for (const [{ hosts }, endpoints] of OWN) if (hosts?.test(hostname)) return endpoints;
-  return ANY_PROVIDER;
+export function ownEndpoints(hostname: string, basePath = ''): OwnEndpoints {
+  const own = PROVIDER_ENDPOINTS.filter(({ hosts }) => hosts?.test(hostname));
+  return matcher(own.length === 0 ? PROVIDER_ENDPOINTS : own, basePath);
 }
 
-function matcher(all: readonly ProviderEndpoints[]): OwnEndpoints {
+function matcher(all: readonly ProviderEndpoints[], basePath: string): OwnEndpoints {
   const posts = all.flatMap(({ posts, prefix }) => [
     ...posts,
     ...(prefix === undefined ? [] : below(prefix, [...COMMON_POSTS])),
@@ -131,15 +132,21 @@ function matcher(all: readonly ProviderEndpoints[]): OwnEndpoints {
     ...gets,
     ...(prefix === undefined ? [] : below(prefix, ['/v1/models', '/v1/models/<model>'])),
   ]);
-  return { posts: exactly(posts), gets: exactly(gets) };
+  return { posts: exactly(posts, basePath), gets: exactly(gets, basePath) };
 }
 
 function below(prefix: string, endpoints: readonly string[]): string[] {
   return endpoints.filter((endpoint) => endpoint.startsWith('/v1/')).map((endpoint) => prefix + endpoint);
 }
 
-function exactly(endpoints: readonly string[]): RegExp {
-  const patterns = endpoints.map((endpoint) => endpoint.replaceAll('.', '\\.').replaceAll('<model>', MODEL));
+/** Matches these endpoints as they are, and without the base path that they start with. */
+function exactly(endpoints: readonly string[], basePath: string): RegExp {
+  const short = endpoints
+    .filter((endpoint) => basePath !== '' && endpoint.startsWith(`${basePath}/`))
+    .map((endpoint) => endpoint.slice(basePath.length));
+  const patterns = [...endpoints, ...short].map((endpoint) =>
+    endpoint.replaceAll('.', '\\.').replaceAll('<model>', MODEL),
+  );
   // Without an alternative it would match the empty path.
   return patterns.length === 0 ? /(?!)/ : new RegExp(`^(?:${patterns.join('|')})$`);
 }

@@ -21,10 +21,11 @@ export interface Provider {
 /** @param url normalised provider URL, without a trailing slash */
 export function makeProvider(name: string, url: string, auth: ProviderAuth, secret: string | null): Provider {
   const { origin, hostname, pathname } = new URL(url);
+  const basePath = pathname === '/' ? '' : pathname;
   return {
     name,
     origin,
-    basePath: pathname === '/' ? '' : pathname,
+    basePath,
     credential:
       secret === null
         ? null
@@ -32,6 +33,6 @@ export function makeProvider(name: string, url: string, auth: ProviderAuth, secr
           ? { name: 'Authorization', value: `Bearer ${secret}` }
           : { name: auth, value: secret },
     secret,
-    endpoints: ownEndpoints(hostname),
+    endpoints: ownEndpoints(hostname, basePath),
   };
 }

@@ -1,5 +1,6 @@
+import { readFileSync } from 'node:fs';
 import { allowsEndpoint } from '../../src/auth/endpoint-rule.js';
-import { ownEndpoints } from '../../src/providers/inference-endpoints.js';
+import { ownEndpoints, PROVIDER_ENDPOINTS } from '../../src/providers/inference-endpoints.js';
 import { PRESETS } from '../../src/providers/presets.js';
 
 const OPENAI = ownEndpoints('api.openai.com');
@@ -220,10 +221,35 @@ describe('the inference endpoints of one provider', () => {
     expect(at(host, method, path)).toBe(false);
   });
 
+  // The preset's URL ends in /openai, which AzureOpenAI and groq-sdk repeat.
+  it.each([
+    ['mine.openai.azure.com', '/deployments/my-gpt/chat/completions', true],
+    ['mine.openai.azure.com', '/openai/deployments/my-gpt/chat/completions', true],
+    ['mine.openai.azure.com', '/v1/responses', true],
+    ['mine.openai.azure.com', '/deployments/my-gpt/files', false],
+    ['api.groq.com', '/deployments/my-gpt/chat/completions', false],
+    ['llm.example.test', '/v2/chat', true],
+  ])('of %s at /openai: %s is %s', (host, path, allowed) => {
+    expect(allowsEndpoint('inference', 'POST', path, [], '', ownEndpoints(host, '/openai'))).toBe(allowed);
+  });
+
+  it('is documented', () => {
+    const page = readFileSync('docs/reference/headers-and-bodies.md', 'utf8');
+    for (const { title, prefix, posts, gets = [] } of PROVIDER_ENDPOINTS) {
+      if (posts.length === 0 && prefix === undefined) continue;
+      const row = page.split('\n').find((line) => line.startsWith(`| ${title.replace(' and ', ', ')} `));
+      for (const endpoint of [...posts, ...gets]) {
+        const last = endpoint.replace('/openai/deployments/<model>/', '');
+        expect(row?.includes(`${endpoint}\``) || row?.includes(`\`${last}\``)).toBe(true);
+      }
+      if (prefix !== undefined) expect(row).toContain(`\`${prefix}\``);
+    }
+  });
+
   it('is known for every preset that is no local server', () => {
     for (const { url, example, needsSecret } of Object.values(PRESETS)) {
       const { hostname } = new URL(url ?? example!.replace('<resource>', 'mine'));
-      expect(ownEndpoints(hostname) === ownEndpoints('llm.example.test')).toBe(!needsSecret);
+      expect(ownEndpoints(hostname).posts.test('/api/chat')).toBe(!needsSecret);
     }
   });
 });
