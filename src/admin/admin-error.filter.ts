@@ -63,13 +63,15 @@ export class AdminErrorFilter implements ExceptionFilter {
     this.answer(error, host.switchToHttp().getResponse<Response>());
   }
 
-  answer(error: unknown, res: Response): void {
+  /** @param challenge for `WWW-Authenticate` of a 401 */
+  answer(error: unknown, res: Response, challenge = 'Bearer'): void {
     const { status, code, message, details = [], headers = {} } = this.responseTo(error);
     if (res.headersSent) {
       // A truncated response must not look complete.
       res.destroy();
       return;
     }
+    if (status === 401) res.set('www-authenticate', challenge);
     res.status(status).set({ 'cache-control': 'no-store', ...headers });
     res.json({ error: { message, code, details } });
   }
@@ -114,6 +116,5 @@ function ofHttp(error: HttpException): AdminErrorResponse {
     status,
     code: CODES[status] ?? 'invalid_request',
     message: error.message,
-    headers: status === 401 ? { 'www-authenticate': 'Bearer' } : {},
   };
 }

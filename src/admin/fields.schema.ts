@@ -61,6 +61,14 @@ export function time() {
   );
 }
 
+/** Rejects a time range whose end comes before its start, which would silently match nothing. */
+export function withTimeRange<T extends z.ZodType<{ from?: Date; to?: Date }>>(filter: T): T {
+  return filter.refine(({ from, to }) => from === undefined || to === undefined || from <= to, {
+    path: ['from'],
+    message: 'must not be later than to',
+  });
+}
+
 /** One of a fixed list of values. */
 export function oneOf<const T extends readonly string[]>(words: T) {
   return z.enum(words, `must be ${words.slice(0, -1).join(', ')} or ${words.at(-1)}`);
@@ -93,10 +101,11 @@ export function timestamp(description?: string) {
   return z.iso.datetime({ offset: true }).meta({ description, example: EXAMPLE_TIME });
 }
 
-/** One page of a list. @param name of the page in the OpenAPI document */
-export function pageOf<T extends z.ZodType>(name: string, item: T) {
+/** One page of a list. @param name of the page in the OpenAPI document @param more members of the page itself */
+export function pageOf<T extends z.ZodType, M extends z.ZodRawShape = Record<never, never>>(name: string, item: T, more?: M) {
   return z
     .strictObject({
+      ...(more ?? ({} as M)),
       data: z.array(item),
       next_cursor: z
         .string()
@@ -112,7 +121,7 @@ export const errorSchema = z
     error: z.strictObject({
       message: z.string().meta({
         description: 'What is wrong and how to fix it, in words.',
-        example: 'id: no team has this id; list the teams, or create it first',
+        example: 'id: no team has this name or id; list the teams, or create it first',
       }),
       code: z.string().meta({
         description: 'Error code for programs, for example `invalid_request`, `not_found` or `conflict`.',
@@ -122,7 +131,9 @@ export const errorSchema = z
         .array(
           z.strictObject({
             field: z.string().meta({ example: 'id' }),
-            message: z.string().meta({ example: 'no team has this id; list the teams, or create it first' }),
+            message: z
+              .string()
+              .meta({ example: 'no team has this name or id; list the teams, or create it first' }),
           }),
         )
         .meta({ description: 'One entry for each field that is wrong.' }),

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { id, pageOf, paging, searchText, time, timestamp } from '../admin/fields.schema.js';
+import { id, withTimeRange, pageOf, paging, searchText, time, timestamp } from '../admin/fields.schema.js';
 import { ACTIONS, SUBJECT_TYPES } from './record-change.js';
 
 /** One of a list of values that modules can extend. */
@@ -54,18 +54,20 @@ export type AuditView = z.output<typeof auditEntrySchema>;
 export const auditPageSchema = pageOf('AuditPage', auditEntrySchema);
 
 /** `GET /admin/v1/audit` */
-export const auditFilterSchema = z.strictObject({
-  actor: searchText().optional().meta({ description: 'Only changes by this actor.' }),
-  action: oneOfOpen(ACTIONS, 'Only changes of this kind.').optional(),
-  subject_type: oneOfOpen(SUBJECT_TYPES, 'Only changes of objects of this type.').optional(),
-  subject_id: id('team, key or provider').optional().meta({
-    description: 'Only changes of this team, key or provider.',
+export const auditFilterSchema = withTimeRange(
+  z.strictObject({
+    actor: searchText().optional().meta({ description: 'Only changes by this actor.' }),
+    action: oneOfOpen(ACTIONS, 'Only changes of this kind.').optional(),
+    subject_type: oneOfOpen(SUBJECT_TYPES, 'Only changes of objects of this type.').optional(),
+    subject_id: id('team, key or provider').optional().meta({
+      description: 'Only changes of this team, key or provider.',
+    }),
+    subject_name: searchText().optional().meta({
+      description: 'Only changes of objects that had this name at that time.',
+    }),
+    from: time().optional().meta({ description: 'At this time or later.' }),
+    to: time().optional().meta({ description: 'Before this time.' }),
+    ...paging,
   }),
-  subject_name: searchText().optional().meta({
-    description: 'Only changes of objects that had this name at that time.',
-  }),
-  from: time().optional().meta({ description: 'At this time or later.' }),
-  to: time().optional().meta({ description: 'Before this time.' }),
-  ...paging,
-});
+);
 export type AuditFilter = z.output<typeof auditFilterSchema>;

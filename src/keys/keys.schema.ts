@@ -1,5 +1,16 @@
 import { z } from 'zod';
-import { flag, name, oneOf, pageOf, paging, pathId, team, time, timestamp } from '../admin/fields.schema.js';
+import {
+  flag,
+  name,
+  oneOf,
+  pageOf,
+  paging,
+  pathId,
+  searchText,
+  team,
+  time,
+  timestamp,
+} from '../admin/fields.schema.js';
 import { SHOWN_LENGTH } from '../platform/api-key.js';
 import { PROVIDER_NAME } from '../providers/provider-name.js';
 import { ENDPOINT_RULES, IDEMPOTENCY_MODES } from './gateway-key.entity.js';
@@ -26,6 +37,9 @@ export const keySchema = z
       example: 'ptn_4fGh7Kq2',
     }),
     created_at: timestamp(),
+    previous_secret_expires_at: timestamp().nullable().meta({
+      description: 'When the last older secret stops working after a rotation; null if none works any more.',
+    }),
     expires_at: timestamp().nullable().meta({
       description: 'Expiry time; null if the key never expires.',
     }),
@@ -120,6 +134,7 @@ const PREFIX = `must be the first characters of a key, ${SHOWN_LENGTH} at most; 
 /** `GET /admin/v1/keys` and `postern keys list` */
 export const keyFilterSchema = z.strictObject({
   team: team().optional().meta({ description: 'Only keys of this team, by name or ID.' }),
+  name: searchText().optional().meta({ description: 'Only keys with this name; each team may have one.' }),
   prefix: z
     .string(PREFIX)
     .regex(new RegExp(`^[0-9A-Za-z_]{1,${SHOWN_LENGTH}}$`), PREFIX)

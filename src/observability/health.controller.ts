@@ -1,5 +1,5 @@
 import { Controller, Get, Res } from '@nestjs/common';
-import { ApiExcludeController } from '@nestjs/swagger';
+import { ApiExcludeController } from '../admin/api-decorators.js';
 import type { Response } from 'express';
 import { type Readiness, ReadinessService } from './readiness.service.js';
 

@@ -1,5 +1,5 @@
 import { Controller, Get, Res, UseFilters, UseGuards } from '@nestjs/common';
-import { ApiExcludeController } from '@nestjs/swagger';
+import { ApiExcludeController } from '../admin/api-decorators.js';
 import type { Response } from 'express';
 import { AdminErrorFilter } from '../admin/admin-error.filter.js';
 import { AdminTokenGuard } from '../admin/admin-token.guard.js';

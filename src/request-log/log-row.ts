@@ -1,6 +1,8 @@
+import type { Attribution } from './attribution.js';
 import type { CallRecord } from './call-record.js';
 import { startIso, text } from './column-domains.js';
 import { COLUMNS, LOGGED_COLUMNS, type LogRow } from './columns.js';
+import { setReportedCost } from './row-cost.js';
 import type { ResponseUsage } from '../tokens/token-usage.js';
 
 /** A row without values. Its outcome is `interrupted`, which stays if the end of the call is never recorded. */
@@ -16,7 +18,8 @@ export function emptyRow(): LogRow {
 // The columns are set one by one: in a loop over their names a call would cost 2 µs more.
 
 /** Sets the columns that are known before a call is forwarded. */
-export function setBegin(row: LogRow, { origin }: CallRecord): void {
+/** @param attribution as the row may show it */
+export function setBegin(row: LogRow, { origin }: CallRecord, attribution: Attribution | null): void {
   const { key } = origin;
   row.started_at = startIso(origin.id);
   row.id = origin.id;
@@ -29,6 +32,9 @@ export function setBegin(row: LogRow, { origin }: CallRecord): void {
   row.sdk_retry_count = COLUMNS.sdk_retry_count.toDomain(origin.sdkRetryCount);
   row.client_ip = COLUMNS.client_ip.toDomain(origin.clientIp);
   row.user_agent = COLUMNS.user_agent.toDomain(origin.userAgent, key);
+  row.end_user = COLUMNS.end_user.toDomain(attribution?.endUser, key);
+  row.session_id = COLUMNS.session_id.toDomain(attribution?.sessionId, key);
+  row.tags = COLUMNS.tags.toDomain(attribution?.tags, key);
 }
 
 /** Sets the columns that are known when the last byte of the response is about to be written. */
@@ -54,6 +60,7 @@ export function setUsage(row: LogRow, call: CallRecord, usage: ResponseUsage): v
   row.cache_write_tokens = COLUMNS.cache_write_tokens.toDomain(usage.cacheWriteTokens);
   row.reasoning_tokens = COLUMNS.reasoning_tokens.toDomain(usage.reasoningTokens);
   row.extra_usage = COLUMNS.extra_usage.toDomain(usage.extra);
+  setReportedCost(row, usage.reportedCost);
 }
 
 function setVerdict(row: LogRow, call: CallRecord): void {

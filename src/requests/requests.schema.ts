@@ -1,12 +1,14 @@
 import { z } from 'zod';
 import { isUuid } from '../database/page.js';
 import { isShownPrefix, SHOWN_LENGTH } from '../platform/api-key.js';
-import { type Column, COLUMNS, describeColumn } from '../request-log/columns.js';
+import type { Column } from '../request-log/column.js';
+import { COLUMNS, describeColumn } from '../request-log/columns.js';
 import { OUTCOMES } from '../request-log/outcome.js';
 import { STATUS_FILTER } from './request-query.js';
-import { type RequestView, SHOWN_COLUMNS } from './request-view.js';
+import { isShownName, type RequestView, SHOWN_COLUMNS } from './request-view.js';
 import {
   EXAMPLE_TIME,
+  withTimeRange,
   oneOf,
   pageOf,
   paging,
@@ -34,9 +36,21 @@ const JSON_TYPES = {
   bigint: z.int(),
   real: z.number(),
   jsonb: z.record(z.string(), z.union([z.number(), z.string()])),
+  /** Text, so that a reader loses no digit of an amount. */
+  numeric: z.string(),
 };
 
+/** What a name that is not a column of the table holds. */
+const NAME_DESCRIPTIONS = {
+  team: 'Present name of the team; null if it no longer exists.',
+  key: 'Present name of the key, unique within its team; null if it no longer exists.',
+};
+const NAME_EXAMPLES = { team: 'search', key: 'ci' };
+
 function columnSchema(name: keyof RequestView): z.ZodType {
+  if (isShownName(name)) {
+    return z.string().nullable().meta({ description: NAME_DESCRIPTIONS[name], example: NAME_EXAMPLES[name] });
+  }
   const { type, values, nullMeans, example }: Column<unknown> = COLUMNS[name];
   const schema = values === undefined ? JSON_TYPES[type] : z.enum(values);
   return (nullMeans === undefined ? schema : schema.nullable()).meta({
@@ -77,24 +91,26 @@ export const callFilter = {
 };
 
 /** `GET /admin/v1/requests` and `postern requests list` */
-export const requestFilterSchema = z.strictObject({ ...callFilter, ...paging });
+export const requestFilterSchema = withTimeRange(z.strictObject({ ...callFilter, ...paging }));
 export type CallFilter = z.output<typeof requestFilterSchema>;
 
 /** `GET /admin/v1/requests/export` and `postern requests export` */
-export const exportSchema = z.strictObject({
-  ...callFilter,
-  format: oneOf(EXPORT_FORMATS).default('ndjson').meta({
-    description: '`ndjson`: one JSON object per line; `csv`: a table.',
+export const exportSchema = withTimeRange(
+  z.strictObject({
+    ...callFilter,
+    format: oneOf(EXPORT_FORMATS).default('ndjson').meta({
+      description: '`ndjson`: one JSON object per line; `csv`: a table.',
+    }),
+    limit: z
+      .string(ROWS)
+      .regex(/^[1-9]\d{0,9}$/, ROWS)
+      .transform(Number)
+      .refine((limit) => limit <= 1_000_000_000, ROWS)
+      .optional()
+      .meta({ description: 'Maximum number of rows; absent: all.', type: 'integer', minimum: 1 }),
+    cursor: paging.cursor,
   }),
-  limit: z
-    .string(ROWS)
-    .regex(/^[1-9]\d{0,9}$/, ROWS)
-    .transform(Number)
-    .refine((limit) => limit <= 1_000_000_000, ROWS)
-    .optional()
-    .meta({ description: 'Maximum number of rows; absent: all.', type: 'integer', minimum: 1 }),
-  cursor: paging.cursor,
-});
+);
 export type ExportOptions = z.output<typeof exportSchema>;
 
 export const requestId = pathId('call: its `x-gateway-request-id`');

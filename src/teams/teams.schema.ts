@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { flag, name, pageOf, paging, pathId, timestamp } from '../admin/fields.schema.js';
+import { flag, name, pageOf, paging, timestamp } from '../admin/fields.schema.js';
 
 const DISABLED = 'All keys of a disabled team are rejected.';
 
@@ -36,4 +36,5 @@ export type TeamChange = z.output<typeof teamChangeSchema>;
 export const teamFilterSchema = z.strictObject(paging);
 export type TeamFilter = z.output<typeof teamFilterSchema>;
 
-export const teamId = pathId('team');
+/** A team in a path. It is not validated: anything that names no team is not found. */
+export const teamInPath = z.string().meta({ description: 'Name or ID of the team.', example: 'search' });

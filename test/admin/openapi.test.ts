@@ -6,7 +6,7 @@ import { auditPageSchema } from '../../src/audit/audit.schema.js';
 import { issuedKeySchema, keyPageSchema, keySchema } from '../../src/keys/keys.schema.js';
 import { probeSchema, providerPageSchema, providerSchema } from '../../src/providers/providers.schema.js';
 import { requestPageSchema, requestSchema } from '../../src/requests/requests.schema.js';
-import { usagePageSchema } from '../../src/requests/usage.schema.js';
+import { usagePageSchema } from '../../src/usage/usage.schema.js';
 import { teamPageSchema, teamSchema } from '../../src/teams/teams.schema.js';
 import { ADMIN_TOKEN, PROVIDER_KEY, startTestGateway, type TestGateway } from '../support/gateway.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
@@ -221,13 +221,47 @@ describe('in production', () => {
     '/docs/swagger-ui-init.js',
     '/docs/swagger-ui.css',
     '/docs/index.html',
-  ])('%s takes the admin token', async (path) => {
+  ])('%s takes the admin token, in a browser as the password of any user', async (path) => {
     const without = await fetch(production.url + path);
-    expect([without.status, without.headers.get('www-authenticate')]).toEqual([401, 'Bearer']);
+    expect([without.status, without.headers.get('www-authenticate')]).toEqual([
+      401,
+      'Basic realm="Postern", charset="UTF-8"',
+    ]);
     expect(errorSchema.safeParse(await without.json()).error).toBeUndefined();
     const wrong = { headers: { authorization: `Bearer ${postern.key}` } };
     expect((await fetch(production.url + path, wrong)).status).toBe(401);
     const right = { headers: { authorization: `Bearer ${ADMIN_TOKEN}` } };
     expect((await fetch(production.url + path, right)).status).toBe(200);
+    for (const [credentials, status] of [
+      [`:${ADMIN_TOKEN}`, 200],
+      [`admin:${ADMIN_TOKEN}`, 200],
+      [`admin:${ADMIN_TOKEN}x`, 401],
+      [`admin:${postern.key}`, 401],
+      [`${ADMIN_TOKEN}:`, 401],
+      [ADMIN_TOKEN, 401],
+      [':', 401],
+    ] as const) {
+      expect([credentials, (await fetch(production.url + path, basic(credentials))).status]).toEqual([
+        credentials,
+        status,
+      ]);
+    }
   });
+
+  it('counts wrong passwords as it counts wrong tokens', async () => {
+    for (let i = 0; i < 12; i++) await fetch(`${production.url}/docs`, basic('admin:wrong'));
+    const late = await fetch(`${production.url}/docs`, basic('admin:wrong'));
+    expect([late.status, Number(late.headers.get('retry-after')) > 0]).toEqual([401, true]);
+    expect((await fetch(`${production.url}/docs`, basic(`admin:${ADMIN_TOKEN}`))).status).toBe(200);
+  });
+
+  // Otherwise another site could make the browser of an admin who has opened /docs change something.
+  it.each(['/admin/v1/teams', '/metrics'])('%s takes no Basic credentials', async (path) => {
+    const answer = await fetch(production.url + path, basic(`admin:${ADMIN_TOKEN}`));
+    expect([answer.status, answer.headers.get('www-authenticate')]).toEqual([401, 'Bearer']);
+  });
+});
+
+const basic = (credentials: string) => ({
+  headers: { authorization: `Basic ${Buffer.from(credentials).toString('base64')}` },
 });

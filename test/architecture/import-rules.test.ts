@@ -15,6 +15,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = layers(
   ['teams', 'providers'],
   ['keys', 'request-log', 'idempotency'],
   ['auth', 'requests'],
+  ['usage'],
   ['proxy'],
   ['observability'],
   ['cli'],
@@ -142,6 +143,13 @@ describe('the source layout', () => {
       /(?:\bfrom|\bimport)\s*\(?\s*['"](?!node:|csv-stringify\/sync['"])(?:@[^'"/]+\/)?[^'"./@][^'"/]*\//;
     // Nest exports what resolves guards and interceptors nowhere else.
     expect(matching(internal, ['proxy/fast-path.ts'])).toEqual([]);
+  });
+
+  it('loads @nestjs/swagger only for the API document, not at the start', () => {
+    const atStart = /^import (?!type )[^;]*from ['"]@nestjs\/swagger['"]/m;
+    expect(matching(atStart)).toEqual(['admin/api-document.ts']);
+    const toDocument = /^import (?!type )[^;]*\/api-document\.js['"]/m;
+    expect(matching(toDocument)).toEqual([]);
   });
 
   it('reads the environment in one place', () => {

@@ -49,6 +49,7 @@ export function recordsOf(
     reasoning_tokens: null,
     cache_write_tokens: 0,
     extra_usage: '{"web_searches":1,"service_tier":"batch"}',
+    cost_usd: '0.000142500',
   };
   const B: JournalRecord = { t: 'B', ...begin };
   const E: JournalRecord = { t: 'E', id, ...end };
@@ -82,6 +83,9 @@ const UNSEEN = {
   reasoning_tokens: null,
   cache_write_tokens: null,
   extra_usage: null,
+  cost_usd: null,
+  // The log writer sets it.
+  price_id: null,
 } as const;
 
 /** What must be known of the calls of a dead process when exactly these records of it are left. */
@@ -93,7 +97,7 @@ export function rowsOf(records: readonly JournalRecord[]): Map<string, LogRow> {
   };
   for (const { id } of records) {
     const [begin, end, usage, whole] = (['B', 'E', 'U', 'R'] as const).map((t) => find(t, id));
-    if ('id' in whole!) rows.set(id, whole as LogRow);
+    if ('id' in whole!) rows.set(id, { ...UNSEEN, ...whole } as LogRow);
     else if ('id' in begin!) rows.set(id, { ...UNSEEN, ...begin, ...end, ...usage } as LogRow);
   }
   return rows;

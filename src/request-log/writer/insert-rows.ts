@@ -1,10 +1,10 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ClientBase } from 'pg';
-import { describeError } from '../errors/describe-error.js';
-import { startOf } from './column-domains.js';
-import { LOGGED_COLUMNS, type LogRow } from './columns.js';
-import { createPartitions } from './partitions.js';
+import { describeError } from '../../errors/describe-error.js';
+import { startOf } from '../column-domains.js';
+import { LOGGED_COLUMNS, type LogRow } from '../columns.js';
+import { createPartitions } from '../partitions.js';
 
 /** SQLSTATE of a row for which there is no partition; `request_log` has no CHECK constraint that could raise it. */
 const NO_PARTITION = '23514';
@@ -15,7 +15,7 @@ const FACTS = NAMES.filter((name) => name !== 'started_at' && name !== 'id');
 const TEXT = `
   INSERT INTO request_log (${NAMES.join(', ')})
   SELECT * FROM unnest(${LOGGED_COLUMNS.map(({ type }, i) => `$${i + 1}::${type}[]`).join(', ')})
-  ON CONFLICT (started_at, id) DO UPDATE SET recorded_at = EXCLUDED.recorded_at, ${FACTS.map((name) => `${name} = EXCLUDED.${name}`).join(', ')}
+  ON CONFLICT (started_at, id) DO UPDATE SET recorded_at = EXCLUDED.recorded_at, repaired_at = EXCLUDED.recorded_at, ${FACTS.map((name) => `${name} = EXCLUDED.${name}`).join(', ')}
   WHERE request_log.outcome = 'interrupted' AND EXCLUDED.outcome <> 'interrupted'`;
 
 /**

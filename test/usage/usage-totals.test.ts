@@ -1,7 +1,7 @@
 import type { Settings } from '../../src/config/settings.js';
 import { ReaderPool } from '../../src/requests/reader-pool.js';
-import type { UsageGroup } from '../../src/requests/usage-query.js';
-import { type UsageRow, UsageTotals } from '../../src/requests/usage-totals.js';
+import type { UsageGroup } from '../../src/usage/usage-groups.js';
+import { type UsageRow, UsageTotals } from '../../src/usage/usage-totals.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { insertRow, KEY, TEAM } from '../request-log/rows.js';
 
@@ -61,21 +61,30 @@ async function all(groups: UsageGroup[], limit: number): Promise<UsageRow[]> {
 describe('usage', () => {
   it('adds up by UTC day, newest first; a replayed call counts as a call, without tokens', async () => {
     const sums = { cached_tokens: 0, cache_write_tokens: 0, reasoning_tokens: 0, completion_tokens: 0 };
+    const more = { cost_usd: null, p50_ms: null, p95_ms: null };
     expect(await totals.list(['day'], { limit: 10 })).toEqual({
       data: [
         {
           ...sums,
+          ...more,
           day: '2031-01-02',
           calls: 7,
+          unpriced_calls: 1,
+          cost_usd: null,
           errors: 3,
+          calls_without_tokens: 4,
           prompt_tokens: 100,
           request_bytes: 60,
           response_bytes: 120,
         },
         {
+          ...more,
           day: '2031-01-01',
           calls: 2,
+          unpriced_calls: 2,
+          cost_usd: null,
           errors: 0,
+          calls_without_tokens: 0,
           prompt_tokens: 11,
           completion_tokens: 2,
           cached_tokens: 3,
@@ -87,6 +96,28 @@ describe('usage', () => {
       ],
       next_cursor: null,
     });
+  });
+
+  it('counts the calls whose tokens are unknown', async () => {
+    const from = new Date('2031-02-01T00:00:00Z');
+    const cases: [number, Record<string, unknown>][] = [
+      [1, { status: 200 }], // such as a stream without include_usage
+      [1, { status: null, outcome: 'client_aborted' }],
+      [1, { status: 200, outcome: 'truncated' }],
+      [0, { status: 200, prompt_tokens: 0 }],
+      [0, { status: 200, completion_tokens: 5 }],
+      [0, { status: 429 }],
+      [0, { status: 502, outcome: 'upstream_error' }],
+      [0, { status: 200, outcome: 'replayed' }],
+      [0, { status: 200, method: 'GET', path: '/v1/models' }],
+    ];
+    for (const [i, [, columns]] of cases.entries())
+      await insertRow(database, from, { ...columns, provider: `case ${i}` });
+    const { data } = await totals.list(['provider'], { limit: 20, from });
+    expect(data.map(({ provider, calls_without_tokens }) => [provider, calls_without_tokens])).toEqual(
+      cases.map(([count], i) => [`case ${i}`, count]),
+    );
+    await database.query('DELETE FROM request_log WHERE started_at >= $1', [from]);
   });
 
   it('groups by anything, in the same order whatever was said first', async () => {
@@ -143,15 +174,16 @@ describe('usage', () => {
 
   it('agrees with the views of psql', async () => {
     const views = await database.query(
-      'SELECT day::text, team_id, calls::int, errors::int, prompt_tokens::int FROM usage_by_team_day ORDER BY day DESC, team_id',
+      'SELECT day::text, team_id, calls::int, errors::int, calls_without_tokens::int, prompt_tokens::int FROM usage_by_team_day ORDER BY day DESC, team_id',
     );
     const rows = await all(['team', 'day'], 500);
     expect(views).toEqual(
-      rows.map(({ day, team_id, calls, errors, prompt_tokens }) => ({
+      rows.map(({ day, team_id, calls, errors, calls_without_tokens, prompt_tokens }) => ({
         day,
         team_id,
         calls,
         errors,
+        calls_without_tokens,
         prompt_tokens,
       })),
     );
@@ -163,7 +195,9 @@ describe('usage', () => {
     expect(keys).toHaveLength(3);
     expect(models).toHaveLength(4);
     expect(errors).toMatchObject([{ errors: '1' }, { errors: '1' }, { errors: '1' }]);
-    const hours = await database.query('SELECT DISTINCT hour::text FROM errors_by_key_hour');
-    expect(hours).toEqual([{ hour: '2031-01-02 02:00:00' }]);
+    const hours = await database.query(
+      "SELECT DISTINCT hour = '2031-01-02T02:00:00Z' AS is_it, pg_typeof(hour)::text AS type FROM errors_by_key_hour",
+    );
+    expect(hours).toEqual([{ is_it: true, type: 'timestamp with time zone' }]);
   });
 });

@@ -1,17 +1,19 @@
 import { Injectable, Logger } from '@nestjs/common';
 import type pg from 'pg';
-import { InjectSettings } from '../config/config.module.js';
-import type { Settings } from '../config/settings.js';
-import { describeError } from '../errors/describe-error.js';
-import { DatabaseService } from '../database/database.service.js';
-import type { LogRow } from './columns.js';
+import { InjectSettings } from '../../config/config.module.js';
+import type { Settings } from '../../config/settings.js';
+import { describeError } from '../../errors/describe-error.js';
+import { DatabaseService } from '../../database/database.service.js';
+import type { LogRow } from '../columns.js';
 import { FutureRows } from './future-rows.js';
 import { insertBatch, keepRejected } from './insert-rows.js';
-import { Journal } from './journal/journal.js';
-import type { JournalFile } from './journal/journal-file.js';
+import { Journal } from '../journal/journal.js';
+import type { JournalFile } from '../journal/journal-file.js';
 import { LogConnection } from './log-connection.js';
-import { weightOf } from './log-row.js';
-import { withTimeout } from '../platform/with-timeout.js';
+import { weightOf } from '../log-row.js';
+import { OutageLog } from './outage-log.js';
+import { type Priceable, priceOnce, type RowPricer } from './row-pricer.js';
+import { withTimeout } from '../../platform/with-timeout.js';
 
 /** A row waits at most this long for others to fill its batch. */
 const FLUSH_MS = 100;
@@ -21,14 +23,12 @@ const MOST_IN_MEMORY = 20_000;
 const MOST_BYTES_IN_MEMORY = 32 * 1024 * 1024;
 const FIRST_RETRY_MS = 100;
 const LONGEST_RETRY_MS = 5_000;
-const REMIND_MS = 60_000;
 /** While rows lie in the future, the clock of the database is checked this often. */
 const CHECK_MS = 5_000;
 /** Rows that are not written by then stay in the journal until the next start. */
 const STOP_MS = 5_000;
 
-interface Waiting {
-  row: LogRow;
+interface Waiting extends Priceable {
   files: readonly JournalFile[];
   /** False if the journal lacks part of it. */
   journalled: boolean;
@@ -50,6 +50,8 @@ export class LogWriter {
   readonly counts: WriterCounts = { enqueued: 0, persisted: 0, spilled: 0, rejected: 0 };
   /** Called when Postgres accepts rows and memory has space to read spilled ones back. */
   onCaughtUp: () => void = () => {};
+  /** Computes the cost of rows; null: they have none but what their provider reported. */
+  pricer: RowPricer | null = null;
   private readonly logger = new Logger('RequestLog');
   readonly future = new FutureRows();
   private readonly connection: LogConnection;
@@ -67,7 +69,7 @@ export class LogWriter {
   private stopped = false;
   /** Monotonic ms; null while Postgres accepts rows. */
   private failingSince: number | null = null;
-  private lastReported = { reason: '', at: 0 };
+  private readonly outage = new OutageLog(this.logger);
   private readonly checkTimer: NodeJS.Timeout;
 
   constructor(
@@ -220,8 +222,7 @@ export class LogWriter {
       await this.write(this.live);
       await this.write(this.old);
       if (this.future.count > 0) await this.future.check(await this.connection.open());
-      if (this.lastReported.reason !== '') this.logger.log('Postgres accepts rows again.');
-      this.lastReported = { reason: '', at: 0 };
+      this.outage.ended('Postgres accepts rows again.');
       this.failingSince = null;
       this.batch = Math.min(this.batch * 2, LARGEST_BATCH);
       return true;
@@ -241,7 +242,9 @@ export class LogWriter {
     const client = await this.connection.open();
     const count = await this.spillFuture(client, queue);
     if (count === 0) return;
-    const rows = queue.slice(0, count).map(({ row }) => row);
+    const batch = queue.slice(0, count);
+    await priceOnce(this.pricer, batch);
+    const rows = batch.map(({ row }) => row);
     await insertBatch(client, rows, {
       reject: async (row, error) => {
         this.logger.fatal(await keepRejected(this.journal.root, row, error));
@@ -289,12 +292,7 @@ export class LogWriter {
     return others.length;
   }
 
-  /** Logs each reason once, and again once a minute while it lasts. */
   private report(reason: string): void {
-    const now = performance.now();
-    if (reason === this.lastReported.reason && now - this.lastReported.at < REMIND_MS) return;
-    this.lastReported = { reason, at: now };
-    const waiting = this.waiting + this.counts.spilled;
-    this.logger.warn(`Rows wait for Postgres (${waiting}): ${reason}`);
+    this.outage.report(`Rows wait for Postgres (${this.waiting + this.counts.spilled})`, reason);
   }
 }
