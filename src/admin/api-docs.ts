@@ -43,7 +43,6 @@ async function createDocs(app: INestApplication): Promise<Express> {
   const { apiDocument } = await import('./api-document.js');
   applyApiDecorators(swagger);
   const docs = await NestFactory.create(DocsModule, {
-    logger: false,
     bodyParser: false,
     abortOnError: false,
   });
@@ -51,6 +50,8 @@ async function createDocs(app: INestApplication): Promise<Express> {
     jsonDocumentUrl: 'docs-json',
     raw: ['json'],
     customSiteTitle: 'Postern admin API',
+    // Without the bar with the logo of Swagger.
+    customCss: '.swagger-ui .topbar { display: none }',
     swaggerOptions: { persistAuthorization: true },
   });
   await docs.init();
