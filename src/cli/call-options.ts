@@ -1,4 +1,7 @@
 import type { Command } from 'commander';
+import type { Api, Query } from './api.js';
+import { findKeyId } from './lookup.js';
+import { parseRange, parseTime } from './times.js';
 
 /** Filters of list, tail, export and usage. */
 export interface CallOptions {
@@ -16,24 +19,51 @@ export interface TimeOptions {
   recordedAfter?: string;
 }
 
+export interface PageOptions {
+  limit?: string;
+  cursor?: string;
+  all?: boolean;
+}
+
 export function addCallOptions(command: Command): Command {
   return command
     .option('--team <name or id>', 'filter by team')
-    .option('--key <id or prefix>', 'filter by key: its ID or the 12 characters that lists show')
+    .option('--key <key>', 'filter by key: team/name, prefix or ID')
     .option('--provider <name>', 'filter by provider')
     .option('--model <name>', 'filter by model')
     .option('--status <status>', 'filter by HTTP status, for example 429 or 5xx')
     .option('--outcome <outcome>', 'filter by outcome, for example completed or client_aborted');
 }
 
-export function addTimeOptions(command: Command): Command {
+export function addRangeOptions(command: Command): Command {
   return command
-    .option('--from <time>', 'start of the range, inclusive, for example 2030-01-31T12:00:00Z')
-    .option('--to <time>', 'end of the range, exclusive')
-    .option('--recorded-after <time>', 'only calls that reached the database after this time');
+    .option('--from <time>', 'start, inclusive: 24h, 7d, yesterday, 2030-01-31, 2030-01-31T12:00:00Z')
+    .option('--to <time>', 'end, exclusive, in the same forms');
 }
 
-/** The options under the names of the admin API's parameters. */
-export function asQuery({ recordedAfter, ...options }: CallOptions & TimeOptions): Record<string, unknown> {
-  return { ...options, recorded_after: recordedAfter };
+export function addTimeOptions(command: Command): Command {
+  return addRangeOptions(command).option(
+    '--recorded-after <time>',
+    'only calls that reached the database after this time',
+  );
+}
+
+export function addPageOptions(command: Command): Command {
+  return command
+    .option('--limit <n>', 'number of rows, 1 to 500 (default: 50)')
+    .option('--cursor <cursor>', 'continue after the previous page')
+    .option('--all', 'follow the pages to the end')
+    .option('--wide', 'print every column in full, also if the terminal is narrower');
+}
+
+/** The options as parameters of the admin API. */
+export async function callQuery(api: Api, options: CallOptions & TimeOptions): Promise<Query> {
+  const { team, key, provider, model, status, outcome, recordedAfter } = options;
+  return {
+    ...{ team, provider, model, status, outcome, ...parseRange(options) },
+    ...(recordedAfter !== undefined && {
+      recorded_after: parseTime(recordedAfter, -1, '--recorded-after'),
+    }),
+    ...(key !== undefined && { key: await findKeyId(api, key) }),
+  };
 }

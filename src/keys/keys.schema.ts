@@ -33,6 +33,9 @@ export const keySchema = z
       description: 'Last use of any of its secrets, updated with a delay of some seconds.',
     }),
     revoked_at: timestamp().nullable().meta({ description: 'When the key was revoked.' }),
+    previous_secret_expires_at: timestamp().nullable().meta({
+      description: 'Until when a secret from before a rotation still works; null if none does.',
+    }),
     disabled: z.boolean().meta({ description: DISABLED_ABOUT }),
     providers: z.array(z.string()).nullable().meta({ description: PROVIDERS_ABOUT }),
     endpoints: z.enum(ENDPOINT_RULES).meta({ description: ENDPOINTS_ABOUT }),

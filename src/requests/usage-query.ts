@@ -35,11 +35,21 @@ export const SUMMED = [
 const SUMS: Readonly<Record<string, string>> = {
   calls: 'count(*)',
   errors: `count(*) FILTER (WHERE ${IS_ERROR})`,
+  calls_without_tokens: 'count(*) FILTER (WHERE prompt_tokens IS NULL AND completion_tokens IS NULL)',
+  total_tokens: 'COALESCE(sum(prompt_tokens), 0) + COALESCE(sum(completion_tokens), 0)',
   ...Object.fromEntries(SUMMED.map((name) => [name, `COALESCE(sum(${name}), 0)`])),
 };
 
-/** The values of a row's groups, in the order of the groups. */
-export type GroupValues = (string | null)[];
+/** The names of all sums. */
+export const SUM_NAMES = Object.keys(SUMS);
+
+/** What groups can be sorted by, largest first, and the sum that decides. */
+const SORTS = { calls: 'calls', errors: 'errors', tokens: 'total_tokens' } as const;
+export type UsageSort = keyof typeof SORTS;
+export const USAGE_SORTS = Object.keys(SORTS) as UsageSort[];
+
+/** The values of a row's groups, in the order of the groups; if the page is sorted by a sum, that sum comes first. */
+export type GroupValues = (string | number | null)[];
 
 export function columnOf(group: UsageGroup): string {
   return COLUMNS[group].name;
@@ -50,13 +60,25 @@ export function inOrder(groups: readonly UsageGroup[]): UsageGroup[] {
   return USAGE_GROUPS.filter((group) => groups.includes(group)).sort((a, b) => +isTime(b) - +isTime(a));
 }
 
-/** @param groups as inOrder() returns them */
+/** The sum that a page is sorted by. */
+export function sumOf(sort: UsageSort): string {
+  return SORTS[sort];
+}
+
+/**
+ * One row per group. Its column `totals` has the sums over all groups, of earlier and later pages too.
+ *
+ * @param groups as inOrder() returns them
+ */
 export function usageSql(groups: readonly UsageGroup[], where: string, page: string): string {
   const columns = groups.map((group) => COLUMNS[group]);
-  const sums = Object.entries(SUMS).map(([name, sql]) => `${sql}::float8 AS ${name}`);
+  const sums = Object.entries(SUMS).map(([name, sql]) => `(${sql})::float8 AS ${name}`);
+  const names = Object.keys(SUMS);
+  const totals = names.map((name) => `'${name}', sum(${name}) OVER ()`);
   return `
     SELECT * FROM (
-      SELECT ${columns.map(({ name, shown }) => `${shown} AS ${name}`).join(', ')}, ${Object.keys(SUMS).join(', ')}
+      SELECT ${columns.map(({ name, shown }) => `${shown} AS ${name}`).join(', ')}, ${names.join(', ')},
+             json_build_object(${totals.join(', ')}) AS totals
       FROM (
         SELECT ${columns.map(({ name, sql }) => `${sql} AS ${name}`).join(', ')}, ${sums.join(', ')}
         FROM request_log ${where}
@@ -67,6 +89,7 @@ export function usageSql(groups: readonly UsageGroup[], where: string, page: str
 /** The ORDER BY clause of a page, and the condition that excludes the groups of earlier pages. */
 export function pageSql(
   groups: readonly UsageGroup[],
+  sort: UsageSort | undefined,
   conditions: Conditions,
   cursor: string | undefined,
   limit: number,
@@ -74,9 +97,25 @@ export function pageSql(
   // "C": the same order here and in the comparison, whatever the database's collation; nulls are last in both.
   const keys = groups.map((group) => `${COLUMNS[group].name} COLLATE "C"`);
   const order = groups.map((group, i) => (isTime(group) ? `${keys[i]} DESC` : `${keys[i]} NULLS LAST`));
-  const last = cursor === undefined ? null : valuesOf(cursor, groups.length);
-  const isAfter = last && comparison(groups, keys, last, conditions);
+  if (sort !== undefined) order.unshift(`${SORTS[sort]} DESC`);
+  const last = cursor === undefined ? null : valuesOf(cursor, groups.length, sort !== undefined);
+  const isAfter = last && after(groups, keys, sort, last, conditions);
   return `${isAfter ? `WHERE ${isAfter}` : ''} ORDER BY ${order.join(', ')} LIMIT ${conditions.placeholder(limit)}`;
+}
+
+/** SQL condition for groups after these values, of which the first is the sum if the page is sorted by one. */
+function after(
+  groups: readonly UsageGroup[],
+  keys: readonly string[],
+  sort: UsageSort | undefined,
+  last: GroupValues,
+  conditions: Conditions,
+): string {
+  if (sort === undefined) return comparison(groups, keys, last, conditions);
+  const [sum, ...values] = last;
+  const place = `${conditions.placeholder(sum)}::float8`;
+  const tied = comparison(groups, keys, values, conditions);
+  return `${SORTS[sort]} < ${place} OR ${SORTS[sort]} = ${place} AND (${tied})`;
 }
 
 /** SQL condition for groups after these values: the first one that differs decides. */
@@ -101,14 +140,16 @@ export function cursorOf(values: GroupValues): string {
   return Buffer.from(JSON.stringify(values)).toString('base64url');
 }
 
-/** @throws ServiceError invalid for a cursor that no page of these groups returned */
-function valuesOf(cursor: string, count: number): GroupValues {
+/** @throws ServiceError invalid for a cursor that no page of these groups and this order returned */
+function valuesOf(cursor: string, count: number, isSorted: boolean): GroupValues {
   try {
     const values = JSON.parse(Buffer.from(cursor, 'base64url').toString()) as unknown;
+    const [sum, groups] = Array.isArray(values) && isSorted ? [values[0], values.slice(1)] : [0, values];
     const isOurs =
-      Array.isArray(values) &&
-      values.length === count &&
-      values.every((value) => value === null || (typeof value === 'string' && !value.includes('\0')));
+      Number.isFinite(sum) &&
+      Array.isArray(groups) &&
+      groups.length === count &&
+      groups.every((value) => value === null || (typeof value === 'string' && !value.includes('\0')));
     if (isOurs) return values as GroupValues;
   } catch {
     // Not JSON: the same error.
@@ -116,7 +157,7 @@ function valuesOf(cursor: string, count: number): GroupValues {
   throw ServiceError.of(
     'invalid',
     'cursor',
-    'must be the next_cursor of a page with the same group_by; leave it out to begin',
+    'must be the next_cursor of a page with the same group_by and sort; leave it out to begin',
   );
 }
 

@@ -2,8 +2,7 @@ import { Get, Query } from '@nestjs/common';
 import { ApiOkResponse, ApiOperation } from '@nestjs/swagger';
 import { AdminController } from '../admin/admin-controller.js';
 import { ApiErrors } from '../admin/api-errors.js';
-import type { Page } from '../database/page.js';
-import { type UsageFilter, usageFilterSchema, usagePageSchema, type UsageView } from './usage.schema.js';
+import { type UsageFilter, usageFilterSchema, type UsagePage, usagePageSchema } from './usage.schema.js';
 import { UsageService } from './usage.service.js';
 
 @AdminController('usage', { name: 'Usage', description: 'Sums over the request log.' })
@@ -18,7 +17,7 @@ export class UsageController {
   })
   @ApiOkResponse({ standardSchema: usagePageSchema, description: 'One page of groups.' })
   @ApiErrors(404)
-  list(@Query({ schema: usageFilterSchema }) filter: UsageFilter): Promise<Page<UsageView>> {
+  list(@Query({ schema: usageFilterSchema }) filter: UsageFilter): Promise<UsagePage> {
     return this.usage.list(filter);
   }
 }
