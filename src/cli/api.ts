@@ -47,6 +47,10 @@ export class Api {
     return this.json('POST', path, body);
   }
 
+  put<T>(path: string, body: object): Promise<T> {
+    return this.json('PUT', path, body);
+  }
+
   patch<T>(path: string, body: object): Promise<T> {
     return this.json('PATCH', path, body);
   }

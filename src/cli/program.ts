@@ -29,8 +29,8 @@ const COMMANDS: readonly (() => Command)[] = [
   completionCommand,
 ];
 
-/** Builds the command line. */
-export function program(): Command {
+/** Builds the command line. @param more commands beside COMMANDS */
+function program(more: readonly (() => Command)[]): Command {
   const program = new Command('postern')
     .description('Manages a Postern gateway: on this machine, or over HTTP with --url.')
     .version(version(), '--version', 'print the version')
@@ -61,7 +61,7 @@ Examples:
   postern requests list --limit 5
   postern usage --from 7d --sort tokens --url https://gateway.example.com`,
     );
-  for (const command of COMMANDS) program.addCommand(command());
+  for (const command of [...COMMANDS, ...more]) program.addCommand(command());
   addGlobalOptions(program);
   inheritSettings(program, []);
   return program;
@@ -89,10 +89,10 @@ function version(): string {
 /**
  * Runs one command and sets the process's exit code. Help and invalid arguments end the process at once.
  */
-export async function run(args: readonly string[]): Promise<void> {
+export async function run(args: readonly string[], more: readonly (() => Command)[] = []): Promise<void> {
   let running: Command | null = null;
   try {
-    await program()
+    await program(more)
       .hook('preAction', (_, command) => {
         running = command;
       })

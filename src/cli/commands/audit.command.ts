@@ -1,8 +1,7 @@
 import { Command } from 'commander';
 import type { AuditView } from '../../audit/audit.schema.js';
 import type { Page } from '../../database/page.js';
-import { addPageOptions, addRangeOptions, type PageOptions } from '../call-options.js';
-import { listPages } from '../list-pages.js';
+import { addPageOptions, addRangeOptions, listPages, type PageOptions } from '../list-options.js';
 import { action } from '../session.js';
 import type { Column } from '../table.js';
 import { minuteTime, parseRange } from '../times.js';

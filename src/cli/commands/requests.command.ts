@@ -10,11 +10,11 @@ import {
   addTimeOptions,
   type CallOptions,
   callQuery,
+  listPages,
   type PageOptions,
   type TimeOptions,
-} from '../call-options.js';
+} from '../list-options.js';
 import { CliError } from '../cli-error.js';
-import { listPages } from '../list-pages.js';
 import { LogTail } from '../log-tail.js';
 import { KeyNameCache } from '../lookup.js';
 import { type Style, write } from '../output.js';

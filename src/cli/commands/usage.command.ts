@@ -6,10 +6,10 @@ import {
   addTimeOptions,
   type CallOptions,
   callQuery,
+  listPages,
   type PageOptions,
   type TimeOptions,
-} from '../call-options.js';
-import { listPages } from '../list-pages.js';
+} from '../list-options.js';
 import { action, type Session } from '../session.js';
 import type { Cell, Column } from '../table.js';
 
