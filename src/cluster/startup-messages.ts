@@ -39,6 +39,8 @@ export class StartupMessages {
           'set PROVIDER_URL and PROVIDER_KEY and restart the gateway',
       );
     }
+    // Where a start may create keys, a reader may look for them.
+    if (this.firstKey === null && adminTokenFile !== null) this.say(`keys: ${cliCommand('keys list')}`);
     this.printFirstKey();
   }
 

@@ -1,5 +1,5 @@
 import { Body, Header, HttpCode, Post } from '@nestjs/common';
-import { ApiOkResponse, ApiOperation } from '@nestjs/swagger';
+import { ApiOkResponse, ApiOperation, ApiTags } from '@nestjs/swagger';
 import { AdminController } from '../admin/admin-controller.js';
 import { ApiErrors } from '../admin/api-errors.js';
 import {
@@ -10,6 +10,7 @@ import {
 } from './leaked-key.schema.js';
 import { LeakedKeyService } from './leaked-key.service.js';
 
+@ApiTags('Keys')
 @AdminController('keys')
 export class LeakedKeyController {
   constructor(private readonly leaked: LeakedKeyService) {}

@@ -1,5 +1,5 @@
 import { Get, Query } from '@nestjs/common';
-import { ApiOkResponse, ApiOperation } from '@nestjs/swagger';
+import { ApiOkResponse, ApiOperation, ApiTags } from '@nestjs/swagger';
 import { AdminController } from '../admin/admin-controller.js';
 import { ApiErrors } from '../admin/api-errors.js';
 import { CallFilters } from './call-filters.js';
@@ -12,6 +12,7 @@ import {
 } from './requests.schema.js';
 
 /** For readers that follow the log. Listed before RequestsController, whose `:id` matches `recorded` too. */
+@ApiTags('Requests')
 @AdminController('requests')
 export class RecordedController {
   constructor(

@@ -7,7 +7,7 @@ interface Options {
   tokensPerDay: string;
 }
 
-/** `postern quotas …` */
+/** The commands of this module. */
 export function quotasCommand(): Command {
   const quotas = new Command('quotas').description('how many tokens a team may use a day');
   quotas
