@@ -119,6 +119,7 @@ export const COLUMNS = {
     toDomain: asIs<string | null>,
     description: 'The error code that the gateway sent, or the reason the call broke off.',
     nullMeans: 'the call did not fail in the gateway.',
+    example: 'upstream_timeout',
   },
   request_bytes: {
     ...BYTES,
@@ -169,12 +170,14 @@ export const COLUMNS = {
     phases: END,
     description: "The provider's own request ID (`x-request-id` or `request-id`), for its support.",
     nullMeans: 'the provider returned none or the text contained a gateway key.',
+    example: 'req_0123456789abcdef',
   },
   idempotency_key: {
     ...TEXT,
     phases: BEGIN,
     description: 'The `Idempotency-Key` header of the request.',
     nullMeans: NOT_SENT,
+    example: 'order-4711',
   },
   sdk_retry_count: {
     ...SMALL,
@@ -196,6 +199,7 @@ export const COLUMNS = {
     phases: BEGIN,
     description: 'The `User-Agent` header. Stored as `REQUEST_LOG_CLIENT` says.',
     nullMeans: 'it is not stored or was not sent, or the text contained a gateway key.',
+    example: 'OpenAI/JS 6.49.0',
   },
   cache_write_tokens: {
     ...TOKENS,
