@@ -43,7 +43,6 @@ async function createDocs(app: INestApplication): Promise<Express> {
   const { apiDocument } = await import('./api-document.js');
   applyApiDecorators(swagger);
   const docs = await NestFactory.create(DocsModule, {
-    logger: false,
     bodyParser: false,
     abortOnError: false,
   });

@@ -3,6 +3,10 @@ import { isIP } from 'node:net';
 import { z } from 'zod';
 import { normaliseProviderUrl } from '../platform/provider-url.js';
 import { parseCidrList } from '../platform/cidr.js';
+import { validationMessage } from '../platform/validation-messages.js';
+
+// For every schema of the process, also those of modules: each process reads this file first.
+z.config({ customError: validationMessage });
 
 /**
  * Every environment variable with its default and rule. Each rule has a fixed message with the remedy, so that no message

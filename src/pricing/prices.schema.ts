@@ -100,7 +100,7 @@ export const priceSchema = z
       description: '`catalog`: taken from the catalogue that comes with Postern; `custom`: set by people.',
     }),
     version: z.int().meta({ description: 'Increases with every change.' }),
-    created_at: timestamp(),
+    created_at: timestamp('When it was stored.'),
   })
   .meta({ id: 'Price' });
 export type PriceView = z.output<typeof priceSchema>;
@@ -167,7 +167,7 @@ export const resolutionSchema = z
     provider: z.string(),
     catalog: z.string().nullable().meta({ description: "The provider's price list; null if it has none." }),
     model: z.string(),
-    at: timestamp(),
+    at: timestamp('The time asked for.'),
     price: priceSchema.nullable().meta({ description: 'The price that applies; null if none does.' }),
     reason: z.string().meta({ description: 'Why this price, or why none.' }),
   })

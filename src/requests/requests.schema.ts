@@ -52,6 +52,8 @@ const EXAMPLES = {
   int: 120,
   bigint: 2_048,
   real: 812.5,
+  numeric: '0.000142500',
+  jsonb: {},
 };
 
 /** What a name that is not a column of the table holds. */

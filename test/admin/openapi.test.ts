@@ -1,5 +1,3 @@
-import { readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import type { z } from 'zod';
 import { errorSchema } from '../../src/admin/fields.schema.js';
 import { auditPageSchema } from '../../src/audit/audit.schema.js';
@@ -12,8 +10,6 @@ import { ADMIN_TOKEN, PROVIDER_KEY, startTestGateway, type TestGateway } from '.
 import { answer, RawProvider } from '../support/raw-provider.js';
 import { call } from './call.js';
 import { routesOf } from './routes.js';
-
-const FILE = join(__dirname, '../../openapi.json');
 
 interface Described {
   operationId: string;
@@ -92,29 +88,31 @@ afterAll(async () => {
   await provider.stop();
 });
 
+const OWN_PATH = /^\/(admin|health|metrics)/;
+
 describe('/docs-json', () => {
-  it('is what openapi.json says; else run npm run openapi and look at what changed', () => {
-    const fresh = `${JSON.stringify(document, null, 2)}\n`;
-    if (process.env.POSTERN_WRITE_OPENAPI) writeFileSync(FILE, fresh);
-    expect(readFileSync(FILE, 'utf8')).toBe(fresh);
-  });
+  /** Without those of plain controllers, which a module of one's own may have. */
+  const ownPaths = () => Object.entries(document.paths).filter(([path]) => OWN_PATH.test(path));
 
   it('holds exactly the routes of the running router that are not for calls, each of them described', () => {
     const routes = routesOf(postern)
-      .filter(({ method, path }) => /^\/(admin|health|metrics)/.test(path) && method !== 'ALL')
+      .filter(({ method, path }) => OWN_PATH.test(path) && method !== 'ALL')
       .map(({ method, path }) => `${method} ${path.replace(/:(\w+)/g, '{$1}')}`);
-    const documented = Object.entries(document.paths).flatMap(([path, item]) =>
+    const documented = ownPaths().flatMap(([path, item]) =>
       Object.keys(item).map((method) => `${method.toUpperCase()} ${path}`),
     );
     expect(documented.sort()).toEqual(routes.sort());
   });
 
   it('has an id, a tag, an answer and faults for each, and asks for the token', () => {
-    const operations = Object.values(document.paths).flatMap((item) => Object.values(item));
+    const operations = ownPaths().flatMap(([, item]) => Object.values(item));
     expect(new Set(operations.map(({ operationId }) => operationId)).size).toBe(operations.length);
-    const described = document.tags.filter(({ description }) => description !== '').map(({ name }) => name);
+    const used = new Set(operations.flatMap(({ tags }) => tags));
+    const undescribed = document.tags
+      .filter(({ name, description }) => used.has(name) && description === '')
+      .map(({ name }) => `${name}: describe it by @AdminController(path, { name: '${name}', description })`);
+    expect(undescribed).toEqual([]);
     for (const { operationId, responses, security, tags } of operations) {
-      expect(described).toEqual(expect.arrayContaining(tags));
       if (tags.includes('Health')) continue;
       expect([operationId, security]).toEqual([operationId, [{ adminToken: [] }]]);
       const errors = tags.includes('Metrics') ? ['401'] : ['400', '401', '503'];
