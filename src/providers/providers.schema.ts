@@ -130,6 +130,7 @@ export const newProviderSchema = z
     enabled: flag().default(true).meta({ description: ENABLED_ABOUT }),
     catalog: catalog.optional().meta({
       description: `${CATALOG_ABOUT} Absent: the one that belongs to the URL's host, if there is one.`,
+      example: 'openai',
     }),
   })
   .meta({
@@ -153,6 +154,7 @@ export const providerChangeSchema = z
     enabled: flag().optional().meta({ description: ENABLED_ABOUT }),
     catalog: catalog.optional().meta({
       description: `${CATALOG_ABOUT} Absent: it stays, or follows the URL if it belonged to the former URL's host.`,
+      example: 'openai',
     }),
   })
   .meta({ id: 'ProviderChange', example: { enabled: false } });
