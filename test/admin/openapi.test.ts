@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import type { z } from 'zod';
 import { errorSchema } from '../../src/admin/fields.schema.js';
 import { auditPageSchema } from '../../src/audit/audit.schema.js';
