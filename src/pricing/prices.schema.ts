@@ -1,5 +1,17 @@
 import { z } from 'zod';
-import { flag, oneOf, pageOf, paging, pathId, searchText, time, timestamp } from '../admin/fields.schema.js';
+import {
+  EXAMPLE_TIME,
+  flag,
+  oneOf,
+  pageOf,
+  paging,
+  pathId,
+  searchText,
+  shownId,
+  time,
+  timestamp,
+  version,
+} from '../admin/fields.schema.js';
 import { PROVIDER_NAME } from '../providers/provider-name.js';
 import { EXTRA_UNITS, type ExtraUnit, MOST_TIERS, type Tier } from './cost.js';
 import { PRICE_SOURCES } from './price.entity.js';
@@ -24,7 +36,7 @@ const ABOUT = {
   per_call: 'USD per call with token counts, besides its tokens.',
   extra: 'Units with a price of their own: USD per million tokens, or per thousand searches.',
   tiers: 'Other prices for some calls. All that apply are put over the price in this order.',
-  note: 'A remark.',
+  note: 'A remark; of a price of the catalogue, which release of it.',
 };
 
 const amount = () => z.string(PRICE).regex(/^\d{1,6}(\.\d{1,6})?$/, PRICE);
@@ -38,12 +50,26 @@ const tokenPrices = {
   output: price(ABOUT.output),
 };
 
+/** What the price of each unit is for. */
+const EXTRA_ABOUT: Record<ExtraUnit, string> = {
+  reasoning_tokens: 'USD per million reasoning tokens.',
+  input_audio_tokens: 'USD per million tokens of audio input.',
+  cached_audio_tokens: 'USD per million tokens of audio input that were read from the cache.',
+  output_audio_tokens: 'USD per million tokens of audio output.',
+  input_image_tokens: 'USD per million tokens of image input.',
+  output_image_tokens: 'USD per million tokens of image output.',
+  web_searches: 'USD per thousand web searches.',
+  search_units: 'USD per thousand search units.',
+};
+
 const extra = z
   .strictObject(
-    Object.fromEntries(EXTRA_UNITS.map((unit) => [unit, amount().optional()])) as Record<
-      ExtraUnit,
-      z.ZodOptional<z.ZodString>
-    >,
+    Object.fromEntries(
+      EXTRA_UNITS.map((unit) => [
+        unit,
+        amount().optional().meta({ description: EXTRA_ABOUT[unit], example: '10.00' }),
+      ]),
+    ) as Record<ExtraUnit, z.ZodOptional<z.ZodString>>,
     `must have only the members ${EXTRA_UNITS.join(', ')}`,
   )
   .nullable()
@@ -53,18 +79,21 @@ const timeOfDay = z.string(TIME_OF_DAY).regex(/^([01]\d|2[0-3]):[0-5]\d:[0-5]\d$
 
 const tier = z
   .strictObject({
-    above: z
-      .int('must be a number of tokens')
-      .min(0, 'must be a number of tokens')
-      .optional()
-      .meta({ description: 'For calls with more input tokens than this, for all of their tokens.' }),
+    above: z.int('must be a number of tokens').min(0, 'must be a number of tokens').optional().meta({
+      description: 'For calls with more input tokens than this, for all of their tokens.',
+      example: 200_000,
+    }),
     between: z
       .tuple([timeOfDay, timeOfDay])
       .optional()
-      .meta({ description: 'For calls that start in this part of the UTC day. It may include midnight.' }),
+      .meta({
+        description: 'For calls that start in this part of the UTC day. It may include midnight.',
+        example: ['22:30:00', '06:00:00'],
+      }),
     service_tier: searchText().optional().meta({
       description:
         'For calls of this service tier. Calls of a tier that no entry names have no cost, because tiers are priced differently.',
+      example: 'flex',
     }),
     ...z.object({ ...tokenPrices, extra }).partial().shape,
   })
@@ -84,14 +113,14 @@ const note = z
   .string('must be text of at most 1,024 characters')
   .max(1_024, 'must be text of at most 1,024 characters')
   .nullable()
-  .meta({ description: ABOUT.note });
+  .meta({ description: ABOUT.note, example: 'Contract of 2031' });
 
 const amounts = { ...tokenPrices, per_call: price(ABOUT.per_call), extra, tiers, note };
 
 /** A price as the API shows it. */
 export const priceSchema = z
   .strictObject({
-    id: z.uuid(),
+    id: shownId('the price'),
     catalog: z.string().meta({ description: ABOUT.catalog, example: 'openai' }),
     model: z.string().meta({ description: ABOUT.model, example: 'gpt-4o*' }),
     effective_from: timestamp(ABOUT.effective_from),
@@ -99,7 +128,7 @@ export const priceSchema = z
     source: z.enum(PRICE_SOURCES).meta({
       description: '`catalog`: taken from the catalogue that comes with Postern; `custom`: set by people.',
     }),
-    version: z.int().meta({ description: 'Increases with every change.' }),
+    version: version(),
     created_at: timestamp('When it was stored.'),
   })
   .meta({ id: 'Price' });
@@ -116,16 +145,20 @@ const hasPrice = (body: Record<string, unknown>) =>
 /** `POST /admin/v1/prices` */
 export const newPriceSchema = z
   .strictObject({
-    catalog: z.string(CATALOG).regex(PROVIDER_NAME, CATALOG).meta({ description: ABOUT.catalog }),
+    catalog: z
+      .string(CATALOG)
+      .regex(PROVIDER_NAME, CATALOG)
+      .meta({ description: ABOUT.catalog, example: 'mine' }),
     model: z
       .string(MODEL)
       .regex(/^[^*]*\*?$/, MODEL)
       .pipe(searchText(MODEL))
-      .meta({ description: ABOUT.model }),
+      .meta({ description: ABOUT.model, example: 'llama-3*' }),
     effective_from: time()
       .default(new Date(0))
       .meta({
         description: `${ABOUT.effective_from} Absent: it has always applied.`,
+        example: EXAMPLE_TIME,
       }),
     ...optionalAmounts,
   })
@@ -139,7 +172,7 @@ export type NewPrice = z.output<typeof newPriceSchema>;
 /** `PATCH /admin/v1/prices/:id`; what a price is for cannot change: rows of the log refer to it. */
 export const priceChangeSchema = z
   .strictObject({
-    effective_from: time().optional().meta({ description: ABOUT.effective_from }),
+    effective_from: time().optional().meta({ description: ABOUT.effective_from, example: EXAMPLE_TIME }),
     ...optionalAmounts,
   })
   .meta({ id: 'PriceChange', example: { output: '0.50' } });
@@ -147,8 +180,12 @@ export type PriceChange = z.output<typeof priceChangeSchema>;
 
 /** `GET /admin/v1/prices` */
 export const priceFilterSchema = z.strictObject({
-  catalog: searchText().optional().meta({ description: 'Only prices of this price list or provider.' }),
-  model: searchText().optional().meta({ description: 'Only prices with exactly this model or pattern.' }),
+  catalog: searchText()
+    .optional()
+    .meta({ description: 'Only prices of this price list or provider.', example: 'openai' }),
+  model: searchText()
+    .optional()
+    .meta({ description: 'Only prices with exactly this model or pattern.', example: 'gpt-4o*' }),
   source: oneOf(PRICE_SOURCES).optional().meta({ description: 'Only prices from this source.' }),
   ...paging,
 });
@@ -158,18 +195,30 @@ export type PriceFilter = z.output<typeof priceFilterSchema>;
 export const resolveQuerySchema = z.strictObject({
   provider: searchText().meta({ description: 'Name of the provider.', example: 'openai' }),
   model: searchText().meta({ description: 'The model as calls name it.', example: 'gpt-4o-mini' }),
-  at: time().optional().meta({ description: 'Start of the call. Absent: now.' }),
+  at: time().optional().meta({ description: 'Start of the call. Absent: now.', example: EXAMPLE_TIME }),
 });
 export type ResolveQuery = z.output<typeof resolveQuerySchema>;
 
+const shownProvider = z.string().meta({ description: 'Name of the provider.', example: 'openai' });
+const shownCatalog = z.string().nullable().meta({
+  description: "The provider's price list; null if it has none.",
+  example: 'openai',
+});
+const shownModel = z.string().meta({ description: 'The model as calls name it.', example: 'gpt-4o-mini' });
+
 export const resolutionSchema = z
   .strictObject({
-    provider: z.string(),
-    catalog: z.string().nullable().meta({ description: "The provider's price list; null if it has none." }),
-    model: z.string(),
+    provider: shownProvider,
+    catalog: shownCatalog,
+    model: shownModel,
     at: timestamp('The time asked for.'),
     price: priceSchema.nullable().meta({ description: 'The price that applies; null if none does.' }),
-    reason: z.string().meta({ description: 'Why this price, or why none.' }),
+    reason: z
+      .string()
+      .meta({
+        description: 'Why this price, or why none.',
+        example: 'Price list openai; no custom price matches.',
+      }),
   })
   .meta({ id: 'PriceResolution' });
 export type Resolution = z.output<typeof resolutionSchema>;
@@ -179,18 +228,17 @@ export const MISSING_DAYS = 7;
 
 export const missingPricesSchema = z
   .strictObject({
-    data: z.array(
-      z.strictObject({
-        provider: z.string(),
-        catalog: z
-          .string()
-          .nullable()
-          .meta({ description: "The provider's price list; null if it has none." }),
-        model: z.string(),
-        first_day: z.string().meta({ description: 'UTC day.', example: '2031-01-29' }),
-        last_day: z.string().meta({ description: 'UTC day.', example: '2031-01-31' }),
-      }),
-    ),
+    data: z
+      .array(
+        z.strictObject({
+          provider: shownProvider,
+          catalog: shownCatalog,
+          model: shownModel,
+          first_day: z.string().meta({ description: 'UTC day.', example: '2031-01-29' }),
+          last_day: z.string().meta({ description: 'UTC day.', example: '2031-01-31' }),
+        }),
+      )
+      .meta({ description: 'All such models.' }),
   })
   .meta({ id: 'MissingPrices' });
 export type MissingPrices = z.output<typeof missingPricesSchema>;
@@ -198,9 +246,9 @@ export type MissingPrices = z.output<typeof missingPricesSchema>;
 /** `POST /admin/v1/prices/reprice` */
 export const repricingSchema = z
   .strictObject({
-    from: time().meta({ description: 'Calls that started at this time or later.' }),
-    to: time().meta({ description: 'Calls that started before this time.' }),
-    model: searchText().optional().meta({ description: 'Only calls of this model.' }),
+    from: time().meta({ description: 'Calls that started at this time or later.', example: EXAMPLE_TIME }),
+    to: time().meta({ description: 'Calls that started before this time.', example: EXAMPLE_TIME }),
+    model: searchText().optional().meta({ description: 'Only calls of this model.', example: 'gpt-4o-mini' }),
     dry_run: flag().default(false).meta({ description: 'Only count what would change.' }),
   })
   .refine(({ from, to }) => from < to, 'from: must be before to')
@@ -212,11 +260,13 @@ export type Repricing = z.output<typeof repricingSchema>;
 
 export const repricedSchema = z
   .strictObject({
-    rows: z.int().meta({ description: 'Calls with token counts whose cost the provider did not report.' }),
-    changed: z.int().meta({ description: 'Calls whose cost or price changed, or would change.' }),
+    rows: z
+      .int()
+      .meta({ description: 'Calls with token counts whose cost the provider did not report.', example: 120 }),
+    changed: z.int().meta({ description: 'Calls whose cost or price changed, or would change.', example: 7 }),
     cost_before: z.string().meta({ description: 'Sum of their costs in USD.', example: '12.345678900' }),
     cost_after: z.string().meta({ description: 'Sum of their costs in USD.', example: '12.345678900' }),
-    dry_run: z.boolean(),
+    dry_run: z.boolean().meta({ description: 'True if nothing was changed.' }),
   })
   .meta({ id: 'Repriced' });
 export type RepricedView = z.output<typeof repricedSchema>;
