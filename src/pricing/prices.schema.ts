@@ -213,12 +213,10 @@ export const resolutionSchema = z
     model: shownModel,
     at: timestamp('The time asked for.'),
     price: priceSchema.nullable().meta({ description: 'The price that applies; null if none does.' }),
-    reason: z
-      .string()
-      .meta({
-        description: 'Why this price, or why none.',
-        example: 'Price list openai; no custom price matches.',
-      }),
+    reason: z.string().meta({
+      description: 'Why this price, or why none.',
+      example: 'Price list openai; no custom price matches.',
+    }),
   })
   .meta({ id: 'PriceResolution' });
 export type Resolution = z.output<typeof resolutionSchema>;
