@@ -36,7 +36,7 @@ const ABOUT = {
   per_call: 'USD per call with token counts, besides its tokens.',
   extra: 'Units with a price of their own: USD per million tokens, or per thousand searches.',
   tiers: 'Other prices for some calls. All that apply are put over the price in this order.',
-  note: 'A remark; of a price of the catalogue, which release of it.',
+  note: 'A remark.',
 };
 
 const amount = () => z.string(PRICE).regex(/^\d{1,6}(\.\d{1,6})?$/, PRICE);
@@ -50,26 +50,20 @@ const tokenPrices = {
   output: price(ABOUT.output),
 };
 
-/** What the price of each unit is for. */
-const EXTRA_ABOUT: Record<ExtraUnit, string> = {
-  reasoning_tokens: 'USD per million reasoning tokens.',
-  input_audio_tokens: 'USD per million tokens of audio input.',
-  cached_audio_tokens: 'USD per million tokens of audio input that were read from the cache.',
-  output_audio_tokens: 'USD per million tokens of audio output.',
-  input_image_tokens: 'USD per million tokens of image input.',
-  output_image_tokens: 'USD per million tokens of image output.',
-  web_searches: 'USD per thousand web searches.',
-  search_units: 'USD per thousand search units.',
-};
+/** @param unit what is counted besides tokens */
+function extraPrice(unit: ExtraUnit) {
+  const per = unit === 'web_searches' || unit === 'search_units' ? 'thousand' : 'million';
+  return amount()
+    .optional()
+    .meta({ description: `USD per ${per} of \`${unit}\`.`, example: '10.00' });
+}
 
 const extra = z
   .strictObject(
-    Object.fromEntries(
-      EXTRA_UNITS.map((unit) => [
-        unit,
-        amount().optional().meta({ description: EXTRA_ABOUT[unit], example: '10.00' }),
-      ]),
-    ) as Record<ExtraUnit, z.ZodOptional<z.ZodString>>,
+    Object.fromEntries(EXTRA_UNITS.map((unit) => [unit, extraPrice(unit)])) as Record<
+      ExtraUnit,
+      z.ZodOptional<z.ZodString>
+    >,
     `must have only the members ${EXTRA_UNITS.join(', ')}`,
   )
   .nullable()
@@ -79,21 +73,22 @@ const timeOfDay = z.string(TIME_OF_DAY).regex(/^([01]\d|2[0-3]):[0-5]\d:[0-5]\d$
 
 const tier = z
   .strictObject({
-    above: z.int('must be a number of tokens').min(0, 'must be a number of tokens').optional().meta({
-      description: 'For calls with more input tokens than this, for all of their tokens.',
-      example: 200_000,
-    }),
+    above: z
+      .int('must be a number of tokens')
+      .min(0, 'must be a number of tokens')
+      .optional()
+      .meta({
+        description: 'For calls with more input tokens than this, for all of their tokens.',
+        example: 200_000,
+      }),
     between: z
       .tuple([timeOfDay, timeOfDay])
       .optional()
-      .meta({
-        description: 'For calls that start in this part of the UTC day. It may include midnight.',
-        example: ['22:30:00', '06:00:00'],
-      }),
+      .meta({ description: 'For calls that start in this part of the UTC day. It may include midnight.' }),
     service_tier: searchText().optional().meta({
       description:
         'For calls of this service tier. Calls of a tier that no entry names have no cost, because tiers are priced differently.',
-      example: 'flex',
+      example: 'batch',
     }),
     ...z.object({ ...tokenPrices, extra }).partial().shape,
   })
@@ -113,9 +108,16 @@ const note = z
   .string('must be text of at most 1,024 characters')
   .max(1_024, 'must be text of at most 1,024 characters')
   .nullable()
-  .meta({ description: ABOUT.note, example: 'Contract of 2031' });
+  .meta({ description: ABOUT.note, example: 'Contract of January' });
 
 const amounts = { ...tokenPrices, per_call: price(ABOUT.per_call), extra, tiers, note };
+
+const PROVIDER = z.string().meta({ description: 'Name of the provider.', example: 'openai' });
+const LIST = z.string().nullable().meta({
+  description: "The provider's price list; null if it has none.",
+  example: 'openai',
+});
+const CALLED_MODEL = z.string().meta({ description: 'The model as calls name it.', example: 'gpt-4o-mini' });
 
 /** A price as the API shows it. */
 export const priceSchema = z
@@ -148,12 +150,12 @@ export const newPriceSchema = z
     catalog: z
       .string(CATALOG)
       .regex(PROVIDER_NAME, CATALOG)
-      .meta({ description: ABOUT.catalog, example: 'mine' }),
+      .meta({ description: ABOUT.catalog, example: 'openai' }),
     model: z
       .string(MODEL)
       .regex(/^[^*]*\*?$/, MODEL)
       .pipe(searchText(MODEL))
-      .meta({ description: ABOUT.model, example: 'llama-3*' }),
+      .meta({ description: ABOUT.model, example: 'gpt-4o*' }),
     effective_from: time()
       .default(new Date(0))
       .meta({
@@ -199,24 +201,19 @@ export const resolveQuerySchema = z.strictObject({
 });
 export type ResolveQuery = z.output<typeof resolveQuerySchema>;
 
-const shownProvider = z.string().meta({ description: 'Name of the provider.', example: 'openai' });
-const shownCatalog = z.string().nullable().meta({
-  description: "The provider's price list; null if it has none.",
-  example: 'openai',
-});
-const shownModel = z.string().meta({ description: 'The model as calls name it.', example: 'gpt-4o-mini' });
-
 export const resolutionSchema = z
   .strictObject({
-    provider: shownProvider,
-    catalog: shownCatalog,
-    model: shownModel,
+    provider: PROVIDER,
+    catalog: LIST,
+    model: CALLED_MODEL,
     at: timestamp('The time asked for.'),
     price: priceSchema.nullable().meta({ description: 'The price that applies; null if none does.' }),
-    reason: z.string().meta({
-      description: 'Why this price, or why none.',
-      example: 'Price list openai; no custom price matches.',
-    }),
+    reason: z
+      .string()
+      .meta({
+        description: 'Why this price, or why none.',
+        example: 'The price of the catalogue for gpt-4o-mini.',
+      }),
   })
   .meta({ id: 'PriceResolution' });
 export type Resolution = z.output<typeof resolutionSchema>;
@@ -226,17 +223,15 @@ export const MISSING_DAYS = 7;
 
 export const missingPricesSchema = z
   .strictObject({
-    data: z
-      .array(
-        z.strictObject({
-          provider: shownProvider,
-          catalog: shownCatalog,
-          model: shownModel,
-          first_day: z.string().meta({ description: 'UTC day.', example: '2031-01-29' }),
-          last_day: z.string().meta({ description: 'UTC day.', example: '2031-01-31' }),
-        }),
-      )
-      .meta({ description: 'All such models.' }),
+    data: z.array(
+      z.strictObject({
+        provider: PROVIDER,
+        catalog: LIST,
+        model: CALLED_MODEL,
+        first_day: z.string().meta({ description: 'First UTC day of such a call.', example: '2026-01-29' }),
+        last_day: z.string().meta({ description: 'Last UTC day of such a call.', example: '2026-01-31' }),
+      }),
+    ).meta({ description: 'The models, by provider.' }),
   })
   .meta({ id: 'MissingPrices' });
 export type MissingPrices = z.output<typeof missingPricesSchema>;
@@ -252,7 +247,7 @@ export const repricingSchema = z
   .refine(({ from, to }) => from < to, 'from: must be before to')
   .meta({
     id: 'Repricing',
-    example: { from: '2031-01-01T00:00:00Z', to: '2031-02-01T00:00:00Z', dry_run: true },
+    example: { from: '2026-01-01T00:00:00Z', to: '2026-02-01T00:00:00Z', dry_run: true },
   });
 export type Repricing = z.output<typeof repricingSchema>;
 
@@ -260,8 +255,13 @@ export const repricedSchema = z
   .strictObject({
     rows: z
       .int()
-      .meta({ description: 'Calls with token counts whose cost the provider did not report.', example: 120 }),
-    changed: z.int().meta({ description: 'Calls whose cost or price changed, or would change.', example: 7 }),
+      .meta({
+        description: 'Calls with token counts whose cost the provider did not report.',
+        example: 1200,
+      }),
+    changed: z
+      .int()
+      .meta({ description: 'Calls whose cost or price changed, or would change.', example: 12 }),
     cost_before: z.string().meta({ description: 'Sum of their costs in USD.', example: '12.345678900' }),
     cost_after: z.string().meta({ description: 'Sum of their costs in USD.', example: '12.345678900' }),
     dry_run: z.boolean().meta({ description: 'True if nothing was changed.' }),
