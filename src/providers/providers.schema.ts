@@ -131,7 +131,6 @@ export const newProviderSchema = z
     catalog: catalog.optional().meta({
       example: 'openai',
       description: `${CATALOG_ABOUT} Absent: the one that belongs to the URL's host, if there is one.`,
-      example: 'openai',
     }),
   })
   .meta({
@@ -156,7 +155,6 @@ export const providerChangeSchema = z
     catalog: catalog.optional().meta({
       example: 'openai',
       description: `${CATALOG_ABOUT} Absent: it stays, or follows the URL if it belonged to the former URL's host.`,
-      example: 'openai',
     }),
   })
   .meta({ id: 'ProviderChange', example: { enabled: false } });
