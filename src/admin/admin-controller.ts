@@ -6,7 +6,7 @@ import {
   UseInterceptors,
   UsePipes,
 } from '@nestjs/common';
-import { ApiBearerAuth, ApiTags } from '@nestjs/swagger';
+import { ApiBearerAuth, ApiTags } from './api-decorators.js';
 import { AdminErrorFilter } from './admin-error.filter.js';
 import { AdminTokenGuard } from './admin-token.guard.js';
 import { ApiErrors } from './api-errors.js';

@@ -1,6 +1,7 @@
 import { type INestApplication, Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import type { Express, NextFunction, Request, Response } from 'express';
+import { applyApiDecorators } from './api-decorators.js';
 import { AdminErrorFilter } from './admin-error.filter.js';
 import { AdminTokenGuard } from './admin-token.guard.js';
 
@@ -13,7 +14,7 @@ const BROWSER_CHALLENGE = 'Basic realm="Postern", charset="UTF-8"';
 
 /**
  * Serves the API documentation: `/docs` as a page, `/docs-json` as the OpenAPI document. Swagger is loaded on the first
- * request, because loading it takes a third of a second.
+ * request (api-decorators.ts).
  *
  * @param guarded true: requires the admin token, as Bearer token or as the password of HTTP Basic
  */
@@ -38,14 +39,14 @@ export function serveApiDocs(app: INestApplication, guarded: boolean): void {
 
 /** Builds a separate application: a route added to a running one comes after its handler for unknown paths. */
 async function createDocs(app: INestApplication): Promise<Express> {
-  const { SwaggerModule } = await import('@nestjs/swagger');
+  const swagger = await import('@nestjs/swagger');
   const { apiDocument } = await import('./api-document.js');
+  applyApiDecorators(swagger);
   const docs = await NestFactory.create(DocsModule, {
-    logger: false,
     bodyParser: false,
     abortOnError: false,
   });
-  SwaggerModule.setup('docs', docs, apiDocument(app), {
+  swagger.SwaggerModule.setup('docs', docs, apiDocument(app), {
     jsonDocumentUrl: 'docs-json',
     raw: ['json'],
     customSiteTitle: 'Postern admin API',

@@ -1,5 +1,5 @@
 import { applyDecorators } from '@nestjs/common';
-import { ApiResponse } from '@nestjs/swagger';
+import { ApiResponse } from './api-decorators.js';
 import { errorSchema } from './fields.schema.js';
 
 interface Described {

@@ -122,10 +122,11 @@ export function version() {
   return z.int().meta({ description: 'Increases with every change.', example: 1 });
 }
 
-/** One page of a list. @param name of the page in the OpenAPI document */
-export function pageOf<T extends z.ZodType>(name: string, item: T) {
+/** One page of a list. @param name of the page in the OpenAPI document @param more members of the page itself */
+export function pageOf<T extends z.ZodType, M extends z.ZodRawShape = Record<never, never>>(name: string, item: T, more?: M) {
   return z
     .strictObject({
+      ...(more ?? ({} as M)),
       data: z.array(item).meta({ description: 'The entries of this page.' }),
       next_cursor: z.string().nullable().meta({
         description: 'Send as `cursor` to get the next page; null on the last page.',

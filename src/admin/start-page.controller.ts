@@ -1,5 +1,5 @@
 import { Controller, Get, Req, Res } from '@nestjs/common';
-import { ApiExcludeController } from '@nestjs/swagger';
+import { ApiExcludeController } from './api-decorators.js';
 import type { Request, Response } from 'express';
 import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';

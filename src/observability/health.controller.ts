@@ -1,5 +1,5 @@
 import { Controller, Get, Res } from '@nestjs/common';
-import { ApiOkResponse, ApiOperation, ApiResponse } from '@nestjs/swagger';
+import { ApiOkResponse, ApiOperation, ApiResponse } from '../admin/api-decorators.js';
 import type { Response } from 'express';
 import { z } from 'zod';
 import { ApiGroup } from '../admin/admin-controller.js';

@@ -1,5 +1,5 @@
 import { Controller, Get, Res, UseFilters, UseGuards } from '@nestjs/common';
-import { ApiBearerAuth, ApiOkResponse, ApiOperation } from '@nestjs/swagger';
+import { ApiBearerAuth, ApiOkResponse, ApiOperation } from '../admin/api-decorators.js';
 import type { Response } from 'express';
 import { ADMIN_TOKEN_SCHEME, ApiGroup } from '../admin/admin-controller.js';
 import { AdminErrorFilter } from '../admin/admin-error.filter.js';

@@ -1,4 +1,5 @@
 import type { Settings } from '../config/settings.js';
+import { catalogOf } from './provider-catalog.js';
 import { DEFAULT_PROVIDER } from './provider-name.js';
 import type { ProviderAuth } from './provider.js';
 import type { ProviderView, SecretState } from './providers.schema.js';
@@ -11,13 +12,14 @@ export interface ProviderRow {
   sealed_secret: Buffer | null;
   is_default: boolean;
   enabled: boolean;
+  catalog: string | null;
   version: number;
   created_at: Date;
   updated_at: Date;
 }
 
 export const SELECT_PROVIDERS = `
-  SELECT id, name, url, auth, sealed_secret, is_default, enabled, version, created_at, updated_at FROM provider`;
+  SELECT id, name, url, auth, sealed_secret, is_default, enabled, catalog, version, created_at, updated_at FROM provider`;
 
 /** Lists each field, so that a new column is not shown by accident. */
 export function providerView(row: ProviderRow, secretState: SecretState): ProviderView {
@@ -30,6 +32,7 @@ export function providerView(row: ProviderRow, secretState: SecretState): Provid
     default: row.is_default,
     shadowed_by: null,
     enabled: row.enabled,
+    catalog: row.catalog,
     source: 'stored',
     version: row.version,
     created_at: row.created_at.toISOString(),
@@ -49,6 +52,7 @@ export function environmentView(env: Settings): ProviderView | null {
     default: true,
     shadowed_by: null,
     enabled: true,
+    catalog: catalogOf(env.providerUrl),
     source: 'environment',
     version: null,
     created_at: null,

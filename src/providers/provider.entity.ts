@@ -46,6 +46,10 @@ export class StoredProvider {
   @Column('int', { default: 1, comment: 'Increases with every change by an actor.' })
   version!: number;
 
+  /** Name of the price list for its models; null if only custom prices apply. */
+  @Column('text', { nullable: true })
+  catalog!: string | null;
+
   @Column('timestamptz', { name: 'created_at', default: () => 'now()' })
   createdAt!: Date;
 

@@ -5,13 +5,15 @@ export { OUTCOMES, type Outcome } from './outcome.js';
 
 type Types = { [Name in keyof StoredRow]: (typeof COLUMNS)[Name]['type'] };
 
-/** A row as TypeORM reads it. `pg` returns bigint as text, because a number could lose digits above 2^53. */
+/** A row as TypeORM reads it. `pg` returns bigint as text, because a number could lose digits above 2^53, and jsonb parsed. */
 type ReadRow = {
   [Name in keyof StoredRow]: Types[Name] extends 'timestamptz'
     ? Date
     : Types[Name] extends 'bigint'
       ? string | null
-      : StoredRow[Name];
+      : Types[Name] extends 'jsonb'
+        ? Record<string, number | string> | null
+        : StoredRow[Name];
 };
 
 /** One row per forwarded call. The table is range-partitioned by UTC day on `started_at`. */
@@ -24,6 +26,7 @@ type ReadRow = {
 export class RequestLog extends (Object as unknown as new () => ReadRow) {}
 
 const PRIMARY_KEY = { primary: true, primaryKeyConstraintName: 'request_log_pkey' };
+const NUMERIC = { precision: 18, scale: 9 };
 const OPTIONS: Partial<Record<string, ColumnOptions>> = {
   started_at: PRIMARY_KEY,
   id: PRIMARY_KEY,
@@ -38,5 +41,6 @@ for (const name of COLUMN_NAMES) {
     comment: describeColumn(name),
     ...OPTIONS[name],
   };
+  if (column.type === 'numeric') Object.assign(options, NUMERIC);
   Column(options)(RequestLog.prototype, name);
 }

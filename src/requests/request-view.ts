@@ -5,7 +5,11 @@ type ColumnName = keyof StoredRow;
 
 /** A row of the request log as JSON has it, with the present names of its team and key. */
 export type RequestView = {
-  [Name in ColumnName]: StoredRow[Name] extends Date ? string : StoredRow[Name];
+  [Name in ColumnName]: StoredRow[Name] extends Date
+    ? string
+    : (typeof COLUMNS)[Name]['type'] extends 'jsonb'
+      ? Record<string, number | string> | null
+      : StoredRow[Name];
 } & { [Name in ShownName]: string | null };
 
 /** Names that are looked up when a row is read, by the column that they come after. */
@@ -53,7 +57,7 @@ export type RequestRow = RequestLog & { [Name in ShownName]: string | null };
 /** Byte counts are far below 2^53, so they are shown as numbers. */
 export function requestView(row: RequestRow): RequestView {
   const view: Record<string, unknown> = { ...row };
-  for (const name of TIMES) view[name] = (view[name] as Date).toISOString();
+  for (const name of TIMES) view[name] = (view[name] as Date | null)?.toISOString() ?? null;
   for (const name of BIGINTS) view[name] = view[name] === null ? null : Number(view[name]);
   return view as RequestView;
 }

@@ -1,7 +1,7 @@
 import { pipeline } from 'node:stream/promises';
 import { constants, createGzip } from 'node:zlib';
 import { Get, Logger, Param, Query, Req, Res } from '@nestjs/common';
-import { ApiOkResponse, ApiOperation } from '@nestjs/swagger';
+import { ApiOkResponse, ApiOperation } from '../admin/api-decorators.js';
 import type { Request, Response } from 'express';
 import { describeError } from '../errors/describe-error.js';
 import type { Page } from '../database/page.js';

@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { isUuid } from '../database/page.js';
 import { isShownPrefix, SHOWN_LENGTH } from '../platform/api-key.js';
-import { type Column, COLUMNS, describeColumn } from '../request-log/columns.js';
+import type { Column } from '../request-log/column.js';
+import { COLUMNS, describeColumn } from '../request-log/columns.js';
 import { OUTCOMES } from '../request-log/outcome.js';
 import { STATUS_FILTER } from './request-query.js';
 import { isShownName, type RequestView, SHOWN_COLUMNS } from './request-view.js';
@@ -35,6 +36,9 @@ const JSON_TYPES = {
   int: z.int(),
   bigint: z.int(),
   real: z.number(),
+  jsonb: z.record(z.string(), z.union([z.number(), z.string()])),
+  /** Text, so that a reader loses no digit of an amount. */
+  numeric: z.string(),
 };
 
 /** Examples of columns that have none of their own. */
@@ -48,6 +52,8 @@ const EXAMPLES = {
   int: 120,
   bigint: 2_048,
   real: 812.5,
+  numeric: '0.000142500',
+  jsonb: {},
 };
 
 /** What a name that is not a column of the table holds. */

@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { z } from 'zod';
 import { errorSchema } from '../../src/admin/fields.schema.js';
@@ -6,14 +6,12 @@ import { auditPageSchema } from '../../src/audit/audit.schema.js';
 import { issuedKeySchema, keyPageSchema, keySchema } from '../../src/keys/keys.schema.js';
 import { probeSchema, providerPageSchema, providerSchema } from '../../src/providers/providers.schema.js';
 import { requestPageSchema, requestSchema } from '../../src/requests/requests.schema.js';
-import { usagePageSchema } from '../../src/requests/usage.schema.js';
+import { usagePageSchema } from '../../src/usage/usage.schema.js';
 import { teamPageSchema, teamSchema } from '../../src/teams/teams.schema.js';
 import { ADMIN_TOKEN, PROVIDER_KEY, startTestGateway, type TestGateway } from '../support/gateway.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
 import { call } from './call.js';
 import { routesOf } from './routes.js';
-
-const FILE = join(__dirname, '../../openapi.json');
 
 interface Described {
   operationId: string;
@@ -34,6 +32,7 @@ interface Described {
 interface Field {
   $ref?: string;
   in?: string;
+  required?: boolean | string[];
   type?: string;
   description?: string;
   example?: unknown;
@@ -93,29 +92,31 @@ afterAll(async () => {
   await provider.stop();
 });
 
+const OWN_PATH = /^\/(admin|health|metrics)/;
+
 describe('/docs-json', () => {
-  it('is what openapi.json says; else run npm run openapi and look at what changed', () => {
-    const fresh = `${JSON.stringify(document, null, 2)}\n`;
-    if (process.env.POSTERN_WRITE_OPENAPI) writeFileSync(FILE, fresh);
-    expect(readFileSync(FILE, 'utf8')).toBe(fresh);
-  });
+  /** Without those of plain controllers, which a module of one's own may have. */
+  const ownPaths = () => Object.entries(document.paths).filter(([path]) => OWN_PATH.test(path));
 
   it('holds exactly the routes of the running router that are not for calls, each of them described', () => {
     const routes = routesOf(postern)
-      .filter(({ method, path }) => /^\/(admin|health|metrics)/.test(path) && method !== 'ALL')
+      .filter(({ method, path }) => OWN_PATH.test(path) && method !== 'ALL')
       .map(({ method, path }) => `${method} ${path.replace(/:(\w+)/g, '{$1}')}`);
-    const documented = Object.entries(document.paths).flatMap(([path, item]) =>
+    const documented = ownPaths().flatMap(([path, item]) =>
       Object.keys(item).map((method) => `${method.toUpperCase()} ${path}`),
     );
     expect(documented.sort()).toEqual(routes.sort());
   });
 
   it('has an id, a tag, an answer and faults for each, and asks for the token', () => {
-    const operations = Object.values(document.paths).flatMap((item) => Object.values(item));
+    const operations = ownPaths().flatMap(([, item]) => Object.values(item));
     expect(new Set(operations.map(({ operationId }) => operationId)).size).toBe(operations.length);
-    const described = document.tags.filter(({ description }) => description !== '').map(({ name }) => name);
+    const used = new Set(operations.flatMap(({ tags }) => tags));
+    const undescribed = document.tags
+      .filter(({ name, description }) => used.has(name) && description === '')
+      .map(({ name }) => `${name}: describe it by @AdminController(path, { name: '${name}', description })`);
+    expect(undescribed).toEqual([]);
     for (const { operationId, responses, security, tags } of operations) {
-      expect(described).toEqual(expect.arrayContaining(tags));
       if (tags.includes('Health')) continue;
       expect([operationId, security]).toEqual([operationId, [{ adminToken: [] }]]);
       const errors = tags.includes('Metrics') ? ['401'] : ['400', '401', '503'];
@@ -151,10 +152,11 @@ describe('/docs-json', () => {
       if (!description && !schema?.description) lacking.push(`${name}: description`);
       const isOpen = !['boolean', 'object', 'array'].includes(field.type ?? 'object') && !field.enum;
       // The page fills in the examples of parameters: those of optional ones are in the description.
-      const hasExample =
-        field.in === 'query' ? / For example `/.test(description!) : field.example !== undefined;
-      if (isOpen && !hasExample) lacking.push(`${name}: example`);
-      if (field.in === 'query' && field.example !== undefined) lacking.push(`${name} is filled in`);
+      const isFilledIn = field.example !== undefined;
+      const isOptional = field.in === 'query' && !field.required;
+      if (isOpen && !(isOptional ? / For example `/.test(description!) : isFilledIn))
+        lacking.push(`${name}: example`);
+      if (isOptional && isFilledIn) lacking.push(`${name} is filled in`);
       lookInside(name, field);
     };
     const lookInside = (name: string, { properties = {}, items, anyOf = [] }: Field) => {

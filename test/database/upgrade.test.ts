@@ -97,7 +97,7 @@ it('runs beside a log writer, waits for its open transaction without holding up 
   const reader = await keepRunning(LOOK_UP);
   const begun = performance.now();
   const migrated = migrate(database.url);
-  // Only this migration needs the log for itself. It gives up and tries again while the transaction is open.
+  // The first migration that needs the log for itself gives up and tries again while the transaction is open.
   const left = MIGRATIONS.length - MIGRATIONS.indexOf(NoDefaultPartition1795000006000);
   await eventually(async () => (await migrationsLeft()) === left, 60_000);
   const { runs } = writer;

@@ -1,5 +1,5 @@
 import { answer, RawProvider } from '../support/raw-provider.js';
-import { eventually } from '../support/eventually.js';
+import { eventually, soon } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 
 let provider: RawProvider;
@@ -44,7 +44,7 @@ async function statuses(...secrets: string[]): Promise<number[]> {
 }
 
 const settled = (expected: number[], ...secrets: string[]) =>
-  eventually(async () => (await statuses(...secrets)).join() === expected.join(), 6_000);
+  soon(async () => (await statuses(...secrets)).join() === expected.join(), 600);
 
 /** When each secret of a key ends, oldest secret first. */
 async function ends({ id }: Issued): Promise<(number | null)[]> {

@@ -40,6 +40,8 @@ describe('the request log reader', () => {
       sdk_retry_count: 1,
       client_ip: '2001:db8::1',
       user_agent: 'OpenAI/JS',
+      cache_write_tokens: 2,
+      extra_usage: '{"web_searches":1,"service_tier":"batch"}',
     });
     const row = {
       id,
@@ -70,6 +72,14 @@ describe('the request log reader', () => {
       sdk_retry_count: 1,
       client_ip: '2001:db8::1',
       user_agent: 'OpenAI/JS',
+      cache_write_tokens: 2,
+      extra_usage: { web_searches: 1, service_tier: 'batch' },
+      cost_usd: null,
+      price_id: null,
+      repaired_at: null,
+      end_user: null,
+      session_id: null,
+      tags: null,
     };
     expect(await reader.list({ limit: 1 })).toEqual({ data: [row], next_cursor: null });
     expect(await reader.get(id)).toEqual(row);

@@ -119,11 +119,7 @@ export async function startTestGateway(
       for (const name of names)
         await admin('POST', '/providers', { name, url: 'http://127.0.0.1:9', secret: null });
     },
-    row: (requestId) =>
-      eventually(async () => {
-        const rows = await database.query<LogRowView>('SELECT * FROM request_log WHERE id = $1', [requestId]);
-        return rows[0];
-      }),
+    row: (requestId) => database.find<LogRowView>('SELECT * FROM request_log WHERE id = $1', [requestId]),
     rowCount: async () => {
       const rows = await database.query<{ count: number }>('SELECT count(*)::int AS count FROM request_log');
       return rows[0]!.count;
