@@ -50,13 +50,13 @@ const tokenPrices = {
   output: price(ABOUT.output),
 };
 
-const extraPrice = (unit: string) =>
-  amount()
+/** @param unit what is counted besides tokens */
+function extraPrice(unit: ExtraUnit) {
+  const per = unit === 'web_searches' || unit === 'search_units' ? 'thousand' : 'million';
+  return amount()
     .optional()
-    .meta({
-      description: `USD per ${unit.endsWith('tokens') ? 'million' : 'thousand'} ${unit.replaceAll('_', ' ')}.`,
-      example: '10.00',
-    });
+    .meta({ description: `USD per ${per} of \`${unit}\`.`, example: '10.00' });
+}
 
 const extra = z
   .strictObject(
@@ -88,7 +88,7 @@ const tier = z
     service_tier: searchText().optional().meta({
       description:
         'For calls of this service tier. Calls of a tier that no entry names have no cost, because tiers are priced differently.',
-      example: 'flex',
+      example: 'batch',
     }),
     ...z.object({ ...tokenPrices, extra }).partial().shape,
   })
@@ -108,9 +108,16 @@ const note = z
   .string('must be text of at most 1,024 characters')
   .max(1_024, 'must be text of at most 1,024 characters')
   .nullable()
-  .meta({ description: ABOUT.note, example: 'Contract of January 2026' });
+  .meta({ description: ABOUT.note, example: 'Contract of January' });
 
 const amounts = { ...tokenPrices, per_call: price(ABOUT.per_call), extra, tiers, note };
+
+const PROVIDER = z.string().meta({ description: 'Name of the provider.', example: 'openai' });
+const LIST = z.string().nullable().meta({
+  description: "The provider's price list; null if it has none.",
+  example: 'openai',
+});
+const CALLED_MODEL = z.string().meta({ description: 'The model as calls name it.', example: 'gpt-4o-mini' });
 
 /** A price as the API shows it. */
 export const priceSchema = z
@@ -196,19 +203,16 @@ export type ResolveQuery = z.output<typeof resolveQuerySchema>;
 
 export const resolutionSchema = z
   .strictObject({
-    provider: z.string().meta({ description: 'Name of the provider.', example: 'openai' }),
-    catalog: z
-      .string()
-      .nullable()
-      .meta({ description: "The provider's price list; null if it has none.", example: 'openai' }),
-    model: z.string().meta({ description: 'The model as calls name it.', example: 'gpt-4o-mini' }),
+    provider: PROVIDER,
+    catalog: LIST,
+    model: CALLED_MODEL,
     at: timestamp('The time asked for.'),
     price: priceSchema.nullable().meta({ description: 'The price that applies; null if none does.' }),
     reason: z
       .string()
       .meta({
         description: 'Why this price, or why none.',
-        example: 'Price list openai; no custom price matches.',
+        example: 'The price of the catalogue for gpt-4o-mini.',
       }),
   })
   .meta({ id: 'PriceResolution' });
@@ -219,20 +223,15 @@ export const MISSING_DAYS = 7;
 
 export const missingPricesSchema = z
   .strictObject({
-    data: z
-      .array(
-        z.strictObject({
-          provider: z.string().meta({ description: 'Name of the provider.', example: 'openai' }),
-          catalog: z
-            .string()
-            .nullable()
-            .meta({ description: "The provider's price list; null if it has none.", example: 'openai' }),
-          model: z.string().meta({ description: 'The model as calls name it.', example: 'gpt-4o-mini' }),
-          first_day: z.string().meta({ description: 'UTC day.', example: '2026-01-29' }),
-          last_day: z.string().meta({ description: 'UTC day.', example: '2026-01-31' }),
-        }),
-      )
-      .meta({ description: 'One entry for each model without a price.' }),
+    data: z.array(
+      z.strictObject({
+        provider: PROVIDER,
+        catalog: LIST,
+        model: CALLED_MODEL,
+        first_day: z.string().meta({ description: 'First UTC day of such a call.', example: '2026-01-29' }),
+        last_day: z.string().meta({ description: 'Last UTC day of such a call.', example: '2026-01-31' }),
+      }),
+    ).meta({ description: 'The models, by provider.' }),
   })
   .meta({ id: 'MissingPrices' });
 export type MissingPrices = z.output<typeof missingPricesSchema>;
@@ -240,11 +239,8 @@ export type MissingPrices = z.output<typeof missingPricesSchema>;
 /** `POST /admin/v1/prices/reprice` */
 export const repricingSchema = z
   .strictObject({
-    from: time().meta({
-      description: 'Calls that started at this time or later.',
-      example: '2026-01-01T00:00:00Z',
-    }),
-    to: time().meta({ description: 'Calls that started before this time.', example: '2026-02-01T00:00:00Z' }),
+    from: time().meta({ description: 'Calls that started at this time or later.', example: EXAMPLE_TIME }),
+    to: time().meta({ description: 'Calls that started before this time.', example: EXAMPLE_TIME }),
     model: searchText().optional().meta({ description: 'Only calls of this model.', example: 'gpt-4o-mini' }),
     dry_run: flag().default(false).meta({ description: 'Only count what would change.' }),
   })
@@ -261,14 +257,14 @@ export const repricedSchema = z
       .int()
       .meta({
         description: 'Calls with token counts whose cost the provider did not report.',
-        example: 1_200,
+        example: 1200,
       }),
     changed: z
       .int()
-      .meta({ description: 'Calls whose cost or price changed, or would change.', example: 30 }),
+      .meta({ description: 'Calls whose cost or price changed, or would change.', example: 12 }),
     cost_before: z.string().meta({ description: 'Sum of their costs in USD.', example: '12.345678900' }),
     cost_after: z.string().meta({ description: 'Sum of their costs in USD.', example: '12.345678900' }),
-    dry_run: z.boolean().meta({ description: 'True if nothing was changed.', example: true }),
+    dry_run: z.boolean().meta({ description: 'True if nothing was changed.' }),
   })
   .meta({ id: 'Repriced' });
 export type RepricedView = z.output<typeof repricedSchema>;
