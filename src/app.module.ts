@@ -14,7 +14,10 @@ import { ProxyModule } from './proxy/proxy.module.js';
 import { RequestsModule } from './requests/requests.module.js';
 import { TeamsModule } from './teams/teams.module.js';
 
-/** The whole gateway. ProxyModule comes first: its route is matched first on every call. */
+/**
+ * The whole gateway. ProxyModule comes before the other modules with routes, so that its route is matched first on every
+ * call. A module of your own may stand anywhere.
+ */
 @Module({})
 export class AppModule {
   static forSettings(settings: Settings): DynamicModule {
