@@ -28,7 +28,7 @@ const DAY = `(l.started_at AT TIME ZONE 'UTC')::date`;
 /** A column in the middle and another type need a new view: CREATE OR REPLACE can only add columns at the end. */
 function replaceViews(sums: string, hour: string): string {
   return `
-    DROP VIEW usage_by_team_day, usage_by_key_day, usage_by_model_day, errors_by_key_hour;
+    DROP VIEW IF EXISTS usage_by_team_day, usage_by_key_day, usage_by_model_day, errors_by_key_hour;
     CREATE VIEW usage_by_team_day AS
       SELECT ${DAY} AS day, t.name AS team, l.team_id, ${sums}
       FROM request_log l LEFT JOIN team t ON t.id = l.team_id
@@ -58,6 +58,13 @@ const SUMS_ABOUT = {
   calls_without_tokens:
     'Calls that may have used tokens although the provider reported none: they are missing from the sums of tokens.',
 };
+
+/** Creates the four views again as they read the log itself, with their comments. */
+export async function createViewsOfRows(queryRunner: QueryRunner): Promise<void> {
+  await queryRunner.query(replaceViews(SUMS, HOUR));
+  for (const [name, comments] of Object.entries(COMMENTS))
+    if (comments.kind === 'VIEW') await comment(queryRunner, name, comments);
+}
 
 /** Entities repeat those of their tables; a test compares them. */
 const COMMENTS: Readonly<Record<string, Comments>> = {

@@ -13,6 +13,7 @@ import { ProvidersModule } from './providers/providers.module.js';
 import { ProxyModule } from './proxy/proxy.module.js';
 import { RequestsModule } from './requests/requests.module.js';
 import { TeamsModule } from './teams/teams.module.js';
+import { UsageModule } from './usage/usage.module.js';
 
 /**
  * The whole gateway. ProxyModule comes before the other modules with routes, so that its route is matched first on every
@@ -34,6 +35,7 @@ export class AppModule {
         KeysModule,
         ProvidersModule,
         RequestsModule,
+        UsageModule,
         AuditModule,
         ObservabilityModule,
         PricingModule

@@ -50,6 +50,8 @@ async function createDocs(app: INestApplication): Promise<Express> {
     jsonDocumentUrl: 'docs-json',
     raw: ['json'],
     customSiteTitle: 'Postern admin API',
+    // Without the bar with the logo of Swagger.
+    customCss: '.swagger-ui .topbar { display: none }',
     swaggerOptions: { persistAuthorization: true },
   });
   await docs.init();

@@ -9,6 +9,9 @@ import { AddUsageColumns1795100000000 } from '../../migrations/1795100000000-add
 import { Comments1795200000000 } from '../../migrations/1795200000000-comments.js';
 import { Prices1795300000000 } from '../../migrations/1795300000000-prices.js';
 import { RequestLogCost1795300000001 } from '../../migrations/1795300000001-request-log-cost.js';
+import { UsageRollups1795400000000 } from '../../migrations/1795400000000-usage-rollups.js';
+import { Attribution1795400001000 } from '../../migrations/1795400001000-attribution.js';
+import { UsageViewsOfSums1795400002000 } from '../../migrations/1795400002000-usage-views-of-sums.js';
 
 /** Every migration, in order. Listed by name, so that a glob can neither add nor miss one. */
 export const MIGRATIONS = [
@@ -23,4 +26,7 @@ export const MIGRATIONS = [
   Comments1795200000000,
   Prices1795300000000,
   RequestLogCost1795300000001,
+  UsageRollups1795400000000,
+  Attribution1795400001000,
+  UsageViewsOfSums1795400002000,
 ];

@@ -4,7 +4,7 @@ import { DataSource } from 'typeorm';
 import { ChangeFeed } from '../database/change-feed.js';
 import { describeError } from '../errors/describe-error.js';
 import { ProvidersService } from '../providers/providers.service.js';
-import { OutageLog } from '../request-log/outage-log.js';
+import { OutageLog } from '../request-log/writer/outage-log.js';
 import { CatalogService } from './catalog.service.js';
 import { CompiledPrice } from './cost.js';
 import { findPrices, isOutdated, type PricedModel, type PriceRow, storeCatalogPrices } from './price-rows.js';

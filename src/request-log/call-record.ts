@@ -1,4 +1,5 @@
 import { firstHeader } from '../platform/raw-headers.js';
+import { type Attribution, withBody } from './attribution.js';
 import type { JournalFile } from './journal/journal-file.js';
 import { modelFromPath, scanModel } from '../tokens/model-scan.js';
 import type { Outcome } from './outcome.js';
@@ -23,6 +24,10 @@ export interface CallOrigin {
   userAgent: string | null;
   idempotencyKey: string | null;
   sdkRetryCount: number | null;
+  /** From the headers. */
+  attribution: Attribution | null;
+  /** Is the attribution also read from the request body? */
+  attributesBody: boolean;
   /** Path after `/p/<provider>`, without the query: it determines the kind of response. */
   endpoint: string;
   /** Scheme, host and port of the provider. */
@@ -45,6 +50,7 @@ export class CallRecord {
   contentType: string | undefined;
   /** Model in the request's body, otherwise in its path. */
   requestModel: string | null;
+  attribution: Attribution | null;
   /** Start and end of the response body, for its token counts; null before the response, and if it has no token counts. */
   copy: ResponseCopy | null = null;
   /** Token counts in the response head; null for nearly every provider. */
@@ -68,6 +74,7 @@ export class CallRecord {
 
   constructor(readonly origin: CallOrigin) {
     this.requestModel = modelFromPath(origin.endpoint);
+    this.attribution = origin.attribution;
   }
 
   get streamed(): boolean {
@@ -97,6 +104,7 @@ export class CallRecord {
   /** A buffered request body is complete: reads the model from it if it is small enough to scan. */
   requestBodyRead(body: Buffer): void {
     if (this.bodyAwaitedAt > 0) this.bodyWaitMs = performance.now() - this.bodyAwaitedAt;
+    if (this.origin.attributesBody) this.attribution = withBody(this.attribution, body);
     // A provider that takes the model from the path has no `model` member, so a member wins over the path.
     this.requestModel = scanModel(body) ?? this.requestModel;
   }

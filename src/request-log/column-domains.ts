@@ -28,6 +28,29 @@ export function text(value: unknown, key: string | null): string | null {
   return shown === null ? null : storable(shown);
 }
 
+/** Eight tags of 64 + 64 characters, and their punctuation. */
+const LONGEST_TAGS = 2_048;
+
+/** A JSON object of strings without a gateway key, else null: the tags of a call, which the gateway wrote as JSON. */
+export function tagsJson(value: unknown, key: string | null): string | null {
+  const json = typeof value === 'string' ? showable(value, key) : null;
+  if (json === null || json.length > LONGEST_TAGS) return null;
+  try {
+    const tags = JSON.parse(json) as unknown;
+    const isTags =
+      typeof tags === 'object' &&
+      tags !== null &&
+      !Array.isArray(tags) &&
+      // jsonb rejects what text rejects.
+      Object.entries(tags).every((pair) =>
+        pair.every((part) => typeof part === 'string' && !DOUBTFUL.test(part)),
+      );
+    return isTags ? json : null;
+  } catch {
+    return null;
+  }
+}
+
 export function requiredText(value: unknown): string {
   return typeof value === 'string' ? storable(value) : '';
 }

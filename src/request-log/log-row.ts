@@ -1,3 +1,4 @@
+import type { Attribution } from './attribution.js';
 import type { CallRecord } from './call-record.js';
 import { startIso, text } from './column-domains.js';
 import { COLUMNS, LOGGED_COLUMNS, type LogRow } from './columns.js';
@@ -17,7 +18,8 @@ export function emptyRow(): LogRow {
 // The columns are set one by one: in a loop over their names a call would cost 2 µs more.
 
 /** Sets the columns that are known before a call is forwarded. */
-export function setBegin(row: LogRow, { origin }: CallRecord): void {
+/** @param attribution as the row may show it */
+export function setBegin(row: LogRow, { origin }: CallRecord, attribution: Attribution | null): void {
   const { key } = origin;
   row.started_at = startIso(origin.id);
   row.id = origin.id;
@@ -30,6 +32,9 @@ export function setBegin(row: LogRow, { origin }: CallRecord): void {
   row.sdk_retry_count = COLUMNS.sdk_retry_count.toDomain(origin.sdkRetryCount);
   row.client_ip = COLUMNS.client_ip.toDomain(origin.clientIp);
   row.user_agent = COLUMNS.user_agent.toDomain(origin.userAgent, key);
+  row.end_user = COLUMNS.end_user.toDomain(attribution?.endUser, key);
+  row.session_id = COLUMNS.session_id.toDomain(attribution?.sessionId, key);
+  row.tags = COLUMNS.tags.toDomain(attribution?.tags, key);
 }
 
 /** Sets the columns that are known when the last byte of the response is about to be written. */

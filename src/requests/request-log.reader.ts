@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { isUuid, type Page, pageOf, type PageRequest } from '../database/page.js';
 import { ServiceError } from '../errors/service-error.js';
 import { ReaderPool } from './reader-pool.js';
-import { recordedUntil } from './recorded-until.js';
+import { recordedUntil } from '../request-log/recorded-until.js';
 import { after, conditionsOf, type RequestFilter, startedAtOf } from './request-query.js';
 import { type RequestRow, requestView, type RequestView, SELECT_REQUESTS } from './request-view.js';
 

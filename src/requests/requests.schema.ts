@@ -1,11 +1,13 @@
 import { z } from 'zod';
 import { isUuid } from '../database/page.js';
 import { isShownPrefix, SHOWN_LENGTH } from '../platform/api-key.js';
-import { type Column, COLUMNS, describeColumn } from '../request-log/columns.js';
+import type { Column } from '../request-log/column.js';
+import { COLUMNS, describeColumn } from '../request-log/columns.js';
 import { OUTCOMES } from '../request-log/outcome.js';
 import { STATUS_FILTER } from './request-query.js';
 import { isShownName, type RequestView, SHOWN_COLUMNS } from './request-view.js';
 import {
+  EXAMPLE_ID,
   EXAMPLE_TIME,
   withTimeRange,
   oneOf,
@@ -39,6 +41,21 @@ const JSON_TYPES = {
   numeric: z.string(),
 };
 
+/** Examples of columns that have none of their own. */
+const EXAMPLES = {
+  timestamptz: EXAMPLE_TIME,
+  uuid: EXAMPLE_ID,
+  text: null,
+  inet: '192.0.2.7',
+  boolean: true,
+  smallint: 0,
+  int: 120,
+  bigint: 2_048,
+  real: 812.5,
+  numeric: '0.000142500',
+  jsonb: {},
+};
+
 /** What a name that is not a column of the table holds. */
 const NAME_DESCRIPTIONS = {
   team: 'Present name of the team; null if it no longer exists.',
@@ -54,8 +71,7 @@ function columnSchema(name: keyof RequestView): z.ZodType {
   const schema = values === undefined ? JSON_TYPES[type] : z.enum(values);
   return (nullMeans === undefined ? schema : schema.nullable()).meta({
     description: describeColumn(name),
-    ...(example !== undefined && { example }),
-    ...(type === 'timestamptz' && { example: EXAMPLE_TIME }),
+    ...(values === undefined && { example: example ?? EXAMPLES[type] }),
   });
 }
 
@@ -68,24 +84,31 @@ export const requestPageSchema = pageOf('RequestPage', requestSchema);
 
 /** The filter of list, export and usage. */
 export const callFilter = {
-  team: team().optional().meta({ description: 'Only calls of this team, by name or ID.' }),
+  team: team().optional().meta({ description: 'Only calls of this team, by name or ID.', example: 'search' }),
   key: z
     .string(KEY)
     .refine((text) => isUuid(text) || isShownPrefix(text), KEY)
     .optional()
     .meta({
       description: `Only calls with this key, by its ID or its first ${SHOWN_LENGTH} characters. Never send a whole key.`,
+      example: 'ptn_4fGh7Kq2',
     }),
-  provider: searchText().optional().meta({ description: 'Only calls to this provider.' }),
-  model: searchText().optional().meta({ description: 'Only calls for this model.' }),
+  provider: searchText().optional().meta({ description: 'Only calls to this provider.', example: 'openai' }),
+  model: searchText().optional().meta({ description: 'Only calls for this model.', example: 'gpt-4o-mini' }),
   status: z.string(STATUS).regex(STATUS_FILTER, STATUS).optional().meta({
     description: 'Only calls with this HTTP status, such as `429`, or this class, such as `5xx`.',
+    example: '429',
   }),
   outcome: oneOf(OUTCOMES).optional().meta({ description: 'Only calls with this outcome.' }),
-  from: time().optional().meta({ description: 'Only calls that started at this time or later.' }),
-  to: time().optional().meta({ description: 'Only calls that started before this time.' }),
+  from: time()
+    .optional()
+    .meta({ description: 'Only calls that started at this time or later.', example: EXAMPLE_TIME }),
+  to: time()
+    .optional()
+    .meta({ description: 'Only calls that started before this time.', example: EXAMPLE_TIME }),
   recorded_after: time().optional().meta({
     description: 'Only rows written to the database after this time; for incremental export.',
+    example: EXAMPLE_TIME,
   }),
 };
 
@@ -106,7 +129,12 @@ export const exportSchema = withTimeRange(
       .transform(Number)
       .refine((limit) => limit <= 1_000_000_000, ROWS)
       .optional()
-      .meta({ description: 'Maximum number of rows; absent: all.', type: 'integer', minimum: 1 }),
+      .meta({
+        description: 'Maximum number of rows; absent: all.',
+        type: 'integer',
+        minimum: 1,
+        example: 1_000,
+      }),
     cursor: paging.cursor,
   }),
 );

@@ -15,6 +15,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = layers(
   ['teams', 'providers'],
   ['keys', 'request-log', 'idempotency'],
   ['auth', 'requests'],
+  ['usage'],
   ['proxy'],
   ['observability'],
   ['cli'],

@@ -1,6 +1,6 @@
 import { CatalogService } from '../../src/pricing/catalog.service.js';
 import { CostRepair } from '../../src/pricing/cost-repair.service.js';
-import { LogWriter } from '../../src/request-log/log-writer.js';
+import { LogWriter } from '../../src/request-log/writer/log-writer.js';
 import { logRow } from '../request-log/rows.js';
 import { Scrape } from '../observability/scrape.js';
 import { ADMIN_TOKEN } from '../support/gateway.js';
@@ -17,10 +17,14 @@ interface Price {
 let priced: Priced;
 beforeAll(async () => {
   priced = await startPriced();
-  const { admin } = priced.gateway;
   const { url } = priced.provider;
   const add = (name: string, catalog?: string | null) =>
-    admin('POST', '/providers', { name, url, secret: null, ...(catalog !== undefined && { catalog }) });
+    priced.gateway.admin('POST', '/providers', {
+      name,
+      url,
+      secret: null,
+      ...(catalog !== undefined && { catalog }),
+    });
   await add('openai', 'openai');
   await add('claude', 'anthropic');
   await add('slow', 'mistral');

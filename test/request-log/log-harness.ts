@@ -6,7 +6,7 @@ import type { Settings } from '../../src/config/settings.js';
 import type { DatabaseService } from '../../src/database/database.service.js';
 import { JournalDrainService } from '../../src/request-log/journal/journal-drain.service.js';
 import { Journal } from '../../src/request-log/journal/journal.js';
-import { LogWriter } from '../../src/request-log/log-writer.js';
+import { LogWriter } from '../../src/request-log/writer/log-writer.js';
 import type { LogRow } from '../../src/request-log/columns.js';
 import { recordsOf, rowsOf } from './journal-calls.js';
 

@@ -9,7 +9,8 @@ import {
   encodeRecord,
   LONGEST_LINE,
 } from '../../src/request-log/journal/record-codec.js';
-import { columnsOf, LOGGED_COLUMNS, type LogRow, type Phase } from '../../src/request-log/columns.js';
+import type { Phase } from '../../src/request-log/column.js';
+import { columnsOf, LOGGED_COLUMNS, type LogRow } from '../../src/request-log/columns.js';
 import { emptyRow, setBegin, setEnd, setUsage } from '../../src/request-log/log-row.js';
 import { OUTCOMES } from '../../src/request-log/request-log.entity.js';
 import { DAY_MS, dayOf } from '../../src/request-log/partitions.js';
@@ -35,7 +36,14 @@ afterAll(async () => {
 const CALLERS_KEY = mintKey();
 const OTHER_KEY = mintKey();
 /** What a call's origin holds beside what its row tells. */
-const UNTOLD = { upstream: 'http://127.0.0.1', arrivedAt: 0, traceparent: null, tracestate: null };
+const UNTOLD = {
+  upstream: 'http://127.0.0.1',
+  arrivedAt: 0,
+  attribution: null,
+  attributesBody: false,
+  traceparent: null,
+  tracestate: null,
+};
 
 /** Text with whatever breaks text: NUL, lone surrogates, controls, quotes, great length. */
 const nasty = fc.oneof(
@@ -133,6 +141,13 @@ const call = fc.record({
   ttfbMs: numberOrNull,
   durationMs: numberOrNull,
   providerRequestId: textOrNull,
+  attribution: fc.option(
+    fc.record({
+      endUser: textOrNull,
+      sessionId: textOrNull,
+      tags: fc.option(fc.dictionary(nasty, nasty).map((tags) => JSON.stringify(tags))),
+    }),
+  ),
   requestModel: textOrNull,
   model: textOrNull,
   tokens: fc.tuple(numberOrNull, numberOrNull, numberOrNull, numberOrNull, numberOrNull),
@@ -161,7 +176,7 @@ function rowOf(facts: typeof call extends fc.Arbitrary<infer T> ? T : never): Lo
   const record = { ...facts, origin } as unknown as CallRecord;
   const [promptTokens, completionTokens, cachedTokens, reasoningTokens, cacheWriteTokens] = facts.tokens;
   const row = emptyRow();
-  setBegin(row, record);
+  setBegin(row, record, facts.attribution);
   setEnd(row, record);
   setUsage(row, record, {
     model: facts.model,
@@ -240,7 +255,7 @@ it('makes a row that Postgres takes of whatever a call brings', async () => {
 });
 
 it.each([
-  ['begin', (row: LogRow, record: CallRecord) => setBegin(row, record)],
+  ['begin', (row: LogRow, record: CallRecord) => setBegin(row, record, null)],
   ['end', (row: LogRow, record: CallRecord) => setEnd(row, record)],
   ['usage', (row: LogRow, record: CallRecord) => setUsage(row, record, NO_USAGE)],
 ] as const)('sets in the phase "%s" exactly the columns of its journal record', (phase, set) => {
@@ -271,7 +286,7 @@ it('does not keep a long text alive for the part it stores', () => {
   const before = process.memoryUsage.rss();
   const rows = Array.from({ length: 4_000 }, (_, i) => {
     const row = emptyRow();
-    setBegin(row, { origin: origin(1_000 + i) } as CallRecord);
+    setBegin(row, { origin: origin(1_000 + i) } as CallRecord, null);
     return row;
   });
   expect(rows.at(-1)!.user_agent).toHaveLength(1_024);

@@ -72,7 +72,7 @@ describe('an export', () => {
     expect(row).toBe(
       `${id},2031-01-01T00:00:01.000Z,2031-01-01T00:00:03.000Z,01890a5d-ac96-774b-bcce-b302099a8057,,` +
         '01890a5d-ac96-774b-bcce-b302099a8058,,default,POST,/v1/chat/completions,"gpt-4o, ""large""",true,200,' +
-        'completed,,5000000000,20,12.3,0.001,7,,0,,"a\nb\\c\u2028d😀",,,2001:db8::1,,,,,,\n',
+        'completed,,5000000000,20,12.3,0.001,7,,0,,"a\nb\\c\u2028d😀",,,2001:db8::1,,,,,,,,,\n',
     );
   });
 
@@ -81,7 +81,7 @@ describe('an export', () => {
     await insertRow(database, at(1), { extra_usage: JSON.stringify(extra) });
     expect(JSON.parse(await text({ format: 'ndjson' }))).toMatchObject({ extra_usage: extra });
     expect(await text({ format: 'csv' })).toContain(
-      ',"{""service_tier"": ""batch"", ""web_searches"": 1}",,,\n',
+      ',"{""service_tier"": ""batch"", ""web_searches"": 1}",,,,,,\n',
     );
   });
 

@@ -77,6 +77,9 @@ describe('the request log reader', () => {
       cost_usd: null,
       price_id: null,
       repaired_at: null,
+      end_user: null,
+      session_id: null,
+      tags: null,
     };
     expect(await reader.list({ limit: 1 })).toEqual({ data: [row], next_cursor: null });
     expect(await reader.get(id)).toEqual(row);

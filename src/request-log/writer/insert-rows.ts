@@ -1,10 +1,10 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ClientBase } from 'pg';
-import { describeError } from '../errors/describe-error.js';
-import { startOf } from './column-domains.js';
-import { LOGGED_COLUMNS, type LogRow } from './columns.js';
-import { createPartitions } from './partitions.js';
+import { describeError } from '../../errors/describe-error.js';
+import { startOf } from '../column-domains.js';
+import { LOGGED_COLUMNS, type LogRow } from '../columns.js';
+import { createPartitions } from '../partitions.js';
 
 /** SQLSTATE of a row for which there is no partition; `request_log` has no CHECK constraint that could raise it. */
 const NO_PARTITION = '23514';

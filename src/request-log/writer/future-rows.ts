@@ -1,8 +1,8 @@
 import { Logger } from '@nestjs/common';
 import type { ClientBase } from 'pg';
-import type { LogRow } from './columns.js';
-import type { JournalFile } from './journal/journal-file.js';
-import { DAY_MS, databaseClock } from './partitions.js';
+import type { LogRow } from '../columns.js';
+import type { JournalFile } from '../journal/journal-file.js';
+import { DAY_MS, databaseClock } from '../partitions.js';
 
 const MOST_AHEAD_MS = 2 * DAY_MS;
 /** While rows wait, the database's clock is read this often, since it may have been corrected. */

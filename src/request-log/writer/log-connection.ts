@@ -1,7 +1,7 @@
 import { Socket } from 'node:net';
 import pg from 'pg';
-import { clientOptions } from '../database/data-source-options.js';
-import { GOODBYE_MS, withTimeout } from '../platform/with-timeout.js';
+import { clientOptions } from '../../database/data-source-options.js';
+import { GOODBYE_MS, withTimeout } from '../../platform/with-timeout.js';
 
 /** A batch takes some 20 ms; a connection that does not respond for this long is replaced. */
 const QUERY_TIMEOUT_MS = 10_000;

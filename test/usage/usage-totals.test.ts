@@ -1,7 +1,7 @@
 import type { Settings } from '../../src/config/settings.js';
 import { ReaderPool } from '../../src/requests/reader-pool.js';
-import type { UsageGroup } from '../../src/requests/usage-query.js';
-import { type UsageRow, UsageTotals } from '../../src/requests/usage-totals.js';
+import type { UsageGroup } from '../../src/usage/usage-groups.js';
+import { type UsageRow, UsageTotals } from '../../src/usage/usage-totals.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { insertRow, KEY, TEAM } from '../request-log/rows.js';
 
@@ -61,10 +61,12 @@ async function all(groups: UsageGroup[], limit: number): Promise<UsageRow[]> {
 describe('usage', () => {
   it('adds up by UTC day, newest first; a replayed call counts as a call, without tokens', async () => {
     const sums = { cached_tokens: 0, cache_write_tokens: 0, reasoning_tokens: 0, completion_tokens: 0 };
+    const more = { cost_usd: null, p50_ms: null, p95_ms: null };
     expect(await totals.list(['day'], { limit: 10 })).toEqual({
       data: [
         {
           ...sums,
+          ...more,
           day: '2031-01-02',
           calls: 7,
           unpriced_calls: 1,
@@ -76,6 +78,7 @@ describe('usage', () => {
           response_bytes: 120,
         },
         {
+          ...more,
           day: '2031-01-01',
           calls: 2,
           unpriced_calls: 2,

@@ -1,19 +1,19 @@
 import { Injectable, Logger } from '@nestjs/common';
 import type pg from 'pg';
-import { InjectSettings } from '../config/config.module.js';
-import type { Settings } from '../config/settings.js';
-import { describeError } from '../errors/describe-error.js';
-import { DatabaseService } from '../database/database.service.js';
-import type { LogRow } from './columns.js';
+import { InjectSettings } from '../../config/config.module.js';
+import type { Settings } from '../../config/settings.js';
+import { describeError } from '../../errors/describe-error.js';
+import { DatabaseService } from '../../database/database.service.js';
+import type { LogRow } from '../columns.js';
 import { FutureRows } from './future-rows.js';
 import { insertBatch, keepRejected } from './insert-rows.js';
-import { Journal } from './journal/journal.js';
-import type { JournalFile } from './journal/journal-file.js';
+import { Journal } from '../journal/journal.js';
+import type { JournalFile } from '../journal/journal-file.js';
 import { LogConnection } from './log-connection.js';
-import { weightOf } from './log-row.js';
+import { weightOf } from '../log-row.js';
 import { OutageLog } from './outage-log.js';
 import { type Priceable, priceOnce, type RowPricer } from './row-pricer.js';
-import { withTimeout } from '../platform/with-timeout.js';
+import { withTimeout } from '../../platform/with-timeout.js';
 
 /** A row waits at most this long for others to fill its batch. */
 const FLUSH_MS = 100;

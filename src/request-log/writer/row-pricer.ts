@@ -1,4 +1,4 @@
-import type { LogRow } from './columns.js';
+import type { LogRow } from '../columns.js';
 
 /** Computes what calls cost. The pricing module implements it and registers it with the log writer. */
 export interface RowPricer {
