@@ -23,13 +23,16 @@ function typeorm(...args) {
  */
 async function generate(name, options) {
   const before = new Set(readdirSync(FOLDER));
+  // After the others, also if one of them has a time to come: TypeORM runs them in this order.
+  const last = Math.max(...[...before].map((file) => Number.parseInt(file) || 0));
+  const timestamp = String(Math.max(Date.now(), last + 1_000));
   const code = await withScratchDatabase((url) => {
     process.env.DATABASE_URL = url;
-    return typeorm('migration:generate', join(FOLDER, name), '--pretty', ...options);
+    const flags = ['--pretty', '--timestamp', timestamp, ...options];
+    return typeorm('migration:generate', join(FOLDER, name), ...flags);
   });
   const generated = readdirSync(FOLDER).find((file) => !before.has(file));
   if (generated === undefined) return code;
-  const [timestamp] = generated.split('-');
   const file = `${timestamp}-${name.replace(/(?<=[a-z0-9])(?=[A-Z])/g, '-').toLowerCase()}`;
   renameSync(join(FOLDER, generated), join(FOLDER, `${file}.ts`));
   const list = registerMigration(readFileSync(join(root, LIST), 'utf8'), file, `${name}${timestamp}`);

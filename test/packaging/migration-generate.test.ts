@@ -16,6 +16,9 @@ const COPIED = [
   'tsconfig.json',
 ];
 
+// It builds the product and makes a Postgres cluster.
+jest.setTimeout(600_000);
+
 // A fresh clone: the code and the dependencies, neither a build nor a database.
 let folder: string;
 beforeAll(async () => {
@@ -57,10 +60,13 @@ async function addQuotas(): Promise<void> {
 
 it('on a fresh clone, migration:generate writes the migration of an entity and lists it', async () => {
   await addQuotas();
+  // As if made by somebody whose clock is ahead.
+  await writeFile(join(folder, 'migrations/2000000000000-later.ts'), 'export {};\n');
   const { code, output } = await migration(['generate', 'AddQuotas']);
   expect([code, output]).toEqual([0, expect.stringContaining('listed in src/database/migrations.ts')]);
   const [file] = (await readdir(join(folder, 'migrations'))).filter((name) => name.endsWith('quotas.ts'));
   expect(file).toMatch(/^\d{13}-add-quotas\.ts$/);
+  expect(Number.parseInt(file!)).toBeGreaterThan(2_000_000_000_000);
   const name = `AddQuotas${file!.slice(0, 13)}`;
   const sql = await read(`migrations/${file}`);
   expect(sql).toContain(`class ${name} `);
