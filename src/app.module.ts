@@ -9,7 +9,10 @@ import { PricingModule } from './pricing/pricing.module.js';
 import { ProxyModule } from './proxy/proxy.module.js';
 import { UsageRollupModule } from './usage/usage-rollup.module.js';
 
-/** The whole gateway. ProxyModule comes first: its route is matched first on every call. */
+/**
+ * The whole gateway. ProxyModule comes before the other modules with routes, so that its route is matched first on every
+ * call. A module of your own may stand anywhere.
+ */
 @Module({})
 export class AppModule {
   static forSettings(settings: Settings): DynamicModule {
