@@ -1,4 +1,4 @@
-// `npm run audit`: known vulnerabilities in shipped packages, as the registry tells them; fails for high and critical ones. A
+// `npm run audit`: known vulnerabilities in shipped packages, as the registry reports them; fails for high and critical ones. A
 // registry that cannot be asked, or does not answer such questions, is no fault of the code and fails nothing.
 import { spawnSync } from 'node:child_process';
 

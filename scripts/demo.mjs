@@ -1,5 +1,5 @@
 // `npm run demo`: what has to be there, then the demo in a process group of its own, so that one Ctrl-C reaches it
-// once and it can put everything away.
+// once and it can clean up.
 import { join } from 'node:path';
 import { ENTRY, NODE_FLAGS, runNode } from './child.mjs';
 import { main, prepare, root } from './prepare.mjs';

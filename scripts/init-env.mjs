@@ -49,7 +49,7 @@ try {
   console.log('Next: set PROVIDER_URL and PROVIDER_KEY in it, then `docker compose up -d` or `npm start`.');
 } catch (error) {
   if (error.code === 'EEXIST') {
-    console.error(`${path} exists and was left alone. Move it away first if you want new secrets.`);
+    console.error(`${path} exists and was left alone. Rename or remove it first if you want new secrets.`);
   } else {
     console.error(`Cannot write ${path} (${error.code ?? error.message}). Check the folder's permissions.`);
   }

@@ -6,6 +6,7 @@ import { ProbeModule } from './proxy/upstream/probe.module.js';
 import { ProvidersModule } from './providers/providers.module.js';
 import { RequestsModule } from './requests/requests.module.js';
 import { TeamsModule } from './teams/teams.module.js';
+import { UsageModule } from './usage/usage.module.js';
 
 /**
  * The modules of the admin API. The gateway has them all; the command line opens them alone when no gateway runs, so they
@@ -18,5 +19,6 @@ export const ADMIN_MODULES: NonNullable<ModuleMetadata['imports']> = [
   KeysModule,
   ProvidersModule,
   RequestsModule,
+  UsageModule,
   AuditModule,
 ];

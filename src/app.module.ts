@@ -5,7 +5,9 @@ import { ConfigModule } from './config/config.module.js';
 import type { Settings } from './config/settings.js';
 import { DatabaseModule } from './database/database.module.js';
 import { ObservabilityModule } from './observability/observability.module.js';
+import { PricingModule } from './pricing/pricing.module.js';
 import { ProxyModule } from './proxy/proxy.module.js';
+import { UsageRollupModule } from './usage/usage-rollup.module.js';
 
 /** The whole gateway. ProxyModule comes first: its route is matched first on every call. */
 @Module({})
@@ -19,6 +21,8 @@ export class AppModule {
         ScheduleModule.forRoot(),
         ProxyModule,
         ...ADMIN_MODULES,
+        PricingModule,
+        UsageRollupModule,
         ObservabilityModule
       ]
     };

@@ -77,7 +77,7 @@ for (const cleanup of cleanups.reverse()) {
     await cleanup();
   } catch (error) {
     exitCode ||= 1;
-    process.stderr.write(`Not everything was put away: ${error.message}\n`);
+    process.stderr.write(`Clean-up failed: ${error.message}\n`);
   }
 }
 process.exit(exitCode);

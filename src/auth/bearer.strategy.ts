@@ -39,8 +39,8 @@ export class BearerStrategy extends PassportStrategy(Strategy) {
     let token: string | null;
     try {
       token = readCredential(req.rawHeaders);
-    } catch (refusal) {
-      this.error(refusal as Error);
+    } catch (error) {
+      this.error(error as Error);
       return;
     }
     const headers = token === null ? {} : { authorization: `Bearer ${token}` };

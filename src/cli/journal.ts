@@ -5,8 +5,8 @@ import { DataSource } from 'typeorm';
 import { DataDirError, openDataDir } from '../platform/data-dir.js';
 import { runDirectories, logFiles } from '../request-log/journal/run-directories.js';
 import type { LogRow } from '../request-log/columns.js';
-import { FutureRows } from '../request-log/future-rows.js';
-import { insertCreatingDays } from '../request-log/insert-rows.js';
+import { FutureRows } from '../request-log/writer/future-rows.js';
+import { insertCreatingDays } from '../request-log/writer/insert-rows.js';
 import { readDeadRows } from '../request-log/journal/recovery.js';
 import { withLocalApp } from './local-app.js';
 

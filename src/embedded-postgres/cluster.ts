@@ -38,7 +38,7 @@ export function damaged(cluster: string, what: string, logTail: string): Embedde
   const tail = logTail === '' ? '' : `\nThe end of the server's log:\n${logTail}`;
   return new EmbeddedPostgresError(
     `the database in ${cluster} cannot be used: ${what}; restore it from a backup, ` +
-      `or move the folder away to start with an empty one, or ${USE_ANOTHER}. Nothing was changed.${tail}`,
+      `or rename the folder to start with an empty one, or ${USE_ANOTHER}. Nothing was changed.${tail}`,
   );
 }
 

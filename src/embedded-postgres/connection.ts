@@ -52,7 +52,7 @@ async function withClient<T>(
     ssl: false,
     connectionTimeoutMillis: 5_000,
   });
-  client.on('error', () => undefined); // A server that goes down between two queries: the next one fails and tells.
+  client.on('error', () => undefined); // A server that goes down between two queries: the next query reports it.
   try {
     await client.connect().catch((error: unknown) => {
       if (codeOf(error)?.startsWith('28') !== true) throw error;

@@ -6,7 +6,7 @@ import { createOnce } from '../platform/create-once.js';
 import { codeOf, EmbeddedPostgresError, ifThere, USE_ANOTHER } from './embedded-postgres-error.js';
 import { readPidFile, stopServer } from './server-process.js';
 
-/** An unprivileged user of this machine: Postgres refuses to run as root. */
+/** An unprivileged user of this machine: Postgres does not run as root. */
 export interface Account {
   uid: number;
   gid: number;

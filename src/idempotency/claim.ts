@@ -1,24 +1,12 @@
 import { createHash } from 'node:crypto';
 import type { Holder } from './idempotency-records.js';
+import type { ClaimStore } from './claim-store.service.js';
 import { isStorable, storedHeaders, type StoredResponse } from './stored-response.js';
 
 /** A larger response is not stored; the client then slows the provider down again. */
 export const LARGEST_STORED_BYTES = 8 * 1024 * 1024;
 const FIRST_GROWTH = 4_096;
 const NOTHING = Buffer.alloc(0);
-
-/** Ends claims and limits the memory for their responses. Its promises never reject. */
-export interface ClaimKeeper {
-  /** Reserves memory for a response. @returns false when there is none */
-  reserve(bytes: number): boolean;
-  free(bytes: number): void;
-  /** Stores a response for duplicate requests. @returns null when it cannot be stored */
-  store(claim: Claim, response: StoredResponse): Promise<void> | null;
-  /** Lets a duplicate request run the call. */
-  release(claim: Claim): Promise<void>;
-  /** Marks the outcome of the call as unknown: duplicate requests get idempotency_outcome_unknown. */
-  abandon(claim: Claim): Promise<void>;
-}
 
 /** The right to run one call, and the copy of its response. Ends once: stored, released or abandoned. */
 export class Claim implements Holder {
@@ -38,7 +26,7 @@ export class Claim implements Holder {
     readonly id: Buffer,
     readonly keyId: string,
     readonly callId: string,
-    private readonly keeper: ClaimKeeper,
+    private readonly store: ClaimStore,
   ) {}
 
   /** Adds a chunk of the request body to the fingerprint. */
@@ -90,7 +78,11 @@ export class Claim implements Holder {
       return;
     }
     const body = this.copy.subarray(0, this.length);
-    this.storing = this.keeper.store(this, { ...this.head, fingerprint: this.hash.digest(), body });
+    this.storing = this.store.store(this, this.keyId, {
+      ...this.head,
+      fingerprint: this.hash.digest(),
+      body,
+    });
     if (this.storing === null) void this.release();
     else this.end();
   }
@@ -99,7 +91,7 @@ export class Claim implements Holder {
   private async release(): Promise<void> {
     if (!this.ended) {
       this.end();
-      this.releasing = this.keeper.release(this).finally(() => (this.releasing = null));
+      this.releasing = this.store.release(this).finally(() => (this.releasing = null));
     }
     await this.releasing;
   }
@@ -119,11 +111,11 @@ export class Claim implements Holder {
     if (!interrupted || !this.requestComplete) await this.release();
     else if (!this.ended) {
       this.end();
-      await this.keeper.abandon(this);
+      await this.store.abandon(this);
     }
     // Not awaited: Postgres may be unavailable for long.
     void (this.storing ?? Promise.resolve()).then(() => {
-      this.keeper.free(this.reserved);
+      this.store.free(this.reserved);
       this.reserved = 0;
     });
   }
@@ -131,7 +123,7 @@ export class Claim implements Holder {
   /** @returns false when there is no memory for more */
   private grow(bytes: number): boolean {
     const size = Math.min(Math.max(bytes, 2 * this.copy.length, FIRST_GROWTH), LARGEST_STORED_BYTES);
-    if (!this.keeper.reserve(size - this.reserved)) return false;
+    if (!this.store.reserve(size - this.reserved)) return false;
     this.reserved = size;
     const grown = Buffer.allocUnsafeSlow(size);
     grown.set(this.copy.subarray(0, this.length));

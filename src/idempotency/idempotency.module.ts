@@ -2,6 +2,7 @@ import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { ResponseCipher } from './response-cipher.js';
 import { PendingResponses } from './pending-responses.service.js';
+import { ClaimStore } from './claim-store.service.js';
 import { ClaimsService } from './claims.service.js';
 import { IdempotencyRecord } from './idempotency-record.entity.js';
 import { IdempotencyRecords } from './idempotency-records.js';
@@ -10,7 +11,7 @@ import { StoredBytes } from './stored-bytes.service.js';
 /** Idempotent requests: one call per `Idempotency-Key`, and its response for duplicates. */
 @Module({
   imports: [TypeOrmModule.forFeature([IdempotencyRecord])],
-  providers: [IdempotencyRecords, ResponseCipher, StoredBytes, ClaimsService, PendingResponses],
-  exports: [ClaimsService, PendingResponses, StoredBytes]
+  providers: [IdempotencyRecords, ResponseCipher, StoredBytes, ClaimStore, ClaimsService, PendingResponses],
+  exports: [ClaimStore, ClaimsService, PendingResponses, StoredBytes]
 })
 export class IdempotencyModule {}

@@ -2,18 +2,18 @@ import { Injectable } from '@nestjs/common';
 import { DataSource } from 'typeorm';
 
 const TEAMS = 'SELECT id, name FROM team WHERE id = ANY($1)';
+/** Revoked and disabled keys too. */
 const KEYS = `
-  SELECT k.id, k.name AS key, k.team_id, t.name AS team,
-         (SELECT prefix FROM gateway_key_secret WHERE key_id = k.id ORDER BY id DESC LIMIT 1) AS key_prefix
-  FROM gateway_key k JOIN team t ON t.id = k.team_id
-  WHERE k.id = ANY($1)`;
+  SELECT k.id, k.name, t.name AS team, (
+    SELECT prefix FROM gateway_key_secret WHERE key_id = k.id ORDER BY id DESC LIMIT 1) AS prefix
+  FROM gateway_key k JOIN team t ON t.id = k.team_id WHERE k.id = ANY($1)`;
 
-/** What people need to tell one key from another: its name is unique only within its team. */
-export interface KeyLabel {
-  key: string;
-  key_prefix: string;
+/** What people know a key by: names are unique within a team only. */
+export interface KeyName {
+  name: string;
   team: string;
-  team_id: string;
+  /** First characters of its newest secret; null if it has none. */
+  prefix: string | null;
 }
 
 /** Resolves IDs of teams and keys to names, for example for the request log. */
@@ -23,17 +23,17 @@ export class KeyNames {
 
   /** Names by ID, without unknown IDs. */
   async ofTeams(ids: readonly string[]): Promise<Map<string, string>> {
-    const rows = await this.find<{ id: string; name: string }>(TEAMS, ids);
-    return new Map(rows.map(({ id, name }) => [id, name]));
+    const teams = await this.find<{ name: string }>(TEAMS, ids);
+    return new Map(teams.map(({ id, name }) => [id, name]));
   }
 
-  /** Names, teams and prefixes by ID, without unknown IDs. */
-  async ofKeys(ids: readonly string[]): Promise<Map<string, KeyLabel>> {
-    const rows = await this.find<KeyLabel & { id: string }>(KEYS, ids);
-    return new Map(rows.map(({ id, ...label }) => [id, label]));
+  /** Names by ID, without unknown IDs. */
+  async ofKeys(ids: readonly string[]): Promise<Map<string, KeyName>> {
+    const keys = await this.find<KeyName>(KEYS, ids);
+    return new Map(keys.map(({ id, ...key }) => [id, key]));
   }
 
-  private async find<T extends object>(sql: string, ids: readonly string[]): Promise<T[]> {
-    return ids.length === 0 ? [] : this.dataSource.query<T[]>(sql, [[...new Set(ids)]]);
+  private async find<T>(sql: string, ids: readonly string[]): Promise<(T & { id: string })[]> {
+    return ids.length === 0 ? [] : this.dataSource.query(sql, [[...new Set(ids)]]);
   }
 }

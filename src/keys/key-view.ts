@@ -1,19 +1,22 @@
 import type { KeyView } from './keys.schema.js';
 
 /** A key row. */
-export type KeyRow = {
-  [Name in keyof KeyView]: Name extends 'created_at'
-    ? Date
-    : Name extends `${string}_at`
-      ? Date | null
-      : KeyView[Name];
+export type KeyRow = Omit<
+  KeyView,
+  'created_at' | 'expires_at' | 'last_used_at' | 'revoked_at' | 'previous_secret_expires_at'
+> & {
+  created_at: Date;
+  previous_secret_expires_at: Date | null;
+  expires_at: Date | null;
+  last_used_at: Date | null;
+  revoked_at: Date | null;
 };
 
 /** The common start of all key queries; `k` is the key, `t` its team. */
 export const SELECT_KEYS = `
   SELECT k.id, k.name, t.name AS team, k.team_id, s.prefix, k.created_at, k.expires_at, s.last_used_at,
-         k.revoked_at, CASE WHEN k.revoked_at IS NULL THEN s.previous_secret_expires_at END AS previous_secret_expires_at,
-         k.disabled, k.providers, k.endpoints, k.idempotency, k.version
+         CASE WHEN k.revoked_at IS NULL THEN s.previous_secret_expires_at END AS previous_secret_expires_at,
+         k.revoked_at, k.disabled, k.providers, k.endpoints, k.idempotency, k.version
   FROM gateway_key k
   JOIN team t ON t.id = k.team_id
   CROSS JOIN LATERAL (
@@ -41,10 +44,10 @@ export function keyView(row: KeyRow): KeyView {
     team_id: row.team_id,
     prefix: row.prefix,
     created_at: row.created_at.toISOString(),
+    previous_secret_expires_at: row.previous_secret_expires_at?.toISOString() ?? null,
     expires_at: row.expires_at?.toISOString() ?? null,
     last_used_at: row.last_used_at?.toISOString() ?? null,
     revoked_at: row.revoked_at?.toISOString() ?? null,
-    previous_secret_expires_at: row.previous_secret_expires_at?.toISOString() ?? null,
     disabled: row.disabled,
     providers: row.providers,
     endpoints: row.endpoints,

@@ -25,9 +25,7 @@ export const leakedKeySchema = keySchema
     secret_status: z.enum(['active', 'ended']).meta({
       description: "`ended`: this secret was rotated and no longer works, independent of the key's status.",
     }),
-    secret_expires_at: timestamp().nullable().meta({
-      description: "End of this secret's grace; null if it was not rotated.",
-    }),
+    secret_expires_at: timestamp("End of this secret's grace; null if it was not rotated.").nullable(),
   })
   .meta({ id: 'LeakedKey' });
 export type LeakedKey = z.output<typeof leakedKeySchema>;

@@ -16,7 +16,7 @@ function parseCidr(entry: string): string | null {
   const slash = entry.indexOf('/');
   const address = slash === -1 ? entry : entry.slice(0, slash);
   const version = isIP(address);
-  // A zone (fe80::1%eth0) is a property of this host's interfaces, not of a network: net.BlockList refuses it.
+  // A zone (fe80::1%eth0) is a property of this host's interfaces, not of a network: net.BlockList rejects it.
   if (version === 0 || address.includes('%')) return null;
   const longest = version === 4 ? 32 : 128;
   if (slash === -1) return `${address}/${longest}`;

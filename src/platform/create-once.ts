@@ -14,7 +14,7 @@ export interface CreateOnceOptions {
 /**
  * Creates `file` with its whole content or not at all; true when this call made it, false when it was there.
  *
- * link(2) is the one call that publishes a complete file *and* refuses an existing name: rename(2) would replace
+ * link(2) is the one call that publishes a complete file *and* fails for an existing name: rename(2) would replace
  * the file of a process that was faster, and O_EXCL on the final name would show it empty until it is written.
  */
 export async function createOnce(

@@ -170,7 +170,7 @@ const REMEDIES: Record<string, string> = {
   EROFS: 'is on a read-only file system; set DATA_DIR to a writable folder',
   ENOTDIR: 'is not a folder; set DATA_DIR to a folder',
   EEXIST: 'is not a folder; set DATA_DIR to a folder',
-  EISDIR: 'is a folder where a file was expected; move it away',
+  EISDIR: 'is a folder, but a file is expected; rename or remove it',
   ENOSPC: 'is on a full disk; free some space',
   EDQUOT: 'is over its disk quota; free some space',
 };

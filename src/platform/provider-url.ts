@@ -7,25 +7,25 @@ import { BlockList, isIP } from 'node:net';
 
 export type ProviderUrlResult = { url: string; fault?: undefined } | { url?: undefined; fault: string };
 
-/** `local`: plain http is fine there. `refused`: never a provider. `public`: https only. */
-export type AddressClass = 'local' | 'refused' | 'public';
+/** `local`: plain http is fine there. `forbidden`: never a provider. `public`: https only. */
+export type AddressClass = 'local' | 'forbidden' | 'public';
 
 // Link-local addresses serve cloud instance metadata (credentials, that is): a gateway that can be pointed there
 // hands the machine's identity to whoever may add a provider. RFC 3927, RFC 4291 2.5.6.
-const refused = new BlockList();
-refused.addSubnet('169.254.0.0', 16, 'ipv4'); // BlockList matches ::ffff:169.254.0.0/112 as well
-refused.addSubnet('fe80::', 10, 'ipv6');
+const forbidden = new BlockList();
+forbidden.addSubnet('169.254.0.0', 16, 'ipv4'); // BlockList matches ::ffff:169.254.0.0/112 as well
+forbidden.addSubnet('fe80::', 10, 'ipv6');
 // Metadata services outside link-local space.
-refused.addAddress('100.100.100.200', 'ipv4'); // Alibaba Cloud
-refused.addAddress('168.63.129.16', 'ipv4'); // Azure
-refused.addSubnet('192.0.0.0', 24, 'ipv4'); // RFC 6890; 192.0.0.192 is Oracle Cloud's
-refused.addAddress('fd00:100::100:200', 'ipv6');
-refused.addSubnet('fd00:ec2::', 32, 'ipv6'); // AWS: metadata and the credentials of pods
-refused.addAddress('fd20:ce::254', 'ipv6'); // Google Cloud
-refused.addAddress('fd00:42::42', 'ipv6'); // Scaleway
-refused.addAddress('fd00:a9fe:a9fe::1', 'ipv6'); // Akamai (Linode)
+forbidden.addAddress('100.100.100.200', 'ipv4'); // Alibaba Cloud
+forbidden.addAddress('168.63.129.16', 'ipv4'); // Azure
+forbidden.addSubnet('192.0.0.0', 24, 'ipv4'); // RFC 6890; 192.0.0.192 is Oracle Cloud's
+forbidden.addAddress('fd00:100::100:200', 'ipv6');
+forbidden.addSubnet('fd00:ec2::', 32, 'ipv6'); // AWS: metadata and the credentials of pods
+forbidden.addAddress('fd20:ce::254', 'ipv6'); // Google Cloud
+forbidden.addAddress('fd00:42::42', 'ipv6'); // Scaleway
+forbidden.addAddress('fd00:a9fe:a9fe::1', 'ipv6'); // Akamai (Linode)
 // A relay that nobody here chose would lead on to any IPv4 address. RFC 4380.
-refused.addSubnet('2001::', 32, 'ipv6');
+forbidden.addSubnet('2001::', 32, 'ipv6');
 
 /**
  * No provider has such an address either. A list of its own: an IPv6 address in which one of these may be embedded is
@@ -73,14 +73,14 @@ const translated = TRANSLATED.map(([network, prefix, places]) => {
   return { list, places };
 });
 
-/** Does this IPv6 address stand for an IPv4 address that is refused? */
-function embedsRefused(address: string): boolean {
+/** Does this IPv6 address stand for an IPv4 address that is forbidden? */
+function embedsForbidden(address: string): boolean {
   const bytes = ipv6Bytes(address);
   const ipv4At = (place: readonly number[]) => place.map((at) => bytes[at]).join('.');
   // At the end, whatever the network: ISATAP, or a prefix that an operator chose for NAT64.
   if (ipv4At([12, 13, 14, 15]) === '169.254.169.254') return true;
   const found = translated.find(({ list }) => list.check(address, 'ipv6'));
-  return found !== undefined && found.places.some((place) => refused.check(ipv4At(place), 'ipv4'));
+  return found !== undefined && found.places.some((place) => forbidden.check(ipv4At(place), 'ipv4'));
 }
 
 function ipv6Bytes(address: string): number[] {
@@ -102,8 +102,8 @@ export function addressClass(address: string): AddressClass {
   const version = isIP(address);
   if (version === 0) throw new RangeError('not an IP address');
   const family = version === 4 ? 'ipv4' : 'ipv6';
-  if (refused.check(address, family) || unusable.check(address, family)) return 'refused';
-  if (version === 6 && embedsRefused(address)) return 'refused';
+  if (forbidden.check(address, family) || unusable.check(address, family)) return 'forbidden';
+  if (version === 6 && embedsForbidden(address)) return 'forbidden';
   return local.check(address, family) ? 'local' : 'public';
 }
 
@@ -130,7 +130,7 @@ export function normaliseProviderUrl(value: string): ProviderUrlResult {
   const host = parsed.hostname.replace(/^\[|\]$/g, '');
   if (isIP(host) !== 0) {
     const kind = addressClass(host);
-    if (kind === 'refused')
+    if (kind === 'forbidden')
       return { fault: 'must not point to a link-local, unspecified, multicast or cloud metadata address' };
     if (kind === 'public' && parsed.protocol === 'http:') {
       return {

@@ -82,7 +82,7 @@ export class SecretBox {
   }
 }
 
-/** The id tells keys apart and says nothing about them. */
+/** The id distinguishes keys and reveals nothing about them. */
 function withId(key: Buffer): MasterKey {
   const id = createHmac('sha256', key).update('postern master key id').digest().subarray(0, KEY_ID_BYTES);
   return { id, key };

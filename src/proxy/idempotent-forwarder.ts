@@ -3,6 +3,7 @@ import type { Request, Response } from 'express';
 import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import { PendingResponses } from '../idempotency/pending-responses.service.js';
+import { ClaimStore } from '../idempotency/claim-store.service.js';
 import { ClaimsService } from '../idempotency/claims.service.js';
 import { readIdempotencyKey, recordId } from '../idempotency/idempotency-key.js';
 import { GatewayError } from '../errors/gateway-error.js';
@@ -16,6 +17,7 @@ export class IdempotentForwarder {
   constructor(
     private readonly forwarder: Forwarder,
     private readonly claims: ClaimsService,
+    private readonly store: ClaimStore,
     private readonly pending: PendingResponses,
     private readonly log: RequestLogService,
     @InjectSettings() private readonly env: Settings,
@@ -43,7 +45,7 @@ export class IdempotentForwarder {
     try {
       await this.forwarder.forward(req, res, claim);
     } finally {
-      await claim.close(req.call.begun && req.call.outcome === 'interrupted');
+      await this.claims.end(claim, req.call.begun && req.call.outcome === 'interrupted');
     }
   }
 
@@ -53,7 +55,7 @@ export class IdempotentForwarder {
       await new Replay(req, res, this.log, this.env).run(async (disconnected) => {
         const stored = await this.pending.waitFor(id, disconnected);
         // The response is written at once, and stays in memory until the client has read it.
-        if (!this.claims.reserve(stored.body.length))
+        if (!this.store.reserve(stored.body.length))
           throw new GatewayError('overloaded', {
             message: 'Too many stored responses are being replayed. Try again.',
           });
@@ -61,7 +63,7 @@ export class IdempotentForwarder {
         return stored;
       });
     } finally {
-      this.claims.free(held);
+      this.store.free(held);
     }
   }
 }

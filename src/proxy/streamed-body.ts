@@ -36,7 +36,7 @@ export function rejectBody(req: Request, error: Error): boolean {
 /**
  * A request body handed on as it arrives, one chunk at a time: the client is read from only while the provider takes.
  * An iterable and not the request itself, because undici would give a short chunked body a Content-Length; not the
- * request's own iterator, because that one cannot be let go while it waits, and would keep the rest from being drained.
+ * request's own iterator, because that one cannot be released while it waits, and would keep the rest from being drained.
  */
 export class StreamedBody implements AsyncIterableIterator<Buffer, undefined> {
   private readonly chunks: Buffer[] = [];

@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ResponseCipher } from '../../src/idempotency/response-cipher.js';
-import { ClaimsService } from '../../src/idempotency/claims.service.js';
+import { ClaimStore } from '../../src/idempotency/claim-store.service.js';
 import { IdempotencyRecords } from '../../src/idempotency/idempotency-records.js';
 import { StoredBytes } from '../../src/idempotency/stored-bytes.service.js';
 import { RequestLogService } from '../../src/request-log/request-log.service.js';
@@ -14,12 +14,12 @@ import { once, open } from './once.js';
 let wire: Wire;
 let auth: string;
 let records: IdempotencyRecords;
-let claims: ClaimsService;
+let claims: ClaimStore;
 beforeAll(async () => {
   wire = await Wire.start();
   auth = `Authorization: Bearer ${await wire.gateway.createKey({ idempotency: 'replay' })}`;
   records = wire.gateway.gateway.app.get(IdempotencyRecords);
-  claims = wire.gateway.gateway.app.get(ClaimsService);
+  claims = wire.gateway.gateway.app.get(ClaimStore);
 });
 afterAll(() => wire.stop());
 afterEach(() => jest.restoreAllMocks());

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { ClaimsService } from '../../src/idempotency/claims.service.js';
+import { ClaimStore } from '../../src/idempotency/claim-store.service.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { deferred, type Deferred } from '../support/deferred.js';
 import { eventually } from '../support/eventually.js';
@@ -49,7 +49,7 @@ describe('leases', () => {
     const locked = await locker.query<{ id: Buffer }>('SELECT id FROM idempotency_record LIMIT 1 FOR UPDATE');
     const free = `id <> '\\x${locked.rows[0]!.id.toString('hex')}'`;
     await query(`UPDATE idempotency_record SET lease_until = now() + interval '1 second' WHERE ${free}`);
-    await wire.gateway.gateway.app.get(ClaimsService).renew();
+    await wire.gateway.gateway.app.get(ClaimStore).renew();
     const lasting = await query(
       `SELECT 1 FROM idempotency_record WHERE ${free} AND lease_until > now() + interval '5 seconds'`,
     );
@@ -103,7 +103,7 @@ describe('leases', () => {
       await query(`UPDATE idempotency_record SET call_id = '${other}' WHERE answer IS NULL`);
       goOn.resolve();
       expect((await client!.answer()).body.toString()).toBe('late');
-      await wire.gateway.gateway.app.get(ClaimsService).renew();
+      await wire.gateway.gateway.app.get(ClaimStore).renew();
       const [left] = await query<{ call_id: string; answer: Buffer | null }>(
         'SELECT call_id, answer FROM idempotency_record WHERE answer IS NULL',
       );

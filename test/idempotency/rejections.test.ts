@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
-import { ClaimsService } from '../../src/idempotency/claims.service.js';
+import { ClaimStore } from '../../src/idempotency/claim-store.service.js';
 import { IdempotencyRecords } from '../../src/idempotency/idempotency-records.js';
 import { deferred, type Deferred } from '../support/deferred.js';
 import { eventually } from '../support/eventually.js';
@@ -150,7 +150,7 @@ describe('uncertain', () => {
   });
 
   const records = () => wire.gateway.gateway.app.get(IdempotencyRecords);
-  const keep = () => wire.gateway.gateway.app.get(ClaimsService).renew();
+  const keep = () => wire.gateway.gateway.app.get(ClaimStore).renew();
 
   it('a claim whose statement came through although no word of it did binds nobody', async () => {
     const headers = [auth, 'Idempotency-Key: claim'];

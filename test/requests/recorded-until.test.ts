@@ -1,7 +1,7 @@
 import pg from 'pg';
 import type { Settings } from '../../src/config/settings.js';
 import { LogTail } from '../../src/cli/log-tail.js';
-import { insertRows } from '../../src/request-log/insert-rows.js';
+import { insertRows } from '../../src/request-log/writer/insert-rows.js';
 import { ReaderPool } from '../../src/requests/reader-pool.js';
 import { RequestLogExport } from '../../src/requests/request-log.export.js';
 import { LAST_ID, RequestLogReader } from '../../src/requests/request-log.reader.js';

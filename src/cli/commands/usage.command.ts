@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import type { UsagePage, UsageSums, UsageView } from '../../requests/usage.schema.js';
+import type { UsagePage, UsageSums, UsageView } from '../../usage/usage.schema.js';
 import {
   addCallOptions,
   addPageOptions,

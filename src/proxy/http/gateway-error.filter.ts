@@ -6,7 +6,7 @@ import { GatewayError, isGatewayErrorCode } from '../../errors/gateway-error.js'
 import { GatewayHttpAdapter } from './gateway-http.adapter.js';
 import { sendGatewayError } from './send-error.js';
 
-/** Client errors that may go away if the same request is retried. */
+/** Client errors that may not occur again if the same request is retried. */
 const RETRYABLE = [408, 409, 425, 429];
 
 /**

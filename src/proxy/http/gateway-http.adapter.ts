@@ -27,7 +27,7 @@ const HEALTH = /^\/health(?:[/?]|$)/;
  */
 const ESCAPED_PATH = { v1: '/v1/escaped', p: '/p/provider/escaped' };
 
-/** What a listener serves: all there is, or, with ADMIN_PORT, the calls here and the admin's rooms there. */
+/** What a listener serves: every endpoint, or, with ADMIN_PORT, calls on one and admin endpoints on the other. */
 type Side = 'all' | 'calls' | 'admin';
 
 /** Above the 60 s after which load balancers drop idle connections, so that they close first. */
@@ -53,7 +53,7 @@ declare module 'express-serve-static-core' {
 export class GatewayHttpAdapter extends ExpressAdapter {
   /** While true, answers close their connections: the process is about to stop. */
   draining = false;
-  /** With ADMIN_PORT: the listener on which alone the admin's rooms are. */
+  /** With ADMIN_PORT: the only listener that serves the admin endpoints. */
   adminServer: Server | null = null;
   readonly rejections: RejectionLog;
   private open = 0;
@@ -77,9 +77,9 @@ export class GatewayHttpAdapter extends ExpressAdapter {
 
   /**
    * From here on everything but /health waits: the process listens before it has looked at Postgres, and a restart would
-   * refuse what comes in between for a database that is there.
+   * reject requests in between although the database is reachable.
    *
-   * @returns lets them go
+   * @returns a function that serves them
    */
   hold(): () => void {
     let release = () => {};
@@ -256,7 +256,7 @@ function withPrototype<T extends new (...args: never[]) => object>(base: T, prot
     constructor.apply(this, args);
   }
   Born.prototype = prototype;
-  // V8 gives an instance room for the fields that its constructor and those behind it set.
+  // V8 sizes an instance by the fields that its constructor, and those it calls, set.
   Object.setPrototypeOf(Born, base);
   return Born as unknown as T;
 }

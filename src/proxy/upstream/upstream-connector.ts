@@ -85,7 +85,7 @@ export function upstreamConnector(settings: ConnectorSettings): UpstreamConnecto
 /** Returns null if providers may have this address. */
 function checkAddress(address: string, plainText: boolean): ForbiddenAddress | null {
   const kind = addressClass(address);
-  if (kind === 'refused')
+  if (kind === 'forbidden')
     return new ForbiddenAddress(
       'the provider resolves to a link-local, unspecified, multicast or cloud metadata address',
     );

@@ -1,0 +1,153 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Injectable, Logger } from '@nestjs/common';
+import { Interval } from '@nestjs/schedule';
+import { describeError } from '../errors/describe-error.js';
+import { ResponseCipher } from './response-cipher.js';
+import { type Holder, IdempotencyRecords, LEASE_MS } from './idempotency-records.js';
+import type { StoredResponse } from './stored-response.js';
+import { StoredBytes } from './stored-bytes.service.js';
+
+/** Memory of this process for responses that are copied or stored. Further calls run, but are not stored. */
+const BUFFERED_BYTES = 256 * 1024 * 1024;
+/** A response that Postgres does not store is retried after this, STORE_TRIES times. */
+const STORE_RETRY_MS = 1_000;
+const STORE_TRIES = 60;
+/** Claims that Postgres may or may not have; further ones expire with their leases. */
+const MOST_UNCERTAIN = 10_000;
+/** How long a statement that timed out here may still be executed by a server that was stalled. */
+const UNCERTAIN_MS = 60_000;
+
+/** Keeps claims in Postgres until they are stored, released or abandoned, and limits the memory for their responses. */
+@Injectable()
+export class ClaimStore {
+  private readonly logger = new Logger('Idempotency');
+  /** Their leases are renewed. */
+  private readonly held = new Set<Holder>();
+  /** Claims of calls that did not run, whose record may exist, each with the time until which it may still appear. */
+  private readonly uncertain = new Map<Holder, number>();
+  private readonly storing = new Set<Promise<void>>();
+  private buffered = 0;
+  private stopped = false;
+
+  constructor(
+    private readonly records: IdempotencyRecords,
+    private readonly storedBytes: StoredBytes,
+    private readonly cipher: ResponseCipher,
+  ) {}
+
+  /** @returns false if another call with this record has run or is running */
+  async acquire(claim: Holder, keyId: string): Promise<boolean> {
+    try {
+      if (!(await this.records.claim(claim, keyId))) return false;
+    } catch (error) {
+      this.undo(claim);
+      throw error;
+    }
+    this.held.add(claim);
+    return true;
+  }
+
+  /** Reserves memory for a response. @returns false when there is none */
+  reserve(bytes: number): boolean {
+    if (this.buffered + bytes > BUFFERED_BYTES) return false;
+    this.buffered += bytes;
+    return true;
+  }
+
+  free(bytes: number): void {
+    this.buffered -= bytes;
+  }
+
+  /**
+   * Stores a response for duplicate requests, which get idempotency_outcome_unknown if the last retry fails as well.
+   *
+   * @returns null when it cannot be stored; otherwise never rejects
+   */
+  store(claim: Holder, keyId: string, response: StoredResponse): Promise<void> | null {
+    const sealed = this.seal(claim, response);
+    if (sealed === null || !this.storedBytes.take(keyId, sealed.length)) return null;
+    const stored = this.storeWithRetries(claim, sealed).finally(() => {
+      this.held.delete(claim);
+      this.storing.delete(stored);
+    });
+    this.storing.add(stored);
+    return stored;
+  }
+
+  /** Lets a duplicate request run the call. Never rejects: if Postgres is unavailable, it is retried in the background. */
+  async release(claim: Holder): Promise<void> {
+    this.held.delete(claim);
+    try {
+      await this.records.release([claim]);
+    } catch (error) {
+      this.logger.warn(`Call ${claim.callId} could not be released yet: ${describeError(error)}`);
+      this.undo(claim);
+    }
+  }
+
+  /**
+   * Marks the outcome of the call as unknown: duplicate requests get idempotency_outcome_unknown. Never rejects: if
+   * Postgres is unavailable, the lease expires instead.
+   */
+  async abandon(claim: Holder): Promise<void> {
+    this.held.delete(claim);
+    await this.records.abandon([claim]).catch((error: unknown) => {
+      this.logger.warn(`Call ${claim.callId} could not be abandoned: ${describeError(error)}`);
+    });
+  }
+
+  @Interval(LEASE_MS / 3)
+  async renew(): Promise<void> {
+    try {
+      if (this.held.size > 0) await this.records.renew([...this.held]);
+      if (this.uncertain.size === 0) return;
+      const askedAt = performance.now();
+      await this.records.release([...this.uncertain.keys()]);
+      for (const [claim, until] of this.uncertain) if (until < askedAt) this.uncertain.delete(claim);
+    } catch (error) {
+      this.logger.debug(`Claims are not renewed: ${describeError(error)}`);
+    }
+  }
+
+  /** Waits for responses that are being stored; none is retried from here on. */
+  async stop(): Promise<void> {
+    this.stopped = true;
+    await Promise.all(this.storing);
+  }
+
+  /** The statement may have been executed although it failed here, or may still be. */
+  private undo(claim: Holder): void {
+    if (this.uncertain.size < MOST_UNCERTAIN) {
+      this.uncertain.set(claim, performance.now() + UNCERTAIN_MS);
+    }
+  }
+
+  private seal(claim: Holder, response: StoredResponse): Buffer | null {
+    try {
+      return this.cipher.seal(claim, response);
+    } catch (error) {
+      // Encryption copies the response, and memory may be short.
+      this.logger.error(
+        `The response of call ${claim.callId} could not be encrypted: ${describeError(error)}`,
+      );
+      return null;
+    }
+  }
+
+  private async storeWithRetries(claim: Holder, sealed: Buffer): Promise<void> {
+    for (let tries = 1; ; tries++) {
+      try {
+        await this.records.store(claim, sealed);
+        return;
+      } catch (error) {
+        if (tries === STORE_TRIES || this.stopped) {
+          this.logger.error(
+            `The response of call ${claim.callId} could not be stored: ${describeError(error)}`,
+          );
+          return;
+        }
+        await sleep(STORE_RETRY_MS);
+      }
+    }
+  }
+}
