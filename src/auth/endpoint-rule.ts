@@ -1,7 +1,8 @@
 import type { EndpointRule } from '../keys/gateway-key.entity.js';
 import { hasParameter } from '../platform/query-parameter.js';
 
-const INFERENCE_POSTS = new Set([
+/** Endpoints that take a `model` from the body. */
+export const INFERENCE_POSTS: ReadonlySet<string> = new Set([
   '/v1/chat/completions',
   '/v1/completions',
   '/v1/responses',
@@ -71,8 +72,17 @@ export function allowsEndpoint(
   } else {
     return false;
   }
+  return !overridesTarget(rawHeaders, query);
+}
+
+/**
+ * True if a header or parameter lets some servers read another method or path from a request.
+ *
+ * @param query the query string with its `?`; empty if there is none
+ */
+export function overridesTarget(rawHeaders: readonly string[], query: string): boolean {
   for (let i = 0; i < rawHeaders.length; i += 2) {
-    if (OVERRIDE.test(rawHeaders[i]!)) return false;
+    if (OVERRIDE.test(rawHeaders[i]!)) return true;
   }
-  return query === '' || !hasParameter(query.slice(1), OVERRIDE_PARAMETER);
+  return query !== '' && hasParameter(query.slice(1), OVERRIDE_PARAMETER);
 }

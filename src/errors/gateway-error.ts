@@ -6,6 +6,8 @@ export const GATEWAY_ERROR_CODES = [
   'invalid_idempotency_key',
   'invalid_api_key',
   'endpoint_not_allowed',
+  'model_not_allowed',
+  'model_not_determined',
   'provider_not_allowed',
   'not_found',
   'provider_not_found',
@@ -26,6 +28,7 @@ export const GATEWAY_ERROR_CODES = [
   'journal_unavailable',
   'overloaded',
   'shutting_down',
+  'usage_required',
 ] as const;
 export type GatewayErrorCode = (typeof GATEWAY_ERROR_CODES)[number];
 
