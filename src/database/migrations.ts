@@ -5,6 +5,7 @@ import { Providers1795000003000 } from '../../migrations/1795000003000-providers
 import { Audit1795000004000 } from '../../migrations/1795000004000-audit.js';
 import { Idempotency1795000005000 } from '../../migrations/1795000005000-idempotency.js';
 import { NoDefaultPartition1795000006000 } from '../../migrations/1795000006000-no-default-partition.js';
+import { ModelRules1795500000000 } from '../../migrations/1795500000000-model-rules.js';
 
 /** Every migration, in order. Listed by name, so that a glob can neither add nor miss one. */
 export const MIGRATIONS = [
@@ -15,4 +16,5 @@ export const MIGRATIONS = [
   Audit1795000004000,
   Idempotency1795000005000,
   NoDefaultPartition1795000006000,
+  ModelRules1795500000000,
 ];

@@ -1,4 +1,5 @@
 import { Check, Column, Entity, ForeignKey, Index, PrimaryColumn, Unique } from 'typeorm';
+import type { StreamUsage } from '../teams/model-rules.js';
 import { Team } from '../teams/team.entity.js';
 
 export const ENDPOINT_RULES = ['inference', 'all'] as const;
@@ -12,6 +13,7 @@ export type IdempotencyMode = (typeof IDEMPOTENCY_MODES)[number];
 @Unique('gateway_key_team_id_name_key', ['teamId', 'name'])
 @Check('gateway_key_endpoints_check', `endpoints IN ('inference', 'all')`)
 @Check('gateway_key_idempotency_check', `idempotency IN ('forward', 'replay')`)
+@Check('gateway_key_stream_usage_check', `stream_usage IN ('as_sent', 'require', 'ask')`)
 export class GatewayKey {
   @PrimaryColumn('uuid', { primaryKeyConstraintName: 'gateway_key_pkey' })
   id!: string;
@@ -45,6 +47,13 @@ export class GatewayKey {
 
   @Column('text', { default: 'forward' })
   idempotency!: IdempotencyMode;
+
+  /** Patterns of model names that it may use; null for all. */
+  @Column('text', { array: true, nullable: true })
+  models!: string[] | null;
+
+  @Column('text', { name: 'stream_usage', default: 'as_sent' })
+  streamUsage!: StreamUsage;
 
   /** Increases with every change by an actor, for If-Match. */
   @Column('int', { default: 1 })

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { flag, name, oneOf, pageOf, paging, pathId, team, time, timestamp } from '../admin/fields.schema.js';
 import { SHOWN_LENGTH } from '../platform/api-key.js';
 import { PROVIDER_NAME } from '../providers/provider-name.js';
+import { modelRulesChange, modelRulesView, newModelRules } from '../teams/model-rules.js';
 import { ENDPOINT_RULES, IDEMPOTENCY_MODES } from './gateway-key.entity.js';
 
 export const KEY_STATUSES = ['active', 'disabled', 'expired', 'revoked'] as const;
@@ -37,6 +38,7 @@ export const keySchema = z
     providers: z.array(z.string()).nullable().meta({ description: PROVIDERS_ABOUT }),
     endpoints: z.enum(ENDPOINT_RULES).meta({ description: ENDPOINTS_ABOUT }),
     idempotency: z.enum(IDEMPOTENCY_MODES).meta({ description: IDEMPOTENCY_ABOUT }),
+    ...modelRulesView,
     version: z.int().meta({ description: 'Increases with every change.' }),
   })
   .meta({ id: 'Key' });
@@ -79,6 +81,7 @@ export const newKeySchema = z
     providers: providers.nullish().default(null).meta({ description: PROVIDERS_ABOUT }),
     endpoints: oneOf(ENDPOINT_RULES).default('inference').meta({ description: ENDPOINTS_ABOUT }),
     idempotency: oneOf(IDEMPOTENCY_MODES).default('forward').meta({ description: IDEMPOTENCY_ABOUT }),
+    ...newModelRules,
   })
   .meta({ id: 'NewKey', example: { team: 'search', name: 'ci', endpoints: 'inference' } });
 export type NewKey = z.output<typeof newKeySchema>;
@@ -93,6 +96,7 @@ export const keyChangeSchema = z
     providers: providers.nullable().optional().meta({ description: PROVIDERS_ABOUT }),
     endpoints: oneOf(ENDPOINT_RULES).optional().meta({ description: ENDPOINTS_ABOUT }),
     idempotency: oneOf(IDEMPOTENCY_MODES).optional().meta({ description: IDEMPOTENCY_ABOUT }),
+    ...modelRulesChange,
     disabled: flag().optional().meta({ description: DISABLED_ABOUT }),
   })
   .meta({ id: 'KeyChange', example: { endpoints: 'all', expires_at: null } });

@@ -56,12 +56,7 @@ export class IdempotentForwarder {
     }
   }
 
-  private async replay(
-    req: Request,
-    res: Response,
-    id: Buffer,
-    admitted: PolicyCall | null,
-  ): Promise<void> {
+  private async replay(req: Request, res: Response, id: Buffer, admitted: PolicyCall | null): Promise<void> {
     let held = 0;
     try {
       await new Replay(req, res, this.log, this.env, admitted?.body ?? null).run(async (disconnected) => {

@@ -206,6 +206,14 @@ export const COLUMNS = {
     description: 'The `User-Agent` header. Stored as `REQUEST_LOG_CLIENT` says.',
     nullMeans: 'it is not stored or was not sent, or the text contained a gateway key.',
   },
+  altered: {
+    type: 'text',
+    phases: END,
+    toDomain: asIs<string | null>,
+    description: 'What the gateway changed in the bytes of the call, as `x-gateway-altered` told the client.',
+    nullMeans: 'request and response were forwarded unchanged.',
+    example: 'stream_usage',
+  },
 } as const satisfies Record<string, Column<unknown>>;
 
 type Columns = typeof COLUMNS;

@@ -8,14 +8,17 @@ import { ServiceError } from '../errors/service-error.js';
 import { insertTeam } from './insert-team.js';
 import { type Expected, mustBeExpected } from '../database/revision.js';
 import { SELECT_TEAMS, type TeamRow, teamView } from './team-view.js';
-import type { NewTeam, TeamChange, TeamView } from './teams.schema.js';
+import type { ModelRules } from './model-rules.js';
+import type { TeamChange, TeamView } from './teams.schema.js';
 
 const LIST = `${SELECT_TEAMS} WHERE $1::uuid IS NULL OR id < $1 ORDER BY id DESC LIMIT $2`;
 const FIND_BY_ID = `${SELECT_TEAMS} WHERE id = $1`;
 const FIND_BY_NAME = `${SELECT_TEAMS} WHERE name = $1`;
 const FIND_TO_CHANGE = `${FIND_BY_ID} FOR UPDATE`;
 
-const UPDATE = 'UPDATE team SET name = $2, disabled = $3, version = version + 1 WHERE id = $1';
+const FIELDS = ['name', 'disabled', 'models', 'stream_usage'] as const;
+const UPDATE = `
+  UPDATE team SET name = $2, disabled = $3, models = $4, stream_usage = $5, version = version + 1 WHERE id = $1`;
 
 /** Creates, finds and changes teams. */
 @Injectable()
@@ -23,9 +26,9 @@ export class TeamsService {
   constructor(private readonly dataSource: DataSource) {}
 
   /** @throws ServiceError conflict if the name is taken, invalid if it looks like an ID */
-  async create({ name }: NewTeam, by: Actor): Promise<TeamView> {
-    mustNotLookLikeId(name);
-    return unlessTaken(this.dataSource.transaction((manager) => insertTeam(manager, name, by)));
+  async create(team: { name: string } & Partial<ModelRules>, by: Actor): Promise<TeamView> {
+    mustNotLookLikeId(team.name);
+    return unlessTaken(this.dataSource.transaction((manager) => insertTeam(manager, team, by)));
   }
 
   /** Newest first. @throws ServiceError invalid for a foreign cursor */
@@ -52,9 +55,11 @@ export class TeamsService {
       const [row] = isUuid(id) ? await manager.query<TeamRow[]>(FIND_TO_CHANGE, [id]) : [];
       const before = found(row);
       mustBeExpected('team', before, expected);
-      const { name, disabled } = { ...before, ...change };
-      if (name === before.name && disabled === before.disabled) return before;
-      await manager.query(UPDATE, [id, name, disabled]);
+      const wanted = { ...before, ...change };
+      const isSame = (field: (typeof FIELDS)[number]) =>
+        JSON.stringify(wanted[field]) === JSON.stringify(before[field]);
+      if (FIELDS.every(isSame)) return before;
+      await manager.query(UPDATE, [id, ...FIELDS.map((field) => wanted[field])]);
       const after = found((await manager.query<TeamRow[]>(FIND_BY_ID, [id]))[0]);
       await recordChange(manager, by, { action: 'changed', type: 'team', before, after });
       return after;

@@ -62,7 +62,8 @@ const FORMS: Record<GatewayErrorCode, GatewayErrorForm> = {
   usage_required: {
     status: 400,
     final: true,
-    message: 'Streams of this gateway key must report their usage. Add "stream_options": {"include_usage": true}.',
+    message:
+      'Streams of this gateway key must report their usage. Add "stream_options": {"include_usage": true}.',
   },
   not_found: {
     status: 404,

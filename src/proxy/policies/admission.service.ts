@@ -29,11 +29,7 @@ export class AdmissionService {
     return policies === null ? this.calls.forward(req, res, null) : this.forwardAdmitted(policies, req, res);
   }
 
-  private async forwardAdmitted(
-    policies: readonly CallPolicy[],
-    req: Request,
-    res: Response,
-  ): Promise<void> {
+  private async forwardAdmitted(policies: readonly CallPolicy[], req: Request, res: Response): Promise<void> {
     const call = new PolicyCall(req);
     if (call.requestBytes === 0 || !policies.some((policy) => policy.needsBody?.(call))) {
       await this.admit(policies, call, req, res);

@@ -57,7 +57,8 @@ export function modelOfPath(method: string, endpoint: string): NamedModel {
   const paths = method === 'GET' ? GET_PATHS : POST_PATHS;
   const segment = paths.map((path) => path.exec(endpoint)?.[1]).find((found) => found !== undefined) ?? '';
   const model = percentDecode(segment);
-  if (!MODEL.test(model)) return { model: null, problem: 'the model in the path has characters that no model has' };
+  if (!MODEL.test(model))
+    return { model: null, problem: 'the model in the path has characters that no model has' };
   return { model, problem: null };
 }
 
@@ -77,7 +78,8 @@ export function modelOfQuery(query: string): NamedModel {
   const [model, ...others] = modelsOfQuery(query);
   if (model === undefined) return { model: null, problem: 'the query has no model parameter' };
   if (others.length > 0) return { model: null, problem: 'the query has more than one model parameter' };
-  if (!MODEL.test(model)) return { model: null, problem: 'the model in the query has characters that no model has' };
+  if (!MODEL.test(model))
+    return { model: null, problem: 'the model in the query has characters that no model has' };
   return { model, problem: null };
 }
 

@@ -19,7 +19,8 @@ const DISPOSITION = new RegExp(
     String.raw`(?:;[ \t]*filename=${VALUE})?(?:;[ \t]*filename\*=[\w.!#$&+^|~%'-]+)?[ \t]*$`,
   'i',
 );
-const OTHER_HEADER = /^(?:content-type:(?!.*charset)|content-type:[ \t]*[\w.+/-]+;[ \t]*charset="?(?:utf-8|us-ascii)"?[ \t]*$|content-length:|content-transfer-encoding:[ \t]*(?:7bit|8bit|binary)[ \t]*$)/i;
+const OTHER_HEADER =
+  /^(?:content-type:(?!.*charset)|content-type:[ \t]*[\w.+/-]+;[ \t]*charset="?(?:utf-8|us-ascii)"?[ \t]*$|content-length:|content-transfer-encoding:[ \t]*(?:7bit|8bit|binary)[ \t]*$)/i;
 const HTML_CHARSET = '_charset_';
 
 /**
@@ -68,14 +69,15 @@ function* slices(body: Buffer): Generator<Buffer> {
 /** What two parsers could read in two ways; null if there is nothing of the kind. @param delimiter with its two hyphens */
 function ambiguity(body: Buffer, delimiter: string): string | null {
   let parts = 0;
-  for (let at = 0; ; ) {
+  for (let at = 0; ;) {
     const after = at + delimiter.length;
     // Lenient parsers accept a delimiter after a bare line feed, so it may stand nowhere else.
     if (at > 0 && body.toString('latin1', at - 2, at) !== '\r\n') return 'the boundary stands inside a part';
     if (body.toString('latin1', at, after) !== delimiter) return 'the body does not start with its boundary';
     const rest = body.toString('latin1', after, after + 5);
     if (rest === '--' || rest === '--\r\n') return null;
-    if (!rest.startsWith('\r\n')) return 'the boundary stands inside a part, or something follows the last one';
+    if (!rest.startsWith('\r\n'))
+      return 'the boundary stands inside a part, or something follows the last one';
     if (++parts > MOST_PARTS) return `the body has more than ${MOST_PARTS} parts`;
     const head = body.toString('latin1', after + 2, after + 2 + MOST_HEADER_BYTES);
     const end = head.indexOf('\r\n\r\n');

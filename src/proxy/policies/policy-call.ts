@@ -247,7 +247,8 @@ export class PolicyCall {
     const other = OTHER_MODELS.find((name) => json.all(name).length > 0);
     if (other !== undefined) return { model: null, problem: `the body names other models in "${other}"` };
     const model = json.parse(span);
-    if (typeof model !== 'string') return { model: null, problem: '"model" is not a string of a model\'s length' };
+    if (typeof model !== 'string')
+      return { model: null, problem: '"model" is not a string of a model\'s length' };
     return { model, problem: null };
   }
 }
