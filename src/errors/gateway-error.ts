@@ -88,9 +88,9 @@ const defined = new Map<string, GatewayErrorDefinition>();
 /**
  * Defines an error code once, for a module that throws it in several places:
  *
- *     export const MODEL_NOT_ALLOWED = defineGatewayError('model_not_allowed', {
- *       status: 403, message: 'This key may not use this model.', retryable: false });
- *     throw new GatewayError(MODEL_NOT_ALLOWED);
+ *     export const REGION_NOT_ALLOWED = defineGatewayError('region_not_allowed', {
+ *       status: 403, message: 'This key may not use this region.', retryable: false });
+ *     throw new GatewayError(REGION_NOT_ALLOWED);
  *
  * @throws TypeError for a definition that cannot be sent, or a code that is already defined
  */

@@ -21,6 +21,8 @@ const SHAPE = [
   'providers',
   'endpoints',
   'idempotency',
+  'models',
+  'stream_usage',
   'version',
 ];
 

@@ -11,7 +11,6 @@ const MONDAY = 1;
 let provider: RawProvider;
 let postern: TestGateway;
 let today = SUNDAY;
-const { getUTCDay } = Date.prototype;
 beforeAll(async () => {
   provider = await RawProvider.start(async ({ body, socket }) => {
     await body;
@@ -22,7 +21,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   jest.restoreAllMocks();
-  expect(Date.prototype.getUTCDay).toBe(getUTCDay);
   await postern.stop();
   await provider.stop();
 });

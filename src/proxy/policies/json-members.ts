@@ -118,7 +118,8 @@ export class JsonMembers {
         else if (byte === CLOSE_BRACKET) this.close(0);
         else this.fail();
         return;
-      default:
+      case 'string':
+      case 'end':
         // Something follows the object.
         this.fail();
     }
