@@ -82,6 +82,7 @@ const UNCERTAIN: Case[] = [
   ['single quotes', `{"model":"gpt-5-mini",'model':"gpt-5"}`],
   ['a name without quotes', '{"model":"gpt-5-mini",model:"gpt-5"}'],
   ['NaN', '{"model":"gpt-5-mini","x":NaN}'],
+  ['a list that ends as an object', '{"x":[1},"model":"gpt-5-mini"}'],
   ['mixed brackets', '{"x":[{"y":1],"model":"gpt-5-mini"}}'],
   ['a raw line break in a text', '{"model":"gpt-5-mini","x":"\n"}'],
   ['a wrong escape', '{"model":"gpt-5-mini","x":"\\x"}'],
