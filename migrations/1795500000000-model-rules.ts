@@ -1,4 +1,8 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
+import { commentOnRequestLog } from './comments.js';
+
+const STREAM_USAGE =
+  'Streams without usage: as_sent: they are forwarded; require: rejected; ask: stream_options is added.';
 
 /** Model lists and the rule for the usage of streams, for teams and keys; what the gateway altered in a call. */
 export class ModelRules1795500000000 implements MigrationInterface {
@@ -19,7 +23,13 @@ export class ModelRules1795500000000 implements MigrationInterface {
         FOR EACH ROW EXECUTE FUNCTION count_key_change();
       CREATE TRIGGER gateway_key_rules_changed AFTER UPDATE OF models, stream_usage ON gateway_key
         FOR EACH ROW EXECUTE FUNCTION count_key_change();
+
+      COMMENT ON COLUMN team.models IS 'Patterns of model names that its keys may use; null for all.';
+      COMMENT ON COLUMN gateway_key.models IS 'Patterns of model names that it may use; null for all.';
+      COMMENT ON COLUMN team.stream_usage IS '${STREAM_USAGE}';
+      COMMENT ON COLUMN gateway_key.stream_usage IS '${STREAM_USAGE}';
     `);
+    await commentOnRequestLog(queryRunner);
   }
 
   async down(queryRunner: QueryRunner): Promise<void> {

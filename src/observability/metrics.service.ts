@@ -20,10 +20,12 @@ export class MetricsService {
   ofAll: () => Promise<MetricValues[]> = async () => [await this.own()];
   private readonly registry = new Registry();
 
+  /** Registers metrics; a module registers its own in a constructor. */
+  readonly instruments = new Instruments(this.registry);
+
   constructor(calls: CallMetrics, states: StateMetrics) {
-    const instruments = new Instruments(this.registry);
-    calls.register(instruments);
-    states.register(instruments);
+    calls.register(this.instruments);
+    states.register(this.instruments);
     // process_* and nodejs_*: the names that client libraries share and dashboards use.
     collectDefaultMetrics({ register: this.registry });
   }

@@ -16,6 +16,7 @@ import { TracingService } from './tracing.service.js';
 @Module({
   imports: [AdminModule, ProxyModule, RequestLogModule, AuthModule, IdempotencyModule],
   controllers: [HealthController, MetricsController],
-  providers: [ShutdownService, ReadinessService, CallMetrics, StateMetrics, MetricsService, TracingService]
+  providers: [ShutdownService, ReadinessService, CallMetrics, StateMetrics, MetricsService, TracingService],
+  exports: [MetricsService]
 })
 export class ObservabilityModule {}

@@ -1,4 +1,5 @@
 import type { Settings } from '../config/settings.js';
+import { catalogOf } from './provider-catalog.js';
 import { DEFAULT_PROVIDER } from './provider-name.js';
 import type { ProviderAuth } from './provider.js';
 import type { ProviderView, SecretState } from './providers.schema.js';
@@ -11,13 +12,14 @@ export interface ProviderRow {
   sealed_secret: Buffer | null;
   is_default: boolean;
   enabled: boolean;
+  catalog: string | null;
   version: number;
   created_at: Date;
   updated_at: Date;
 }
 
 export const SELECT_PROVIDERS = `
-  SELECT id, name, url, auth, sealed_secret, is_default, enabled, version, created_at, updated_at FROM provider`;
+  SELECT id, name, url, auth, sealed_secret, is_default, enabled, catalog, version, created_at, updated_at FROM provider`;
 
 /** Lists each field, so that a new column is not shown by accident. */
 export function providerView(row: ProviderRow, secretState: SecretState): ProviderView {
@@ -28,7 +30,9 @@ export function providerView(row: ProviderRow, secretState: SecretState): Provid
     auth: row.auth,
     secret_state: secretState,
     default: row.is_default,
+    shadowed_by: null,
     enabled: row.enabled,
+    catalog: row.catalog,
     source: 'stored',
     version: row.version,
     created_at: row.created_at.toISOString(),
@@ -44,12 +48,20 @@ export function environmentView(env: Settings): ProviderView | null {
     name: DEFAULT_PROVIDER,
     url: env.providerUrl,
     auth: env.providerAuth,
-    secret_state: env.providerKey === undefined ? 'none' : 'sealed',
+    secret_state: env.providerKey === undefined ? 'none' : 'environment',
     default: true,
+    shadowed_by: null,
     enabled: true,
+    catalog: catalogOf(env.providerUrl),
     source: 'environment',
     version: null,
     created_at: null,
     updated_at: null,
   };
+}
+
+/** The view of a stored provider beside the one of PROVIDER_URL, which is the default whatever is stored. */
+export function besideEnvironment(env: Settings, stored: ProviderView): ProviderView {
+  if (env.providerUrl === undefined || !stored.default) return stored;
+  return { ...stored, default: false, shadowed_by: 'PROVIDER_URL' };
 }

@@ -91,7 +91,7 @@ function streamBody(owner: BodyOwner, announced: string | undefined, mostBytes: 
   call.awaitBody();
   const body = new StreamedBody(req, {
     onBytes(chunk) {
-      call.requestBytes += chunk.length;
+      call.requestChunkRead(chunk);
       claim?.requested(chunk);
       if (call.requestBytes > mostBytes) owner.fail(new GatewayError('request_too_large'), 'client_error');
     },

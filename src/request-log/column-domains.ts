@@ -1,4 +1,5 @@
 import { isIP } from 'node:net';
+import { formatDecimal, parseDecimal } from '../platform/decimal.js';
 
 /**
  * Brings any value into a column's domain.
@@ -25,6 +26,29 @@ export function asIs<T>(value: unknown): T {
 export function text(value: unknown, key: string | null): string | null {
   const shown = typeof value === 'string' ? showable(value, key) : null;
   return shown === null ? null : storable(shown);
+}
+
+/** Eight tags of 64 + 64 characters, and their punctuation. */
+const LONGEST_TAGS = 2_048;
+
+/** A JSON object of strings without a gateway key, else null: the tags of a call, which the gateway wrote as JSON. */
+export function tagsJson(value: unknown, key: string | null): string | null {
+  const json = typeof value === 'string' ? showable(value, key) : null;
+  if (json === null || json.length > LONGEST_TAGS) return null;
+  try {
+    const tags = JSON.parse(json) as unknown;
+    const isTags =
+      typeof tags === 'object' &&
+      tags !== null &&
+      !Array.isArray(tags) &&
+      // jsonb rejects what text rejects.
+      Object.entries(tags).every((pair) =>
+        pair.every((part) => typeof part === 'string' && !DOUBTFUL.test(part)),
+      );
+    return isTags ? json : null;
+  } catch {
+    return null;
+  }
 }
 
 export function requiredText(value: unknown): string {
@@ -54,10 +78,49 @@ export function integer(max: number): (value: unknown) => number | null {
   };
 }
 
+const MEMBER = /^[a-z][a-z0-9_]{0,63}$/;
+const WORD = /^[a-z][a-z0-9_-]{0,63}$/;
+const MOST_MEMBERS = 32;
+
+/**
+ * The JSON text of an object of counts and words; null for anything else, and for an object without a member.
+ *
+ * @param value an object, or its JSON text as read from the journal
+ */
+export function flatJson(value: unknown): string | null {
+  if (value === null || value === undefined) return null;
+  let object: unknown = value;
+  if (typeof value === 'string') {
+    try {
+      object = JSON.parse(value);
+    } catch {
+      return null;
+    }
+  }
+  if (typeof object !== 'object' || object === null || Array.isArray(object)) return null;
+  const members = Object.entries(object);
+  const isFlat = members.every(
+    ([name, member]) =>
+      MEMBER.test(name) &&
+      (Number.isSafeInteger(member) || (typeof member === 'string' && WORD.test(member))),
+  );
+  return isFlat && members.length > 0 && members.length <= MOST_MEMBERS ? JSON.stringify(object) : null;
+}
+
 /** Null for a number that cannot be a duration; whole microseconds, so that no value is too small for `real`. */
 export function milliseconds(value: unknown): number | null {
   const isDuration = typeof value === 'number' && value >= 0 && value <= Number.MAX_SAFE_INTEGER;
   return isDuration ? Math.round(value * 1_000) / 1_000 : null;
+}
+
+/** Decimal places of an amount in USD, and the bound of `numeric(18,9)`. */
+const USD_SCALE = 9;
+const MOST_USD = 10n ** 18n;
+
+/** An exact decimal in USD, rounded half up to nine places; null for anything else and for what the column cannot hold. */
+export function dollars(value: unknown): string | null {
+  const nano = typeof value === 'string' ? parseDecimal(value, USD_SCALE) : null;
+  return nano === null || nano >= MOST_USD ? null : formatDecimal(nano, USD_SCALE);
 }
 
 /** Null for anything but a plain IP address; a zone (`%eth0`) is not part of one. */

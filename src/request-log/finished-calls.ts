@@ -4,7 +4,7 @@ import type { CallTicket, FinishedCall } from './finished-call.js';
 import { showable } from './column-domains.js';
 import type { LogRow } from './columns.js';
 import { responseModelOf } from './log-row.js';
-import type { Usage } from '../tokens/token-counts.js';
+import type { ResponseUsage } from '../tokens/token-usage.js';
 
 export type { FinishedCall };
 
@@ -39,7 +39,7 @@ export class FinishedCalls {
   }
 
   /** Never throws. */
-  notify(row: Readonly<LogRow>, call: CallRecord, usage: Usage): void {
+  notify(row: Readonly<LogRow>, call: CallRecord, usage: ResponseUsage): void {
     if (this.subscriptions.length === 0 && !call.hasTickets) return;
     const { upstream, traceparent, tracestate, key } = call.origin;
     const finished: FinishedCall = {

@@ -9,6 +9,9 @@ import { containsKeyFormat } from '../platform/api-key.js';
  * - `ask`: `stream_options` is added to the request body
  */
 export const STREAM_USAGES = ['as_sent', 'require', 'ask'] as const;
+/** Of the columns in Postgres. */
+export const STREAM_USAGE_COMMENT =
+  'Streams without usage: as_sent: they are forwarded; require: rejected; ask: stream_options is added.';
 export type StreamUsage = (typeof STREAM_USAGES)[number];
 
 /** The rules that teams and keys have alike. A call must satisfy those of its key and those of its team. */

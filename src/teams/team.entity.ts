@@ -1,9 +1,9 @@
 import { Check, Column, Entity, PrimaryColumn } from 'typeorm';
-import type { StreamUsage } from './model-rules.js';
+import { STREAM_USAGE_COMMENT, type StreamUsage } from './model-rules.js';
 
 /** A team, to which gateway keys belong. */
-@Entity('team')
 @Check('team_stream_usage_check', `stream_usage IN ('as_sent', 'require', 'ask')`)
+@Entity('team', { comment: 'Teams, to which gateway keys belong.' })
 export class Team {
   @PrimaryColumn('uuid', { primaryKeyConstraintName: 'team_pkey' })
   id!: string;
@@ -11,21 +11,23 @@ export class Team {
   @Column('text', { unique: true })
   name!: string;
 
-  /** All keys of a disabled team are rejected. */
-  @Column('boolean', { default: false })
+  @Column('boolean', { default: false, comment: 'All keys of a disabled team are rejected.' })
   disabled!: boolean;
 
-  /** Patterns of model names that its keys may use; null for all. */
-  @Column('text', { array: true, nullable: true })
+  @Column('text', {
+    array: true,
+    nullable: true,
+    comment: 'Patterns of model names that its keys may use; null for all.',
+  })
   models!: string[] | null;
 
-  @Column('text', { name: 'stream_usage', default: 'as_sent' })
+  @Column('text', { name: 'stream_usage', default: 'as_sent', comment: STREAM_USAGE_COMMENT })
   streamUsage!: StreamUsage;
 
   @Column('timestamptz', { name: 'created_at', default: () => 'now()' })
   createdAt!: Date;
 
-  /** Increases with every change by an actor, for If-Match. */
-  @Column('int', { default: 1 })
+  /** For If-Match. */
+  @Column('int', { default: 1, comment: 'Increases with every change by an actor.' })
   version!: number;
 }

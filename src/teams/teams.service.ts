@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { DataSource } from 'typeorm';
+import { DataSource, type EntityManager } from 'typeorm';
 import type { Actor } from '../platform/actor.js';
 import { recordChange } from '../audit/record-change.js';
 import { idOfCursor, isUuid, type Page, pageOf, type PageRequest } from '../database/page.js';
@@ -14,7 +14,6 @@ import type { TeamChange, TeamView } from './teams.schema.js';
 const LIST = `${SELECT_TEAMS} WHERE $1::uuid IS NULL OR id < $1 ORDER BY id DESC LIMIT $2`;
 const FIND_BY_ID = `${SELECT_TEAMS} WHERE id = $1`;
 const FIND_BY_NAME = `${SELECT_TEAMS} WHERE name = $1`;
-const FIND_TO_CHANGE = `${FIND_BY_ID} FOR UPDATE`;
 
 const FIELDS = ['name', 'disabled', 'models', 'stream_usage'] as const;
 const UPDATE = `
@@ -38,9 +37,8 @@ export class TeamsService {
   }
 
   /** @throws ServiceError not_found */
-  async get(id: string): Promise<TeamView> {
-    const [row] = isUuid(id) ? await this.dataSource.query<TeamRow[]>(FIND_BY_ID, [id]) : [];
-    return found(row);
+  get(nameOrId: string): Promise<TeamView> {
+    return find(this.dataSource.manager, nameOrId, 'id');
   }
 
   /**
@@ -49,18 +47,22 @@ export class TeamsService {
    * @throws ServiceError not_found; conflict if it was changed since `expected`, or the name is taken; invalid if the name
    *   looks like an ID
    */
-  async update(id: string, change: TeamChange, by: Actor, expected: Expected = null): Promise<TeamView> {
+  async update(
+    nameOrId: string,
+    change: TeamChange,
+    by: Actor,
+    expected: Expected = null,
+  ): Promise<TeamView> {
     if (change.name !== undefined) mustNotLookLikeId(change.name);
     const changing = this.dataSource.transaction(async (manager) => {
-      const [row] = isUuid(id) ? await manager.query<TeamRow[]>(FIND_TO_CHANGE, [id]) : [];
-      const before = found(row);
+      const before = await find(manager, nameOrId, 'id', 'FOR UPDATE');
       mustBeExpected('team', before, expected);
       const wanted = { ...before, ...change };
       const isSame = (field: (typeof FIELDS)[number]) =>
         JSON.stringify(wanted[field]) === JSON.stringify(before[field]);
       if (FIELDS.every(isSame)) return before;
-      await manager.query(UPDATE, [id, ...FIELDS.map((field) => wanted[field])]);
-      const after = found((await manager.query<TeamRow[]>(FIND_BY_ID, [id]))[0]);
+      await manager.query(UPDATE, [before.id, ...FIELDS.map((field) => wanted[field])]);
+      const after = await find(manager, before.id, 'id');
       await recordChange(manager, by, { action: 'changed', type: 'team', before, after });
       return after;
     });
@@ -72,10 +74,8 @@ export class TeamsService {
    *
    * @throws ServiceError not_found
    */
-  async resolve(nameOrId: string): Promise<TeamView> {
-    const sql = isUuid(nameOrId) ? FIND_BY_ID : FIND_BY_NAME;
-    const [row] = await this.dataSource.query<TeamRow[]>(sql, [nameOrId]);
-    return found(row, 'team');
+  resolve(nameOrId: string): Promise<TeamView> {
+    return find(this.dataSource.manager, nameOrId, 'team');
   }
 }
 
@@ -83,11 +83,24 @@ function mustNotLookLikeId(name: string): void {
   if (isUuid(name)) throw ServiceError.of('invalid', 'name', 'must not look like an ID; choose another name');
 }
 
-/** @param field the field that named the team */
-function found(row: TeamRow | undefined, field = 'id'): TeamView {
+/**
+ * @param field the field that names the team
+ * @throws ServiceError not_found
+ */
+async function find(
+  manager: EntityManager,
+  nameOrId: string,
+  field: string,
+  lock: '' | 'FOR UPDATE' = '',
+): Promise<TeamView> {
+  const sql = `${isUuid(nameOrId) ? FIND_BY_ID : FIND_BY_NAME} ${lock}`;
+  const [row] = await manager.query<TeamRow[]>(sql, [nameOrId]);
   if (row !== undefined) return teamView(row);
-  const by = field === 'id' ? 'id' : 'name or id';
-  throw ServiceError.of('not_found', field, `no team has this ${by}; list the teams, or create it first`);
+  throw ServiceError.of(
+    'not_found',
+    field,
+    'no team has this name or id; list the teams, or create it first',
+  );
 }
 
 async function unlessTaken(work: Promise<TeamView>): Promise<TeamView> {

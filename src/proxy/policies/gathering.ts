@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { GatewayError } from '../../errors/gateway-error.js';
 import { sendContinue } from '../http/expect-continue.js';
+import { BUFFERED_BYTES } from '../request-body.js';
 import { ResponseWriter } from '../response-writer.js';
 
 /** The largest body that is gathered for a policy. */
@@ -79,7 +80,7 @@ export class Gathering {
 
   private readonly onData = (chunk: Buffer): void => {
     const { call } = this.req;
-    call.requestBytes += chunk.length;
+    call.requestChunkRead(chunk);
     if (call.requestBytes > Math.min(MOST_GATHERED, this.limits.maxBodyBytes)) this.fail(tooLarge());
     else if (!this.memory.reserve(chunk.length)) this.fail(new GatewayError('overloaded'));
     else {
@@ -93,7 +94,9 @@ export class Gathering {
     this.detach();
     this.writer.waitForClient(false);
     const body = chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks);
-    this.req.call.requestBodyRead(body);
+    // A larger one would take too long to scan at once; its chunks were scanned.
+    if (body.length <= BUFFERED_BYTES) this.req.call.requestBodyRead(body);
+    else this.req.call.bodyBegun();
     this.resolve(body);
   };
 

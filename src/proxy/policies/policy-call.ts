@@ -3,6 +3,7 @@ import type { Request } from 'express';
 import type { Grant } from '../../auth/caller.js';
 import { overridesTarget } from '../../auth/endpoint-rule.js';
 import { GatewayError } from '../../errors/gateway-error.js';
+import type { Attribution } from '../../request-log/attribution.js';
 import { JsonMembers, NamesByLength } from './json-members.js';
 import {
   modelOfPath,
@@ -94,6 +95,11 @@ export class PolicyCall {
     const announced = this.req.headers['content-length'];
     if (announced !== undefined) return Number(announced);
     return this.req.headers['transfer-encoding'] === undefined ? 0 : null;
+  }
+
+  /** Whom the call is for, as the client says; from the headers and, if it was gathered, a body of up to 256 KiB. */
+  get attribution(): Attribution | null {
+    return this.req.call.attribution;
   }
 
   /** Where the request names its model. */

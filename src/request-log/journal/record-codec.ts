@@ -52,7 +52,7 @@ const FIELDS_OF = Object.fromEntries(
 function fieldOf({ name, type }: LoggedColumn): Field {
   const prefix = `,"${name}":`;
   const isBare = ['boolean', 'smallint', 'int', 'bigint', 'real'].includes(type);
-  const isFree = type === 'text' || type === 'inet';
+  const isFree = type === 'text' || type === 'inet' || type === 'jsonb';
   return { name, prefix, quote: `${prefix}"`, ifNull: `${prefix}null`, isBare, isFree };
 }
 

@@ -1,0 +1,62 @@
+import { Socket } from 'node:net';
+import pg from 'pg';
+import { clientOptions } from '../../database/data-source-options.js';
+import { GOODBYE_MS, withTimeout } from '../../platform/with-timeout.js';
+
+/** A batch takes some 20 ms; a connection that does not respond for this long is replaced. */
+const QUERY_TIMEOUT_MS = 10_000;
+/** A commit must survive a crash of the server, because the journal releases rows that were committed. */
+const COMMITS_LAST = `SELECT set_config('synchronous_commit', 'on', false)
+  WHERE current_setting('synchronous_commit') = 'off'`;
+
+/** The log writer's own connection to Postgres: opened when needed, closed on the first error. */
+export class LogConnection {
+  private client: pg.Client | null = null;
+  private socket: Socket | null = null;
+  private ended = false;
+
+  constructor(private readonly url: string) {}
+
+  async open(): Promise<pg.Client> {
+    if (this.client !== null) return this.client;
+    if (this.ended) throw new Error('the log writer has stopped');
+    // Created here, so that close() can destroy a socket that hangs, also while it connects.
+    const socket = new Socket();
+    this.socket = socket;
+    const client = new pg.Client({
+      ...clientOptions(this.url, { applicationName: 'postern-log', queryTimeoutMs: QUERY_TIMEOUT_MS }),
+      stream: () => socket,
+    });
+    // Without a listener, a connection lost between batches would end the process.
+    const gone = () => {
+      if (this.client === client) this.client = null;
+      socket.destroy();
+    };
+    client.on('error', gone);
+    client.on('end', gone);
+    try {
+      await client.connect();
+      await client.query(COMMITS_LAST);
+    } catch (error) {
+      socket.destroy();
+      throw error;
+    }
+    this.client = client;
+    return client;
+  }
+
+  /** Closes the connection; open() then throws. */
+  end(): Promise<void> {
+    this.ended = true;
+    return this.close();
+  }
+
+  /** Closes the connection, within a time limit; the next open() connects again. */
+  async close(): Promise<void> {
+    const { client, socket } = this;
+    this.client = null;
+    this.socket = null;
+    if (client !== null) await withTimeout(GOODBYE_MS, client.end());
+    socket?.destroy();
+  }
+}
