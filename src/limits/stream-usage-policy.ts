@@ -6,7 +6,7 @@ import type { CallPolicy } from '../proxy/policies/call-policy.js';
 import type { PolicyCall } from '../proxy/policies/policy-call.js';
 
 /** Endpoints whose streams report their usage only if they are asked to. */
-const COMPLETIONS = /^(?:\/v1|\/v1beta\/openai|\/openai\/deployments\/[^/]+)\/(?:chat\/)?completions$/;
+const COMPLETIONS = /\/(?:chat\/)?completions$/;
 const INSERTED = Buffer.from('"stream_options":{"include_usage":true},');
 
 /** Makes sure that the streams of a key report their usage. */

@@ -1,5 +1,5 @@
-import { INFERENCE_POSTS } from '../../auth/endpoint-rule.js';
 import { percentDecode } from '../../platform/query-parameter.js';
+import { COMMON_POSTS, PROVIDER_ENDPOINTS } from '../../providers/inference-endpoints.js';
 
 /**
  * Where a request names its model:
@@ -17,7 +17,18 @@ export interface NamedModel {
   problem: string | null;
 }
 
-const LIST = '/v1/models';
+/** It may name an agent, which has a model of its own. */
+const OTHERWISE = '/v1beta/interactions';
+
+const PREFIXES = ['', ...PROVIDER_ENDPOINTS.flatMap(({ prefix }) => prefix ?? [])];
+const BODY_POSTS = new Set([
+  ...PREFIXES.flatMap((prefix) => [...COMMON_POSTS].map((endpoint) => prefix + endpoint)),
+  ...PROVIDER_ENDPOINTS.flatMap(({ posts }) => posts).filter(
+    (endpoint) => !endpoint.includes('<') && endpoint !== OTHERWISE,
+  ),
+]);
+/** The second is Ollama's. */
+const LISTS = new Set([...PREFIXES.map((prefix) => `${prefix}/v1/models`), '/api/tags']);
 const WITH_MODEL_PARAMETER = new Set(['/v1/realtime']);
 
 /** The characters that a segment with a model may have once it is decoded: no provider reads another path from these. */
@@ -33,29 +44,35 @@ const POST_PATHS = [
   // Azure OpenAI
   `/openai/deployments/${SEGMENT}/(?:chat/completions|completions|embeddings|images/(?:generations|edits)|audio/(?:speech|transcriptions|translations))`,
 ].map((path) => new RegExp(`^${path}$`));
-const GET_PATHS = [/^\/v1\/models\/(.+)$/];
+const GET_PATHS = [new RegExp(`^(?:${PREFIXES.join('|')})/v1/models/(.+)$`)];
 
 /**
  * Says where a request names its model. Only endpoints that are known to take the model from there count: any other one may
  * ignore it and read another model from a file or an earlier object.
  *
  * @param endpoint raw path after `/p/<provider>`, without the query
+ * @param basePath path of the provider's URL, which some clients leave out
  */
-export function modelSource(method: string, endpoint: string): ModelSource {
-  if (WITH_MODEL_PARAMETER.has(endpoint)) return 'query';
-  if (method === 'POST') {
-    if (INFERENCE_POSTS.has(endpoint)) return 'body';
-    return POST_PATHS.some((path) => path.test(endpoint)) ? 'path' : 'none';
-  }
-  if (method !== 'GET') return 'none';
-  if (endpoint === LIST) return 'list';
-  return GET_PATHS.some((path) => path.test(endpoint)) ? 'path' : 'none';
+export function modelSource(method: string, endpoint: string, basePath: string): ModelSource {
+  const source = sourceOf(method, endpoint);
+  return source === 'none' && basePath !== '' ? sourceOf(method, basePath + endpoint) : source;
+}
+
+function sourceOf(method: string, path: string): ModelSource {
+  if (WITH_MODEL_PARAMETER.has(path)) return 'query';
+  if (method === 'POST' && BODY_POSTS.has(path)) return 'body';
+  if (method === 'GET' && LISTS.has(path)) return 'list';
+  return segmentOf(method, path) === undefined ? 'none' : 'path';
+}
+
+function segmentOf(method: string, path: string): string | undefined {
+  const paths = method === 'POST' ? POST_PATHS : method === 'GET' ? GET_PATHS : [];
+  return paths.map((pattern) => pattern.exec(path)?.[1]).find((segment) => segment !== undefined);
 }
 
 /** The model in a path whose source is `path`. */
-export function modelOfPath(method: string, endpoint: string): NamedModel {
-  const paths = method === 'GET' ? GET_PATHS : POST_PATHS;
-  const segment = paths.map((path) => path.exec(endpoint)?.[1]).find((found) => found !== undefined) ?? '';
+export function modelOfPath(method: string, endpoint: string, basePath: string): NamedModel {
+  const segment = segmentOf(method, endpoint) ?? segmentOf(method, basePath + endpoint) ?? '';
   const model = percentDecode(segment);
   if (!MODEL.test(model))
     return { model: null, problem: 'the model in the path has characters that no model has' };

@@ -104,7 +104,7 @@ export class PolicyCall {
 
   /** Where the request names its model. */
   get modelSource(): ModelSource {
-    return modelSource(this.method, this.endpoint);
+    return modelSource(this.method, this.endpoint, this.req.provider.basePath);
   }
 
   /** The model; null unless it is certain that the provider reads the same one. */
@@ -219,7 +219,7 @@ export class PolicyCall {
     const source = this.modelSource;
     if (overridesTarget(req.rawHeaders, query))
       return { model: null, problem: 'a header or parameter overrides the method or the path' };
-    if (source === 'path') return checkLength(modelOfPath(method, endpoint));
+    if (source === 'path') return checkLength(modelOfPath(method, endpoint, req.provider.basePath));
     if (source === 'query') return checkLength(modelOfQuery(query.slice(1)));
     if (source !== 'body') return { model: null, problem: 'this endpoint names none' };
     if (query !== '' && modelsOfQuery(query.slice(1)).length > 0)
