@@ -4,6 +4,7 @@ import { ADMIN_MODULES } from './admin-modules.js';
 import { ConfigModule } from './config/config.module.js';
 import type { Settings } from './config/settings.js';
 import { DatabaseModule } from './database/database.module.js';
+import { LimitsModule } from './limits/limits.module.js';
 import { ObservabilityModule } from './observability/observability.module.js';
 import { PricingModule } from './pricing/pricing.module.js';
 import { ProxyModule } from './proxy/proxy.module.js';
@@ -23,6 +24,7 @@ export class AppModule {
         DatabaseModule,
         ScheduleModule.forRoot(),
         ProxyModule,
+        LimitsModule,
         ...ADMIN_MODULES,
         PricingModule,
         UsageRollupModule,
