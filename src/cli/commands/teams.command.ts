@@ -4,7 +4,6 @@ import type { TeamView } from '../../teams/teams.schema.js';
 import { cliCommand, shellQuoted } from '../../platform/cli-command.js';
 import { path } from '../api.js';
 import { addPageOptions, listPages, type PageOptions } from '../list-options.js';
-import { findTeam } from '../lookup.js';
 import { type Output, statusStyle } from '../output.js';
 import { action } from '../session.js';
 import type { Column } from '../table.js';
@@ -48,7 +47,7 @@ export function teamsCommand(): Command {
     .addHelpText('after', '\nExample:\n  postern teams show search')
     .action(
       action(async ({ api, out }, _, text) => {
-        const team = await findTeam(api, text!);
+        const team = await api.get<TeamView>(path('teams', text!));
         out.result(team, () =>
           out.fields([
             ['id', team.id],
@@ -69,8 +68,7 @@ export function teamsCommand(): Command {
     .addHelpText('after', '\nExample:\n  postern teams update search --name discovery')
     .action(
       action<{ name: string }>(async ({ api, out }, { name }, text) => {
-        const { id } = await findTeam(api, text!);
-        const team = await api.patch<TeamView>(path('teams', id), { name });
+        const team = await api.patch<TeamView>(path('teams', text!), { name });
         out.result(team, () => `Updated team ${team.name} (${team.id}).`);
       }),
     );
@@ -89,8 +87,7 @@ export function teamsCommand(): Command {
       .addHelpText('after', `\nExample:\n  postern teams ${name} search`)
       .action(
         action(async ({ api, out }, _, text) => {
-          const { id } = await findTeam(api, text!);
-          printState(out, await api.patch<TeamView>(path('teams', id), { disabled }));
+          printState(out, await api.patch<TeamView>(path('teams', text!), { disabled }));
         }),
       );
   }
