@@ -84,6 +84,15 @@ describe('postern keys', () => {
     expect(await json('keys update default/after', ...second)).toMatchObject({
       ...{ name: 'after', expires_at: null, providers: null, endpoints: 'all', idempotency: 'replay' },
     });
+    const models = ['--models', 'gpt-5*, o3', '--stream-usage', 'require'];
+    expect(await json('keys update default/after', ...models)).toMatchObject({
+      ...{ models: ['gpt-5*', 'o3'], stream_usage: 'require' },
+    });
+    expect((await cli('keys show default/after')).stdout).toMatch(
+      /^models +gpt-5\*,o3\nstream usage +require$/m,
+    );
+    expect(await json('keys update default/after --models all')).toMatchObject({ models: null });
+    expect(await json('keys update default/after --models none')).toMatchObject({ models: [] });
     const none = await cli('keys update default/after');
     expect([none.code, none.stderr]).toEqual([
       1,
@@ -133,6 +142,8 @@ describe('postern teams', () => {
     const { id } = await json<{ id: string }>('teams create', 'Größe 1');
     expect(await json('teams show', 'Größe 1')).toMatchObject({ id });
     expect(await json('teams update', id, '--name', 'sizes')).toMatchObject({ id, name: 'sizes' });
+    expect(await json('teams update sizes --models claude-*')).toMatchObject({ models: ['claude-*'] });
+    expect((await cli('teams update sizes')).stderr).toMatch(/^error: nothing to change/);
     expect(await cli('teams disable sizes')).toMatchObject({ code: 0, stdout: 'Team sizes is disabled.\n' });
     expect((await cli('teams list')).stdout).toMatch(/^sizes +disabled /m);
     expect(await json('teams enable', id)).toMatchObject({ disabled: false });

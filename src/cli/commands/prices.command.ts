@@ -79,9 +79,9 @@ Examples:
     .addHelpText('after', '\nExample:\n  postern prices remove 01890a5d-ac96-774b-bcce-b302099a8057')
     .action(
       action(async (session, _, id) => {
-        await session.confirm(`Remove the price ${id!}? Calls then cost what the next matching price says.`);
+        await session.confirm(`Remove the price ${id}? Calls then cost what the next matching price says.`);
         await session.api.delete(path('prices', id!));
-        session.out.result({ removed: id }, () => `Removed price ${id!}.`);
+        session.out.result({ removed: id }, () => `Removed price ${id}.`);
       }),
     );
 

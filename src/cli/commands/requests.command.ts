@@ -139,7 +139,7 @@ async function writeExport(
   try {
     for await (const chunk of response.body!) {
       // Leaving the loop cancels the rest.
-      if (!(await write(decoder.decode(chunk, { stream: true })))) return;
+      if (!(await write(decoder.decode(chunk as Uint8Array, { stream: true })))) return;
     }
   } catch (error) {
     throw new CliError('the export broke off: the output is not complete; run it again', { cause: error });
