@@ -32,7 +32,7 @@ async function open(): Promise<OpenDatabase> {
   try {
     return await openDatabase(loadEnv(), (line) => console.error(line));
   } catch (error) {
-    console.error(`postern: ${explain(error)}`);
+    console.error(await explain(error, null));
     process.exit(1);
   }
 }

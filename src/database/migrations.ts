@@ -12,6 +12,7 @@ import { RequestLogCost1795300000001 } from '../../migrations/1795300000001-requ
 import { UsageRollups1795400000000 } from '../../migrations/1795400000000-usage-rollups.js';
 import { Attribution1795400001000 } from '../../migrations/1795400001000-attribution.js';
 import { UsageViewsOfSums1795400002000 } from '../../migrations/1795400002000-usage-views-of-sums.js';
+import { ModelRules1795500000000 } from '../../migrations/1795500000000-model-rules.js';
 
 /** Every migration, in order. Listed by name, so that a glob can neither add nor miss one. */
 export const MIGRATIONS = [
@@ -29,4 +30,5 @@ export const MIGRATIONS = [
   UsageRollups1795400000000,
   Attribution1795400001000,
   UsageViewsOfSums1795400002000,
+  ModelRules1795500000000,
 ];

@@ -16,6 +16,7 @@ import {
 } from '../admin/fields.schema.js';
 import { SHOWN_LENGTH } from '../platform/api-key.js';
 import { PROVIDER_NAME } from '../providers/provider-name.js';
+import { modelRulesChange, modelRulesView, newModelRules } from '../teams/model-rules.js';
 import { ENDPOINT_RULES, IDEMPOTENCY_MODES } from './gateway-key.entity.js';
 
 export const KEY_STATUSES = ['active', 'disabled', 'expired', 'revoked'] as const;
@@ -56,6 +57,7 @@ export const keySchema = z
       .meta({ description: PROVIDERS_ABOUT, example: ['openai'] }),
     endpoints: z.enum(ENDPOINT_RULES).meta({ description: ENDPOINTS_ABOUT }),
     idempotency: z.enum(IDEMPOTENCY_MODES).meta({ description: IDEMPOTENCY_ABOUT }),
+    ...modelRulesView,
     version: version(),
   })
   .meta({ id: 'Key' });
@@ -102,6 +104,7 @@ export const newKeySchema = z
       .meta({ description: PROVIDERS_ABOUT, example: ['openai'] }),
     endpoints: oneOf(ENDPOINT_RULES).default('inference').meta({ description: ENDPOINTS_ABOUT }),
     idempotency: oneOf(IDEMPOTENCY_MODES).default('forward').meta({ description: IDEMPOTENCY_ABOUT }),
+    ...newModelRules,
   })
   .meta({ id: 'NewKey', example: { team: 'search', name: 'ci', endpoints: 'inference' } });
 export type NewKey = z.output<typeof newKeySchema>;
@@ -120,6 +123,7 @@ export const keyChangeSchema = z
       .meta({ description: PROVIDERS_ABOUT, example: ['openai'] }),
     endpoints: oneOf(ENDPOINT_RULES).optional().meta({ description: ENDPOINTS_ABOUT }),
     idempotency: oneOf(IDEMPOTENCY_MODES).optional().meta({ description: IDEMPOTENCY_ABOUT }),
+    ...modelRulesChange,
     disabled: flag().optional().meta({ description: DISABLED_ABOUT }),
   })
   .meta({ id: 'KeyChange', example: { endpoints: 'all', expires_at: null } });

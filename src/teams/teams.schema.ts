@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { flag, name, pageOf, paging, shownId, timestamp, version } from '../admin/fields.schema.js';
+import { modelRulesChange, modelRulesView, newModelRules } from './model-rules.js';
 
 const DISABLED = 'All keys of a disabled team are rejected.';
 
@@ -9,6 +10,7 @@ export const teamSchema = z
     id: shownId('the team'),
     name: z.string().meta({ description: 'Unique name of the team.', example: 'search' }),
     disabled: z.boolean().meta({ description: DISABLED, example: false }),
+    ...modelRulesView,
     version: version(),
     created_at: timestamp('When the team was created.'),
   })
@@ -19,7 +21,10 @@ export const teamPageSchema = pageOf('TeamPage', teamSchema);
 
 /** `POST /admin/v1/teams` and `postern teams create` */
 export const newTeamSchema = z
-  .strictObject({ name: name().meta({ description: 'Unique name of the team.', example: 'search' }) })
+  .strictObject({
+    name: name().meta({ description: 'Unique name of the team.', example: 'search' }),
+    ...newModelRules,
+  })
   .meta({ id: 'NewTeam', example: { name: 'search' } });
 export type NewTeam = z.output<typeof newTeamSchema>;
 
@@ -28,6 +33,7 @@ export const teamChangeSchema = z
   .strictObject({
     name: name().optional().meta({ description: 'New unique name of the team.', example: 'search' }),
     disabled: flag().optional().meta({ description: DISABLED }),
+    ...modelRulesChange,
   })
   .meta({ id: 'TeamChange', example: { disabled: true } });
 export type TeamChange = z.output<typeof teamChangeSchema>;

@@ -8,13 +8,16 @@ import { ServiceError } from '../errors/service-error.js';
 import { insertTeam } from './insert-team.js';
 import { type Expected, mustBeExpected } from '../database/revision.js';
 import { SELECT_TEAMS, type TeamRow, teamView } from './team-view.js';
-import type { NewTeam, TeamChange, TeamView } from './teams.schema.js';
+import type { ModelRules } from './model-rules.js';
+import type { TeamChange, TeamView } from './teams.schema.js';
 
 const LIST = `${SELECT_TEAMS} WHERE $1::uuid IS NULL OR id < $1 ORDER BY id DESC LIMIT $2`;
 const FIND_BY_ID = `${SELECT_TEAMS} WHERE id = $1`;
 const FIND_BY_NAME = `${SELECT_TEAMS} WHERE name = $1`;
 
-const UPDATE = 'UPDATE team SET name = $2, disabled = $3, version = version + 1 WHERE id = $1';
+const FIELDS = ['name', 'disabled', 'models', 'stream_usage'] as const;
+const UPDATE = `
+  UPDATE team SET name = $2, disabled = $3, models = $4, stream_usage = $5, version = version + 1 WHERE id = $1`;
 
 /** Creates, finds and changes teams. */
 @Injectable()
@@ -22,9 +25,9 @@ export class TeamsService {
   constructor(private readonly dataSource: DataSource) {}
 
   /** @throws ServiceError conflict if the name is taken, invalid if it looks like an ID */
-  async create({ name }: NewTeam, by: Actor): Promise<TeamView> {
-    mustNotLookLikeId(name);
-    return unlessTaken(this.dataSource.transaction((manager) => insertTeam(manager, name, by)));
+  async create(team: { name: string } & Partial<ModelRules>, by: Actor): Promise<TeamView> {
+    mustNotLookLikeId(team.name);
+    return unlessTaken(this.dataSource.transaction((manager) => insertTeam(manager, team, by)));
   }
 
   /** Newest first. @throws ServiceError invalid for a foreign cursor */
@@ -54,9 +57,11 @@ export class TeamsService {
     const changing = this.dataSource.transaction(async (manager) => {
       const before = await find(manager, nameOrId, 'id', 'FOR UPDATE');
       mustBeExpected('team', before, expected);
-      const { name, disabled } = { ...before, ...change };
-      if (name === before.name && disabled === before.disabled) return before;
-      await manager.query(UPDATE, [before.id, name, disabled]);
+      const wanted = { ...before, ...change };
+      const isSame = (field: (typeof FIELDS)[number]) =>
+        JSON.stringify(wanted[field]) === JSON.stringify(before[field]);
+      if (FIELDS.every(isSame)) return before;
+      await manager.query(UPDATE, [before.id, ...FIELDS.map((field) => wanted[field])]);
       const after = await find(manager, before.id, 'id');
       await recordChange(manager, by, { action: 'changed', type: 'team', before, after });
       return after;

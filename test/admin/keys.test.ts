@@ -18,10 +18,13 @@ const SHAPE = [
   'expires_at',
   'last_used_at',
   'revoked_at',
+  'previous_secret_expires_at',
   'disabled',
   'providers',
   'endpoints',
   'idempotency',
+  'models',
+  'stream_usage',
   'version',
 ];
 

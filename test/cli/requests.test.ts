@@ -1,6 +1,8 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { createServer } from 'node:http';
 import { mkdtemp, rm } from 'node:fs/promises';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { createDays, insertRow } from '../request-log/rows.js';
@@ -42,12 +44,51 @@ describe('postern requests tail', () => {
     expect(JSON.parse(line!)).toMatchObject({ status: 502, outcome: 'completed' });
     expect(ended).toContain((JSON.parse(line!) as { id: string }).id);
     const last = await insertRow(database, new Date('2030-12-31T00:00:00Z'));
-    await people.until(new RegExp(`^2030-12-31T00:00:00Z +200 +completed .* ${last}$`, 'm'));
+    await people.until(new RegExp(`^2030-12-31T00:00:00Z +200 +.* ${last}$`, 'm'));
     for (const id of ended) await people.until(new RegExp(`${id}$`, 'm'));
     expect(people.stdout.split(last)).toHaveLength(2);
     for (const each of [people, programs]) each.signal('SIGINT');
     await Promise.all([people.ended, programs.ended]);
     expect(people.stderr + programs.stderr).toBe('');
+  });
+});
+
+describe('postern requests tail over HTTP', () => {
+  it('waits for a gateway that is away, and says so once', async () => {
+    const row = {
+      id: 'x',
+      key_id: 'k',
+      started_at: '2031-01-01T00:00:01.000Z',
+      recorded_at: '2031-01-01T00:00:01.000Z',
+    };
+    let polls = 0;
+    const server = createServer((req, res) => {
+      res.setHeader('content-type', 'application/json');
+      const isRecorded = req.url!.startsWith('/admin/v1/requests/recorded');
+      if (isRecorded) polls++;
+      const isAway = isRecorded && polls > 1 && polls < 5;
+      if (isAway)
+        res
+          .writeHead(503)
+          .end('{"error":{"message":"Postgres is away.","code":"database_unavailable","details":[]}}');
+      else
+        res.end(
+          JSON.stringify({
+            data: isRecorded && polls === 5 ? [row] : [],
+            recorded_until: row.recorded_at,
+            next_cursor: null,
+          }),
+        );
+    });
+    await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
+    const { port } = server.address() as AddressInfo;
+    const env = { POSTERN_URL: `http://127.0.0.1:${port}`, POSTERN_ADMIN_TOKEN: 'x' };
+    const tail = runBuilt('cli/main', ['requests', 'tail', '--json'], { cwd: folder, env });
+    await tail.until(/^\{"id":"x"/m);
+    tail.signal('SIGINT');
+    await tail.ended;
+    server.close();
+    expect(tail.stderr).toBe('Postgres is away. Waiting for it.\n');
   });
 });
 
@@ -86,7 +127,7 @@ describe('postern requests export', () => {
     const [ended] = (await once(command, 'close')) as [number | null];
     expect([ended, complaint]).toEqual([0, '']);
     const { code, stderr } = await cli('requests', 'export', '--format', 'xml');
-    expect([code, stderr]).toEqual([1, '--format must be ndjson or csv\n']);
+    expect([code, stderr]).toEqual([1, 'error: --format must be ndjson or csv\n']);
   });
 });
 
@@ -98,8 +139,9 @@ describe('postern usage', () => {
     await insertRow(database, new Date('2032-01-01T00:00:01Z'), columns);
     const { stdout } = await runCli(['usage', '--team', 'search'], { DATABASE_URL: database.url });
     expect(stdout.split('\n').map((line) => line.split(/ +/).join(' '))).toEqual([
-      'DAY TEAM CALLS ERRORS PROMPT COMPLETION CACHED REASONING BYTES IN BYTES OUT',
-      '2032-01-01 search 1 0 7 0 0 0 10 20',
+      'DAY TEAM CALLS ERRORS TOKENS PROMPT COMPLETION CACHED REASONING BYTES IN BYTES OUT',
+      '2032-01-01 search 1 0 7 7 0 0 0 10 20',
+      'TOTAL 1 0 7 7 0 0 0 10 20',
       '',
     ]);
     const json = await cli('usage', '--group-by', 'model,hour', '--team', 'search', '--json');
@@ -108,7 +150,7 @@ describe('postern usage', () => {
       next_cursor: null,
     });
     expect((await cli('usage', '--group-by', 'week')).stderr).toMatch(
-      /^--group-by must be one or more of team, key/,
+      /^error: --group-by must be one or more of team, key/,
     );
   });
 });

@@ -89,5 +89,5 @@ it('then there is nothing left to generate', async () => {
 it('where there is no database to migrate, migration:run says so and no more', async () => {
   const { code, output } = await migration(['run']);
   expect(code).toBe(1);
-  expect(output.trim()).toMatch(/^postern: there is no database in .*; run npm start first, or set .*$/);
+  expect(output.trim()).toMatch(/^error: there is no database in .*; run npm start first, or set .*$/);
 });

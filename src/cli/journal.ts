@@ -1,0 +1,102 @@
+import { rm, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { ClientBase } from 'pg';
+import { DataSource } from 'typeorm';
+import { DataDirError, openDataDir } from '../platform/data-dir.js';
+import { runDirectories, logFiles } from '../request-log/journal/run-directories.js';
+import type { LogRow } from '../request-log/columns.js';
+import { FutureRows } from '../request-log/writer/future-rows.js';
+import { insertCreatingDays } from '../request-log/writer/insert-rows.js';
+import { readDeadRows } from '../request-log/journal/recovery.js';
+import { withLocalApp } from './local-app.js';
+
+/** Contents of the journal directory of one process run. */
+export interface RunCounts {
+  folder: string;
+  bytes: number;
+  rows: number;
+  /** Rows of calls that the gateway did not see end. */
+  interrupted: number;
+  damaged_lines: number;
+}
+
+/** Counts the rows in the journal of a DATA_DIR. */
+export function countJournal(dir: string): Promise<RunCounts[]> {
+  return withJournal(dir, async (root) => {
+    const runs: RunCounts[] = [];
+    for (const folder of await runDirectories(root))
+      runs.push(await readRun(folder, () => Promise.resolve()));
+    return runs;
+  });
+}
+
+/** Writes the rows in the journal of a DATA_DIR to Postgres and removes them from it. */
+export function drainJournal(dir: string): Promise<RunCounts[]> {
+  return withJournal(dir, (root) =>
+    withLocalApp(async (app) => {
+      const dataSource = app.get(DataSource);
+      const runs: RunCounts[] = [];
+      for (const folder of await runDirectories(root)) {
+        const counts = await readRun(folder, (rows) => write(dataSource, rows));
+        await rm(folder, { recursive: true });
+        runs.push(counts);
+      }
+      return runs;
+    }),
+  );
+}
+
+/** Runs `work` on the journal of a DATA_DIR that no gateway is using. */
+async function withJournal<T>(dir: string, work: (root: string) => Promise<T>): Promise<T> {
+  const root = join(dir, 'journal');
+  await stat(root).catch((error: unknown) => {
+    throw new DataDirError(`there is no journal in ${dir}; give the DATA_DIR of a gateway`, { cause: error });
+  });
+  const dataDir = await openDataDir(dir);
+  await dataDir.hold();
+  try {
+    return await work(root);
+  } finally {
+    dataDir.release();
+  }
+}
+
+/** @throws DataDirError for rows that a gateway would keep back; the other rows are written */
+async function write(dataSource: DataSource, rows: readonly LogRow[]): Promise<void> {
+  const runner = dataSource.createQueryRunner();
+  try {
+    const client = (await runner.connect()) as ClientBase;
+    const latest = await new FutureRows().latestStart(
+      client,
+      rows.map((row) => ({ row })),
+    );
+    await insertCreatingDays(
+      client,
+      rows.filter(({ started_at }) => started_at <= latest),
+    );
+    const future = rows.find(({ started_at }) => started_at > latest);
+    if (future !== undefined) {
+      throw new DataDirError(
+        `row ${future.id} starts at ${future.started_at}, more than 2 days ahead of the database's clock; the journal ` +
+          'is not removed: correct that clock, or drain again on that day',
+      );
+    }
+  } finally {
+    await runner.release();
+  }
+}
+
+async function readRun(
+  folder: string,
+  write: (rows: readonly LogRow[]) => Promise<void>,
+): Promise<RunCounts> {
+  const counts: RunCounts = { folder, bytes: 0, rows: 0, interrupted: 0, damaged_lines: 0 };
+  const files = await logFiles(folder);
+  for (const file of files) counts.bytes += (await stat(file)).size;
+  for await (const rows of readDeadRows(files, (count) => (counts.damaged_lines += count))) {
+    await write(rows);
+    counts.rows += rows.length;
+    counts.interrupted += rows.filter((row) => row.outcome === 'interrupted').length;
+  }
+  return counts;
+}
