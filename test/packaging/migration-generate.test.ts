@@ -54,7 +54,7 @@ async function addQuotas(): Promise<void> {
   const app = await read('src/app.module.ts');
   await writeFile(
     join(folder, 'src/app.module.ts'),
-    `import { QuotasModule } from './quotas/quotas.module.js';\n${app.replace('AdminModule,', 'AdminModule, QuotasModule,')}`,
+    `import { QuotasModule } from './quotas/quotas.module.js';\n${app.replace('imports: [', 'imports: [QuotasModule, ')}`,
   );
 }
 
