@@ -7,7 +7,7 @@ import { path } from '../api.js';
 import { addPageOptions, listPages, type PageOptions } from '../list-options.js';
 import { CliError } from '../cli-error.js';
 import { findKey, KEY_FORMS } from '../lookup.js';
-import { addModelRuleOptions, modelRuleLines, type ModelRuleOptions, modelRulesOf } from '../model-rules.js';
+import { addModelRuleOptions, modelRuleLines, type ModelRuleOptions, modelRulesOf } from './model-rules.js';
 import { type Output, statusStyle } from '../output.js';
 import { readSecret } from '../prompt.js';
 import { action, type Session } from '../session.js';

@@ -80,7 +80,7 @@ Examples:
     .action(
       action(async (session, _, id) => {
         await session.confirm(`Remove the price ${id}? Calls then cost what the next matching price says.`);
-        await session.api.delete(path('prices', id!));
+        await session.api.delete(path('prices', id));
         session.out.result({ removed: id }, () => `Removed price ${id}.`);
       }),
     );

@@ -5,7 +5,7 @@ import { cliCommand, shellQuoted } from '../../platform/cli-command.js';
 import { path } from '../api.js';
 import { CliError } from '../cli-error.js';
 import { addPageOptions, listPages, type PageOptions } from '../list-options.js';
-import { addModelRuleOptions, modelRuleLines, type ModelRuleOptions, modelRulesOf } from '../model-rules.js';
+import { addModelRuleOptions, modelRuleLines, type ModelRuleOptions, modelRulesOf } from './model-rules.js';
 import { type Output, statusStyle } from '../output.js';
 import { action } from '../session.js';
 import type { Column } from '../table.js';
