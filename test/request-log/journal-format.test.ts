@@ -67,7 +67,7 @@ async function recover(text: string): Promise<{ rows: LogRow[]; corrupt: number 
   await rm(folder, { recursive: true });
   // Later columns.
   for (const row of rows as Partial<LogRow>[]) {
-    for (const name of ['cost_usd', 'price_id', 'end_user', 'session_id', 'tags'] as const) {
+    for (const name of ['cost_usd', 'price_id', 'end_user', 'session_id', 'tags', 'altered'] as const) {
       expect(row[name]).toBeNull();
       delete row[name];
     }
