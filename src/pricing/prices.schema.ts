@@ -240,7 +240,7 @@ export const repricingSchema = z
     model: searchText().optional().meta({ description: 'Only calls of this model.', example: 'gpt-4o-mini' }),
     dry_run: flag().default(false).meta({ description: 'Only count what would change.' }),
   })
-  .refine(({ from, to }) => from < to, 'from: must be before to')
+  .refine(({ from, to }) => from < to, { message: 'must be before to', path: ['from'] })
   .meta({
     id: 'Repricing',
     example: { from: '2026-01-01T00:00:00Z', to: '2026-02-01T00:00:00Z', dry_run: true },

@@ -259,6 +259,11 @@ describe('repricing', () => {
     });
     // Again, nothing changes.
     expect(await ask(false)).toMatchObject({ rows: 1, changed: 0, cost_before: '3.000000000' });
+    const backwards = { from: '2026-01-02T00:00:00Z', to: '2026-01-01T00:00:00Z', dry_run: true };
+    expect(await send('POST', '/reprice', backwards)).toMatchObject({
+      status: 400,
+      body: { error: { details: [{ field: 'from', message: 'must be before to' }] } },
+    });
     const { data } = await admin<{ data: object[] }>('GET', '/audit?action=repriced');
     expect(data).toMatchObject([{ subject_name: 'request log' }, { after: { model: 'rep' } }]);
   });

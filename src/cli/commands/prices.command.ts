@@ -1,6 +1,7 @@
 import { Command } from 'commander';
 import type { Page } from '../../database/page.js';
 import type { MissingPrices, PriceView, RepricedView, Resolution } from '../../pricing/prices.schema.js';
+import type { ProviderView } from '../../providers/providers.schema.js';
 import { path } from '../api.js';
 import { CliError } from '../cli-error.js';
 import { addPageOptions, addRangeOptions, listPages, type PageOptions } from '../list-options.js';
@@ -146,6 +147,13 @@ function amountsOf(options: Amounts): object {
 async function set({ api, out }: Session, options: Amounts, catalog?: string, model?: string) {
   const price = await api.post<PriceView>('prices', { catalog, model, ...amountsOf(options) });
   out.result(price, () => `Set the price of ${nameOf(price)} (${price.id}).`);
+  if (!out.printsNotes) return;
+  const { data } = await api.get<Page<ProviderView>>('providers');
+  if (!data.some((provider) => [provider.name, provider.catalog].includes(price.catalog)))
+    out.note(
+      `No provider is called ${price.catalog} or has that price list, so the price applies to no call. ` +
+        `Providers: ${data.map(({ name }) => name).join(', ') || 'none'}.`,
+    );
 }
 
 async function update({ api, out }: Session, options: Amounts, id?: string) {
