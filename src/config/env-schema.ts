@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import { isIP } from 'node:net';
 import { z } from 'zod';
 import { normaliseProviderUrl } from '../platform/provider-url.js';
-import { parseCidrList } from '../platform/client-address.js';
+import { parseCidrList } from '../platform/cidr.js';
 import { isTimeZone, TIME_ZONE_REMEDY } from '../platform/time-zone.js';
 import { validationMessage } from '../platform/validation-messages.js';
 

@@ -91,27 +91,3 @@ function truncate(address: string): string {
   const groups = head.split(':').filter((group) => group !== '');
   return `${groups.slice(0, 3).join(':')}::`;
 }
-
-/** Parses `TRUSTED_PROXIES`: networks or plain addresses, separated by commas or spaces. Null when one is malformed. */
-export function parseCidrList(text: string): string[] | null {
-  const networks: string[] = [];
-  for (const entry of text.split(/[\s,]+/)) {
-    if (entry === '') continue;
-    const network = parseCidr(entry);
-    if (network === null) return null;
-    networks.push(network);
-  }
-  return networks;
-}
-
-function parseCidr(entry: string): string | null {
-  const slash = entry.indexOf('/');
-  const address = slash === -1 ? entry : entry.slice(0, slash);
-  const version = isIP(address);
-  // A zone (fe80::1%eth0) is a property of this host's interfaces, not of a network: net.BlockList rejects it.
-  if (version === 0 || address.includes('%')) return null;
-  const longest = version === 4 ? 32 : 128;
-  if (slash === -1) return `${address}/${longest}`;
-  const prefix = entry.slice(slash + 1);
-  return /^\d{1,3}$/.test(prefix) && Number(prefix) <= longest ? `${address}/${Number(prefix)}` : null;
-}
