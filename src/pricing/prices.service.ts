@@ -9,7 +9,7 @@ import { ServiceError } from '../errors/service-error.js';
 import type { Actor } from '../platform/actor.js';
 import { ProvidersService } from '../providers/providers.service.js';
 import { PriceResolver } from './price-resolver.js';
-import { type PriceRow, SELECT_PRICES } from './price-rows.js';
+import { PRICE_COLUMNS, type PriceRow, SELECT_PRICES } from './price-rows.js';
 import { isSameAmount, priceView } from './price-view.js';
 import {
   MISSING_DAYS,
@@ -29,29 +29,16 @@ import { UnpricedModels } from './unpriced-models.service.js';
 SUBJECT_TYPES.add('price');
 ACTIONS.add('repriced');
 
-const AMOUNTS = [
-  'effective_from',
-  'input',
-  'cached_input',
-  'cache_write',
-  'cache_write_1h',
-  'output',
-  'per_call',
-  'extra',
-  'tiers',
-  'note',
-] as const;
-
 const LIST = `${SELECT_PRICES} FROM price p
   WHERE ($1::text IS NULL OR p.catalog = $1) AND ($2::text IS NULL OR p.model = $2)
     AND ($3::text IS NULL OR p.source = $3) AND ($4::uuid IS NULL OR p.id < $4)
   ORDER BY p.id DESC LIMIT $5`;
 const FIND = `${SELECT_PRICES} FROM price p WHERE p.id = $1`;
 const INSERT = `
-  INSERT INTO price (id, catalog, model, source, ${AMOUNTS.join(', ')})
-  VALUES ($1, $2, $3, 'custom', ${AMOUNTS.map((_, i) => `$${i + 4}`).join(', ')})`;
+  INSERT INTO price (id, catalog, model, source, ${PRICE_COLUMNS.join(', ')})
+  VALUES ($1, $2, $3, 'custom', ${PRICE_COLUMNS.map((_, i) => `$${i + 4}`).join(', ')})`;
 const UPDATE = `
-  UPDATE price SET ${AMOUNTS.map((name, i) => `${name} = $${i + 2}`).join(', ')}, version = version + 1 WHERE id = $1`;
+  UPDATE price SET ${PRICE_COLUMNS.map((name, i) => `${name} = $${i + 2}`).join(', ')}, version = version + 1 WHERE id = $1`;
 
 /** Sets, shows and explains prices. */
 @Injectable()
@@ -97,7 +84,7 @@ export class PricesService {
       const before = await findCustom(manager, id, expected);
       const present = { ...before, effective_from: new Date(before.effective_from) };
       const wanted = { ...present, ...change };
-      if (AMOUNTS.every((name) => isSameAmount(wanted[name], present[name]))) return before;
+      if (PRICE_COLUMNS.every((name) => isSameAmount(wanted[name], present[name]))) return before;
       await manager.query(UPDATE, [id, ...valuesOf(wanted)]);
       const after = await find(manager, id);
       await recordChange(manager, by, {
@@ -204,8 +191,8 @@ export class PricesService {
   }
 }
 
-function valuesOf(amounts: Partial<Record<(typeof AMOUNTS)[number], unknown>>): unknown[] {
-  return AMOUNTS.map((name) => {
+function valuesOf(amounts: Partial<Record<(typeof PRICE_COLUMNS)[number], unknown>>): unknown[] {
+  return PRICE_COLUMNS.map((name) => {
     const value = amounts[name] ?? null;
     return (name === 'extra' || name === 'tiers') && value !== null ? JSON.stringify(value) : value;
   });

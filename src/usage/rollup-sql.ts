@@ -2,6 +2,8 @@ import { type Measure, MEASURES } from './measures.js';
 
 const ENTRIES = Object.entries<Measure>(MEASURES);
 const NAMES = ENTRIES.map(([name]) => name).join(', ');
+/** Length of a slot. */
+export const SLOT_MS = 1_800_000;
 /** Start of the half hour of a call. */
 const SLOT = `date_bin('30 minutes', started_at, 'epoch')`;
 /** Of `usage_slot`, in the order of slotsOfRows(). */
@@ -28,7 +30,7 @@ export const MOVE_CURSOR = 'UPDATE usage_rollup SET cursor = $1';
 export const FIRST_ROW =
   'SELECT min(recorded_at) AS first FROM request_log WHERE recorded_at > $1 AND recorded_at <= $2';
 
-/** Adds the rows of a range. What a row that was changed had added before is put right by REPAIRED. */
+/** Adds the rows of a range, also those that were changed; the slots that REPAIRED finds are then computed again. */
 export const ADD_NEW_ROWS = `
   ${INSERT}
   ${slotsOfRows('recorded_at > $1 AND recorded_at <= $2')}

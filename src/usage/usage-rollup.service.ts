@@ -21,6 +21,7 @@ import {
   isAdded,
   MOVE_CURSOR,
   REPAIRED,
+  SLOT_MS,
 } from './rollup-sql.js';
 
 /** How often the rows written since are added. */
@@ -29,7 +30,6 @@ const EVERY_MS = 10_000;
 const STEP_MS = 3_600_000;
 /** Half hours of keys that one statement computes again. */
 const MOST_AT_ONCE = 1_000;
-const HALF_HOUR_MS = 1_800_000;
 const POOL = { applicationName: 'postern-usage', poolSize: 1, queryTimeoutMs: 600_000 };
 
 interface KeySlot {
@@ -41,8 +41,8 @@ interface KeySlot {
  * Keeps the half-hourly sums in `usage_slot`, from which usage is answered without reading the log.
  *
  * One process at a time adds the rows recorded since the cursor, and moves the cursor in the same transaction: a process
- * that is killed leaves nothing counted twice or missed. A row that was changed after it was written is not added; the
- * slots of its key are computed again from the log.
+ * that is killed leaves nothing counted twice or missed. A row that was changed after it was written may be counted
+ * already: the same transaction computes the slots of its key again from the log.
  */
 @Injectable()
 export class UsageRollup implements OnApplicationShutdown {
@@ -140,7 +140,7 @@ export class UsageRollup implements OnApplicationShutdown {
       const slots = some.map(({ slot }) => slot);
       const keys = some.map(({ key_id }) => key_id);
       const times = slots.map((slot) => slot.getTime());
-      const bounds = [new Date(Math.min(...times)), new Date(Math.max(...times) + HALF_HOUR_MS)];
+      const bounds = [new Date(Math.min(...times)), new Date(Math.max(...times) + SLOT_MS)];
       await client.query(CLEAR, [slots, keys]);
       await client.query(FILL, [slots, keys, cursor, ...bounds]);
     }

@@ -1,6 +1,6 @@
 import { Conditions, conditionsOf, type RequestFilter } from '../requests/request-query.js';
 import type { Measure } from './measures.js';
-import { IS_NEW, SLOT_COLUMNS, slotsOfRows } from './rollup-sql.js';
+import { IS_NEW, SLOT_COLUMNS, SLOT_MS, slotsOfRows } from './rollup-sql.js';
 import { isInterval, SLOT_GROUPS, type UsageGroup } from './usage-groups.js';
 
 /** What usage is added up from. */
@@ -12,7 +12,6 @@ export interface UsageSource {
   sum: (name: string, measure: Measure) => string;
 }
 
-export const SLOT_MS = 1_800_000;
 /** Filters that can be applied to half-hourly sums. */
 const SLOT_FILTERS = ['team', 'key', 'provider', 'model', 'from', 'to'];
 
@@ -27,7 +26,7 @@ export function fitsSlots(groups: readonly UsageGroup[], filter: RequestFilter, 
 }
 
 /** Do the days and hours of this time zone begin with a half hour of UTC? Those of Asia/Kathmandu do not. */
-export function isOnHalfHours(zone: string): boolean {
+function isOnHalfHours(zone: string): boolean {
   const format = new Intl.DateTimeFormat('en', { timeZone: zone, timeZoneName: 'longOffset' });
   const year = new Date().getUTCFullYear();
   const dates = Array.from({ length: 36 }, (_, month) => Date.UTC(year - 2, month));
@@ -99,6 +98,10 @@ const COLUMN = { team: 'team_id', key: 'key_id', provider: 'provider', model: 'm
 
 function whereOf(parts: readonly string[]): string {
   return parts.length === 0 ? '' : `WHERE ${parts.join(' AND ')}`;
+}
+
+export function isSlotStart(time: Date): boolean {
+  return time.getTime() % SLOT_MS === 0;
 }
 
 function floor(time: Date): Date {

@@ -24,7 +24,7 @@ let needed: NeedsPartition[];
 beforeEach(async () => {
   database = await createDatabase();
   pool = new ReaderPool({ databaseUrl: database.url } as Settings);
-  totals = new UsageTotals(pool);
+  totals = new UsageTotals(pool, { usageRetentionDays: 800, requestLogRetentionDays: 90 } as Settings);
   needed = [];
   const partitions = { keepWhile: (one: NeedsPartition) => needed.push(one) } as unknown as PartitionsService;
   rollups = Array.from(
