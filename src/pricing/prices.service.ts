@@ -23,8 +23,11 @@ import {
   type Resolution,
   type ResolveQuery,
 } from './prices.schema.js';
-import { Repricer } from './repricer.service.js';
+import { type Place, Repricer } from './repricer.service.js';
 import { UnpricedModels } from './unpriced-models.service.js';
+
+/** The repair of costs, which runs every minute, is soon done. */
+const LOCK_PATIENCE_MS = 5_000;
 
 SUBJECT_TYPES.add('price');
 ACTIONS.add('repriced');
@@ -43,6 +46,9 @@ const UPDATE = `
 /** Sets, shows and explains prices. */
 @Injectable()
 export class PricesService {
+  /** A repricing of months takes longer than any HTTP client waits, so that it takes many requests. */
+  repriceMs = 10_000;
+
   constructor(
     private readonly dataSource: DataSource,
     private readonly resolver: PriceResolver,
@@ -148,21 +154,28 @@ export class PricesService {
   }
 
   /**
-   * Computes the costs of stored calls again. A repricing that was interrupted can be repeated.
+   * Computes the costs of stored calls again, for about `repriceMs`: the cursor of the result goes on from there. Sums of
+   * usage have the new costs when it returns. A repricing that was interrupted can be repeated.
    *
-   * @throws ServiceError conflict while another one runs
+   * @throws ServiceError conflict while another one runs, invalid for a foreign cursor
    */
-  async reprice({ from, to, model, dry_run: isDryRun }: Repricing, by: Actor): Promise<RepricedView> {
+  async reprice(repricing: Repricing, by: Actor): Promise<RepricedView> {
+    const { from, to, model, cursor, dry_run: isDryRun } = repricing;
+    const after = cursor === undefined ? undefined : placeOf(cursor, repricing);
     const result = await this.repricer.exclusively(async (client) => {
-      if (!isDryRun) await this.recordRepricing(from, to, model, by);
-      return this.repricer.reprice(client, { from, to, model }, isDryRun);
-    });
-    if (result !== null) return { ...result, dry_run: isDryRun };
-    throw ServiceError.of(
-      'conflict',
-      'from',
-      'costs are being updated already; try again when that has ended',
-    );
+      if (!isDryRun) await this.recordRepricing(after?.startedAt ?? from, to, model, by);
+      return this.repricer.reprice(client, { from, to, model, after }, isDryRun, this.repriceMs);
+    }, LOCK_PATIENCE_MS);
+    if (result === null) {
+      throw ServiceError.of(
+        'conflict',
+        'from',
+        'costs are being updated already; try again when that has ended',
+      );
+    }
+    const { next, ...sums } = result;
+    if (!isDryRun && sums.changed > 0) await this.repricer.afterwards();
+    return { ...sums, dry_run: isDryRun, next_cursor: next && cursorOf(next) };
   }
 
   /** Before the first change, because what is done stays done if it is interrupted. */
@@ -212,6 +225,21 @@ async function findCustom(manager: EntityManager, id: string, expected: Expected
     'conflict',
     'source',
     'this price is taken from the catalogue; create a custom price, which comes before it',
+  );
+}
+
+function cursorOf({ startedAt, id }: Place): string {
+  return Buffer.from(`${startedAt.getTime()} ${id}`).toString('base64url');
+}
+
+function placeOf(cursor: string, { from, to }: Repricing): Place {
+  const [time = '', id = ''] = Buffer.from(cursor, 'base64url').toString().split(' ');
+  const startedAt = new Date(/^\d{1,15}$/.test(time) ? Number(time) : NaN);
+  if (startedAt >= from && startedAt < to && isUuid(id)) return { startedAt, id };
+  throw ServiceError.of(
+    'invalid',
+    'cursor',
+    'must be the next_cursor of a response for the same from and to; leave it out to begin',
   );
 }
 

@@ -7,7 +7,7 @@ import { ReaderPool } from '../requests/reader-pool.js';
 import type { RequestFilter } from '../requests/request-query.js';
 import { percentile } from './latency.js';
 import { SUM_NAMES, type UsagePage, type UsageSums, type UsageView } from './usage.schema.js';
-import { SORTS, TAG_GROUP, type UsageGroup, type UsageSort } from './usage-groups.js';
+import { isInterval, SORTS, TAG_GROUP, type UsageGroup, type UsageSort } from './usage-groups.js';
 import { cursorOf, inOrder, memberOf, usageSql } from './usage-query.js';
 import { fitsSlots, isSlotStart, rowsSource, slotsSource } from './usage-source.js';
 
@@ -44,7 +44,9 @@ export class UsageTotals {
     const ordered = inOrder(groups);
     const fromSlots = fitsSlots(groups, filter, zone);
     this.mustBeKept(filter, fromSlots);
-    const { source, conditions } = fromSlots ? slotsSource(filter) : rowsSource(filter);
+    const { source, conditions } = fromSlots
+      ? slotsSource(filter, groups.find(isInterval), zone)
+      : rowsSource(filter);
     const sql = usageSql(ordered, source, conditions, zone, { sort, cursor, limit: limit + 1 });
     const { rows } = await this.pool.queries.query<SqlRow>(sql, conditions.values);
     const page = rows.slice(0, limit);
