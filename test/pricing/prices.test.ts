@@ -30,6 +30,7 @@ beforeAll(async () => {
     ['one', 'openai'],
     ['two', 'openai'],
     ['local', null],
+    ['router', 'openrouter'],
   ]) {
     await priced.gateway.admin('POST', '/providers', { name, url, secret: null, catalog });
   }
@@ -242,7 +243,7 @@ describe('repricing', () => {
   it('computes stored costs again, but for those that the provider reported, and says what it would do', async () => {
     const { id } = await admin('POST', '/prices', { catalog: 'local', model: 'rep', input: '1' });
     const row = await priced.call('local', 'rep', USAGE);
-    const reported = await priced.call('local', 'rep', { ...USAGE, cost: 7 });
+    const reported = await priced.call('router', 'rep', { ...USAGE, cost: 7 });
     await admin('PATCH', `/prices/${id}`, { input: '3' });
     const ask = (dry_run: boolean) =>
       admin<object>('POST', '/prices/reprice', { ...range(), model: 'rep', dry_run });
@@ -254,7 +255,7 @@ describe('repricing', () => {
       next_cursor: null,
     };
     const usage = () => admin<{ totals: object }>('GET', '/usage?group_by=model&tz=UTC&model=rep');
-    await eventually(async () => (await query("SELECT FROM usage_slot WHERE model = 'rep'")).length === 1);
+    await eventually(async () => (await query("SELECT FROM usage_slot WHERE model = 'rep'")).length === 2);
     expect(await ask(true)).toEqual({ ...expected, dry_run: true });
     expect(await priced.gateway.row(row.id)).toMatchObject({ cost_usd: '1.000000000', repaired_at: null });
     expect(await ask(false)).toEqual({ ...expected, dry_run: false });
