@@ -5,6 +5,8 @@ import { Providers1795000003000 } from '../../migrations/1795000003000-providers
 import { Audit1795000004000 } from '../../migrations/1795000004000-audit.js';
 import { Idempotency1795000005000 } from '../../migrations/1795000005000-idempotency.js';
 import { NoDefaultPartition1795000006000 } from '../../migrations/1795000006000-no-default-partition.js';
+import { Prices1795300000000 } from '../../migrations/1795300000000-prices.js';
+import { RequestLogCost1795300000001 } from '../../migrations/1795300000001-request-log-cost.js';
 
 /** Every migration, in order. Listed by name, so that a glob can neither add nor miss one. */
 export const MIGRATIONS = [
@@ -15,4 +17,6 @@ export const MIGRATIONS = [
   Audit1795000004000,
   Idempotency1795000005000,
   NoDefaultPartition1795000006000,
+  Prices1795300000000,
+  RequestLogCost1795300000001,
 ];

@@ -4,7 +4,7 @@ import { normaliseProviderUrl } from '../platform/provider-url.js';
 
 /** Every stored provider in one snapshot, with the count of changes it reflects. No row: a null id. */
 export const READ_PROVIDERS = `
-  SELECT c.value AS counted, p.id, p.name, p.url, p.auth, p.sealed_secret, p.is_default, p.enabled
+  SELECT c.value AS counted, p.id, p.name, p.url, p.auth, p.sealed_secret, p.is_default, p.enabled, p.catalog
   FROM change_counter c LEFT JOIN provider p ON true
   WHERE c.name = 'providers'`;
 
@@ -17,12 +17,15 @@ export interface DirectoryRow {
   sealed_secret: Buffer | null;
   is_default: boolean;
   enabled: boolean;
+  catalog: string | null;
 }
 
 /** A stored provider as calls see it. */
 export interface Entry {
   name: string;
   enabled: boolean;
+  /** Its price list. */
+  catalog: string | null;
   /** null: it cannot be used, `fault` says why. */
   provider: Provider | null;
   fault: string | null;
@@ -56,17 +59,18 @@ export function directoryOf(
 }
 
 function entryOf(row: DirectoryRow, id: string, open: (id: string, sealed: Buffer) => string): Entry {
-  const { name, enabled } = row;
+  const { name, enabled, catalog } = row;
   try {
     // Checked again here: whoever writes to the table directly must not lead calls to where no provider may be.
     const { url, fault } = normaliseProviderUrl(row.url);
-    if (url === undefined) return { name, enabled, provider: null, fault: `its url ${fault}` };
+    if (url === undefined) return { name, enabled, catalog, provider: null, fault: `its url ${fault}` };
     const secret = row.sealed_secret && open(id, row.sealed_secret);
-    return { name, enabled, provider: makeProvider(name, url, row.auth, secret), fault: null };
+    return { name, enabled, catalog, provider: makeProvider(name, url, row.auth, secret), fault: null };
   } catch (error) {
     return {
       name,
       enabled,
+      catalog,
       provider: null,
       fault: `its secret cannot be opened: ${(error as Error).message}`,
     };

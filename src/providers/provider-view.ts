@@ -1,4 +1,5 @@
 import type { Settings } from '../config/settings.js';
+import { catalogOf } from './provider-catalog.js';
 import { DEFAULT_PROVIDER } from './provider-name.js';
 import type { ProviderAuth } from './provider.js';
 import type { ProviderView, SecretState } from './providers.schema.js';
@@ -11,13 +12,14 @@ export interface ProviderRow {
   sealed_secret: Buffer | null;
   is_default: boolean;
   enabled: boolean;
+  catalog: string | null;
   version: number;
   created_at: Date;
   updated_at: Date;
 }
 
 export const SELECT_PROVIDERS = `
-  SELECT id, name, url, auth, sealed_secret, is_default, enabled, version, created_at, updated_at FROM provider`;
+  SELECT id, name, url, auth, sealed_secret, is_default, enabled, catalog, version, created_at, updated_at FROM provider`;
 
 /** Lists each field, so that a new column is not shown by accident. */
 export function providerView(row: ProviderRow, secretState: SecretState): ProviderView {
@@ -29,6 +31,7 @@ export function providerView(row: ProviderRow, secretState: SecretState): Provid
     secret_state: secretState,
     default: row.is_default,
     enabled: row.enabled,
+    catalog: row.catalog,
     source: 'stored',
     version: row.version,
     created_at: row.created_at.toISOString(),
@@ -47,6 +50,7 @@ export function environmentView(env: Settings): ProviderView | null {
     secret_state: env.providerKey === undefined ? 'none' : 'sealed',
     default: true,
     enabled: true,
+    catalog: catalogOf(env.providerUrl),
     source: 'environment',
     version: null,
     created_at: null,

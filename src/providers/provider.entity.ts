@@ -37,6 +37,10 @@ export class StoredProvider {
   @Column('int', { default: 1 })
   version!: number;
 
+  /** Name of the price list for its models; null if only custom prices apply. */
+  @Column('text', { nullable: true })
+  catalog!: string | null;
+
   @Column('timestamptz', { name: 'created_at', default: () => 'now()' })
   createdAt!: Date;
 

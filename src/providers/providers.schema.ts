@@ -7,6 +7,7 @@ import { PROVIDER_AUTHS } from './provider.js';
 const AUTH_ABOUT = 'How the secret is sent to the provider.';
 const DEFAULT_ABOUT = 'Calls to `/v1` go to the default provider.';
 const ENABLED_ABOUT = 'Calls to a disabled provider are rejected.';
+const CATALOG_ABOUT = 'Name of the price list for its models; null if only custom prices for this provider apply.';
 
 /** A provider as the API shows it, without its secret. */
 export const providerSchema = z
@@ -21,6 +22,7 @@ export const providerSchema = z
     }),
     default: z.boolean().meta({ description: DEFAULT_ABOUT }),
     enabled: z.boolean().meta({ description: ENABLED_ABOUT }),
+    catalog: z.string().nullable().meta({ description: CATALOG_ABOUT, example: 'openai' }),
     source: z.enum(['stored', 'environment']).meta({
       description: '`environment`: set by PROVIDER_URL, and changed only there.',
     }),
@@ -77,6 +79,11 @@ const url = z.string('must be a URL such as https://api.openai.com').transform((
   return z.NEVER;
 });
 
+const CATALOG = 'must be the name of a price list: 1 to 63 characters of a-z 0-9 - _, or null';
+
+/** A price list has a name like a provider's: the names of the catalogue fit, and so does one of one's own. */
+const catalog = z.string(CATALOG).regex(PROVIDER_NAME, CATALOG).nullable();
+
 /** Text that a header can carry unchanged (RFC 9110 5.5). */
 const secret = z
   .string(SECRET)
@@ -94,6 +101,9 @@ export const newProviderSchema = z
     secret: secret.meta({ description: "The provider's API key; null if it needs none. Never shown again." }),
     default: flag().default(false).meta({ description: DEFAULT_ABOUT }),
     enabled: flag().default(true).meta({ description: ENABLED_ABOUT }),
+    catalog: catalog.optional().meta({
+      description: `${CATALOG_ABOUT} Absent: the one that belongs to the URL's host, if there is one.`,
+    }),
   })
   .meta({
     id: 'NewProvider',
@@ -111,6 +121,9 @@ export const providerChangeSchema = z
       .meta({ description: "The provider's new API key; null removes the stored one." }),
     default: flag().optional().meta({ description: DEFAULT_ABOUT }),
     enabled: flag().optional().meta({ description: ENABLED_ABOUT }),
+    catalog: catalog.optional().meta({
+      description: `${CATALOG_ABOUT} Absent: it stays, or follows the URL if it belonged to the former URL's host.`,
+    }),
   })
   .meta({ id: 'ProviderChange', example: { enabled: false } });
 export type ProviderChange = z.output<typeof providerChangeSchema>;

@@ -13,6 +13,7 @@ import {
   type Entry,
   READ_PROVIDERS,
 } from './provider-directory.js';
+import { catalogOf } from './provider-catalog.js';
 import { DEFAULT_PROVIDER } from './provider-name.js';
 import { ProviderSecrets } from './provider-secrets.service.js';
 import { makeProvider, type Provider } from './provider.js';
@@ -25,6 +26,7 @@ export class ProvidersService {
   private readonly logger = new Logger('Providers');
   /** The environment's. */
   private readonly own: Provider | null;
+  private readonly ownCatalog: string | null;
   /** The last providers that were read; null until Postgres was reached for the first time. */
   private directory: Directory | null = null;
 
@@ -38,6 +40,7 @@ export class ProvidersService {
     this.own = env.providerUrl
       ? makeProvider(DEFAULT_PROVIDER, env.providerUrl, env.providerAuth, env.providerKey ?? null)
       : null;
+    this.ownCatalog = env.providerUrl === undefined ? null : catalogOf(env.providerUrl);
     database.whenReady(() => this.refresh());
     feed.subscribe('providers', {
       onChange: null,
@@ -48,6 +51,19 @@ export class ProvidersService {
   /** The provider that PROVIDER_URL describes, or null. */
   get environment(): Provider | null {
     return this.own;
+  }
+
+  /** The price list of a provider; null for one without, and for one that is not known. */
+  catalogOf(name: string): string | null {
+    if (name === DEFAULT_PROVIDER) return this.ownCatalog;
+    return this.directory?.byName.get(name)?.catalog ?? null;
+  }
+
+  /** Whether any provider has a price list. */
+  get hasCatalog(): boolean {
+    if (this.ownCatalog !== null) return true;
+    for (const { catalog } of this.directory?.byName.values() ?? []) if (catalog !== null) return true;
+    return false;
   }
 
   /** True if it is known that there is no default provider. */

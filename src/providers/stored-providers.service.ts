@@ -8,6 +8,7 @@ import type { Settings } from '../config/settings.js';
 import { type Expected, mustBeExpected } from '../database/revision.js';
 import { isUniqueViolation } from '../database/sql-state.js';
 import { ServiceError } from '../errors/service-error.js';
+import { catalogOf } from './provider-catalog.js';
 import { DEFAULT_PROVIDER } from './provider-name.js';
 import { findProvider, serialized } from './provider-rows.js';
 import { ProviderSecrets } from './provider-secrets.service.js';
@@ -21,12 +22,12 @@ const LIST = `${SELECT_PROVIDERS} ORDER BY name`;
 const FIND_OTHER_DEFAULT = `${SELECT_PROVIDERS} WHERE is_default AND name <> $1`;
 
 const INSERT = `
-  INSERT INTO provider (id, name, url, auth, sealed_secret, is_default, enabled)
-  VALUES ($1, $2, $3, $4, $5, $6, $7)`;
+  INSERT INTO provider (id, name, url, auth, sealed_secret, is_default, enabled, catalog)
+  VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`;
 
 const UPDATE = `
   UPDATE provider
-  SET url = $2, auth = $3, sealed_secret = $4, is_default = $5, enabled = $6, version = version + 1, updated_at = now()
+  SET url = $2, auth = $3, sealed_secret = $4, is_default = $5, enabled = $6, catalog = $7, version = version + 1, updated_at = now()
   WHERE id = $1`;
 
 const NO_LONGER_DEFAULT = `
@@ -56,10 +57,10 @@ export class StoredProvidersService {
     const id = uuidv7();
     try {
       return await this.change(async (manager) => {
-        const { url, auth, secret, enabled } = settings;
+        const { url, auth, secret, enabled, catalog = catalogOf(url) } = settings;
         if (settings.default) await this.endOtherDefault(manager, name, by);
         const sealed = secret === null ? null : this.secrets.seal(id, secret);
-        await manager.query(INSERT, [id, name, url, auth, sealed, settings.default, enabled]);
+        await manager.query(INSERT, [id, name, url, auth, sealed, settings.default, enabled, catalog]);
         const after = this.secrets.viewOf(await findProvider(manager, name));
         await recordChange(manager, by, { action: 'created', type: 'provider', before: null, after });
         return after;
@@ -105,6 +106,7 @@ export class StoredProvidersService {
       const before = this.secrets.viewOf(row);
       const { secret, ...others } = settings;
       const next = { ...before, ...others };
+      if (others.catalog === undefined && before.catalog === catalogOf(before.url)) next.catalog = catalogOf(next.url);
       if (row.sealed_secret !== null && secret === undefined && originOf(next.url) !== originOf(row.url)) {
         throw ServiceError.of(
           'invalid',
@@ -116,7 +118,7 @@ export class StoredProvidersService {
       if (keepsSecret && isSame(before, next)) return before;
       if (next.default) await this.endOtherDefault(manager, name, by);
       const sealed = keepsSecret ? row.sealed_secret : secret && this.secrets.seal(row.id, secret);
-      await manager.query(UPDATE, [row.id, next.url, next.auth, sealed, next.default, next.enabled]);
+      await manager.query(UPDATE, [row.id, next.url, next.auth, sealed, next.default, next.enabled, next.catalog]);
       const after = this.secrets.viewOf(await findProvider(manager, name));
       const more = keepsSecret ? {} : { secret: 'changed' };
       await recordChange(manager, by, { action: 'changed', type: 'provider', before, after, more });
@@ -189,7 +191,7 @@ export class StoredProvidersService {
 }
 
 function isSame(one: ProviderView, other: ProviderView): boolean {
-  return (['url', 'auth', 'default', 'enabled'] as const).every((name) => one[name] === other[name]);
+  return (['url', 'auth', 'default', 'enabled', 'catalog'] as const).every((name) => one[name] === other[name]);
 }
 
 /** A row that was written by hand may contain anything, so the URL may be invalid. */

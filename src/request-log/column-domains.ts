@@ -1,4 +1,5 @@
 import { isIP } from 'node:net';
+import { formatDecimal, parseDecimal } from '../platform/decimal.js';
 
 /**
  * Brings any value into a column's domain.
@@ -58,6 +59,16 @@ export function integer(max: number): (value: unknown) => number | null {
 export function milliseconds(value: unknown): number | null {
   const isDuration = typeof value === 'number' && value >= 0 && value <= Number.MAX_SAFE_INTEGER;
   return isDuration ? Math.round(value * 1_000) / 1_000 : null;
+}
+
+/** Decimal places of an amount in USD, and the bound of `numeric(18,9)`. */
+const USD_SCALE = 9;
+const MOST_USD = 10n ** 18n;
+
+/** An exact decimal in USD, rounded half up to nine places; null for anything else and for what the column cannot hold. */
+export function dollars(value: unknown): string | null {
+  const nano = typeof value === 'string' ? parseDecimal(value, USD_SCALE) : null;
+  return nano === null || nano >= MOST_USD ? null : formatDecimal(nano, USD_SCALE);
 }
 
 /** Null for anything but a plain IP address; a zone (`%eth0`) is not part of one. */

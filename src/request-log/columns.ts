@@ -1,13 +1,16 @@
-import { address, asIs, integer, milliseconds, requiredText, text, type ToDomain } from './column-domains.js';
+import { address, asIs, dollars, integer, milliseconds, requiredText, text, type ToDomain } from './column-domains.js';
 import { type Outcome, OUTCOMES } from './outcome.js';
 
-/** The journal record of a call that carries a column. A later record overrides an earlier one. */
-export type Phase = 'begin' | 'end' | 'usage';
+/**
+ * When a column is set. `begin`, `end` and `usage` are the journal records that carry it, of which a later one overrides
+ * an earlier one; `write`: the log writer sets it when it hands the row to Postgres.
+ */
+export type Phase = 'begin' | 'end' | 'usage' | 'write';
 
 export interface Column<T> {
   /** SQL type, as in the migrations. */
   readonly type:
-    'timestamptz' | 'uuid' | 'text' | 'boolean' | 'smallint' | 'int' | 'bigint' | 'real' | 'inet';
+    'timestamptz' | 'uuid' | 'text' | 'boolean' | 'smallint' | 'int' | 'bigint' | 'real' | 'numeric' | 'inet';
   /** Empty: Postgres sets the column. */
   readonly phases: readonly Phase[];
   /** Brings any value into the column's domain, so that no input can make Postgres reject a row. */
@@ -206,6 +209,30 @@ export const COLUMNS = {
     description: 'The `User-Agent` header. Stored as `REQUEST_LOG_CLIENT` says.',
     nullMeans: 'it is not stored or was not sent, or the text contained a gateway key.',
   },
+  cost_usd: {
+    type: 'numeric',
+    // The journal carries what the provider reported; the writer adds what a price yields.
+    phases: ['usage', 'write'],
+    toDomain: dollars,
+    description:
+      'What the call cost in USD: as the provider reported it, else its tokens times the price at `started_at`.',
+    nullMeans: 'the model has no price, or the provider reported no tokens. Postern never estimates.',
+    example: '0.000142500',
+  },
+  price_id: {
+    type: 'uuid',
+    phases: ['write'],
+    toDomain: asIs<string | null>,
+    description: 'The price of `cost_usd`. Joins `price.id`.',
+    nullMeans: 'there is no cost, or the provider reported it.',
+  },
+  repaired_at: {
+    type: 'timestamptz',
+    phases: [],
+    toDomain: asIs<Date | null>,
+    description: 'When the row was last updated: a late outcome, a late price, or repricing.',
+    nullMeans: 'the row is as it was first written.',
+  },
 } as const satisfies Record<string, Column<unknown>>;
 
 type Columns = typeof COLUMNS;
@@ -223,7 +250,7 @@ export function describeColumn(name: keyof StoredRow): string {
 }
 
 /** A row as the gateway writes it. Every value is in its column's domain. */
-export type LogRow = Omit<StoredRow, 'recorded_at'>;
+export type LogRow = Omit<StoredRow, 'recorded_at' | 'repaired_at'>;
 
 /** A column that the gateway writes. */
 export type LoggedColumn = Column<unknown> & { readonly name: keyof LogRow };

@@ -15,7 +15,7 @@ const FACTS = NAMES.filter((name) => name !== 'started_at' && name !== 'id');
 const TEXT = `
   INSERT INTO request_log (${NAMES.join(', ')})
   SELECT * FROM unnest(${LOGGED_COLUMNS.map(({ type }, i) => `$${i + 1}::${type}[]`).join(', ')})
-  ON CONFLICT (started_at, id) DO UPDATE SET recorded_at = EXCLUDED.recorded_at, ${FACTS.map((name) => `${name} = EXCLUDED.${name}`).join(', ')}
+  ON CONFLICT (started_at, id) DO UPDATE SET recorded_at = EXCLUDED.recorded_at, repaired_at = EXCLUDED.recorded_at, ${FACTS.map((name) => `${name} = EXCLUDED.${name}`).join(', ')}
   WHERE request_log.outcome = 'interrupted' AND EXCLUDED.outcome <> 'interrupted'`;
 
 /**

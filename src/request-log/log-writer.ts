@@ -11,6 +11,8 @@ import { Journal } from './journal/journal.js';
 import type { JournalFile } from './journal/journal-file.js';
 import { LogConnection } from './log-connection.js';
 import { weightOf } from './log-row.js';
+import { OutageLog } from './outage-log.js';
+import { priceOnce, type RowPricer } from './row-pricer.js';
 import { withTimeout } from '../platform/with-timeout.js';
 
 /** A row waits at most this long for others to fill its batch. */
@@ -21,7 +23,6 @@ const MOST_IN_MEMORY = 20_000;
 const MOST_BYTES_IN_MEMORY = 32 * 1024 * 1024;
 const FIRST_RETRY_MS = 100;
 const LONGEST_RETRY_MS = 5_000;
-const REMIND_MS = 60_000;
 /** While rows lie in the future, the clock of the database is checked this often. */
 const CHECK_MS = 5_000;
 /** Rows that are not written by then stay in the journal until the next start. */
@@ -32,6 +33,7 @@ interface Waiting {
   files: readonly JournalFile[];
   /** False if the journal lacks part of it. */
   journalled: boolean;
+  isPriced: boolean;
   written?: (inPostgres: boolean) => void;
 }
 
@@ -50,6 +52,8 @@ export class LogWriter {
   readonly counts: WriterCounts = { enqueued: 0, persisted: 0, spilled: 0, rejected: 0 };
   /** Called when Postgres accepts rows and memory has space to read spilled ones back. */
   onCaughtUp: () => void = () => {};
+  /** Computes the cost of rows; null: they have none but what their provider reported. */
+  pricer: RowPricer | null = null;
   private readonly logger = new Logger('RequestLog');
   readonly future = new FutureRows();
   private readonly connection: LogConnection;
@@ -67,7 +71,7 @@ export class LogWriter {
   private stopped = false;
   /** Monotonic ms; null while Postgres accepts rows. */
   private failingSince: number | null = null;
-  private lastReported = { reason: '', at: 0 };
+  private readonly outage = new OutageLog(this.logger);
   private readonly checkTimer: NodeJS.Timeout;
 
   constructor(
@@ -109,7 +113,7 @@ export class LogWriter {
   add(row: LogRow, files: readonly JournalFile[], journalled = true): void {
     this.counts.enqueued++;
     this.bytes += weightOf(row);
-    this.live.push({ row, files, journalled });
+    this.live.push({ row, files, journalled, isPriced: false });
     this.schedule(this.live.length >= LARGEST_BATCH ? 0 : FLUSH_MS);
   }
 
@@ -138,7 +142,7 @@ export class LogWriter {
     else this.counts.enqueued += rows.length;
     return new Promise((written) => {
       rows.forEach((row, i) => {
-        this.old.push({ row, files: [], journalled: true, ...(i === rows.length - 1 && { written }) });
+        this.old.push({ row, files: [], journalled: true, isPriced: false, ...(i === rows.length - 1 && { written }) });
       });
       this.schedule(0);
     });
@@ -220,8 +224,7 @@ export class LogWriter {
       await this.write(this.live);
       await this.write(this.old);
       if (this.future.count > 0) await this.future.check(await this.connection.open());
-      if (this.lastReported.reason !== '') this.logger.log('Postgres accepts rows again.');
-      this.lastReported = { reason: '', at: 0 };
+      this.outage.ended('Postgres accepts rows again.');
       this.failingSince = null;
       this.batch = Math.min(this.batch * 2, LARGEST_BATCH);
       return true;
@@ -241,7 +244,9 @@ export class LogWriter {
     const client = await this.connection.open();
     const count = await this.spillFuture(client, queue);
     if (count === 0) return;
-    const rows = queue.slice(0, count).map(({ row }) => row);
+    const batch = queue.slice(0, count);
+    await priceOnce(this.pricer, batch);
+    const rows = batch.map(({ row }) => row);
     await insertBatch(client, rows, {
       reject: async (row, error) => {
         this.logger.fatal(await keepRejected(this.journal.root, row, error));
@@ -289,12 +294,7 @@ export class LogWriter {
     return others.length;
   }
 
-  /** Logs each reason once, and again once a minute while it lasts. */
   private report(reason: string): void {
-    const now = performance.now();
-    if (reason === this.lastReported.reason && now - this.lastReported.at < REMIND_MS) return;
-    this.lastReported = { reason, at: now };
-    const waiting = this.waiting + this.counts.spilled;
-    this.logger.warn(`Rows wait for Postgres (${waiting}): ${reason}`);
+    this.outage.report(`Rows wait for Postgres (${this.waiting + this.counts.spilled})`, reason);
   }
 }

@@ -22,6 +22,7 @@ type ReadRow = {
 export class RequestLog extends (Object as unknown as new () => ReadRow) {}
 
 const PRIMARY_KEY = { primary: true, primaryKeyConstraintName: 'request_log_pkey' };
+const NUMERIC = { precision: 18, scale: 9 };
 const OPTIONS: Partial<Record<string, ColumnOptions>> = {
   started_at: PRIMARY_KEY,
   id: PRIMARY_KEY,
@@ -31,5 +32,6 @@ const OPTIONS: Partial<Record<string, ColumnOptions>> = {
 for (const name of COLUMN_NAMES) {
   const column = COLUMNS[name];
   const options = { type: column.type, nullable: 'nullMeans' in column, ...OPTIONS[name] };
+  if (column.type === 'numeric') Object.assign(options, NUMERIC);
   Column(options)(RequestLog.prototype, name);
 }

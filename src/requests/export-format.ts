@@ -19,7 +19,13 @@ const TIMES = new Set(columnsOfType('timestamptz'));
 const iso = (column: string) =>
   `to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS ${column}`;
 
-const JSON_LIST = SHOWN_COLUMNS.map((column) => (TIMES.has(column) ? iso(column) : column)).join(', ');
+/** Text in JSON, as in the list. */
+const NUMERICS = new Set(columnsOfType('numeric'));
+
+const JSON_LIST = SHOWN_COLUMNS.map((column) => {
+  if (TIMES.has(column)) return iso(column);
+  return NUMERICS.has(column) ? `${column}::text` : column;
+}).join(', ');
 const CSV_LIST = SHOWN_COLUMNS.map((column) => {
   if (TIMES.has(column)) return iso(column);
   // Postgres itself would write t and f.

@@ -24,7 +24,7 @@ const BIGINTS = columnsOfType('bigint');
 /** Byte counts are far below 2^53, so they are shown as numbers. */
 export function requestView(row: RequestLog): RequestView {
   const view: Record<string, unknown> = { ...row };
-  for (const name of TIMES) view[name] = (view[name] as Date).toISOString();
+  for (const name of TIMES) view[name] = (view[name] as Date | null)?.toISOString() ?? null;
   for (const name of BIGINTS) view[name] = view[name] === null ? null : Number(view[name]);
   return view as RequestView;
 }

@@ -33,6 +33,8 @@ const JSON_TYPES = {
   int: z.int(),
   bigint: z.int(),
   real: z.number(),
+  /** Text, so that a reader loses no digit of an amount. */
+  numeric: z.string(),
 };
 
 function columnSchema(name: keyof RequestView): z.ZodType {

@@ -36,7 +36,11 @@ const SUMS: Readonly<Record<string, string>> = {
   calls: 'count(*)',
   errors: `count(*) FILTER (WHERE ${IS_ERROR})`,
   ...Object.fromEntries(SUMMED.map((name) => [name, `COALESCE(sum(${name}), 0)`])),
+  unpriced_calls: 'count(*) FILTER (WHERE cost_usd IS NULL AND (prompt_tokens IS NOT NULL OR completion_tokens IS NOT NULL))',
 };
+
+/** As text, so that no digit is lost; null if no call has a cost. */
+const COST = 'sum(cost_usd)::text AS cost_usd';
 
 /** The values of a row's groups, in the order of the groups. */
 export type GroupValues = (string | null)[];
@@ -53,10 +57,11 @@ export function inOrder(groups: readonly UsageGroup[]): UsageGroup[] {
 /** @param groups as inOrder() returns them */
 export function usageSql(groups: readonly UsageGroup[], where: string, page: string): string {
   const columns = groups.map((group) => COLUMNS[group]);
-  const sums = Object.entries(SUMS).map(([name, sql]) => `${sql}::float8 AS ${name}`);
+  const sums = [...Object.entries(SUMS).map(([name, sql]) => `${sql}::float8 AS ${name}`), COST];
+  const names = [...Object.keys(SUMS), 'cost_usd'];
   return `
     SELECT * FROM (
-      SELECT ${columns.map(({ name, shown }) => `${shown} AS ${name}`).join(', ')}, ${Object.keys(SUMS).join(', ')}
+      SELECT ${columns.map(({ name, shown }) => `${shown} AS ${name}`).join(', ')}, ${names.join(', ')}
       FROM (
         SELECT ${columns.map(({ name, sql }) => `${sql} AS ${name}`).join(', ')}, ${sums.join(', ')}
         FROM request_log ${where}

@@ -27,6 +27,11 @@ export const usageSchema = z
     calls: count('Number of calls.'),
     errors: count('Calls that failed; a client that disconnected is no error.'),
     ...sums,
+    unpriced_calls: count('Calls with token counts and without a cost, for example because their model has no price.'),
+    cost_usd: z.string().nullable().meta({
+      description: 'Exact sum of the costs in USD; null if no call has one.',
+      example: '12.345678900',
+    }),
   })
   .meta({ id: 'Usage' });
 /** With the names of its team and key. */

@@ -81,6 +81,8 @@ export function logRow(startedAtMs: number, columns: Partial<LogRow> = {}): LogR
     sdk_retry_count: 0,
     client_ip: '203.0.113.7',
     user_agent: 'OpenAI/JS 6.49.0',
+    cost_usd: null,
+    price_id: null,
     ...columns,
   };
 }

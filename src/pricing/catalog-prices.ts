@@ -1,0 +1,125 @@
+import type { ConditionalPrice, ModelInfo, ModelPrice } from '@pydantic/genai-prices';
+import { formatDecimal, parseDecimal } from '../platform/decimal.js';
+import { type ExtraPrices, type ExtraUnit, PRICE_SCALE, type Prices, type Tier } from './cost.js';
+
+/** A price of the catalogue, as it is stored. */
+export interface CatalogPrice extends Prices {
+  /** ISO 8601. */
+  effective_from: string;
+  per_call: string | null;
+  tiers: Tier[] | null;
+}
+
+const TOKENS = {
+  input: 'input_mtok',
+  cached_input: 'cache_read_mtok',
+  cache_write: 'cache_write_mtok',
+  cache_write_1h: 'cache_write_1h_mtok',
+  output: 'output_mtok',
+} as const;
+
+const EXTRA: Partial<Record<ExtraUnit, string>> = {
+  reasoning_tokens: 'output_reasoning_mtok',
+  input_audio_tokens: 'input_audio_mtok',
+  cached_audio_tokens: 'cache_audio_read_mtok',
+  output_audio_tokens: 'output_audio_mtok',
+  input_image_tokens: 'input_image_mtok',
+  output_image_tokens: 'output_image_mtok',
+  web_searches: 'web_searches_kcount',
+};
+
+/** A price that was never said to begin. */
+const ALWAYS = new Date(0).toISOString();
+
+/**
+ * The prices of a model of the catalogue, one for each time from which one applies. The catalogue also has units that
+ * providers do not report with a response (seconds of audio, pages); they are left out.
+ *
+ * @returns none if the catalogue has no price for tokens
+ */
+export function catalogPrices({ id, prices }: ModelInfo): CatalogPrice[] {
+  const all: ConditionalPrice[] = Array.isArray(prices) ? prices : [{ prices }];
+  const isFree = id.endsWith(':free') && all.every((one) => Object.keys(one.prices).length === 0);
+  if (!isFree && !all.some((one) => isTokenPrice(one.prices))) return [];
+  const starts = all.flatMap(({ constraint }) =>
+    constraint?.type === 'start_date' ? [new Date(constraint.start_date).toISOString()] : [],
+  );
+  return [...new Set([ALWAYS, ...starts])].map((from) => priceFrom(all, from, isFree));
+}
+
+function isTokenPrice(prices: ModelPrice): boolean {
+  return prices.input_mtok !== undefined || prices.output_mtok !== undefined;
+}
+
+/** The last entry whose condition holds is the price: the times of day after it are tiers over it. */
+function priceFrom(all: readonly ConditionalPrice[], from: string, isFree: boolean): CatalogPrice {
+  let at = 0;
+  all.forEach(({ constraint }, i) => {
+    const began = constraint?.type === 'start_date' && new Date(constraint.start_date).toISOString() <= from;
+    if (constraint === undefined || began) at = i;
+  });
+  const base = pricesOf(all[at]!.prices, (price) => (typeof price === 'number' ? price : price.base));
+  if (isFree) Object.assign(base, { input: decimal(0), output: decimal(0) });
+  const tiers = longTiers(all[at]!.prices);
+  for (const { constraint, prices } of all.slice(at + 1)) {
+    if (constraint?.type !== 'time_of_date') continue;
+    const between = [constraint.start_time.slice(0, 8), constraint.end_time.slice(0, 8)] as const;
+    tiers.push(
+      { between, ...pricesOf(prices, (price) => (typeof price === 'number' ? price : price.base)) },
+      ...longTiers(prices).map((tier) => ({ between, ...tier })),
+    );
+  }
+  const perCall = all[at]!.prices.requests_kcount;
+  return {
+    ...base,
+    effective_from: from,
+    // The catalogue has it for a thousand requests.
+    per_call: typeof perCall === 'number' ? decimal(perCall / 1_000) : null,
+    tiers: tiers.length === 0 ? null : tiers,
+  };
+}
+
+/** The tiers by input tokens, the lowest first. */
+function longTiers(prices: ModelPrice): Tier[] {
+  const starts = Object.values(prices).flatMap((price) =>
+    typeof price === 'object' ? price.tiers.map(({ start }) => start) : [],
+  );
+  return [...new Set(starts)]
+    .sort((a, b) => a - b)
+    .map((above) => {
+      const tier = pricesOf(prices, (price) =>
+        typeof price === 'number' ? undefined : price.tiers.find(({ start }) => start === above)?.price,
+      );
+      const named = Object.entries(tier).filter(([, price]) => price !== null);
+      return { above, ...Object.fromEntries(named) };
+    });
+}
+
+type Price = NonNullable<ModelPrice[string]>;
+
+function pricesOf(prices: ModelPrice, pick: (price: Price) => number | undefined): Prices {
+  const textOf = (key: string) => {
+    const price = prices[key];
+    const number = price === undefined ? undefined : pick(price);
+    return number === undefined ? null : decimal(number);
+  };
+  const extra = Object.fromEntries(
+    Object.entries(EXTRA).flatMap(([unit, key]) => {
+      const price = textOf(key);
+      return price === null ? [] : [[unit, price]];
+    }),
+  ) as ExtraPrices;
+  return {
+    input: textOf(TOKENS.input),
+    cached_input: textOf(TOKENS.cached_input),
+    cache_write: textOf(TOKENS.cache_write),
+    cache_write_1h: textOf(TOKENS.cache_write_1h),
+    output: textOf(TOKENS.output),
+    extra: Object.keys(extra).length === 0 ? null : extra,
+  };
+}
+
+/** The shortest text of a number is the decimal that the catalogue's author wrote; digits beyond the scale are rounded. */
+function decimal(price: number): string {
+  return formatDecimal(parseDecimal(String(price), PRICE_SCALE)!, PRICE_SCALE);
+}
