@@ -6,6 +6,7 @@ import { ConfigModule } from './config/config.module.js';
 import type { Settings } from './config/settings.js';
 import { DatabaseModule } from './database/database.module.js';
 import { KeysModule } from './keys/keys.module.js';
+import { LimitsModule } from './limits/limits.module.js';
 import { ObservabilityModule } from './observability/observability.module.js';
 import { ProbeModule } from './proxy/upstream/probe.module.js';
 import { ProvidersModule } from './providers/providers.module.js';
@@ -31,6 +32,7 @@ export class AppModule {
         ProvidersModule,
         RequestsModule,
         AuditModule,
+        LimitsModule,
         ObservabilityModule
       ]
     };

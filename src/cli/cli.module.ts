@@ -5,6 +5,7 @@ import { DatabaseModule } from '../database/database.module.js';
 import { KeyNames } from '../keys/key-names.service.js';
 import { KeysService } from '../keys/keys.service.js';
 import { LeakedKeyService } from '../keys/leaked-key.service.js';
+import { LimitRules } from '../limit-rules/limit-rules.service.js';
 import { ProviderSecrets } from '../providers/provider-secrets.service.js';
 import { ProvidersService } from '../providers/providers.service.js';
 import { ResealService } from '../providers/reseal.service.js';
@@ -33,6 +34,7 @@ export class CliModule {
       module: CliModule,
       imports: [ConfigModule.forSettings(settings), DatabaseModule, ProbeModule],
       providers: [
+        LimitRules,
         TeamsService,
         KeysService,
         KeyNames,

@@ -4,7 +4,8 @@ import { Command } from 'commander';
 import type { ClientBase } from 'pg';
 import { DataSource } from 'typeorm';
 import { DataDirError, openDataDir } from '../platform/data-dir.js';
-import { runDirectories, logFiles } from '../request-log/journal/run-directories.js';
+import { runDirectories, logFiles, runOf } from '../request-log/journal/run-directories.js';
+import { forgetHolds } from '../request-log/charges.js';
 import type { LogRow } from '../request-log/columns.js';
 import { FutureRows } from '../request-log/future-rows.js';
 import { insertCreatingDays } from '../request-log/insert-rows.js';
@@ -52,6 +53,7 @@ export function journalCommand(): Command {
               const runs: RunCounts[] = [];
               for (const folder of await runDirectories(root)) {
                 const counts = await readRun(folder, (rows) => write(dataSource, rows));
+                await forgetHolds(dataSource, runOf(folder));
                 await rm(folder, { recursive: true });
                 runs.push(counts);
               }

@@ -7,6 +7,9 @@ import { Idempotency1795000005000 } from '../../migrations/1795000005000-idempot
 import { NoDefaultPartition1795000006000 } from '../../migrations/1795000006000-no-default-partition.js';
 import { Prices1795300000000 } from '../../migrations/1795300000000-prices.js';
 import { RequestLogCost1795300000001 } from '../../migrations/1795300000001-request-log-cost.js';
+import { Limits1795600000000 } from '../../migrations/1795600000000-limits.js';
+import { LimitExchange1795600000001 } from '../../migrations/1795600000001-limit-exchange.js';
+import { RequestLogCharges1795600000002 } from '../../migrations/1795600000002-request-log-charges.js';
 
 /** Every migration, in order. Listed by name, so that a glob can neither add nor miss one. */
 export const MIGRATIONS = [
@@ -19,4 +22,7 @@ export const MIGRATIONS = [
   NoDefaultPartition1795000006000,
   Prices1795300000000,
   RequestLogCost1795300000001,
+  Limits1795600000000,
+  LimitExchange1795600000001,
+  RequestLogCharges1795600000002,
 ];

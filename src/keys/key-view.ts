@@ -1,17 +1,22 @@
+import { type RuleValues, rulesSql, shownLimits } from '../limit-rules/stored-rules.js';
 import type { KeyView } from './keys.schema.js';
 
 /** A key row. */
-export type KeyRow = Omit<KeyView, 'created_at' | 'expires_at' | 'last_used_at' | 'revoked_at'> & {
+export type KeyRow = Omit<
+  KeyView,
+  'created_at' | 'expires_at' | 'last_used_at' | 'revoked_at' | 'limits' | 'budgets' | 'each_end_user'
+> & {
   created_at: Date;
   expires_at: Date | null;
   last_used_at: Date | null;
   revoked_at: Date | null;
+  rules: RuleValues[] | null;
 };
 
 /** The common start of all key queries; `k` is the key, `t` its team. */
 export const SELECT_KEYS = `
   SELECT k.id, k.name, t.name AS team, k.team_id, s.prefix, k.created_at, k.expires_at, s.last_used_at,
-         k.revoked_at, k.disabled, k.providers, k.endpoints, k.idempotency, k.version
+         k.revoked_at, k.disabled, k.providers, k.endpoints, k.idempotency, k.version, ${rulesSql('k.id')}
   FROM gateway_key k
   JOIN team t ON t.id = k.team_id
   CROSS JOIN LATERAL (
@@ -45,6 +50,7 @@ export function keyView(row: KeyRow): KeyView {
     providers: row.providers,
     endpoints: row.endpoints,
     idempotency: row.idempotency,
+    ...shownLimits(row.rules, 'key'),
     version: row.version,
   };
 }

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { flag, name, oneOf, pageOf, paging, pathId, team, time, timestamp } from '../admin/fields.schema.js';
 import { SHOWN_LENGTH } from '../platform/api-key.js';
+import { limitMembers, shownLimitMembers } from '../limit-rules/limit-rules.schema.js';
 import { PROVIDER_NAME } from '../providers/provider-name.js';
 import { ENDPOINT_RULES, IDEMPOTENCY_MODES } from './gateway-key.entity.js';
 
@@ -37,6 +38,7 @@ export const keySchema = z
     providers: z.array(z.string()).nullable().meta({ description: PROVIDERS_ABOUT }),
     endpoints: z.enum(ENDPOINT_RULES).meta({ description: ENDPOINTS_ABOUT }),
     idempotency: z.enum(IDEMPOTENCY_MODES).meta({ description: IDEMPOTENCY_ABOUT }),
+    ...shownLimitMembers,
     version: z.int().meta({ description: 'Increases with every change.' }),
   })
   .meta({ id: 'Key' });
@@ -79,6 +81,7 @@ export const newKeySchema = z
     providers: providers.nullish().default(null).meta({ description: PROVIDERS_ABOUT }),
     endpoints: oneOf(ENDPOINT_RULES).default('inference').meta({ description: ENDPOINTS_ABOUT }),
     idempotency: oneOf(IDEMPOTENCY_MODES).default('forward').meta({ description: IDEMPOTENCY_ABOUT }),
+    ...limitMembers,
   })
   .meta({ id: 'NewKey', example: { team: 'search', name: 'ci', endpoints: 'inference' } });
 export type NewKey = z.output<typeof newKeySchema>;
@@ -94,6 +97,7 @@ export const keyChangeSchema = z
     endpoints: oneOf(ENDPOINT_RULES).optional().meta({ description: ENDPOINTS_ABOUT }),
     idempotency: oneOf(IDEMPOTENCY_MODES).optional().meta({ description: IDEMPOTENCY_ABOUT }),
     disabled: flag().optional().meta({ description: DISABLED_ABOUT }),
+    ...limitMembers,
   })
   .meta({ id: 'KeyChange', example: { endpoints: 'all', expires_at: null } });
 export type KeyChange = z.output<typeof keyChangeSchema>;

@@ -233,6 +233,31 @@ export const COLUMNS = {
     description: 'When the row was last updated: a late outcome, a late price, or repricing.',
     nullMeans: 'the row is as it was first written.',
   },
+  charge_usd: {
+    type: 'numeric',
+    phases: ['begin', 'write'],
+    toDomain: dollars,
+    description:
+      'What the call was charged against budgets in USD: its cost when the row was written, else an estimate. It is ' +
+      'never changed, so the sum of the charges is what the budgets count.',
+    nullMeans: 'no budget in USD applied to the call.',
+    example: '0.000142500',
+  },
+  charge_tokens: {
+    type: 'bigint',
+    phases: ['begin', 'write'],
+    toDomain: integer(Number.MAX_SAFE_INTEGER),
+    description:
+      'What the call was charged against budgets in tokens: its input and output tokens, else an estimate. It is never ' +
+      'changed.',
+    nullMeans: 'no budget in tokens applied to the call.',
+  },
+  limit_subject: {
+    ...TEXT,
+    phases: ['begin', 'write'],
+    description: 'Keyed hash of the end user whose budget the call was charged against.',
+    nullMeans: 'no budget per end user applied to the call.',
+  },
 } as const satisfies Record<string, Column<unknown>>;
 
 type Columns = typeof COLUMNS;

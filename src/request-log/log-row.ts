@@ -1,4 +1,5 @@
 import type { CallRecord } from './call-record.js';
+import { setReservation } from './charges.js';
 import { startIso, text } from './column-domains.js';
 import { COLUMNS, LOGGED_COLUMNS, type LogRow } from './columns.js';
 import type { Usage } from '../tokens/token-counts.js';
@@ -16,8 +17,9 @@ export function emptyRow(): LogRow {
 // The columns are set one by one: in a loop over their names a call would cost 2 µs more.
 
 /** Sets the columns that are known before a call is forwarded. */
-export function setBegin(row: LogRow, { origin }: CallRecord): void {
+export function setBegin(row: LogRow, { origin, reservation }: CallRecord): void {
   const { key } = origin;
+  if (reservation !== null) setReservation(row, reservation);
   row.started_at = startIso(origin.id);
   row.id = origin.id;
   row.team_id = origin.teamId;

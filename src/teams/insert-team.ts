@@ -9,9 +9,15 @@ const INSERT_TEAM = 'INSERT INTO team (id, name) VALUES ($1, $2)';
 const FIND_TEAM = `${SELECT_TEAMS} WHERE id = $1`;
 
 /** Inserts a team with an audit entry. `manager` must belong to a transaction. */
-export async function insertTeam(manager: EntityManager, name: string, by: Actor): Promise<TeamView> {
+export async function insertTeam(
+  manager: EntityManager,
+  name: string,
+  by: Actor,
+  saveLimits?: (id: string) => Promise<void>,
+): Promise<TeamView> {
   const id = uuidv7();
   await manager.query(INSERT_TEAM, [id, name]);
+  await saveLimits?.(id);
   const [row] = await manager.query<[TeamRow]>(FIND_TEAM, [id]);
   const team = teamView(row);
   await recordChange(manager, by, { action: 'created', type: 'team', before: null, after: team });

@@ -1,8 +1,12 @@
+import { type RuleValues, rulesSql, shownLimits } from '../limit-rules/stored-rules.js';
 import type { TeamView } from './teams.schema.js';
 
-export type TeamRow = Omit<TeamView, 'created_at'> & { created_at: Date };
+export type TeamRow = Omit<TeamView, 'created_at' | 'limits' | 'budgets' | 'each_end_user'> & {
+  created_at: Date;
+  rules: RuleValues[] | null;
+};
 
-export const SELECT_TEAMS = 'SELECT id, name, disabled, version, created_at FROM team';
+export const SELECT_TEAMS = `SELECT id, name, disabled, version, created_at, ${rulesSql('team.id')} FROM team`;
 
 /** Lists each field, so that a new column is not shown by accident. */
 export function teamView(row: TeamRow): TeamView {
@@ -10,6 +14,7 @@ export function teamView(row: TeamRow): TeamView {
     id: row.id,
     name: row.name,
     disabled: row.disabled,
+    ...shownLimits(row.rules, 'team'),
     version: row.version,
     created_at: row.created_at.toISOString(),
   };

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { flag, name, pageOf, paging, pathId, timestamp } from '../admin/fields.schema.js';
+import { limitMembers, shownLimitMembers } from '../limit-rules/limit-rules.schema.js';
 
 const DISABLED = 'All keys of a disabled team are rejected.';
 
@@ -9,6 +10,7 @@ export const teamSchema = z
     id: z.uuid(),
     name: z.string().meta({ example: 'search' }),
     disabled: z.boolean().meta({ description: DISABLED }),
+    ...shownLimitMembers,
     version: z.int().meta({ description: 'Increases with every change.' }),
     created_at: timestamp(),
   })
@@ -19,7 +21,7 @@ export const teamPageSchema = pageOf('TeamPage', teamSchema);
 
 /** `POST /admin/v1/teams` and `postern teams create` */
 export const newTeamSchema = z
-  .strictObject({ name: name().meta({ description: 'Unique name of the team.' }) })
+  .strictObject({ name: name().meta({ description: 'Unique name of the team.' }), ...limitMembers })
   .meta({ id: 'NewTeam', example: { name: 'search' } });
 export type NewTeam = z.output<typeof newTeamSchema>;
 
@@ -28,6 +30,7 @@ export const teamChangeSchema = z
   .strictObject({
     name: name().optional().meta({ description: 'New unique name of the team.' }),
     disabled: flag().optional().meta({ description: DISABLED }),
+    ...limitMembers,
   })
   .meta({ id: 'TeamChange', example: { disabled: true } });
 export type TeamChange = z.output<typeof teamChangeSchema>;

@@ -5,6 +5,8 @@ import { recordChange } from '../audit/record-change.js';
 import { idOfCursor, isUuid, type Page, pageOf, type PageRequest } from '../database/page.js';
 import { isUniqueViolation } from '../database/sql-state.js';
 import { ServiceError } from '../errors/service-error.js';
+import { LimitRules } from '../limit-rules/limit-rules.service.js';
+import { changedLimits, NO_LIMITS, sameLimits } from '../limit-rules/stored-rules.js';
 import { insertTeam } from './insert-team.js';
 import { type Expected, mustBeExpected } from '../database/revision.js';
 import { SELECT_TEAMS, type TeamRow, teamView } from './team-view.js';
@@ -13,19 +15,27 @@ import type { NewTeam, TeamChange, TeamView } from './teams.schema.js';
 const LIST = `${SELECT_TEAMS} WHERE $1::uuid IS NULL OR id < $1 ORDER BY id DESC LIMIT $2`;
 const FIND_BY_ID = `${SELECT_TEAMS} WHERE id = $1`;
 const FIND_BY_NAME = `${SELECT_TEAMS} WHERE name = $1`;
-const FIND_TO_CHANGE = `${FIND_BY_ID} FOR UPDATE`;
+/** A separate statement, so that the next read sees everything committed before the lock. */
+const LOCK = 'SELECT FROM team WHERE id = $1 FOR UPDATE';
 
 const UPDATE = 'UPDATE team SET name = $2, disabled = $3, version = version + 1 WHERE id = $1';
 
 /** Creates, finds and changes teams. */
 @Injectable()
 export class TeamsService {
-  constructor(private readonly dataSource: DataSource) {}
+  constructor(
+    private readonly dataSource: DataSource,
+    private readonly limits: LimitRules,
+  ) {}
 
   /** @throws ServiceError conflict if the name is taken, invalid if it looks like an ID */
-  async create({ name }: NewTeam, by: Actor): Promise<TeamView> {
+  async create({ name, ...members }: NewTeam, by: Actor): Promise<TeamView> {
     mustNotLookLikeId(name);
-    return unlessTaken(this.dataSource.transaction((manager) => insertTeam(manager, name, by)));
+    const limits = changedLimits(NO_LIMITS, members);
+    const creating = this.dataSource.transaction((manager) =>
+      insertTeam(manager, name, by, (id) => this.limits.save(manager, 'team', id, limits)),
+    );
+    return unlessTaken(creating);
   }
 
   /** Newest first. @throws ServiceError invalid for a foreign cursor */
@@ -49,11 +59,15 @@ export class TeamsService {
   async update(id: string, change: TeamChange, by: Actor, expected: Expected = null): Promise<TeamView> {
     if (change.name !== undefined) mustNotLookLikeId(change.name);
     const changing = this.dataSource.transaction(async (manager) => {
-      const [row] = isUuid(id) ? await manager.query<TeamRow[]>(FIND_TO_CHANGE, [id]) : [];
+      if (isUuid(id)) await manager.query(LOCK, [id]);
+      const [row] = isUuid(id) ? await manager.query<TeamRow[]>(FIND_BY_ID, [id]) : [];
       const before = found(row);
       mustBeExpected('team', before, expected);
       const { name, disabled } = { ...before, ...change };
-      if (name === before.name && disabled === before.disabled) return before;
+      const limits = changedLimits(before, change);
+      const limitsDiffer = !sameLimits(limits, before);
+      if (name === before.name && disabled === before.disabled && !limitsDiffer) return before;
+      if (limitsDiffer) await this.limits.save(manager, 'team', id, limits);
       await manager.query(UPDATE, [id, name, disabled]);
       const after = found((await manager.query<TeamRow[]>(FIND_BY_ID, [id]))[0]);
       await recordChange(manager, by, { action: 'changed', type: 'team', before, after });

@@ -11,11 +11,12 @@ const MAY_IMPORT: Record<string, readonly string[]> = layers(
   ['config', 'embedded-postgres'],
   ['database'],
   ['admin'],
-  ['audit'],
+  ['audit', 'limit-rules'],
   ['teams', 'providers'],
   ['keys', 'request-log', 'idempotency'],
   ['auth', 'requests'],
   ['proxy'],
+  ['limits'],
   ['observability'],
   ['cli'],
 );

@@ -83,6 +83,9 @@ export function logRow(startedAtMs: number, columns: Partial<LogRow> = {}): LogR
     user_agent: 'OpenAI/JS 6.49.0',
     cost_usd: null,
     price_id: null,
+    charge_usd: null,
+    charge_tokens: null,
+    limit_subject: null,
     ...columns,
   };
 }

@@ -1,0 +1,45 @@
+import { Injectable } from '@nestjs/common';
+import { LedgerService } from '../limits/ledger/ledger.service.js';
+import { DurationMetric, Durations } from './durations.js';
+import type { Instruments } from './instruments.js';
+
+const BOUNDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
+
+/** Metrics of limits and budgets. */
+@Injectable()
+export class LimitMetrics {
+  private readonly durations = new Durations(BOUNDS);
+
+  constructor(private readonly ledger: LedgerService) {
+    ledger.exchange.onTimed = (ms) => this.durations.add(ms);
+  }
+
+  register(on: Instruments): void {
+    const { ledger } = this;
+    on.counter(
+      'postern_limit_exchanges_total',
+      'Exchanges of limits and budgets with Postgres.',
+      () => [
+        [{ result: 'ok' }, ledger.exchange.counts.ok],
+        [{ result: 'failed' }, ledger.exchange.counts.failed],
+      ],
+      'result',
+    );
+    on.histogram(
+      new DurationMetric('postern_limit_exchange_seconds', 'Duration of exchanges that succeeded.', () => [
+        [{}, this.durations],
+      ]),
+    );
+    on.gauge(
+      'postern_limit_waiting_calls',
+      'Calls that wait for an exchange of limits.',
+      () => ledger.waitingCalls,
+    );
+    on.gaugeBy(
+      'max',
+      'postern_budgets_exhausted',
+      'Budgets in use by a process of which nothing was left at its last exchange.',
+      () => ledger.exhaustedBudgets,
+    );
+  }
+}
