@@ -97,7 +97,8 @@ export class HoldMeter extends Meter {
 
   /** What is returned leaves memory here, before the message is sent. */
   entry(now: number): HoldEntry {
-    if (this.held > this.used && this.isSurplus(now)) this.held = this.used;
+    const isSurplus = this.isSurplus(now);
+    if (isSurplus && this.held > this.used) this.held = this.used;
     this.recalled = false;
     this.changed = false;
     const idle = max(this.held - this.used, 0n);
@@ -111,7 +112,7 @@ export class HoldMeter extends Meter {
       starts: this.period.starts,
       used: String(max(this.used, 0n)),
       kept: String(max(this.held, 0n)),
-      recent: this.low ? '0' : String(max(this.recent(now) - idle, 0n)),
+      recent: isSurplus || this.low ? '0' : String(max(this.recent(now) - idle, 0n)),
       waiting: String(missing),
       one: missing === 0n ? '0' : String(max(this.smallest - idle, 1n)),
       refused,

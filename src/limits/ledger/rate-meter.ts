@@ -101,8 +101,8 @@ export class RateMeter extends Meter {
   }
 
   entry(now: number): RateEntry {
-    const isOver = now >= this.validUntil;
-    if (this.lease > 0n && (isOver || this.isSurplus(now))) {
+    const isSurplus = this.isSurplus(now);
+    if (this.lease > 0n && (isSurplus || now >= this.validUntil)) {
       this.change(this.slot, -this.lease);
       this.lease = 0n;
     }
@@ -117,7 +117,7 @@ export class RateMeter extends Meter {
     return {
       rule: this.rule.id,
       subject: this.subject,
-      recent: this.low || recent < 0n ? '0' : String(recent),
+      recent: isSurplus || this.low || recent < 0n ? '0' : String(recent),
       waiting: String(missing),
       one: missing === 0n ? '0' : String(smallest),
       refused,
