@@ -11,6 +11,7 @@ const running = new Set<ChildProcess>();
 
 afterFile(() => {
   for (const child of running) child.kill('SIGKILL');
+  return Promise.resolve();
 });
 
 /** A process of its own that uses limits. */

@@ -66,21 +66,23 @@ export class HoldMeter extends Meter {
     return this.isConcurrency && this.used < share(this.rule.amount, processes);
   }
 
-  giveBack(amount: bigint): void {
+  giveBack(amount: bigint, _slot: number, now: number): void {
     this.used -= amount;
-    if (this.low || this.used > this.held) this.changed = true;
+    this.returned(now);
   }
 
-  correct(difference: bigint): void {
+  correct(difference: bigint, _slot: number, now: number): void {
     this.used += difference;
-    if (this.low || this.used > this.held) this.changed = true;
+    if (this.used > this.held) this.changed = true;
+    if (difference < 0n) this.returned(now);
   }
 
   /** The charge of a call is part of what is spent now. @param reserved what the call still had reserved */
-  settled(reserved: bigint, charge: bigint): void {
+  settled(reserved: bigint, charge: bigint, now: number): void {
     this.used -= reserved;
     this.held -= charge;
     this.changed = true;
+    this.returned(now);
   }
 
   get isIdle(): boolean {
@@ -92,14 +94,13 @@ export class HoldMeter extends Meter {
   }
 
   needsMore(now: number): boolean {
-    return !this.low && (this.held - this.used) * 2n < this.recent(now);
+    return !this.isScarce(now) && (this.held - this.used) * 2n < this.recent(now);
   }
 
   /** What is returned leaves memory here, before the message is sent. */
   entry(now: number): HoldEntry {
     const isSurplus = this.isSurplus(now);
     if (isSurplus && this.held > this.used) this.held = this.used;
-    this.recalled = false;
     this.changed = false;
     const idle = max(this.held - this.used, 0n);
     const missing = max(this.waiting - idle, 0n);

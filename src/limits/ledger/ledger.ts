@@ -56,6 +56,7 @@ export class Ledger implements ChargeKeeper {
   private readonly meters = new Map<string, Meter>();
   /** The newest meter of each rule, for most calls the only one. */
   private readonly newest = new Map<LimitRule, Map<string, Meter>>();
+  private readonly request = (meter: Meter) => this.exchange.request(meter);
   private readonly onClosed = (id: string) => void this.tickets.delete(id);
   private timer: NodeJS.Timeout | null = null;
 
@@ -131,7 +132,7 @@ export class Ledger implements ChargeKeeper {
   async stopped(): Promise<void> {
     if (this.timer !== null) clearInterval(this.timer);
     this.waiting.each((call) => () => call.reject(new LimitsUnavailableError()));
-    for (const meter of this.meters.values()) meter.recalled = true;
+    for (const meter of this.meters.values()) meter.recall(performance.now());
     await this.exchange.stop(this.meters.values());
   }
 
@@ -149,11 +150,8 @@ export class Ledger implements ChargeKeeper {
   }
 
   private returnUnused(isMeant: (meter: Meter, key: string) => boolean): void {
-    for (const [key, meter] of this.meters) {
-      if (!isMeant(meter, key)) continue;
-      meter.recalled = true;
-      this.exchange.request(meter);
-    }
+    const now = performance.now();
+    for (const [key, meter] of this.meters) if (isMeant(meter, key)) meter.recall(now);
   }
 
   private admitLater(
@@ -224,8 +222,8 @@ export class Ledger implements ChargeKeeper {
     if (meter === undefined || meter.rule !== rule) {
       meter =
         rule.period === 'minute'
-          ? new RateMeter(rule, subject, period, this.clock)
-          : new HoldMeter(rule, subject, period);
+          ? new RateMeter(rule, subject, period, this.request, this.clock)
+          : new HoldMeter(rule, subject, period, this.request);
       this.meters.set(key, meter);
     }
     if (newest === undefined || newest.period.starts < period.starts) {

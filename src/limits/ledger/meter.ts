@@ -15,6 +15,8 @@ export type Verdict = 'wait' | 'reject';
 export const UNLIMITED = 2n ** 62n;
 
 const UNUSED_MS = 5_000;
+/** A call elsewhere waits this long for what is returned here, and for the exchanges in between. */
+const RECALL_MS = 2_000;
 
 /**
  * The part of one limit that this process may use, for one subject and one period: taken from in memory, filled by the
@@ -31,8 +33,8 @@ export abstract class Meter {
   changed = false;
   /** Less than a tenth of the limit is free: nothing is held in advance. */
   low = false;
-  /** Another process needs what this one holds and does not use. */
-  recalled = false;
+  /** Until then another process needs what this one does not use (monotonic ms). */
+  recalledUntil = -Infinity;
   protected lastUsedAt = -Infinity;
   private secondAt = 0;
   private thisSecond = 0n;
@@ -42,6 +44,8 @@ export abstract class Meter {
     readonly rule: LimitRule,
     readonly subject: string,
     readonly period: Period,
+    /** Called when the meter should be part of an exchange soon. */
+    private readonly request: (meter: Meter) => void,
   ) {}
 
   /** What calls can take now. @param now monotonic ms, as everywhere below */
@@ -78,9 +82,25 @@ export abstract class Meter {
     return this.lastSecond > this.thisSecond ? this.lastSecond : this.thisSecond;
   }
 
+  /** Another process needs what this one holds and does not use. */
+  recall(now: number): void {
+    this.recalledUntil = now + RECALL_MS;
+    this.request(this);
+  }
+
+  /** Whether what is not used is to be returned at once, not kept for the next call. */
+  protected isScarce(now: number): boolean {
+    return this.low || now < this.recalledUntil;
+  }
+
+  /** Something of what is held became free. */
+  protected returned(now: number): void {
+    if (this.isScarce(now)) this.request(this);
+  }
+
   /** Whether what is held should be returned. */
   protected isSurplus(now: number): boolean {
-    return this.waiters === 0 && (this.low || this.recalled || now - this.lastUsedAt > UNUSED_MS);
+    return this.waiters === 0 && (this.isScarce(now) || now - this.lastUsedAt > UNUSED_MS);
   }
 
   isForgettable(now: number): boolean {

@@ -47,9 +47,10 @@ export class RateMeter extends Meter {
     rule: LimitRule,
     subject: string,
     period: Period,
+    request: (meter: Meter) => void,
     private readonly clock: PostgresClock,
   ) {
-    super(rule, subject, period);
+    super(rule, subject, period, request);
   }
 
   available(now: number): bigint {
@@ -85,6 +86,7 @@ export class RateMeter extends Meter {
     const isCurrent = slot === this.slot && now < this.validUntil;
     if (isCurrent && this.lease >= difference) this.lease -= difference;
     else this.change(slot, difference);
+    if (difference < 0n) this.returned(now);
   }
 
   get isIdle(): boolean {
@@ -97,7 +99,7 @@ export class RateMeter extends Meter {
   }
 
   needsMore(now: number): boolean {
-    return !this.low && this.lease * 2n < this.recent(now);
+    return !this.isScarce(now) && this.lease * 2n < this.recent(now);
   }
 
   entry(now: number): RateEntry {
@@ -106,7 +108,6 @@ export class RateMeter extends Meter {
       this.change(this.slot, -this.lease);
       this.lease = 0n;
     }
-    this.recalled = false;
     this.changed = false;
     const { changes, refused } = this;
     this.changes = new Map();

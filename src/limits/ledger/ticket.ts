@@ -71,9 +71,10 @@ export class Ticket {
   written({ usd, tokens }: Usage): void {
     if (this.state === 'open') this.settle({ usd, tokens });
     if (this.state === 'closed') return;
+    const now = performance.now();
     for (const { meter, amount } of this.parts) {
       if (!(meter instanceof HoldMeter) || meter.isConcurrency) continue;
-      meter.settled(amount, (meter.rule.resource === 'usd' ? usd : tokens) ?? 0n);
+      meter.settled(amount, (meter.rule.resource === 'usd' ? usd : tokens) ?? 0n, now);
     }
     this.close();
   }
