@@ -14,6 +14,7 @@ import { RenewedConnection } from '../database/renewed-connection.js';
 import { weightOf } from './log-row.js';
 import { OutageLog } from './outage-log.js';
 import { priceOnce, type RowPricer } from './row-pricer.js';
+import type { WaitingRow as Waiting, WriterCounts } from './waiting-row.js';
 import { withTimeout } from '../platform/with-timeout.js';
 
 /** A batch takes some 20 ms. */
@@ -30,24 +31,6 @@ const LONGEST_RETRY_MS = 5_000;
 const CHECK_MS = 5_000;
 /** Rows that are not written by then stay in the journal until the next start. */
 const STOP_MS = 5_000;
-
-interface Waiting {
-  row: LogRow;
-  files: readonly JournalFile[];
-  /** False if the journal lacks part of it. */
-  journalled: boolean;
-  isPriced: boolean;
-  written?: (inPostgres: boolean) => void;
-}
-
-/** Counts since the start: `enqueued = persisted + waiting + spilled + rejected` at all times. */
-export interface WriterCounts {
-  enqueued: number;
-  persisted: number;
-  /** Whole rows that wait in the journal, not in memory. */
-  spilled: number;
-  rejected: number;
-}
 
 /** Writes rows to Postgres in batches, on a connection of its own, one batch in flight at a time. */
 @Injectable()

@@ -8,14 +8,14 @@ export class LimitHold {
   @PrimaryColumn('uuid', { ...KEY, name: 'rule_id' })
   ruleId!: string;
 
-  @PrimaryColumn('text', KEY)
+  @PrimaryColumn('text', { ...KEY })
   subject!: string;
 
   @PrimaryColumn('timestamptz', { ...KEY, name: 'window_start' })
   windowStart!: Date;
 
   @Index('limit_hold_process_idx')
-  @PrimaryColumn('uuid', KEY)
+  @PrimaryColumn('uuid', { ...KEY })
   process!: string;
 
   @Column('bigint')

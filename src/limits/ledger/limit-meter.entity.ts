@@ -17,22 +17,22 @@ export class LimitMeter {
   windowStart!: Date;
 
   /** The sum of the charges in the request log. */
-  @Column('bigint', COUNT)
+  @Column('bigint', { ...COUNT })
   spent!: string;
 
   /** The sum of the holds. */
-  @Column('bigint', COUNT)
+  @Column('bigint', { ...COUNT })
   held!: string;
 
   /** What resets have added to the amount. */
-  @Column('bigint', COUNT)
+  @Column('bigint', { ...COUNT })
   credited!: string;
 
   /** Rejected calls. */
-  @Column('bigint', COUNT)
+  @Column('bigint', { ...COUNT })
   refused!: string;
 
   /** The highest percentage for which an alert was sent. */
-  @Column('smallint', COUNT)
+  @Column('smallint', { ...COUNT })
   alerted!: number;
 }

@@ -8,11 +8,11 @@ export class LimitSlot {
   @PrimaryColumn('uuid', { ...KEY, name: 'rule_id' })
   ruleId!: string;
 
-  @PrimaryColumn('text', KEY)
+  @PrimaryColumn('text', { ...KEY })
   subject!: string;
 
   /** Seconds of Postgres's clock since 1970, divided by 5. */
-  @PrimaryColumn('bigint', KEY)
+  @PrimaryColumn('bigint', { ...KEY })
   slot!: string;
 
   @Column('bigint')

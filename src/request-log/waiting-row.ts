@@ -1,0 +1,21 @@
+import type { LogRow } from './columns.js';
+import type { JournalFile } from './journal/journal-file.js';
+
+/** A row that waits for the log writer. */
+export interface WaitingRow {
+  row: LogRow;
+  files: readonly JournalFile[];
+  /** False if the journal lacks part of it. */
+  journalled: boolean;
+  isPriced: boolean;
+  written?: (inPostgres: boolean) => void;
+}
+
+/** Counts since the start: `enqueued = persisted + waiting + spilled + rejected` at all times. */
+export interface WriterCounts {
+  enqueued: number;
+  persisted: number;
+  /** Whole rows that wait in the journal, not in memory. */
+  spilled: number;
+  rejected: number;
+}
