@@ -11,7 +11,8 @@ export default {
   moduleNameMapper: { '^(\\.{1,2}/.*)\\.js$': '$1' },
   globalSetup: '<rootDir>/test/support/jest/global-setup.mjs',
   globalTeardown: '<rootDir>/test/support/jest/global-teardown.mjs',
-  maxWorkers: 3,
+  // Of two processors: tests also wait, for time limits and for processes that they start.
+  maxWorkers: 4,
   // Connections that fetch keeps open hold a worker for seconds.
   workerGracefulExitTimeout: 10_000,
   // Makes Jest run even one file in a worker: what a failed test leaves open must not keep Jest from its end.

@@ -44,7 +44,7 @@ export class Prices1795300000000 implements MigrationInterface {
         model text,
         day date,
         -- When its rows got a price for the first time.
-        repaired_at timestamptz,
+        priced_at timestamptz,
         CONSTRAINT unpriced_model_pkey PRIMARY KEY (provider, model, day)
       );
 

@@ -19,10 +19,11 @@ const prettier = () =>
     '--log-level=warn',
     fix ? '--write' : '--check',
   );
-// Also the types: what runs is compiled without looking at them.
+// Also the types: what runs is compiled without looking at them. TypeScript 7 checks them in a quarter of the time of
+// TypeScript 6, whose API typescript-eslint needs.
 const tsc = () =>
   run(
-    at('typescript', 'bin', 'tsc'),
+    at('typescript-7', 'bin', 'tsc'),
     '--noEmit',
     '--incremental',
     '--tsBuildInfoFile',
@@ -31,7 +32,8 @@ const tsc = () =>
 
 await main(async () => {
   await prepare({ build: false, all: true });
-  if (fix) return (await eslint()) || (await prettier());
+  // Both, whatever the first finds: an error that ESLint cannot fix must not leave files unformatted.
+  if (fix) return Math.max(await eslint(), await prettier());
   const codes = await Promise.all([eslint(), prettier().then(async (code) => (await tsc()) || code)]);
   return Math.max(...codes);
 });

@@ -1,8 +1,10 @@
 // `npm run seed:log -- --rows 5000000 --days 30`: a request log to try queries on. It makes teams and keys named
 // "seed …" (keys without a secret: nobody can call with them) and rows spread over the days up to now, in the database
-// of DATABASE_URL, else the embedded one. Only adds; a database to be thrown away is the right place.
+// of DATABASE_URL, else the embedded one. Only adds; a database to be thrown away is the right place. It asks before it
+// writes into any other than one that DATABASE_URL names for this command; `--yes` does without.
 import { parseArgs } from 'node:util';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline/promises';
 import { pathToFileURL } from 'node:url';
 import { main, prepare, root, StepError } from './prepare.mjs';
 
@@ -36,7 +38,8 @@ const INSERT = `
       FROM generate_series($3::bigint, $4::bigint) AS i) AS lots) AS row`;
 
 await main(async () => {
-  const { rows, days, teams } = options();
+  const { rows, days, teams, yes } = options();
+  if (!yes && !process.env.DATABASE_URL?.trim()) await mustBeMeant(rows, teams);
   await prepare();
   const load = (path) => import(pathToFileURL(join(root, 'dist', 'src', path)).href);
   const { loadEnv } = await load('config/env.js');
@@ -62,7 +65,7 @@ await main(async () => {
     }
     console.log('Analyzing ...');
     await client.query('VACUUM (ANALYZE) request_log');
-    console.log(`Done. Try: npm run postern -- usage --group-by team,day --limit 10`);
+    console.log('Done. Try: ./postern usage --group-by team,day --limit 10');
   } finally {
     await client.end();
     await database.close();
@@ -71,10 +74,15 @@ await main(async () => {
 });
 
 function options() {
-  const usage = 'Usage: npm run seed:log -- [--rows 1000000] [--days 30] [--teams 20]';
+  const usage = 'Usage: npm run seed:log -- [--rows 1000000] [--days 30] [--teams 20] [--yes]';
   try {
     const { values } = parseArgs({
-      options: { rows: { type: 'string' }, days: { type: 'string' }, teams: { type: 'string' } },
+      options: {
+        rows: { type: 'string' },
+        days: { type: 'string' },
+        teams: { type: 'string' },
+        yes: { type: 'boolean' },
+      },
     });
     const number = (text, otherwise, most) => {
       const value = text === undefined ? otherwise : Number(text);
@@ -85,9 +93,25 @@ function options() {
       rows: number(values.rows, 1_000_000, 1e9),
       days: number(values.days, 30, 3_650),
       teams: number(values.teams, 20, 1_000),
+      yes: values.yes === true,
     };
   } catch {
     throw new StepError(usage, 1);
+  }
+}
+
+/** @throws StepError unless a person agrees */
+async function mustBeMeant(rows, teams) {
+  const what = `This adds ${rows} made-up calls and ${teams} teams to the gateway's own database, for good.`;
+  const remedy = 'Add --yes to do it, or set DATABASE_URL to a database to be thrown away.';
+  if (!process.stdin.isTTY) throw new StepError(`${what} ${remedy}`, 1);
+  const terminal = createInterface({ input: process.stdin, output: process.stdout });
+  try {
+    const ended = new Promise((resolve) => terminal.once('close', () => resolve('')));
+    const answer = await Promise.race([terminal.question(`${what} Continue? [y/N] `), ended]);
+    if (!/^\s*y(es)?\s*$/i.test(answer)) throw new StepError(`Nothing was written. ${remedy}`, 1);
+  } finally {
+    terminal.close();
   }
 }
 

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ENTRY, isToldToStop, NODE_FLAGS, runNode } from './child.mjs';
 import { compileProduct } from './compile.mjs';
+import { keepProvider } from './keep-provider.mjs';
 import { main, prepare, root } from './prepare.mjs';
 
 /** An editor saves in several steps, and often several files. */
@@ -16,6 +17,7 @@ await main(async () => {
   if (process.versions.node.startsWith('20.')) {
     console.log('Node.js 20 is out of support since April 2026; 24 LTS is recommended.');
   }
+  await keepProvider(join(root, '.env'));
   if (args.includes('--watch')) return restartOnChange(args.filter((arg) => arg.startsWith('--inspect')));
   return runNode([...NODE_FLAGS, join(root, ENTRY), ...args], { ownGroup: true });
 });

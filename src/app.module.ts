@@ -8,11 +8,13 @@ import { DatabaseModule } from './database/database.module.js';
 import { KeysModule } from './keys/keys.module.js';
 import { LimitsModule } from './limits/limits.module.js';
 import { ObservabilityModule } from './observability/observability.module.js';
+import { PricingModule } from './pricing/pricing.module.js';
 import { ProbeModule } from './proxy/upstream/probe.module.js';
 import { ProvidersModule } from './providers/providers.module.js';
 import { ProxyModule } from './proxy/proxy.module.js';
 import { RequestsModule } from './requests/requests.module.js';
 import { TeamsModule } from './teams/teams.module.js';
+import { UsageModule } from './usage/usage.module.js';
 
 /** The whole gateway. ProxyModule comes first: its route is matched first on every call. */
 @Module({})
@@ -31,9 +33,11 @@ export class AppModule {
         KeysModule,
         ProvidersModule,
         RequestsModule,
+        UsageModule,
         AuditModule,
         LimitsModule,
-        ObservabilityModule
+        ObservabilityModule,
+        PricingModule
       ]
     };
   }

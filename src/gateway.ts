@@ -12,6 +12,7 @@ import { type Host, openHost } from './host.js';
 import { listen } from './listen.js';
 import { GatewayLogger } from './observability/gateway-logger.js';
 import { ShutdownService } from './observability/shutdown.service.js';
+import { ProvidersService } from './providers/providers.service.js';
 import { GatewayHttpAdapter } from './proxy/http/gateway-http.adapter.js';
 
 /** How long the start, and the calls that arrive during it, wait at most for the first connection to Postgres. */
@@ -21,7 +22,9 @@ export interface GatewayOptions {
   /** Gets one line for each step of the start. */
   report: (line: string) => void;
   /** Gets the first gateway key if this start created one; after the start if Postgres was unavailable at first. */
-  onFirstKey: (key: string) => void;
+  onFirstKey: (key: string, lacksProvider: boolean) => void;
+  /** Called instead if there are gateway keys or teams (not in production). */
+  onKeysExist?: () => void;
   /** Called if there is no gateway key and this start must not create one (production). */
   onNoKey?: () => void;
   /** Called with the app before it listens, for settings that must hold from the first request. */
@@ -86,7 +89,9 @@ export async function serve(settings: Settings, options: GatewayOptions): Promis
         return;
       }
       const made = await firstKey.create();
-      if (made !== null) options.onFirstKey(made.key);
+      if (made === null) options.onKeysExist?.();
+      // The providers were read by an earlier hook.
+      else options.onFirstKey(made.key, app.get(ProvidersService).lacksDefault);
     });
     serveApiDocs(app, production);
     // Before the database: a start that fails because its port is in use must not create a first key that nobody sees.

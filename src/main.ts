@@ -24,7 +24,8 @@ const failWith = (error: unknown) => fail(errorText(error));
 async function startAlone(env: Env, messages: StartupMessages): Promise<Running> {
   const starting = startGateway(env, {
     report: (line) => messages.say(line),
-    onFirstKey: (key) => messages.onFirstKey(key),
+    onFirstKey: (firstKey, lacksProvider) => messages.onKeys({ firstKey, lacksProvider }),
+    onKeysExist: () => messages.onKeys({ firstKey: null, lacksProvider: false }),
     onNoKey: () => messages.onNoKey(),
     // Closes what this start opened: an embedded Postgres must not outlive this process.
     onPermanentError: (error) =>

@@ -6,7 +6,7 @@ import {
   UseInterceptors,
   UsePipes,
 } from '@nestjs/common';
-import { ApiBearerAuth, ApiTags } from '@nestjs/swagger';
+import { ApiBearerAuth, ApiTags } from './api-decorators.js';
 import { AdminErrorFilter } from './admin-error.filter.js';
 import { AdminTokenGuard } from './admin-token.guard.js';
 import { ApiErrors } from './api-errors.js';
@@ -25,6 +25,12 @@ export interface Tag {
   description: string;
 }
 
+/** Puts a controller into a group of endpoints of the OpenAPI document. */
+export function ApiGroup(tag: Tag): ClassDecorator & MethodDecorator {
+  TAG_DESCRIPTIONS.set(tag.name, tag.description);
+  return ApiTags(tag.name);
+}
+
 /**
  * Declares a controller of the admin API: `@AdminController('quotas')` serves `/admin/v1/quotas`, in any module. It checks
  * the token, then reads and validates the body, and sends errors in the admin format.
@@ -32,7 +38,6 @@ export interface Tag {
  * @param tag its group in the OpenAPI document; by default one with the name of the controller
  */
 export function AdminController(path: string, tag?: Tag): ClassDecorator {
-  if (tag !== undefined) TAG_DESCRIPTIONS.set(tag.name, tag.description);
   return applyDecorators(
     Controller(`admin/v1/${path}`),
     UseGuards(AdminTokenGuard),
@@ -41,6 +46,6 @@ export function AdminController(path: string, tag?: Tag): ClassDecorator {
     UseFilters(AdminErrorFilter),
     ApiBearerAuth(ADMIN_TOKEN_SCHEME),
     ApiErrors(400, 401, 503),
-    ...(tag === undefined ? [] : [ApiTags(tag.name)]),
+    ...(tag === undefined ? [] : [ApiGroup(tag)]),
   );
 }

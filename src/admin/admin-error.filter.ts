@@ -10,7 +10,7 @@ import type { Response } from 'express';
 import { v7 as uuidv7 } from 'uuid';
 import { DatabaseService } from '../database/database.service.js';
 import { describeError } from '../errors/describe-error.js';
-import { isDatabaseUnavailable } from '../database/sql-state.js';
+import { isDatabaseUnavailable, isUnstorableText } from '../database/sql-state.js';
 import { ServiceError, type ErrorDetail, type ServiceErrorKind } from '../errors/service-error.js';
 
 interface AdminErrorResponse {
@@ -27,12 +27,29 @@ const SERVICE_ERRORS: Record<ServiceErrorKind, { status: number; code: string }>
   conflict: { status: 409, code: 'conflict' },
 };
 
+/** For each status that Nest has an exception for, and 429. */
 const CODES: Record<number, string> = {
   400: 'invalid_request',
   401: 'invalid_admin_token',
+  403: 'forbidden',
   404: 'not_found',
+  405: 'method_not_allowed',
+  406: 'not_acceptable',
+  408: 'request_timeout',
+  409: 'conflict',
+  410: 'gone',
+  412: 'precondition_failed',
   413: 'request_too_large',
   415: 'unsupported_media_type',
+  418: 'im_a_teapot',
+  421: 'misdirected_request',
+  422: 'unprocessable_content',
+  429: 'rate_limited',
+  501: 'not_implemented',
+  502: 'bad_gateway',
+  503: 'service_unavailable',
+  504: 'gateway_timeout',
+  505: 'http_version_not_supported',
 };
 
 /** Errors of the JSON parser by their `type` (body-parser documentation, "Errors"). The messages never quote the body. */
@@ -63,13 +80,15 @@ export class AdminErrorFilter implements ExceptionFilter {
     this.answer(error, host.switchToHttp().getResponse<Response>());
   }
 
-  answer(error: unknown, res: Response): void {
+  /** @param challenge for `WWW-Authenticate` of a 401 */
+  answer(error: unknown, res: Response, challenge = 'Bearer'): void {
     const { status, code, message, details = [], headers = {} } = this.responseTo(error);
     if (res.headersSent) {
       // A truncated response must not look complete.
       res.destroy();
       return;
     }
+    if (status === 401) res.set('www-authenticate', challenge);
     res.status(status).set({ 'cache-control': 'no-store', ...headers });
     res.json({ error: { message, code, details } });
   }
@@ -78,7 +97,11 @@ export class AdminErrorFilter implements ExceptionFilter {
     if (error instanceof ServiceError) {
       return { ...SERVICE_ERRORS[error.kind], message: error.message, details: error.details };
     }
-    if (error instanceof HttpException && error.getStatus() < 500) return ofHttp(error);
+    // 500 is a bug: its message is for the log.
+    if (error instanceof HttpException && error.getStatus() !== 500) {
+      if (error.getStatus() > 500) this.logger.error(describeError(error), error.stack);
+      return ofHttp(error);
+    }
     const { type, status } = error as { type?: unknown; status?: unknown };
     if (typeof status === 'number' && status < 500) {
       // An error without a type: the body does not match its Content-Encoding.
@@ -87,6 +110,13 @@ export class AdminErrorFilter implements ExceptionFilter {
         message: 'The body could not be read. Check its Content-Encoding and send it again.',
       };
       return { ...known, code: CODES[known.status]! };
+    }
+    if (isUnstorableText(error)) {
+      return {
+        status: 400,
+        code: 'invalid_request',
+        message: 'The request contains a character that Postgres cannot store, such as U+0000. Remove it.',
+      };
     }
     if (isDatabaseUnavailable(error) || this.database.notReady !== null) {
       this.logger.warn(`Postgres did not respond: ${describeError(error)}`);
@@ -114,6 +144,5 @@ function ofHttp(error: HttpException): AdminErrorResponse {
     status,
     code: CODES[status] ?? 'invalid_request',
     message: error.message,
-    headers: status === 401 ? { 'www-authenticate': 'Bearer' } : {},
   };
 }

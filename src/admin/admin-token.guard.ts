@@ -10,6 +10,9 @@ import { TokenFailures } from './token-failures.js';
 /** RFC 6750 2.1, the scheme in any case (RFC 9110 11.1). */
 const BEARER = /^Bearer ([^\s]+)$/i;
 
+/** RFC 7617 2, for browsers. */
+const BASIC = /^Basic ([\w+/=-]+)$/i;
+
 /** Accepts only requests with ADMIN_TOKEN. Gateway keys are never looked up here, so none opens the admin API. */
 @Injectable()
 export class AdminTokenGuard implements CanActivate {
@@ -34,12 +37,14 @@ export class AdminTokenGuard implements CanActivate {
    * Sets the Actor on the request. The right token always passes, also from an address that sent many wrong ones:
    * otherwise anybody behind the same proxy could lock the operator out. The token's length protects it from guessing.
    *
+   * @param options.basic accepts HTTP Basic too: any user, the token as password. Only for pages that change nothing: a
+   *   browser sends Basic credentials by itself, also with a request that another site made it send
    * @throws UnauthorizedException
    */
-  async admit(req: Request, res: Response): Promise<void> {
+  async admit(req: Request, res: Response, { basic = false } = {}): Promise<void> {
     // Node keeps the first of two Authorization lines and drops the rest; here two lines count as none.
     const lines = req.headersDistinct['authorization'] ?? [];
-    const token = lines.length === 1 ? BEARER.exec(lines[0]!)?.[1] : undefined;
+    const token = lines.length === 1 ? tokenOf(lines[0]!, basic) : undefined;
     const forwardedFor = req.headers['x-forwarded-for'] as string | undefined;
     const address = this.clientAddress.of(req.socket.remoteAddress, forwardedFor);
     // timingSafeEqual needs equal lengths: digests have them and do not reveal the token's length.
@@ -51,7 +56,8 @@ export class AdminTokenGuard implements CanActivate {
     const wait = lines.length === 0 ? 0 : await this.failures.count(address);
     if (wait === 0) {
       throw new UnauthorizedException(
-        'The admin token is missing or wrong. Send "Authorization: Bearer <ADMIN_TOKEN>".',
+        'The admin token is missing or wrong. Send "Authorization: Bearer <ADMIN_TOKEN>"' +
+          (basic ? '; in a browser, give any user name and the token as password.' : '.'),
       );
     }
     // Each further guess costs the client a new connection.
@@ -60,6 +66,16 @@ export class AdminTokenGuard implements CanActivate {
       'Wrong admin token. Too many wrong tokens came from this address; send the configured ADMIN_TOKEN.',
     );
   }
+}
+
+function tokenOf(authorization: string, basic: boolean): string | undefined {
+  const token = BEARER.exec(authorization)?.[1];
+  if (token !== undefined || !basic) return token;
+  const encoded = BASIC.exec(authorization)?.[1];
+  if (encoded === undefined) return undefined;
+  const credentials = Buffer.from(encoded, 'base64').toString();
+  const colon = credentials.indexOf(':');
+  return colon === -1 ? undefined : credentials.slice(colon + 1);
 }
 
 function digest(token: string): Buffer {

@@ -3,11 +3,13 @@ import { HttpAdapterHost } from '@nestjs/core';
 import type { Request, Response } from 'express';
 import { AdminErrorFilter } from './admin-error.filter.js';
 import { AdminTokenGuard } from './admin-token.guard.js';
+import { StartPageController } from './start-page.controller.js';
 import { TokenFailures } from './token-failures.js';
 
 /** Provides what every `@AdminController()` needs. Global, so that modules do not have to import it. */
 @Global()
 @Module({
+  controllers: [StartPageController],
   providers: [TokenFailures, AdminTokenGuard, AdminErrorFilter],
   exports: [TokenFailures, AdminTokenGuard, AdminErrorFilter]
 })

@@ -1,6 +1,7 @@
 import { type INestApplication, Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import type { Express, NextFunction, Request, Response } from 'express';
+import { applyApiDecorators } from './api-decorators.js';
 import { AdminErrorFilter } from './admin-error.filter.js';
 import { AdminTokenGuard } from './admin-token.guard.js';
 
@@ -8,21 +9,23 @@ import { AdminTokenGuard } from './admin-token.guard.js';
 class DocsModule {}
 
 const PATHS = ['/docs', '/docs-json'];
+/** A browser can send no Bearer token by itself. The calls of the page do: the API takes no other. */
+const BROWSER_CHALLENGE = 'Basic realm="Postern", charset="UTF-8"';
 
 /**
  * Serves the API documentation: `/docs` as a page, `/docs-json` as the OpenAPI document. Swagger is loaded on the first
- * request, because loading it takes a third of a second.
+ * request (api-decorators.ts).
  *
- * @param guarded true: requires the admin token
+ * @param guarded true: requires the admin token, as Bearer token or as the password of HTTP Basic
  */
 export function serveApiDocs(app: INestApplication, guarded: boolean): void {
   if (guarded) {
     const guard = app.get(AdminTokenGuard, { strict: false });
     const filter = app.get(AdminErrorFilter, { strict: false });
     app.use(PATHS, (req: Request, res: Response, next: NextFunction) => {
-      guard.admit(req, res).then(
+      guard.admit(req, res, { basic: true }).then(
         () => next(),
-        (error: unknown) => filter.answer(error, res),
+        (error: unknown) => filter.answer(error, res, BROWSER_CHALLENGE),
       );
     });
   }
@@ -36,17 +39,19 @@ export function serveApiDocs(app: INestApplication, guarded: boolean): void {
 
 /** Builds a separate application: a route added to a running one comes after its handler for unknown paths. */
 async function createDocs(app: INestApplication): Promise<Express> {
-  const { SwaggerModule } = await import('@nestjs/swagger');
+  const swagger = await import('@nestjs/swagger');
   const { apiDocument } = await import('./api-document.js');
+  applyApiDecorators(swagger);
   const docs = await NestFactory.create(DocsModule, {
-    logger: false,
     bodyParser: false,
     abortOnError: false,
   });
-  SwaggerModule.setup('docs', docs, apiDocument(app), {
+  swagger.SwaggerModule.setup('docs', docs, apiDocument(app), {
     jsonDocumentUrl: 'docs-json',
     raw: ['json'],
     customSiteTitle: 'Postern admin API',
+    // Without the bar with the logo of Swagger.
+    customCss: '.swagger-ui .topbar { display: none }',
     swaggerOptions: { persistAuthorization: true },
   });
   await docs.init();

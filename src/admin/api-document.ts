@@ -5,8 +5,17 @@ import type { INestApplication } from '@nestjs/common';
 import { DocumentBuilder, type OpenAPIObject, SwaggerModule } from '@nestjs/swagger';
 import { z } from 'zod';
 import { ADMIN_TOKEN_SCHEME, TAG_DESCRIPTIONS } from './admin-controller.js';
+import { errorExample } from './api-errors.js';
 
 type Schema = Record<string, unknown>;
+
+interface Operation {
+  tags?: string[];
+  responses: Record<
+    string,
+    { content?: { 'application/json'?: { schema?: { $ref?: string }; example?: object } } }
+  >;
+}
 
 /** Builds the OpenAPI document of all controllers from their decorators and schemas. */
 export function apiDocument(app: INestApplication): OpenAPIObject {
@@ -25,9 +34,14 @@ export function apiDocument(app: INestApplication): OpenAPIObject {
     )
     .build();
   const document = SwaggerModule.createDocument(app, config, { standardSchemaConverter: converter() });
-  const operations = Object.values(document.paths).flatMap(
-    (item) => Object.values(item) as { tags?: string[] }[],
-  );
+  const operations = Object.values(document.paths).flatMap((item) => Object.values(item) as Operation[]);
+  for (const { responses } of operations) {
+    for (const [status, { content }] of Object.entries(responses)) {
+      const example = errorExample(status);
+      const json = content?.['application/json'];
+      if (example !== undefined && json?.schema?.$ref?.endsWith('/Error')) json.example = example;
+    }
+  }
   const used = new Set(operations.flatMap(({ tags }) => tags ?? []));
   document.tags = [...used].map((name) => ({ name, description: TAG_DESCRIPTIONS.get(name) ?? '' }));
   return document;

@@ -1,22 +1,75 @@
 import { applyDecorators } from '@nestjs/common';
-import { ApiResponse } from '@nestjs/swagger';
+import { ApiResponse } from './api-decorators.js';
 import { errorSchema } from './fields.schema.js';
 
-const DESCRIPTIONS = {
-  400: 'The request is invalid; `details` names each field that is wrong.',
-  401: 'The admin token is missing or wrong. After many wrong ones, with `Retry-After`.',
-  404: 'Not found.',
-  409: 'Conflict: the name is taken, the key is revoked, or the object changed since you read it.',
-  413: 'The body is larger than 100 KB.',
-  415: 'The body is not JSON.',
-  503: 'The database is unavailable; with `Retry-After`.',
-} as const;
+interface Described {
+  description: string;
+  code: string;
+  message: string;
+  /** The field that the example is about. */
+  field?: string;
+}
+
+const ERRORS = {
+  400: {
+    description: 'The request is invalid; `details` names each field that is wrong.',
+    code: 'invalid_request',
+    message: 'must be an integer from 1 to 500',
+    field: 'limit',
+  },
+  401: {
+    description: 'The admin token is missing or wrong. After many wrong ones, with `Retry-After`.',
+    code: 'invalid_admin_token',
+    message: 'The admin token is missing or wrong. Send "Authorization: Bearer <ADMIN_TOKEN>".',
+  },
+  404: {
+    description: 'Not found.',
+    code: 'not_found',
+    message: 'no team has this name or id; list the teams, or create it first',
+    field: 'team',
+  },
+  409: {
+    description: 'Conflict: the name is taken, the key is revoked, or the object changed since you read it.',
+    code: 'conflict',
+    message: 'a team with this name already exists; choose another name',
+    field: 'name',
+  },
+  413: {
+    description: 'The body is larger than 100 KB.',
+    code: 'request_too_large',
+    message: 'The body is larger than 100 KB. Send a smaller one.',
+  },
+  415: {
+    description: 'The body is not JSON.',
+    code: 'unsupported_media_type',
+    message: 'The body must be JSON. Send "Content-Type: application/json".',
+  },
+  503: {
+    description: 'The database is unavailable; with `Retry-After`.',
+    code: 'database_unavailable',
+    message: 'The database is unavailable or too slow. Try again; narrow a list with from and to.',
+  },
+} as const satisfies Record<number, Described>;
 
 /** Documents the errors of an endpoint, or of every endpoint of a controller, in the OpenAPI document. */
-export function ApiErrors(...statuses: (keyof typeof DESCRIPTIONS)[]): MethodDecorator & ClassDecorator {
+export function ApiErrors(...statuses: (keyof typeof ERRORS)[]): MethodDecorator & ClassDecorator {
   return applyDecorators(
     ...statuses.map((status) =>
-      ApiResponse({ status, description: DESCRIPTIONS[status], standardSchema: errorSchema }),
+      ApiResponse({ status, description: ERRORS[status].description, standardSchema: errorSchema }),
     ),
   );
+}
+
+/** The body of an error, as an example for the OpenAPI document; undefined for a status that is not one of these. */
+export function errorExample(status: string): object | undefined {
+  const known: Described | undefined = (ERRORS as Record<string, Described>)[status];
+  if (known === undefined) return undefined;
+  const { code, message, field } = known;
+  return {
+    error: {
+      message: field === undefined ? message : `${field}: ${message}`,
+      code,
+      details: field === undefined ? [] : [{ field, message }],
+    },
+  };
 }

@@ -1,5 +1,5 @@
 import { createParamDecorator, type ExecutionContext, UseInterceptors } from '@nestjs/common';
-import { ApiHeader } from '@nestjs/swagger';
+import { ApiHeader } from './api-decorators.js';
 import type { Request, Response } from 'express';
 import { type Observable, tap } from 'rxjs';
 import { revisionOf } from '../database/revision.js';

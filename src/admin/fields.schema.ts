@@ -11,8 +11,12 @@ const LONGEST_NAME = 100;
 const LONGEST_TEXT = 1_024;
 const DEFAULT_LIMIT = 50;
 const LARGEST_LIMIT = 500;
-const EXAMPLE_ID = '01890a5d-ac96-774b-bcce-b302099a8057';
-export const EXAMPLE_TIME = '2030-01-31T12:00:00.000Z';
+export const EXAMPLE_ID = '01890a5d-ac96-774b-bcce-b302099a8057';
+export const EXAMPLE_TIME = '2026-01-31T12:00:00.000Z';
+/** Of something that will end. */
+export const EXAMPLE_EXPIRY = '2030-01-31T12:00:00.000Z';
+
+const EXAMPLE_CURSOR = 'AaICky58duGSEqvtqqRdvw';
 
 /** Control and formatting characters, lone surrogates, line separators. Postgres rejects NUL; the others can mislead a reader. */
 const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u;
@@ -61,6 +65,14 @@ export function time() {
   );
 }
 
+/** Rejects a time range whose end comes before its start, which would silently match nothing. */
+export function withTimeRange<T extends z.ZodType<{ from?: Date; to?: Date }>>(filter: T): T {
+  return filter.refine(({ from, to }) => from === undefined || to === undefined || from <= to, {
+    path: ['from'],
+    message: 'must not be later than to',
+  });
+}
+
 /** One of a fixed list of values. */
 export function oneOf<const T extends readonly string[]>(words: T) {
   return z.enum(words, `must be ${words.slice(0, -1).join(', ')} or ${words.at(-1)}`);
@@ -79,9 +91,16 @@ export const paging = {
     .transform(Number)
     .refine((limit) => limit >= 1 && limit <= LARGEST_LIMIT, `must be an integer from 1 to ${LARGEST_LIMIT}`)
     .default(DEFAULT_LIMIT)
-    .meta({ description: 'Maximum number of rows.', type: 'integer', minimum: 1, maximum: LARGEST_LIMIT }),
+    .meta({
+      description: 'Maximum number of rows.',
+      type: 'integer',
+      minimum: 1,
+      maximum: LARGEST_LIMIT,
+      example: DEFAULT_LIMIT,
+    }),
   cursor: z.string('must be the next_cursor of the previous page, given once').optional().meta({
     description: '`next_cursor` of the previous page.',
+    example: EXAMPLE_CURSOR,
   }),
 };
 
@@ -89,19 +108,30 @@ export const paging = {
 export const nothingSchema = z.strictObject({}).meta({ id: 'Nothing', example: {} });
 
 /** An ISO 8601 time in UTC, for responses. */
-export function timestamp(description?: string) {
-  return z.iso.datetime({ offset: true }).meta({ description, example: EXAMPLE_TIME });
+export function timestamp(description: string, example = EXAMPLE_TIME) {
+  return z.iso.datetime({ offset: true }).meta({ description, example });
 }
 
-/** One page of a list. @param name of the page in the OpenAPI document */
-export function pageOf<T extends z.ZodType>(name: string, item: T) {
+/** An ID, for responses. @param of what it identifies, such as `the team` */
+export function shownId(of: string) {
+  return z.uuid().meta({ description: `ID of ${of}.`, example: EXAMPLE_ID });
+}
+
+/** The version of an object, for responses. */
+export function version() {
+  return z.int().meta({ description: 'Increases with every change.', example: 1 });
+}
+
+/** One page of a list. @param name of the page in the OpenAPI document @param more members of the page itself */
+export function pageOf<T extends z.ZodType, M extends z.ZodRawShape = Record<never, never>>(name: string, item: T, more?: M) {
   return z
     .strictObject({
-      data: z.array(item),
-      next_cursor: z
-        .string()
-        .nullable()
-        .meta({ description: 'Send as `cursor` to get the next page; null on the last page.' }),
+      ...(more ?? ({} as M)),
+      data: z.array(item).meta({ description: 'The entries of this page.' }),
+      next_cursor: z.string().nullable().meta({
+        description: 'Send as `cursor` to get the next page; null on the last page.',
+        example: EXAMPLE_CURSOR,
+      }),
     })
     .meta({ id: name });
 }
@@ -109,23 +139,28 @@ export function pageOf<T extends z.ZodType>(name: string, item: T) {
 /** Every error of the admin API. */
 export const errorSchema = z
   .strictObject({
-    error: z.strictObject({
-      message: z.string().meta({
-        description: 'What is wrong and how to fix it, in words.',
-        example: 'id: no team has this id; list the teams, or create it first',
-      }),
-      code: z.string().meta({
-        description: 'Error code for programs, for example `invalid_request`, `not_found` or `conflict`.',
-        example: 'not_found',
-      }),
-      details: z
-        .array(
-          z.strictObject({
-            field: z.string().meta({ example: 'id' }),
-            message: z.string().meta({ example: 'no team has this id; list the teams, or create it first' }),
-          }),
-        )
-        .meta({ description: 'One entry for each field that is wrong.' }),
-    }),
+    error: z
+      .strictObject({
+        message: z.string().meta({
+          description: 'What is wrong and how to fix it, in words.',
+          example: 'id: no team has this name or id; list the teams, or create it first',
+        }),
+        code: z.string().meta({
+          description: 'Error code for programs, for example `invalid_request`, `not_found` or `conflict`.',
+          example: 'not_found',
+        }),
+        details: z
+          .array(
+            z.strictObject({
+              field: z.string().meta({ description: 'Name of the field.', example: 'id' }),
+              message: z.string().meta({
+                description: 'What is wrong with it and how to fix it.',
+                example: 'no team has this name or id; list the teams, or create it first',
+              }),
+            }),
+          )
+          .meta({ description: 'One entry for each field that is wrong.' }),
+      })
+      .meta({ description: 'The error.' }),
   })
   .meta({ id: 'Error' });

@@ -1,7 +1,9 @@
 import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 
 /** One change. Rows are only inserted, never changed. */
-@Entity('audit_log')
+@Entity('audit_log', {
+  comment: 'Who changed which team, key or provider. Rows are only inserted.',
+})
 @Index('audit_log_subject_id_idx', ['subjectId', 'id'])
 export class AuditLog {
   /** UUIDv7, so IDs sort by time. */
@@ -11,11 +13,14 @@ export class AuditLog {
   @Column('timestamptz', { default: () => 'now()' })
   at!: Date;
 
-  @Column('text')
+  @Column('text', { comment: 'admin-token, cli:<user of the operating system>, or start.' })
   actor!: string;
 
-  /** Client address of the admin request; null for a command. */
-  @Column('inet', { name: 'client_ip', nullable: true })
+  @Column('inet', {
+    name: 'client_ip',
+    nullable: true,
+    comment: 'Client address of the admin request; null for a command.',
+  })
   clientIp!: string | null;
 
   @Column('text')
@@ -27,15 +32,12 @@ export class AuditLog {
   @Column('uuid', { name: 'subject_id' })
   subjectId!: string;
 
-  /** Name of the object at the time of the change. */
-  @Column('text', { name: 'subject_name' })
+  @Column('text', { name: 'subject_name', comment: 'Name of the object at the time of the change.' })
   subjectName!: string;
 
-  /** Previous values of what changed; null for a new object. */
-  @Column('jsonb', { nullable: true })
+  @Column('jsonb', { nullable: true, comment: 'Previous values of what changed; null for a new object.' })
   before!: object | null;
 
-  /** New values of what changed; null for a removed object. */
-  @Column('jsonb', { nullable: true })
+  @Column('jsonb', { nullable: true, comment: 'New values of what changed; null for a removed object.' })
   after!: object | null;
 }

@@ -1,5 +1,5 @@
 import { Get, Query } from '@nestjs/common';
-import { ApiOkResponse, ApiOperation } from '@nestjs/swagger';
+import { ApiOkResponse, ApiOperation } from '../admin/api-decorators.js';
 import { AdminController } from '../admin/admin-controller.js';
 import type { Page } from '../database/page.js';
 import { AuditReader } from './audit.reader.js';

@@ -1,5 +1,16 @@
 import { z } from 'zod';
-import { id, pageOf, paging, searchText, time, timestamp } from '../admin/fields.schema.js';
+import {
+  EXAMPLE_ID,
+  EXAMPLE_TIME,
+  id,
+  withTimeRange,
+  pageOf,
+  paging,
+  searchText,
+  shownId,
+  time,
+  timestamp,
+} from '../admin/fields.schema.js';
 import { ACTIONS, SUBJECT_TYPES } from './record-change.js';
 
 /** One of a list of values that modules can extend. */
@@ -26,8 +37,8 @@ const settings = () => z.record(z.string(), z.unknown()).nullable();
 /** One change, as the API shows it. */
 export const auditEntrySchema = z
   .strictObject({
-    id: z.uuid(),
-    at: timestamp(),
+    id: shownId('the entry; IDs sort by time'),
+    at: timestamp('When the change was made.'),
     actor: z.string().meta({
       description:
         '`admin-token`, `cli:<user of the operating system>`, or `start` for the first team and key.',
@@ -39,12 +50,14 @@ export const auditEntrySchema = z
     }),
     action: oneOfOpen(ACTIONS, 'What was done.'),
     subject_type: oneOfOpen(SUBJECT_TYPES, 'Type of the object.'),
-    subject_id: z.uuid(),
+    subject_id: shownId('the object'),
     subject_name: z.string().meta({ description: 'Name of the object at that time.', example: 'search' }),
     before: settings().meta({
+      example: { disabled: false },
       description: 'Previous values of what changed; all values of a removed object; null for a new one.',
     }),
     after: settings().meta({
+      example: { disabled: true },
       description: 'New values of what changed; all values of a new object; null for a removed one.',
     }),
   })
@@ -54,18 +67,25 @@ export type AuditView = z.output<typeof auditEntrySchema>;
 export const auditPageSchema = pageOf('AuditPage', auditEntrySchema);
 
 /** `GET /admin/v1/audit` */
-export const auditFilterSchema = z.strictObject({
-  actor: searchText().optional().meta({ description: 'Only changes by this actor.' }),
-  action: oneOfOpen(ACTIONS, 'Only changes of this kind.').optional(),
-  subject_type: oneOfOpen(SUBJECT_TYPES, 'Only changes of objects of this type.').optional(),
-  subject_id: id('team, key or provider').optional().meta({
-    description: 'Only changes of this team, key or provider.',
+export const auditFilterSchema = withTimeRange(
+  z.strictObject({
+    actor: searchText().optional().meta({
+      description: 'Only changes by this actor.',
+      example: 'admin-token',
+    }),
+    action: oneOfOpen(ACTIONS, 'Only changes of this kind.').optional(),
+    subject_type: oneOfOpen(SUBJECT_TYPES, 'Only changes of objects of this type.').optional(),
+    subject_id: id('team, key or provider').optional().meta({
+      description: 'Only changes of this team, key or provider.',
+      example: EXAMPLE_ID,
+    }),
+    subject_name: searchText().optional().meta({
+      description: 'Only changes of objects that had this name at that time.',
+      example: 'search',
+    }),
+    from: time().optional().meta({ description: 'At this time or later.', example: EXAMPLE_TIME }),
+    to: time().optional().meta({ description: 'Before this time.', example: EXAMPLE_TIME }),
+    ...paging,
   }),
-  subject_name: searchText().optional().meta({
-    description: 'Only changes of objects that had this name at that time.',
-  }),
-  from: time().optional().meta({ description: 'At this time or later.' }),
-  to: time().optional().meta({ description: 'Before this time.' }),
-  ...paging,
-});
+);
 export type AuditFilter = z.output<typeof auditFilterSchema>;

@@ -26,12 +26,26 @@ export interface Caller {
 
 declare module 'express-serve-static-core' {
   interface Request {
-    /** Set by GatewayKeyGuard. */
+    /** Set by GatewayKeyGuard. Undefined in a global guard, which runs before it, and for controllers without it. */
     caller: Caller;
   }
 }
 
-/** Parameter decorator: the authenticated caller, in a handler behind GatewayKeyGuard. */
-export const CurrentCaller = createParamDecorator(
-  (_: unknown, context: ExecutionContext): Caller => context.switchToHttp().getRequest<Request>().caller,
+/**
+ * The authenticated caller of a request behind GatewayKeyGuard.
+ *
+ * @throws Error if the key was not checked
+ */
+export function callerOf(req: Request): Caller {
+  const { caller } = req as Partial<Request>;
+  if (caller !== undefined) return caller;
+  throw new Error(
+    'The caller is unknown: GatewayKeyGuard has not run. Global guards run before it, so use a global interceptor ' +
+      '(APP_INTERCEPTOR) instead; a controller of your own needs @UseGuards(GatewayKeyGuard).',
+  );
+}
+
+/** Parameter decorator: callerOf() the request. */
+export const CurrentCaller = createParamDecorator((_: unknown, context: ExecutionContext): Caller =>
+  callerOf(context.switchToHttp().getRequest<Request>()),
 );

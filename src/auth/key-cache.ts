@@ -15,6 +15,8 @@ export const MOST_GRANTS = 50_000;
 /** Maximum number of cached unknown keys, so that a client with an invalid key rarely causes a query. */
 const MOST_UNKNOWN = 10_000;
 const UNKNOWN_MS = 2_000;
+/** As `max`, which allocates the space for all entries when the cache is created. */
+const atMost = (count: number) => ({ maxSize: count, sizeCalculation: () => 1 });
 
 /**
  * Caches grants by digest. Each read carries the version at which it started and is stored only if nothing was invalidated
@@ -22,8 +24,8 @@ const UNKNOWN_MS = 2_000;
  */
 @Injectable()
 export class KeyCache {
-  private readonly grants = new LRUCache<string, KeptGrant>({ max: MOST_GRANTS });
-  private readonly unknown = new LRUCache<string, true>({ max: MOST_UNKNOWN, ttl: UNKNOWN_MS });
+  private readonly grants = new LRUCache<string, KeptGrant>(atMost(MOST_GRANTS));
+  private readonly unknown = new LRUCache<string, true>({ ...atMost(MOST_UNKNOWN), ttl: UNKNOWN_MS });
   private changes = 0;
 
   /** Increases with every invalidation. */

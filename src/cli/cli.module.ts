@@ -15,8 +15,8 @@ import { CallFilters } from '../requests/call-filters.js';
 import { ReaderPool } from '../requests/reader-pool.js';
 import { RequestLogExport } from '../requests/request-log.export.js';
 import { RequestLogReader } from '../requests/request-log.reader.js';
-import { UsageTotals } from '../requests/usage-totals.js';
-import { UsageService } from '../requests/usage.service.js';
+import { UsageTotals } from '../usage/usage-totals.js';
+import { UsageService } from '../usage/usage.service.js';
 import { TeamsService } from '../teams/teams.service.js';
 
 /**

@@ -1,7 +1,7 @@
 import { Command } from 'commander';
 import { parseInput } from '../admin/parse-input.js';
-import { usageFilterSchema } from '../requests/usage.schema.js';
-import { UsageService } from '../requests/usage.service.js';
+import { usageFilterSchema } from '../usage/usage.schema.js';
+import { UsageService } from '../usage/usage.service.js';
 import {
   addCallOptions,
   addTimeOptions,

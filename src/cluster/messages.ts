@@ -1,4 +1,4 @@
-import type { Ready } from './startup-messages.js';
+import type { KeysFound, Ready } from './startup-messages.js';
 import type { Settings } from '../config/settings.js';
 import type { MetricValues } from '../observability/metrics.service.js';
 
@@ -17,7 +17,7 @@ export type WorkerMessage =
   /** The worker receives messages; earlier ones were lost. */
   | 'listening'
   | { ready: Ready }
-  | { firstKey: string }
+  | { keys: KeysFound }
   | 'no gateway key'
   | { metrics: { request: number; values: MetricValues } }
   /** Requests the metrics of all workers, under a number of the worker. */

@@ -111,7 +111,7 @@ class Primary {
         } else if ('metrics' in message)
           this.metrics.receive(slot, message.metrics.request, message.metrics.values);
         else if ('requestAllMetrics' in message) void this.sendAllMetrics(worker, message.requestAllMetrics);
-        else this.messages.onFirstKey(message.firstKey);
+        else this.messages.onKeys(message.keys);
       });
       this.running.set(slot, worker);
       void worker.ended.then((end) => {

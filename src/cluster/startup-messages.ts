@@ -16,11 +16,20 @@ export interface Ready {
   lacksProvider: boolean;
 }
 
+/** What a start found out about the gateway keys. */
+export interface KeysFound {
+  /** The first key, which this start created; null if there were keys. */
+  firstKey: string | null;
+  /** True if there is no default provider yet. */
+  lacksProvider: boolean;
+}
+
 /** Prints the start-up messages on standard output. */
 export class StartupMessages {
   private url: string | null = null;
-  private firstKey: string | null = null;
-  private lacksProvider = false;
+  private keys: KeysFound | null = null;
+  private hasToldProvider = false;
+  private hasToldKeys = false;
 
   say(line: string): void {
     process.stdout.write(`postern: ${line}\n`);
@@ -28,24 +37,17 @@ export class StartupMessages {
 
   ready({ url, adminUrl, lacksProvider }: Ready, adminTokenFile: string | null): void {
     this.url = url;
-    this.lacksProvider = lacksProvider;
     this.say(`ready on ${url}`);
     if (adminUrl !== null) this.say(`the admin API is on ${adminUrl} only`);
     if (adminTokenFile !== null) this.say(`the admin token is in ${adminTokenFile}`);
-    if (lacksProvider) {
-      this.say(
-        'no provider yet: calls get 503 until you add one ' +
-          `(${cliCommand('providers add openai --default')}), or ` +
-          'set PROVIDER_URL and PROVIDER_KEY and restart the gateway',
-      );
-    }
-    this.printFirstKey();
+    if (lacksProvider) this.tellProvider();
+    this.tellKeys();
   }
 
-  /** Prints the first key, after the URL of the gateway. */
-  onFirstKey(key: string): void {
-    this.firstKey = key;
-    this.printFirstKey();
+  /** Prints how to use the keys, after the URL of the gateway and once, however many workers find them. */
+  onKeys(found: KeysFound): void {
+    this.keys ??= found;
+    this.tellKeys();
   }
 
   onNoKey(): void {
@@ -59,21 +61,43 @@ export class StartupMessages {
     this.say('stopping: waiting for calls in flight; a second signal stops at once');
   }
 
-  private printFirstKey(): void {
-    if (this.url === null || this.firstKey === null) return;
-    this.say(`your first gateway key (team "default"), shown only once: ${this.firstKey}`);
-    if (this.lacksProvider) {
-      this.firstKey = null;
+  private tellProvider(): void {
+    if (this.hasToldProvider) return;
+    this.hasToldProvider = true;
+    this.say(
+      'no provider yet: calls get 503 until you add one ' +
+        `(${cliCommand('providers add openai --default')}), or ` +
+        'set PROVIDER_URL and PROVIDER_KEY and restart the gateway',
+    );
+  }
+
+  private tellKeys(): void {
+    if (this.url === null || this.keys === null || this.hasToldKeys) return;
+    this.hasToldKeys = true;
+    const { firstKey, lacksProvider } = this.keys;
+    if (firstKey === null) {
+      this.say(
+        `your gateway keys: ${cliCommand('keys list')}; a new one: ` +
+          cliCommand('keys create --team <team> --name <name>'),
+      );
       return;
     }
+    this.say(`your first gateway key (team "default"), shown only once: ${firstKey}`);
+    // Without a provider this call would fail.
+    if (lacksProvider) this.tellProvider();
+    else this.tellCall(firstKey);
+    // The secret is not kept.
+    this.keys = { firstKey: null, lacksProvider };
+  }
+
+  private tellCall(key: string): void {
     this.say('try it:');
     process.stdout.write(
       `\n  curl ${this.url}/v1/chat/completions \\\n` +
-        `    -H 'Authorization: Bearer ${this.firstKey}' \\\n` +
+        `    -H 'Authorization: Bearer ${key}' \\\n` +
         `    -H 'Content-Type: application/json' \\\n` +
         `    -d '{"model":"gpt-4o-mini","messages":[{"role":"user","content":"Say hello"}]}'\n\n`,
     );
-    this.firstKey = null;
   }
 }
 

@@ -42,7 +42,8 @@ export function serveAsWorker(): void {
 async function start(settings: Settings): Promise<Gateway> {
   const gateway = await serve(settings, {
     report: () => {},
-    onFirstKey: (firstKey) => send({ firstKey }),
+    onFirstKey: (firstKey, lacksProvider) => send({ keys: { firstKey, lacksProvider } }),
+    onKeysExist: () => send({ keys: { firstKey: null, lacksProvider: false } }),
     onNoKey: () => send('no gateway key'),
     // Calls are served, and counted, while a start still waits for Postgres.
     beforeListening: (app) => {

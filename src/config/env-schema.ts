@@ -3,6 +3,10 @@ import { isIP } from 'node:net';
 import { z } from 'zod';
 import { normaliseProviderUrl } from '../platform/provider-url.js';
 import { parseCidrList } from '../platform/cidr.js';
+import { validationMessage } from '../platform/validation-messages.js';
+
+// For every schema of the process, also those of modules: each process reads this file first.
+z.config({ customError: validationMessage });
 
 /**
  * Every environment variable with its default and rule. Each rule has a fixed message with the remedy, so that no message
@@ -74,6 +78,14 @@ function collectorUrl(value: string): string | undefined {
   return /^https?:\/\/[^/]/i.test(value) && URL.canParse(value) ? value : undefined;
 }
 
+/** Never a credential: its value would be stored in rows. */
+const CREDENTIALS = /^(authorization|proxy-authorization|cookie|x-api-key|api-key|x-goog-api-key|x-gateway-key)$/;
+
+function headerNames(value: string): readonly string[] | undefined {
+  const names = value.split(',').map((name) => name.trim().toLowerCase());
+  return names.every((name) => /^[a-z0-9!#$%&'*+.^_`|~-]{1,64}$/.test(name) && !CREDENTIALS.test(name)) ? names : undefined;
+}
+
 function headerList(value: string): string | undefined {
   try {
     decodeURIComponent(value);
@@ -143,6 +155,12 @@ export const envSchema = z.object({
   JOURNAL_FSYNC_MS: integer(0, 60_000).default(100),
   REQUEST_LOG_RETENTION_DAYS: integer(1, 36_500).default(90),
   REQUEST_LOG_CLIENT: oneOf('full', 'truncated', 'none').default('full'),
+  REQUEST_LOG_USERS: oneOf('plain', 'hashed', 'none').default('plain'),
+  ATTRIBUTION: oneOf('off', 'headers', 'all').default('all'),
+  USER_HEADERS: text(
+    headerNames,
+    'must be names of headers separated by commas, such as x-openwebui-user-email; credentials are not allowed',
+  ).default([]),
   KEY_CACHE_STALE_MS: timer(0).default(600_000),
   BUDGET_TIMEZONE: text(timeZone, 'must be an IANA time zone, such as Europe/Berlin').default('UTC'),
   LIMITS_WITHOUT_DATABASE: oneOf('reject', 'allow').default('reject'),

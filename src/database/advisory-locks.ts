@@ -9,4 +9,6 @@ export const ADVISORY_LOCKS = {
   partitions: 7_061_002,
   /** The first team and key of an empty database. */
   firstKey: 7_061_003,
+  /** Updates of costs in the request log: repair and repricing. */
+  repricing: 7_061_004,
 } as const;

@@ -5,8 +5,13 @@ import { Providers1795000003000 } from '../../migrations/1795000003000-providers
 import { Audit1795000004000 } from '../../migrations/1795000004000-audit.js';
 import { Idempotency1795000005000 } from '../../migrations/1795000005000-idempotency.js';
 import { NoDefaultPartition1795000006000 } from '../../migrations/1795000006000-no-default-partition.js';
+import { AddUsageColumns1795100000000 } from '../../migrations/1795100000000-add-usage-columns.js';
+import { Comments1795200000000 } from '../../migrations/1795200000000-comments.js';
 import { Prices1795300000000 } from '../../migrations/1795300000000-prices.js';
 import { RequestLogCost1795300000001 } from '../../migrations/1795300000001-request-log-cost.js';
+import { UsageRollups1795400000000 } from '../../migrations/1795400000000-usage-rollups.js';
+import { Attribution1795400001000 } from '../../migrations/1795400001000-attribution.js';
+import { UsageViewsOfSums1795400002000 } from '../../migrations/1795400002000-usage-views-of-sums.js';
 import { Limits1795600000000 } from '../../migrations/1795600000000-limits.js';
 import { LimitExchange1795600000001 } from '../../migrations/1795600000001-limit-exchange.js';
 import { RequestLogCharges1795600000002 } from '../../migrations/1795600000002-request-log-charges.js';
@@ -20,8 +25,13 @@ export const MIGRATIONS = [
   Audit1795000004000,
   Idempotency1795000005000,
   NoDefaultPartition1795000006000,
+  AddUsageColumns1795100000000,
+  Comments1795200000000,
   Prices1795300000000,
   RequestLogCost1795300000001,
+  UsageRollups1795400000000,
+  Attribution1795400001000,
+  UsageViewsOfSums1795400002000,
   Limits1795600000000,
   LimitExchange1795600000001,
   RequestLogCharges1795600000002,

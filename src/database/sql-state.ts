@@ -47,6 +47,13 @@ export function isUniqueViolation(error: unknown, constraint: string): boolean {
   return codeOf(error) === '23505' && (error as { constraint?: string }).constraint === constraint;
 }
 
+/** True if a text has a character that a column of the database cannot hold. In a UTF-8 database, that is U+0000 alone. */
+export function isUnstorableText(error: unknown): boolean {
+  const code = codeOf(error);
+  // character_not_in_repertoire, and untranslatable_character, which jsonb reports
+  return code === '22021' || code === '22P05';
+}
+
 function codeOf(error: unknown): string | undefined {
   const { code } = (error ?? {}) as { code?: unknown };
   return typeof code === 'string' ? code : undefined;

@@ -2,7 +2,9 @@ import { Column, Entity, ForeignKey, Index, PrimaryColumn } from 'typeorm';
 import { GatewayKey } from './gateway-key.entity.js';
 
 /** One secret of a key. Only its SHA-256 digest and its first characters are stored. */
-@Entity('gateway_key_secret')
+@Entity('gateway_key_secret', {
+  comment: 'Secrets of gateway keys, of which only digests are stored. Rotation adds one.',
+})
 export class GatewayKeySecret {
   @PrimaryColumn('uuid', { primaryKeyConstraintName: 'gateway_key_secret_pkey' })
   id!: string;
@@ -13,19 +15,26 @@ export class GatewayKeySecret {
   keyId!: string;
 
   @Index('gateway_key_secret_digest_key', { unique: true })
-  @Column('bytea')
+  @Column('bytea', { comment: 'SHA-256 of the secret.' })
   digest!: Buffer;
 
-  @Column('text')
+  @Column('text', { comment: 'First characters of the secret, to recognise it.' })
   prefix!: string;
 
   @Column('timestamptz', { name: 'created_at', default: () => 'now()' })
   createdAt!: Date;
 
-  /** End of the grace after a rotation; null if the secret was not rotated. */
-  @Column('timestamptz', { name: 'expires_at', nullable: true })
+  @Column('timestamptz', {
+    name: 'expires_at',
+    nullable: true,
+    comment: 'End of the grace after a rotation; null if the secret was not rotated.',
+  })
   expiresAt!: Date | null;
 
-  @Column('timestamptz', { name: 'last_used_at', nullable: true })
+  @Column('timestamptz', {
+    name: 'last_used_at',
+    nullable: true,
+    comment: 'Updated with a delay of some seconds.',
+  })
   lastUsedAt!: Date | null;
 }

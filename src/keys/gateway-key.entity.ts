@@ -8,7 +8,9 @@ export const IDEMPOTENCY_MODES = ['forward', 'replay'] as const;
 export type IdempotencyMode = (typeof IDEMPOTENCY_MODES)[number];
 
 /** A gateway key of a team, with its limits. It has one or more secrets; rotation adds a secret and keeps this row. */
-@Entity('gateway_key')
+@Entity('gateway_key', {
+  comment: 'Gateway keys with their limits; their secrets are in gateway_key_secret.',
+})
 @Unique('gateway_key_team_id_name_key', ['teamId', 'name'])
 @Check('gateway_key_endpoints_check', `endpoints IN ('inference', 'all')`)
 @Check('gateway_key_idempotency_check', `idempotency IN ('forward', 'replay')`)
@@ -21,32 +23,41 @@ export class GatewayKey {
   @Column('uuid', { name: 'team_id' })
   teamId!: string;
 
-  @Column('text')
+  @Column('text', { comment: 'Unique within the team.' })
   name!: string;
 
   @Column('timestamptz', { name: 'created_at', default: () => 'now()' })
   createdAt!: Date;
 
-  @Column('timestamptz', { name: 'expires_at', nullable: true })
+  @Column('timestamptz', { name: 'expires_at', nullable: true, comment: 'Null if the key never expires.' })
   expiresAt!: Date | null;
 
-  @Column('timestamptz', { name: 'revoked_at', nullable: true })
+  @Column('timestamptz', { name: 'revoked_at', nullable: true, comment: 'Null if the key is not revoked.' })
   revokedAt!: Date | null;
 
   @Column('boolean', { default: false })
   disabled!: boolean;
 
-  /** Names of the providers it may use; null for all. */
-  @Column('text', { array: true, nullable: true })
+  @Column('text', {
+    array: true,
+    nullable: true,
+    comment: 'Names of the providers it may use; null for all.',
+  })
   providers!: string[] | null;
 
-  @Column('text', { default: 'inference' })
+  @Column('text', {
+    default: 'inference',
+    comment: 'inference: only the inference endpoints; all: every path.',
+  })
   endpoints!: EndpointRule;
 
-  @Column('text', { default: 'forward' })
+  @Column('text', {
+    default: 'forward',
+    comment: 'forward: Idempotency-Key is passed on; replay: repeated calls get the stored response.',
+  })
   idempotency!: IdempotencyMode;
 
-  /** Increases with every change by an actor, for If-Match. */
-  @Column('int', { default: 1 })
+  /** For If-Match. */
+  @Column('int', { default: 1, comment: 'Increases with every change by an actor.' })
   version!: number;
 }

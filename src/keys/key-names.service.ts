@@ -2,7 +2,19 @@ import { Injectable } from '@nestjs/common';
 import { DataSource } from 'typeorm';
 
 const TEAMS = 'SELECT id, name FROM team WHERE id = ANY($1)';
-const KEYS = 'SELECT id, name FROM gateway_key WHERE id = ANY($1)';
+/** Revoked and disabled keys too. */
+const KEYS = `
+  SELECT k.id, k.name, t.name AS team, (
+    SELECT prefix FROM gateway_key_secret WHERE key_id = k.id ORDER BY id DESC LIMIT 1) AS prefix
+  FROM gateway_key k JOIN team t ON t.id = k.team_id WHERE k.id = ANY($1)`;
+
+/** What people know a key by: names are unique within a team only. */
+export interface KeyName {
+  name: string;
+  team: string;
+  /** First characters of its newest secret; null if it has none. */
+  prefix: string | null;
+}
 
 /** Resolves IDs of teams and keys to names, for example for the request log. */
 @Injectable()
@@ -10,18 +22,18 @@ export class KeyNames {
   constructor(private readonly dataSource: DataSource) {}
 
   /** Names by ID, without unknown IDs. */
-  ofTeams(ids: readonly string[]): Promise<Map<string, string>> {
-    return this.find(TEAMS, ids);
+  async ofTeams(ids: readonly string[]): Promise<Map<string, string>> {
+    const teams = await this.find<{ name: string }>(TEAMS, ids);
+    return new Map(teams.map(({ id, name }) => [id, name]));
   }
 
   /** Names by ID, without unknown IDs. */
-  ofKeys(ids: readonly string[]): Promise<Map<string, string>> {
-    return this.find(KEYS, ids);
+  async ofKeys(ids: readonly string[]): Promise<Map<string, KeyName>> {
+    const keys = await this.find<KeyName>(KEYS, ids);
+    return new Map(keys.map(({ id, ...key }) => [id, key]));
   }
 
-  private async find(sql: string, ids: readonly string[]): Promise<Map<string, string>> {
-    if (ids.length === 0) return new Map();
-    const rows = await this.dataSource.query<{ id: string; name: string }[]>(sql, [[...new Set(ids)]]);
-    return new Map(rows.map(({ id, name }) => [id, name]));
+  private async find<T>(sql: string, ids: readonly string[]): Promise<(T & { id: string })[]> {
+    return ids.length === 0 ? [] : this.dataSource.query(sql, [[...new Set(ids)]]);
   }
 }

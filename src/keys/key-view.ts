@@ -4,9 +4,17 @@ import type { KeyView } from './keys.schema.js';
 /** A key row. */
 export type KeyRow = Omit<
   KeyView,
-  'created_at' | 'expires_at' | 'last_used_at' | 'revoked_at' | 'limits' | 'budgets' | 'each_end_user'
+  | 'created_at'
+  | 'expires_at'
+  | 'last_used_at'
+  | 'revoked_at'
+  | 'previous_secret_expires_at'
+  | 'limits'
+  | 'budgets'
+  | 'each_end_user'
 > & {
   created_at: Date;
+  previous_secret_expires_at: Date | null;
   expires_at: Date | null;
   last_used_at: Date | null;
   revoked_at: Date | null;
@@ -15,12 +23,14 @@ export type KeyRow = Omit<
 
 /** The common start of all key queries; `k` is the key, `t` its team. */
 export const SELECT_KEYS = `
-  SELECT k.id, k.name, t.name AS team, k.team_id, s.prefix, k.created_at, k.expires_at, s.last_used_at,
-         k.revoked_at, k.disabled, k.providers, k.endpoints, k.idempotency, k.version, ${rulesSql('k.id')}
+  SELECT k.id, k.name, t.name AS team, k.team_id, s.prefix, k.created_at, s.previous_secret_expires_at, k.expires_at,
+         s.last_used_at, k.revoked_at, k.disabled, k.providers, k.endpoints, k.idempotency, k.version,
+         ${rulesSql('k.id')}
   FROM gateway_key k
   JOIN team t ON t.id = k.team_id
   CROSS JOIN LATERAL (
-    SELECT (array_agg(prefix ORDER BY id DESC))[1] AS prefix, max(last_used_at) AS last_used_at
+    SELECT (array_agg(prefix ORDER BY id DESC))[1] AS prefix, max(last_used_at) AS last_used_at,
+           max(expires_at) FILTER (WHERE expires_at > now()) AS previous_secret_expires_at
     FROM gateway_key_secret WHERE key_id = k.id
   ) s`;
 
@@ -43,6 +53,7 @@ export function keyView(row: KeyRow): KeyView {
     team_id: row.team_id,
     prefix: row.prefix,
     created_at: row.created_at.toISOString(),
+    previous_secret_expires_at: row.previous_secret_expires_at?.toISOString() ?? null,
     expires_at: row.expires_at?.toISOString() ?? null,
     last_used_at: row.last_used_at?.toISOString() ?? null,
     revoked_at: row.revoked_at?.toISOString() ?? null,

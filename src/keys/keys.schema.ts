@@ -1,5 +1,19 @@
 import { z } from 'zod';
-import { flag, name, oneOf, pageOf, paging, pathId, team, time, timestamp } from '../admin/fields.schema.js';
+import {
+  EXAMPLE_EXPIRY,
+  flag,
+  name,
+  oneOf,
+  pageOf,
+  paging,
+  pathId,
+  searchText,
+  shownId,
+  team,
+  time,
+  timestamp,
+  version,
+} from '../admin/fields.schema.js';
 import { SHOWN_LENGTH } from '../platform/api-key.js';
 import { limitMembers, shownLimitMembers } from '../limit-rules/limit-rules.schema.js';
 import { PROVIDER_NAME } from '../providers/provider-name.js';
@@ -18,28 +32,33 @@ const DISABLED_ABOUT = 'Calls with a disabled key are rejected.';
 /** A key as the API shows it, without its secret. */
 export const keySchema = z
   .strictObject({
-    id: z.uuid(),
+    id: shownId('the key'),
     name: z.string().meta({ description: 'Unique within the team, revoked keys included.', example: 'ci' }),
     team: z.string().meta({ description: 'Name of the team.', example: 'search' }),
-    team_id: z.uuid(),
+    team_id: shownId('its team'),
     prefix: z.string().meta({
       description: `First ${SHOWN_LENGTH} characters of the newest secret.`,
       example: 'ptn_4fGh7Kq2',
     }),
-    created_at: timestamp(),
-    expires_at: timestamp().nullable().meta({
-      description: 'Expiry time; null if the key never expires.',
-    }),
-    last_used_at: timestamp().nullable().meta({
-      description: 'Last use of any of its secrets, updated with a delay of some seconds.',
-    }),
-    revoked_at: timestamp().nullable().meta({ description: 'When the key was revoked.' }),
-    disabled: z.boolean().meta({ description: DISABLED_ABOUT }),
-    providers: z.array(z.string()).nullable().meta({ description: PROVIDERS_ABOUT }),
+    created_at: timestamp('When the key was created.'),
+    previous_secret_expires_at: timestamp(
+      'When the last older secret stops working after a rotation; null if none works any more.',
+      EXAMPLE_EXPIRY,
+    ).nullable(),
+    expires_at: timestamp('Expiry time; null if the key never expires.', EXAMPLE_EXPIRY).nullable(),
+    last_used_at: timestamp(
+      'Last use of any of its secrets, updated with a delay of some seconds.',
+    ).nullable(),
+    revoked_at: timestamp('When the key was revoked; null if it was not.').nullable(),
+    disabled: z.boolean().meta({ description: DISABLED_ABOUT, example: false }),
+    providers: z
+      .array(z.string())
+      .nullable()
+      .meta({ description: PROVIDERS_ABOUT, example: ['openai'] }),
     endpoints: z.enum(ENDPOINT_RULES).meta({ description: ENDPOINTS_ABOUT }),
     idempotency: z.enum(IDEMPOTENCY_MODES).meta({ description: IDEMPOTENCY_ABOUT }),
     ...shownLimitMembers,
-    version: z.int().meta({ description: 'Increases with every change.' }),
+    version: version(),
   })
   .meta({ id: 'Key' });
 export type KeyView = z.output<typeof keySchema>;
@@ -73,12 +92,16 @@ const expiry = time().refine(
 /** `POST /admin/v1/keys` and `postern keys create` */
 export const newKeySchema = z
   .strictObject({
-    team: team().meta({ description: 'Name or ID of the team.' }),
-    name: name().meta({ description: 'Name of the key, unique within the team.' }),
+    team: team().meta({ description: 'Name or ID of the team.', example: 'search' }),
+    name: name().meta({ description: 'Name of the key, unique within the team.', example: 'ci' }),
     expires_at: expiry.nullish().default(null).meta({
       description: 'Expiry time, in the future; null or absent: the key never expires.',
+      example: EXAMPLE_EXPIRY,
     }),
-    providers: providers.nullish().default(null).meta({ description: PROVIDERS_ABOUT }),
+    providers: providers
+      .nullish()
+      .default(null)
+      .meta({ description: PROVIDERS_ABOUT, example: ['openai'] }),
     endpoints: oneOf(ENDPOINT_RULES).default('inference').meta({ description: ENDPOINTS_ABOUT }),
     idempotency: oneOf(IDEMPOTENCY_MODES).default('forward').meta({ description: IDEMPOTENCY_ABOUT }),
     ...limitMembers,
@@ -89,11 +112,15 @@ export type NewKey = z.output<typeof newKeySchema>;
 /** `PATCH /admin/v1/keys/:id`; the team cannot change, because the log's rows of a key belong to it. */
 export const keyChangeSchema = z
   .strictObject({
-    name: name().optional().meta({ description: 'New name, unique within the team.' }),
+    name: name().optional().meta({ description: 'New name, unique within the team.', example: 'ci' }),
     expires_at: expiry.nullable().optional().meta({
       description: 'New expiry time, in the future; null: the key never expires.',
+      example: EXAMPLE_EXPIRY,
     }),
-    providers: providers.nullable().optional().meta({ description: PROVIDERS_ABOUT }),
+    providers: providers
+      .nullable()
+      .optional()
+      .meta({ description: PROVIDERS_ABOUT, example: ['openai'] }),
     endpoints: oneOf(ENDPOINT_RULES).optional().meta({ description: ENDPOINTS_ABOUT }),
     idempotency: oneOf(IDEMPOTENCY_MODES).optional().meta({ description: IDEMPOTENCY_ABOUT }),
     disabled: flag().optional().meta({ description: DISABLED_ABOUT }),
@@ -114,6 +141,7 @@ export const rotationSchema = z
   .strictObject({
     grace_seconds: z.int(GRACE).min(0, GRACE).max(LONGEST_GRACE_S, GRACE).default(0).meta({
       description: 'How long the old secrets keep working, in seconds; 0 ends them at once.',
+      example: 3600,
     }),
   })
   .meta({ id: 'Rotation', example: { grace_seconds: 3600 } });
@@ -123,13 +151,17 @@ const PREFIX = `must be the first characters of a key, ${SHOWN_LENGTH} at most; 
 
 /** `GET /admin/v1/keys` and `postern keys list` */
 export const keyFilterSchema = z.strictObject({
-  team: team().optional().meta({ description: 'Only keys of this team, by name or ID.' }),
+  team: team().optional().meta({ description: 'Only keys of this team, by name or ID.', example: 'search' }),
+  name: searchText()
+    .optional()
+    .meta({ description: 'Only keys with this name; each team may have one.', example: 'ci' }),
   prefix: z
     .string(PREFIX)
     .regex(new RegExp(`^[0-9A-Za-z_]{1,${SHOWN_LENGTH}}$`), PREFIX)
     .optional()
     .meta({
       description: `Only keys with a secret that starts with these characters, at most ${SHOWN_LENGTH}. Never send a whole key.`,
+      example: 'ptn_4fGh7Kq2',
     }),
   status: oneOf(KEY_STATUSES).optional().meta({ description: 'Only keys with this status.' }),
   ...paging,

@@ -8,6 +8,7 @@ import { ServiceError } from '../errors/service-error.js';
 import type { LimitMembers } from '../limit-rules/limit-rules.schema.js';
 import { LimitRules } from '../limit-rules/limit-rules.service.js';
 import { changedLimits, NO_LIMITS, sameLimits } from '../limit-rules/stored-rules.js';
+import { mustBeKnownProviders } from '../providers/known-providers.js';
 import { insertKey, insertSecret, type IssuedKey, type KeyGrant } from './insert-key.js';
 import { FIND_KEY, KEY_STATUS_SQL, type KeyRow, keyView, SELECT_KEYS } from './key-view.js';
 import type { KeyFilter, KeyView } from './keys.schema.js';
@@ -26,8 +27,9 @@ const LIST = `${SELECT_KEYS}
       SELECT FROM gateway_key_secret WHERE key_id = k.id AND starts_with(prefix, $2)))
     AND ($3::text IS NULL OR $3 = ${KEY_STATUS_SQL})
     AND ($4::uuid IS NULL OR k.id < $4)
+    AND ($5::text IS NULL OR k.name = $5)
   ORDER BY k.id DESC
-  LIMIT $5`;
+  LIMIT $6`;
 
 /** A separate statement, so that the next read sees everything committed before the lock. */
 const LOCK = 'SELECT FROM gateway_key WHERE id = $1 FOR UPDATE';
@@ -57,10 +59,12 @@ export class KeysService {
   /**
    * Creates a key. The result contains its secret, which is not stored.
    *
-   * @throws ServiceError not_found for an unknown team, conflict if the team has a key of this name, revoked ones included
+   * @throws ServiceError not_found for an unknown team, invalid for an unknown provider, conflict if the team has a key of
+   *   this name, revoked ones included
    */
   async create({ team, ...grant }: NewKey, by: Actor): Promise<IssuedKey> {
     const { id: teamId } = await this.teams.resolve(team);
+    await mustBeKnownProviders(this.dataSource.manager, grant.providers);
     const limits = changedLimits(NO_LIMITS, grant);
     const creating = this.dataSource.transaction((manager) =>
       insertKey(manager, teamId, grant, by, (id) => this.limits.save(manager, 'key', id, limits)),
@@ -69,10 +73,10 @@ export class KeysService {
   }
 
   /** Newest first. @throws ServiceError not_found for an unknown team, invalid for a foreign cursor */
-  async list({ team, prefix, status, limit, cursor }: KeyFilter): Promise<Page<KeyView>> {
+  async list({ team, name, prefix, status, limit, cursor }: KeyFilter): Promise<Page<KeyView>> {
     const after = idOfCursor(cursor);
     const teamId = team === undefined ? null : (await this.teams.resolve(team)).id;
-    const values = [teamId, prefix ?? null, status ?? null, after, limit + 1];
+    const values = [teamId, prefix ?? null, status ?? null, after, name ?? null, limit + 1];
     return pageOf(await this.dataSource.query<KeyRow[]>(LIST, values), limit, keyView);
   }
 
@@ -84,8 +88,8 @@ export class KeysService {
   /**
    * Changes a key. If nothing differs, the version stays and nothing is recorded.
    *
-   * @throws ServiceError not_found; conflict if it was changed since `expected`, when its team has a key of this name, or when
-   *   it is revoked: then only its name can be changed, to free it
+   * @throws ServiceError not_found; invalid for an unknown provider; conflict if it was changed since `expected`, when its
+   *   team has a key of this name, or when it is revoked: then only its name can be changed, to free it
    */
   async update(id: string, change: KeyChange, by: Actor, expected: Expected = null): Promise<KeyView> {
     const changing = this.change(id, 'changed', by, expected, async (manager, key) => {
@@ -98,6 +102,8 @@ export class KeysService {
       const limits = changedLimits(key, change);
       const limitsDiffer = !sameLimits(limits, key);
       if (differing.length === 0 && !limitsDiffer) return null;
+      // A provider that the key has already may be gone by now.
+      if (differing.includes('providers')) await mustBeKnownProviders(manager, change.providers);
       if (limitsDiffer || differing.some((field) => field !== 'name')) mustNotBeRevoked(key);
       if (limitsDiffer) await this.limits.save(manager, 'key', id, limits);
       await manager.query(UPDATE, [id, ...fields.map((field) => wanted[field])]);

@@ -11,7 +11,13 @@ const ANSWERS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60
 /** Status classes by first digit; 0: the client got no status, or one outside 100 to 599. */
 const CLASSES = ['none', '1xx', '2xx', '3xx', '4xx', '5xx'] as const;
 const PLACES = new Map<Outcome, number>(OUTCOMES.map((outcome, i) => [outcome, i * CLASSES.length]));
-const TOKENS = ['prompt_tokens', 'completion_tokens', 'cached_tokens', 'reasoning_tokens'] as const;
+const TOKENS = [
+  'prompt_tokens',
+  'completion_tokens',
+  'cached_tokens',
+  'cache_write_tokens',
+  'reasoning_tokens',
+] as const;
 
 /** Series limit: providers beyond this number share one label. */
 const MOST_PROVIDERS = 100;

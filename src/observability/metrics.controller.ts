@@ -1,12 +1,16 @@
 import { Controller, Get, Res, UseFilters, UseGuards } from '@nestjs/common';
-import { ApiExcludeController } from '@nestjs/swagger';
+import { ApiBearerAuth, ApiOkResponse, ApiOperation } from '../admin/api-decorators.js';
 import type { Response } from 'express';
+import { ADMIN_TOKEN_SCHEME, ApiGroup } from '../admin/admin-controller.js';
 import { AdminErrorFilter } from '../admin/admin-error.filter.js';
 import { AdminTokenGuard } from '../admin/admin-token.guard.js';
+import { ApiErrors } from '../admin/api-errors.js';
 import { MetricsService } from './metrics.service.js';
 
 /** For Prometheus, with the admin token as its `authorization` credentials. */
-@ApiExcludeController()
+@ApiGroup({ name: 'Metrics', description: 'For Prometheus.' })
+@ApiBearerAuth(ADMIN_TOKEN_SCHEME)
+@ApiErrors(401)
 @Controller('metrics')
 @UseGuards(AdminTokenGuard)
 @UseFilters(AdminErrorFilter)
@@ -14,6 +18,11 @@ export class MetricsController {
   constructor(private readonly metrics: MetricsService) {}
 
   @Get()
+  @ApiOperation({ operationId: 'getMetrics', summary: 'Get the metrics in the Prometheus text format' })
+  @ApiOkResponse({
+    description: 'The metrics.',
+    content: { 'text/plain': { schema: { type: 'string', example: 'postern_open_calls 3\n' } } },
+  })
   async scrape(@Res() res: Response): Promise<void> {
     const text = await this.metrics.text();
     res.set({ 'content-type': this.metrics.contentType, 'cache-control': 'no-store' }).end(text);

@@ -7,7 +7,6 @@ import {
 } from 'prom-client';
 import { CallMetrics } from './call-metrics.js';
 import { Instruments } from './instruments.js';
-import { LimitMetrics } from './limit-metrics.js';
 import { StateMetrics } from './state-metrics.js';
 
 /** All metrics of one process, as plain values that another process can add up. */
@@ -21,11 +20,12 @@ export class MetricsService {
   ofAll: () => Promise<MetricValues[]> = async () => [await this.own()];
   private readonly registry = new Registry();
 
-  constructor(calls: CallMetrics, states: StateMetrics, limits: LimitMetrics) {
-    const instruments = new Instruments(this.registry);
-    calls.register(instruments);
-    states.register(instruments);
-    limits.register(instruments);
+  /** Registers metrics; a module registers its own in a constructor. */
+  readonly instruments = new Instruments(this.registry);
+
+  constructor(calls: CallMetrics, states: StateMetrics) {
+    calls.register(this.instruments);
+    states.register(this.instruments);
     // process_* and nodejs_*: the names that client libraries share and dashboards use.
     collectDefaultMetrics({ register: this.registry });
   }

@@ -2,12 +2,10 @@ import { Module } from '@nestjs/common';
 import { AdminModule } from '../admin/admin.module.js';
 import { IdempotencyModule } from '../idempotency/idempotency.module.js';
 import { AuthModule } from '../auth/auth.module.js';
-import { LimitsModule } from '../limits/limits.module.js';
 import { ProxyModule } from '../proxy/proxy.module.js';
 import { RequestLogModule } from '../request-log/request-log.module.js';
 import { CallMetrics } from './call-metrics.js';
 import { HealthController } from './health.controller.js';
-import { LimitMetrics } from './limit-metrics.js';
 import { MetricsController } from './metrics.controller.js';
 import { MetricsService } from './metrics.service.js';
 import { ReadinessService } from './readiness.service.js';
@@ -16,8 +14,9 @@ import { StateMetrics } from './state-metrics.js';
 import { TracingService } from './tracing.service.js';
 
 @Module({
-  imports: [AdminModule, ProxyModule, RequestLogModule, AuthModule, IdempotencyModule, LimitsModule],
+  imports: [AdminModule, ProxyModule, RequestLogModule, AuthModule, IdempotencyModule],
   controllers: [HealthController, MetricsController],
-  providers: [ShutdownService, ReadinessService, CallMetrics, StateMetrics, LimitMetrics, MetricsService, TracingService]
+  providers: [ShutdownService, ReadinessService, CallMetrics, StateMetrics, MetricsService, TracingService],
+  exports: [MetricsService]
 })
 export class ObservabilityModule {}

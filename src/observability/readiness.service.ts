@@ -7,7 +7,7 @@ import type { Settings } from '../config/settings.js';
 import { DatabaseService } from '../database/database.service.js';
 import { KeyChangesService } from '../auth/key-changes.service.js';
 import { Journal } from '../request-log/journal/journal.js';
-import { LogWriter } from '../request-log/log-writer.js';
+import { LogWriter } from '../request-log/writer/log-writer.js';
 import { ShutdownService } from './shutdown.service.js';
 
 /** Postgres confirms the cached keys every 2 s; after this time two confirmations have failed. */

@@ -13,7 +13,7 @@ import { GatewayHttpAdapter } from '../proxy/http/gateway-http.adapter.js';
 import { UpstreamPools } from '../proxy/upstream/upstream-pools.js';
 import { JournalDrainService } from '../request-log/journal/journal-drain.service.js';
 import { Journal } from '../request-log/journal/journal.js';
-import { LogWriter } from '../request-log/log-writer.js';
+import { LogWriter } from '../request-log/writer/log-writer.js';
 import { RequestLogService } from '../request-log/request-log.service.js';
 import type { Instruments } from './instruments.js';
 

@@ -1,5 +1,5 @@
 /** Decimal text as JSON, Postgres and people write it: digits, a point, perhaps an exponent. */
-const DECIMAL = /^(\d{1,30})(?:\.(\d{1,60}))?(?:[eE]([+-]?\d{1,2}))?$/;
+const DECIMAL = /^(\d{1,60})(?:\.(\d{1,200}))?(?:[eE]([+-]?\d{1,2}))?$/;
 
 /**
  * Reads a decimal without a sign as an integer number of 10^-scale. Digits beyond the scale are rounded half up, as

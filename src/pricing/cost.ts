@@ -247,7 +247,9 @@ function takeExtra(
   rates: ReadonlyMap<ExtraUnit, bigint>,
 ): bigint | null {
   const count = (unit: ExtraUnit) =>
-    unit === 'reasoning_tokens' ? (reasoningTokens ?? 0) : (extra?.[unit as keyof ExtraUsage & ExtraUnit] ?? 0);
+    unit === 'reasoning_tokens'
+      ? (reasoningTokens ?? 0)
+      : (extra?.[unit as keyof ExtraUsage & ExtraUnit] ?? 0);
   let pico = 0n;
   for (const [unit, rate] of rates) {
     let units = count(unit);

@@ -5,16 +5,16 @@ const KEY = { primaryKeyConstraintName: 'unpriced_model_pkey' };
 /** A model that was called on a UTC day while it had no price. */
 @Entity('unpriced_model')
 export class UnpricedModel {
-  @PrimaryColumn('text', KEY)
+  @PrimaryColumn('text', { ...KEY })
   provider!: string;
 
-  @PrimaryColumn('text', KEY)
+  @PrimaryColumn('text', { ...KEY })
   model!: string;
 
-  @PrimaryColumn('date', KEY)
+  @PrimaryColumn('date', { ...KEY })
   day!: string;
 
   /** When its rows were priced for the first time. They are priced once more, then this row is deleted. */
-  @Column('timestamptz', { name: 'repaired_at', nullable: true })
-  repairedAt!: Date | null;
+  @Column('timestamptz', { name: 'priced_at', nullable: true })
+  pricedAt!: Date | null;
 }

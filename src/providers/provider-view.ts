@@ -30,6 +30,7 @@ export function providerView(row: ProviderRow, secretState: SecretState): Provid
     auth: row.auth,
     secret_state: secretState,
     default: row.is_default,
+    shadowed_by: null,
     enabled: row.enabled,
     catalog: row.catalog,
     source: 'stored',
@@ -47,8 +48,9 @@ export function environmentView(env: Settings): ProviderView | null {
     name: DEFAULT_PROVIDER,
     url: env.providerUrl,
     auth: env.providerAuth,
-    secret_state: env.providerKey === undefined ? 'none' : 'sealed',
+    secret_state: env.providerKey === undefined ? 'none' : 'environment',
     default: true,
+    shadowed_by: null,
     enabled: true,
     catalog: catalogOf(env.providerUrl),
     source: 'environment',
@@ -56,4 +58,10 @@ export function environmentView(env: Settings): ProviderView | null {
     created_at: null,
     updated_at: null,
   };
+}
+
+/** The view of a stored provider beside the one of PROVIDER_URL, which is the default whatever is stored. */
+export function besideEnvironment(env: Settings, stored: ProviderView): ProviderView {
+  if (env.providerUrl === undefined || !stored.default) return stored;
+  return { ...stored, default: false, shadowed_by: 'PROVIDER_URL' };
 }

@@ -2,7 +2,7 @@ import { Check, Column, Entity, Index, PrimaryColumn, Unique } from 'typeorm';
 import { PROVIDER_AUTHS, type ProviderAuth } from './provider.js';
 
 /** A stored provider. Its secret is encrypted (secret-box.ts) and bound to this row. */
-@Entity('provider')
+@Entity('provider', { comment: 'Stored providers. The one of PROVIDER_URL is not among them.' })
 @Unique('provider_name_key', ['name'])
 @Check('provider_name_check', `name ~ '^[a-z0-9][a-z0-9_-]{0,62}$' AND name <> 'default'`)
 @Check('provider_auth_check', `auth IN (${PROVIDER_AUTHS.map((auth) => `'${auth}'`).join(', ')})`)
@@ -14,27 +14,36 @@ export class StoredProvider {
   name!: string;
 
   /** In the form that normaliseProviderUrl() returns. */
-  @Column('text')
+  @Column('text', { comment: 'Base URL without /v1.' })
   url!: string;
 
-  @Column('text', { default: 'bearer' })
+  @Column('text', {
+    default: 'bearer',
+    comment: 'How the secret is sent: bearer, or the name of the header.',
+  })
   auth!: ProviderAuth;
 
-  /** null if the provider needs none, as local ones often do. */
-  @Column('bytea', { name: 'sealed_secret', nullable: true })
+  @Column('bytea', {
+    name: 'sealed_secret',
+    nullable: true,
+    comment: 'The secret, encrypted with MASTER_KEY and bound to this row; null if it needs none.',
+  })
   sealedSecret!: Buffer | null;
 
   /** True for the default provider of /v1; at most one. */
   @Index('provider_is_default_key', { unique: true, where: 'is_default' })
-  @Column('boolean', { name: 'is_default', default: false })
+  @Column('boolean', {
+    name: 'is_default',
+    default: false,
+    comment: 'Calls to /v1 go there, unless PROVIDER_URL is set.',
+  })
   isDefault!: boolean;
 
-  /** Calls to a disabled provider are rejected. */
-  @Column('boolean', { default: true })
+  @Column('boolean', { default: true, comment: 'Calls to a disabled provider are rejected.' })
   enabled!: boolean;
 
-  /** Increases with every change by an actor, for If-Match. */
-  @Column('int', { default: 1 })
+  /** For If-Match. */
+  @Column('int', { default: 1, comment: 'Increases with every change by an actor.' })
   version!: number;
 
   /** Name of the price list for its models; null if only custom prices apply. */

@@ -5,7 +5,7 @@ import {
   ApiNoContentResponse,
   ApiOkResponse,
   ApiOperation,
-} from '@nestjs/swagger';
+} from '../admin/api-decorators.js';
 import { CurrentActor } from '../admin/current-actor.js';
 import { AdminController } from '../admin/admin-controller.js';
 import { ApiErrors } from '../admin/api-errors.js';

@@ -12,7 +12,7 @@ import { catalogOf } from './provider-catalog.js';
 import { DEFAULT_PROVIDER } from './provider-name.js';
 import { findProvider, serialized } from './provider-rows.js';
 import { ProviderSecrets } from './provider-secrets.service.js';
-import { environmentView, type ProviderRow, SELECT_PROVIDERS } from './provider-view.js';
+import { besideEnvironment, environmentView, type ProviderRow, SELECT_PROVIDERS } from './provider-view.js';
 import { makeProvider, type Provider } from './provider.js';
 import type { NewProvider, ProviderChange, ProviderView } from './providers.schema.js';
 import { ProvidersService } from './providers.service.js';
@@ -56,7 +56,7 @@ export class StoredProvidersService {
     }
     const id = uuidv7();
     try {
-      return await this.change(async (manager) => {
+      return await this.shown(async (manager) => {
         const { url, auth, secret, enabled, catalog = catalogOf(url) } = settings;
         if (settings.default) await this.endOtherDefault(manager, name, by);
         const sealed = secret === null ? null : this.secrets.seal(id, secret);
@@ -79,13 +79,16 @@ export class StoredProvidersService {
   async list(): Promise<ProviderView[]> {
     const rows = await this.dataSource.query<ProviderRow[]>(LIST);
     const own = environmentView(this.env);
-    return [...(own === null ? [] : [own]), ...rows.map((row) => this.secrets.viewOf(row))];
+    const stored = rows.map((row) => besideEnvironment(this.env, this.secrets.viewOf(row)));
+    return [...(own === null ? [] : [own]), ...stored];
   }
 
   /** @throws ServiceError not_found */
   async get(name: string): Promise<ProviderView> {
     const own = name === DEFAULT_PROVIDER ? environmentView(this.env) : null;
-    return own ?? this.secrets.viewOf(await findProvider(this.dataSource.manager, name));
+    if (own !== null) return own;
+    const stored = this.secrets.viewOf(await findProvider(this.dataSource.manager, name));
+    return besideEnvironment(this.env, stored);
   }
 
   /**
@@ -101,12 +104,13 @@ export class StoredProvidersService {
     expected: Expected = null,
   ): Promise<ProviderView> {
     this.rejectEnvironment(name);
-    return this.change(async (manager) => {
+    return this.shown(async (manager) => {
       const row = await this.findExpected(manager, name, expected);
       const before = this.secrets.viewOf(row);
       const { secret, ...others } = settings;
       const next = { ...before, ...others };
-      if (others.catalog === undefined && before.catalog === catalogOf(before.url)) next.catalog = catalogOf(next.url);
+      if (others.catalog === undefined && before.catalog === catalogOf(before.url))
+        next.catalog = catalogOf(next.url);
       if (row.sealed_secret !== null && secret === undefined && originOf(next.url) !== originOf(row.url)) {
         throw ServiceError.of(
           'invalid',
@@ -118,7 +122,15 @@ export class StoredProvidersService {
       if (keepsSecret && isSame(before, next)) return before;
       if (next.default) await this.endOtherDefault(manager, name, by);
       const sealed = keepsSecret ? row.sealed_secret : secret && this.secrets.seal(row.id, secret);
-      await manager.query(UPDATE, [row.id, next.url, next.auth, sealed, next.default, next.enabled, next.catalog]);
+      await manager.query(UPDATE, [
+        row.id,
+        next.url,
+        next.auth,
+        sealed,
+        next.default,
+        next.enabled,
+        next.catalog,
+      ]);
       const after = this.secrets.viewOf(await findProvider(manager, name));
       const more = keepsSecret ? {} : { secret: 'changed' };
       await recordChange(manager, by, { action: 'changed', type: 'provider', before, after, more });
@@ -157,6 +169,10 @@ export class StoredProvidersService {
     return makeProvider(row.name, row.url, row.auth, secret);
   }
 
+  private async shown(work: (manager: EntityManager) => Promise<ProviderView>): Promise<ProviderView> {
+    return besideEnvironment(this.env, await this.change(work));
+  }
+
   private async change<T>(work: (manager: EntityManager) => Promise<T>): Promise<T> {
     const result = await serialized(this.dataSource, work);
     // If this fails, the change still takes effect by its notification, as on any replica.
@@ -191,7 +207,9 @@ export class StoredProvidersService {
 }
 
 function isSame(one: ProviderView, other: ProviderView): boolean {
-  return (['url', 'auth', 'default', 'enabled', 'catalog'] as const).every((name) => one[name] === other[name]);
+  return (['url', 'auth', 'default', 'enabled', 'catalog'] as const).every(
+    (name) => one[name] === other[name],
+  );
 }
 
 /** A row that was written by hand may contain anything, so the URL may be invalid. */

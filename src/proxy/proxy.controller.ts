@@ -1,5 +1,5 @@
 import { All, Controller, Req, Res, UseGuards, UseInterceptors } from '@nestjs/common';
-import { ApiExcludeController } from '@nestjs/swagger';
+import { ApiExcludeController } from '../admin/api-decorators.js';
 import type { Request, Response } from 'express';
 import { GatewayKeyGuard } from '../auth/gateway-key.guard.js';
 import { RequestLogInterceptor } from '../request-log/request-log.interceptor.js';

@@ -6,7 +6,6 @@ import { GatewayError } from '../errors/gateway-error.js';
 import type { RequestLogService } from '../request-log/request-log.service.js';
 import { ResponseWriter } from './response-writer.js';
 import type { ExchangeLimits } from './exchange-limits.js';
-import { BUFFERED_BYTES } from './request-body.js';
 import { sendContinue } from './http/expect-continue.js';
 import { StreamedBody } from './streamed-body.js';
 
@@ -49,7 +48,7 @@ export class Replay {
     let error: GatewayError | null = null;
     const body = new StreamedBody(req, {
       onBytes: (chunk) => {
-        req.call.requestBytes += chunk.length;
+        req.call.requestChunkRead(chunk);
         if (req.call.requestBytes > this.limits.maxBodyBytes) error ??= new GatewayError('request_too_large');
       },
       onWaiting: (forClient) => this.writer.waitForClient(forClient),
@@ -60,15 +59,12 @@ export class Replay {
       body.detach();
     };
     res.on('timeout', onTimeout);
-    const chunks: Buffer[] = [];
     for await (const chunk of body) {
       if (error !== null) break;
       this.hash.update(chunk);
-      if (req.call.requestBytes <= BUFFERED_BYTES) chunks.push(chunk);
     }
     res.off('timeout', onTimeout);
     if (error !== null) throw error as GatewayError;
-    if (req.call.requestBytes <= BUFFERED_BYTES) req.call.requestBodyRead(Buffer.concat(chunks));
   }
 
   private async write({ status, reason, headers, body }: StoredResponse): Promise<void> {

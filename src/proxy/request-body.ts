@@ -7,7 +7,7 @@ import type { ResponseWriter } from './response-writer.js';
 import { StreamedBody } from './streamed-body.js';
 
 /** A body of known length up to this size is buffered and sent in one write; measured to be the cheapest. */
-export const BUFFERED_BYTES = 262_144;
+const BUFFERED_BYTES = 262_144;
 
 /** The call that a request body belongs to. */
 export interface BodyOwner {
@@ -65,7 +65,7 @@ function streamBody(owner: BodyOwner, announced: string | undefined, mostBytes: 
   call.awaitBody();
   const body = new StreamedBody(req, {
     onBytes(chunk) {
-      call.requestBytes += chunk.length;
+      call.requestChunkRead(chunk);
       claim?.requested(chunk);
       if (call.requestBytes > mostBytes) owner.fail(new GatewayError('request_too_large'), 'client_error');
     },

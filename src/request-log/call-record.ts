@@ -1,10 +1,13 @@
 import { firstHeader } from '../platform/raw-headers.js';
-import { isStreamed } from '../tokens/event-stream.js';
+import { type Attribution, withBody } from './attribution.js';
 import type { Reservation } from './charges.js';
 import type { JournalFile } from './journal/journal-file.js';
 import { modelFromPath, scanModel } from '../tokens/model-scan.js';
 import type { Outcome } from './outcome.js';
-import { copyFor, type ResponseCopy } from '../tokens/usage-reader.js';
+import { isStreamed } from '../tokens/framing/stream-framing.js';
+import { StreamedModelScan } from '../tokens/streamed-model-scan.js';
+import type { TokenUsage } from '../tokens/token-usage.js';
+import { copyFor, type ResponseCopy, usageOfHead } from '../tokens/usage-reader.js';
 
 /** The facts of a call that are known before it is forwarded. */
 export interface CallOrigin {
@@ -22,6 +25,10 @@ export interface CallOrigin {
   userAgent: string | null;
   idempotencyKey: string | null;
   sdkRetryCount: number | null;
+  /** From the headers. */
+  attribution: Attribution | null;
+  /** Is the attribution also read from the request body? */
+  attributesBody: boolean;
   /** Path after `/p/<provider>`, without the query: it determines the kind of response. */
   endpoint: string;
   /** Scheme, host and port of the provider. */
@@ -44,8 +51,11 @@ export class CallRecord {
   contentType: string | undefined;
   /** Model in the request's body, otherwise in its path. */
   requestModel: string | null;
+  attribution: Attribution | null;
   /** Start and end of the response body, for its token counts; null before the response, and if it has no token counts. */
   copy: ResponseCopy | null = null;
+  /** Token counts in the response head; null for nearly every provider. */
+  headUsage: TokenUsage | null = null;
   providerRequestId: string | null = null;
   ttfbMs: number | null = null;
   durationMs: number | null = null;
@@ -60,12 +70,14 @@ export class CallRecord {
   /** From the request's head to forwarding, without the wait for a buffered body. */
   overheadMs: number | null = null;
 
+  private modelScan: StreamedModelScan | null = null;
   private readonly openedAt = performance.now();
   private bodyAwaitedAt = 0;
   private bodyWaitMs = 0;
 
   constructor(readonly origin: CallOrigin) {
     this.requestModel = modelFromPath(origin.endpoint);
+    this.attribution = origin.attribution;
   }
 
   get streamed(): boolean {
@@ -95,8 +107,18 @@ export class CallRecord {
   /** A buffered request body is complete: reads the model from it if it is small enough to scan. */
   requestBodyRead(body: Buffer): void {
     if (this.bodyAwaitedAt > 0) this.bodyWaitMs = performance.now() - this.bodyAwaitedAt;
+    if (this.origin.attributesBody) this.attribution = withBody(this.attribution, body);
     // A provider that takes the model from the path has no `model` member, so a member wins over the path.
     this.requestModel = scanModel(body) ?? this.requestModel;
+  }
+
+  /** A chunk of a streamed request body has arrived: looks for the model in it. The chunk is not kept. */
+  requestChunkRead(chunk: Buffer): void {
+    this.requestBytes += chunk.length;
+    const scan = (this.modelScan ??= new StreamedModelScan());
+    if (scan.done) return;
+    scan.add(chunk);
+    this.requestModel = scan.model ?? this.requestModel;
   }
 
   /**
@@ -109,6 +131,7 @@ export class CallRecord {
     this.status = status;
     this.contentType = firstHeader(headers, 'content-type');
     this.copy = copyFor(this.contentType, firstHeader(headers, 'content-encoding'), this.origin.endpoint);
+    this.headUsage = usageOfHead(headers, this.origin.endpoint);
     this.providerRequestId =
       firstHeader(headers, 'x-request-id') ?? firstHeader(headers, 'request-id') ?? null;
     this.ttfbMs = performance.now() - this.openedAt;

@@ -28,6 +28,27 @@ export function text(value: unknown, key: string | null): string | null {
   return shown === null ? null : storable(shown);
 }
 
+/** Eight tags of 64 + 64 characters, and their punctuation. */
+const LONGEST_TAGS = 2_048;
+
+/** A JSON object of strings without a gateway key, else null: the tags of a call, which the gateway wrote as JSON. */
+export function tagsJson(value: unknown, key: string | null): string | null {
+  const json = typeof value === 'string' ? showable(value, key) : null;
+  if (json === null || json.length > LONGEST_TAGS) return null;
+  try {
+    const tags = JSON.parse(json) as unknown;
+    const isTags =
+      typeof tags === 'object' &&
+      tags !== null &&
+      !Array.isArray(tags) &&
+      // jsonb rejects what text rejects.
+      Object.entries(tags).every((pair) => pair.every((part) => typeof part === 'string' && !DOUBTFUL.test(part)));
+    return isTags ? json : null;
+  } catch {
+    return null;
+  }
+}
+
 export function requiredText(value: unknown): string {
   return typeof value === 'string' ? storable(value) : '';
 }
@@ -53,6 +74,35 @@ export function integer(max: number): (value: unknown) => number | null {
     const isCount = typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= max;
     return isCount ? value : null;
   };
+}
+
+const MEMBER = /^[a-z][a-z0-9_]{0,63}$/;
+const WORD = /^[a-z][a-z0-9_-]{0,63}$/;
+const MOST_MEMBERS = 32;
+
+/**
+ * The JSON text of an object of counts and words; null for anything else, and for an object without a member.
+ *
+ * @param value an object, or its JSON text as read from the journal
+ */
+export function flatJson(value: unknown): string | null {
+  if (value === null || value === undefined) return null;
+  let object: unknown = value;
+  if (typeof value === 'string') {
+    try {
+      object = JSON.parse(value);
+    } catch {
+      return null;
+    }
+  }
+  if (typeof object !== 'object' || object === null || Array.isArray(object)) return null;
+  const members = Object.entries(object);
+  const isFlat = members.every(
+    ([name, member]) =>
+      MEMBER.test(name) &&
+      (Number.isSafeInteger(member) || (typeof member === 'string' && WORD.test(member))),
+  );
+  return isFlat && members.length > 0 && members.length <= MOST_MEMBERS ? JSON.stringify(object) : null;
 }
 
 /** Null for a number that cannot be a duration; whole microseconds, so that no value is too small for `real`. */

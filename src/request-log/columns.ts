@@ -1,28 +1,16 @@
-import { address, asIs, dollars, integer, milliseconds, requiredText, text, type ToDomain } from './column-domains.js';
+import {
+  address,
+  asIs,
+  flatJson,
+  dollars,
+  integer,
+  milliseconds,
+  requiredText,
+  tagsJson,
+  text,
+} from './column-domains.js';
+import type { Column, Phase } from './column.js';
 import { type Outcome, OUTCOMES } from './outcome.js';
-
-/**
- * When a column is set. `begin`, `end` and `usage` are the journal records that carry it, of which a later one overrides
- * an earlier one; `write`: the log writer sets it when it hands the row to Postgres.
- */
-export type Phase = 'begin' | 'end' | 'usage' | 'write';
-
-export interface Column<T> {
-  /** SQL type, as in the migrations. */
-  readonly type:
-    'timestamptz' | 'uuid' | 'text' | 'boolean' | 'smallint' | 'int' | 'bigint' | 'real' | 'numeric' | 'inet';
-  /** Empty: Postgres sets the column. */
-  readonly phases: readonly Phase[];
-  /** Brings any value into the column's domain, so that no input can make Postgres reject a row. */
-  readonly toDomain: ToDomain<T>;
-  /** Shown in OpenAPI and in docs/reference/request-log-columns.md. */
-  readonly description: string;
-  /** What null means. Undefined: the column is NOT NULL. */
-  readonly nullMeans?: string;
-  /** The only values that the column takes. */
-  readonly values?: readonly string[];
-  readonly example?: string | number;
-}
 
 const INT_MAX = 2_147_483_647;
 const BEGIN = ['begin'] as const;
@@ -109,7 +97,7 @@ export const COLUMNS = {
     type: 'boolean',
     phases: END,
     toDomain: (value) => value === true,
-    description: 'True if the response was a stream of server-sent events.',
+    description: 'True if the response was a stream of events.',
   },
   status: {
     ...SMALL,
@@ -131,6 +119,7 @@ export const COLUMNS = {
     toDomain: asIs<string | null>,
     description: 'The error code that the gateway sent, or the reason the call broke off.',
     nullMeans: 'the call did not fail in the gateway.',
+    example: 'upstream_timeout',
   },
   request_bytes: {
     ...BYTES,
@@ -158,22 +147,22 @@ export const COLUMNS = {
   },
   prompt_tokens: {
     ...TOKENS,
-    description: 'Input tokens, as the provider counts them.',
+    description: "All input tokens, including those read from and written to the provider's cache.",
     nullMeans: NOT_REPORTED,
   },
   completion_tokens: {
     ...TOKENS,
-    description: 'Output tokens, as the provider counts them.',
+    description: 'All output tokens, including reasoning.',
     nullMeans: NOT_REPORTED,
   },
   cached_tokens: {
     ...TOKENS,
-    description: "Input tokens read from the provider's cache.",
+    description: "Of the input tokens, those read from the provider's cache.",
     nullMeans: NOT_REPORTED,
   },
   reasoning_tokens: {
     ...TOKENS,
-    description: 'Reasoning ("thinking") tokens.',
+    description: 'Of the output tokens, reasoning ("thinking").',
     nullMeans: NOT_REPORTED,
   },
   provider_request_id: {
@@ -181,12 +170,14 @@ export const COLUMNS = {
     phases: END,
     description: "The provider's own request ID (`x-request-id` or `request-id`), for its support.",
     nullMeans: 'the provider returned none or the text contained a gateway key.',
+    example: 'req_0123456789abcdef',
   },
   idempotency_key: {
     ...TEXT,
     phases: BEGIN,
     description: 'The `Idempotency-Key` header of the request.',
     nullMeans: NOT_SENT,
+    example: 'order-4711',
   },
   sdk_retry_count: {
     ...SMALL,
@@ -208,6 +199,20 @@ export const COLUMNS = {
     phases: BEGIN,
     description: 'The `User-Agent` header. Stored as `REQUEST_LOG_CLIENT` says.',
     nullMeans: 'it is not stored or was not sent, or the text contained a gateway key.',
+    example: 'OpenAI/JS 6.49.0',
+  },
+  cache_write_tokens: {
+    ...TOKENS,
+    description: "Of the input tokens, those written to the provider's cache.",
+    nullMeans: NOT_REPORTED,
+  },
+  extra_usage: {
+    type: 'jsonb',
+    phases: USAGE,
+    toDomain: flatJson,
+    description:
+      'Usage with a price of its own: `cache_write_1h_tokens`, audio and image tokens, `web_searches`, `search_units`, and a `service_tier` other than the default one.',
+    nullMeans: 'the provider reported none of these, which is usual.',
   },
   cost_usd: {
     type: 'numeric',
@@ -232,6 +237,25 @@ export const COLUMNS = {
     toDomain: asIs<Date | null>,
     description: 'When the row was last updated: a late outcome, a late price, or repricing.',
     nullMeans: 'the row is as it was first written.',
+  },
+  end_user: {
+    ...TEXT,
+    phases: BEGIN,
+    description: 'The end user that the client named. Stored as `REQUEST_LOG_USERS` says.',
+    nullMeans: NOT_SENT,
+  },
+  session_id: {
+    ...TEXT,
+    phases: BEGIN,
+    description: 'The session that the client named.',
+    nullMeans: NOT_SENT,
+  },
+  tags: {
+    type: 'jsonb',
+    phases: BEGIN,
+    toDomain: tagsJson,
+    description: 'The tags of the `x-gateway-tags` header, as a JSON object of strings.',
+    nullMeans: NOT_SENT,
   },
   charge_usd: {
     type: 'numeric',

@@ -3,7 +3,7 @@ import type { CallRecord } from './call-record.js';
 import { showable } from './column-domains.js';
 import type { LogRow } from './columns.js';
 import { responseModelOf } from './log-row.js';
-import type { Usage } from '../tokens/token-counts.js';
+import type { ResponseUsage } from '../tokens/token-usage.js';
 
 /** A finished call as listeners get it. It contains no prompt, response, query or credential. */
 export interface FinishedCall {
@@ -55,7 +55,7 @@ export class FinishedCalls {
   }
 
   /** Never throws. */
-  notify(row: Readonly<LogRow>, call: CallRecord, usage: Usage): void {
+  notify(row: Readonly<LogRow>, call: CallRecord, usage: ResponseUsage): void {
     if (this.subscriptions.length === 0) return;
     const { upstream, traceparent, tracestate, key } = call.origin;
     const finished: FinishedCall = {

@@ -1,8 +1,10 @@
+import type { Attribution } from './attribution.js';
 import type { CallRecord } from './call-record.js';
 import { setReservation } from './charges.js';
 import { startIso, text } from './column-domains.js';
 import { COLUMNS, LOGGED_COLUMNS, type LogRow } from './columns.js';
-import type { Usage } from '../tokens/token-counts.js';
+import { setReportedCost } from './row-cost.js';
+import type { ResponseUsage } from '../tokens/token-usage.js';
 
 /** A row without values. Its outcome is `interrupted`, which stays if the end of the call is never recorded. */
 const EMPTY = Object.fromEntries(
@@ -17,7 +19,8 @@ export function emptyRow(): LogRow {
 // The columns are set one by one: in a loop over their names a call would cost 2 µs more.
 
 /** Sets the columns that are known before a call is forwarded. */
-export function setBegin(row: LogRow, { origin, reservation }: CallRecord): void {
+/** @param attribution as the row may show it */
+export function setBegin(row: LogRow, { origin, reservation }: CallRecord, attribution: Attribution | null): void {
   const { key } = origin;
   if (reservation !== null) setReservation(row, reservation);
   row.started_at = startIso(origin.id);
@@ -31,6 +34,9 @@ export function setBegin(row: LogRow, { origin, reservation }: CallRecord): void
   row.sdk_retry_count = COLUMNS.sdk_retry_count.toDomain(origin.sdkRetryCount);
   row.client_ip = COLUMNS.client_ip.toDomain(origin.clientIp);
   row.user_agent = COLUMNS.user_agent.toDomain(origin.userAgent, key);
+  row.end_user = COLUMNS.end_user.toDomain(attribution?.endUser, key);
+  row.session_id = COLUMNS.session_id.toDomain(attribution?.sessionId, key);
+  row.tags = COLUMNS.tags.toDomain(attribution?.tags, key);
 }
 
 /** Sets the columns that are known when the last byte of the response is about to be written. */
@@ -46,14 +52,17 @@ export function setEnd(row: LogRow, call: CallRecord): void {
 }
 
 /** Sets the columns that are known when the response has been read, and those that the last moment can still change. */
-export function setUsage(row: LogRow, call: CallRecord, usage: Usage): void {
+export function setUsage(row: LogRow, call: CallRecord, usage: ResponseUsage): void {
   const { key } = call.origin;
   setVerdict(row, call);
   row.model = COLUMNS.model.toDomain(call.requestModel ?? usage.model, key);
-  row.prompt_tokens = COLUMNS.prompt_tokens.toDomain(usage.prompt_tokens);
-  row.completion_tokens = COLUMNS.completion_tokens.toDomain(usage.completion_tokens);
-  row.cached_tokens = COLUMNS.cached_tokens.toDomain(usage.cached_tokens);
-  row.reasoning_tokens = COLUMNS.reasoning_tokens.toDomain(usage.reasoning_tokens);
+  row.prompt_tokens = COLUMNS.prompt_tokens.toDomain(usage.promptTokens);
+  row.completion_tokens = COLUMNS.completion_tokens.toDomain(usage.completionTokens);
+  row.cached_tokens = COLUMNS.cached_tokens.toDomain(usage.cachedTokens);
+  row.cache_write_tokens = COLUMNS.cache_write_tokens.toDomain(usage.cacheWriteTokens);
+  row.reasoning_tokens = COLUMNS.reasoning_tokens.toDomain(usage.reasoningTokens);
+  row.extra_usage = COLUMNS.extra_usage.toDomain(usage.extra);
+  setReportedCost(row, usage.reportedCost);
 }
 
 function setVerdict(row: LogRow, call: CallRecord): void {
@@ -63,7 +72,7 @@ function setVerdict(row: LogRow, call: CallRecord): void {
 }
 
 /** The model named in the response; null if the text contains a key. */
-export function responseModelOf(call: CallRecord, usage: Usage): string | null {
+export function responseModelOf(call: CallRecord, usage: ResponseUsage): string | null {
   return text(usage.model, call.origin.key);
 }
 

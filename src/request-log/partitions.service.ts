@@ -14,6 +14,9 @@ const QUERY_TIMEOUT_MS = 30_000;
 /** A start waits this long for another process that is creating partitions. */
 const START_WAIT_MS = 5_000;
 
+/** @param table a partition, quoted where needed */
+export type NeedsPartition = (client: pg.Client, table: string) => Promise<boolean>;
+
 /**
  * Keeps the partitions of `request_log`: creates those of today and the next seven days, and drops expired ones. A day
  * that is missing all the same is created by the log writer.
@@ -23,6 +26,7 @@ export class PartitionsService implements OnApplicationShutdown {
   private readonly logger = new Logger('Partitions');
   private round: Promise<void> = Promise.resolve();
   private busy = false;
+  private readonly needed: NeedsPartition[] = [];
   private stopped = false;
 
   constructor(
@@ -30,6 +34,11 @@ export class PartitionsService implements OnApplicationShutdown {
     private readonly database: DatabaseService,
   ) {
     database.whenReady(() => this.atStart());
+  }
+
+  /** Registers what still needs the rows of an expired partition: it is not dropped while one of these returns true. */
+  keepWhile(isNeeded: NeedsPartition): void {
+    this.needed.push(isNeeded);
   }
 
   @Cron(CronExpression.EVERY_10_MINUTES, { timeZone: 'UTC' })
@@ -82,6 +91,10 @@ export class PartitionsService implements OnApplicationShutdown {
       now: Date.now(),
       days,
       stopped: () => this.stopped,
+      isNeeded: async (table) => {
+        for (const isNeeded of this.needed) if (await isNeeded(client, table)) return true;
+        return false;
+      },
     });
     if (tables.length > 0)
       this.logger.log(`Dropped partitions older than ${days} days: ${tables.join(', ')}`);

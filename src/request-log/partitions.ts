@@ -131,6 +131,8 @@ export interface Retention {
   days: number;
   /** Checked before each drop. */
   stopped: () => boolean;
+  /** Checked before each drop: true if something still reads this partition, which then stays until the next run. */
+  isNeeded: (table: string) => Promise<boolean>;
 }
 
 export interface Dropped {
@@ -144,7 +146,7 @@ export interface Dropped {
  * later, from the journal of a replica that was down for long, their partition is created again and dropped with the next
  * run.
  */
-export async function dropExpired(client: ClientBase, { now, days, stopped }: Retention): Promise<Dropped> {
+export async function dropExpired(client: ClientBase, { now, days, stopped, isNeeded }: Retention): Promise<Dropped> {
   const dropped: Dropped = { tables: [], postponed: false };
   const partitions = await listPartitions(client);
   const clocks = [now, await databaseClock(client)];
@@ -155,7 +157,7 @@ export async function dropExpired(client: ClientBase, { now, days, stopped }: Re
   for (const { table, to } of partitions) {
     if (to > oldestKept || stopped()) continue;
     if (!isTrusted) dropped.postponed = true;
-    else {
+    else if (!(await isNeeded(table))) {
       await dropPartition(client, table);
       dropped.tables.push(table);
     }

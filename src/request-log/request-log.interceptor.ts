@@ -3,6 +3,7 @@ import type { Request } from 'express';
 import { Observable } from 'rxjs';
 import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
+import { ofHeaders } from './attribution.js';
 import type { CallRecord } from './call-record.js';
 import { ClientAddress } from '../platform/client-address.js';
 import { RequestLogService } from './request-log.service.js';
@@ -35,6 +36,8 @@ declare module 'express-serve-static-core' {
 export class RequestLogInterceptor implements NestInterceptor {
   private readonly clientAddress: ClientAddress;
   private readonly keepsUserAgent: boolean;
+  private readonly attribution: Settings['attribution'];
+  private readonly userHeaders: readonly string[];
 
   constructor(
     private readonly log: RequestLogService,
@@ -42,6 +45,8 @@ export class RequestLogInterceptor implements NestInterceptor {
   ) {
     this.clientAddress = new ClientAddress(env.trustedProxies, env.requestLogClient);
     this.keepsUserAgent = env.requestLogClient !== 'none';
+    this.attribution = env.attribution;
+    this.userHeaders = env.userHeaders;
   }
 
   intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
@@ -91,6 +96,8 @@ export class RequestLogInterceptor implements NestInterceptor {
       userAgent: this.keepsUserAgent ? (headers['user-agent'] ?? null) : null,
       idempotencyKey: (headers['idempotency-key'] as string | undefined) ?? null,
       sdkRetryCount: retryCount(headers['x-stainless-retry-count']),
+      attribution: this.attribution === 'off' ? null : ofHeaders(headers, this.userHeaders),
+      attributesBody: this.attribution === 'all',
       traceparent: (headers['traceparent'] as string | undefined) ?? null,
       tracestate: (headers['tracestate'] as string | undefined) ?? null,
     });

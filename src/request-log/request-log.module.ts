@@ -1,9 +1,10 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
+import { EndUsers } from './end-users.js';
 import { FinishedCalls } from './finished-calls.js';
 import { Journal } from './journal/journal.js';
 import { JournalDrainService } from './journal/journal-drain.service.js';
-import { LogWriter } from './log-writer.js';
+import { LogWriter } from './writer/log-writer.js';
 import { PartitionsService } from './partitions.service.js';
 import { RequestLog } from './request-log.entity.js';
 import { RequestLogService } from './request-log.service.js';
@@ -17,8 +18,9 @@ import { RequestLogService } from './request-log.service.js';
     LogWriter,
     JournalDrainService,
     FinishedCalls,
+    EndUsers,
     RequestLogService
   ],
-  exports: [RequestLogService, FinishedCalls, Journal, LogWriter, JournalDrainService]
+  exports: [RequestLogService, FinishedCalls, Journal, LogWriter, JournalDrainService, PartitionsService]
 })
 export class RequestLogModule {}

@@ -2,20 +2,21 @@ import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
 import { describeError } from '../errors/describe-error.js';
 import { GatewayError } from '../errors/gateway-error.js';
 import { type CallOrigin, CallRecord } from './call-record.js';
+import { EndUsers } from './end-users.js';
 import { FinishedCalls } from './finished-calls.js';
 import { type Entry, Journal } from './journal/journal.js';
 import type { JournalFile } from './journal/journal-file.js';
 import { encodeLines, encodeRecord } from './journal/record-codec.js';
 import type { LogRow } from './columns.js';
 import { emptyRow, setBegin, setEnd, setUsage } from './log-row.js';
-import { LogWriter } from './log-writer.js';
-import { NO_USAGE, type Usage } from '../tokens/token-counts.js';
+import { LogWriter } from './writer/log-writer.js';
+import { NO_USAGE, type ResponseUsage } from '../tokens/token-usage.js';
 import type { Outcome } from './outcome.js';
 import { readUsage } from '../tokens/usage-reader.js';
 
 interface ReadCall {
   call: CallRecord;
-  usage: Usage;
+  usage: ResponseUsage;
 }
 
 /** Holds the records of calls in flight, journals them, and passes their rows to the writer. */
@@ -35,6 +36,7 @@ export class RequestLogService implements OnApplicationShutdown {
     private readonly journal: Journal,
     private readonly writer: LogWriter,
     private readonly finished: FinishedCalls,
+    private readonly users: EndUsers,
   ) {}
 
   open(origin: CallOrigin): CallRecord {
@@ -155,7 +157,7 @@ export class RequestLogService implements OnApplicationShutdown {
 
   private beginning(call: CallRecord, begun: (error: GatewayError | null) => void): Entry {
     const row = emptyRow();
-    setBegin(row, call);
+    setBegin(row, call, call.attribution && this.users.shown(call.attribution));
     return {
       json: encodeRecord('B', row),
       isStart: true,
@@ -188,7 +190,7 @@ export class RequestLogService implements OnApplicationShutdown {
     const read: ReadCall[] = [];
     for (const call of calls) {
       // Reading never fails; uncertain counts are null.
-      const usage = readUsage(call.contentType, call.origin.endpoint, call.copy);
+      const usage = readUsage(call.contentType, call.origin.endpoint, call.copy, call.headUsage);
       if ('then' in usage) void usage.then((counts) => this.finish([{ call, usage: counts }]));
       else read.push({ call, usage });
     }

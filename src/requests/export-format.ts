@@ -1,6 +1,6 @@
 import { stringify } from 'csv-stringify/sync';
 import type { QueryArrayResult } from 'pg';
-import { columnsOfType, SHOWN_COLUMNS } from './request-view.js';
+import { columnsOfType, selectList, SHOWN_COLUMNS } from './request-view.js';
 import type { ExportFormat } from './requests.schema.js';
 
 export interface ExportFormatter {
@@ -22,15 +22,15 @@ const iso = (column: string) =>
 /** Text in JSON, as in the list. */
 const NUMERICS = new Set(columnsOfType('numeric'));
 
-const JSON_LIST = SHOWN_COLUMNS.map((column) => {
+const JSON_LIST = selectList((column) => {
   if (TIMES.has(column)) return iso(column);
   return NUMERICS.has(column) ? `${column}::text` : column;
-}).join(', ');
-const CSV_LIST = SHOWN_COLUMNS.map((column) => {
+});
+const CSV_LIST = selectList((column) => {
   if (TIMES.has(column)) return iso(column);
   // Postgres itself would write t and f.
   return BOOLEANS.has(column) ? `${column}::text` : column;
-}).join(', ');
+});
 
 /**
  * Formats rows as text, for programs or for spreadsheets. Postgres does most of the work: parsing and formatting a million

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import type pg from 'pg';
 import { type ExportFormatter, FORMATTERS } from './export-format.js';
 import { ReaderPool } from './reader-pool.js';
-import { recordedUntil } from './recorded-until.js';
+import { recordedUntil } from '../request-log/recorded-until.js';
 import { after, conditionsOf, type RequestFilter } from './request-query.js';
 import type { ExportFormat } from './requests.schema.js';
 

@@ -2,10 +2,9 @@ import { Injectable } from '@nestjs/common';
 import { isUuid, type Page, pageOf, type PageRequest } from '../database/page.js';
 import { ServiceError } from '../errors/service-error.js';
 import { ReaderPool } from './reader-pool.js';
-import { recordedUntil } from './recorded-until.js';
+import { recordedUntil } from '../request-log/recorded-until.js';
 import { after, conditionsOf, type RequestFilter, startedAtOf } from './request-query.js';
-import type { RequestLog } from '../request-log/request-log.entity.js';
-import { requestView, type RequestView, SELECT_REQUESTS } from './request-view.js';
+import { type RequestRow, requestView, type RequestView, SELECT_REQUESTS } from './request-view.js';
 
 const FIND = `${SELECT_REQUESTS} WHERE started_at = $1 AND id = $2`;
 
@@ -24,7 +23,7 @@ export class RequestLogReader {
   async list({ limit, cursor, ...filter }: RequestFilter & PageRequest): Promise<Page<RequestView>> {
     const conditions = after(conditionsOf(filter), cursor);
     const count = conditions.placeholder(limit + 1);
-    const { rows } = await this.pool.queries.query<RequestLog>(
+    const { rows } = await this.pool.queries.query<RequestRow>(
       `${SELECT_REQUESTS} ${conditions.where} ORDER BY started_at DESC, id DESC LIMIT ${count}`,
       conditions.values,
     );
@@ -34,7 +33,7 @@ export class RequestLogReader {
   /** Reads one partition: the ID contains the day of the call. @throws ServiceError not_found */
   async get(id: string): Promise<RequestView> {
     const { rows } = isUuid(id)
-      ? await this.pool.queries.query<RequestLog>(FIND, [startedAtOf(id), id])
+      ? await this.pool.queries.query<RequestRow>(FIND, [startedAtOf(id), id])
       : { rows: [] };
     if (rows[0] === undefined) {
       throw ServiceError.of(
@@ -52,7 +51,7 @@ export class RequestLogReader {
     const at = conditions.placeholder(place.recorded_at);
     conditions.add(`recorded_at >= ${at} AND (recorded_at, id) > (${at}, ?)`, place.id);
     const count = conditions.placeholder(limit);
-    const { rows } = await this.pool.queries.query<RequestLog>(
+    const { rows } = await this.pool.queries.query<RequestRow>(
       `${SELECT_REQUESTS} ${conditions.where} ORDER BY recorded_at, id LIMIT ${count}`,
       conditions.values,
     );

@@ -6,15 +6,12 @@ import { ReaderPool } from './reader-pool.js';
 import { RequestLogExport } from './request-log.export.js';
 import { RequestLogReader } from './request-log.reader.js';
 import { RequestsController } from './requests.controller.js';
-import { UsageController } from './usage.controller.js';
-import { UsageTotals } from './usage-totals.js';
-import { UsageService } from './usage.service.js';
 
-/** Shows, exports and adds up the rows of the request log. */
+/** Shows and exports the rows of the request log. */
 @Module({
   imports: [TeamsModule, KeysModule],
-  controllers: [RequestsController, UsageController],
-  providers: [ReaderPool, RequestLogReader, RequestLogExport, UsageTotals, CallFilters, UsageService],
-  exports: [RequestLogReader, RequestLogExport, UsageTotals]
+  controllers: [RequestsController],
+  providers: [ReaderPool, RequestLogReader, RequestLogExport, CallFilters],
+  exports: [RequestLogReader, RequestLogExport, CallFilters, ReaderPool]
 })
 export class RequestsModule {}

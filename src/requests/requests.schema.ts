@@ -1,12 +1,15 @@
 import { z } from 'zod';
 import { isUuid } from '../database/page.js';
 import { isShownPrefix, SHOWN_LENGTH } from '../platform/api-key.js';
-import { type Column, COLUMNS, describeColumn } from '../request-log/columns.js';
+import type { Column } from '../request-log/column.js';
+import { COLUMNS, describeColumn } from '../request-log/columns.js';
 import { OUTCOMES } from '../request-log/outcome.js';
 import { STATUS_FILTER } from './request-query.js';
-import { type RequestView, SHOWN_COLUMNS } from './request-view.js';
+import { isShownName, type RequestView, SHOWN_COLUMNS } from './request-view.js';
 import {
+  EXAMPLE_ID,
   EXAMPLE_TIME,
+  withTimeRange,
   oneOf,
   pageOf,
   paging,
@@ -33,17 +36,42 @@ const JSON_TYPES = {
   int: z.int(),
   bigint: z.int(),
   real: z.number(),
+  jsonb: z.record(z.string(), z.union([z.number(), z.string()])),
   /** Text, so that a reader loses no digit of an amount. */
   numeric: z.string(),
 };
 
+/** Examples of columns that have none of their own. */
+const EXAMPLES = {
+  timestamptz: EXAMPLE_TIME,
+  uuid: EXAMPLE_ID,
+  text: null,
+  inet: '192.0.2.7',
+  boolean: true,
+  smallint: 0,
+  int: 120,
+  bigint: 2_048,
+  real: 812.5,
+  numeric: '0.000142500',
+  jsonb: {},
+};
+
+/** What a name that is not a column of the table holds. */
+const NAME_DESCRIPTIONS = {
+  team: 'Present name of the team; null if it no longer exists.',
+  key: 'Present name of the key, unique within its team; null if it no longer exists.',
+};
+const NAME_EXAMPLES = { team: 'search', key: 'ci' };
+
 function columnSchema(name: keyof RequestView): z.ZodType {
+  if (isShownName(name)) {
+    return z.string().nullable().meta({ description: NAME_DESCRIPTIONS[name], example: NAME_EXAMPLES[name] });
+  }
   const { type, values, nullMeans, example }: Column<unknown> = COLUMNS[name];
   const schema = values === undefined ? JSON_TYPES[type] : z.enum(values);
   return (nullMeans === undefined ? schema : schema.nullable()).meta({
     description: describeColumn(name),
-    ...(example !== undefined && { example }),
-    ...(type === 'timestamptz' && { example: EXAMPLE_TIME }),
+    ...(values === undefined && { example: example ?? EXAMPLES[type] }),
   });
 }
 
@@ -56,46 +84,60 @@ export const requestPageSchema = pageOf('RequestPage', requestSchema);
 
 /** The filter of list, export and usage. */
 export const callFilter = {
-  team: team().optional().meta({ description: 'Only calls of this team, by name or ID.' }),
+  team: team().optional().meta({ description: 'Only calls of this team, by name or ID.', example: 'search' }),
   key: z
     .string(KEY)
     .refine((text) => isUuid(text) || isShownPrefix(text), KEY)
     .optional()
     .meta({
       description: `Only calls with this key, by its ID or its first ${SHOWN_LENGTH} characters. Never send a whole key.`,
+      example: 'ptn_4fGh7Kq2',
     }),
-  provider: searchText().optional().meta({ description: 'Only calls to this provider.' }),
-  model: searchText().optional().meta({ description: 'Only calls for this model.' }),
+  provider: searchText().optional().meta({ description: 'Only calls to this provider.', example: 'openai' }),
+  model: searchText().optional().meta({ description: 'Only calls for this model.', example: 'gpt-4o-mini' }),
   status: z.string(STATUS).regex(STATUS_FILTER, STATUS).optional().meta({
     description: 'Only calls with this HTTP status, such as `429`, or this class, such as `5xx`.',
+    example: '429',
   }),
   outcome: oneOf(OUTCOMES).optional().meta({ description: 'Only calls with this outcome.' }),
-  from: time().optional().meta({ description: 'Only calls that started at this time or later.' }),
-  to: time().optional().meta({ description: 'Only calls that started before this time.' }),
+  from: time()
+    .optional()
+    .meta({ description: 'Only calls that started at this time or later.', example: EXAMPLE_TIME }),
+  to: time()
+    .optional()
+    .meta({ description: 'Only calls that started before this time.', example: EXAMPLE_TIME }),
   recorded_after: time().optional().meta({
     description: 'Only rows written to the database after this time; for incremental export.',
+    example: EXAMPLE_TIME,
   }),
 };
 
 /** `GET /admin/v1/requests` and `postern requests list` */
-export const requestFilterSchema = z.strictObject({ ...callFilter, ...paging });
+export const requestFilterSchema = withTimeRange(z.strictObject({ ...callFilter, ...paging }));
 export type CallFilter = z.output<typeof requestFilterSchema>;
 
 /** `GET /admin/v1/requests/export` and `postern requests export` */
-export const exportSchema = z.strictObject({
-  ...callFilter,
-  format: oneOf(EXPORT_FORMATS).default('ndjson').meta({
-    description: '`ndjson`: one JSON object per line; `csv`: a table.',
+export const exportSchema = withTimeRange(
+  z.strictObject({
+    ...callFilter,
+    format: oneOf(EXPORT_FORMATS).default('ndjson').meta({
+      description: '`ndjson`: one JSON object per line; `csv`: a table.',
+    }),
+    limit: z
+      .string(ROWS)
+      .regex(/^[1-9]\d{0,9}$/, ROWS)
+      .transform(Number)
+      .refine((limit) => limit <= 1_000_000_000, ROWS)
+      .optional()
+      .meta({
+        description: 'Maximum number of rows; absent: all.',
+        type: 'integer',
+        minimum: 1,
+        example: 1_000,
+      }),
+    cursor: paging.cursor,
   }),
-  limit: z
-    .string(ROWS)
-    .regex(/^[1-9]\d{0,9}$/, ROWS)
-    .transform(Number)
-    .refine((limit) => limit <= 1_000_000_000, ROWS)
-    .optional()
-    .meta({ description: 'Maximum number of rows; absent: all.', type: 'integer', minimum: 1 }),
-  cursor: paging.cursor,
-});
+);
 export type ExportOptions = z.output<typeof exportSchema>;
 
 export const requestId = pathId('call: its `x-gateway-request-id`');

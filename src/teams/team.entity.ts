@@ -1,7 +1,7 @@
 import { Column, Entity, PrimaryColumn } from 'typeorm';
 
 /** A team, to which gateway keys belong. */
-@Entity('team')
+@Entity('team', { comment: 'Teams, to which gateway keys belong.' })
 export class Team {
   @PrimaryColumn('uuid', { primaryKeyConstraintName: 'team_pkey' })
   id!: string;
@@ -9,14 +9,13 @@ export class Team {
   @Column('text', { unique: true })
   name!: string;
 
-  /** All keys of a disabled team are rejected. */
-  @Column('boolean', { default: false })
+  @Column('boolean', { default: false, comment: 'All keys of a disabled team are rejected.' })
   disabled!: boolean;
 
   @Column('timestamptz', { name: 'created_at', default: () => 'now()' })
   createdAt!: Date;
 
-  /** Increases with every change by an actor, for If-Match. */
-  @Column('int', { default: 1 })
+  /** For If-Match. */
+  @Column('int', { default: 1, comment: 'Increases with every change by an actor.' })
   version!: number;
 }

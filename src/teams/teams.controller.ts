@@ -1,5 +1,5 @@
 import { Body, Get, Param, Patch, Post, Query } from '@nestjs/common';
-import { ApiCreatedResponse, ApiOkResponse, ApiOperation } from '@nestjs/swagger';
+import { ApiCreatedResponse, ApiOkResponse, ApiOperation } from '../admin/api-decorators.js';
 import { CurrentActor } from '../admin/current-actor.js';
 import { AdminController } from '../admin/admin-controller.js';
 import { ApiErrors } from '../admin/api-errors.js';
@@ -14,7 +14,7 @@ import {
   teamChangeSchema,
   type TeamFilter,
   teamFilterSchema,
-  teamId,
+  teamInPath,
   teamPageSchema,
   teamSchema,
   type TeamView,
@@ -46,8 +46,8 @@ export class TeamsController {
   @ApiOperation({ operationId: 'getTeam', summary: 'Get a team' })
   @ApiOkResponse({ standardSchema: teamSchema, description: 'The team.', headers: ETAG })
   @ApiErrors(404)
-  get(@Param('id', { schema: teamId }) id: string): Promise<TeamView> {
-    return this.teams.get(id);
+  get(@Param('id', { schema: teamInPath }) nameOrId: string): Promise<TeamView> {
+    return this.teams.get(nameOrId);
   }
 
   @Patch(':id')
@@ -55,11 +55,11 @@ export class TeamsController {
   @ApiOkResponse({ standardSchema: teamSchema, description: 'The changed team.', headers: ETAG })
   @ApiErrors(404, 409, 413, 415)
   update(
-    @Param('id', { schema: teamId }) id: string,
+    @Param('id', { schema: teamInPath }) nameOrId: string,
     @Body({ schema: teamChangeSchema }) change: TeamChange,
     @CurrentActor() by: Actor,
     @IfMatch() expected: Expected,
   ): Promise<TeamView> {
-    return this.teams.update(id, change, by, expected);
+    return this.teams.update(nameOrId, change, by, expected);
   }
 }

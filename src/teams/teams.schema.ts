@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { flag, name, pageOf, paging, pathId, timestamp } from '../admin/fields.schema.js';
+import { flag, name, pageOf, paging, shownId, timestamp, version } from '../admin/fields.schema.js';
 import { limitMembers, shownLimitMembers } from '../limit-rules/limit-rules.schema.js';
 
 const DISABLED = 'All keys of a disabled team are rejected.';
@@ -7,12 +7,12 @@ const DISABLED = 'All keys of a disabled team are rejected.';
 /** A team as the API shows it. */
 export const teamSchema = z
   .strictObject({
-    id: z.uuid(),
-    name: z.string().meta({ example: 'search' }),
-    disabled: z.boolean().meta({ description: DISABLED }),
+    id: shownId('the team'),
+    name: z.string().meta({ description: 'Unique name of the team.', example: 'search' }),
+    disabled: z.boolean().meta({ description: DISABLED, example: false }),
     ...shownLimitMembers,
-    version: z.int().meta({ description: 'Increases with every change.' }),
-    created_at: timestamp(),
+    version: version(),
+    created_at: timestamp('When the team was created.'),
   })
   .meta({ id: 'Team' });
 export type TeamView = z.output<typeof teamSchema>;
@@ -21,14 +21,14 @@ export const teamPageSchema = pageOf('TeamPage', teamSchema);
 
 /** `POST /admin/v1/teams` and `postern teams create` */
 export const newTeamSchema = z
-  .strictObject({ name: name().meta({ description: 'Unique name of the team.' }), ...limitMembers })
+  .strictObject({ name: name().meta({ description: 'Unique name of the team.', example: 'search' }), ...limitMembers })
   .meta({ id: 'NewTeam', example: { name: 'search' } });
 export type NewTeam = z.output<typeof newTeamSchema>;
 
 /** `PATCH /admin/v1/teams/:id` */
 export const teamChangeSchema = z
   .strictObject({
-    name: name().optional().meta({ description: 'New unique name of the team.' }),
+    name: name().optional().meta({ description: 'New unique name of the team.', example: 'search' }),
     disabled: flag().optional().meta({ description: DISABLED }),
     ...limitMembers,
   })
@@ -39,4 +39,5 @@ export type TeamChange = z.output<typeof teamChangeSchema>;
 export const teamFilterSchema = z.strictObject(paging);
 export type TeamFilter = z.output<typeof teamFilterSchema>;
 
-export const teamId = pathId('team');
+/** A team in a path. It is not validated: anything that names no team is not found. */
+export const teamInPath = z.string().meta({ description: 'Name or ID of the team.', example: 'search' });

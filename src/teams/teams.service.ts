@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { DataSource } from 'typeorm';
+import { DataSource, type EntityManager } from 'typeorm';
 import type { Actor } from '../platform/actor.js';
 import { recordChange } from '../audit/record-change.js';
 import { idOfCursor, isUuid, type Page, pageOf, type PageRequest } from '../database/page.js';
@@ -15,8 +15,6 @@ import type { NewTeam, TeamChange, TeamView } from './teams.schema.js';
 const LIST = `${SELECT_TEAMS} WHERE $1::uuid IS NULL OR id < $1 ORDER BY id DESC LIMIT $2`;
 const FIND_BY_ID = `${SELECT_TEAMS} WHERE id = $1`;
 const FIND_BY_NAME = `${SELECT_TEAMS} WHERE name = $1`;
-/** A separate statement, so that the next read sees everything committed before the lock. */
-const LOCK = 'SELECT FROM team WHERE id = $1 FOR UPDATE';
 
 const UPDATE = 'UPDATE team SET name = $2, disabled = $3, version = version + 1 WHERE id = $1';
 
@@ -45,9 +43,8 @@ export class TeamsService {
   }
 
   /** @throws ServiceError not_found */
-  async get(id: string): Promise<TeamView> {
-    const [row] = isUuid(id) ? await this.dataSource.query<TeamRow[]>(FIND_BY_ID, [id]) : [];
-    return found(row);
+  get(nameOrId: string): Promise<TeamView> {
+    return find(this.dataSource.manager, nameOrId, 'id');
   }
 
   /**
@@ -56,20 +53,25 @@ export class TeamsService {
    * @throws ServiceError not_found; conflict if it was changed since `expected`, or the name is taken; invalid if the name
    *   looks like an ID
    */
-  async update(id: string, change: TeamChange, by: Actor, expected: Expected = null): Promise<TeamView> {
+  async update(
+    nameOrId: string,
+    change: TeamChange,
+    by: Actor,
+    expected: Expected = null,
+  ): Promise<TeamView> {
     if (change.name !== undefined) mustNotLookLikeId(change.name);
     const changing = this.dataSource.transaction(async (manager) => {
-      if (isUuid(id)) await manager.query(LOCK, [id]);
-      const [row] = isUuid(id) ? await manager.query<TeamRow[]>(FIND_BY_ID, [id]) : [];
-      const before = found(row);
+      const locked = await find(manager, nameOrId, 'id', 'FOR UPDATE');
+      // Again, so that the limits are those of the last change that the lock waited for.
+      const before = await find(manager, locked.id, 'id');
       mustBeExpected('team', before, expected);
       const { name, disabled } = { ...before, ...change };
       const limits = changedLimits(before, change);
       const limitsDiffer = !sameLimits(limits, before);
       if (name === before.name && disabled === before.disabled && !limitsDiffer) return before;
-      if (limitsDiffer) await this.limits.save(manager, 'team', id, limits);
-      await manager.query(UPDATE, [id, name, disabled]);
-      const after = found((await manager.query<TeamRow[]>(FIND_BY_ID, [id]))[0]);
+      if (limitsDiffer) await this.limits.save(manager, 'team', before.id, limits);
+      await manager.query(UPDATE, [before.id, name, disabled]);
+      const after = await find(manager, before.id, 'id');
       await recordChange(manager, by, { action: 'changed', type: 'team', before, after });
       return after;
     });
@@ -81,10 +83,8 @@ export class TeamsService {
    *
    * @throws ServiceError not_found
    */
-  async resolve(nameOrId: string): Promise<TeamView> {
-    const sql = isUuid(nameOrId) ? FIND_BY_ID : FIND_BY_NAME;
-    const [row] = await this.dataSource.query<TeamRow[]>(sql, [nameOrId]);
-    return found(row, 'team');
+  resolve(nameOrId: string): Promise<TeamView> {
+    return find(this.dataSource.manager, nameOrId, 'team');
   }
 }
 
@@ -92,11 +92,24 @@ function mustNotLookLikeId(name: string): void {
   if (isUuid(name)) throw ServiceError.of('invalid', 'name', 'must not look like an ID; choose another name');
 }
 
-/** @param field the field that named the team */
-function found(row: TeamRow | undefined, field = 'id'): TeamView {
+/**
+ * @param field the field that names the team
+ * @throws ServiceError not_found
+ */
+async function find(
+  manager: EntityManager,
+  nameOrId: string,
+  field: string,
+  lock: '' | 'FOR UPDATE' = '',
+): Promise<TeamView> {
+  const sql = `${isUuid(nameOrId) ? FIND_BY_ID : FIND_BY_NAME} ${lock}`;
+  const [row] = await manager.query<TeamRow[]>(sql, [nameOrId]);
   if (row !== undefined) return teamView(row);
-  const by = field === 'id' ? 'id' : 'name or id';
-  throw ServiceError.of('not_found', field, `no team has this ${by}; list the teams, or create it first`);
+  throw ServiceError.of(
+    'not_found',
+    field,
+    'no team has this name or id; list the teams, or create it first',
+  );
 }
 
 async function unlessTaken(work: Promise<TeamView>): Promise<TeamView> {

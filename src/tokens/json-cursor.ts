@@ -1,5 +1,7 @@
 const QUOTE = 0x22;
 const COMMA = 0x2c;
+const ZERO = 0x30;
+const NINE = 0x39;
 const COLON = 0x3a;
 const OPEN_BRACKET = 0x5b;
 const BACKSLASH = 0x5c;
@@ -76,6 +78,11 @@ export class ObjectCursor {
     return isAscii(this.json, this.keyStart, this.keyEnd, name);
   }
 
+  /** Bytes of the member's name. */
+  get keyLength(): number {
+    return this.keyEnd - this.keyStart;
+  }
+
   /** True if the member's value is this string, written without an escape. */
   isText(text: string): boolean {
     const { json, valueStart, valueEnd } = this;
@@ -91,6 +98,13 @@ export class ObjectCursor {
   textSpan(): Span | null {
     const { json, valueStart, valueEnd } = this;
     return json[valueStart] === QUOTE && valueEnd - valueStart > 2 ? [valueStart, valueEnd] : null;
+  }
+
+  /** Where the member's value is, when it is a number; null when it is not. */
+  numberSpan(): Span | null {
+    const { json, valueStart, valueEnd } = this;
+    const first = json[valueStart]!;
+    return first >= ZERO && first <= NINE ? [valueStart, valueEnd] : null;
   }
 
   /** A cursor on the member's own members when it is an object. */

@@ -1,26 +1,18 @@
+import { findTrailing, isArrayEnd, isAtEnd, nextElement, openObject } from './json-cursor.js';
 import type { CopiedBody } from './plain-copy.js';
-import {
-  findTrailing,
-  isArrayEnd,
-  isAtEnd,
-  nextElement,
-  type ObjectCursor,
-  openObject,
-  parseText,
-  parseValue,
-  type Span,
-} from './json-cursor.js';
-import { metadataCounts, NO_USAGE, type Usage, usageCounts } from './token-counts.js';
+import { NO_USAGE, type ResponseUsage } from './token-usage.js';
+import { USAGE_MEMBERS, UsageMembers } from './usage-members.js';
 
 /**
- * Reads the usage that a JSON response reports in the members of its outermost object, in any order: OpenAI (all
- * endpoints) and Anthropic messages have `model` and `usage`, Gemini has `modelVersion` and `usageMetadata`. A Gemini
- * stream without `alt=sse` is an array of such objects, each with the counts so far: the last one is used.
+ * Reads the usage that a JSON response reports in the members of its outermost object, in any order. A Gemini stream
+ * without `alt=sse` is an array of such objects, each with the counts so far: the last one is used.
  *
  * For a response larger than the copy, the start and the end are read; a count is used only if it is certain that it is
  * in the outermost object.
+ *
+ * @param endpoint raw path after `/p/<provider>`, without the query
  */
-export function readJsonUsage({ head, tail, whole }: CopiedBody): Usage {
+export function readJsonUsage({ head, tail, whole }: CopiedBody, endpoint: string): ResponseUsage {
   const members = new UsageMembers(head);
   const array = nextElement(head, 0, true);
   if (array !== -1) {
@@ -30,28 +22,34 @@ export function readJsonUsage({ head, tail, whole }: CopiedBody): Usage {
     if (cursor === null) return NO_USAGE;
     members.addAll(cursor);
     // More than one document: it is not certain whose counts they are.
-    if (cursor.end !== -1 && !(whole && isAtEnd(head, cursor.end)))
-      return { ...NO_USAGE, model: members.read().model };
+    if (cursor.end !== -1 && !(whole && isAtEnd(head, cursor.end))) return withModel(null, members.model);
   }
-  const usage = members.read();
-  if (whole) return usage;
-  if (array === -1) return readEnd(tail, usage, isAtEnd);
+  if (whole) return withModel(members.read(endpoint), members.model);
+  const end = readEnd(tail, array === -1 ? isAtEnd : isArrayEnd);
   // The first objects of an array do not contain the sum.
-  return readEnd(tail, { ...NO_USAGE, model: usage.model }, isArrayEnd);
+  const usage = end.read(endpoint) ?? (array === -1 ? members.read(endpoint) : null);
+  return withModel(usage, end.model ?? members.model);
+}
+
+/** @param usage changed */
+export function withModel(usage: ResponseUsage | null, model: string | null): ResponseUsage {
+  if (usage === null) return model === null ? NO_USAGE : { ...NO_USAGE, model };
+  usage.model = model;
+  return usage;
 }
 
 /**
- * Reads the end of a JSON document; its members override those of the start.
+ * Reads the end of a JSON document.
  *
  * @param isEnd whether the object with the counts ends here
  */
-export function readEnd(tail: Buffer, start: Usage, isEnd: (json: Buffer, end: number) => boolean): Usage {
+export function readEnd(tail: Buffer, isEnd: (json: Buffer, end: number) => boolean): UsageMembers {
   const members = new UsageMembers(tail);
-  for (const name of ['usage', 'usageMetadata', 'model', 'modelVersion']) {
+  for (const name of USAGE_MEMBERS) {
     const cursor = findTrailing(tail, name, isEnd);
     if (cursor?.next()) members.add(cursor);
   }
-  return members.read(start);
+  return members;
 }
 
 function readElements(json: Buffer, first: number, members: UsageMembers): void {
@@ -61,40 +59,5 @@ function readElements(json: Buffer, first: number, members: UsageMembers): void 
     members.addAll(cursor);
     if (cursor.end === -1) return;
     at = nextElement(json, cursor.end, false);
-  }
-}
-
-/**
- * The members of a document that report the model and the token counts. Of a repeated name the last value is used. The
- * values are parsed once, at the end: at most three, however often the names are repeated.
- */
-export class UsageMembers {
-  private model: Span | null = null;
-  private usage: Span | null = null;
-  private metadata: Span | null = null;
-
-  constructor(private readonly json: Buffer) {}
-
-  /** Takes the member the cursor is on, if it is one of those. */
-  add(cursor: ObjectCursor): void {
-    if (cursor.isKey('model') || cursor.isKey('modelVersion')) this.model = cursor.textSpan() ?? this.model;
-    else if (cursor.isKey('usage')) this.usage = cursor.objectSpan() ?? this.usage;
-    else if (cursor.isKey('usageMetadata')) this.metadata = cursor.objectSpan() ?? this.metadata;
-  }
-
-  /** Takes an object's own members. */
-  addAll(cursor: ObjectCursor): void {
-    while (cursor.next()) this.add(cursor);
-  }
-
-  /** @param known counts where these members report none */
-  read(known: Usage = NO_USAGE): Usage {
-    const { json } = this;
-    return {
-      ...known,
-      ...usageCounts(parseValue(json, this.usage)),
-      ...metadataCounts(parseValue(json, this.metadata)),
-      model: parseText(json, this.model) ?? known.model,
-    };
   }
 }

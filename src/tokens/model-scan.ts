@@ -1,13 +1,10 @@
 import { findTrailing, isAtEnd, openObject, parseText } from './json-cursor.js';
 
-/** Requests of this size are gathered before they are forwarded; of larger ones the start may be scanned. */
-const LONGEST_SCAN = 262_144;
-
 /** Clients that send `model` first have it within these bytes. */
 const START_BYTES = 1_024;
 
 /**
- * Finds the model that a JSON request names in its own `model` member. The body is scanned, not parsed, and large ones
+ * Finds the model that a whole JSON request names in its own `model` member. The body is scanned, not parsed, and large ones
  * from both ends: some clients send `model` first, others (the Python SDKs of OpenAI and Anthropic) after the messages.
  *
  * @returns null for anything that is not a JSON object with a string there; either one, if there are two
@@ -16,7 +13,6 @@ export function scanModel(body: Buffer): string | null {
   if (body.length <= START_BYTES) return scan(body);
   const first = scan(body.subarray(0, START_BYTES));
   if (first !== null || openObject(body) === null) return first;
-  if (body.length > LONGEST_SCAN) return scan(body.subarray(0, LONGEST_SCAN));
   const last = findTrailing(body, 'model', isAtEnd);
   return last?.next() ? parseText(body, last.textSpan()) : scan(body);
 }
@@ -29,16 +25,21 @@ function scan(json: Buffer): string | null {
   return null;
 }
 
-/** Gemini API reference: `POST /v1beta/{model=models/*}:generateContent`; Vertex AI has more folders before it. */
-const MODEL_IN_PATH = /\/models\/([^/]+):[A-Za-z]+$/;
+/**
+ * Paths that name the model: of the Gemini API (`POST /v1beta/{model=models/*}:generateContent`) and Vertex AI, which has
+ * more segments before it; of Bedrock; and of Azure OpenAI, by the name of the deployment.
+ */
+const MODEL_IN_PATH =
+  /\/models\/([^/]+):[A-Za-z]+$|\/model\/([^/]+)\/(?:converse|invoke)[a-z-]*$|\/openai\/deployments\/([^/]+)\//;
 
 /**
- * Returns the model named in a path of the Gemini API; null if there is none.
+ * Returns the model named in a path; null if there is none.
  *
  * @param endpoint raw path after `/p/<provider>`, without the query
  */
 export function modelFromPath(endpoint: string): string | null {
-  const name = MODEL_IN_PATH.exec(endpoint)?.[1];
+  const [, gemini, bedrock, azure] = MODEL_IN_PATH.exec(endpoint) ?? [];
+  const name = gemini ?? bedrock ?? azure;
   if (name === undefined) return null;
   // A copy: a slice keeps the whole path alive.
   if (!name.includes('%')) return Buffer.from(name).toString();

@@ -38,3 +38,20 @@ export interface ExtraUsage {
   /** Service tier other than the default one: `batch`, `flex`, `priority` and others. */
   service_tier?: string;
 }
+
+/** What a response reports. */
+export interface ResponseUsage extends TokenUsage {
+  /** The model named in the response. */
+  model: string | null;
+}
+
+export const NO_USAGE: Readonly<ResponseUsage> = Object.freeze({
+  model: null,
+  promptTokens: null,
+  cachedTokens: null,
+  cacheWriteTokens: null,
+  completionTokens: null,
+  reasoningTokens: null,
+  extra: null,
+  reportedCost: null,
+});

@@ -1,19 +1,33 @@
+import { firstHeader } from '../platform/raw-headers.js';
 import { PlainCopy, type CopiedBody } from './plain-copy.js';
 import { CompressedCopy } from './compressed-copy.js';
 import { decoderFor } from './content-coding.js';
 import { inSlices } from './event-loop-slices.js';
-import { isStreamed } from './event-stream.js';
 import { readJsonUsage } from './json-usage.js';
+import { normaliseUsage } from './normalise-usage.js';
+import { framingOf } from './framing/stream-framing.js';
 import { readStreamUsage } from './stream-usage.js';
-import { NO_USAGE, type Usage } from './token-counts.js';
+import { NO_USAGE, type ResponseUsage, type TokenUsage } from './token-usage.js';
 
 /**
  * Endpoints whose responses report the usage of this call. In others, `usage` means something else:
  * `GET /v1/responses/{id}` reports that of the call that created the response, a batch or a run that of many.
  * By the last segment, so that Azure OpenAI, Vertex AI and providers with a path of their own are read alike.
  */
-const REPORTS_USAGE =
-  /\/(?:completions|responses(?:\/compact)?|embeddings|messages|rerank|images\/(?:generations|edits|variations)|audio\/(?:speech|transcriptions|translations))$|:(?:generateContent|streamGenerateContent|rawPredict|streamRawPredict)$/;
+const REPORTS_USAGE = new RegExp(
+  `/(?:${[
+    // OpenAI, and those with the same paths; Voyage has two more kinds of embeddings.
+    'completions|responses(?:/compact)?|(?:multimodal|contextualized)?embeddings|rerank',
+    'images/(?:generations|edits|variations)|audio/(?:speech|transcriptions|translations)',
+    // Anthropic; Cohere, Writer and Ollama; Gemini Interactions.
+    'messages|chat|generate|embed|interactions',
+    // Bedrock.
+    'model/[^/]+/(?:converse(?:-stream)?|invoke(?:-with-response-stream)?)',
+    // Gemini and Vertex AI.
+  ].join(
+    '|',
+  )})$|:(?:(?:stream)?(?:G|g)enerateContent|rawPredict|streamRawPredict|embedContent|batchEmbedContents)$`,
+);
 
 /** A response up to this size is read at once, some µs; a larger one in a later tick of the event loop. */
 const SMALL_RESPONSE = 16_384;
@@ -21,7 +35,7 @@ const SMALL_RESPONSE = 16_384;
 /** Copy of a response, taken while it passes. */
 export type ResponseCopy = PlainCopy | CompressedCopy;
 
-type Reader = (kept: CopiedBody, endpoint: string) => Usage;
+type Reader = (kept: CopiedBody, endpoint: string) => ResponseUsage;
 
 /**
  * Creates the copy of a response that readUsage() reads.
@@ -49,13 +63,29 @@ export function copyFor(
  * @param contentType the response's `Content-Type`
  * @param endpoint raw path after `/p/<provider>`, without the query
  * @param copy from copyFor(); no byte may be added to it any more
+ * @param head from usageOfHead(), used if the body reports no counts
  * @returns a promise for large and compressed responses
  */
 export function readUsage(
   contentType: string | null | undefined,
   endpoint: string,
   copy: ResponseCopy | null,
-): Usage | Promise<Usage> {
+  head: TokenUsage | null = null,
+): ResponseUsage | Promise<ResponseUsage> {
+  const body = readBody(contentType, endpoint, copy);
+  if (head === null) return body;
+  return body instanceof Promise ? body.then((usage) => orOfHead(usage, head)) : orOfHead(body, head);
+}
+
+function orOfHead(body: ResponseUsage, head: TokenUsage): ResponseUsage {
+  return (body.promptTokens ?? body.completionTokens) === null ? { ...head, model: body.model } : body;
+}
+
+function readBody(
+  contentType: string | null | undefined,
+  endpoint: string,
+  copy: ResponseCopy | null,
+): ResponseUsage | Promise<ResponseUsage> {
   const reader = readerFor(contentType);
   if (reader === null || copy === null || copy.length === 0) return NO_USAGE;
   if (copy instanceof CompressedCopy) return readCompressed(copy, reader, endpoint);
@@ -64,7 +94,11 @@ export function readUsage(
   return read(kept, reader, endpoint);
 }
 
-async function readCompressed(copy: CompressedCopy, reader: Reader, endpoint: string): Promise<Usage> {
+async function readCompressed(
+  copy: CompressedCopy,
+  reader: Reader,
+  endpoint: string,
+): Promise<ResponseUsage> {
   try {
     const small = await inSlices(() => {
       const kept = copy.inflateSync();
@@ -79,12 +113,37 @@ async function readCompressed(copy: CompressedCopy, reader: Reader, endpoint: st
   }
 }
 
+/** Bedrock's headers with the counts of InvokeModel, by the names that its streams have for them. */
+const BEDROCK_HEADERS = [
+  ['inputTokenCount', 'x-amzn-bedrock-input-token-count'],
+  ['outputTokenCount', 'x-amzn-bedrock-output-token-count'],
+  ['cacheReadInputTokenCount', 'x-amzn-bedrock-cache-read-input-token-count'],
+  ['cacheWriteInputTokenCount', 'x-amzn-bedrock-cache-write-input-token-count'],
+] as const;
+
+/**
+ * The usage in the head of a response, for models of Bedrock whose body reports none.
+ *
+ * @param headers flat raw headers
+ * @param endpoint raw path after `/p/<provider>`, without the query
+ */
+export function usageOfHead(headers: readonly string[], endpoint: string): TokenUsage | null {
+  if (!endpoint.endsWith('/invoke')) return null;
+  const usage: Record<string, number> = {};
+  for (const [name, header] of BEDROCK_HEADERS) {
+    const value = firstHeader(headers, header);
+    if (value !== undefined && /^\d+$/.test(value)) usage[name] = Number(value);
+  }
+  return normaliseUsage(usage, endpoint);
+}
+
 function readerFor(contentType: string | null | undefined): Reader | null {
-  if (isStreamed(contentType)) return readStreamUsage;
+  const framing = framingOf(contentType);
+  if (framing !== null) return (kept, endpoint) => readStreamUsage(kept, endpoint, framing);
   return isJson(contentType) ? readJsonUsage : null;
 }
 
-function read(kept: CopiedBody, reader: Reader, endpoint: string): Usage {
+function read(kept: CopiedBody, reader: Reader, endpoint: string): ResponseUsage {
   try {
     return reader(kept, endpoint);
   } catch {

@@ -17,6 +17,7 @@ const tagOf = ({ headers }: AdminAnswer) => headers.get('etag')!;
 describe('PATCH /admin/v1/keys/:id', () => {
   it('changes what is given and nothing else', async () => {
     const { key: _, ...before } = (await make()).body;
+    await postern.storeProviders('azure');
     const change = {
       name: 'renamed',
       expires_at: '2093-01-31T12:00:00.000Z',
@@ -119,8 +120,20 @@ describe('/admin/v1/teams/:id', () => {
     expect(changed.body).toEqual({ ...made.body, name: 'changed', disabled: true, version: 2 });
   });
 
+  it('takes the name in place of the ID', async () => {
+    const made = await call(postern, 'POST', '/teams', { name: 'R&D / 検索' });
+    const path = `/teams/${encodeURIComponent('R&D / 検索')}`;
+    const shown = await call(postern, 'GET', path);
+    expect([shown.status, shown.body, tagOf(shown)]).toEqual([200, made.body, tagOf(made)]);
+    const changed = await call(postern, 'PATCH', path, { disabled: true }, { 'if-match': tagOf(made) });
+    expect(changed.body).toEqual({ ...made.body, disabled: true, version: 2 });
+    expect((await call(postern, 'GET', '/teams/nobody')).body.error.message).toBe(
+      'id: no team has this name or id; list the teams, or create it first',
+    );
+  });
+
   it('answers 404 for no team, 409 for a taken name, 400 for one like an id', async () => {
-    for (const id of [NOBODY, 'default', "'", '%27']) {
+    for (const id of [NOBODY, 'nobody', "'", '%27', 'a%2Fb']) {
       const got = await call(postern, 'GET', `/teams/${id}`);
       expect([id, got.status, got.body]).toEqual([id, 404, got.body]);
       expect((await call(postern, 'PATCH', `/teams/${id}`, { disabled: true })).status).toBe(404);

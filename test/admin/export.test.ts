@@ -1,4 +1,5 @@
 import type { Server, Socket } from 'node:net';
+import { gunzipSync } from 'node:zlib';
 import pg from 'pg';
 import { insertRow } from '../request-log/rows.js';
 import { ADMIN_TOKEN, startTestGateway, type TestGateway } from '../support/gateway.js';
@@ -21,7 +22,7 @@ beforeAll(async () => {
 });
 afterAll(() => postern.stop());
 
-const HEADERS = { authorization: `Bearer ${ADMIN_TOKEN}` };
+const HEADERS = { authorization: `Bearer ${ADMIN_TOKEN}`, 'accept-encoding': 'identity' };
 const open = (query = '') => fetch(`${postern.url}/admin/v1/requests/export${query}`, { headers: HEADERS });
 
 const sessions = () =>
@@ -69,11 +70,44 @@ describe('/admin/v1/requests/export', () => {
       ['limit=1e9', 'limit'],
       ['cursor=x', 'cursor'],
       ['recorded_after=now', 'recorded_after'],
+      ['from=2031-01-02T00:00:00Z&to=2031-01-01T23:59:59Z', 'from'],
     ]) {
       const answer = await call(postern, 'GET', `/requests/export?${query}`);
       expect([answer.status, fieldsOf(answer)]).toEqual([400, [field]]);
     }
     expect((await call(postern, 'GET', '/requests/export?team=nobody')).status).toBe(404);
+  });
+
+  it('is compressed for a client that accepts it, and says that it depends on that', async () => {
+    const plain = await open('?limit=200');
+    expect([plain.headers.get('content-encoding'), plain.headers.get('vary')]).toEqual([
+      null,
+      'accept-encoding',
+    ]);
+    const whole = Buffer.from(await plain.arrayBuffer());
+    for (const accepted of ['gzip, deflate, br', '*', 'gzip;q=0.5, identity;q=0.1']) {
+      const client = await RawClient.connect(postern.port);
+      const headers = [`Authorization: Bearer ${ADMIN_TOKEN}`, `Accept-Encoding: ${accepted}`];
+      client.send(request('GET /admin/v1/requests/export?limit=200', headers));
+      const reply = await client.answer();
+      client.destroy();
+      expect([reply.status, reply.header('content-encoding'), reply.header('vary')]).toEqual([
+        200,
+        'gzip',
+        'accept-encoding',
+      ]);
+      expect(reply.body.length).toBeLessThan(whole.length / 5);
+      expect(gunzipSync(reply.body).equals(whole)).toBe(true);
+    }
+    for (const refused of ['gzip;q=0', 'br', 'identity']) {
+      const headers = { ...HEADERS, 'accept-encoding': refused };
+      const answer = await fetch(`${postern.url}/admin/v1/requests/export?limit=1`, { headers });
+      expect(answer.headers.get('content-encoding')).toBeNull();
+      await answer.text();
+    }
+    // A list is small.
+    const list = await call(postern, 'GET', '/requests', undefined, { 'accept-encoding': 'gzip' });
+    expect(list.headers.get('content-encoding')).toBeNull();
   });
 
   it('goes at the pace of its reader, with next to nothing in memory', async () => {
@@ -139,8 +173,11 @@ describe('/admin/v1/requests/export', () => {
     await locking.end();
   });
 
-  it('breaks off visibly when Postgres does', async () => {
-    const reader = (await open()).body!.getReader();
+  it.each(['identity', 'gzip'])('breaks off visibly when Postgres does (%s)', async (coding) => {
+    const headers = { ...HEADERS, 'accept-encoding': coding };
+    const url = `${postern.url}/admin/v1/requests/export`;
+    const answer = await fetch(url, { headers });
+    const reader = answer.body!.getReader();
     await reader.read();
     const [session] = await sessions();
     await postern.database.query('SELECT pg_terminate_backend($1)', [session!.pid]);

@@ -14,6 +14,7 @@ const SHAPE = [
   'team_id',
   'prefix',
   'created_at',
+  'previous_secret_expires_at',
   'expires_at',
   'last_used_at',
   'revoked_at',
@@ -35,6 +36,7 @@ describe('/admin/v1/keys', () => {
       team: 'default',
       prefix: body.key.slice(0, 12),
       expires_at: null,
+      previous_secret_expires_at: null,
       last_used_at: null,
       revoked_at: null,
       disabled: false,
@@ -50,6 +52,7 @@ describe('/admin/v1/keys', () => {
 
   it('issues a key with everything said, for a team by its id', async () => {
     const team = (await call(postern, 'POST', '/teams', { name: 'all said' })).body;
+    await postern.storeProviders('azure-eu');
     const { status, body } = await call(postern, 'POST', '/keys', {
       team: team.id,
       name: 'full',
@@ -93,6 +96,42 @@ describe('/admin/v1/keys', () => {
     expect(answer.body.error.code).toBe('invalid_request');
     expect(fieldsOf(answer)).toEqual([field]);
     expect(answer.body.error.message).toContain(field);
+  });
+
+  it('refuses providers that there are not, and names those that there are', async () => {
+    await postern.storeProviders('groq');
+    const order = { team: 'default', name: 'typo', providers: ['grok', 'default', 'gork'] };
+    const answer = await call(postern, 'POST', '/keys', order);
+    expect([answer.status, fieldsOf(answer)]).toEqual([400, ['providers']]);
+    expect(answer.body.error.message).toMatch(
+      /^providers: there is no provider grok, gork; add it first, or choose from default, (.*, )?groq$/,
+    );
+    const { body } = await call(postern, 'POST', '/keys', { ...order, providers: ['groq'] });
+    const path = `/keys/${body.id}`;
+    expect((await call(postern, 'PATCH', path, { providers: ['groq', 'gork'] })).status).toBe(400);
+    // A key may keep a provider that was removed.
+    await postern.database.query("DELETE FROM provider WHERE name = 'groq'");
+    const kept = await call(postern, 'PATCH', path, { providers: ['groq'], endpoints: 'all' });
+    expect(kept.body).toMatchObject({ providers: ['groq'], endpoints: 'all' });
+  });
+
+  it('shows until when older secrets work', async () => {
+    const { body } = await call(postern, 'POST', '/keys', { team: 'default', name: 'rotated' });
+    const endOf = async () =>
+      (await call(postern, 'GET', `/keys/${body.id}`)).body.previous_secret_expires_at;
+    const rotate = (grace_seconds: number) =>
+      call(postern, 'POST', `/keys/${body.id}/rotate`, { grace_seconds });
+    const first = (await rotate(3_600)).body;
+    const end = Date.parse(first.previous_secret_expires_at!);
+    expect(end - Date.now()).toBeLessThanOrEqual(3_600_000);
+    expect(end - Date.now()).toBeGreaterThan(3_000_000);
+    expect(await endOf()).toBe(first.previous_secret_expires_at);
+    // The last of them counts.
+    const second = (await rotate(7_200)).body;
+    expect(Date.parse(second.previous_secret_expires_at!)).toBeGreaterThan(end);
+    expect(await endOf()).toBe(second.previous_secret_expires_at);
+    expect((await rotate(0)).body.previous_secret_expires_at).toBeNull();
+    expect(await endOf()).toBeNull();
   });
 
   it('names every wrong field at once, and no value', async () => {
@@ -152,6 +191,20 @@ describe('/admin/v1/keys', () => {
     expect((await call(postern, 'GET', '/keys?team=filtered&status=revoked')).body.data).toEqual([]);
     expect((await call(postern, 'GET', '/keys?prefix=ptn%25')).status).toBe(400);
     expect((await call(postern, 'GET', '/keys?prefix=pt__')).body.data).toEqual([]);
+  });
+
+  it('filters by name, which each team may have once', async () => {
+    for (const team of ['named a', 'named b']) {
+      await call(postern, 'POST', '/teams', { name: team });
+      await call(postern, 'POST', '/keys', { team, name: 'ci & cd' });
+    }
+    const name = `name=${encodeURIComponent('ci & cd')}`;
+    const teamsOf = async (query: string) =>
+      (await call(postern, 'GET', `/keys?${query}`)).body.data.map(({ team }) => team);
+    expect(await teamsOf(name)).toEqual(['named b', 'named a']);
+    expect(await teamsOf(`${name}&team=named%20a`)).toEqual(['named a']);
+    expect(await teamsOf(`${name}&status=revoked`)).toEqual([]);
+    expect((await call(postern, 'GET', '/keys?name=')).status).toBe(400);
   });
 
   it('refuses a whole key as a prefix without repeating it', async () => {

@@ -61,6 +61,7 @@ describe('/admin/v1/providers', () => {
       auth: 'bearer',
       secret_state: 'sealed',
       default: false,
+      shadowed_by: null,
       enabled: true,
       source: 'stored',
       version: 1,
@@ -268,8 +269,9 @@ describe('/admin/v1/providers', () => {
       name: 'default',
       url: 'https://own.example',
       auth: 'bearer',
-      secret_state: 'sealed',
+      secret_state: 'environment',
       default: true,
+      shadowed_by: null,
       enabled: true,
       source: 'environment',
       version: null,
@@ -277,6 +279,20 @@ describe('/admin/v1/providers', () => {
       updated_at: null,
     });
     expect((await call('GET', '/default', undefined, {}, own)).body).toEqual(list.body.data![0]);
+    // The stored default is shown as what it is while PROVIDER_URL is set: one provider is the default, not two.
+    const { name } = await add({ default: true });
+    const beside = await call('GET', `/${name}`, undefined, {}, own);
+    expect(beside.body).toMatchObject({ default: false, shadowed_by: 'PROVIDER_URL' });
+    const both = (await call('GET', '', undefined, {}, own)).body.data!;
+    expect(both.filter((provider) => provider.default).map((provider) => provider.name)).toEqual(['default']);
+    expect(both.find((provider) => provider.name === name)).toEqual(beside.body);
+    const changed = await call('PATCH', `/${name}`, { auth: 'api-key' }, {}, own);
+    expect(changed.body).toMatchObject({ auth: 'api-key', default: false, shadowed_by: 'PROVIDER_URL' });
+    // The change kept what is stored.
+    expect((await call('GET', `/${name}`)).body).toMatchObject({ default: true, shadowed_by: null });
+    const last = await call('POST', '', { name: 'last', url: URL_1, secret: null, default: true }, {}, own);
+    expect(last.body).toMatchObject({ default: false, shadowed_by: 'PROVIDER_URL' });
+    expect((await call('GET', `/${name}`)).body).toMatchObject({ default: false, shadowed_by: null });
     for (const answer of [
       await call('PATCH', '/default', { enabled: false }, {}, own),
       await call('DELETE', '/default', undefined, {}, own),

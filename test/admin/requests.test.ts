@@ -76,6 +76,7 @@ describe('requests', () => {
       ['from=2031-01-01', 'from'],
       ['to=2031-01-01T00:00:00', 'to'],
       ['recorded_after=1', 'recorded_after'],
+      ['from=2031-01-02T00:00:00Z&to=2031-01-01T23:59:59Z', 'from'],
       ['model=', 'model'],
       ['model=a%00b', 'model'],
       ['model=a&model=b', 'model'],
@@ -94,10 +95,11 @@ describe('usage', () => {
   let postern: TestGateway;
   let team: string;
   let key: string;
+  let prefix: string | undefined;
   beforeAll(async () => {
     postern = await startTestGateway();
     team = (await call(postern, 'POST', '/teams', { name: 'search' })).body.id;
-    key = (await call(postern, 'POST', '/keys', { team: 'search', name: 'ci' })).body.id;
+    ({ id: key, prefix } = (await call(postern, 'POST', '/keys', { team: 'search', name: 'ci' })).body);
     const columns = { team_id: team, key_id: key, prompt_tokens: 5 };
     await insertRow(postern.database, new Date('2031-01-31T12:00:00Z'), columns);
     await insertRow(postern.database, new Date('2031-01-31T13:00:00Z'), { ...columns, status: 500 });
@@ -116,6 +118,7 @@ describe('usage', () => {
           team: 'search',
           team_id: team,
           key: 'ci',
+          key_prefix: prefix,
           key_id: key,
           calls: 2,
           errors: 1,
@@ -123,6 +126,17 @@ describe('usage', () => {
         },
       ]);
       expect(body.next_cursor).toBeNull();
+    });
+
+    it('tells keys of one name apart by their team and prefix', async () => {
+      const { body } = await call(postern, 'GET', '/usage?group_by=key');
+      expect(body.data).toEqual(
+        expect.arrayContaining([
+          expect.objectContaining({ team: null, key: null, key_prefix: null, calls: 1 }),
+          expect.objectContaining({ team: 'search', key: 'ci', key_prefix: prefix, key_id: key, calls: 2 }),
+        ]),
+      );
+      expect(body.data.map((row) => 'team_id' in row)).toEqual([false, false]);
     });
 
     it('groups by team and day unless told otherwise, filters and pages', async () => {
@@ -145,6 +159,7 @@ describe('usage', () => {
       ['cursor=x', 'cursor'],
       ['limit=501', 'limit'],
       ['by=team', 'by'],
+      ['from=2031-01-02T00:00:00Z&to=2031-01-01T23:59:59Z', 'from'],
     ])('refuses ?%s and names %s', async (query, field) => {
       const answer = await call(postern, 'GET', `/usage?${query}`);
       expect(answer.status).toBe(400);

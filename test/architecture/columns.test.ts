@@ -14,6 +14,7 @@ const SHARED = new Set([
   'completion_tokens',
   'cached_tokens',
   'reasoning_tokens',
+  'cache_write_tokens',
 ]);
 
 const src = join(__dirname, '../../src');

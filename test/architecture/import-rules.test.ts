@@ -15,8 +15,8 @@ const MAY_IMPORT: Record<string, readonly string[]> = layers(
   ['teams', 'providers'],
   ['keys', 'request-log', 'idempotency'],
   ['auth', 'requests'],
+  ['usage'],
   ['proxy'],
-  ['limits'],
   ['observability'],
   ['cli'],
 );
@@ -91,6 +91,13 @@ describe('the source layout', () => {
     expect(wrong.map(({ text }) => text)).toEqual([]);
   });
 
+  // An organisation's own modules need no line there.
+  it('has a page, layout.md, that names every folder of the layers', () => {
+    const page = readFileSync(join(src, '../docs/develop/layout.md'), 'utf8');
+    const folders = [...Object.keys(MAY_IMPORT), 'cluster'];
+    expect(folders.filter((name) => !page.includes(`](../../src/${name})`))).toEqual([]);
+  });
+
   it('has top-level files that either compose the gateway or import no folder, never both', () => {
     const imported = new Set(
       arrows.filter(({ from, to }) => folderOf(from) && !folderOf(to)).map(({ to }) => to),
@@ -143,6 +150,15 @@ describe('the source layout', () => {
       /(?:\bfrom|\bimport)\s*\(?\s*['"](?!node:|csv-stringify\/sync['"])(?:@[^'"/]+\/)?[^'"./@][^'"/]*\//;
     // Nest exports what resolves guards and interceptors nowhere else.
     expect(matching(internal, ['proxy/fast-path.ts'])).toEqual([]);
+  });
+
+  it('loads @nestjs/swagger only for the API document, not at the start', () => {
+    const atStart = /^import (?!type )[^;]*from ['"]@nestjs\/swagger['"]/m;
+    // A module of one's own may import it.
+    const ours = (file: string) => MAY_IMPORT[folderOf(file) ?? 'admin'] !== undefined;
+    expect(matching(atStart).filter(ours)).toEqual(['admin/api-document.ts']);
+    const toDocument = /^import (?!type )[^;]*\/api-document\.js['"]/m;
+    expect(matching(toDocument)).toEqual([]);
   });
 
   it('reads the environment in one place', () => {

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import { createDatabase, type TestDatabase } from '../support/database.js';
-import { eventually } from '../support/eventually.js';
+import { eventually, soon } from '../support/eventually.js';
 import { ADMIN_TOKEN, startTestGateway, type TestGateway } from '../support/gateway.js';
 
 // A pooler in transaction mode takes LISTEN without a word and delivers nothing: only the polled counter is left.
@@ -104,6 +104,6 @@ ${IGNORED}
     expect(await statusOf(gateway, gateway.key)).toBe(503);
     expect(await statusOf(gateway, ADMIN_TOKEN, '/admin/v1/requests/export')).toBe(200);
     await database.query('UPDATE gateway_key SET revoked_at = now()');
-    await eventually(async () => (await statusOf(gateway, gateway.key)) === 401, 3_500);
+    await soon(async () => (await statusOf(gateway, gateway.key)) === 401, 350);
   });
 }

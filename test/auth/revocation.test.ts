@@ -1,7 +1,7 @@
 import type { Request } from 'express';
 import { KeyLookupService } from '../../src/auth/key-lookup.service.js';
 import { isWellFormedKey, mintKey } from '../../src/keys/key-secret.js';
-import { eventually } from '../support/eventually.js';
+import { soon } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
 
@@ -42,10 +42,10 @@ describe('one gateway', () => {
   }
 
   /** Worst time over the replicas from the change to the first refusal, in ms. */
-  async function refusedEverywhere(key: string, boundMs: number): Promise<number> {
+  async function refusedEverywhere(key: string, times?: number): Promise<number> {
     const from = performance.now();
     await Promise.all(
-      replicas.map((replica) => eventually(async () => (await statusAt(replica, key)) === 401, boundMs)),
+      replicas.map((replica) => soon(async () => (await statusAt(replica, key)) === 401, times)),
     );
     return performance.now() - from;
   }
@@ -53,7 +53,7 @@ describe('one gateway', () => {
   it('ends a key on every replica', async () => {
     const { id, key } = await issue();
     await replicas[0]!.admin('POST', `/keys/${id}/revoke`);
-    const worst = await refusedEverywhere(key, 1_000);
+    const worst = await refusedEverywhere(key);
     process.stdout.write(`revocation seen by three replicas after ${worst.toFixed(0)} ms\n`);
   });
 
@@ -61,19 +61,23 @@ describe('one gateway', () => {
     const { key } = await issue();
     const { database } = replicas[0]!;
     await database.query('UPDATE team SET disabled = true');
-    await refusedEverywhere(key, 1_000);
+    await refusedEverywhere(key);
     await database.query('UPDATE team SET disabled = false');
-    await eventually(async () => (await statuses(key)).every((status) => status === 200), 1_000);
+    await soon(async () => (await statuses(key)).every((status) => status === 200));
   });
 
   it('ends a key at its expiry without any change in Postgres', async () => {
-    const made = await replicas[0]!.admin<{ key: string }>('POST', '/keys', {
-      team: 'default',
-      name: 'short',
-      expires_at: new Date(Date.now() + 700).toISOString(),
-    });
-    expect(await statuses(made.key)).toEqual([200, 200, 200]);
-    await refusedEverywhere(made.key, 2_000);
+    const issueFor = (ms: number) =>
+      replicas[0]!.admin<{ key: string }>('POST', '/keys', {
+        team: 'default',
+        name: `short-${ms}`,
+        expires_at: new Date(Date.now() + ms).toISOString(),
+      });
+    // Every replica knows it while it is good; a busy machine may need longer for that.
+    let ms = 700;
+    let { key } = await issueFor(ms);
+    while ((await statuses(key)).join() !== '200,200,200') ({ key } = await issueFor((ms *= 2)));
+    await refusedEverywhere(key, ms / 10 + 100);
   });
 
   it('does not trust the connection it listens on: a killed one is replaced and everything compared', async () => {
@@ -86,7 +90,7 @@ describe('one gateway', () => {
       WHERE application_name = 'postern-changes' AND datname = current_database()
     ) SELECT count(*) FROM cut`);
     await database.query('UPDATE gateway_key SET revoked_at = now() WHERE id = $1', [id]);
-    await refusedEverywhere(key, 3_000);
+    await refusedEverywhere(key, 300);
   });
 
   it('learns of a change whose notification was swallowed', async () => {
@@ -99,7 +103,7 @@ describe('one gateway', () => {
     UPDATE gateway_key SET revoked_at = now() WHERE id = '${id}';
     UPDATE change_counter SET value = value + 1 WHERE name = 'keys';
     COMMIT`);
-    const worst = await refusedEverywhere(key, 3_000);
+    const worst = await refusedEverywhere(key, 300);
     process.stdout.write(`without notification after ${worst.toFixed(0)} ms\n`);
   });
 
@@ -113,7 +117,7 @@ describe('one gateway', () => {
     }
     expect(await statuses(key)).toEqual([200, 200, 200]);
     await replicas[0]!.admin('POST', `/keys/${id}/revoke`);
-    await refusedEverywhere(key, 1_000);
+    await refusedEverywhere(key);
   });
 });
 

@@ -42,6 +42,9 @@ describe('postern keys', () => {
   });
 
   it('creates a key with everything said and prints one JSON object', async () => {
+    await database.query(
+      "INSERT INTO provider (id, name, url) VALUES (gen_random_uuid(), 'azure', 'http://127.0.0.1:9')",
+    );
     const options = [
       '--expires-at',
       '2093-01-31T12:00:00Z',

@@ -57,7 +57,7 @@ describe('npm run init:env', () => {
     writeFileSync(join(folder, '.env'), 'PORT=1\n');
     const { status, stderr } = run();
     expect(status).toBe(1);
-    expect(stderr).toMatch(/exists and was left alone\. Move it away/);
+    expect(stderr).toMatch(/exists and was left alone\. Rename or remove it first/);
     expect(readFileSync(join(folder, '.env'), 'utf8')).toBe('PORT=1\n');
   });
 });

@@ -2,6 +2,7 @@ import { DataSource } from 'typeorm';
 import { dataSourceOptions } from '../../src/database/data-source-options.js';
 import { migrate } from '../../src/database/migrate.js';
 import { MIGRATIONS } from '../../src/database/migrations.js';
+import { COLUMN_NAMES, describeColumn } from '../../src/request-log/columns.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 
 let database: TestDatabase;
@@ -32,6 +33,23 @@ describe('the migrations', () => {
     expect(made.length).toBeGreaterThan(50);
     expect(await migrate(database.url)).toEqual([]);
     expect(await schema()).toEqual(made);
+  });
+
+  it('comment on every table and view, and on every column of the request log', async () => {
+    await migrate(database.url);
+    const tables = await database.query<{ name: string; about: string | null }>(`
+      SELECT relname AS name, obj_description(oid, 'pg_class') AS about FROM pg_class
+      WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p', 'v') AND NOT relispartition
+        AND relname <> 'migrations'`);
+    expect(tables.length).toBeGreaterThan(10);
+    expect(tables.filter(({ about }) => about === null)).toEqual([]);
+    const columns = await database.query<{ name: string; about: string | null }>(`
+      SELECT attname AS name, col_description(attrelid, attnum) AS about FROM pg_attribute
+      WHERE attrelid = 'request_log'::regclass AND attnum > 0 AND NOT attisdropped`);
+    // A migration that adds a column calls commentOnRequestLog().
+    expect(Object.fromEntries(columns.map(({ name, about }) => [name, about]))).toEqual(
+      Object.fromEntries(COLUMN_NAMES.map((name) => [name, describeColumn(name)])),
+    );
   });
 
   it('run once for replicas that start together', async () => {

@@ -76,7 +76,8 @@ it('gives every row of the default partition to its day, unchanged, and the view
   const view = 'SELECT day, provider, calls, prompt_tokens FROM usage_by_model_day ORDER BY day';
   const usage = await database.query(view);
   await migrate(database.url);
-  expect(await all()).toEqual(before);
+  // Later migrations add columns.
+  expect(await all()).toEqual(before.map((row) => expect.objectContaining(row) as unknown));
   expect(await database.query(view)).toEqual(usage);
   expect(await byTable()).toEqual({
     by_hand: 1,
@@ -100,7 +101,8 @@ it('is reverted to a default partition, with rows in the days', async () => {
     dataSourceOptions(database.url, { applicationName: 'postern-test', poolSize: 1 }),
   );
   await dataSource.initialize();
-  await dataSource.undoLastMigration();
+  const later = MIGRATIONS.slice(MIGRATIONS.findIndex(({ name }) => name.startsWith('NoDefaultPartition')));
+  for (const _ of later) await dataSource.undoLastMigration();
   await insert('2031-01-06Z');
   expect(await byTable()).toEqual({ request_log_20310101: 1, request_log_default: 1 });
 });

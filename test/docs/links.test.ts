@@ -1,6 +1,5 @@
-import { readdirSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
-import { anchors, exists, pages, read, ROOT, withoutFences } from './pages.js';
+import { anchors, exists, pages, read, withoutFences } from './pages.js';
 
 /** Relative links of a page: `[text](target)` outside code. */
 function links(page: string): string[] {
@@ -40,14 +39,3 @@ it('every page below docs is reached from docs/README.md, by way of other pages'
   visit('docs/README.md');
   expect(all.filter((page) => page.startsWith('docs/') && !reached.has(page))).toEqual([]);
 });
-
-it('layout.md names every folder of src', () => {
-  const named = links('docs/develop/layout.md').map((link) => link.replace('../../src/', ''));
-  expect(folders().filter((name) => !named.includes(name))).toEqual([]);
-});
-
-function folders(): string[] {
-  return readdirSync(join(ROOT, 'src'), { withFileTypes: true })
-    .filter((entry) => entry.isDirectory())
-    .map(({ name }) => name);
-}

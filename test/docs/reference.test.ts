@@ -13,17 +13,19 @@ import { replaceGenerated } from './reference/markdown.js';
 import { metricsReference } from './reference/metrics.js';
 import { settingsReference } from './reference/settings.js';
 
-// The generated parts of docs/reference are what the code says. If a test fails, run this file with POSTERN_WRITE_DOCS=1,
-// and look at what changed.
-
 let provider: RawProvider;
 let postern: TestGateway;
+/** The API document of the running gateway. */
+let api: OpenApi;
 beforeAll(async () => {
   provider = await RawProvider.start(async ({ body, socket }) => {
     await body;
     socket.write(answer('200 OK', [], 'ok'));
   });
   postern = await startTestGateway({ PROVIDER_URL: provider.url });
+  const response = await fetch(`${postern.url}/docs-json`);
+  expect(response.status).toBe(200);
+  api = (await response.json()) as OpenApi;
 });
 afterAll(async () => {
   await postern.stop();
@@ -32,43 +34,52 @@ afterAll(async () => {
 
 function compare(file: string, name: string, text: string): void {
   const path = `docs/reference/${file}`;
-  const fresh = replaceGenerated(read(path), name, text);
+  compareFile(path, replaceGenerated(read(path), name, text));
+}
+
+function compareFile(path: string, fresh: string): void {
   if (process.env.POSTERN_WRITE_DOCS) writeFileSync(join(ROOT, path), fresh);
   expect(read(path)).toBe(fresh);
 }
 
-it('settings.md has every setting, from .env.example and the schema', () => {
-  compare('settings.md', 'settings', settingsReference(read('.env.example')));
-});
-
-it('errors.md has every error of the gateway, as it is sent', () => {
-  compare('errors.md', 'errors', errorsReference());
-});
-
-it('cli.md has the help of every command', async () => {
-  const all = await commands();
-  expect(all.length).toBeGreaterThan(15);
-  compare('cli.md', 'commands', cliReference(all));
-});
-
-it('admin-api.md has every endpoint and schema of openapi.json', () => {
-  compare('admin-api.md', 'endpoints', adminApiReference(JSON.parse(read('openapi.json')) as OpenApi));
-});
-
-it('metrics.md has every metric that a running gateway exports', async () => {
-  const key = { authorization: `Bearer ${postern.key}` };
-  await (await fetch(`${postern.url}/v1/models`, { headers: key })).arrayBuffer();
-  const scrape = await eventually(async () => {
-    const seen = await Scrape.of(postern.url);
-    return seen.sum('postern_calls_total') === 1 && seen;
+describe('what is generated is what the code says; if it is stale, `npm run docs` writes it', () => {
+  it('settings.md has every setting, from .env.example and the schema', () => {
+    compare('settings.md', 'settings', settingsReference(read('.env.example')));
   });
-  compare('metrics.md', 'metrics', metricsReference(scrape));
-});
 
-it('request-log-columns.md has every column of the table', async () => {
-  const columns = await postern.database.query<Column>(
-    `SELECT attname AS name, format_type(atttypid, atttypmod) AS type, NOT attnotnull AS nullable
+  it('errors.md has every error of the gateway, as it is sent', () => {
+    compare('errors.md', 'errors', errorsReference());
+  });
+
+  it('cli.md has the help of every command', async () => {
+    const all = await commands();
+    expect(all.length).toBeGreaterThan(15);
+    compare('cli.md', 'commands', cliReference(all));
+  });
+
+  it('openapi.json is the API document of the running gateway', () => {
+    compareFile('openapi.json', `${JSON.stringify(api, null, 2)}\n`);
+  });
+
+  it('admin-api.md has every endpoint and schema', () => {
+    compare('admin-api.md', 'endpoints', adminApiReference(api));
+  });
+
+  it('metrics.md has every metric that a running gateway exports', async () => {
+    const key = { authorization: `Bearer ${postern.key}` };
+    await (await fetch(`${postern.url}/v1/models`, { headers: key })).arrayBuffer();
+    const scrape = await eventually(async () => {
+      const seen = await Scrape.of(postern.url);
+      return seen.sum('postern_calls_total') === 1 && seen;
+    });
+    compare('metrics.md', 'metrics', metricsReference(scrape));
+  });
+
+  it('request-log-columns.md has every column of the table', async () => {
+    const columns = await postern.database.query<Column>(
+      `SELECT attname AS name, format_type(atttypid, atttypmod) AS type, NOT attnotnull AS nullable
      FROM pg_attribute WHERE attrelid = 'request_log'::regclass AND attnum > 0 AND NOT attisdropped ORDER BY attnum`,
-  );
-  compare('request-log-columns.md', 'columns', columnsReference(columns));
+    );
+    compare('request-log-columns.md', 'columns', columnsReference(columns));
+  });
 });

@@ -3,7 +3,7 @@ import { deferred, type Deferred } from '../support/deferred.js';
 import { eventually } from '../support/eventually.js';
 import { answer, chunk, LAST_CHUNK } from '../support/raw-provider.js';
 import { Wire } from '../support/wire.js';
-import { once, open } from './once.js';
+import { noticed, once, open } from './once.js';
 
 let wire: Wire;
 let auth: string;
@@ -61,7 +61,7 @@ it.each(['before the head', 'amid the response'])(
     await eventually(() => calls() === 1);
     if (when === 'amid the response') await client.head();
     client.destroy();
-    await sleep(50);
+    await noticed(wire.gateway);
     goOn.resolve();
     const repeat = await once(wire.gateway, headers);
     expect([repeat.body.toString(), repeat.header('idempotent-replayed')]).toEqual([
@@ -189,7 +189,7 @@ it('an error that is not kept ends the call of a client that left', async () => 
   const client = await open(wire.gateway, headers);
   await eventually(() => calls() === 1);
   client.destroy();
-  await sleep(50);
+  await noticed(wire.gateway);
   goOn.resolve();
   await wire.provider.requests.at(-1)!.closed;
   await rowOf('client_aborted');
@@ -208,7 +208,7 @@ it('a provider that breaks off after the client left leaves its own verdict, and
   const client = await open(wire.gateway, headers);
   await eventually(() => calls() === 1);
   client.destroy();
-  await sleep(50);
+  await noticed(wire.gateway);
   goOn.resolve();
   const row = await rowOf('upstream_error');
   expect(row.status).toBeNull();
@@ -234,7 +234,7 @@ it('a provider that resets its connection after the end of the response leaves n
     await eventually(() => strict.provider.requests.length === i + 1);
     client.destroy();
   }
-  await sleep(50);
+  await noticed(strict.gateway);
   goOn.resolve();
   await eventually(async () => (await strict.gateway.rowCount()) === 20);
   await strict.stop();
@@ -262,7 +262,7 @@ it('a stop waits for a call whose client left, and its repeat finds the response
   const client = await open(own.gateway, lines);
   await eventually(() => own.provider.requests.length === 1);
   client.destroy();
-  await sleep(50);
+  await noticed(own.gateway);
   const stopping = own.gateway.gateway.stop();
   await sleep(50);
   goOn.resolve();

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { LedgerService } from '../../src/limits/ledger/ledger.service.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { eventually } from '../support/eventually.js';
-import { insertRows } from '../../src/request-log/insert-rows.js';
+import { insertRows } from '../../src/request-log/writer/insert-rows.js';
 import { createDays } from '../request-log/rows.js';
 import { logRow } from '../request-log/rows.js';
 

@@ -15,7 +15,7 @@ import type { Ticket } from '../../src/limits/ledger/ticket.js';
 import type { LogRow } from '../../src/request-log/columns.js';
 import { JournalDrainService } from '../../src/request-log/journal/journal-drain.service.js';
 import { Journal } from '../../src/request-log/journal/journal.js';
-import { LogWriter } from '../../src/request-log/log-writer.js';
+import { LogWriter } from '../../src/request-log/writer/log-writer.js';
 import { logRow } from '../request-log/rows.js';
 
 export interface LedgerSettings {

@@ -1,13 +1,20 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { parse } from 'yaml';
 import { eventually } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
 import { Scrape } from './scrape.js';
 
 interface Dashboard {
-  panels: { type: string; title: string; targets?: { expr: string }[] }[];
-  templating: { list: { query: string | { query: string } }[] };
+  panels: {
+    type: string;
+    title: string;
+    description?: string;
+    gridPos: { x: number; y: number; w: number; h: number };
+    targets?: { expr: string }[];
+  }[];
+  templating: { list: { name: string; query: string | { query: string } }[] };
 }
 
 const root = join(__dirname, '../..');
@@ -58,4 +65,82 @@ it('asks for series that /metrics has, by labels that they have', () => {
 it('shows every metric of the gateway', () => {
   const own = [...seen.types.keys()].filter((name) => name.startsWith('postern_'));
   expect(own.filter((name) => !queries.some((query) => query.includes(name)))).toEqual([]);
+});
+
+it('describes every panel, has tiles, and filters by provider wherever there is that label', () => {
+  const panels = dashboard.panels.filter(({ type }) => type !== 'row');
+  expect(panels.filter(({ description }) => !description).map(({ title }) => title)).toEqual([]);
+  expect(panels.filter(({ type }) => type === 'stat').length).toBeGreaterThanOrEqual(6);
+  expect(dashboard.templating.list.map(({ name }) => name)).toEqual([
+    'datasource',
+    'job',
+    'instance',
+    'provider',
+  ]);
+  for (const { targets = [] } of panels)
+    for (const { expr } of targets)
+      for (const [, name, filter] of expr.matchAll(/\b((?:postern|process|nodejs)_\w+)\{([^}]*)\}/g)) {
+        const [series = ''] = [...seen.series.keys()].filter((one) => one.startsWith(`${name}{`));
+        expect([expr, filter!.includes('provider=~"$provider"')]).toEqual([
+          expr,
+          series.includes('provider="'),
+        ]);
+      }
+});
+
+it('has panels that do not lie on each other', () => {
+  const taken = new Set<string>();
+  for (const { title, gridPos } of dashboard.panels)
+    for (let x = gridPos.x; x < gridPos.x + gridPos.w; x++)
+      for (let y = gridPos.y; y < gridPos.y + gridPos.h; y++) {
+        expect([title, x < 24, taken.has(`${x},${y}`)]).toEqual([title, true, false]);
+        taken.add(`${x},${y}`);
+      }
+});
+
+describe('the alert rules', () => {
+  interface Rule {
+    alert: string;
+    expr: string;
+    labels: { severity: string };
+    annotations: { summary: string; description: string };
+  }
+  const { groups } = parse(readFileSync(join(root, 'deploy/prometheus/postern.rules.yml'), 'utf8')) as {
+    groups: { name: string; rules: Rule[] }[];
+  };
+  const rules = groups.flatMap((group) => group.rules);
+
+  it('ask for series that /metrics has, by labels and values that they have', () => {
+    expect(rules.length).toBeGreaterThan(10);
+    for (const { alert, expr } of rules) {
+      const used = [...expr.matchAll(/\b((?:postern|nodejs|process)_\w+|up)(?:\{([^}]*)\})?/g)];
+      expect([alert, used.length > 0]).toEqual([alert, true]);
+      for (const [, name, filter = ''] of used) {
+        if (name === 'up') continue;
+        expect(names()).toContain(name);
+        const series = [...seen.series.keys()].filter((one) => one.startsWith(`${name}{`));
+        for (const [, label] of filter.matchAll(/(\w+)\s*=/g))
+          if (label !== 'job')
+            expect([name, series[0]]).toEqual([name, expect.stringContaining(`${label}="`)]);
+        for (const label of [...expr.matchAll(/\bby \(([^)]*)\)/g)].flatMap(([, list]) => list!.split(', ')))
+          if (label !== 'job')
+            expect([name, series[0]]).toEqual([name, expect.stringContaining(`${label}="`)]);
+        // Every code is there from the start, at 0, so that the first error counts as an increase.
+        for (const [, values] of filter.matchAll(/code=~?"([^"]*)"/g))
+          for (const code of values!.split('|')) expect(series.join()).toContain(`code="${code}"`);
+      }
+    }
+  });
+
+  it('have a name of their own, a severity, and a text that says what to do', () => {
+    expect(new Set(rules.map(({ alert }) => alert)).size).toBe(rules.length);
+    for (const { alert, labels, annotations } of rules) {
+      expect([alert, ['warning', 'critical'].includes(labels.severity)]).toEqual([alert, true]);
+      expect([alert, annotations.summary, annotations.description]).toEqual([
+        alert,
+        expect.stringMatching(/\w/) as string,
+        expect.stringMatching(/\w/) as string,
+      ]);
+    }
+  });
 });

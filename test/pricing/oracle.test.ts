@@ -1,4 +1,10 @@
-import { calcPrice, extractUsage, findProvider, type ModelPrice, type Provider } from '@pydantic/genai-prices';
+import {
+  calcPrice,
+  extractUsage,
+  findProvider,
+  type ModelPrice,
+  type Provider,
+} from '@pydantic/genai-prices';
 import type { ModelInfo, Usage } from '@pydantic/genai-prices';
 import { formatDecimal } from '../../src/platform/decimal.js';
 import { catalogPrices } from '../../src/pricing/catalog-prices.js';
@@ -27,7 +33,10 @@ function numbers(seed: number): (below: number) => number {
 }
 
 /** Sizes on both sides of every tier of the catalogue. */
-const SIZES = [0, 1, 999, 120_000, 127_999, 128_000, 128_001, 199_999, 200_000, 200_001, 271_999, 272_000, 272_001, 600_000];
+const SIZES = [
+  0, 1, 999, 120_000, 127_999, 128_000, 128_001, 199_999, 200_000, 200_001, 271_999, 272_000, 272_001,
+  600_000,
+];
 
 function randomUsage(below: (limit: number) => number): TokenUsage {
   const promptTokens = below(2) === 0 ? SIZES[below(SIZES.length)]! : below(400_000);
@@ -48,7 +57,15 @@ function randomUsage(below: (limit: number) => number): TokenUsage {
     web_searches: below(2) * below(5),
   };
   const reasoningTokens = below(completionTokens - outputAudio - extra.output_image_tokens! + 1);
-  return { promptTokens, cachedTokens, cacheWriteTokens, completionTokens, reasoningTokens, extra, reportedCost: null };
+  return {
+    promptTokens,
+    cachedTokens,
+    cacheWriteTokens,
+    completionTokens,
+    reasoningTokens,
+    extra,
+    reportedCost: null,
+  };
 }
 
 /** The same usage in the oracle's names. */
@@ -87,7 +104,10 @@ function withRoundedPrices(provider: Provider, model: ModelInfo): { provider: Pr
         key,
         typeof price === 'number'
           ? round(price)
-          : price && { base: round(price.base), tiers: price.tiers.map((tier) => ({ ...tier, price: round(tier.price) })) },
+          : price && {
+              base: round(price.base),
+              tiers: price.tiers.map((tier) => ({ ...tier, price: round(tier.price) })),
+            },
       ]),
     );
   const prices = Array.isArray(model.prices)
@@ -105,7 +125,13 @@ function costOf(model: ModelInfo, usage: TokenUsage, at: Date): string | null {
   return nano === null ? null : formatDecimal(nano, COST_SCALE);
 }
 
-const TIMES = ['2024-06-01T12:00:00Z', '2025-12-24T03:59:59.999Z', '2026-08-17T00:29:59Z', '2026-10-01T08:30:00Z', '2027-03-01T23:59:59Z'];
+const TIMES = [
+  '2024-06-01T12:00:00Z',
+  '2025-12-24T03:59:59.999Z',
+  '2026-08-17T00:29:59Z',
+  '2026-10-01T08:30:00Z',
+  '2027-03-01T23:59:59Z',
+];
 
 describe('the cost of a call', () => {
   it('is what the catalogue computes, to a billionth of a dollar, for every model and random usages', () => {
@@ -122,12 +148,17 @@ describe('the cost of a call', () => {
         for (let i = 0; i < 3; i++) {
           const usage = randomUsage(below);
           const at = new Date(time);
-          const asked = calcPrice(oracleUsage(usage), model.id, { provider: oracle.provider, timestamp: at })!;
+          const asked = calcPrice(oracleUsage(usage), model.id, {
+            provider: oracle.provider,
+            timestamp: at,
+          })!;
           const cost = costOf(model, usage, at);
           const difference = Math.abs(Number(cost) - asked.total_price);
           // A double has 15 digits, so that the sum of a large call is exact to a billionth only up to some 100,000 USD.
           if (cost === null || difference > 1e-9) {
-            throw new Error(`${provider.id} ${model.id} ${time} ${JSON.stringify(usage)}: ${cost}, not ${asked.total_price}`);
+            throw new Error(
+              `${provider.id} ${model.id} ${time} ${JSON.stringify(usage)}: ${cost}, not ${asked.total_price}`,
+            );
           }
           compared++;
         }
@@ -150,14 +181,79 @@ describe('the cost of a call', () => {
 });
 
 describe('usages as the catalogue reads them from responses', () => {
-  const usage: TokenUsage = { ...EMPTY, promptTokens: 5_000, cachedTokens: 3_000, completionTokens: 700, reasoningTokens: 200 };
-  const anthropic: TokenUsage = { ...usage, cacheWriteTokens: 1_500, reasoningTokens: null, extra: { cache_write_1h_tokens: 500 } };
+  const usage: TokenUsage = {
+    ...EMPTY,
+    promptTokens: 5_000,
+    cachedTokens: 3_000,
+    completionTokens: 700,
+    reasoningTokens: 200,
+  };
+  const anthropic: TokenUsage = {
+    ...usage,
+    cacheWriteTokens: 1_500,
+    reasoningTokens: null,
+    extra: { cache_write_1h_tokens: 500 },
+  };
 
   it.each<[string, string, string, TokenUsage, object]>([
-    ['openai', 'gpt-4o', 'chat', usage, { usage: { prompt_tokens: 5_000, prompt_tokens_details: { cached_tokens: 3_000 }, completion_tokens: 700, completion_tokens_details: { reasoning_tokens: 200 } } }],
-    ['openai', 'gpt-5', 'responses', usage, { usage: { input_tokens: 5_000, input_tokens_details: { cached_tokens: 3_000 }, output_tokens: 700, output_tokens_details: { reasoning_tokens: 200 } } }],
-    ['anthropic', 'claude-sonnet-4-5', 'default', anthropic, { usage: { input_tokens: 500, cache_read_input_tokens: 3_000, cache_creation_input_tokens: 1_500, cache_creation: { ephemeral_5m_input_tokens: 1_000, ephemeral_1h_input_tokens: 500 }, output_tokens: 700 } }],
-    ['google', 'gemini-2.5-pro', 'default', usage, { modelVersion: 'gemini-2.5-pro', usageMetadata: { promptTokenCount: 5_000, cachedContentTokenCount: 3_000, candidatesTokenCount: 500, thoughtsTokenCount: 200 } }],
+    [
+      'openai',
+      'gpt-4o',
+      'chat',
+      usage,
+      {
+        usage: {
+          prompt_tokens: 5_000,
+          prompt_tokens_details: { cached_tokens: 3_000 },
+          completion_tokens: 700,
+          completion_tokens_details: { reasoning_tokens: 200 },
+        },
+      },
+    ],
+    [
+      'openai',
+      'gpt-5',
+      'responses',
+      usage,
+      {
+        usage: {
+          input_tokens: 5_000,
+          input_tokens_details: { cached_tokens: 3_000 },
+          output_tokens: 700,
+          output_tokens_details: { reasoning_tokens: 200 },
+        },
+      },
+    ],
+    [
+      'anthropic',
+      'claude-sonnet-4-5',
+      'default',
+      anthropic,
+      {
+        usage: {
+          input_tokens: 500,
+          cache_read_input_tokens: 3_000,
+          cache_creation_input_tokens: 1_500,
+          cache_creation: { ephemeral_5m_input_tokens: 1_000, ephemeral_1h_input_tokens: 500 },
+          output_tokens: 700,
+        },
+      },
+    ],
+    [
+      'google',
+      'gemini-2.5-pro',
+      'default',
+      usage,
+      {
+        modelVersion: 'gemini-2.5-pro',
+        usageMetadata: {
+          promptTokenCount: 5_000,
+          cachedContentTokenCount: 3_000,
+          candidatesTokenCount: 500,
+          thoughtsTokenCount: 200,
+        },
+      },
+    ],
   ])('cost the same: %s %s', (providerId, model, flavour, ours, response) => {
     const provider = findProvider({ providerId })!;
     const extracted = extractUsage(provider, { model, ...response }, flavour);

@@ -1,4 +1,4 @@
-import { chmod, chown, mkdir, readFile, writeFile } from 'node:fs/promises';
+import { chmod, chown, mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isRoot, ordinaryUserCanRunNode } from '../config/processes.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
@@ -48,14 +48,6 @@ it("refuses a folder with somebody else's files", async () => {
     `postern: ${workplace.dataDir} holds files that are not Postern's; set DATA_DIR to an empty or new folder\n`,
   );
   expect(await fingerprint(workplace.folder)).toEqual(before);
-});
-
-it('refuses a file in place of the folder', async () => {
-  await writeFile(workplace.dataDir, 'precious');
-  expect(await refusal(workplace.gateway())).toBe(
-    `postern: ${workplace.dataDir} is not a folder; set DATA_DIR to a folder\n`,
-  );
-  expect(await readFile(workplace.dataDir, 'utf8')).toBe('precious');
 });
 
 (isRoot && !ordinaryUserCanRunNode ? it.skip : it)('refuses a folder it may not write to', async () => {

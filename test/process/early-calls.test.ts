@@ -1,6 +1,7 @@
 import pg from 'pg';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
+import { startTestGateway } from '../support/gateway.js';
 import { portToKeep } from '../support/front-nginx.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
 import { Workplace } from '../support/workplace.js';
@@ -29,8 +30,8 @@ afterAll(async () => {
 it('has calls wait that come before the first look at Postgres is over, and says meanwhile that it is not ready', async () => {
   const port = await portToKeep();
   const settings = { DATABASE_URL: database.url, PROVIDER_URL: provider.url, PORT: `${port}` };
-  const first = workplace.gateway(settings);
-  const key = await first.firstKey();
+  const first = await startTestGateway({}, database);
+  const { key } = first;
   await first.stop();
 
   const other = new pg.Client({ connectionString: database.url });

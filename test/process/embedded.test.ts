@@ -123,7 +123,7 @@ it('refuses a damaged database, says what to do and changes nothing', async () =
   expect(await process.ended).toEqual({ code: 1, signal: null });
   expect(process.stderr.split('\n')[0]).toBe(
     `postern: the database in ${cluster} cannot be used: global/pg_control is missing; restore it from a backup, ` +
-      'or move the folder away to start with an empty one, or set DATABASE_URL to use another Postgres. ' +
+      'or rename the folder to start with an empty one, or set DATABASE_URL to use another Postgres. ' +
       'Nothing was changed.',
   );
   expect(await fingerprint(workplace.folder, CLAIM)).toEqual(before);

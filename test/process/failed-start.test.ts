@@ -53,15 +53,6 @@ it('on a taken ADMIN_PORT ends although a call came between the two ports', asyn
   await new Promise((closed) => taken.close(closed));
 });
 
-it('on a database that is missing says so at once, whatever the delay of a stop', async () => {
-  const gateway = workplace.gateway({
-    DATABASE_URL: database.url.replace(/[^/]+$/, 'no_such_database'),
-    SHUTDOWN_DELAY_MS: '3600000',
-  });
-  expect(await gateway.process.ended).toEqual({ code: 1, signal: null });
-  expect(gateway.process.stderr).toMatch(/^postern: The database named by DATABASE_URL does not exist\./m);
-});
-
 it('on a taken port ends before it makes a database', async () => {
   const taken = createServer().listen(0, '127.0.0.1');
   await once(taken, 'listening');

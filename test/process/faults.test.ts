@@ -78,9 +78,10 @@ it('gives up on a refused password', async () => {
   expect(said).not.toContain(secret);
 });
 
-it('gives up on a missing database', async () => {
+it('gives up on a missing database, at once whatever the delay of a stop', async () => {
   const url = serverUrl((to) => (to.pathname = '/no_such_database'));
-  expect(await refusal(workplace.gateway({ DATABASE_URL: url }))).toBe(
+  const settings = { DATABASE_URL: url, SHUTDOWN_DELAY_MS: '3600000' };
+  expect(await refusal(workplace.gateway(settings))).toBe(
     'postern: The database named by DATABASE_URL does not exist. Create it (createdb) and start again.\n',
   );
 });

@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { bareEnvironment, Process } from '../support/process.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
+import { TcpForwarder } from '../support/tcp-forwarder.js';
 import { Workplace } from '../support/workplace.js';
 
 let database: TestDatabase;
@@ -48,10 +49,48 @@ it('prints a call that works when pasted', async () => {
   expect(await gateway.stop()).toEqual({ code: 0, signal: null });
 });
 
-it('says which settings are missing when there is no provider yet', async () => {
-  const gateway = workplace.gateway({ DATABASE_URL: database.url });
+it('says at the second start how to list and create keys, once for all workers, and prints no key', async () => {
+  const settings = { DATABASE_URL: database.url, PROVIDER_URL: provider.url, PROVIDER_KEY: 'sk-0123456789' };
+  const gateway = workplace.gateway({ ...settings, WORKERS: '2' });
   await gateway.process.until(
-    /no provider yet: .* set PROVIDER_URL and PROVIDER_KEY and restart the gateway/,
+    /your gateway keys: \.\/postern keys list; a new one: \.\/postern keys create --team <team> --name <name>\n/,
   );
+  await gateway.process.until(/2 workers share the port/);
   expect(await gateway.stop()).toEqual({ code: 0, signal: null });
+  expect(gateway.process.stdout.split('your gateway keys').length).toBe(2);
+  expect(gateway.process.stdout).not.toMatch(/ptn_|curl/);
+});
+
+describe('without a provider', () => {
+  let empty: TestDatabase;
+  beforeEach(async () => {
+    empty = await createDatabase();
+  });
+  afterEach(() => empty.drop());
+
+  it('prints the command that adds one, as it can be typed, and no call, which would fail', async () => {
+    const gateway = workplace.gateway({ DATABASE_URL: empty.url });
+    const key = await gateway.firstKey();
+    expect(await gateway.stop()).toEqual({ code: 0, signal: null });
+    const { stdout } = gateway.process;
+    expect(stdout).toMatch(
+      /no provider yet: .* \(\.\/postern providers add openai --default\), or set PROVIDER_URL and PROVIDER_KEY and restart the gateway\n/,
+    );
+    expect(stdout.split('no provider yet').length).toBe(2);
+    expect(stdout).toContain(key);
+    expect(stdout).not.toMatch(/curl|try it/);
+  });
+
+  it('neither when Postgres is reached only after the start', async () => {
+    const away = await TcpForwarder.to(empty.url);
+    const gateway = workplace.gateway({ DATABASE_URL: away.url });
+    await gateway.ready();
+    expect(gateway.process.stdout).not.toContain('no provider yet');
+    await away.open();
+    await gateway.firstKey();
+    await gateway.process.until(/no provider yet/);
+    expect(await gateway.stop()).toEqual({ code: 0, signal: null });
+    await away.close();
+    expect(gateway.process.stdout).not.toMatch(/curl|try it/);
+  });
 });

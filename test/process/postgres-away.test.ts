@@ -73,13 +73,6 @@ it('gives up, and closes, when the Postgres that came turns out to be the wrong 
   await forwarder.close();
 });
 
-it('is stopped at once while Postgres is away', async () => {
-  const forwarder = await TcpForwarder.to(database.url);
-  const gateway = workplace.gateway({ DATABASE_URL: forwarder.url });
-  await gateway.ready();
-  expect(await gateway.stop()).toEqual({ code: 0, signal: null });
-});
-
 it('leaves pending migrations alone with MIGRATE=off and goes on once somebody ran them', async () => {
   const settings = { DATABASE_URL: database.url, PROVIDER_URL: provider.url, MIGRATE: 'off' };
   const gateway = workplace.gateway(settings);

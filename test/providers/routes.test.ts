@@ -89,10 +89,17 @@ describe('a call', () => {
     expect(await call('/p/two/v1/models', others)).toBe('two');
   });
 
-  it('may have a key for a provider that comes later', async () => {
+  it('may have a key for a provider that is removed and comes again later', async () => {
+    const later = { name: 'later', url: providers.two!.url, secret: 'sk-later' };
+    await add(later);
     const early = await postern.createKey({ providers: ['later'] });
+    const removed = await fetch(`${postern.url}/admin/v1/providers/later`, {
+      method: 'DELETE',
+      headers: { authorization: 'Bearer test-admin-token-0123456789' },
+    });
+    expect(removed.status).toBe(204);
     expect(await call('/v1/models', early)).toBe('404 provider_not_found');
-    await add({ name: 'later', url: providers.two!.url, secret: 'sk-later' });
+    await add(later);
     expect(await call('/v1/models', early)).toBe('two');
   });
 

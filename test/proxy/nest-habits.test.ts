@@ -10,6 +10,7 @@ import {
   Get,
   HttpException,
   Injectable,
+  Logger,
   type MiddlewareConsumer,
   Module,
   type NestInterceptor,
@@ -30,7 +31,7 @@ import type { RouteInfo } from '@nestjs/common/interfaces/middleware/middleware-
 import type { Request, Response } from 'express';
 import { tap } from 'rxjs';
 import { AuthModule } from '../../src/auth/auth.module.js';
-import { type Caller, CurrentCaller } from '../../src/auth/caller.js';
+import { type Caller, callerOf, CurrentCaller } from '../../src/auth/caller.js';
 import { GatewayKeyGuard } from '../../src/auth/gateway-key.guard.js';
 import { ProxyController } from '../../src/proxy/proxy.controller.js';
 import { addToApp } from '../support/app-modules.js';
@@ -236,6 +237,44 @@ it("sends the status and message of any HttpException in the error shape of the 
   await begins('/v1/messages', 429, 429, 'rate_limit_error', 'Message for 429');
   await begins('/v1/messages', 402, 402, 'billing_error', 'Message for 402');
   await postern.stop();
+});
+
+@Injectable()
+class CallerInterceptor implements NestInterceptor {
+  intercept(context: ExecutionContext, next: CallHandler) {
+    const req = context.switchToHttp().getRequest<Request>();
+    // It sees the admin API too.
+    if (req.caller !== undefined)
+      throw new HttpException(`Team ${callerOf(req).grant.teamId} has no budget left.`, 402);
+    return next.handle();
+  }
+}
+
+@Injectable()
+class CallerGuard implements CanActivate {
+  canActivate(context: ExecutionContext): boolean {
+    return callerOf(context.switchToHttp().getRequest<Request>()).grant.enabled;
+  }
+}
+
+it('shows a global interceptor the caller, and tells a global guard, which runs before the key is checked, why not', async () => {
+  const ask = async (postern: TestGateway) => {
+    const headers = { authorization: `Bearer ${postern.key}` };
+    const response = await fetch(`${postern.url}/v1/models`, { headers });
+    return [response.status, await response.text()];
+  };
+  const first = await startWith([{ provide: APP_INTERCEPTOR, useClass: CallerInterceptor }]);
+  const { data } = await first.admin<{ data: { id: string }[] }>('GET', '/teams');
+  expect(await ask(first)).toEqual([402, expect.stringContaining(`Team ${data[0]!.id} has no budget left.`)]);
+  await first.stop();
+
+  const second = await startWith([{ provide: APP_GUARD, useClass: CallerGuard }]);
+  const stacks: unknown[] = [];
+  const keep = (...parts: unknown[]) => void stacks.push(...parts);
+  Logger.overrideLogger({ log: () => {}, warn: () => {}, error: keep });
+  expect(await ask(second)).toEqual([500, expect.any(String)]);
+  expect(stacks.join('\n')).toContain('use a global interceptor (APP_INTERCEPTOR)');
+  await second.stop();
 });
 
 @Controller('quotas')

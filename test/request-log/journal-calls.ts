@@ -45,8 +45,11 @@ export function recordsOf(
     model: 'gpt-4o',
     prompt_tokens: 1,
     completion_tokens: 2,
-    cached_tokens: null,
+    cached_tokens: 1,
     reasoning_tokens: null,
+    cache_write_tokens: 0,
+    extra_usage: '{"web_searches":1,"service_tier":"batch"}',
+    cost_usd: '0.000142500',
   };
   const B: JournalRecord = { t: 'B', ...begin };
   const E: JournalRecord = { t: 'E', id, ...end };
@@ -78,6 +81,11 @@ const UNSEEN = {
   completion_tokens: null,
   cached_tokens: null,
   reasoning_tokens: null,
+  cache_write_tokens: null,
+  extra_usage: null,
+  cost_usd: null,
+  // The log writer sets it.
+  price_id: null,
 } as const;
 
 /** What must be known of the calls of a dead process when exactly these records of it are left. */
@@ -89,7 +97,7 @@ export function rowsOf(records: readonly JournalRecord[]): Map<string, LogRow> {
   };
   for (const { id } of records) {
     const [begin, end, usage, whole] = (['B', 'E', 'U', 'R'] as const).map((t) => find(t, id));
-    if ('id' in whole!) rows.set(id, whole as LogRow);
+    if ('id' in whole!) rows.set(id, { ...UNSEEN, ...whole } as LogRow);
     else if ('id' in begin!) rows.set(id, { ...UNSEEN, ...begin, ...end, ...usage } as LogRow);
   }
   return rows;

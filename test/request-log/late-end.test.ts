@@ -1,5 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { uuidV7 } from '../../src/platform/uuid-v7.js';
+import type { Settings } from '../../src/config/settings.js';
+import { EndUsers } from '../../src/request-log/end-users.js';
 import { FinishedCalls } from '../../src/request-log/finished-calls.js';
 import { RequestLogService } from '../../src/request-log/request-log.service.js';
 import { createDatabase } from '../support/database.js';
@@ -14,7 +16,7 @@ import { KEY, TEAM } from './rows.js';
 it('a call that ends after the shutdown gave it up changes nothing', async () => {
   const database = await createDatabase();
   const harness = await LogHarness.start(database.url);
-  const log = new RequestLogService(harness.journal, harness.writer, new FinishedCalls());
+  const log = new RequestLogService(harness.journal, harness.writer, new FinishedCalls(), new EndUsers({ requestLogUsers: 'plain' } as Settings));
   const call = log.open({
     id: uuidV7(),
     keyId: KEY,
@@ -30,6 +32,8 @@ it('a call that ends after the shutdown gave it up changes nothing', async () =>
     endpoint: '/v1/responses',
     upstream: 'http://provider.test',
     arrivedAt: 0,
+    attribution: null,
+    attributesBody: false,
     traceparent: null,
     tracestate: null,
   });

@@ -6,7 +6,7 @@ import type { Settings } from '../../src/config/settings.js';
 import type { DatabaseService } from '../../src/database/database.service.js';
 import { JournalDrainService } from '../../src/request-log/journal/journal-drain.service.js';
 import { Journal } from '../../src/request-log/journal/journal.js';
-import { LogWriter } from '../../src/request-log/log-writer.js';
+import { LogWriter } from '../../src/request-log/writer/log-writer.js';
 import type { LogRow } from '../../src/request-log/columns.js';
 import { recordsOf, rowsOf } from './journal-calls.js';
 
@@ -63,6 +63,9 @@ export class LogHarness {
   /** What must hold at all times. */
   expectAccountsToAgree(): void {
     const { enqueued, persisted, spilled, rejected } = this.writer.counts;
+    const parts = [persisted, this.writer.waiting, spilled, rejected];
+    // Checked a thousand times a second by some tests, for which Jest's own comparison is too slow.
+    if (enqueued === parts.reduce((a, b) => a + b) && Math.min(...parts) >= 0) return;
     expect({ enqueued, negative: Math.min(persisted, spilled, rejected, this.writer.waiting) < 0 }).toEqual({
       enqueued: persisted + this.writer.waiting + spilled + rejected,
       negative: false,

@@ -9,13 +9,15 @@ import {
   encodeRecord,
   LONGEST_LINE,
 } from '../../src/request-log/journal/record-codec.js';
-import { columnsOf, LOGGED_COLUMNS, type LogRow, type Phase } from '../../src/request-log/columns.js';
+import type { Phase } from '../../src/request-log/column.js';
+import { columnsOf, LOGGED_COLUMNS, type LogRow } from '../../src/request-log/columns.js';
 import { emptyRow, setBegin, setEnd, setUsage } from '../../src/request-log/log-row.js';
 import { OUTCOMES } from '../../src/request-log/request-log.entity.js';
 import { DAY_MS, dayOf } from '../../src/request-log/partitions.js';
-import { NO_USAGE } from '../../src/tokens/token-counts.js';
+import { NO_USAGE } from '../../src/tokens/token-usage.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
+import { FULL } from '../support/scale.js';
 import { LogHarness } from './log-harness.js';
 import { KEY, TEAM } from './rows.js';
 
@@ -34,7 +36,14 @@ afterAll(async () => {
 const CALLERS_KEY = mintKey();
 const OTHER_KEY = mintKey();
 /** What a call's origin holds beside what its row tells. */
-const UNTOLD = { upstream: 'http://127.0.0.1', arrivedAt: 0, traceparent: null, tracestate: null };
+const UNTOLD = {
+  upstream: 'http://127.0.0.1',
+  arrivedAt: 0,
+  attribution: null,
+  attributesBody: false,
+  traceparent: null,
+  tracestate: null,
+};
 
 /** Text with whatever breaks text: NUL, lone surrogates, controls, quotes, great length. */
 const nasty = fc.oneof(
@@ -132,9 +141,19 @@ const call = fc.record({
   ttfbMs: numberOrNull,
   durationMs: numberOrNull,
   providerRequestId: textOrNull,
+  attribution: fc.option(
+    fc.record({ endUser: textOrNull, sessionId: textOrNull, tags: fc.option(fc.dictionary(nasty, nasty).map((tags) => JSON.stringify(tags))) }),
+  ),
   requestModel: textOrNull,
   model: textOrNull,
-  tokens: fc.tuple(numberOrNull, numberOrNull, numberOrNull, numberOrNull),
+  tokens: fc.tuple(numberOrNull, numberOrNull, numberOrNull, numberOrNull, numberOrNull),
+  extra: fc.option(
+    fc.dictionary(
+      fc.oneof(fc.constantFrom('web_searches', 'service_tier'), fc.string({ unit: 'binary' })),
+      fc.oneof(fc.constantFrom('batch', 7), fc.double(), fc.string({ unit: 'binary' })),
+      { maxKeys: 4 },
+    ),
+  ),
 });
 
 function rowOf(facts: typeof call extends fc.Arbitrary<infer T> ? T : never): LogRow {
@@ -151,16 +170,19 @@ function rowOf(facts: typeof call extends fc.Arbitrary<infer T> ? T : never): Lo
   };
   // Only what the columns are made of; the rest of a record needs a live call.
   const record = { ...facts, origin } as unknown as CallRecord;
-  const [prompt, completion, cached, reasoning] = facts.tokens;
+  const [promptTokens, completionTokens, cachedTokens, reasoningTokens, cacheWriteTokens] = facts.tokens;
   const row = emptyRow();
-  setBegin(row, record);
+  setBegin(row, record, facts.attribution);
   setEnd(row, record);
   setUsage(row, record, {
     model: facts.model,
-    prompt_tokens: prompt,
-    completion_tokens: completion,
-    cached_tokens: cached,
-    reasoning_tokens: reasoning,
+    promptTokens,
+    completionTokens,
+    cachedTokens,
+    reasoningTokens,
+    cacheWriteTokens,
+    extra: facts.extra,
+    reportedCost: null,
   });
   // What the journal gives back is what went in, and no line is too long for its reader.
   const line = encodeLine({ t: 'R', ...row });
@@ -187,7 +209,7 @@ function rowOf(facts: typeof call extends fc.Arbitrary<infer T> ? T : never): Lo
 }
 
 it('makes a row that Postgres takes of whatever a call brings', async () => {
-  const facts = fc.sample(call, { numRuns: 4_000, seed: 3 });
+  const facts = fc.sample(call, { numRuns: FULL ? 4_000 : 1_000, seed: 3 });
   const rows = facts.map(rowOf);
   for (const row of rows) log.writer.add(row, []);
   await eventually(() => log.writer.waiting === 0, 60_000);
@@ -207,6 +229,7 @@ it('makes a row that Postgres takes of whatever a call brings', async () => {
     'completion_tokens',
     'cached_tokens',
     'reasoning_tokens',
+    'cache_write_tokens',
   ] as const;
   for (const row of found) {
     const sent = byId.get(row.id)!;
@@ -228,7 +251,7 @@ it('makes a row that Postgres takes of whatever a call brings', async () => {
 });
 
 it.each([
-  ['begin', (row: LogRow, record: CallRecord) => setBegin(row, record)],
+  ['begin', (row: LogRow, record: CallRecord) => setBegin(row, record, null)],
   ['end', (row: LogRow, record: CallRecord) => setEnd(row, record)],
   ['usage', (row: LogRow, record: CallRecord) => setUsage(row, record, NO_USAGE)],
 ] as const)('sets in the phase "%s" exactly the columns of its journal record', (phase, set) => {
@@ -259,7 +282,7 @@ it('does not keep a long text alive for the part it stores', () => {
   const before = process.memoryUsage.rss();
   const rows = Array.from({ length: 4_000 }, (_, i) => {
     const row = emptyRow();
-    setBegin(row, { origin: origin(1_000 + i) } as CallRecord);
+    setBegin(row, { origin: origin(1_000 + i) } as CallRecord, null);
     return row;
   });
   expect(rows.at(-1)!.user_agent).toHaveLength(1_024);

@@ -3,7 +3,7 @@ import pg from 'pg';
 import { v7 as uuidv7 } from 'uuid';
 import type { Settings } from '../../src/config/settings.js';
 import type { DatabaseService } from '../../src/database/database.service.js';
-import { insertCreatingDays, insertRows } from '../../src/request-log/insert-rows.js';
+import { insertCreatingDays, insertRows } from '../../src/request-log/writer/insert-rows.js';
 import { PartitionsService } from '../../src/request-log/partitions.service.js';
 import {
   createDaysAhead,

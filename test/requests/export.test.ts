@@ -70,10 +70,32 @@ describe('an export', () => {
     const id = await insertRow(database, at(1), { ...FULL, recorded_at: at(3) });
     const [, row] = /^.*\n([^]*)$/.exec(await text({ format: 'csv' }))!;
     expect(row).toBe(
-      `${id},2031-01-01T00:00:01.000Z,2031-01-01T00:00:03.000Z,01890a5d-ac96-774b-bcce-b302099a8057,` +
-        '01890a5d-ac96-774b-bcce-b302099a8058,default,POST,/v1/chat/completions,"gpt-4o, ""large""",true,200,' +
-        'completed,,5000000000,20,12.3,0.001,7,,0,,"a\nb\\c\u2028d😀",,,2001:db8::1,\n',
+      `${id},2031-01-01T00:00:01.000Z,2031-01-01T00:00:03.000Z,01890a5d-ac96-774b-bcce-b302099a8057,,` +
+        '01890a5d-ac96-774b-bcce-b302099a8058,,default,POST,/v1/chat/completions,"gpt-4o, ""large""",true,200,' +
+        'completed,,5000000000,20,12.3,0.001,7,,0,,"a\nb\\c\u2028d😀",,,2001:db8::1,,,,,,,,,\n',
     );
+  });
+
+  it('holds usage with a price of its own as an object in NDJSON, and as its text in CSV', async () => {
+    const extra = { web_searches: 1, service_tier: 'batch' };
+    await insertRow(database, at(1), { extra_usage: JSON.stringify(extra) });
+    expect(JSON.parse(await text({ format: 'ndjson' }))).toMatchObject({ extra_usage: extra });
+    expect(await text({ format: 'csv' })).toContain(
+      ',"{""service_tier"": ""batch"", ""web_searches"": 1}",,,,,,\n',
+    );
+  });
+
+  it('has the names of team and key beside their IDs, in both formats', async () => {
+    const team = '01890a5d-ac96-774b-bcce-b302099a8001';
+    const key = '01890a5d-ac96-774b-bcce-b302099a8002';
+    await database.query('INSERT INTO team (id, name) VALUES ($1, $2)', [team, '=search, "R&D"']);
+    await database.query("INSERT INTO gateway_key (id, team_id, name) VALUES ($1, $2, 'ci')", [key, team]);
+    await insertRow(database, at(1), { team_id: team, key_id: key });
+    expect(SHOWN_COLUMNS.slice(3, 7)).toEqual(['team_id', 'team', 'key_id', 'key']);
+    expect(await text({ format: 'csv' })).toContain(`,${team},"'=search, ""R&D""",${key},ci,default,`);
+    expect(JSON.parse(await text({ format: 'ndjson' }))).toMatchObject({ team: '=search, "R&D"', key: 'ci' });
+    const { data } = await new RequestLogReader(pool).list({ limit: 10 });
+    expect(data).toMatchObject([{ team_id: team, team: '=search, "R&D"', key_id: key, key: 'ci' }]);
   });
 
   it.each(['=1+1', '+1', '-1', '@x', '\t=1', '\r=1', '＝1'])(

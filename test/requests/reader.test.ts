@@ -40,13 +40,17 @@ describe('the request log reader', () => {
       sdk_retry_count: 1,
       client_ip: '2001:db8::1',
       user_agent: 'OpenAI/JS',
+      cache_write_tokens: 2,
+      extra_usage: '{"web_searches":1,"service_tier":"batch"}',
     });
     const row = {
       id,
       started_at: '2031-01-01T00:00:01.000Z',
       recorded_at: '2031-01-01T00:00:02.500Z',
       team_id: TEAM,
+      team: null,
       key_id: KEY,
+      key: null,
       provider: 'default',
       method: 'POST',
       path: '/v1/chat/completions',
@@ -68,6 +72,14 @@ describe('the request log reader', () => {
       sdk_retry_count: 1,
       client_ip: '2001:db8::1',
       user_agent: 'OpenAI/JS',
+      cache_write_tokens: 2,
+      extra_usage: { web_searches: 1, service_tier: 'batch' },
+      cost_usd: null,
+      price_id: null,
+      repaired_at: null,
+      end_user: null,
+      session_id: null,
+      tags: null,
     };
     expect(await reader.list({ limit: 1 })).toEqual({ data: [row], next_cursor: null });
     expect(await reader.get(id)).toEqual(row);
@@ -79,12 +91,14 @@ describe('the request log reader', () => {
     expect(await reader.get(id)).toMatchObject({ request_bytes: null, response_bytes: null });
   });
 
-  it('shows every column there is', async () => {
+  it('shows every column there is, and the names of team and key', async () => {
     const id = await insertRow(database, at(1));
     const columns = await database.query<{ name: string }>(
       `SELECT column_name AS name FROM information_schema.columns WHERE table_name = 'request_log'`,
     );
-    expect(Object.keys(await reader.get(id)).sort()).toEqual(columns.map(({ name }) => name).sort());
+    expect(Object.keys(await reader.get(id)).sort()).toEqual(
+      ['team', 'key', ...columns.map(({ name }) => name)].sort(),
+    );
   });
 
   it('pages through calls of one millisecond and late rows, each once', async () => {

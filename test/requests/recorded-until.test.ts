@@ -1,6 +1,6 @@
 import pg from 'pg';
 import type { Settings } from '../../src/config/settings.js';
-import { insertRows } from '../../src/request-log/insert-rows.js';
+import { insertRows } from '../../src/request-log/writer/insert-rows.js';
 import { LogTail } from '../../src/requests/log-tail.js';
 import { ReaderPool } from '../../src/requests/reader-pool.js';
 import { RequestLogExport } from '../../src/requests/request-log.export.js';

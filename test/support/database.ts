@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
+import { eventually } from './eventually.js';
 
 declare global {
   /** Set by the test environment. */
@@ -10,19 +11,24 @@ export interface TestDatabase {
   url: string;
   /** Runs a query on a connection of its own. */
   query<T extends object>(text: string, values?: unknown[]): Promise<T[]>;
+  /** Runs a query again until it finds a row, all on one connection. */
+  find<T extends object>(text: string, values?: unknown[]): Promise<T>;
   /** Drops it, unless a test of this file failed: then it stays for a look. */
   drop(): Promise<void>;
 }
 
-async function onServer<T extends object>(url: string, text: string, values?: unknown[]): Promise<T[]> {
+async function onConnection<T>(url: string, task: (client: pg.Client) => Promise<T>): Promise<T> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
   try {
-    return (await client.query<T>(text, values)).rows;
+    return await task(client);
   } finally {
     await client.end();
   }
 }
+
+const onServer = <T extends object>(url: string, text: string, values?: unknown[]) =>
+  onConnection(url, async (client) => (await client.query<T>(text, values)).rows);
 
 /** A migrated database of this file's own, cloned from the run's template; `{ empty: true }`: not migrated. */
 export async function createDatabase({ empty = false } = {}): Promise<TestDatabase> {
@@ -35,6 +41,10 @@ export async function createDatabase({ empty = false } = {}): Promise<TestDataba
   return {
     url: url.href,
     query: (text, values) => onServer(url.href, text, values),
+    find: <T extends object>(text: string, values?: unknown[]) =>
+      onConnection(url.href, (client) =>
+        eventually(async () => (await client.query<T>(text, values)).rows[0]),
+      ),
     drop: async () => {
       if (globalThis.testFailed) process.stdout.write(`kept for a look: database ${name}\n`);
       else await onServer(server, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);

@@ -26,6 +26,8 @@ export interface TestGateway {
   admin<T = Record<string, unknown>>(method: string, path: string, body?: unknown): Promise<T>;
   /** A new key with these properties. */
   createKey(properties?: object): Promise<string>;
+  /** Stores providers that nobody listens for, so that keys can name them. */
+  storeProviders(...names: string[]): Promise<void>;
   /** The row of a call, once it is there. */
   row(requestId: string): Promise<LogRowView>;
   rowCount(): Promise<number>;
@@ -113,11 +115,11 @@ export async function startTestGateway(
       });
       return made.key;
     },
-    row: (requestId) =>
-      eventually(async () => {
-        const rows = await database.query<LogRowView>('SELECT * FROM request_log WHERE id = $1', [requestId]);
-        return rows[0];
-      }),
+    storeProviders: async (...names) => {
+      for (const name of names)
+        await admin('POST', '/providers', { name, url: 'http://127.0.0.1:9', secret: null });
+    },
+    row: (requestId) => database.find<LogRowView>('SELECT * FROM request_log WHERE id = $1', [requestId]),
     rowCount: async () => {
       const rows = await database.query<{ count: number }>('SELECT count(*)::int AS count FROM request_log');
       return rows[0]!.count;

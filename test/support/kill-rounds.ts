@@ -5,6 +5,7 @@ import { pathToFileURL } from 'node:url';
 import { AccountedLoad, type LoggedCall } from './accounted-load.js';
 import { createDatabase, type TestDatabase } from './database.js';
 import { eventually } from './eventually.js';
+import { startTestGateway } from './gateway.js';
 import { Workplace } from './workplace.js';
 
 /** Where fault-preload.mjs can kill a gateway, or make its system calls fail. */
@@ -60,8 +61,8 @@ export async function killRounds(
   const settings = { DATABASE_URL: database.url, PROVIDER_URL: load.provider.url, SHUTDOWN_GRACE_MS: '1000' };
   const outcomes: Record<string, number> = {};
   try {
-    const first = workplace.gateway(settings);
-    const key = await first.firstKey();
+    const first = await startTestGateway(settings, database);
+    const { key } = first;
     await first.stop();
     for (const point of points) {
       const fault = point === 'random' ? {} : withFault(point);

@@ -4,7 +4,11 @@ import { PlainCopy } from '../../src/tokens/plain-copy.js';
 import { inflationMemory } from '../../src/tokens/inflation.js';
 import { readJsonUsage } from '../../src/tokens/json-usage.js';
 import { scanModel } from '../../src/tokens/model-scan.js';
+import { AWS_EVENT_STREAM } from '../../src/tokens/framing/aws-event-stream.js';
+import { LINES } from '../../src/tokens/framing/line-stream.js';
+import { SERVER_SENT_EVENTS } from '../../src/tokens/framing/server-sent-events.js';
 import { readStreamUsage } from '../../src/tokens/stream-usage.js';
+import { NO_USAGE } from '../../src/tokens/token-usage.js';
 import { read } from './read.js';
 
 /** The largest body that is looked through at once: of a request, and what is kept of a response. */
@@ -30,8 +34,18 @@ function cost(work: () => void, enough = MOST_MS): number {
 
 const READERS: [string, (body: Buffer) => void, number][] = [
   ['the model of a request', scanModel, REQUEST_BYTES],
-  ['a JSON response', (body) => readJsonUsage(kept(body)), RESPONSE_BYTES],
-  ['an event stream', (body) => readStreamUsage(kept(body), '/v1/responses'), RESPONSE_BYTES],
+  ['a JSON response', (body) => readJsonUsage(kept(body), '/v1/chat/completions'), RESPONSE_BYTES],
+  [
+    'an event stream',
+    (body) => readStreamUsage(kept(body), '/v1/responses', SERVER_SENT_EVENTS),
+    RESPONSE_BYTES,
+  ],
+  ['a stream of lines', (body) => readStreamUsage(kept(body), '/api/chat', LINES), RESPONSE_BYTES],
+  [
+    'a binary event stream',
+    (body) => readStreamUsage(kept(body), '/model/m/converse-stream', AWS_EVENT_STREAM),
+    RESPONSE_BYTES,
+  ],
 ];
 
 function kept(body: Buffer) {
@@ -89,6 +103,11 @@ const hostile = fc.constantFrom(
     'data: {"usage":{"a":1}}\n\n',
     'data: {"model":"\\x"}\n\n',
     'retry: x\n',
+    // Preludes of Amazon's event stream that look right until their checksum is computed, and one that is right.
+    '\0\0\0\u0010\0\0\0\0',
+    '\0\0\0\0\0\0\0',
+    '\n{"usage":{x}}\n',
+    '\n{"eval_count":1x}\n',
     '"usage" ',
   ],
 );
@@ -168,11 +187,10 @@ describe('what is read', () => {
             model?: unknown;
           };
           const expected = {
+            ...NO_USAGE,
             model: typeof parsed.model === 'string' && parsed.model !== '' ? parsed.model : null,
-            prompt_tokens: parsed.usage?.prompt_tokens ?? null,
-            completion_tokens: parsed.usage?.completion_tokens ?? null,
-            cached_tokens: null,
-            reasoning_tokens: null,
+            promptTokens: parsed.usage?.prompt_tokens ?? null,
+            completionTokens: parsed.usage?.completion_tokens ?? null,
           };
           const isWhole = Buffer.byteLength(text) <= RESPONSE_BYTES;
           for (const answer of [
@@ -182,7 +200,7 @@ describe('what is read', () => {
           ]) {
             const found = await read(answer);
             if (isWhole) expect(found).toEqual(expected);
-            else expect([null, expected.prompt_tokens]).toContain(found.prompt_tokens);
+            else expect([null, expected.promptTokens]).toContain(found.promptTokens);
           }
         },
       ),
@@ -214,11 +232,11 @@ describe('what is read', () => {
           const answer = { contentEncoding, contentType };
           for (const bytes of [encoded, encoded.subarray(0, Math.ceil(part * encoded.length))]) {
             const found = await read({ ...answer, body: bytes });
-            expect([null, 5]).toContain(found.prompt_tokens);
+            expect([null, 5]).toContain(found.promptTokens);
             expect(found).toMatchObject({
-              completion_tokens: null,
-              cached_tokens: null,
-              reasoning_tokens: null,
+              completionTokens: null,
+              cachedTokens: null,
+              reasoningTokens: null,
             });
           }
           expect(inflationMemory()).toBe(0);

@@ -1,15 +1,17 @@
-import type { Usage } from '../../src/tokens/token-counts.js';
-import { copyFor, readUsage } from '../../src/tokens/usage-reader.js';
+import type { ResponseUsage } from '../../src/tokens/token-usage.js';
+import { copyFor, readUsage, usageOfHead } from '../../src/tokens/usage-reader.js';
 
 export interface Answer {
   endpoint?: string;
   contentType?: string | null;
   contentEncoding?: string | null;
+  /** Flat raw headers. */
+  headers?: string[];
   body: string | Uint8Array;
 }
 
 /** What the reader says of a response that came in these pieces: cut at `cuts`, or whole. */
-export async function read(answer: Answer, ...cuts: number[]): Promise<Usage> {
+export async function read(answer: Answer, ...cuts: number[]): Promise<ResponseUsage> {
   const body = Buffer.from(answer.body as string);
   const contentType = answer.contentType === undefined ? 'application/json' : answer.contentType;
   const endpoint = answer.endpoint ?? '/v1/chat/completions';
@@ -19,5 +21,5 @@ export async function read(answer: Answer, ...cuts: number[]): Promise<Usage> {
     copy?.add(body.subarray(from, cut));
     from = cut;
   }
-  return readUsage(contentType, endpoint, copy);
+  return readUsage(contentType, endpoint, copy, usageOfHead(answer.headers ?? [], endpoint));
 }

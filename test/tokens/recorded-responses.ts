@@ -1,32 +1,29 @@
-import type { Usage } from '../../src/tokens/token-counts.js';
+import { NO_USAGE, type ResponseUsage } from '../../src/tokens/token-usage.js';
 
 /** A response in the form its provider's API reference shows, and what a reader must take from it. */
 export interface RecordedAnswer {
   name: string;
   endpoint: string;
   contentType: string;
-  body: string;
-  usage: Usage;
+  /** Flat raw headers that matter to the reader, besides the content type. */
+  headers?: string[];
+  body: string | Buffer;
+  usage: ResponseUsage;
 }
 
 const JSON_TYPE = 'application/json';
 const SSE = 'text/event-stream; charset=utf-8';
 
-/** Model, then prompt, completion, cached and reasoning tokens. */
+/** Model, then all input, all output, cached and reasoning tokens; then the rest. */
 export function usage(
   model: string | null,
-  prompt: number | null = null,
-  completion: number | null = null,
-  cached: number | null = null,
-  reasoning: number | null = null,
-): Usage {
-  return {
-    model,
-    prompt_tokens: prompt,
-    completion_tokens: completion,
-    cached_tokens: cached,
-    reasoning_tokens: reasoning,
-  };
+  promptTokens: number | null = null,
+  completionTokens: number | null = null,
+  cachedTokens: number | null = null,
+  reasoningTokens: number | null = null,
+  rest: Partial<ResponseUsage> = {},
+): ResponseUsage {
+  return { ...NO_USAGE, model, promptTokens, completionTokens, cachedTokens, reasoningTokens, ...rest };
 }
 
 /** OpenAI's way: data lines only, and `[DONE]`. */
@@ -241,7 +238,7 @@ export const ANSWERS: readonly RecordedAnswer[] = [
     endpoint: '/v1/audio/transcriptions',
     contentType: JSON_TYPE,
     body: '{"text":"Imagine the wildest idea.","usage":{"type":"tokens","input_tokens":14,"input_token_details":{"text_tokens":10,"audio_tokens":4},"output_tokens":101,"total_tokens":115}}',
-    usage: usage(null, 14, 101),
+    usage: usage(null, 14, 101, null, null, { extra: { input_audio_tokens: 4 } }),
   },
   {
     name: 'OpenAI transcription billed by time',
@@ -269,7 +266,7 @@ export const ANSWERS: readonly RecordedAnswer[] = [
     endpoint: '/v1/images/generations',
     contentType: JSON_TYPE,
     body: '{"created":1713833628,"data":[{"b64_json":"iVBORw0KGgo="}],"usage":{"total_tokens":100,"input_tokens":50,"output_tokens":50,"input_tokens_details":{"text_tokens":10,"image_tokens":40}}}',
-    usage: usage(null, 50, 50),
+    usage: usage(null, 50, 50, null, null, { extra: { input_image_tokens: 40 } }),
   },
   {
     name: 'Anthropic message',
@@ -285,14 +282,14 @@ export const ANSWERS: readonly RecordedAnswer[] = [
         output_tokens_details: { thinking_tokens: 300 },
       },
     }),
-    usage: usage('claude-sonnet-4-5-20250929', 2095, 503, 1800, 300),
+    usage: usage('claude-sonnet-4-5-20250929', 3895, 503, 1800, 300, { cacheWriteTokens: 0 }),
   },
   {
     name: 'Anthropic message, streamed',
     endpoint: '/v1/messages',
     contentType: SSE,
     body: messageStream({ output_tokens: 15 }),
-    usage: usage('claude-sonnet-4-5-20250929', 25, 15, 2048),
+    usage: usage('claude-sonnet-4-5-20250929', 2173, 15, 2048, null, { cacheWriteTokens: 100 }),
   },
   {
     name: 'Anthropic message, streamed with server tools: each delta gives the sum until there',
@@ -302,28 +299,28 @@ export const ANSWERS: readonly RecordedAnswer[] = [
       { output_tokens: 15 },
       { input_tokens: 10682, cache_read_input_tokens: 4096, output_tokens: 510 },
     ),
-    usage: usage('claude-sonnet-4-5-20250929', 10682, 510, 4096),
+    usage: usage('claude-sonnet-4-5-20250929', 14878, 510, 4096, null, { cacheWriteTokens: 100 }),
   },
   {
     name: 'Gemini answer',
     endpoint: '/v1beta/models/gemini-2.5-flash:generateContent',
     contentType: 'application/json; charset=UTF-8',
     body: JSON.stringify(GEMINI[1], null, 2),
-    usage: usage('gemini-2.5-flash', 8, 12, 4, 32),
+    usage: usage('gemini-2.5-flash', 8, 44, 4, 32),
   },
   {
     name: 'Gemini answer, streamed as events',
     endpoint: '/v1beta/models/gemini-2.5-flash:streamGenerateContent',
     contentType: 'text/event-stream',
     body: GEMINI.map((event) => `data: ${JSON.stringify(event)}\r\n\r\n`).join(''),
-    usage: usage('gemini-2.5-flash', 8, 12, 4, 32),
+    usage: usage('gemini-2.5-flash', 8, 44, 4, 32),
   },
   {
     name: 'Gemini answer, streamed as an array',
     endpoint: '/v1beta/models/gemini-2.5-flash:streamGenerateContent',
     contentType: 'application/json; charset=UTF-8',
     body: `[${GEMINI.map((event) => JSON.stringify(event, null, 2)).join('\n,\r\n')}\n]\n`,
-    usage: usage('gemini-2.5-flash', 8, 12, 4, 32),
+    usage: usage('gemini-2.5-flash', 8, 44, 4, 32),
   },
   {
     name: 'an OpenAI error',

@@ -41,8 +41,12 @@ describe('token counts of a stand-in provider’s responses over HTTP', () => {
     const copy = copyFor(type, answer.headers.get('content-encoding'), endpoint);
     for await (const chunk of answer.body!) copy?.add(Buffer.from(chunk as Uint8Array));
     const found = await readUsage(type, endpoint, copy);
-    expect(found).toMatchObject({ prompt_tokens: 17, completion_tokens: 23 });
-    expect(found).toEqual(usage(found.model, 17, 23, found.cached_tokens, found.reasoning_tokens));
+    expect(found).toMatchObject({ promptTokens: 17, completionTokens: 23 });
+    expect(found).toEqual(
+      usage(found.model, 17, 23, found.cachedTokens, found.reasoningTokens, {
+        cacheWriteTokens: found.cacheWriteTokens,
+      }),
+    );
     expect([model, null]).toContain(found.model);
   });
 });

@@ -4,10 +4,11 @@ import { setImmediate as turn } from 'node:timers/promises';
 import fc from 'fast-check';
 import type { CompressedCopy } from '../../src/tokens/compressed-copy.js';
 import { inflationMemory } from '../../src/tokens/inflation.js';
-import { NO_USAGE } from '../../src/tokens/token-counts.js';
+import { NO_USAGE } from '../../src/tokens/token-usage.js';
 import { copyFor, readUsage } from '../../src/tokens/usage-reader.js';
 import { eventually } from '../support/eventually.js';
 import { read } from './read.js';
+import { FORMATS } from './recorded-formats.js';
 import { ANSWERS, CHAT_USAGE, dataStream, usage } from './recorded-responses.js';
 
 const { zstdCompressSync } = zlib as { zstdCompressSync?: (body: Buffer) => Buffer };
@@ -36,17 +37,33 @@ function noise(length: number): string {
 
 describe('token counts of encoded responses', () => {
   it.each(ENCODINGS)('in %s are read like plain ones', async (contentEncoding, encode) => {
-    for (const answer of ANSWERS) {
-      const body = encode(Buffer.from(answer.body));
+    for (const answer of [...ANSWERS, ...FORMATS]) {
+      const body = encode(Buffer.from(answer.body as string));
       expect(await read({ ...answer, body, contentEncoding })).toEqual(answer.usage);
     }
+  });
+
+  it('do not depend on the coding nor on where the chunks were cut', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.constantFrom(...ANSWERS, ...FORMATS),
+        fc.constantFrom(...ENCODINGS),
+        fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { maxLength: 12 }),
+        async (answer, [contentEncoding, encode], places) => {
+          const body = encode(Buffer.from(answer.body as string));
+          const cuts = places.map((place) => Math.floor(place * body.length)).sort((a, b) => a - b);
+          expect(await read({ ...answer, body, contentEncoding }, ...cuts)).toEqual(answer.usage);
+        },
+      ),
+      { numRuns: 400 },
+    );
   });
 
   it.each(ENCODINGS)('in %s, cut off anywhere, are not invented', async (contentEncoding, encode) => {
     const body = encode(Buffer.from(JSON.stringify({ model: 'm', text: noise(200), usage: CHAT_USAGE })));
     for (let length = 0; length < body.length; length++) {
       const found = await read({ body: body.subarray(0, length), contentEncoding });
-      expect([null, 1117]).toContain(found.prompt_tokens);
+      expect([null, 1117]).toContain(found.promptTokens);
       expect([null, 'm']).toContain(found.model);
     }
   });
@@ -178,7 +195,7 @@ describe('token counts of large compressed responses', () => {
         const broken = Buffer.from(body);
         broken[at]! ^= 0xff;
         const found = await read({ body: broken, contentEncoding: 'gzip' });
-        expect([found.prompt_tokens, found.completion_tokens]).toEqual([null, null]);
+        expect([found.promptTokens, found.completionTokens]).toEqual([null, null]);
         expect([null, 'm']).toContain(found.model);
       }
     }
@@ -210,10 +227,10 @@ describe('token counts of large compressed responses', () => {
     expect(inflationMemory()).toBeGreaterThan(100_000_000);
     expect(inflationMemory()).toBeLessThan(136_000_000);
     const found = await Promise.all(copies.map(async (copy) => readUsage(JSON_TYPE, CHAT, copy)));
-    const counted = found.filter(({ prompt_tokens }) => prompt_tokens === 1117);
+    const counted = found.filter(({ promptTokens }) => promptTokens === 1117);
     expect(counted.length).toBeGreaterThan(100);
     expect(counted.length).toBeLessThan(400);
-    expect(found.filter(({ prompt_tokens }) => prompt_tokens !== null)).toHaveLength(counted.length);
+    expect(found.filter(({ promptTokens }) => promptTokens !== null)).toHaveLength(counted.length);
   });
 
   it('are let go of where nobody reads them', async () => {

@@ -1,5 +1,6 @@
-import { NO_USAGE, type Usage } from '../../src/tokens/token-counts.js';
+import { NO_USAGE, type ResponseUsage } from '../../src/tokens/token-usage.js';
 import { read } from './read.js';
+import { awsChunk, awsMessage } from './recorded-formats.js';
 import { CHAT_USAGE, dataStream, GEMINI, messageStream, namedStream, usage } from './recorded-responses.js';
 
 const FIGURES: [number, number, number, number] = [1117, 46, 1024, 12];
@@ -8,7 +9,7 @@ const big = (length = 200_000, text = 'x') => text.repeat(length);
 const event = (type: string, rest: object) => ({ type, ...rest });
 
 describe('token counts of a JSON response larger than the copy', () => {
-  it.each<[string, string, Usage]>([
+  it.each<[string, string, ResponseUsage]>([
     [
       'usage last, model first',
       `{"model":"m","choices":[{"message":{"content":"${big()}"}}],"usage":${JSON.stringify(CHAT_USAGE)}}`,
@@ -51,7 +52,7 @@ describe('token counts of a JSON response larger than the copy', () => {
     [
       'a Gemini array',
       `[${JSON.stringify(GEMINI[0])},{"text":"${big()}"},${JSON.stringify(GEMINI[1])}\n]`,
-      usage('gemini-2.5-flash', 8, 12, 4, 32),
+      usage('gemini-2.5-flash', 8, 44, 4, 32),
     ],
     [
       'a Gemini array that breaks off: its first figures are not the last',
@@ -79,7 +80,7 @@ describe('token counts of a stream larger than the copy', () => {
     choices: [{ delta: { content: `${i} ${big(80)}` } }],
   }));
 
-  it.each<[string, string, string, Usage]>([
+  it.each<[string, string, string, ResponseUsage]>([
     [
       'OpenAI chat',
       '/v1/chat/completions',
@@ -94,14 +95,14 @@ describe('token counts of a stream larger than the copy', () => {
         'event: ping',
         `${namedStream(...texts.map((text) => event('content_block_delta', text)))}event: ping`,
       ),
-      usage('claude-sonnet-4-5-20250929', 25, 15, 2048),
+      usage('claude-sonnet-4-5-20250929', 2173, 15, 2048, null, { cacheWriteTokens: 100 }),
     ],
     [
       'Anthropic, broken off',
       '/v1/messages',
       messageStream().split('event: message_stop')[0]! +
         namedStream(...texts.map((text) => event('x', text))),
-      usage('claude-sonnet-4-5-20250929', 25, null, 2048),
+      usage('claude-sonnet-4-5-20250929', 2173, null, 2048, null, { cacheWriteTokens: 100 }),
     ],
     [
       'Gemini, broken off: its first figures are not the last',
@@ -175,7 +176,91 @@ describe('token counts of a stream larger than the copy', () => {
       const comment = `:${big(65_536 - last.length + cut - 1 - 2 * end.length)}${end}${end}`;
       const found = await read({ contentType: SSE, body: before + last + comment });
       // Once the copy begins inside the event, its counts may be gone, but never others.
-      expect(found).toEqual(cut <= 0 || found.prompt_tokens !== null ? usage('m', ...FIGURES) : usage('m'));
+      expect(found).toEqual(cut <= 0 || found.promptTokens !== null ? usage('m', ...FIGURES) : usage('m'));
+    }
+  });
+});
+
+describe('token counts of other streams larger than the copy', () => {
+  const OLLAMA = { endpoint: '/api/generate', contentType: 'application/x-ndjson' };
+  const line = (document: object) => `${JSON.stringify(document)}\n`;
+  const parts = Array.from({ length: 3_000 }, (_, i) => ({
+    model: 'm',
+    response: `${i} ${big(40)}`,
+    done: false,
+  }));
+
+  it.each<[string, object]>([
+    ['short', { model: 'm', done: true, prompt_eval_count: 26, eval_count: 290 }],
+    [
+      'larger than the copy',
+      { model: 'm', done: true, context: Array(60_000).fill(17), prompt_eval_count: 26, eval_count: 290 },
+    ],
+  ])('in lines, the last one %s', async (_name, last) => {
+    const body = [...parts, last].map(line).join('');
+    for (const text of [body, body.trimEnd(), body.replaceAll('\n', '\r\n')])
+      expect(await read({ ...OLLAMA, body: text })).toEqual(usage('m', 26, 290));
+    // Of a line that was cut off, only whole members count.
+    const short = await read({ ...OLLAMA, body: body.trimEnd().slice(0, -3) });
+    expect(short.completionTokens).toBeNull();
+  });
+
+  it('in lines without counts', async () => {
+    const text = '"prompt_eval_count": 5';
+    const body = [...parts, { model: 'm', x: { prompt_eval_count: 5 }, text }].map(line).join('');
+    expect(await read({ ...OLLAMA, body })).toEqual(usage('m'));
+  });
+
+  const bedrock = (kind: string) => ({
+    endpoint: `/model/m/${kind}`,
+    contentType: 'application/vnd.amazon.eventstream',
+  });
+  const deltas = (make: (payload: object) => Buffer) =>
+    Array.from({ length: 2_000 }, (_, i) =>
+      make({ contentBlockIndex: 0, delta: { text: `${i} ${big(i % 60)}` } }),
+    );
+  const delta = (payload: object) => awsMessage('contentBlockDelta', payload);
+
+  it('of Bedrock ConverseStream, wherever the end of the copy begins', async () => {
+    const usages = { inputTokens: 16, outputTokens: 35, totalTokens: 51 };
+    const end = awsMessage('metadata', { usage: usages, metrics: { latencyMs: 1 } });
+    const before = Buffer.concat(deltas(delta));
+    for (let cut = 0; cut < 200; cut++) {
+      const first = awsMessage('messageStart', { p: big(cut) });
+      const body = Buffer.concat([first, before, end]);
+      expect(await read({ ...bedrock('converse-stream'), body })).toEqual(usage(null, 16, 35));
+      // Cut off: the counts are in the last message.
+      const short = body.subarray(0, body.length - 1 - (cut % end.length));
+      expect(await read({ ...bedrock('converse-stream'), body: short })).toEqual(NO_USAGE);
+    }
+  });
+
+  it('of Bedrock InvokeModel with Claude: what the first event has, is in the start of the copy', async () => {
+    const start = {
+      type: 'message_start',
+      message: {
+        model: 'claude',
+        usage: { input_tokens: 3, cache_read_input_tokens: 1_000, output_tokens: 1 },
+      },
+    };
+    const stop = { type: 'message_delta', usage: { output_tokens: 9 } };
+    const metrics = { 'amazon-bedrock-invocationMetrics': { inputTokenCount: 3, outputTokenCount: 9 } };
+    const body = Buffer.concat([
+      awsChunk(start),
+      ...deltas(awsChunk),
+      awsChunk(stop),
+      awsChunk({ type: 'message_stop', ...metrics }),
+    ]);
+    const answer = { ...bedrock('invoke-with-response-stream'), body };
+    expect(await read(answer)).toEqual(usage('claude', 1_003, 9, 1_000));
+  });
+
+  it('of Bedrock are not read from a message whose prelude is damaged', async () => {
+    const end = awsMessage('metadata', { usage: { inputTokens: 16, outputTokens: 35 } });
+    for (let at = 0; at < 12; at++) {
+      const broken = Buffer.from(end);
+      broken[at]! ^= 0x01;
+      expect(await read({ ...bedrock('converse-stream'), body: broken })).toEqual(NO_USAGE);
     }
   });
 });

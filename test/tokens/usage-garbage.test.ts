@@ -1,15 +1,25 @@
 import zlib from 'node:zlib';
 import fc from 'fast-check';
-import type { Usage } from '../../src/tokens/token-counts.js';
+import type { ResponseUsage } from '../../src/tokens/token-usage.js';
 import { read } from './read.js';
+import { FORMATS } from './recorded-formats.js';
 import { ANSWERS } from './recorded-responses.js';
 
-const TYPES = ['application/json', 'text/event-stream'] as const;
-const contentType = fc.constantFrom(...TYPES);
-const endpoint = fc.constantFrom(...new Set(ANSWERS.map((answer) => answer.endpoint)));
+const ALL = [...ANSWERS, ...FORMATS];
 
-function expectInDomain({ model, ...figures }: Usage): void {
+const TYPES = [
+  'application/json',
+  'text/event-stream',
+  'application/x-ndjson',
+  'application/vnd.amazon.eventstream',
+] as const;
+const contentType = fc.constantFrom(...TYPES);
+const endpoint = fc.constantFrom(...new Set(ALL.map((answer) => answer.endpoint)));
+
+function expectInDomain({ model, extra, reportedCost, ...figures }: ResponseUsage): void {
   expect(model === null || typeof model === 'string').toBe(true);
+  expect([null, 'object']).toContain(extra === null ? null : typeof extra);
+  expect(reportedCost === null || /^\d+(\.\d+)?$/.test(reportedCost)).toBe(true);
   for (const figure of Object.values(figures)) {
     expect(figure === null || (Number.isInteger(figure) && figure >= 0 && figure <= 2_147_483_647)).toBe(
       true,
@@ -88,11 +98,11 @@ describe('reading token counts never throws', () => {
   it('on recorded answers with a few bytes changed or gone', async () => {
     await fc.assert(
       fc.asyncProperty(
-        fc.constantFrom(...ANSWERS),
+        fc.constantFrom(...ALL),
         fc.array(fc.tuple(fc.nat(), fc.nat(255)), { maxLength: 4 }),
         fc.nat(),
         async (answer, changes, end) => {
-          const body = Buffer.from(answer.body);
+          const body = Buffer.from(answer.body as string);
           for (const [at, byte] of changes) body[at % body.length] = byte;
           expectInDomain(await read({ ...answer, body: body.subarray(0, end % (body.length + 1)) }));
         },

@@ -1,27 +1,36 @@
-import { isStreamed } from '../../src/tokens/event-stream.js';
-import { NO_USAGE } from '../../src/tokens/token-counts.js';
+import { isStreamed } from '../../src/tokens/framing/stream-framing.js';
+import { NO_USAGE } from '../../src/tokens/token-usage.js';
 import { read } from './read.js';
+import { FORMATS } from './recorded-formats.js';
 import { ANSWERS, CHAT_USAGE, messageStream, usage } from './recorded-responses.js';
 
+const ALL = [...ANSWERS, ...FORMATS];
+/** Those with text that a test can change. */
+const EVENT_STREAMS = ALL.flatMap((answer) =>
+  typeof answer.body === 'string' && answer.contentType.startsWith('text/event-stream')
+    ? [{ ...answer, body: answer.body }]
+    : [],
+);
+
 describe('token counts', () => {
-  it.each(ANSWERS)('of an $name are the provider’s own', async (answer) => {
+  it.each(ALL)('of an $name are the provider’s own', async (answer) => {
     expect(await read(answer)).toEqual(answer.usage);
   });
 
-  it.each(ANSWERS)('of an $name do not depend on where its chunks were cut', async (answer) => {
-    const { length } = Buffer.from(answer.body);
+  it.each(ALL)('of an $name do not depend on where its chunks were cut', async (answer) => {
+    const { length } = Buffer.from(answer.body as string);
     for (let at = 0; at <= length; at++) expect(await read(answer, at)).toEqual(answer.usage);
   });
 
   it.each(['\r\n', '\r'])('are read from streams with the line end %j', async (end) => {
-    for (const answer of ANSWERS.filter(({ contentType }) => isStreamed(contentType))) {
+    for (const answer of EVENT_STREAMS) {
       const body = answer.body.replace(/\r\n|\n/g, end);
       expect(await read({ ...answer, body })).toEqual(answer.usage);
     }
   });
 
   it('are read from streams with comments, retries, ids, a byte order mark and no blank line at the end', async () => {
-    for (const answer of ANSWERS.filter(({ contentType }) => isStreamed(contentType))) {
+    for (const answer of EVENT_STREAMS) {
       const noisy = answer.body.replace(/^data/gm, ': keep-alive\nid: 7\nretry: soon\nunknown\ndata');
       expect(await read({ ...answer, body: `\ufeff: hello\n\n${noisy}` })).toEqual(answer.usage);
       expect(await read({ ...answer, body: answer.body.trimEnd() })).toEqual(answer.usage);
@@ -44,7 +53,9 @@ describe('token counts', () => {
 
   it('of an Anthropic stream without its last delta: the output of message_start is not the response’s', async () => {
     const answer = { endpoint: '/v1/messages', contentType: 'text/event-stream', body: messageStream() };
-    expect(await read(answer)).toEqual(usage('claude-sonnet-4-5-20250929', 25, null, 2048));
+    expect(await read(answer)).toEqual(
+      usage('claude-sonnet-4-5-20250929', 2173, null, 2048, null, { cacheWriteTokens: 100 }),
+    );
   });
 
   it.each([-1, 2_147_483_648, 1e21, 1.5, '5', null, true, [5], { n: 5 }])(
@@ -103,6 +114,10 @@ describe('a stream of events', () => {
     ['Text/Event-Stream; charset=utf-8', true],
     ['text/event-stream ;x', true],
     ['text/event-streams', false],
+    ['application/vnd.amazon.eventstream', true],
+    ['application/x-ndjson; charset=utf-8', true],
+    ['application/stream+json', true],
+    ['application/vndXamazon.eventstream', false],
     ['application/json', false],
     ['application/json; was=text/event-stream', false],
     ['', false],

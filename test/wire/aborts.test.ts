@@ -5,7 +5,7 @@ import { chunk } from '../support/raw-provider.js';
 import { echo, Wire } from '../support/wire.js';
 import { FULL } from '../support/scale.js';
 
-const ABORTS = FULL ? 10_000 : 2_000;
+const ABORTS = FULL ? 10_000 : 800;
 const LANES = 20;
 
 let wire: Wire;

@@ -46,8 +46,8 @@ describe('answers', () => {
     await wire.expectSound(20);
   });
 
-  it('6,000 pipelined requests use one upstream connection', async () => {
-    const COUNT = 6_000;
+  it('2,000 pipelined requests use one upstream connection', async () => {
+    const COUNT = 2_000;
     const { connections } = wire.provider;
     const client = await wire.connect();
     client.send(Buffer.concat(Array.from({ length: COUNT }, (_, n) => numbered(n))));

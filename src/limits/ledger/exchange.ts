@@ -2,7 +2,7 @@ import { Logger } from '@nestjs/common';
 import type pg from 'pg';
 import { RenewedConnection } from '../../database/renewed-connection.js';
 import { describeError } from '../../errors/describe-error.js';
-import { OutageLog } from '../../request-log/outage-log.js';
+import { OutageLog } from '../../request-log/writer/outage-log.js';
 import { type HoldEntry, HoldMeter, type HoldResult } from './hold-meter.js';
 import type { Meter } from './meter.js';
 import type { Periods } from './periods.js';

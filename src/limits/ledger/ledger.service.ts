@@ -9,7 +9,7 @@ import { describeError } from '../../errors/describe-error.js';
 import { forgetHolds } from '../../request-log/charges.js';
 import { Journal } from '../../request-log/journal/journal.js';
 import { runOf } from '../../request-log/journal/run-directories.js';
-import { LogWriter } from '../../request-log/log-writer.js';
+import { LogWriter } from '../../request-log/writer/log-writer.js';
 import { Ledger } from './ledger.js';
 import { RuleCache } from './rule-cache.js';
 

@@ -98,6 +98,8 @@ const FORMS: Record<GatewayErrorCode, GatewayErrorForm> = {
   no_provider_configured: {
     status: 503,
     retryAfter: 1,
+    // Only an operator can change it.
+    final: true,
     message:
       'No provider is configured. Set PROVIDER_URL and PROVIDER_KEY, then restart the gateway, or add a provider with --default.',
   },
@@ -163,6 +165,11 @@ export function gatewayErrorResponse(
     'x-gateway-error',
     error.code,
     'x-gateway-request-id',
+    requestId,
+    // From these the SDKs of OpenAI and Anthropic read the ID that their errors show.
+    'x-request-id',
+    requestId,
+    'request-id',
     requestId,
   ];
   if (form.status === 405) headers.push('allow', ALLOWED_METHODS);

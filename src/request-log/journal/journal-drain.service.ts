@@ -9,7 +9,7 @@ import { runDirectories, abandonedReserves, drainerOf, logFiles, runOf } from '.
 import { Journal } from './journal.js';
 import type { JournalFile } from './journal-file.js';
 import { readDeadRows, readSpilledRows } from './recovery.js';
-import { LogWriter } from '../log-writer.js';
+import { LogWriter } from '../writer/log-writer.js';
 
 const FIRST_RETRY_MS = 1_000;
 const LONGEST_RETRY_MS = 60_000;

@@ -53,7 +53,7 @@ const FIELDS_OF = Object.fromEntries(
 function fieldOf({ name, type }: LoggedColumn, isFirst: boolean): Field {
   const prefix = `,"${name}":`;
   const isBare = ['boolean', 'smallint', 'int', 'bigint', 'real'].includes(type);
-  const isFree = type === 'text' || type === 'inet';
+  const isFree = type === 'text' || type === 'inet' || type === 'jsonb';
   return { name, prefix, quote: `${prefix}"`, ifNull: isFirst ? '' : `${prefix}null`, isBare, isFree };
 }
 

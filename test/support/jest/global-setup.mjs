@@ -1,8 +1,10 @@
+import { execFileSync } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import { compileProduct, compileTests } from '../../../scripts/compile.mjs';
+import { makeMemoryFolder } from './memory-folder.mjs';
 
 /** What is tested (some tests start dist/), and one cluster for the run (or TEST_DATABASE_URL), with a migrated template that each test file clones. */
 export default async function globalSetup() {
@@ -11,15 +13,22 @@ export default async function globalSetup() {
     import('../../../.test-build/src/embedded-postgres/embedded-postgres.js'),
     import('../../../.test-build/src/database/migrate.js'),
   ]);
+  const disk = tmpdir();
+  // `npm run test:faults` is about the disk.
+  const memory = process.env.POSTERN_TEST_FULL === '1' ? null : await makeMemoryFolder();
+  if (memory !== null) process.env.TMPDIR = memory;
+  globalThis.removeTemporaryFiles = () => memory && rm(memory, { recursive: true, force: true });
   let server = process.env.TEST_DATABASE_URL;
   if (!server) {
     const folder = await mkdtemp(join(tmpdir(), 'postern-jest-cluster-'));
     const cluster = await startEmbeddedPostgres({ dataDir: folder, fsync: false });
     globalThis.stopTestCluster = async (keep) => {
       await cluster.stop();
-      if (keep)
-        process.stdout.write(`\nThe cluster with the databases of failed tests is kept in ${folder}\n`);
-      else {
+      if (keep) {
+        const kept = memory === null ? folder : await mkdtemp(join(disk, 'postern-jest-cluster-'));
+        if (kept !== folder) execFileSync('cp', ['-a', `${folder}/.`, kept]);
+        process.stdout.write(`\nThe cluster with the databases of failed tests is kept in ${kept}\n`);
+      } else {
         await rm(folder, { recursive: true, force: true });
         await rm(cluster.folder, { recursive: true, force: true });
       }
@@ -29,6 +38,9 @@ export default async function globalSetup() {
   const template = `postern_template_${process.pid}`;
   const client = new pg.Client({ connectionString: server });
   await client.connect();
+  // A run makes thousands of connections, and each derives a key in as many rounds as the password was stored with.
+  if (globalThis.stopTestCluster)
+    await client.query(`SET scram_iterations = 1; ALTER ROLE postern PASSWORD '${client.password}'`);
   await client.query(`CREATE DATABASE ${template}`);
   await client.end();
   const url = new URL(server);

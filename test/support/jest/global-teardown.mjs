@@ -7,4 +7,5 @@ export default async function globalTeardown() {
   const kept = await client.query(`SELECT 1 FROM pg_database WHERE datname LIKE 'postern_test_%'`);
   await client.end();
   await globalThis.stopTestCluster?.(kept.rows.length > 0);
+  await globalThis.removeTemporaryFiles();
 }

@@ -1,0 +1,101 @@
+import { Injectable, Logger } from '@nestjs/common';
+import { describeError } from '../errors/describe-error.js';
+import { formatDecimal, parseDecimal } from '../platform/decimal.js';
+import { withTimeout } from '../platform/with-timeout.js';
+import { startOf } from '../request-log/column-domains.js';
+import type { LogRow } from '../request-log/columns.js';
+import { LogWriter } from '../request-log/writer/log-writer.js';
+import { OutageLog } from '../request-log/writer/outage-log.js';
+import { costOf, hasUsage, setCost, usageOf } from '../request-log/row-cost.js';
+import type { RowPricer } from '../request-log/writer/row-pricer.js';
+import { COST_SCALE } from './cost.js';
+import { type ModelPrices, priceAt, PriceResolver } from './price-resolver.js';
+import { UnpricedModels } from './unpriced-models.service.js';
+
+/** A batch of rows waits at most this long for prices that are not in memory. */
+const PATIENCE_MS = 250;
+/** Providers beyond this number share one entry of the metrics. */
+const MOST_PROVIDERS = 100;
+const OTHER_PROVIDERS = 'others';
+
+/** Since the start, of one provider. */
+export interface CostFigures {
+  nano: bigint;
+  unpriced: number;
+}
+
+/** Computes the cost of rows before they are written, and counts it. */
+@Injectable()
+export class BatchPricer implements RowPricer {
+  readonly figures = new Map<string, CostFigures>();
+  private readonly outage = new OutageLog(new Logger('Prices'));
+
+  constructor(
+    private readonly resolver: PriceResolver,
+    private readonly unpriced: UnpricedModels,
+    writer: LogWriter,
+  ) {
+    writer.pricer = this;
+  }
+
+  price(rows: readonly LogRow[]): Promise<void> | null {
+    const unknown: LogRow[] = [];
+    let last: LogRow | null = null;
+    let prices: ModelPrices | undefined;
+    for (const row of rows) {
+      if (!hasUsage(row) && costOf(row) === null) continue;
+      if (row.model !== null && (last?.model !== row.model || last.provider !== row.provider)) {
+        prices = this.resolver.known(row.provider, row.model);
+        last = row;
+      }
+      if (row.model !== null && prices === undefined && costOf(row) === null) unknown.push(row);
+      else this.set(row, row.model === null ? [] : (prices ?? []));
+    }
+    const saving = this.unpriced.save();
+    return unknown.length === 0 && saving === null ? null : this.priceLate(unknown, saving);
+  }
+
+  /** Waits for prices, and until the models without one are stored: a later price then finds the rows. */
+  private async priceLate(unknown: readonly LogRow[], saving: Promise<void> | null): Promise<void> {
+    const until = performance.now() + PATIENCE_MS;
+    try {
+      if (unknown.length > 0) await withTimeout(PATIENCE_MS, this.resolver.load(unknown as Named[]));
+      for (const row of unknown) this.set(row, this.resolver.known(row.provider, row.model!) ?? []);
+      const saved = this.unpriced.save() ?? saving;
+      if (saved !== null) await withTimeout(Math.max(until - performance.now(), 0), saved);
+    } catch (error) {
+      this.outage.report('Models without a price cannot be noted right now', describeError(error));
+    }
+  }
+
+  private set(row: LogRow, prices: ModelPrices): void {
+    const figures = this.figuresOf(row.provider);
+    const reported = costOf(row);
+    if (reported !== null) {
+      figures.nano += parseDecimal(reported, COST_SCALE) ?? 0n;
+      return;
+    }
+    const startedAt = startOf(row.id);
+    const dated = priceAt(prices, startedAt);
+    const nano = dated?.price.costOf(usageOf(row), startedAt) ?? null;
+    if (nano !== null) {
+      figures.nano += nano;
+      setCost(row, formatDecimal(nano, COST_SCALE), dated!.price.id);
+      return;
+    }
+    figures.unpriced++;
+    if (dated === null && row.model !== null) this.unpriced.add(row);
+  }
+
+  private figuresOf(provider: string): CostFigures {
+    const known = this.figures.get(provider);
+    if (known !== undefined) return known;
+    if (this.figures.size >= MOST_PROVIDERS && provider !== OTHER_PROVIDERS)
+      return this.figuresOf(OTHER_PROVIDERS);
+    const made = { nano: 0n, unpriced: 0 };
+    this.figures.set(provider, made);
+    return made;
+  }
+}
+
+type Named = LogRow & { model: string };

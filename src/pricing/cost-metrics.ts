@@ -1,0 +1,26 @@
+import { Injectable } from '@nestjs/common';
+import { MetricsService } from '../observability/metrics.service.js';
+import { BatchPricer, type CostFigures } from './batch-pricer.js';
+
+const NANO = 1e9;
+
+/** Costs by provider. Rounded to a double: for amounts that must be exact, ask the request log. */
+@Injectable()
+export class CostMetrics {
+  constructor(pricer: BatchPricer, { instruments }: MetricsService) {
+    const by = (value: (figures: CostFigures) => number) => () =>
+      [...pricer.figures].map(([provider, figures]) => [{ provider }, value(figures)] as const);
+    instruments.counter(
+      'postern_cost_usd_total',
+      'What the calls cost in USD, as far as it is known. Costs that are filled in later are not included.',
+      by(({ nano }) => Number(nano) / NANO),
+      'provider',
+    );
+    instruments.counter(
+      'postern_unpriced_calls_total',
+      'Calls with token counts that had no cost when they were logged.',
+      by(({ unpriced }) => unpriced),
+      'provider',
+    );
+  }
+}

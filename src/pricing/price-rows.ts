@@ -1,0 +1,100 @@
+import type { DataSource } from 'typeorm';
+import { v7 as uuidv7 } from 'uuid';
+import type { CatalogPrice } from './catalog-prices.js';
+import type { StoredPrice } from './cost.js';
+import type { PriceSource } from './price.entity.js';
+
+/** A model of a provider, as calls name it. */
+export interface PricedModel {
+  provider: string;
+  /** The provider's price list. */
+  catalog: string | null;
+  model: string;
+}
+
+/** A row of the table `price`. */
+export interface PriceRow extends StoredPrice {
+  catalog: string;
+  model: string;
+  effective_from: Date;
+  source: PriceSource;
+  note: string | null;
+  version: number;
+  created_at: Date;
+}
+
+export const SELECT_PRICES = `
+  SELECT p.id, p.catalog, p.model, p.effective_from, p.input, p.cached_input, p.cache_write, p.cache_write_1h, p.output,
+         p.per_call, p.extra, p.tiers, p.source, p.note, p.version, p.created_at`;
+
+/**
+ * All prices that may apply to these models. Only a custom price has a pattern: a model of the catalogue is stored under the
+ * name that was called, in which an asterisk means nothing.
+ */
+const FIND = `${SELECT_PRICES}, called.place::int
+  FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY AS called (provider, catalog, model, place)
+  JOIN price p ON
+    p.source = 'custom' AND p.catalog IN (called.provider, called.catalog)
+      AND (p.model = called.model OR right(p.model, 1) = '*' AND starts_with(called.model, left(p.model, -1)))
+    OR p.source = 'catalog' AND p.catalog = called.catalog AND p.model = called.model`;
+
+/** @returns the prices of each model, in the order of the models; the prices of one are in no order */
+export async function findPrices(
+  dataSource: DataSource,
+  models: readonly PricedModel[],
+): Promise<PriceRow[][]> {
+  const found: PriceRow[][] = models.map(() => []);
+  const values = (['provider', 'catalog', 'model'] as const).map((name) =>
+    models.map((model) => model[name]),
+  );
+  for (const { place, ...row } of await dataSource.query<(PriceRow & { place: number })[]>(FIND, values)) {
+    found[place - 1]!.push(row);
+  }
+  return found;
+}
+
+/** Start of the note of a price that was taken from the catalogue; its version follows. */
+const NOTE = 'genai-prices';
+
+const COLUMNS = [
+  'effective_from',
+  'input',
+  'cached_input',
+  'cache_write',
+  'cache_write_1h',
+  'output',
+  'per_call',
+];
+const DOCUMENTS = ['extra', 'tiers'];
+const CHANGING = [...COLUMNS.slice(1), ...DOCUMENTS, 'note'];
+
+/** Stores what the catalogue has, and corrects what an older version of it had. */
+const STORE = `
+  INSERT INTO price (id, catalog, model, source, note, ${[...COLUMNS, ...DOCUMENTS].join(', ')})
+  SELECT r.id, $2, $3, 'catalog', $4, ${[...COLUMNS, ...DOCUMENTS].map((name) => `r.${name}`).join(', ')}
+  FROM jsonb_to_recordset($1) AS r (
+    id uuid, effective_from timestamptz, ${COLUMNS.slice(1)
+      .map((name) => `${name} numeric`)
+      .join(', ')}, extra jsonb, tiers jsonb)
+  ON CONFLICT (catalog, model, effective_from, source) DO UPDATE
+  SET ${CHANGING.map((name) => `${name} = EXCLUDED.${name}`).join(', ')}, version = price.version + 1
+  WHERE price.note IS DISTINCT FROM EXCLUDED.note`;
+
+/** @param version of the catalogue, such as 0.1.8 */
+export async function storeCatalogPrices(
+  dataSource: DataSource,
+  { catalog, model }: PricedModel,
+  prices: readonly CatalogPrice[],
+  version: string,
+): Promise<void> {
+  const rows = prices.map((price) => ({ id: uuidv7(), ...price }));
+  await dataSource.query(STORE, [JSON.stringify(rows), catalog, model, `${NOTE} ${version}`]);
+}
+
+/** Whether a price was taken from a catalogue older than this version. */
+export function isOutdated({ source, note }: PriceRow, version: string): boolean {
+  if (source !== 'catalog') return false;
+  const [was, is] = [note?.slice(NOTE.length + 1) ?? '', version].map((text) => text.split('.').map(Number));
+  const differing = is!.findIndex((part, i) => part !== was![i]);
+  return differing !== -1 && !(was![differing]! > is![differing]!);
+}

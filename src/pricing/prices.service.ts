@@ -1,0 +1,246 @@
+import { Injectable } from '@nestjs/common';
+import { DataSource, type EntityManager } from 'typeorm';
+import { v7 as uuidv7 } from 'uuid';
+import { ACTIONS, recordChange, type Shown, SUBJECT_TYPES } from '../audit/record-change.js';
+import { idOfCursor, isUuid, type Page, pageOf } from '../database/page.js';
+import { type Expected, mustBeExpected } from '../database/revision.js';
+import { isUniqueViolation } from '../database/sql-state.js';
+import { ServiceError } from '../errors/service-error.js';
+import type { Actor } from '../platform/actor.js';
+import { ProvidersService } from '../providers/providers.service.js';
+import { PriceResolver } from './price-resolver.js';
+import { type PriceRow, SELECT_PRICES } from './price-rows.js';
+import { isSameAmount, priceView } from './price-view.js';
+import {
+  MISSING_DAYS,
+  type MissingPrices,
+  type NewPrice,
+  type PriceChange,
+  type PriceFilter,
+  type PriceView,
+  type RepricedView,
+  type Repricing,
+  type Resolution,
+  type ResolveQuery,
+} from './prices.schema.js';
+import { Repricer } from './repricer.service.js';
+import { UnpricedModels } from './unpriced-models.service.js';
+
+SUBJECT_TYPES.add('price');
+ACTIONS.add('repriced');
+
+const AMOUNTS = [
+  'effective_from',
+  'input',
+  'cached_input',
+  'cache_write',
+  'cache_write_1h',
+  'output',
+  'per_call',
+  'extra',
+  'tiers',
+  'note',
+] as const;
+
+const LIST = `${SELECT_PRICES} FROM price p
+  WHERE ($1::text IS NULL OR p.catalog = $1) AND ($2::text IS NULL OR p.model = $2)
+    AND ($3::text IS NULL OR p.source = $3) AND ($4::uuid IS NULL OR p.id < $4)
+  ORDER BY p.id DESC LIMIT $5`;
+const FIND = `${SELECT_PRICES} FROM price p WHERE p.id = $1`;
+const INSERT = `
+  INSERT INTO price (id, catalog, model, source, ${AMOUNTS.join(', ')})
+  VALUES ($1, $2, $3, 'custom', ${AMOUNTS.map((_, i) => `$${i + 4}`).join(', ')})`;
+const UPDATE = `
+  UPDATE price SET ${AMOUNTS.map((name, i) => `${name} = $${i + 2}`).join(', ')}, version = version + 1 WHERE id = $1`;
+
+/** Sets, shows and explains prices. */
+@Injectable()
+export class PricesService {
+  constructor(
+    private readonly dataSource: DataSource,
+    private readonly resolver: PriceResolver,
+    private readonly providers: ProvidersService,
+    private readonly unpriced: UnpricedModels,
+    private readonly repricer: Repricer,
+  ) {}
+
+  /** Newest first. @throws ServiceError invalid for a foreign cursor */
+  async list({ catalog, model, source, limit, cursor }: PriceFilter): Promise<Page<PriceView>> {
+    const values = [catalog ?? null, model ?? null, source ?? null, idOfCursor(cursor), limit + 1];
+    return pageOf(await this.dataSource.query<PriceRow[]>(LIST, values), limit, priceView);
+  }
+
+  /** @throws ServiceError conflict if there is a custom price for the same model from the same time on */
+  create({ catalog, model, ...amounts }: NewPrice, by: Actor): Promise<PriceView> {
+    const id = uuidv7();
+    return this.change(async (manager) => {
+      await manager.query(INSERT, [id, catalog, model, ...valuesOf(amounts)]);
+      const after = await find(manager, id);
+      await recordChange(manager, by, {
+        action: 'created',
+        type: 'price',
+        before: null,
+        after: named(after),
+      });
+      return after;
+    });
+  }
+
+  /**
+   * Changes a price. Rows of the log keep their cost until they are repriced.
+   *
+   * @throws ServiceError not_found; conflict if it is of the catalogue, was changed since `expected`, or another price begins
+   *   at that time
+   */
+  update(id: string, change: PriceChange, by: Actor, expected: Expected = null): Promise<PriceView> {
+    return this.change(async (manager) => {
+      const before = await findCustom(manager, id, expected);
+      const present = { ...before, effective_from: new Date(before.effective_from) };
+      const wanted = { ...present, ...change };
+      if (AMOUNTS.every((name) => isSameAmount(wanted[name], present[name]))) return before;
+      await manager.query(UPDATE, [id, ...valuesOf(wanted)]);
+      const after = await find(manager, id);
+      await recordChange(manager, by, {
+        action: 'changed',
+        type: 'price',
+        before: named(before),
+        after: named(after),
+      });
+      return after;
+    });
+  }
+
+  /**
+   * Removes a price. Rows of the log keep their cost, and the id of the price.
+   *
+   * @throws ServiceError not_found; conflict if it is of the catalogue or was changed since `expected`
+   */
+  async remove(id: string, by: Actor, expected: Expected = null): Promise<void> {
+    await this.change(async (manager) => {
+      const before = await findCustom(manager, id, expected);
+      await manager.query('DELETE FROM price WHERE id = $1', [id]);
+      await recordChange(manager, by, {
+        action: 'removed',
+        type: 'price',
+        before: named(before),
+        after: null,
+      });
+      return before;
+    });
+  }
+
+  /** Which price applies to a call, and why. */
+  async resolve({ provider, model, at = new Date() }: ResolveQuery): Promise<Resolution> {
+    const catalog = this.providers.catalogOf(provider);
+    const found = await this.resolver.resolve(provider, model, at.getTime());
+    return {
+      provider,
+      catalog,
+      model,
+      at: at.toISOString(),
+      price: found && priceView(found.row),
+      reason: reasonOf(found?.row ?? null, provider, catalog),
+    };
+  }
+
+  /** Models called in the last days that have no price. */
+  async missing(): Promise<MissingPrices> {
+    const models = await this.unpriced.list(MISSING_DAYS);
+    await this.resolver.load(models);
+    return {
+      data: models
+        .filter(({ provider, model }) => (this.resolver.known(provider, model) ?? []).length === 0)
+        .map(({ provider, model, first_day, last_day }) => ({
+          provider,
+          catalog: this.providers.catalogOf(provider),
+          model,
+          first_day,
+          last_day,
+        })),
+    };
+  }
+
+  /**
+   * Computes the costs of stored calls again. A repricing that was interrupted can be repeated.
+   *
+   * @throws ServiceError conflict while another one runs
+   */
+  async reprice({ from, to, model, dry_run: isDryRun }: Repricing, by: Actor): Promise<RepricedView> {
+    const result = await this.repricer.exclusively(async (client) => {
+      if (!isDryRun) await this.recordRepricing(from, to, model, by);
+      return this.repricer.reprice(client, { from, to, model }, isDryRun);
+    });
+    if (result !== null) return { ...result, dry_run: isDryRun };
+    throw ServiceError.of(
+      'conflict',
+      'from',
+      'costs are being updated already; try again when that has ended',
+    );
+  }
+
+  /** Before the first change, because what is done stays done if it is interrupted. */
+  private async recordRepricing(from: Date, to: Date, model: string | undefined, by: Actor): Promise<void> {
+    const after = { id: uuidv7(), name: 'request log', from, to, ...(model !== undefined && { model }) };
+    await this.dataSource.transaction((manager) =>
+      recordChange(manager, by, { action: 'repriced', type: 'price', before: null, after }),
+    );
+  }
+
+  /** One change in a transaction, in force in this process when it returns. */
+  private async change(work: (manager: EntityManager) => Promise<PriceView>): Promise<PriceView> {
+    let result: PriceView;
+    try {
+      result = await this.dataSource.transaction(work);
+    } catch (error) {
+      if (!isUniqueViolation(error, 'price_catalog_model_effective_from_key')) throw error;
+      throw ServiceError.of(
+        'conflict',
+        'effective_from',
+        'this model has a custom price from this time on; change that price, or choose another time',
+      );
+    }
+    this.resolver.forget();
+    return result;
+  }
+}
+
+function valuesOf(amounts: Partial<Record<(typeof AMOUNTS)[number], unknown>>): unknown[] {
+  return AMOUNTS.map((name) => {
+    const value = amounts[name] ?? null;
+    return (name === 'extra' || name === 'tiers') && value !== null ? JSON.stringify(value) : value;
+  });
+}
+
+async function find(manager: EntityManager, id: string): Promise<PriceView> {
+  const [row] = isUuid(id) ? await manager.query<PriceRow[]>(`${FIND} FOR UPDATE`, [id]) : [];
+  if (row !== undefined) return priceView(row);
+  throw ServiceError.of('not_found', 'id', 'no price has this id; list the prices to find it');
+}
+
+async function findCustom(manager: EntityManager, id: string, expected: Expected): Promise<PriceView> {
+  const price = await find(manager, id);
+  mustBeExpected('price', price, expected);
+  if (price.source === 'custom') return price;
+  throw ServiceError.of(
+    'conflict',
+    'source',
+    'this price is taken from the catalogue; create a custom price, which comes before it',
+  );
+}
+
+/** As the audit log names it. */
+function named(price: PriceView): Shown {
+  return { name: `${price.catalog}/${price.model}`, ...price };
+}
+
+function reasonOf(row: PriceRow | null, provider: string, catalog: string | null): string {
+  if (row === null) {
+    return catalog === null
+      ? `Provider ${provider} has no price list, and no custom price matches.`
+      : `Neither a custom price nor the price list ${catalog} has this model.`;
+  }
+  const since = row.effective_from.getTime() === 0 ? '' : ` since ${row.effective_from.toISOString()}`;
+  if (row.source === 'catalog') return `Price list ${row.catalog}${since}; no custom price matches.`;
+  const whose = row.catalog === provider ? `for provider ${provider}` : `for price list ${row.catalog}`;
+  return `Custom price ${whose}, model ${row.model}${since}: the longest match.`;
+}

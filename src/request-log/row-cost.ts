@@ -1,0 +1,82 @@
+import type { ExtraUsage, TokenUsage } from '../tokens/token-usage.js';
+import { COLUMNS, type LogRow } from './columns.js';
+
+/** The columns that usageOf() and the cost of a row need. */
+export const COST_COLUMNS = [
+  'prompt_tokens',
+  'completion_tokens',
+  'cached_tokens',
+  'reasoning_tokens',
+  'cache_write_tokens',
+  'extra_usage',
+  'cost_usd',
+  'price_id',
+] as const satisfies readonly (keyof LogRow)[];
+
+/** The same for a SELECT, as a row of the log writer has them. */
+export const SELECT_COST_COLUMNS = COST_COLUMNS.map((name) =>
+  name === 'extra_usage' ? 'extra_usage::text AS extra_usage' : name,
+).join(', ');
+
+/** A row with at least these columns. */
+export type CostRow = Pick<LogRow, (typeof COST_COLUMNS)[number]>;
+
+/** SQL condition for rows with token counts, of which the cost can be computed. */
+export const HAS_USAGE_SQL = '(prompt_tokens IS NOT NULL OR completion_tokens IS NOT NULL)';
+
+/** SQL condition for rows without a cost. */
+export const IS_UNPRICED_SQL = 'cost_usd IS NULL';
+
+/** SQL condition for rows whose cost the provider did not report. */
+export const IS_PRICEABLE_SQL = `${HAS_USAGE_SQL} AND (${IS_UNPRICED_SQL} OR price_id IS NOT NULL)`;
+
+export function hasUsage(row: CostRow): boolean {
+  return row.prompt_tokens !== null || row.completion_tokens !== null;
+}
+
+/** The usage that a row holds, without its cost. */
+export function usageOf(row: CostRow): TokenUsage {
+  return {
+    promptTokens: row.prompt_tokens,
+    cachedTokens: row.cached_tokens,
+    cacheWriteTokens: row.cache_write_tokens,
+    completionTokens: row.completion_tokens,
+    reasoningTokens: row.reasoning_tokens,
+    extra: row.extra_usage === null ? null : (JSON.parse(row.extra_usage) as ExtraUsage),
+    reportedCost: null,
+  };
+}
+
+/** What the row costs by now: before it is written, what the provider reported. */
+export function costOf(row: CostRow): string | null {
+  return row.cost_usd;
+}
+
+export function priceIdOf(row: CostRow): string | null {
+  return row.price_id;
+}
+
+/** Sets what the provider reported, which counts more than any price. */
+export function setReportedCost(row: LogRow, reported: string | null): void {
+  row.cost_usd = COLUMNS.cost_usd.toDomain(reported);
+}
+
+/** @param usd with nine decimal places */
+export function setCost(row: CostRow, usd: string | null, priceId: string | null): void {
+  row.cost_usd = usd;
+  row.price_id = priceId;
+}
+
+/**
+ * Sets the cost of rows that are in Postgres: the values are arrays of their started_at, id, recorded_at as it was read,
+ * cost and price, then the first and the last started_at. Through the parent table, with the time of the update, so that
+ * exports and whatever else follows recorded_at see the rows again. A row that was updated meanwhile stays as it is.
+ */
+export const UPDATE_COSTS = `
+  UPDATE request_log AS r
+  SET cost_usd = u.cost, price_id = u.price,
+      (recorded_at, repaired_at) = (SELECT t, t FROM date_trunc('milliseconds', clock_timestamp()) AS t)
+  FROM unnest($1::timestamptz[], $2::uuid[], $3::timestamptz[], $4::numeric(18,9)[], $5::uuid[])
+    AS u (started_at, id, recorded_at, cost, price)
+  WHERE r.started_at = u.started_at AND r.id = u.id AND r.recorded_at = u.recorded_at
+    AND r.started_at BETWEEN $6::timestamptz AND $7::timestamptz`;

@@ -1,0 +1,75 @@
+import { asCount, type Counts, DIALECTS, field, type Json, sum } from './dialects.js';
+import type { ExtraUsage, ResponseUsage } from './token-usage.js';
+
+/** Service tiers without a price of their own. */
+const DEFAULT_TIERS = new Set(['default', 'standard', 'on_demand', 'auto']);
+const TIER = /^[a-z][a-z0-9_-]{0,31}$/;
+
+/**
+ * The usage that a usage object reports, whatever its dialect; without a model and a cost.
+ *
+ * @param usage as the provider sent it
+ * @param tier the service tier named beside it
+ * @returns null if no dialect finds a count in it
+ */
+export function normaliseUsage(usage: Json, endpoint: string, tier?: unknown): ResponseUsage | null {
+  for (const dialect of DIALECTS) {
+    if (!hasAny(usage, dialect.members)) continue;
+    const counts = dialect.read(usage, endpoint);
+    const extra = extraOf(counts, tier ?? usage.service_tier ?? usage.serviceTier ?? usage.trafficType);
+    const known = inOneMeaning(counts, extra);
+    const found = known.promptTokens ?? known.completionTokens ?? known.cachedTokens ?? known.reasoningTokens;
+    if (found !== null || extra?.search_units !== undefined) return known;
+  }
+  return null;
+}
+
+function hasAny(usage: Json, members: readonly string[]): boolean {
+  for (const name of members) if (usage[name] !== undefined) return true;
+  return false;
+}
+
+/** All input and all output, of which the other counts are parts. */
+function inOneMeaning(counts: Counts, extra: ExtraUsage | null): ResponseUsage {
+  const { inputApart = null, cached = null, cacheWrite = null, reasoning = null, total = null } = counts;
+  const output = allOutput(counts);
+  // The total shows whether it is part of the input after all: on Bedrock, some models count it so.
+  const isPart = total !== null && total === (counts.input ?? 0) + (output ?? 0);
+  let input = isPart ? counts.input : sum(counts.input, inputApart);
+  const parts = (cached ?? 0) + (cacheWrite ?? 0);
+  // Parts that exceed the whole were counted beside it.
+  if (input !== null && parts > input) input += parts;
+  return {
+    model: null,
+    promptTokens: asCount(input),
+    cachedTokens: cached,
+    cacheWriteTokens: cacheWrite,
+    completionTokens: asCount(output),
+    reasoningTokens: reasoning,
+    extra,
+    reportedCost: null,
+  };
+}
+
+/** Output with reasoning. The provider's total shows whether its output includes reasoning; else its dialect decides. */
+function allOutput(counts: Counts): number | null {
+  const { input, inputApart, output, reasoning, reasoningApart = false, total } = counts;
+  if (!reasoning) return output;
+  const rest = (total ?? NaN) - (input ?? 0) - (inputApart ?? 0) - (output ?? 0);
+  const isApart = rest === reasoning || reasoning > (output ?? 0) || (rest !== 0 && reasoningApart);
+  return isApart ? sum(output, reasoning) : output;
+}
+
+function extraOf({ extra: counts }: Counts, tier: unknown): ExtraUsage | null {
+  let extra: ExtraUsage | null = null;
+  for (const name in counts) {
+    const value = counts[name as keyof typeof counts];
+    if (value) (extra ??= {})[name as keyof typeof counts] = value;
+  }
+  if (tier === undefined || tier === null) return extra;
+  // Bedrock: an object with the type.
+  const word = field(tier, 'type') ?? tier;
+  const name = typeof word === 'string' ? word.toLowerCase() : '';
+  if (!DEFAULT_TIERS.has(name) && TIER.test(name)) (extra ??= {}).service_tier = name;
+  return extra;
+}

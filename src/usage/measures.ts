@@ -1,0 +1,71 @@
+import { HAS_USAGE_SQL, IS_UNPRICED_SQL } from '../request-log/row-cost.js';
+
+/** A value that usage adds up. */
+export interface Measure {
+  /** SQL type of its sum in `usage_slot`. */
+  readonly type: 'bigint' | 'numeric' | 'double precision' | 'bigint[]';
+  /** Aggregate over rows of `request_log`. */
+  readonly ofRows: string;
+  /** Adds two sums of it. */
+  readonly add: (a: string, b: string) => string;
+  /** Aggregate over rows of `usage_slot`. */
+  readonly ofSlots: (column: string) => string;
+}
+
+/** A sum of a nullable value is null if no row has the value. */
+const addNullable = (a: string, b: string): string => `COALESCE(${a} + ${b}, ${a}, ${b})`;
+const sum = (column: string): string => `sum(${column})`;
+
+function count(condition?: string): Measure {
+  const ofRows = condition === undefined ? 'count(*)' : `count(*) FILTER (WHERE ${condition})`;
+  return { type: 'bigint', ofRows, add: (a, b) => `${a} + ${b}`, ofSlots: sum };
+}
+
+function total(column: string, type: Measure['type'] = 'bigint'): Measure {
+  return { type, ofRows: `sum(${column})::${type}`, add: addNullable, ofSlots: sum };
+}
+
+/** Matches failed calls, as in the views: a client that disconnected is no error. */
+export const IS_ERROR = `(status >= 400 OR outcome NOT IN ('completed', 'replayed', 'client_aborted'))`;
+
+/**
+ * Matches calls that may have used tokens although none are known, such as a stream without `include_usage`. Of rejected
+ * calls and of requests without a body, such as a list of models, no provider reports any.
+ */
+const LACKS_TOKENS = `method = 'POST' AND (status < 400 OR status IS NULL) AND outcome <> 'replayed'
+  AND NOT ${HAS_USAGE_SQL}`;
+
+/**
+ * Upper bounds of the latency classes, in milliseconds; the last class has none. Each bound is about twice the one before,
+ * so that an interpolated percentile is off by less than half of its value.
+ */
+export const LATENCY_BOUNDS_MS = [50, 100, 250, 500, 1_000, 2_000, 4_000, 8_000, 15_000, 30_000, 60_000] as const;
+
+const CLASSES = Array.from({ length: LATENCY_BOUNDS_MS.length + 1 }, (_, i) => i);
+const classOf = `width_bucket(duration_ms::float8, '{${LATENCY_BOUNDS_MS.join(',')}}'::float8[])`;
+const each = (sql: (i: number) => string): string => `ARRAY[${CLASSES.map(sql).join(', ')}]`;
+
+const LATENCY: Measure = {
+  type: 'bigint[]',
+  ofRows: each((i) => `count(*) FILTER (WHERE ${classOf} = ${i})`),
+  add: (a, b) => each((i) => `${a}[${i + 1}] + ${b}[${i + 1}]`),
+  ofSlots: (column) => each((i) => `sum(${column}[${i + 1}])::bigint`),
+};
+
+/** Everything that usage adds up, under the names of the columns of `usage_slot`. */
+export const MEASURES = {
+  calls: count(),
+  errors: count(IS_ERROR),
+  calls_without_tokens: count(LACKS_TOKENS),
+  unpriced_calls: count(`${IS_UNPRICED_SQL} AND ${HAS_USAGE_SQL}`),
+  prompt_tokens: total('prompt_tokens'),
+  completion_tokens: total('completion_tokens'),
+  cached_tokens: total('cached_tokens'),
+  cache_write_tokens: total('cache_write_tokens'),
+  reasoning_tokens: total('reasoning_tokens'),
+  cost_usd: total('cost_usd', 'numeric'),
+  request_bytes: total('request_bytes'),
+  response_bytes: total('response_bytes'),
+  duration_ms: total('duration_ms', 'double precision'),
+  latency: LATENCY,
+} as const satisfies Record<string, Measure>;

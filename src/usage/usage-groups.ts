@@ -1,0 +1,22 @@
+/** Groups by time, largest period first. */
+export const INTERVALS = ['month', 'week', 'day', 'hour', 'half_hour'] as const;
+export type Interval = (typeof INTERVALS)[number];
+
+/** Groups that the half-hourly sums have, apart from time. */
+export const SLOT_GROUPS = ['team', 'key', 'provider', 'model'] as const;
+/** Groups that only the rows of the log have. */
+export const ROW_GROUPS = ['end_user', 'session'] as const;
+export const PLAIN_GROUPS = [...SLOT_GROUPS, ...ROW_GROUPS];
+export const TAG_GROUP = /^tag:([a-zA-Z0-9_.-]{1,64})$/;
+
+/** `tag:<name>` groups by a tag. */
+export type UsageGroup = Interval | (typeof PLAIN_GROUPS)[number] | `tag:${string}`;
+
+export function isUsageGroup(word: string): word is UsageGroup {
+  return isInterval(word) || (PLAIN_GROUPS as readonly string[]).includes(word) || TAG_GROUP.test(word);
+}
+
+export function isInterval(group: string): group is Interval {
+  return (INTERVALS as readonly string[]).includes(group);
+}
+

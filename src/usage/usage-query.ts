@@ -1,0 +1,142 @@
+import { ServiceError } from '../errors/service-error.js';
+import type { Conditions } from '../requests/request-query.js';
+import { type Measure, MEASURES } from './measures.js';
+import { INTERVALS, type Interval, isInterval, PLAIN_GROUPS, TAG_GROUP, type UsageGroup } from './usage-groups.js';
+import type { UsageSource } from './usage-source.js';
+
+/** How a period is shown: days and longer by their first day in the time zone, hours by their start in UTC. */
+const SHOWN: Record<Interval, string> = {
+  month: 'YYYY-MM',
+  week: 'YYYY-MM-DD',
+  day: 'YYYY-MM-DD',
+  hour: 'YYYY-MM-DD"T"HH24:MI:00"Z"',
+  half_hour: 'YYYY-MM-DD"T"HH24:MI:00"Z"',
+};
+
+interface GroupColumn {
+  /** Its name in the result, unless it is a tag. */
+  name: string;
+  /** Its value, from the columns of the source. */
+  sql: string;
+}
+
+/** @param zone placeholder of the time zone */
+function columnOf(group: UsageGroup, time: string, zone: string): GroupColumn {
+  if (isInterval(group)) {
+    const start =
+      group === 'half_hour'
+        ? `date_bin('30 minutes', ${time}, 'epoch')`
+        : `date_trunc('${group}', ${time}, ${zone})`;
+    const isClock = group === 'hour' || group === 'half_hour';
+    return { name: group, sql: `to_char(${start} AT TIME ZONE ${isClock ? `'UTC'` : zone}, '${SHOWN[group]}')` };
+  }
+  const tag = TAG_GROUP.exec(group)?.[1];
+  if (tag !== undefined) return { name: `"${group}"`, sql: `tags ->> '${tag}'` };
+  if (group === 'team' || group === 'key') return { name: `${group}_id`, sql: `${group}_id::text` };
+  if (group === 'session') return { name: 'session', sql: 'session_id' };
+  return { name: group, sql: group };
+}
+
+/** The values of a row's groups, in the order of the groups. */
+export type GroupValues = (string | null)[];
+
+/** The member of a result that holds a group's value. */
+export function memberOf(group: UsageGroup): string {
+  return group === 'team' || group === 'key' ? `${group}_id` : group;
+}
+
+/** Sorts the groups: time first, which is the only one in descending order. */
+export function inOrder(groups: readonly UsageGroup[]): UsageGroup[] {
+  const order = [...INTERVALS, ...PLAIN_GROUPS] as readonly string[];
+  const placeOf = (group: string) => (order.includes(group) ? order.indexOf(group) : order.length);
+  return [...groups].sort((a, b) => placeOf(a) - placeOf(b));
+}
+
+/** Counts as numbers, null as 0; money as text, so that no digit is lost, null if no call has a cost. */
+const SHOWN_AS: Record<Measure['type'], (sql: string) => string> = {
+  bigint: (sql) => `COALESCE(${sql}, 0)::float8`,
+  'double precision': (sql) => `COALESCE(${sql}, 0)::float8`,
+  numeric: (sql) => `(${sql})::text`,
+  'bigint[]': (sql) => `(${sql})::float8[]`,
+};
+
+/** @param groups as inOrder() returns them @param zone IANA name */
+export function usageSql(
+  groups: readonly UsageGroup[],
+  source: UsageSource,
+  conditions: Conditions,
+  zone: string,
+  cursor: string | undefined,
+  limit: number,
+): string {
+  // Postgres cannot tell the type of a placeholder that the statement does not use.
+  const usesZone = groups.some((group) => isInterval(group) && group !== 'half_hour');
+  const placeholder = usesZone ? `${conditions.placeholder(zone)}::text` : '';
+  const columns = groups.map((group) => columnOf(group, source.time, placeholder));
+  const sums = Object.entries<Measure>(MEASURES).map(
+    ([name, measure]) => `${SHOWN_AS[measure.type](source.sum(name, measure))} AS ${name}`,
+  );
+  return `
+    SELECT * FROM (
+      SELECT ${columns.map(({ name, sql }) => `${sql} AS ${name}`).join(', ')}, ${sums.join(', ')}
+      FROM ${source.from}
+      GROUP BY ${columns.map((_, i) => i + 1).join(', ')}) AS usage
+    ${pageSql(groups, columns, conditions, cursor, limit)}`;
+}
+
+/** The ORDER BY clause of a page, and the condition that excludes the groups of earlier pages. */
+function pageSql(
+  groups: readonly UsageGroup[],
+  columns: readonly GroupColumn[],
+  conditions: Conditions,
+  cursor: string | undefined,
+  limit: number,
+): string {
+  // "C": the same order here and in the comparison, whatever the database's collation; nulls are last in both.
+  const keys = columns.map(({ name }) => `${name} COLLATE "C"`);
+  const order = groups.map((group, i) => (isInterval(group) ? `${keys[i]} DESC` : `${keys[i]} NULLS LAST`));
+  const last = cursor === undefined ? null : valuesOf(cursor, groups.length);
+  const isAfter = last && comparison(groups, keys, last, conditions);
+  return `${isAfter ? `WHERE ${isAfter}` : ''} ORDER BY ${order.join(', ')} LIMIT ${conditions.placeholder(limit)}`;
+}
+
+/** SQL condition for groups after these values: the first one that differs decides. */
+function comparison(
+  groups: readonly UsageGroup[],
+  keys: readonly string[],
+  last: GroupValues,
+  conditions: Conditions,
+): string {
+  const places = last.map((value) => `${conditions.placeholder(value)}::text`);
+  const alternatives = groups.map((group, i) => {
+    const same = keys.slice(0, i).map((key, j) => `${key} IS NOT DISTINCT FROM ${places[j]}`);
+    const later = isInterval(group)
+      ? `${keys[i]} < ${places[i]}`
+      : `(${keys[i]} > ${places[i]} OR ${keys[i]} IS NULL AND ${places[i]} IS NOT NULL)`;
+    return [...same, later].join(' AND ');
+  });
+  return alternatives.map((sql) => `(${sql})`).join(' OR ');
+}
+
+export function cursorOf(values: GroupValues): string {
+  return Buffer.from(JSON.stringify(values)).toString('base64url');
+}
+
+/** @throws ServiceError invalid for a cursor that no page of these groups returned */
+function valuesOf(cursor: string, count: number): GroupValues {
+  try {
+    const values = JSON.parse(Buffer.from(cursor, 'base64url').toString()) as unknown;
+    const isOurs =
+      Array.isArray(values) &&
+      values.length === count &&
+      values.every((value) => value === null || (typeof value === 'string' && !value.includes('\0')));
+    if (isOurs) return values as GroupValues;
+  } catch {
+    // Not JSON: the same error.
+  }
+  throw ServiceError.of(
+    'invalid',
+    'cursor',
+    'must be the next_cursor of a page with the same group_by; leave it out to begin',
+  );
+}

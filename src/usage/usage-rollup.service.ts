@@ -1,0 +1,169 @@
+import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
+import { ConfigService } from '@nestjs/config';
+import { Cron, CronExpression, Interval } from '@nestjs/schedule';
+import type pg from 'pg';
+import { InjectSettings } from '../config/config.module.js';
+import type { Settings } from '../config/settings.js';
+import { DatabaseService } from '../database/database.service.js';
+import { openPool } from '../database/open-pool.js';
+import { describeError } from '../errors/describe-error.js';
+import { GOODBYE_MS, withTimeout } from '../platform/with-timeout.js';
+import { OutageLog } from '../request-log/writer/outage-log.js';
+import { PartitionsService } from '../request-log/partitions.service.js';
+import { recordedUntil } from '../request-log/recorded-until.js';
+import {
+  ADD_NEW_ROWS,
+  CLEAR,
+  CURSOR,
+  DELETE_OLD,
+  DIFFERENT,
+  FILL,
+  FIRST_ROW,
+  isAdded,
+  MOVE_CURSOR,
+  REPAIRED,
+} from './rollup-sql.js';
+
+/** How often the rows written since are added. */
+const EVERY_MS = 10_000;
+/** After a long pause, or with an existing log: rows of this much time are added in one transaction. */
+const STEP_MS = 3_600_000;
+/** Half hours of keys that one statement computes again. */
+const MOST_AT_ONCE = 1_000;
+const HALF_HOUR_MS = 1_800_000;
+const POOL = { applicationName: 'postern-usage', poolSize: 1, queryTimeoutMs: 600_000 };
+
+interface KeySlot {
+  slot: Date;
+  key_id: string;
+}
+
+/**
+ * Keeps the half-hourly sums in `usage_slot`, from which usage is answered without reading the log.
+ *
+ * One process at a time adds the rows recorded since the cursor, and moves the cursor in the same transaction: a process
+ * that is killed leaves nothing counted twice or missed. A row that was changed after it was written is not added; the
+ * slots of its key are computed again from the log.
+ */
+@Injectable()
+export class UsageRollup implements OnApplicationShutdown {
+  private readonly logger = new Logger('Usage');
+  private readonly outage = new OutageLog(this.logger);
+  private readonly pool: pg.Pool;
+  private round: Promise<void> | null = null;
+  private stopped = false;
+  private readonly retentionDays: number;
+
+  constructor(
+    @InjectSettings() private readonly env: Settings,
+    private readonly database: DatabaseService,
+    partitions: PartitionsService,
+    config: ConfigService,
+  ) {
+    this.retentionDays = config.getOrThrow<number>('USAGE_RETENTION_DAYS');
+    this.pool = openPool(env.databaseUrl, POOL, this.logger);
+    partitions.keepWhile(async (client, table) => {
+      const { rows } = await client.query<{ added: boolean }>(isAdded(table));
+      return !rows[0]!.added;
+    });
+  }
+
+  @Interval(EVERY_MS)
+  onInterval(): void {
+    if (this.env.worker === 1 && this.database.notReady === null) void this.run();
+  }
+
+  @Cron(CronExpression.EVERY_DAY_AT_1AM, { timeZone: 'UTC' })
+  async onNight(): Promise<void> {
+    if (this.env.worker !== 1 || this.database.notReady !== null) return;
+    await this.attempt('Usage could not be compared with the log', (client) => this.reconcile(client));
+  }
+
+  async onApplicationShutdown(): Promise<void> {
+    this.stopped = true;
+    await withTimeout(GOODBYE_MS, this.round ?? Promise.resolve());
+    await withTimeout(GOODBYE_MS, this.pool.end());
+  }
+
+  /** Adds all rows recorded by now, unless another process is doing so. Never rejects. */
+  run(): Promise<void> {
+    this.round ??= this.attempt('Usage could not be added up', (client) => this.addAll(client)).finally(() => (this.round = null));
+    return this.round;
+  }
+
+  private async attempt(what: string, work: (client: pg.PoolClient) => Promise<void>): Promise<void> {
+    let client: pg.PoolClient | undefined;
+    try {
+      client = await this.pool.connect();
+      await work(client);
+      client.release();
+      this.outage.ended('Usage is added up again.');
+    } catch (error) {
+      client?.release(true);
+      if (!this.stopped) this.outage.report(what, describeError(error));
+    }
+  }
+
+  private async addAll(client: pg.PoolClient): Promise<void> {
+    const until = await recordedUntil(client);
+    while (!this.stopped && (await this.addStep(client, until)));
+  }
+
+  /** @returns whether there may be more rows until then */
+  private async addStep(client: pg.PoolClient, until: Date): Promise<boolean> {
+    await client.query('BEGIN');
+    const { rows } = await client.query<{ cursor: Date }>(CURSOR);
+    // No row: another process holds it.
+    const cursor = rows[0]?.cursor;
+    if (cursor === undefined || cursor >= until) {
+      await client.query('ROLLBACK');
+      return false;
+    }
+    const upTo = await this.stepEnd(client, cursor, until);
+    await client.query(ADD_NEW_ROWS, [cursor, upTo]);
+    const repaired = await client.query<KeySlot>(REPAIRED, [cursor, upTo]);
+    await this.computeAgain(client, repaired.rows, upTo);
+    await client.query(MOVE_CURSOR, [upTo]);
+    await client.query('COMMIT');
+    return upTo < until;
+  }
+
+  private async stepEnd(client: pg.PoolClient, cursor: Date, until: Date): Promise<Date> {
+    if (until.getTime() - cursor.getTime() <= STEP_MS) return until;
+    const { rows } = await client.query<{ first: Date | null }>(FIRST_ROW, [cursor, until]);
+    const first = rows[0]!.first;
+    return first === null ? until : new Date(Math.min(first.getTime() + STEP_MS, until.getTime()));
+  }
+
+  /** Computes the sums of these half hours and keys from their rows recorded up to the cursor. */
+  private async computeAgain(client: pg.PoolClient, all: readonly KeySlot[], cursor: Date): Promise<void> {
+    for (let i = 0; i < all.length; i += MOST_AT_ONCE) {
+      const some = all.slice(i, i + MOST_AT_ONCE);
+      const slots = some.map(({ slot }) => slot);
+      const keys = some.map(({ key_id }) => key_id);
+      const times = slots.map((slot) => slot.getTime());
+      const bounds = [new Date(Math.min(...times)), new Date(Math.max(...times) + HALF_HOUR_MS)];
+      await client.query(CLEAR, [slots, keys]);
+      await client.query(FILL, [slots, keys, cursor, ...bounds]);
+    }
+  }
+
+  /**
+   * Compares yesterday's slots with the log and computes those again that differ: a server whose clock stepped back (a
+   * failover) can write a row behind the cursor. Deletes slots that are older than USAGE_RETENTION_DAYS.
+   */
+  private async reconcile(client: pg.PoolClient): Promise<void> {
+    await client.query('BEGIN');
+    const { rows } = await client.query<{ cursor: Date }>(CURSOR);
+    if (rows[0] !== undefined) {
+      const { cursor } = rows[0];
+      const { rows: different } = await client.query<KeySlot>(DIFFERENT, [cursor]);
+      await this.computeAgain(client, different, cursor);
+      if (different.length > 0) {
+        this.logger.warn(`${different.length} half-hourly sums of yesterday differed from the log and were computed again.`);
+      }
+      await client.query(DELETE_OLD, [this.retentionDays]);
+    }
+    await client.query('COMMIT');
+  }
+}

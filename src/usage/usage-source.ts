@@ -1,0 +1,113 @@
+import { Conditions, conditionsOf, type RequestFilter } from '../requests/request-query.js';
+import type { Measure } from './measures.js';
+import { IS_NEW, SLOT_COLUMNS, slotsOfRows } from './rollup-sql.js';
+import { isInterval, SLOT_GROUPS, type UsageGroup } from './usage-groups.js';
+
+/** What usage is added up from. */
+export interface UsageSource {
+  /** FROM clause, with its WHERE. */
+  from: string;
+  /** The column to group by time by. */
+  time: string;
+  sum: (name: string, measure: Measure) => string;
+}
+
+export const SLOT_MS = 1_800_000;
+/** Filters that can be applied to half-hourly sums. */
+const SLOT_FILTERS = ['team', 'key', 'provider', 'model', 'from', 'to'];
+
+/** Can the half-hourly sums answer this question? Else only the rows can. */
+export function fitsSlots(groups: readonly UsageGroup[], filter: RequestFilter, zone: string): boolean {
+  const names = Object.entries(filter).flatMap(([name, value]) => (value === undefined ? [] : name));
+  return (
+    names.every((name) => SLOT_FILTERS.includes(name)) &&
+    groups.every((group) => isInterval(group) || (SLOT_GROUPS as readonly string[]).includes(group)) &&
+    isOnHalfHours(zone)
+  );
+}
+
+/** Do the days and hours of this time zone begin with a half hour of UTC? Those of Asia/Kathmandu do not. */
+export function isOnHalfHours(zone: string): boolean {
+  const format = new Intl.DateTimeFormat('en', { timeZone: zone, timeZoneName: 'longOffset' });
+  const year = new Date().getUTCFullYear();
+  const dates = Array.from({ length: 36 }, (_, month) => Date.UTC(year - 2, month));
+  return dates.every((date) => {
+    const offset = format.formatToParts(date).find(({ type }) => type === 'timeZoneName')!.value;
+    const minutes = /:(\d\d)/.exec(offset)?.[1] ?? '00';
+    return Number(minutes) % 30 === 0;
+  });
+}
+
+export function rowsSource(filter: RequestFilter): { source: UsageSource; conditions: Conditions } {
+  const conditions = conditionsOf(filter);
+  return {
+    conditions,
+    source: {
+      from: `request_log ${conditions.where}`,
+      time: 'started_at',
+      sum: (_, { ofRows }) => ofRows,
+    },
+  };
+}
+
+/**
+ * The half-hourly sums, and the rows that are not in them: those recorded since the last run of the roll-up, and those of
+ * half hours that the range cuts. One statement reads all three, so that no call is counted twice or missed.
+ */
+export function slotsSource(filter: RequestFilter): { source: UsageSource; conditions: Conditions } {
+  const { from, to, ...subject } = filter;
+  const first = from && ceil(from);
+  const last = to && floor(to);
+  // The range lies within one half hour, or is cut on both sides of a boundary.
+  if (first && last && first >= last) return rowsSource(filter);
+
+  const conditions = new Conditions();
+  const [start, end] = [first, last].map((time) => time && conditions.placeholder(time));
+  const subjects = Object.entries(subject).flatMap(([name, value]) =>
+    value === undefined ? [] : `${COLUMN[name as keyof typeof COLUMN]} = ${conditions.placeholder(value)}`,
+  );
+  const within = (column: string) => [
+    ...(start ? [`${column} >= ${start}`] : []),
+    ...(end ? [`${column} < ${end}`] : []),
+    ...subjects,
+  ];
+  const parts = [
+    `SELECT ${SLOT_COLUMNS} FROM usage_slot ${whereOf(within('slot'))}`,
+    slotsOfRows(
+      [
+        ...within('started_at'),
+        IS_NEW,
+      ].join(' AND '),
+    ),
+  ];
+  const edges = [
+    ...(from && first && from < first ? [[from, start!] as const] : []),
+    ...(to && last && last < to ? [[end!, to] as const] : []),
+  ].map(([low, high]) => {
+    const [a, b] = [low, high].map((bound) => (typeof bound === 'string' ? bound : conditions.placeholder(bound)));
+    return `started_at >= ${a} AND started_at < ${b}`;
+  });
+  for (const edge of edges) parts.push(slotsOfRows([edge, ...subjects].join(' AND ')));
+  return {
+    conditions,
+    source: {
+      from: `(${parts.join(' UNION ALL ')}) AS slots`,
+      time: 'slot',
+      sum: (name, { ofSlots }) => ofSlots(name),
+    },
+  };
+}
+
+const COLUMN = { team: 'team_id', key: 'key_id', provider: 'provider', model: 'model' } as const;
+
+function whereOf(parts: readonly string[]): string {
+  return parts.length === 0 ? '' : `WHERE ${parts.join(' AND ')}`;
+}
+
+function floor(time: Date): Date {
+  return new Date(Math.floor(time.getTime() / SLOT_MS) * SLOT_MS);
+}
+
+function ceil(time: Date): Date {
+  return new Date(Math.ceil(time.getTime() / SLOT_MS) * SLOT_MS);
+}

@@ -1,0 +1,110 @@
+import { z } from 'zod';
+import { COLUMNS } from '../request-log/columns.js';
+import { INTERVALS, isUsageGroup, ROW_GROUPS, SLOT_GROUPS, type UsageGroup } from './usage-groups.js';
+import { MEASURES } from './measures.js';
+import { pageOf, paging, shownId, timestamp, withTimeRange } from '../admin/fields.schema.js';
+import { callFilter } from '../requests/requests.schema.js';
+import { timeZone } from './usage.settings.js';
+
+const count = (description: string, example: number) => z.int().meta({ description, example });
+
+type Summed = keyof typeof MEASURES & keyof typeof COLUMNS;
+
+/** The columns of the log that are added up as whole numbers. A row without a value adds nothing. */
+const SUMMED = Object.keys(MEASURES).filter(
+  (name): name is Exclude<Summed, 'cost_usd' | 'duration_ms'> =>
+    name in COLUMNS && MEASURES[name as Summed].type === 'bigint',
+);
+
+const sums = Object.fromEntries(
+  SUMMED.map((name) => [name, count(`Sum: ${COLUMNS[name].description}`, 1_024)]),
+) as Record<(typeof SUMMED)[number], z.ZodInt>;
+
+const period = (description: string, example: string) => z.string().optional().meta({ description, example });
+const latency = (description: string, example: number) => z.int().nullable().meta({ description, example });
+
+/** A group of calls and its sums; of the columns before the sums it has those in `group_by`. */
+export const usageSchema = z
+  .strictObject({
+    month: period('Month in the time zone.', '2026-01'),
+    week: period('First day, a Monday, of the week in the time zone.', '2026-01-26'),
+    day: period('Day in the time zone.', '2026-01-31'),
+    hour: period('Start of the hour, in UTC.', '2026-01-31T12:00:00Z'),
+    half_hour: period('Start of the half hour, in UTC.', '2026-01-31T12:30:00Z'),
+    team: z.string().nullable().optional().meta({
+      description: 'Name of the team, also that of the key in groups by key; null if it no longer exists.',
+      example: 'search',
+    }),
+    team_id: shownId('the team').optional(),
+    key: z.string().nullable().optional().meta({
+      description: 'Name of the key, unique within its team; null if the key no longer exists.',
+      example: 'ci',
+    }),
+    key_prefix: z.string().nullable().optional().meta({
+      description: 'First characters of the newest secret of the key; null if the key no longer exists.',
+      example: 'ptn_4fGh7Kq2',
+    }),
+    key_id: shownId('the key').optional(),
+    provider: z.string().optional().meta({ description: 'Name of the provider.', example: 'openai' }),
+    model: z.string().nullable().optional().meta({
+      description: 'Model; null for calls without one.',
+      example: 'gpt-4o-mini',
+    }),
+    end_user: z.string().nullable().optional().meta({ description: 'End user, as the client named it.', example: 'user-7' }),
+    session: z.string().nullable().optional().meta({ description: 'Session, as the client named it.', example: 'session-12' }),
+    tags: z
+      .record(z.string(), z.string().nullable())
+      .optional()
+      .meta({ description: 'Values of the tags in `group_by`.', example: { env: 'prod' } }),
+    calls: count('Number of calls.', 14),
+    errors: count('Calls that failed; a client that disconnected is no error.', 1),
+    calls_without_tokens: count(
+      'Calls that may have used tokens although the provider reported none, such as streams without `include_usage`: ' +
+        'they are missing from the sums of tokens. Counts POST calls with a status below 400 or none, except replayed ones.',
+      2,
+    ),
+    ...sums,
+    unpriced_calls: count('Calls with token counts and without a cost, for example because their model has no price.', 1),
+    cost_usd: z.string().nullable().meta({
+      description: 'Exact sum of the costs in USD; null if no call has one.',
+      example: '12.345678900',
+    }),
+    p50_ms: latency('Median duration in milliseconds, estimated from classes of durations; null without calls.', 850),
+    p95_ms: latency('95th percentile of the duration in milliseconds, estimated in the same way.', 4200),
+  })
+  .meta({ id: 'Usage' });
+/** With the names of its team and key. */
+export type UsageView = z.output<typeof usageSchema>;
+
+export const usagePageSchema = pageOf('UsagePage', usageSchema, {
+  as_of: timestamp('Calls recorded until then are counted.'),
+});
+
+const WORDS = [...INTERVALS, ...SLOT_GROUPS, ...ROW_GROUPS, 'tag:<name>'].join(', ');
+const GROUPS = `must be one or more of ${WORDS}, separated by commas, each once`;
+
+const groups = z
+  .string(GROUPS)
+  .transform((text) => text.split(','))
+  .refine((words): words is UsageGroup[] => words.every(isUsageGroup), GROUPS)
+  .refine((words) => new Set(words).size === words.length, GROUPS);
+
+/** `GET /admin/v1/usage` and `postern usage` */
+export const usageFilterSchema = withTimeRange(z.strictObject({
+  group_by: groups.prefault('team,day').meta({
+    description:
+      'What to group by, separated by commas: team, key, provider, model, end_user, session, tag:<name>, and one period ' +
+      '(see `interval`).',
+    example: 'model,day',
+  }),
+  interval: z.enum(INTERVALS).optional().meta({
+    description: 'Period to group by. The same as its name in `group_by`.',
+  }),
+  tz: timeZone.optional().meta({
+    description: 'Time zone in which days, weeks (from Monday) and months begin. Default: `REPORT_TIMEZONE`.',
+    example: 'Europe/Berlin',
+  }),
+  ...callFilter,
+  ...paging,
+}));
+export type UsageFilter = z.output<typeof usageFilterSchema>;

@@ -1,0 +1,87 @@
+import { Injectable } from '@nestjs/common';
+import { ConfigService } from '@nestjs/config';
+import { InjectSettings } from '../config/config.module.js';
+import type { Settings } from '../config/settings.js';
+import type { Page } from '../database/page.js';
+import { ServiceError } from '../errors/service-error.js';
+import { KeyNames } from '../keys/key-names.service.js';
+import { CallFilters } from '../requests/call-filters.js';
+import { UsageTotals } from './usage-totals.js';
+import { isInterval, type UsageGroup } from './usage-groups.js';
+import type { UsageFilter, UsageView } from './usage.schema.js';
+import { fitsSlots } from './usage-source.js';
+
+const DAY_MS = 86_400_000;
+
+/** A page of usage. */
+export interface UsagePage extends Page<UsageView> {
+  /** Calls recorded until then are counted. */
+  as_of: string;
+}
+
+/** Usage sums of the request log, with the names of teams and keys. */
+@Injectable()
+export class UsageService {
+  private readonly zone: string;
+  private readonly retentionDays: number;
+
+  constructor(
+    private readonly totals: UsageTotals,
+    private readonly names: KeyNames,
+    private readonly filters: CallFilters,
+    @InjectSettings() private readonly env: Settings,
+    config: ConfigService,
+  ) {
+    this.zone = config.getOrThrow<string>('REPORT_TIMEZONE');
+    this.retentionDays = config.getOrThrow<number>('USAGE_RETENTION_DAYS');
+  }
+
+  /** @throws ServiceError not_found for an unknown team or key, invalid for a foreign cursor or a time no data is kept for */
+  async list({ group_by, interval, tz = this.zone, ...filter }: UsageFilter): Promise<UsagePage> {
+    const groups = withInterval(group_by, interval);
+    const resolved = await this.filters.resolve(filter);
+    const { limit: _, cursor: __, ...conditions } = resolved;
+    this.checkRetention(resolved.from, fitsSlots(groups, conditions, tz));
+    const as_of = new Date().toISOString();
+    const page = await this.totals.list(groups, resolved, tz);
+    const teams = await this.names.ofTeams(page.data.flatMap(({ team_id }) => team_id ?? []));
+    const keys = await this.names.ofKeys(page.data.flatMap(({ key_id }) => key_id ?? []));
+    return {
+      ...page,
+      as_of,
+      data: page.data.map((row) => {
+        const key = row.key_id === undefined ? undefined : keys.get(row.key_id);
+        return {
+          ...(row.team_id !== undefined
+            ? { team: teams.get(row.team_id) ?? null }
+            : row.key_id !== undefined && { team: key?.team ?? null }),
+          ...(row.key_id !== undefined && { key: key?.name ?? null, key_prefix: key?.prefix ?? null }),
+          ...row,
+        };
+      }),
+    };
+  }
+
+  /** Sums of a time for which nothing is kept any more would be too small. */
+  private checkRetention(from: Date | undefined, fromSlots: boolean): void {
+    const days = fromSlots ? Math.max(this.retentionDays, this.env.requestLogRetentionDays) : this.env.requestLogRetentionDays;
+    if (from === undefined || from.getTime() >= Date.now() - (days + 1) * DAY_MS) return;
+    throw ServiceError.of(
+      'invalid',
+      'from',
+      fromSlots
+        ? `must be at most ${days} days ago: usage is kept for so long (USAGE_RETENTION_DAYS)`
+        : `must be at most ${days} days ago (REQUEST_LOG_RETENTION_DAYS): with these groups, filters and time zone, only ` +
+            'the rows of the request log can answer. Group and filter by team, key, provider and model, in a time zone that ' +
+            'is a whole number of half hours from UTC, to read the sums that are kept for longer',
+    );
+  }
+}
+
+/** @throws ServiceError invalid if there are two periods */
+function withInterval(groups: readonly UsageGroup[], interval: UsageGroup | undefined): readonly UsageGroup[] {
+  const all = interval === undefined || groups.includes(interval) ? groups : [...groups, interval];
+  if (all.filter(isInterval).length > 1)
+    throw ServiceError.of('invalid', interval === undefined ? 'group_by' : 'interval', 'must name one period at most');
+  return all;
+}

@@ -1,0 +1,43 @@
+import { spawnSync } from 'node:child_process';
+import { join } from 'node:path';
+import { createDatabase, type TestDatabase } from '../support/database.js';
+import { bareEnvironment } from '../support/process.js';
+
+const ROOT = join(__dirname, '../..');
+
+/** Runs the script without a terminal, as a pipe or a job does. */
+const seed = (args: string[], env: NodeJS.ProcessEnv = {}) =>
+  spawnSync(process.execPath, ['scripts/seed-request-log.mjs', '--rows', '10', '--days', '1', ...args], {
+    cwd: ROOT,
+    env: { ...bareEnvironment(), ...env },
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+
+describe('npm run seed:log', () => {
+  let database: TestDatabase;
+  beforeAll(async () => {
+    database = await createDatabase();
+  });
+  afterAll(() => database.drop());
+  const rows = async () =>
+    (await database.query<{ count: number }>('SELECT count(*)::int AS count FROM request_log'))[0]!.count;
+
+  it("does not write into the gateway's own database unless told to", () => {
+    const { status, stdout, stderr } = seed(['--teams', '1']);
+    expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
+    expect(stderr).toBe(
+      "This adds 10 made-up calls and 1 teams to the gateway's own database, for good. " +
+        'Add --yes to do it, or set DATABASE_URL to a database to be thrown away.\n',
+    );
+  });
+
+  it('writes into a database that is named for it, and with --yes into any', async () => {
+    const { status, stdout } = seed(['--teams', '2'], { DATABASE_URL: database.url });
+    expect([status, await rows()]).toEqual([0, 10]);
+    expect(stdout).toContain('Try: ./postern usage --group-by team,day --limit 10');
+    expect(seed(['--teams', '2', '--yes'], { DATABASE_URL: database.url }).status).toBe(0);
+    expect(await rows()).toBe(20);
+    expect(seed(['--maybe']).stderr).toContain('[--yes]');
+  });
+});

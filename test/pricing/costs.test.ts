@@ -1,0 +1,256 @@
+import { CatalogService } from '../../src/pricing/catalog.service.js';
+import { CostRepair } from '../../src/pricing/cost-repair.service.js';
+import { LogWriter } from '../../src/request-log/writer/log-writer.js';
+import { logRow } from '../request-log/rows.js';
+import { Scrape } from '../observability/scrape.js';
+import { ADMIN_TOKEN } from '../support/gateway.js';
+import { eventually } from '../support/eventually.js';
+import { type Priced, startPriced } from './priced-provider.js';
+
+interface Price {
+  id: string;
+  source: string;
+  model: string;
+  version: number;
+}
+
+let priced: Priced;
+beforeAll(async () => {
+  priced = await startPriced();
+  const { admin } = priced.gateway;
+  const { url } = priced.provider;
+  const add = (name: string, catalog?: string | null) =>
+    admin('POST', '/providers', { name, url, secret: null, ...(catalog !== undefined && { catalog }) });
+  await add('openai', 'openai');
+  await add('claude', 'anthropic');
+  await add('slow', 'mistral');
+  await add('mine');
+});
+afterAll(() => priced.gateway.stop());
+
+const admin = <T>(method: string, path: string, body?: unknown) =>
+  priced.gateway.admin<T>(method, path, body);
+const query = <T extends object>(text: string, values: unknown[] = []) =>
+  priced.gateway.database.query<T>(text, values);
+const OPENAI = {
+  prompt_tokens: 1_000,
+  completion_tokens: 200,
+  prompt_tokens_details: { cached_tokens: 400 },
+};
+const repair = () => priced.gateway.gateway.app.get(CostRepair);
+
+/** The first call of a model waits for the catalogue at most 250 ms, which a busy machine may exceed: then it is repaired. */
+async function catalogCall(provider: string, model: string, usage: object): Promise<Record<string, unknown>> {
+  await admin('GET', `/prices/resolve?provider=${provider}&model=${model}`);
+  return priced.call(provider, model, usage);
+}
+
+describe('the cost of a call', () => {
+  it('comes from the catalogue, which is asked once for a model', async () => {
+    const row = await catalogCall('openai', 'gpt-4o-mini', OPENAI);
+    // 600 × 0.15 + 400 × 0.075 + 200 × 0.60 USD per million.
+    expect(row).toMatchObject({ cost_usd: '0.000240000', repaired_at: null });
+    const prices = await query<Price>("SELECT * FROM price WHERE model = 'gpt-4o-mini'");
+    expect(prices).toMatchObject([{ id: row.price_id, source: 'catalog', catalog: 'openai' }]);
+    expect(await priced.call('openai', 'gpt-4o-mini', OPENAI)).toMatchObject({ price_id: row.price_id });
+    const shown = await admin(`GET`, `/requests/${row.id as string}`);
+    expect(shown).toMatchObject({ cost_usd: '0.000240000', price_id: row.price_id, repaired_at: null });
+    const exported = await fetch(`${priced.gateway.url}/admin/v1/requests/export?model=gpt-4o-mini&limit=1`, {
+      headers: { authorization: `Bearer ${ADMIN_TOKEN}` },
+    });
+    expect(JSON.parse(await exported.text())).toMatchObject({ cost_usd: '0.000240000' });
+  });
+
+  it('has cache writes of Anthropic, also those for an hour', async () => {
+    const usage = {
+      input_tokens: 100,
+      cache_read_input_tokens: 2_000,
+      cache_creation_input_tokens: 500,
+      cache_creation: { ephemeral_5m_input_tokens: 300, ephemeral_1h_input_tokens: 200 },
+      output_tokens: 50,
+    };
+    // 100 × 3 + 2,000 × 0.30 + 300 × 3.75 + 200 × 6 + 50 × 15 USD per million.
+    expect(await catalogCall('claude', 'claude-sonnet-4-5', usage)).toMatchObject({
+      cost_usd: '0.003975000',
+    });
+  });
+
+  it('is what the provider reports, if it does', async () => {
+    const row = await priced.call('openai', 'gpt-4o-mini', { ...OPENAI, cost: 0.00014250000000001 });
+    expect(row).toMatchObject({ cost_usd: '0.000142500', price_id: null });
+  });
+
+  it('is null without a price, without figures, and never 0', async () => {
+    expect(await priced.call('mine', 'llama', OPENAI)).toMatchObject({ cost_usd: null, price_id: null });
+    expect(await priced.call('openai', 'gpt-4o-mini', null)).toMatchObject({
+      cost_usd: null,
+      price_id: null,
+    });
+    expect(await priced.call('openai', 'no-such-model', OPENAI)).toMatchObject({ cost_usd: null });
+  });
+
+  it('is computed for rows from the journal as for others', async () => {
+    const writer = priced.gateway.gateway.app.get(LogWriter);
+    const row = logRow(Date.now(), {
+      provider: 'openai',
+      model: 'gpt-4o-mini',
+      prompt_tokens: 1_000,
+      cached_tokens: 400,
+      completion_tokens: 200,
+    });
+    await writer.persist([row], false);
+    expect(await priced.gateway.row(row.id)).toMatchObject({ cost_usd: '0.000240000' });
+  });
+});
+
+describe('a model without a price', () => {
+  it('is listed as missing, gets a price at once, and its earlier rows within two repairs', async () => {
+    const { id } = await priced.call('mine', 'qwen-7b', OPENAI);
+    const { data } = await admin<{ data: object[] }>('GET', '/prices/missing');
+    const today = new Date().toISOString().slice(0, 10);
+    expect(data).toContainEqual({
+      provider: 'mine',
+      catalog: null,
+      model: 'qwen-7b',
+      first_day: today,
+      last_day: today,
+    });
+
+    const price = await admin<Price>('POST', '/prices', {
+      catalog: 'mine',
+      model: 'qwen-*',
+      input: '1',
+      output: '2',
+    });
+    // 1,000 × 1 + 200 × 2 USD per million: cached tokens cost what input costs.
+    expect(await priced.call('mine', 'qwen-7b', OPENAI)).toMatchObject({
+      cost_usd: '0.001400000',
+      price_id: price.id,
+    });
+    expect((await admin<{ data: object[] }>('GET', '/prices/missing')).data).not.toContainEqual(
+      expect.objectContaining({ model: 'qwen-7b' }),
+    );
+
+    const [before] = await query<{ recorded_at: Date }>('SELECT recorded_at FROM request_log WHERE id = $1', [
+      id,
+    ]);
+    const marker = (
+      await query<{ at: Date }>("SELECT date_trunc('milliseconds', clock_timestamp()) AS at")
+    )[0]!.at;
+    expect(await repair().run(0)).toBe(1);
+    const repaired = await priced.gateway.row(id);
+    expect(repaired).toMatchObject({ cost_usd: '0.001400000', price_id: price.id });
+    expect(repaired.repaired_at).toEqual(repaired.recorded_at);
+    expect((repaired.recorded_at as Date).getTime()).toBeGreaterThanOrEqual(marker.getTime());
+    expect(before!.recorded_at.getTime()).toBeLessThanOrEqual(marker.getTime());
+
+    // A replica that did not know the price yet may have written a row after the first repair.
+    await query('UPDATE request_log SET cost_usd = NULL, price_id = NULL WHERE id = $1', [id]);
+    expect(await repair().run(0)).toBe(1);
+    expect(await query("SELECT FROM unpriced_model WHERE model = 'qwen-7b'")).toEqual([]);
+    expect(await priced.gateway.row(id)).toMatchObject({ cost_usd: '0.001400000' });
+  });
+
+  it('is shown again to a reader who follows recorded_at, once its rows have a cost', async () => {
+    const { id } = await priced.call('mine', 'phi-4', OPENAI);
+    const exportAfter = async (after: string) => {
+      const path = `/admin/v1/requests/export?model=phi-4&recorded_after=${encodeURIComponent(after)}`;
+      const response = await fetch(`${priced.gateway.url}${path}`, {
+        headers: { authorization: `Bearer ${ADMIN_TOKEN}` },
+      });
+      const lines = (await response.text()).split('\n').filter((line) => line !== '');
+      return {
+        rows: lines.map((line) => JSON.parse(line) as object),
+        until: response.headers.get('x-recorded-until'),
+      };
+    };
+    const first = await eventually(async () => {
+      const found = await exportAfter('2020-01-01T00:00:00Z');
+      return found.rows.length === 1 && found;
+    });
+    expect(first.rows).toMatchObject([{ id, cost_usd: null }]);
+    await admin('POST', '/prices', { catalog: 'mine', model: 'phi-4', input: '1' });
+    await repair().run(0);
+    const next = await eventually(async () => {
+      const found = await exportAfter(first.until!);
+      return found.rows.length === 1 && found;
+    });
+    expect(next.rows).toMatchObject([{ id, cost_usd: '0.001000000' }]);
+  });
+
+  it('delays no row for long if the catalogue does not answer, and is repaired when it does', async () => {
+    const catalog = priced.gateway.gateway.app.get(CatalogService);
+    const resolve = catalog.resolve.bind(catalog);
+    let release = () => {};
+    const released = new Promise<void>((done) => (release = done));
+    catalog.resolve = async (...asked) => {
+      await released;
+      return resolve(...asked);
+    };
+    const row = await priced.call('slow', 'mistral-large-latest', OPENAI);
+    expect(row).toMatchObject({ cost_usd: null, price_id: null });
+    expect(await query("SELECT FROM unpriced_model WHERE model = 'mistral-large-latest'")).toHaveLength(1);
+    release();
+    catalog.resolve = resolve;
+    await repair().run(0);
+    const { cost_usd: cost } = await priced.gateway.row(row.id);
+    expect(Number(cost)).toBeGreaterThan(0);
+  });
+});
+
+describe('sums', () => {
+  it('of 10,000 costs are exact to the last digit, in Postgres and in the API', async () => {
+    await admin('POST', '/prices', {
+      catalog: 'mine',
+      model: 'sum-*',
+      input: '0.123457',
+      cached_input: '0.061729',
+      output: '7.654321',
+    });
+    const start = Date.now();
+    let expected = 0n;
+    const rows = Array.from({ length: 10_000 }, (_, i) => {
+      const [prompt, cached, completion] = [
+        1 + ((i * 7_919) % 200_003),
+        ((i * 31) % 1_000) % (1 + ((i * 7_919) % 200_003)),
+        (i * 104_729) % 9_973,
+      ];
+      // Pico-dollars, rounded half up to nano-dollars, by hand.
+      const pico =
+        BigInt(prompt - cached) * 123_457n + BigInt(cached) * 61_729n + BigInt(completion) * 7_654_321n;
+      expected += pico / 1_000n + (pico % 1_000n >= 500n ? 1n : 0n);
+      return logRow(start + i, {
+        provider: 'mine',
+        model: `sum-${i % 5}`,
+        prompt_tokens: prompt,
+        cached_tokens: cached,
+        completion_tokens: completion,
+      });
+    });
+    await priced.gateway.gateway.app.get(LogWriter).persist(rows, false);
+    const digits = String(expected);
+    const sum = `${digits.slice(0, -9)}.${digits.slice(-9)}`;
+    expect(
+      await query(
+        "SELECT sum(cost_usd)::text AS sum, count(*)::int FROM request_log WHERE model LIKE 'sum-%'",
+      ),
+    ).toEqual([{ sum, count: 10_000 }]);
+    const from = new Date(start).toISOString();
+    const { data } = await admin<{
+      data: { model: string; cost_usd: string | null; unpriced_calls: number }[];
+    }>('GET', `/usage?group_by=model&provider=mine&from=${from}&limit=500`);
+    const total = data
+      .filter(({ model }) => model.startsWith('sum-'))
+      .reduce((all, { cost_usd: cost }) => all + BigInt(cost!.replace('.', '')), 0n);
+    expect(total).toBe(expected);
+    const { data: all } = await admin<{ data: object[] }>('GET', '/usage?group_by=model&model=llama');
+    expect(all).toMatchObject([{ cost_usd: null, unpriced_calls: 1 }]);
+  });
+
+  it('are in the metrics by provider', async () => {
+    const series = (await Scrape.of(priced.gateway.url)).series;
+    expect(series.get('postern_cost_usd_total{provider="openai"}')).toBeCloseTo(0.00024 * 3 + 0.0001425, 12);
+    expect(series.get('postern_unpriced_calls_total{provider="openai"}')).toBe(1);
+    expect(series.get('postern_unpriced_calls_total{provider="mine"}')).toBe(3);
+  });
+});

@@ -1,0 +1,48 @@
+import { findProvider } from '@pydantic/genai-prices';
+import { PRESETS } from '../../src/providers/presets.js';
+import { catalogOf } from '../../src/providers/provider-catalog.js';
+import { catalogProviders } from './catalog.js';
+
+it('knows the price list of every preset that has one, and none for a local provider', () => {
+  const lists = Object.entries(PRESETS).map(([name, { url, example }]) => [
+    name,
+    catalogOf(url ?? example!.replace('<resource>', 'mine')),
+  ]);
+  expect(Object.fromEntries(lists)).toEqual({
+    openai: 'openai',
+    anthropic: 'anthropic',
+    gemini: 'google',
+    mistral: 'mistral',
+    groq: 'groq',
+    openrouter: 'openrouter',
+    together: 'together',
+    deepseek: 'deepseek',
+    xai: 'x-ai',
+    azure: 'azure',
+    vllm: null,
+    ollama: null,
+  });
+});
+
+it.each([
+  'https://api.openai.com.evil.example',
+  'https://evil-googleapis.com',
+  'https://proxy.example/api.openai.com',
+  'no url',
+])('has no list for %s', (url) => {
+  expect(catalogOf(url)).toBeNull();
+});
+
+// The patterns of the catalogue that name one host, such as https://api\.x\.ai.
+it('names the lists as the catalogue does', () => {
+  const hosts = catalogProviders().flatMap(({ id, api_pattern: pattern }) =>
+    /^https:\/\/[a-z0-9-]+(\\\.[a-z0-9-]+)+$/.test(pattern)
+      ? [[id, pattern.replaceAll('\\', '')] as const]
+      : [],
+  );
+  expect(hosts.length).toBeGreaterThan(15);
+  for (const [id, url] of hosts) {
+    expect([null, id]).toContain(catalogOf(url));
+    expect(findProvider({ providerId: id })!.id).toBe(id);
+  }
+});

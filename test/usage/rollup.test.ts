@@ -1,0 +1,182 @@
+import type { ConfigService } from '@nestjs/config';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Settings } from '../../src/config/settings.js';
+import type { DatabaseService } from '../../src/database/database.service.js';
+import type { NeedsPartition, PartitionsService } from '../../src/request-log/partitions.service.js';
+import { ReaderPool } from '../../src/requests/reader-pool.js';
+import type { RequestFilter } from '../../src/requests/request-query.js';
+import type { UsageGroup } from '../../src/usage/usage-groups.js';
+import { UsageRollup } from '../../src/usage/usage-rollup.service.js';
+import { UsageTotals } from '../../src/usage/usage-totals.js';
+import { createDays, KEY, TEAM } from '../request-log/rows.js';
+import { createDatabase, type TestDatabase } from '../support/database.js';
+
+const DAY_MS = 86_400_000;
+const today = Math.floor(Date.now() / DAY_MS) * DAY_MS;
+const DAYS = 4;
+const ZONES = ['UTC', 'Asia/Kolkata', 'America/New_York', 'Asia/Kathmandu'];
+
+let database: TestDatabase;
+let pool: ReaderPool;
+let totals: UsageTotals;
+let rollups: UsageRollup[];
+let needed: NeedsPartition[];
+
+beforeEach(async () => {
+  database = await createDatabase();
+  pool = new ReaderPool({ databaseUrl: database.url } as Settings);
+  totals = new UsageTotals(pool);
+  needed = [];
+  const config = { getOrThrow: () => 800 } as unknown as ConfigService;
+  const partitions = { keepWhile: (one: NeedsPartition) => needed.push(one) } as unknown as PartitionsService;
+  rollups = Array.from(
+    { length: 2 },
+    () =>
+      new UsageRollup(
+        { databaseUrl: database.url, worker: 1 } as Settings,
+        { notReady: null } as DatabaseService,
+        partitions,
+        config,
+      ),
+  );
+  await createDays(database, ...Array.from({ length: DAYS }, (_, i) => today - i * DAY_MS));
+});
+afterEach(async () => {
+  await Promise.all([pool, ...rollups].map((one) => one.onApplicationShutdown()));
+  await database.drop();
+});
+
+/** Random calls of the last days, as many writers would store them at once. */
+async function insert(count: number): Promise<void> {
+  await database.query(
+    `INSERT INTO request_log (id, started_at, team_id, key_id, provider, method, path, model, streamed, status, outcome,
+       request_bytes, response_bytes, duration_ms, prompt_tokens, completion_tokens, cached_tokens, cost_usd)
+     SELECT gen_random_uuid(), to_timestamp($1::float8 / 1000) + random() * interval '${DAYS} days',
+       $2, (ARRAY[$3, gen_random_uuid()])[1 + (random() < 0.1)::int], (ARRAY['openai', 'groq'])[1 + floor(random() * 2)::int],
+       'POST', '/v1/responses', (ARRAY['gpt-4o', 'o4-mini', NULL])[1 + floor(random() * 3)::int], false,
+       (ARRAY[200, 429, NULL])[1 + floor(random() * 3)::int], 'completed', 10, 20, random() * 90000,
+       NULLIF((random() * 100)::int, 7), NULLIF((random() * 100)::int, 7), NULL, NULLIF((random() * 3)::int, 0) * 0.000000001
+     FROM generate_series(1, $4::int)`,
+    [today - (DAYS - 1) * DAY_MS, TEAM, KEY, count],
+  );
+}
+
+async function expectEqual(groups: UsageGroup[], zone: string, filter: RequestFilter = {}): Promise<void> {
+  const page = { limit: 500 };
+  const fromSlots = await totals.list(groups, { ...page, ...filter }, zone);
+  // A filter that the half-hourly sums do not have, and that excludes nothing.
+  const fromRows = await totals.list(groups, { ...page, ...filter, recorded_after: new Date(0) }, zone);
+  expect(fromRows.data.length).toBeGreaterThan(0);
+  expect(fromSlots).toEqual(fromRows);
+}
+
+async function expectAllEqual(): Promise<void> {
+  for (const zone of ZONES) await expectEqual(['day', 'model'], zone);
+  await expectEqual(['team', 'month'], 'UTC');
+  await expectEqual(['week'], 'America/New_York');
+  await expectEqual(['provider', 'hour'], 'Asia/Kolkata', { key: KEY });
+  // A range that cuts half hours, and one within a half hour.
+  const from = new Date(today - 2 * DAY_MS + 1_234_567);
+  await expectEqual(['day', 'provider'], 'UTC', { from, to: new Date(today - 7_654_321) });
+  await expectEqual(['half_hour'], 'UTC', { from, to: new Date(from.getTime() + 900_000) });
+}
+
+/** Exact: the sums in the table, without the rows that are not in it yet. */
+async function storedCost(): Promise<unknown> {
+  const [row] = await database.query('SELECT sum(calls) AS calls, sum(cost_usd) AS cost FROM usage_slot');
+  return row;
+}
+
+async function loggedCost(): Promise<unknown> {
+  const [row] = await database.query('SELECT count(*) AS calls, sum(cost_usd) AS cost FROM request_log');
+  return row;
+}
+
+const run = async () => {
+  // Rows recorded in this millisecond are left to the next run.
+  await sleep(5);
+  await Promise.all(rollups.map((rollup) => rollup.run()));
+};
+
+it('equals the rows: before, between and after the runs of two processes, to the last digit', async () => {
+  await insert(2_000);
+  await expectAllEqual();
+  await run();
+  expect(await storedCost()).toEqual(await loggedCost());
+  await expectAllEqual();
+  await Promise.all([insert(500), run(), insert(500), run(), insert(500)]);
+  await expectAllEqual();
+  await run();
+  await run();
+  expect(await storedCost()).toEqual(await loggedCost());
+  await expectAllEqual();
+});
+
+it('computes the sums of rows again that were changed after they were added, and of no others', async () => {
+  await insert(1_000);
+  await run();
+  await database.query(
+    `UPDATE request_log SET cost_usd = 1.000000001, model = 'late', recorded_at = date_trunc('milliseconds', clock_timestamp()),
+       repaired_at = clock_timestamp() WHERE key_id = $1 AND model IS NULL`,
+    [KEY],
+  );
+  await insert(10);
+  // What this marks is not touched: its key was not changed.
+  await database.query("UPDATE usage_slot SET request_bytes = 1 WHERE key_id <> $1", [KEY]);
+  await run();
+  expect(await storedCost()).toEqual(await loggedCost());
+  await expectEqual(['day', 'model'], 'UTC', { key: KEY });
+  const [marked] = await database.query<{ count: string }>(
+    'SELECT count(*) FROM usage_slot WHERE key_id <> $1 AND request_bytes <> 1',
+    [KEY],
+  );
+  expect(Number(marked!.count)).toBeLessThanOrEqual(10);
+});
+
+it('adds nothing twice and misses nothing when its connection is killed at any moment', async () => {
+  for (let round = 0; round < 10; round++) {
+    await insert(200);
+    const killed = (async () => {
+      await sleep(Math.random() * 20);
+      await database.query(
+        `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+         WHERE application_name = 'postern-usage' AND datname = current_database()`,
+      );
+    })();
+    await Promise.all([run(), killed]);
+  }
+  await run();
+  await run();
+  expect(await storedCost()).toEqual(await loggedCost());
+  await expectAllEqual();
+}, 120_000);
+
+it('keeps a partition until its rows are added', async () => {
+  const client = await pool.queries.connect();
+  try {
+    const [{ table }] = (await database.query(
+      `SELECT inhrelid::regclass::text AS "table" FROM pg_inherits WHERE inhparent = 'request_log'::regclass ORDER BY 1`,
+    )) as [{ table: string }];
+    expect(await needed[0]!(client as never, table)).toBe(false);
+    await insert(100);
+    expect(await needed[0]!(client as never, table)).toBe(true);
+    await run();
+    expect(await needed[0]!(client as never, table)).toBe(false);
+  } finally {
+    client.release();
+  }
+});
+
+it('finds at night what a clock that stepped back has hidden', async () => {
+  await insert(500);
+  await run();
+  const yesterday = new Date(today - DAY_MS + 1_000);
+  await database.query(
+    `UPDATE request_log SET recorded_at = to_timestamp(0) WHERE started_at >= $1 AND started_at < $2`,
+    [yesterday, new Date(today)],
+  );
+  await database.query('DELETE FROM usage_slot WHERE slot >= $1 AND slot < $2', [yesterday, new Date(today)]);
+  expect(await storedCost()).not.toEqual(await loggedCost());
+  await rollups[0]!.onNight();
+  expect(await storedCost()).toEqual(await loggedCost());
+});

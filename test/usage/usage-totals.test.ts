@@ -1,0 +1,203 @@
+import type { Settings } from '../../src/config/settings.js';
+import { ReaderPool } from '../../src/requests/reader-pool.js';
+import type { UsageGroup } from '../../src/usage/usage-groups.js';
+import { type UsageRow, UsageTotals } from '../../src/usage/usage-totals.js';
+import { createDatabase, type TestDatabase } from '../support/database.js';
+import { insertRow, KEY, TEAM } from '../request-log/rows.js';
+
+let database: TestDatabase;
+let pool: ReaderPool;
+let totals: UsageTotals;
+const OTHER = '01890a5d-ac96-774b-bcce-b302099a8059';
+
+beforeAll(async () => {
+  database = await createDatabase();
+  // A session east of UTC: its days begin in the UTC day before.
+  await database.query(
+    `ALTER DATABASE ${new URL(database.url).pathname.slice(1)} SET timezone TO 'Pacific/Auckland'`,
+  );
+  pool = new ReaderPool({ databaseUrl: database.url } as Settings);
+  totals = new UsageTotals(pool);
+  const row = (time: string, columns: object) =>
+    insertRow(database, new Date(`2031-01-${time}Z`), { ...columns });
+  await row('01T00:00:00', {
+    prompt_tokens: 1,
+    completion_tokens: 2,
+    cached_tokens: 3,
+    reasoning_tokens: 4,
+    cache_write_tokens: 5,
+  });
+  await row('01T23:59:59.999', { prompt_tokens: 10, model: null });
+  await row('02T00:00:00', { prompt_tokens: 100, team_id: OTHER });
+  await row('02T01:00:00', { outcome: 'replayed', model: null });
+  await row('02T01:30:00', { outcome: 'client_aborted', status: 200 });
+  await row('02T02:00:00', { outcome: 'client_aborted', status: null });
+  await row('02T02:00:01', { outcome: 'completed', status: 429 });
+  await row('02T02:00:02', { outcome: 'truncated', status: 200, key_id: OTHER });
+  await row('02T02:00:03', {
+    outcome: 'interrupted',
+    status: null,
+    request_bytes: null,
+    response_bytes: null,
+  });
+});
+afterAll(async () => {
+  await pool.onApplicationShutdown();
+  await database.drop();
+});
+
+async function all(groups: UsageGroup[], limit: number): Promise<UsageRow[]> {
+  const rows: UsageRow[] = [];
+  let cursor: string | undefined;
+  do {
+    const page = await totals.list(groups, { limit, cursor });
+    expect(page.data.length).toBeLessThanOrEqual(limit);
+    rows.push(...page.data);
+    cursor = page.next_cursor ?? undefined;
+  } while (cursor !== undefined);
+  return rows;
+}
+
+describe('usage', () => {
+  it('adds up by UTC day, newest first; a replayed call counts as a call, without tokens', async () => {
+    const sums = { cached_tokens: 0, cache_write_tokens: 0, reasoning_tokens: 0, completion_tokens: 0 };
+    const more = { cost_usd: null, p50_ms: null, p95_ms: null };
+    expect(await totals.list(['day'], { limit: 10 })).toEqual({
+      data: [
+        {
+          ...sums,
+          ...more,
+          day: '2031-01-02',
+          calls: 7,
+          unpriced_calls: 1,
+          cost_usd: null,
+          errors: 3,
+          calls_without_tokens: 4,
+          prompt_tokens: 100,
+          request_bytes: 60,
+          response_bytes: 120,
+        },
+        {
+          ...more,
+          day: '2031-01-01',
+          calls: 2,
+          unpriced_calls: 2,
+          cost_usd: null,
+          errors: 0,
+          calls_without_tokens: 0,
+          prompt_tokens: 11,
+          completion_tokens: 2,
+          cached_tokens: 3,
+          cache_write_tokens: 5,
+          reasoning_tokens: 4,
+          request_bytes: 20,
+          response_bytes: 40,
+        },
+      ],
+      next_cursor: null,
+    });
+  });
+
+  it('counts the calls whose tokens are unknown', async () => {
+    const from = new Date('2031-02-01T00:00:00Z');
+    const cases: [number, Record<string, unknown>][] = [
+      [1, { status: 200 }], // such as a stream without include_usage
+      [1, { status: null, outcome: 'client_aborted' }],
+      [1, { status: 200, outcome: 'truncated' }],
+      [0, { status: 200, prompt_tokens: 0 }],
+      [0, { status: 200, completion_tokens: 5 }],
+      [0, { status: 429 }],
+      [0, { status: 502, outcome: 'upstream_error' }],
+      [0, { status: 200, outcome: 'replayed' }],
+      [0, { status: 200, method: 'GET', path: '/v1/models' }],
+    ];
+    for (const [i, [, columns]] of cases.entries())
+      await insertRow(database, from, { ...columns, provider: `case ${i}` });
+    const { data } = await totals.list(['provider'], { limit: 20, from });
+    expect(data.map(({ provider, calls_without_tokens }) => [provider, calls_without_tokens])).toEqual(
+      cases.map(([count], i) => [`case ${i}`, count]),
+    );
+    await database.query('DELETE FROM request_log WHERE started_at >= $1', [from]);
+  });
+
+  it('groups by anything, in the same order whatever was said first', async () => {
+    expect(await totals.list(['team', 'hour'], { limit: 3 })).toMatchObject({
+      data: [
+        { hour: '2031-01-02T02:00:00Z', team_id: TEAM, calls: 4 },
+        { hour: '2031-01-02T01:00:00Z', team_id: TEAM, calls: 2 },
+        { hour: '2031-01-02T00:00:00Z', team_id: OTHER, calls: 1 },
+      ],
+    });
+    expect(await totals.list(['model', 'provider'], { limit: 3 })).toMatchObject({
+      data: [
+        { provider: 'default', model: 'gpt-4o', calls: 7 },
+        { provider: 'default', model: null, calls: 2 },
+      ],
+    });
+    expect(await totals.list(['key'], { limit: 3 })).toMatchObject({
+      data: [
+        { key_id: KEY, calls: 8, errors: 2 },
+        { key_id: OTHER, calls: 1, errors: 1 },
+      ],
+    });
+  });
+
+  it.each<UsageGroup[][]>([
+    [['team', 'day']],
+    [['model']],
+    [['day', 'model', 'key']],
+    [['hour', 'team', 'model']],
+  ])('pages through %j, each group once', async (groups) => {
+    const whole = await all(groups, 500);
+    expect(whole.length).toBeGreaterThan(1);
+    expect(await all(groups, 1)).toEqual(whole);
+    expect(await all(groups, 2)).toEqual(whole);
+  });
+
+  it('filters as the list does', async () => {
+    expect((await totals.list(['day'], { limit: 9, status: '4xx' })).data).toMatchObject([{ calls: 1 }]);
+    const from = new Date('2031-01-02T02:00:00Z');
+    expect((await totals.list(['team'], { limit: 9, from })).data).toMatchObject([{ calls: 4 }]);
+    expect((await totals.list(['team'], { limit: 9, team: KEY })).data).toEqual([]);
+  });
+
+  it.each([
+    'x',
+    'bnVsbA',
+    Buffer.from('["a"]').toString('base64url'),
+    Buffer.from('["a\\u0000","b"]').toString('base64url'),
+  ])('refuses the cursor %j', async (cursor) => {
+    await expect(totals.list(['team', 'day'], { limit: 1, cursor })).rejects.toMatchObject({
+      kind: 'invalid',
+    });
+  });
+
+  it('agrees with the views of psql', async () => {
+    const views = await database.query(
+      'SELECT day::text, team_id, calls::int, errors::int, calls_without_tokens::int, prompt_tokens::int FROM usage_by_team_day ORDER BY day DESC, team_id',
+    );
+    const rows = await all(['team', 'day'], 500);
+    expect(views).toEqual(
+      rows.map(({ day, team_id, calls, errors, calls_without_tokens, prompt_tokens }) => ({
+        day,
+        team_id,
+        calls,
+        errors,
+        calls_without_tokens,
+        prompt_tokens,
+      })),
+    );
+    const [keys, models, errors] = await Promise.all(
+      ['usage_by_key_day', 'usage_by_model_day', 'errors_by_key_hour'].map((view) =>
+        database.query(`SELECT * FROM ${view}`),
+      ),
+    );
+    expect(keys).toHaveLength(3);
+    expect(models).toHaveLength(4);
+    expect(errors).toMatchObject([{ errors: '1' }, { errors: '1' }, { errors: '1' }]);
+    const hours = await database.query(
+      "SELECT DISTINCT hour = '2031-01-02T02:00:00Z' AS is_it, pg_typeof(hour)::text AS type FROM errors_by_key_hour",
+    );
+    expect(hours).toEqual([{ is_it: true, type: 'timestamp with time zone' }]);
+  });
+});

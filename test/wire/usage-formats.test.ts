@@ -1,0 +1,125 @@
+import zlib from 'node:zlib';
+import { modelFromPath } from '../../src/tokens/model-scan.js';
+import { isStreamed } from '../../src/tokens/framing/stream-framing.js';
+import { request } from '../support/raw-client.js';
+import { answer, chunk, LAST_CHUNK } from '../support/raw-provider.js';
+import { Wire } from '../support/wire.js';
+import { FORMATS } from '../tokens/recorded-formats.js';
+import { ANSWERS } from '../tokens/recorded-responses.js';
+
+let wire: Wire;
+beforeAll(async () => {
+  wire = await Wire.start();
+});
+afterAll(() => wire.stop());
+
+const ENCODINGS: [string | null, (body: Buffer) => Buffer][] = [
+  [null, (body) => body],
+  ['gzip', zlib.gzipSync],
+  ['br', zlib.brotliCompressSync],
+];
+
+/** Pieces of sizes that differ from body to body, but not from run to run. */
+function pieces(body: Buffer, seed: number): Buffer[] {
+  const all: Buffer[] = [];
+  let state = seed + 1;
+  for (let at = 0; at < body.length;) {
+    state = (state * 48_271) % 2_147_483_647;
+    const size = 1 + (state % 90);
+    all.push(body.subarray(at, at + size));
+    at += size;
+  }
+  return all;
+}
+
+const formats = [...ANSWERS, ...FORMATS].map((format, i) => ({ ...format, i }));
+
+describe('the row of a call', () => {
+  it.each(formats)('has the counts of an $name, and the client its bytes', async (format) => {
+    const { endpoint, contentType, headers = [], usage, i } = format;
+    const [encoding, encode] = ENCODINGS[i % ENCODINGS.length]!;
+    const body = encode(Buffer.from(format.body as string));
+    const lines = [`Content-Type: ${contentType}`];
+    if (encoding !== null) lines.push(`Content-Encoding: ${encoding}`);
+    for (let at = 0; at < headers.length; at += 2) lines.push(`${headers[at]}: ${headers[at + 1]}`);
+    for (const chunked of [false, true]) {
+      wire.provider.script = async ({ body: received, socket }) => {
+        await received;
+        if (!chunked) {
+          socket.write(answer('200 OK', lines, body));
+          return;
+        }
+        socket.write(`HTTP/1.1 200 OK\r\n${lines.join('\r\n')}\r\nTransfer-Encoding: chunked\r\n\r\n`);
+        for (const piece of pieces(body, i)) socket.write(chunk(piece));
+        socket.write(LAST_CHUNK);
+      };
+      const reply = await wire.call(`POST /p/default${endpoint}`, [], '{}');
+      expect(reply.body.equals(body)).toBe(true);
+      expect(await wire.gateway.row(reply.header('x-gateway-request-id')!)).toMatchObject({
+        outcome: 'completed',
+        streamed: isStreamed(contentType),
+        model: modelFromPath(endpoint) ?? usage.model,
+        prompt_tokens: usage.promptTokens,
+        cached_tokens: usage.cachedTokens,
+        cache_write_tokens: usage.cacheWriteTokens,
+        completion_tokens: usage.completionTokens,
+        reasoning_tokens: usage.reasoningTokens,
+        extra_usage: usage.extra,
+      });
+    }
+  });
+});
+
+describe('the model of a request', () => {
+  const long = 'A'.repeat(300_000);
+  const bodies: [string, string][] = [
+    ['before 300 KB', `{"model":"gpt-4o","image":"${long}"}`],
+    ['behind 300 KB', `{"image":"${long}","model":"gpt-4o"}`],
+    ['between 300 KB and 300 KB', `{"image":"${long}","model":"gpt-4o","other":["${long}"]}`],
+    ['in a small body', '{"messages":[{"model":"x"}],"model":"gpt-4o"}'],
+  ];
+
+  it.each(
+    bodies.flatMap(([where, body]) => [
+      [where, 'with a Content-Length', body],
+      [where, 'in chunks', body],
+    ]),
+  )('is that of the request %s %s, also of one that failed', async (_where, framing, body) => {
+    wire.provider.script = async ({ body: received, socket }) => {
+      const { bytes } = await received;
+      expect(bytes.equals(Buffer.from(body))).toBe(true);
+      socket.write(answer('429 Too Many Requests', ['Content-Type: application/json'], '{"error":{}}'));
+    };
+    const client = await wire.connect();
+    if (framing === 'in chunks') {
+      client.send(request('POST /v1/chat/completions', [wire.auth, 'Transfer-Encoding: chunked']));
+      for (let at = 0; at < body.length; at += 7_001) client.send(chunk(body.slice(at, at + 7_001)));
+      client.send(LAST_CHUNK);
+    } else {
+      client.send(request('POST /v1/chat/completions', [wire.auth], body));
+    }
+    const reply = await client.answer();
+    client.destroy();
+    expect(reply.status).toBe(429);
+    expect(await wire.gateway.row(reply.header('x-gateway-request-id')!)).toMatchObject({
+      model: 'gpt-4o',
+      status: 429,
+      request_bytes: String(body.length),
+    });
+  });
+
+  it.each([
+    ['/model/amazon.nova-lite-v1%3A0/converse', 'amazon.nova-lite-v1:0'],
+    ['/model/us.meta.llama/converse-stream', 'us.meta.llama'],
+    ['/model/m/invoke', 'm'],
+    ['/model/m/invoke-with-response-stream', 'm'],
+    ['/openai/deployments/my-gpt/chat/completions?api-version=2024-10-21', 'my-gpt'],
+  ])('is that of the path %s, also of one that failed', async (target, model) => {
+    wire.provider.script = async ({ body: received, socket }) => {
+      await received;
+      socket.write(answer('400 Bad Request', ['Content-Type: application/json'], '{}'));
+    };
+    const reply = await wire.call(`POST /p/default${target}`, [], '{"messages":[]}');
+    expect(await wire.gateway.row(reply.header('x-gateway-request-id')!)).toMatchObject({ model });
+  });
+});
