@@ -5,6 +5,7 @@ import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import { DatabaseService } from '../database/database.service.js';
 import { describeError } from '../errors/describe-error.js';
+import { ServiceError } from '../errors/service-error.js';
 import type { ShownLimits } from './limit-rules.schema.js';
 import { type Owner, rulesOf } from './stored-rules.js';
 
@@ -52,8 +53,18 @@ export class LimitRules {
 
   /**
    * Makes these the limits of a team or key, in the transaction of `manager`, which must have locked that team or key.
+   *
+   * @throws ServiceError invalid for limits of end users if this gateway does not read who they are
    */
   async save(manager: EntityManager, owner: Owner, ownerId: string, limits: ShownLimits): Promise<void> {
+    const { requestLogUsers, attribution } = this.env;
+    if (limits.each_end_user !== null && (requestLogUsers === 'none' || attribution === 'off')) {
+      throw ServiceError.of(
+        'invalid',
+        'each_end_user',
+        'needs the end users of calls: REQUEST_LOG_USERS must not be none, and ATTRIBUTION not off',
+      );
+    }
     const rules = JSON.stringify(rulesOf(limits, owner).map((rule) => ({ id: uuidv7(), ...rule })));
     const [removed] = await manager.query<[{ id: string }[], number]>(REMOVE, [ownerId, rules]);
     if (removed.length > 0) {

@@ -49,6 +49,8 @@ export class LedgerProcess {
       workers: 1,
       keyCacheStaleMs: staleMs,
       limitsWithoutDatabase: withoutDatabase,
+      requestLogUsers: 'plain',
+      attribution: 'all',
       masterKey: Buffer.alloc(32, 7),
     } as unknown as Settings;
     const hooks: (() => Promise<void>)[] = [];
