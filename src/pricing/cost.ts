@@ -1,5 +1,5 @@
 import { divideHalfUp, parseDecimal } from '../platform/decimal.js';
-import type { ExtraUsage, TokenUsage } from '../tokens/token-usage.js';
+import type { TokenUsage } from '../tokens/token-usage.js';
 
 /** Prices are stored with six decimal places in USD per million tokens: in these units, pico-dollars per token. */
 export const PRICE_SCALE = 6;
@@ -249,7 +249,7 @@ function takeExtra(
   const count = (unit: ExtraUnit) =>
     unit === 'reasoning_tokens'
       ? (reasoningTokens ?? 0)
-      : (extra?.[unit as keyof ExtraUsage & ExtraUnit] ?? 0);
+      : (extra?.[unit] ?? 0);
   let pico = 0n;
   for (const [unit, rate] of rates) {
     let units = count(unit);

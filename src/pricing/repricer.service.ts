@@ -108,8 +108,9 @@ export class Repricer implements OnApplicationShutdown {
    */
   async reprice(client: pg.ClientBase, range: Range, isDryRun = false): Promise<Repriced> {
     const sums = { rows: 0, changed: 0, before: 0n, after: 0n };
-    for (let at = range.from.getTime(); at < range.to.getTime(); at += SLICE_MS) {
-      const end = new Date(Math.min(at + SLICE_MS, range.to.getTime()));
+    const { from, to } = await rowsIn(client, range);
+    for (let at = from; at < to; at += SLICE_MS) {
+      const end = new Date(Math.min(at + SLICE_MS, to));
       let start = new Date(at);
       let id = NO_ID;
       for (;;) {
@@ -171,4 +172,16 @@ export class Repricer implements OnApplicationShutdown {
       changed.at(-1)!.started_at,
     ]);
   }
+}
+
+const BOUNDS = `
+  SELECT min(started_at) AS first, max(started_at) AS last FROM request_log WHERE started_at >= $1 AND started_at < $2`;
+
+/** The part of a range in which there are rows, in Unix milliseconds; a range may be far longer than the log. */
+async function rowsIn(client: pg.ClientBase, { from, to }: Range): Promise<{ from: number; to: number }> {
+  const { rows } = await client.query<{ first: Date | null; last: Date | null }>(BOUNDS, [from, to]);
+  const { first, last } = rows[0]!;
+  return first === null || last === null
+    ? { from: 0, to: 0 }
+    : { from: first.getTime(), to: last.getTime() + 1 };
 }

@@ -17,10 +17,14 @@ interface Price {
 let priced: Priced;
 beforeAll(async () => {
   priced = await startPriced();
-  const { admin } = priced.gateway;
   const { url } = priced.provider;
   const add = (name: string, catalog?: string | null) =>
-    admin('POST', '/providers', { name, url, secret: null, ...(catalog !== undefined && { catalog }) });
+    priced.gateway.admin('POST', '/providers', {
+      name,
+      url,
+      secret: null,
+      ...(catalog !== undefined && { catalog }),
+    });
   await add('openai', 'openai');
   await add('claude', 'anthropic');
   await add('slow', 'mistral');
