@@ -23,7 +23,9 @@ const SUMS: Readonly<Record<string, string>> = {
 };
 const NAMES = Object.keys(SUMS);
 
-const OF_ROWS = Object.entries(SUMS).map(([name, sql]) => `${sql}${name === 'cost_usd' ? '' : '::bigint'} AS ${name}`);
+const OF_ROWS = Object.entries(SUMS).map(
+  ([name, sql]) => `${sql}${name === 'cost_usd' ? '' : '::bigint'} AS ${name}`,
+);
 
 /** The half-hourly sums, and the rows that are not in them yet: what the views add up. */
 const HALF_HOURS = `
@@ -79,7 +81,8 @@ const COMMENTS: Readonly<Record<string, Comments>> = {
   },
   usage_half_hour: {
     kind: 'VIEW',
-    about: 'Sums by half hour, key, provider and model, up to the present: add them up, as the other views do.',
+    about:
+      'Sums by half hour, key, provider and model, up to the present: add them up, as the other views do.',
     columns: { slot: 'Start of the half hour, in UTC.', ...DAY, ...SUMS_ABOUT },
   },
   usage_by_team_day: { kind: 'VIEW', about: 'Sums by UTC day and team.', columns: { ...DAY, ...SUMS_ABOUT } },
@@ -96,8 +99,13 @@ const COMMENTS: Readonly<Record<string, Comments>> = {
   },
   cost_by_user_day: {
     kind: 'VIEW',
-    about: 'Calls, tokens and cost by UTC day, key and end user. Reads the rows: filter on started_at in request_log for a long log.',
-    columns: { ...DAY, end_user: 'As the client named it; null if it named none.', cost_usd: SUMS_ABOUT.cost_usd },
+    about:
+      'Calls, tokens and cost by UTC day, key and end user. Reads the rows: filter on started_at in request_log for a long log.',
+    columns: {
+      ...DAY,
+      end_user: 'As the client named it; null if it named none.',
+      cost_usd: SUMS_ABOUT.cost_usd,
+    },
   },
 };
 

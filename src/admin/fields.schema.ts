@@ -123,7 +123,11 @@ export function version() {
 }
 
 /** One page of a list. @param name of the page in the OpenAPI document @param more members of the page itself */
-export function pageOf<T extends z.ZodType, M extends z.ZodRawShape = Record<never, never>>(name: string, item: T, more?: M) {
+export function pageOf<T extends z.ZodType, M extends z.ZodRawShape = Record<never, never>>(
+  name: string,
+  item: T,
+  more?: M,
+) {
   return z
     .strictObject({
       ...(more ?? ({} as M)),

@@ -247,9 +247,7 @@ function takeExtra(
   rates: ReadonlyMap<ExtraUnit, bigint>,
 ): bigint | null {
   const count = (unit: ExtraUnit) =>
-    unit === 'reasoning_tokens'
-      ? (reasoningTokens ?? 0)
-      : (extra?.[unit] ?? 0);
+    unit === 'reasoning_tokens' ? (reasoningTokens ?? 0) : (extra?.[unit] ?? 0);
   let pico = 0n;
   for (const [unit, rate] of rates) {
     let units = count(unit);

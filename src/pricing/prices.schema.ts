@@ -1,5 +1,17 @@
 import { z } from 'zod';
-import { flag, oneOf, pageOf, paging, pathId, searchText, time, timestamp } from '../admin/fields.schema.js';
+import {
+  EXAMPLE_TIME,
+  flag,
+  oneOf,
+  pageOf,
+  paging,
+  pathId,
+  searchText,
+  shownId,
+  time,
+  timestamp,
+  version,
+} from '../admin/fields.schema.js';
 import { PROVIDER_NAME } from '../providers/provider-name.js';
 import { EXTRA_UNITS, type ExtraUnit, MOST_TIERS, type Tier } from './cost.js';
 import { PRICE_SOURCES } from './price.entity.js';
@@ -38,9 +50,17 @@ const tokenPrices = {
   output: price(ABOUT.output),
 };
 
+/** @param unit what is counted besides tokens */
+function extraPrice(unit: ExtraUnit) {
+  const per = unit === 'web_searches' || unit === 'search_units' ? 'thousand' : 'million';
+  return amount()
+    .optional()
+    .meta({ description: `USD per ${per} of \`${unit}\`.`, example: '10.00' });
+}
+
 const extra = z
   .strictObject(
-    Object.fromEntries(EXTRA_UNITS.map((unit) => [unit, amount().optional()])) as Record<
+    Object.fromEntries(EXTRA_UNITS.map((unit) => [unit, extraPrice(unit)])) as Record<
       ExtraUnit,
       z.ZodOptional<z.ZodString>
     >,
@@ -57,7 +77,10 @@ const tier = z
       .int('must be a number of tokens')
       .min(0, 'must be a number of tokens')
       .optional()
-      .meta({ description: 'For calls with more input tokens than this, for all of their tokens.' }),
+      .meta({
+        description: 'For calls with more input tokens than this, for all of their tokens.',
+        example: 200_000,
+      }),
     between: z
       .tuple([timeOfDay, timeOfDay])
       .optional()
@@ -65,6 +88,7 @@ const tier = z
     service_tier: searchText().optional().meta({
       description:
         'For calls of this service tier. Calls of a tier that no entry names have no cost, because tiers are priced differently.',
+      example: 'batch',
     }),
     ...z.object({ ...tokenPrices, extra }).partial().shape,
   })
@@ -84,14 +108,21 @@ const note = z
   .string('must be text of at most 1,024 characters')
   .max(1_024, 'must be text of at most 1,024 characters')
   .nullable()
-  .meta({ description: ABOUT.note });
+  .meta({ description: ABOUT.note, example: 'Contract of January' });
 
 const amounts = { ...tokenPrices, per_call: price(ABOUT.per_call), extra, tiers, note };
+
+const PROVIDER = z.string().meta({ description: 'Name of the provider.', example: 'openai' });
+const LIST = z.string().nullable().meta({
+  description: "The provider's price list; null if it has none.",
+  example: 'openai',
+});
+const CALLED_MODEL = z.string().meta({ description: 'The model as calls name it.', example: 'gpt-4o-mini' });
 
 /** A price as the API shows it. */
 export const priceSchema = z
   .strictObject({
-    id: z.uuid(),
+    id: shownId('the price'),
     catalog: z.string().meta({ description: ABOUT.catalog, example: 'openai' }),
     model: z.string().meta({ description: ABOUT.model, example: 'gpt-4o*' }),
     effective_from: timestamp(ABOUT.effective_from),
@@ -99,7 +130,7 @@ export const priceSchema = z
     source: z.enum(PRICE_SOURCES).meta({
       description: '`catalog`: taken from the catalogue that comes with Postern; `custom`: set by people.',
     }),
-    version: z.int().meta({ description: 'Increases with every change.' }),
+    version: version(),
     created_at: timestamp('When it was stored.'),
   })
   .meta({ id: 'Price' });
@@ -116,16 +147,20 @@ const hasPrice = (body: Record<string, unknown>) =>
 /** `POST /admin/v1/prices` */
 export const newPriceSchema = z
   .strictObject({
-    catalog: z.string(CATALOG).regex(PROVIDER_NAME, CATALOG).meta({ description: ABOUT.catalog }),
+    catalog: z
+      .string(CATALOG)
+      .regex(PROVIDER_NAME, CATALOG)
+      .meta({ description: ABOUT.catalog, example: 'openai' }),
     model: z
       .string(MODEL)
       .regex(/^[^*]*\*?$/, MODEL)
       .pipe(searchText(MODEL))
-      .meta({ description: ABOUT.model }),
+      .meta({ description: ABOUT.model, example: 'gpt-4o*' }),
     effective_from: time()
       .default(new Date(0))
       .meta({
         description: `${ABOUT.effective_from} Absent: it has always applied.`,
+        example: EXAMPLE_TIME,
       }),
     ...optionalAmounts,
   })
@@ -139,7 +174,7 @@ export type NewPrice = z.output<typeof newPriceSchema>;
 /** `PATCH /admin/v1/prices/:id`; what a price is for cannot change: rows of the log refer to it. */
 export const priceChangeSchema = z
   .strictObject({
-    effective_from: time().optional().meta({ description: ABOUT.effective_from }),
+    effective_from: time().optional().meta({ description: ABOUT.effective_from, example: EXAMPLE_TIME }),
     ...optionalAmounts,
   })
   .meta({ id: 'PriceChange', example: { output: '0.50' } });
@@ -147,8 +182,12 @@ export type PriceChange = z.output<typeof priceChangeSchema>;
 
 /** `GET /admin/v1/prices` */
 export const priceFilterSchema = z.strictObject({
-  catalog: searchText().optional().meta({ description: 'Only prices of this price list or provider.' }),
-  model: searchText().optional().meta({ description: 'Only prices with exactly this model or pattern.' }),
+  catalog: searchText()
+    .optional()
+    .meta({ description: 'Only prices of this price list or provider.', example: 'openai' }),
+  model: searchText()
+    .optional()
+    .meta({ description: 'Only prices with exactly this model or pattern.', example: 'gpt-4o*' }),
   source: oneOf(PRICE_SOURCES).optional().meta({ description: 'Only prices from this source.' }),
   ...paging,
 });
@@ -158,18 +197,23 @@ export type PriceFilter = z.output<typeof priceFilterSchema>;
 export const resolveQuerySchema = z.strictObject({
   provider: searchText().meta({ description: 'Name of the provider.', example: 'openai' }),
   model: searchText().meta({ description: 'The model as calls name it.', example: 'gpt-4o-mini' }),
-  at: time().optional().meta({ description: 'Start of the call. Absent: now.' }),
+  at: time().optional().meta({ description: 'Start of the call. Absent: now.', example: EXAMPLE_TIME }),
 });
 export type ResolveQuery = z.output<typeof resolveQuerySchema>;
 
 export const resolutionSchema = z
   .strictObject({
-    provider: z.string(),
-    catalog: z.string().nullable().meta({ description: "The provider's price list; null if it has none." }),
-    model: z.string(),
+    provider: PROVIDER,
+    catalog: LIST,
+    model: CALLED_MODEL,
     at: timestamp('The time asked for.'),
     price: priceSchema.nullable().meta({ description: 'The price that applies; null if none does.' }),
-    reason: z.string().meta({ description: 'Why this price, or why none.' }),
+    reason: z
+      .string()
+      .meta({
+        description: 'Why this price, or why none.',
+        example: 'The price of the catalogue for gpt-4o-mini.',
+      }),
   })
   .meta({ id: 'PriceResolution' });
 export type Resolution = z.output<typeof resolutionSchema>;
@@ -181,16 +225,13 @@ export const missingPricesSchema = z
   .strictObject({
     data: z.array(
       z.strictObject({
-        provider: z.string(),
-        catalog: z
-          .string()
-          .nullable()
-          .meta({ description: "The provider's price list; null if it has none." }),
-        model: z.string(),
-        first_day: z.string().meta({ description: 'UTC day.', example: '2031-01-29' }),
-        last_day: z.string().meta({ description: 'UTC day.', example: '2031-01-31' }),
+        provider: PROVIDER,
+        catalog: LIST,
+        model: CALLED_MODEL,
+        first_day: z.string().meta({ description: 'First UTC day of such a call.', example: '2026-01-29' }),
+        last_day: z.string().meta({ description: 'Last UTC day of such a call.', example: '2026-01-31' }),
       }),
-    ),
+    ).meta({ description: 'The models, by provider.' }),
   })
   .meta({ id: 'MissingPrices' });
 export type MissingPrices = z.output<typeof missingPricesSchema>;
@@ -198,25 +239,32 @@ export type MissingPrices = z.output<typeof missingPricesSchema>;
 /** `POST /admin/v1/prices/reprice` */
 export const repricingSchema = z
   .strictObject({
-    from: time().meta({ description: 'Calls that started at this time or later.' }),
-    to: time().meta({ description: 'Calls that started before this time.' }),
-    model: searchText().optional().meta({ description: 'Only calls of this model.' }),
+    from: time().meta({ description: 'Calls that started at this time or later.', example: EXAMPLE_TIME }),
+    to: time().meta({ description: 'Calls that started before this time.', example: EXAMPLE_TIME }),
+    model: searchText().optional().meta({ description: 'Only calls of this model.', example: 'gpt-4o-mini' }),
     dry_run: flag().default(false).meta({ description: 'Only count what would change.' }),
   })
   .refine(({ from, to }) => from < to, 'from: must be before to')
   .meta({
     id: 'Repricing',
-    example: { from: '2031-01-01T00:00:00Z', to: '2031-02-01T00:00:00Z', dry_run: true },
+    example: { from: '2026-01-01T00:00:00Z', to: '2026-02-01T00:00:00Z', dry_run: true },
   });
 export type Repricing = z.output<typeof repricingSchema>;
 
 export const repricedSchema = z
   .strictObject({
-    rows: z.int().meta({ description: 'Calls with token counts whose cost the provider did not report.' }),
-    changed: z.int().meta({ description: 'Calls whose cost or price changed, or would change.' }),
+    rows: z
+      .int()
+      .meta({
+        description: 'Calls with token counts whose cost the provider did not report.',
+        example: 1200,
+      }),
+    changed: z
+      .int()
+      .meta({ description: 'Calls whose cost or price changed, or would change.', example: 12 }),
     cost_before: z.string().meta({ description: 'Sum of their costs in USD.', example: '12.345678900' }),
     cost_after: z.string().meta({ description: 'Sum of their costs in USD.', example: '12.345678900' }),
-    dry_run: z.boolean(),
+    dry_run: z.boolean().meta({ description: 'True if nothing was changed.' }),
   })
   .meta({ id: 'Repriced' });
 export type RepricedView = z.output<typeof repricedSchema>;

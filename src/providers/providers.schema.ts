@@ -129,6 +129,7 @@ export const newProviderSchema = z
     default: flag().default(false).meta({ description: DEFAULT_ABOUT }),
     enabled: flag().default(true).meta({ description: ENABLED_ABOUT }),
     catalog: catalog.optional().meta({
+      example: 'openai',
       description: `${CATALOG_ABOUT} Absent: the one that belongs to the URL's host, if there is one.`,
     }),
   })
@@ -152,6 +153,7 @@ export const providerChangeSchema = z
     default: flag().optional().meta({ description: DEFAULT_ABOUT }),
     enabled: flag().optional().meta({ description: ENABLED_ABOUT }),
     catalog: catalog.optional().meta({
+      example: 'openai',
       description: `${CATALOG_ABOUT} Absent: it stays, or follows the URL if it belonged to the former URL's host.`,
     }),
   })

@@ -54,7 +54,9 @@ function tagsOf(header: string | null): string | null {
 }
 
 /** Members of a request that name the end user or the session. */
-const NEEDLES = ['"safety_identifier"', '"prompt_cache_key"', '"metadata"', '"user"'].map((name) => Buffer.from(name));
+const NEEDLES = ['"safety_identifier"', '"prompt_cache_key"', '"metadata"', '"user"'].map((name) =>
+  Buffer.from(name),
+);
 /** `"user"` is the role of every other message too; this many are looked at. */
 const MOST_HITS = 64;
 const COLON = 0x3a;

@@ -42,7 +42,9 @@ export function tagsJson(value: unknown, key: string | null): string | null {
       tags !== null &&
       !Array.isArray(tags) &&
       // jsonb rejects what text rejects.
-      Object.entries(tags).every((pair) => pair.every((part) => typeof part === 'string' && !DOUBTFUL.test(part)));
+      Object.entries(tags).every((pair) =>
+        pair.every((part) => typeof part === 'string' && !DOUBTFUL.test(part)),
+      );
     return isTags ? json : null;
   } catch {
     return null;

@@ -146,7 +146,10 @@ export interface Dropped {
  * later, from the journal of a replica that was down for long, their partition is created again and dropped with the next
  * run.
  */
-export async function dropExpired(client: ClientBase, { now, days, stopped, isNeeded }: Retention): Promise<Dropped> {
+export async function dropExpired(
+  client: ClientBase,
+  { now, days, stopped, isNeeded }: Retention,
+): Promise<Dropped> {
   const dropped: Dropped = { tables: [], postponed: false };
   const partitions = await listPartitions(client);
   const clocks = [now, await databaseClock(client)];

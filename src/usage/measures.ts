@@ -39,7 +39,9 @@ const LACKS_TOKENS = `method = 'POST' AND (status < 400 OR status IS NULL) AND o
  * Upper bounds of the latency classes, in milliseconds; the last class has none. Each bound is about twice the one before,
  * so that an interpolated percentile is off by less than half of its value.
  */
-export const LATENCY_BOUNDS_MS = [50, 100, 250, 500, 1_000, 2_000, 4_000, 8_000, 15_000, 30_000, 60_000] as const;
+export const LATENCY_BOUNDS_MS = [
+  50, 100, 250, 500, 1_000, 2_000, 4_000, 8_000, 15_000, 30_000, 60_000,
+] as const;
 
 const CLASSES = Array.from({ length: LATENCY_BOUNDS_MS.length + 1 }, (_, i) => i);
 const classOf = `width_bucket(duration_ms::float8, '{${LATENCY_BOUNDS_MS.join(',')}}'::float8[])`;

@@ -19,4 +19,3 @@ export function isUsageGroup(word: string): word is UsageGroup {
 export function isInterval(group: string): group is Interval {
   return (INTERVALS as readonly string[]).includes(group);
 }
-

@@ -1,7 +1,14 @@
 import { ServiceError } from '../errors/service-error.js';
 import type { Conditions } from '../requests/request-query.js';
 import { type Measure, MEASURES } from './measures.js';
-import { INTERVALS, type Interval, isInterval, PLAIN_GROUPS, TAG_GROUP, type UsageGroup } from './usage-groups.js';
+import {
+  INTERVALS,
+  type Interval,
+  isInterval,
+  PLAIN_GROUPS,
+  TAG_GROUP,
+  type UsageGroup,
+} from './usage-groups.js';
 import type { UsageSource } from './usage-source.js';
 
 /** How a period is shown: days and longer by their first day in the time zone, hours by their start in UTC. */
@@ -28,7 +35,10 @@ function columnOf(group: UsageGroup, time: string, zone: string): GroupColumn {
         ? `date_bin('30 minutes', ${time}, 'epoch')`
         : `date_trunc('${group}', ${time}, ${zone})`;
     const isClock = group === 'hour' || group === 'half_hour';
-    return { name: group, sql: `to_char(${start} AT TIME ZONE ${isClock ? `'UTC'` : zone}, '${SHOWN[group]}')` };
+    return {
+      name: group,
+      sql: `to_char(${start} AT TIME ZONE ${isClock ? `'UTC'` : zone}, '${SHOWN[group]}')`,
+    };
   }
   const tag = TAG_GROUP.exec(group)?.[1];
   if (tag !== undefined) return { name: `"${group}"`, sql: `tags ->> '${tag}'` };

@@ -87,7 +87,9 @@ export class UsageRollup implements OnApplicationShutdown {
 
   /** Adds all rows recorded by now, unless another process is doing so. Never rejects. */
   run(): Promise<void> {
-    this.round ??= this.attempt('Usage could not be added up', (client) => this.addAll(client)).finally(() => (this.round = null));
+    this.round ??= this.attempt('Usage could not be added up', (client) => this.addAll(client)).finally(
+      () => (this.round = null),
+    );
     return this.round;
   }
 
@@ -160,7 +162,9 @@ export class UsageRollup implements OnApplicationShutdown {
       const { rows: different } = await client.query<KeySlot>(DIFFERENT, [cursor]);
       await this.computeAgain(client, different, cursor);
       if (different.length > 0) {
-        this.logger.warn(`${different.length} half-hourly sums of yesterday differed from the log and were computed again.`);
+        this.logger.warn(
+          `${different.length} half-hourly sums of yesterday differed from the log and were computed again.`,
+        );
       }
       await client.query(DELETE_OLD, [this.retentionDays]);
     }

@@ -73,18 +73,15 @@ export function slotsSource(filter: RequestFilter): { source: UsageSource; condi
   ];
   const parts = [
     `SELECT ${SLOT_COLUMNS} FROM usage_slot ${whereOf(within('slot'))}`,
-    slotsOfRows(
-      [
-        ...within('started_at'),
-        IS_NEW,
-      ].join(' AND '),
-    ),
+    slotsOfRows([...within('started_at'), IS_NEW].join(' AND ')),
   ];
   const edges = [
     ...(from && first && from < first ? [[from, start!] as const] : []),
     ...(to && last && last < to ? [[end!, to] as const] : []),
   ].map(([low, high]) => {
-    const [a, b] = [low, high].map((bound) => (typeof bound === 'string' ? bound : conditions.placeholder(bound)));
+    const [a, b] = [low, high].map((bound) =>
+      typeof bound === 'string' ? bound : conditions.placeholder(bound),
+    );
     return `started_at >= ${a} AND started_at < ${b}`;
   });
   for (const edge of edges) parts.push(slotsOfRows([edge, ...subjects].join(' AND ')));

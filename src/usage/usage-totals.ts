@@ -39,7 +39,9 @@ export class UsageTotals {
     const isLast = rows.length <= limit || last === undefined;
     return {
       data: page.map((row) => shown(row, ordered)),
-      next_cursor: isLast ? null : cursorOf(ordered.map((group) => (last[memberOf(group)] as string | null) ?? null)),
+      next_cursor: isLast
+        ? null
+        : cursorOf(ordered.map((group) => (last[memberOf(group)] as string | null) ?? null)),
     };
   }
 }

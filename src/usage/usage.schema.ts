@@ -50,8 +50,16 @@ export const usageSchema = z
       description: 'Model; null for calls without one.',
       example: 'gpt-4o-mini',
     }),
-    end_user: z.string().nullable().optional().meta({ description: 'End user, as the client named it.', example: 'user-7' }),
-    session: z.string().nullable().optional().meta({ description: 'Session, as the client named it.', example: 'session-12' }),
+    end_user: z
+      .string()
+      .nullable()
+      .optional()
+      .meta({ description: 'End user, as the client named it.', example: 'user-7' }),
+    session: z
+      .string()
+      .nullable()
+      .optional()
+      .meta({ description: 'Session, as the client named it.', example: 'session-12' }),
     tags: z
       .record(z.string(), z.string().nullable())
       .optional()
@@ -64,12 +72,18 @@ export const usageSchema = z
       2,
     ),
     ...sums,
-    unpriced_calls: count('Calls with token counts and without a cost, for example because their model has no price.', 1),
+    unpriced_calls: count(
+      'Calls with token counts and without a cost, for example because their model has no price.',
+      1,
+    ),
     cost_usd: z.string().nullable().meta({
       description: 'Exact sum of the costs in USD; null if no call has one.',
       example: '12.345678900',
     }),
-    p50_ms: latency('Median duration in milliseconds, estimated from classes of durations; null without calls.', 850),
+    p50_ms: latency(
+      'Median duration in milliseconds, estimated from classes of durations; null without calls.',
+      850,
+    ),
     p95_ms: latency('95th percentile of the duration in milliseconds, estimated in the same way.', 4200),
   })
   .meta({ id: 'Usage' });
@@ -90,21 +104,24 @@ const groups = z
   .refine((words) => new Set(words).size === words.length, GROUPS);
 
 /** `GET /admin/v1/usage` and `postern usage` */
-export const usageFilterSchema = withTimeRange(z.strictObject({
-  group_by: groups.prefault('team,day').meta({
-    description:
-      'What to group by, separated by commas: team, key, provider, model, end_user, session, tag:<name>, and one period ' +
-      '(see `interval`).',
-    example: 'model,day',
+export const usageFilterSchema = withTimeRange(
+  z.strictObject({
+    group_by: groups.prefault('team,day').meta({
+      description:
+        'What to group by, separated by commas: team, key, provider, model, end_user, session, tag:<name>, and one period ' +
+        '(see `interval`).',
+      example: 'model,day',
+    }),
+    interval: z.enum(INTERVALS).optional().meta({
+      description: 'Period to group by. The same as its name in `group_by`.',
+    }),
+    tz: timeZone.optional().meta({
+      description:
+        'Time zone in which days, weeks (from Monday) and months begin. Default: `REPORT_TIMEZONE`.',
+      example: 'Europe/Berlin',
+    }),
+    ...callFilter,
+    ...paging,
   }),
-  interval: z.enum(INTERVALS).optional().meta({
-    description: 'Period to group by. The same as its name in `group_by`.',
-  }),
-  tz: timeZone.optional().meta({
-    description: 'Time zone in which days, weeks (from Monday) and months begin. Default: `REPORT_TIMEZONE`.',
-    example: 'Europe/Berlin',
-  }),
-  ...callFilter,
-  ...paging,
-}));
+);
 export type UsageFilter = z.output<typeof usageFilterSchema>;

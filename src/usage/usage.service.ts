@@ -64,7 +64,9 @@ export class UsageService {
 
   /** Sums of a time for which nothing is kept any more would be too small. */
   private checkRetention(from: Date | undefined, fromSlots: boolean): void {
-    const days = fromSlots ? Math.max(this.retentionDays, this.env.requestLogRetentionDays) : this.env.requestLogRetentionDays;
+    const days = fromSlots
+      ? Math.max(this.retentionDays, this.env.requestLogRetentionDays)
+      : this.env.requestLogRetentionDays;
     if (from === undefined || from.getTime() >= Date.now() - (days + 1) * DAY_MS) return;
     throw ServiceError.of(
       'invalid',
@@ -79,9 +81,16 @@ export class UsageService {
 }
 
 /** @throws ServiceError invalid if there are two periods */
-function withInterval(groups: readonly UsageGroup[], interval: UsageGroup | undefined): readonly UsageGroup[] {
+function withInterval(
+  groups: readonly UsageGroup[],
+  interval: UsageGroup | undefined,
+): readonly UsageGroup[] {
   const all = interval === undefined || groups.includes(interval) ? groups : [...groups, interval];
   if (all.filter(isInterval).length > 1)
-    throw ServiceError.of('invalid', interval === undefined ? 'group_by' : 'interval', 'must name one period at most');
+    throw ServiceError.of(
+      'invalid',
+      interval === undefined ? 'group_by' : 'interval',
+      'must name one period at most',
+    );
   return all;
 }

@@ -20,9 +20,9 @@ it.each(all)('%s names only npm scripts that exist', (page) => {
   expect(named.filter((name) => !(name in scripts))).toEqual([]);
 });
 
-// What SDKs, Node and systemd read is not ours.
+// What SDKs, Node, Nest and systemd read is not ours.
 const FOREIGN =
-  /^(ANTHROPIC_|OPENAI_|OTEL_TRACES_SAMPLER$|OTEL_BSP_|POSTERN_WRITE_|TEST_DATABASE_URL$|HTTP_PROXY$)/;
+  /^(ANTHROPIC_|OPENAI_|OTEL_TRACES_SAMPLER$|OTEL_BSP_|POSTERN_WRITE_|TEST_DATABASE_URL$|HTTP_PROXY$|APP_[A-Z]+$)/;
 
 it.each(all)('%s names only settings that exist', (page) => {
   const known = new Set(

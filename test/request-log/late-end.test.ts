@@ -16,7 +16,12 @@ import { KEY, TEAM } from './rows.js';
 it('a call that ends after the shutdown gave it up changes nothing', async () => {
   const database = await createDatabase();
   const harness = await LogHarness.start(database.url);
-  const log = new RequestLogService(harness.journal, harness.writer, new FinishedCalls(), new EndUsers({ requestLogUsers: 'plain' } as Settings));
+  const log = new RequestLogService(
+    harness.journal,
+    harness.writer,
+    new FinishedCalls(),
+    new EndUsers({ requestLogUsers: 'plain' } as Settings),
+  );
   const call = log.open({
     id: uuidV7(),
     keyId: KEY,

@@ -142,7 +142,11 @@ const call = fc.record({
   durationMs: numberOrNull,
   providerRequestId: textOrNull,
   attribution: fc.option(
-    fc.record({ endUser: textOrNull, sessionId: textOrNull, tags: fc.option(fc.dictionary(nasty, nasty).map((tags) => JSON.stringify(tags))) }),
+    fc.record({
+      endUser: textOrNull,
+      sessionId: textOrNull,
+      tags: fc.option(fc.dictionary(nasty, nasty).map((tags) => JSON.stringify(tags))),
+    }),
   ),
   requestModel: textOrNull,
   model: textOrNull,

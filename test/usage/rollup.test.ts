@@ -122,7 +122,7 @@ it('computes the sums of rows again that were changed after they were added, and
   );
   await insert(10);
   // What this marks is not touched: its key was not changed.
-  await database.query("UPDATE usage_slot SET request_bytes = 1 WHERE key_id <> $1", [KEY]);
+  await database.query('UPDATE usage_slot SET request_bytes = 1 WHERE key_id <> $1', [KEY]);
   await run();
   expect(await storedCost()).toEqual(await loggedCost());
   await expectEqual(['day', 'model'], 'UTC', { key: KEY });
