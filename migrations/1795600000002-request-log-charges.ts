@@ -1,4 +1,5 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
+import { commentOnRequestLog } from './comments.js';
 
 /** What a call was charged against budgets. Nullable columns only: instant on any log. */
 export class RequestLogCharges1795600000002 implements MigrationInterface {
@@ -9,6 +10,7 @@ export class RequestLogCharges1795600000002 implements MigrationInterface {
         ADD COLUMN charge_tokens bigint,
         ADD COLUMN limit_subject text
     `);
+    await commentOnRequestLog(queryRunner);
   }
 
   async down(queryRunner: QueryRunner): Promise<void> {

@@ -18,9 +18,6 @@ export interface ChargeKeeper {
   stopped(): Promise<void>;
 }
 
-/** Columns that only the statement with a settlement writes. */
-export const CHARGE_COLUMNS: readonly (keyof LogRow)[] = ['charge_usd', 'charge_tokens', 'limit_subject'];
-
 /** The request journals what it has reserved: an interrupted call is charged that. */
 export function setReservation(row: LogRow, { usd, tokens, subject }: Reservation): void {
   row.charge_usd = usd;

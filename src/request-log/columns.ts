@@ -9,6 +9,7 @@ import {
   tagsJson,
   text,
 } from './column-domains.js';
+import { CHARGE_COLUMNS } from './charge-columns.js';
 import type { Column, Phase } from './column.js';
 import { type Outcome, OUTCOMES } from './outcome.js';
 
@@ -257,31 +258,7 @@ export const COLUMNS = {
     description: 'The tags of the `x-gateway-tags` header, as a JSON object of strings.',
     nullMeans: NOT_SENT,
   },
-  charge_usd: {
-    type: 'numeric',
-    phases: ['begin', 'write'],
-    toDomain: dollars,
-    description:
-      'What the call was charged against budgets in USD: its cost when the row was written, else an estimate. It is ' +
-      'never changed, so the sum of the charges is what the budgets count.',
-    nullMeans: 'no budget in USD applied to the call.',
-    example: '0.000142500',
-  },
-  charge_tokens: {
-    type: 'bigint',
-    phases: ['begin', 'write'],
-    toDomain: integer(Number.MAX_SAFE_INTEGER),
-    description:
-      'What the call was charged against budgets in tokens: its input and output tokens, else an estimate. It is never ' +
-      'changed.',
-    nullMeans: 'no budget in tokens applied to the call.',
-  },
-  limit_subject: {
-    ...TEXT,
-    phases: ['begin', 'write'],
-    description: 'Keyed hash of the end user whose budget the call was charged against.',
-    nullMeans: 'no budget per end user applied to the call.',
-  },
+  ...CHARGE_COLUMNS,
 } as const satisfies Record<string, Column<unknown>>;
 
 type Columns = typeof COLUMNS;

@@ -34,6 +34,8 @@ describe('loadEnv', () => {
       requestLogRetentionDays: 90,
       requestLogClient: 'full',
       keyCacheStaleMs: 600_000,
+      budgetTimezone: 'UTC',
+      limitsWithoutDatabase: 'reject',
       shutdownDelayMs: 0,
       shutdownGraceMs: 30_000,
       migrate: true,

@@ -3,7 +3,8 @@ import { join } from 'node:path';
 import { Logger } from '@nestjs/common';
 import type { ClientBase } from 'pg';
 import { describeError } from '../../errors/describe-error.js';
-import { CHARGE_COLUMNS, finalizeCharge, returningCharged, settleEach, withSettlement } from '../charges.js';
+import { CHARGE_COLUMNS } from '../charge-columns.js';
+import { finalizeCharge, returningCharged, settleEach, withSettlement } from '../charges.js';
 import { startOf } from '../column-domains.js';
 import { LOGGED_COLUMNS, type LogRow } from '../columns.js';
 import { createPartitions } from '../partitions.js';
@@ -25,7 +26,7 @@ interface Statement {
 }
 
 const LISTED = LOGGED_COLUMNS.map(({ name }) => name);
-const UNCHARGED = LISTED.filter((name) => !CHARGE_COLUMNS.includes(name));
+const UNCHARGED = LISTED.filter((name) => !(name in CHARGE_COLUMNS));
 /** A charge is written once: it is already part of what is spent. */
 const UPDATED = UNCHARGED.filter((name) => name !== 'started_at' && name !== 'id');
 
