@@ -1,32 +1,11 @@
 import type { EndpointRule } from '../keys/gateway-key.entity.js';
 import { hasParameter } from '../platform/query-parameter.js';
-
-const INFERENCE_POSTS = new Set([
-  '/v1/chat/completions',
-  '/v1/completions',
-  '/v1/responses',
-  '/v1/embeddings',
-  '/v1/moderations',
-  '/v1/images/generations',
-  '/v1/images/edits',
-  '/v1/images/variations',
-  '/v1/audio/speech',
-  '/v1/audio/transcriptions',
-  '/v1/audio/translations',
-  '/v1/messages',
-  '/v1/messages/count_tokens',
-  '/v1/rerank',
-  '/v1beta/openai/chat/completions',
-  '/v1beta/openai/embeddings',
-]);
-/**
- * Characters of model names, with an encoded `/`, `:` or `@`. A lenient decoder could read other escapes as a dot segment
- * (a dot encoded three times or overlong, a blank after two dots) and so leave the models path.
- */
-const MODEL = String.raw`(?:[\w.~:@!$&'()*+,;=-]|%(?:2[Ff]|3[Aa]|40))+`;
-/** Gemini names model and method in one segment: `gemini-2.0-flash:generateContent`. */
-const GEMINI_POST = new RegExp(`^/v1beta/models/${MODEL}$`);
-const MODELS_GET = new RegExp(`^/v1/models(?:/${MODEL})*$`);
+import {
+  COMMON_POSTS,
+  GEMINI_POST,
+  MODELS_GET,
+  type OwnEndpoints,
+} from '../providers/inference-endpoints.js';
 
 /** Headers with which some servers let a request act as another method or on another path. */
 const OVERRIDES = [
@@ -55,19 +34,21 @@ const OVERRIDE_PARAMETER = '_method';
  * @param endpoint raw path after `/p/<provider>`, without the query, compared byte for byte
  * @param rawHeaders flat raw headers
  * @param query the query string with its `?`; empty if there is none
+ * @param own the inference endpoints of the provider besides the common ones
  */
 export function allowsEndpoint(
   rule: EndpointRule,
   method: string,
   endpoint: string,
   rawHeaders: readonly string[],
-  query = '',
+  query: string,
+  own: OwnEndpoints,
 ): boolean {
   if (rule === 'all') return true;
   if (method === 'POST') {
-    if (!INFERENCE_POSTS.has(endpoint) && !GEMINI_POST.test(endpoint)) return false;
+    if (!COMMON_POSTS.has(endpoint) && !GEMINI_POST.test(endpoint) && !own.posts.test(endpoint)) return false;
   } else if (method === 'GET') {
-    if (!MODELS_GET.test(endpoint)) return false;
+    if (!MODELS_GET.test(endpoint) && !own.gets.test(endpoint)) return false;
   } else {
     return false;
   }

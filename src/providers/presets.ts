@@ -34,6 +34,7 @@ export const PRESETS: Readonly<Record<string, Preset>> = {
   },
   mistral: bearer('Mistral', 'https://api.mistral.ai'),
   groq: bearer('Groq', 'https://api.groq.com/openai'),
+  cohere: bearer('Cohere', 'https://api.cohere.com'),
   // Its list of models is public, so a test request does not check the secret.
   openrouter: bearer('OpenRouter', 'https://openrouter.ai/api'),
   together: bearer('Together AI', 'https://api.together.ai'),

@@ -1,3 +1,5 @@
+import { type OwnEndpoints, ownEndpoints } from './inference-endpoints.js';
+
 /** How a provider's secret is sent: the name of the header, or a Bearer token in `Authorization`. */
 export const PROVIDER_AUTHS = ['bearer', 'x-api-key', 'api-key', 'x-goog-api-key'] as const;
 export type ProviderAuth = (typeof PROVIDER_AUTHS)[number];
@@ -12,15 +14,18 @@ export interface Provider {
   /** The header that carries its secret, or null when it takes none. */
   readonly credential: { readonly name: string; readonly value: string } | null;
   readonly secret: string | null;
+  /** Its inference endpoints besides the common ones. */
+  readonly endpoints: OwnEndpoints;
 }
 
 /** @param url normalised provider URL, without a trailing slash */
 export function makeProvider(name: string, url: string, auth: ProviderAuth, secret: string | null): Provider {
-  const { origin, pathname } = new URL(url);
+  const { origin, hostname, pathname } = new URL(url);
+  const basePath = pathname === '/' ? '' : pathname;
   return {
     name,
     origin,
-    basePath: pathname === '/' ? '' : pathname,
+    basePath,
     credential:
       secret === null
         ? null
@@ -28,5 +33,6 @@ export function makeProvider(name: string, url: string, auth: ProviderAuth, secr
           ? { name: 'Authorization', value: `Bearer ${secret}` }
           : { name: auth, value: secret },
     secret,
+    endpoints: ownEndpoints(hostname, basePath),
   };
 }

@@ -30,7 +30,7 @@ function scan(json: Buffer): string | null {
  * more segments before it; of Bedrock; and of Azure OpenAI, by the name of the deployment.
  */
 const MODEL_IN_PATH =
-  /\/models\/([^/]+):[A-Za-z]+$|\/model\/([^/]+)\/(?:converse|invoke)[a-z-]*$|\/openai\/deployments\/([^/]+)\//;
+  /\/models\/([^/]+):[A-Za-z]+$|\/model\/([^/]+)\/(?:converse|invoke)[a-z-]*$|\/deployments\/([^/]+)\//;
 
 /**
  * Returns the model named in a path; null if there is none.

@@ -1,7 +1,12 @@
+import { readFileSync } from 'node:fs';
 import { allowsEndpoint } from '../../src/auth/endpoint-rule.js';
+import { ownEndpoints, PROVIDER_ENDPOINTS } from '../../src/providers/inference-endpoints.js';
+import { PRESETS } from '../../src/providers/presets.js';
+
+const OPENAI = ownEndpoints('api.openai.com');
 
 const may = (method: string, endpoint: string, rawHeaders: string[] = [], query = '') =>
-  allowsEndpoint('inference', method, endpoint, rawHeaders, query);
+  allowsEndpoint('inference', method, endpoint, rawHeaders, query, OPENAI);
 
 const POSTS = [
   '/v1/chat/completions',
@@ -84,7 +89,7 @@ describe('an inference key', () => {
     ['POST', ''],
   ])('may not %s %s', (method, path) => {
     expect(may(method, path)).toBe(false);
-    expect(allowsEndpoint('all', method, path, [])).toBe(true);
+    expect(allowsEndpoint('all', method, path, [], '', OPENAI)).toBe(true);
   });
 
   // What some decoder could take for a dot segment.
@@ -103,7 +108,7 @@ describe('an inference key', () => {
   ])('may not use the models with the name %j', (name) => {
     expect(may('GET', `/v1/models/${name}`)).toBe(false);
     expect(may('POST', `/v1beta/models/${name.replaceAll('/', '%2f')}`)).toBe(name === '/x');
-    expect(allowsEndpoint('all', 'GET', `/v1/models/${name}`, [])).toBe(true);
+    expect(allowsEndpoint('all', 'GET', `/v1/models/${name}`, [], '', OPENAI)).toBe(true);
   });
 
   it.each([
@@ -122,7 +127,7 @@ describe('an inference key', () => {
     const headers = ['Accept', '*/*', name, 'DELETE'];
     expect(may('POST', '/v1/chat/completions', headers)).toBe(false);
     expect(may('GET', '/v1/models', headers)).toBe(false);
-    expect(allowsEndpoint('all', 'POST', '/v1/chat/completions', headers)).toBe(true);
+    expect(allowsEndpoint('all', 'POST', '/v1/chat/completions', headers, '', OPENAI)).toBe(true);
   });
 
   it.each(['X-Method', 'X-Original-URL-Hash', 'XOriginalURL', 'X-Stainless-Arch', 'A-X-Original-URL'])(
@@ -146,6 +151,105 @@ describe('an inference key', () => {
     ['?alt=sse', true],
   ])('with the query %s: %s', (query, allowed) => {
     expect(may('POST', '/v1/chat/completions', [], query)).toBe(allowed);
-    expect(allowsEndpoint('all', 'POST', '/v1/chat/completions', [], query)).toBe(true);
+    expect(allowsEndpoint('all', 'POST', '/v1/chat/completions', [], query, OPENAI)).toBe(true);
+  });
+});
+
+describe('the inference endpoints of one provider', () => {
+  const at = (host: string, method: string, path: string) =>
+    allowsEndpoint('inference', method, path, [], '', ownEndpoints(host));
+
+  const OWN: [host: string, method: string, path: string][] = [
+    ['api.groq.com', 'POST', '/openai/v1/chat/completions'],
+    ['api.groq.com', 'POST', '/openai/v1/audio/transcriptions'],
+    ['api.groq.com', 'GET', '/openai/v1/models'],
+    ['api.groq.com', 'GET', '/openai/v1/models/openai%2Fgpt-oss-20b'],
+    ['openrouter.ai', 'POST', '/api/v1/chat/completions'],
+    ['api.cohere.com', 'POST', '/v2/chat'],
+    ['api.cohere.com', 'POST', '/v2/embed'],
+    ['api.cohere.com', 'POST', '/v2/rerank'],
+    ['api.cohere.ai', 'POST', '/v1/chat'],
+    ['api.cohere.com', 'POST', '/v1/embed'],
+    ['api.cohere.com', 'POST', '/compatibility/v1/chat/completions'],
+    ['generativelanguage.googleapis.com', 'POST', '/v1beta/interactions'],
+    ['mine.openai.azure.com', 'POST', '/openai/deployments/my-gpt/chat/completions'],
+    ['mine.openai.azure.com', 'POST', '/openai/v1/responses'],
+    ['bedrock-runtime.us-east-1.amazonaws.com', 'POST', '/model/us.amazon.nova-lite-v1%3A0/converse-stream'],
+    ['bedrock-runtime.eu-west-1.amazonaws.com', 'POST', '/model/m/invoke'],
+    ['api.voyageai.com', 'POST', '/v1/multimodalembeddings'],
+    ['api.writer.com', 'POST', '/v1/chat'],
+    ['api.deepseek.com', 'POST', '/chat/completions'],
+  ];
+
+  it.each(OWN)('of %s has %s %s, which OpenAI has not', (host, method, path) => {
+    expect(at(host, method, path)).toBe(true);
+    expect(at('api.openai.com', method, path)).toBe(false);
+    for (const variant of [
+      `${path}/`,
+      `${path}/x`,
+      `/x${path}`,
+      path.replace('/', '/../'),
+      path.toUpperCase(),
+    ])
+      if (!variant.includes('/models/')) expect(at(host, method, variant)).toBe(false);
+    expect(at(host, 'DELETE', path)).toBe(false);
+  });
+
+  // What a server of one's own serves is not known by its host.
+  it.each([...OWN, ['127.0.0.1', 'POST', '/api/chat'], ['ollama', 'GET', '/api/tags']])(
+    'on another host includes, as on %s, %s %s',
+    (_host, method, path) => {
+      expect(at('llm.example.test', method, path)).toBe(true);
+    },
+  );
+
+  it.each([
+    ['api.groq.com', 'POST', '/openai/v1/files'],
+    ['api.groq.com', 'GET', '/openai/v1/batches'],
+    ['api.cohere.com', 'POST', '/v1/datasets'],
+    ['api.cohere.com', 'GET', '/v1/embed-jobs'],
+    ['generativelanguage.googleapis.com', 'GET', '/v1beta/interactions/v1_1'],
+    ['generativelanguage.googleapis.com', 'POST', '/upload/v1beta/files'],
+    ['mine.openai.azure.com', 'POST', '/openai/files'],
+    ['mine.openai.azure.com', 'POST', '/openai/deployments/a/b/chat/completions'],
+    ['bedrock-runtime.us-east-1.amazonaws.com', 'POST', '/model/m/async-invoke'],
+    ['llm.example.test', 'POST', '/v1/files'],
+    ['llm.example.test', 'DELETE', '/api/delete'],
+    ['llm.example.test', 'POST', '/api/pull'],
+    ['api.groq.com.example.test', 'POST', '/openai/v1/files'],
+  ])('of %s does not include %s %s', (host, method, path) => {
+    expect(at(host, method, path)).toBe(false);
+  });
+
+  // The preset's URL ends in /openai, which AzureOpenAI and groq-sdk repeat.
+  it.each([
+    ['mine.openai.azure.com', '/deployments/my-gpt/chat/completions', true],
+    ['mine.openai.azure.com', '/openai/deployments/my-gpt/chat/completions', true],
+    ['mine.openai.azure.com', '/v1/responses', true],
+    ['mine.openai.azure.com', '/deployments/my-gpt/files', false],
+    ['api.groq.com', '/deployments/my-gpt/chat/completions', false],
+    ['llm.example.test', '/v2/chat', true],
+  ])('of %s at /openai: %s is %s', (host, path, allowed) => {
+    expect(allowsEndpoint('inference', 'POST', path, [], '', ownEndpoints(host, '/openai'))).toBe(allowed);
+  });
+
+  it('is documented', () => {
+    const page = readFileSync('docs/reference/headers-and-bodies.md', 'utf8');
+    for (const { title, prefix, posts, gets = [] } of PROVIDER_ENDPOINTS) {
+      if (posts.length === 0 && prefix === undefined) continue;
+      const row = page.split('\n').find((line) => line.startsWith(`| ${title.replace(' and ', ', ')} `));
+      for (const endpoint of [...posts, ...gets]) {
+        const last = endpoint.replace('/openai/deployments/<model>/', '');
+        expect(row?.includes(`${endpoint}\``) || row?.includes(`\`${last}\``)).toBe(true);
+      }
+      if (prefix !== undefined) expect(row).toContain(`\`${prefix}\``);
+    }
+  });
+
+  it('is known for every preset that is no local server', () => {
+    for (const { url, example, needsSecret } of Object.values(PRESETS)) {
+      const { hostname } = new URL(url ?? example!.replace('<resource>', 'mine'));
+      expect(ownEndpoints(hostname).posts.test('/api/chat')).toBe(!needsSecret);
+    }
   });
 });

@@ -14,6 +14,7 @@ it('knows the price list of every preset that has one, and none for a local prov
     gemini: 'google',
     mistral: 'mistral',
     groq: 'groq',
+    cohere: 'cohere',
     openrouter: 'openrouter',
     together: 'together',
     deepseek: 'deepseek',

@@ -21,6 +21,7 @@ describe('the presets', () => {
     ],
     ['mistral', '/v1/chat/completions', 'https://api.mistral.ai/v1/chat/completions'],
     ['groq', '/v1/chat/completions', 'https://api.groq.com/openai/v1/chat/completions'],
+    ['cohere', '/v2/chat', 'https://api.cohere.com/v2/chat'],
     ['openrouter', '/v1/chat/completions', 'https://openrouter.ai/api/v1/chat/completions'],
     ['together', '/v1/chat/completions', 'https://api.together.ai/v1/chat/completions'],
     ['deepseek', '/v1/chat/completions', 'https://api.deepseek.com/v1/chat/completions'],

@@ -125,6 +125,16 @@ describe('the model a path names', () => {
     ['/v1beta/models/broken%:generateContent', null],
     ['/v1beta/models/gemini-2.5-flash', null],
     ['/v1beta/models/:generateContent', null],
+    ['/model/us.amazon.nova-lite-v1%3A0/converse', 'us.amazon.nova-lite-v1:0'],
+    [
+      '/model/arn%3Aaws%3Abedrock%3Aus-east-1%3A1%3Ainference-profile%2Fm/invoke',
+      'arn:aws:bedrock:us-east-1:1:inference-profile/m',
+    ],
+    ['/model/m/invoke-with-response-stream', 'm'],
+    ['/model/m/async', null],
+    ['/openai/deployments/my-gpt/chat/completions', 'my-gpt'],
+    ['/deployments/my-gpt/embeddings', 'my-gpt'],
+    ['/openai/deployments', null],
     ['/v1/chat/completions', null],
   ])('%s is %s', (path, model) => {
     expect(modelFromPath(path)).toBe(model);

@@ -129,3 +129,23 @@ it('keeps the length of a body a length, and chunks chunks', async () => {
   const sized = await seen('POST /v1/x', [wire.auth, 'Content-Length: 0']);
   expect(sized).toEqual([...own('POST /v1/x'), CREDENTIAL, 'content-length: 0']);
 });
+
+// As the documentation says (docs/reference/headers-and-bodies.md, "Bodies").
+it.each([
+  ['POST', true],
+  ['PUT', true],
+  ['PATCH', true],
+  ['GET', false],
+  ['DELETE', false],
+  ['OPTIONS', false],
+])('announces an empty body of a %s: %s', async (method, announced) => {
+  const length = announced ? ['content-length: 0'] : [];
+  for (const framing of ['Content-Length: 0', 'Transfer-Encoding: chunked']) {
+    const body = framing.startsWith('T') ? '0\r\n\r\n' : '';
+    expect(await seen(`${method} /v1/x`, [wire.auth, framing], body)).toEqual([
+      ...own(`${method} /v1/x`),
+      CREDENTIAL,
+      ...length,
+    ]);
+  }
+});

@@ -1,0 +1,152 @@
+/** Endpoints that any provider may have: those of OpenAI, Anthropic and Gemini, whose paths others have taken over. */
+export const COMMON_POSTS: ReadonlySet<string> = new Set([
+  '/v1/chat/completions',
+  '/v1/completions',
+  '/v1/responses',
+  '/v1/embeddings',
+  '/v1/moderations',
+  '/v1/images/generations',
+  '/v1/images/edits',
+  '/v1/images/variations',
+  '/v1/audio/speech',
+  '/v1/audio/transcriptions',
+  '/v1/audio/translations',
+  '/v1/messages',
+  '/v1/messages/count_tokens',
+  '/v1/rerank',
+  '/v1beta/openai/chat/completions',
+  '/v1beta/openai/embeddings',
+]);
+
+/**
+ * Characters of model names, with an encoded `/`, `:` or `@`. A lenient decoder could read other escapes as a dot segment
+ * (a dot encoded three times or overlong, a blank after two dots) and so leave the models path.
+ */
+const MODEL = String.raw`(?:[\w.~:@!$&'()*+,;=-]|%(?:2[Ff]|3[Aa]|40))+`;
+/** Gemini names model and method in one segment: `gemini-2.0-flash:generateContent`. */
+export const GEMINI_POST = new RegExp(`^/v1beta/models/${MODEL}$`);
+export const MODELS_GET = new RegExp(`^/v1/models(?:/${MODEL})*$`);
+
+/** Inference endpoints that one provider has besides the common ones. `<model>` stands for a model or a deployment. */
+export interface ProviderEndpoints {
+  /** Display name. */
+  readonly title: string;
+  /** Its hosts; undefined for a server that runs anywhere. */
+  readonly hosts?: RegExp;
+  /** The common `/v1` endpoints exist below this path as well. */
+  readonly prefix?: string;
+  readonly posts: readonly string[];
+  readonly gets?: readonly string[];
+}
+
+/** From each provider's own API reference. */
+export const PROVIDER_ENDPOINTS: readonly ProviderEndpoints[] = [
+  { title: 'Groq', hosts: /^api\.groq\.com$/, prefix: '/openai', posts: [] },
+  { title: 'OpenRouter', hosts: /^openrouter\.ai$/, prefix: '/api', posts: [] },
+  {
+    title: 'Cohere',
+    hosts: /^api\.cohere\.(?:com|ai)$/,
+    prefix: '/compatibility',
+    posts: [
+      ...['/v2/chat', '/v2/embed', '/v2/rerank'],
+      ...['/v1/chat', '/v1/embed', '/v1/generate', '/v1/classify', '/v1/tokenize', '/v1/detokenize'],
+    ],
+  },
+  {
+    title: 'Gemini',
+    hosts: /^generativelanguage\.googleapis\.com$/,
+    posts: ['/v1beta/interactions'],
+  },
+  {
+    title: 'Azure OpenAI',
+    hosts: /\.(?:openai\.azure|cognitiveservices\.azure|services\.ai\.azure)\.com$/,
+    prefix: '/openai',
+    posts: [
+      'chat/completions',
+      'completions',
+      'embeddings',
+      'images/generations',
+      'images/edits',
+      'audio/speech',
+      'audio/transcriptions',
+      'audio/translations',
+    ].map((endpoint) => `/openai/deployments/<model>/${endpoint}`),
+  },
+  {
+    title: 'Amazon Bedrock',
+    hosts: /^bedrock-runtime(?:-fips)?\.[a-z0-9-]+\.amazonaws\.com(?:\.cn)?$/,
+    prefix: '/openai',
+    posts: ['converse', 'converse-stream', 'invoke', 'invoke-with-response-stream'].map(
+      (operation) => `/model/<model>/${operation}`,
+    ),
+  },
+  {
+    title: 'Voyage',
+    hosts: /^api\.voyageai\.com$/,
+    posts: ['/v1/multimodalembeddings', '/v1/contextualizedembeddings'],
+  },
+  { title: 'Writer', hosts: /^api\.writer\.com$/, posts: ['/v1/chat'] },
+  {
+    title: 'DeepSeek and Perplexity',
+    hosts: /^api\.(?:deepseek\.com|perplexity\.ai)$/,
+    posts: ['/chat/completions'],
+  },
+  {
+    title: 'Others, which have the common ones only',
+    hosts: /^api\.(?:openai\.com|anthropic\.com|mistral\.ai|together\.ai|x\.ai)$/,
+    posts: [],
+  },
+  {
+    title: 'Ollama',
+    posts: ['/api/chat', '/api/generate', '/api/embed', '/api/embeddings'],
+    gets: ['/api/tags'],
+  },
+];
+
+/** Matches the inference endpoints that a provider has besides the common ones. */
+export interface OwnEndpoints {
+  readonly posts: RegExp;
+  readonly gets: RegExp;
+}
+
+/** Those of all providers. */
+export const ANY_PROVIDER = matcher(PROVIDER_ENDPOINTS, '');
+
+/**
+ * The inference endpoints of the provider at this URL. What a host that is none of a known provider serves cannot be
+ * told: a model server, a proxy, a gateway. It gets those of all.
+ *
+ * @param basePath path of the provider's URL, which requests may leave out
+ */
+export function ownEndpoints(hostname: string, basePath = ''): OwnEndpoints {
+  const own = PROVIDER_ENDPOINTS.filter(({ hosts }) => hosts?.test(hostname));
+  return matcher(own.length === 0 ? PROVIDER_ENDPOINTS : own, basePath);
+}
+
+function matcher(all: readonly ProviderEndpoints[], basePath: string): OwnEndpoints {
+  const posts = all.flatMap(({ posts, prefix }) => [
+    ...posts,
+    ...(prefix === undefined ? [] : below(prefix, [...COMMON_POSTS])),
+  ]);
+  const gets = all.flatMap(({ gets = [], prefix }) => [
+    ...gets,
+    ...(prefix === undefined ? [] : below(prefix, ['/v1/models', '/v1/models/<model>'])),
+  ]);
+  return { posts: exactly(posts, basePath), gets: exactly(gets, basePath) };
+}
+
+function below(prefix: string, endpoints: readonly string[]): string[] {
+  return endpoints.filter((endpoint) => endpoint.startsWith('/v1/')).map((endpoint) => prefix + endpoint);
+}
+
+/** Matches these endpoints as they are, and without the base path that they start with. */
+function exactly(endpoints: readonly string[], basePath: string): RegExp {
+  const short = endpoints
+    .filter((endpoint) => basePath !== '' && endpoint.startsWith(`${basePath}/`))
+    .map((endpoint) => endpoint.slice(basePath.length));
+  const patterns = [...endpoints, ...short].map((endpoint) =>
+    endpoint.replaceAll('.', '\\.').replaceAll('<model>', MODEL),
+  );
+  // Without an alternative it would match the empty path.
+  return patterns.length === 0 ? /(?!)/ : new RegExp(`^(?:${patterns.join('|')})$`);
+}
