@@ -1,5 +1,7 @@
 import type { ClientBase } from 'pg';
+import { CHARGE_COLUMNS } from './charge-columns.js';
 import type { LogRow } from './columns.js';
+import { costOf } from './row-cost.js';
 
 /** What a call has reserved of budgets. Null for each kind of budget that does not apply to it. */
 export interface Reservation {
@@ -20,9 +22,9 @@ export interface ChargeKeeper {
 
 /** The request journals what it has reserved: an interrupted call is charged that. */
 export function setReservation(row: LogRow, { usd, tokens, subject }: Reservation): void {
-  row.charge_usd = usd;
-  row.charge_tokens = tokens;
-  row.limit_subject = subject;
+  row.charge_usd = CHARGE_COLUMNS.charge_usd.toDomain(usd);
+  row.charge_tokens = CHARGE_COLUMNS.charge_tokens.toDomain(tokens);
+  row.limit_subject = CHARGE_COLUMNS.limit_subject.toDomain(subject, null);
 }
 
 /** The charges of a row: USD as a decimal, and tokens. */
@@ -42,7 +44,7 @@ export function finalizeCharge(row: LogRow): boolean {
   const free = isFree(row);
   const { prompt_tokens: input, completion_tokens: output } = row;
   const isCounted = input !== null || output !== null;
-  if (row.charge_usd !== null) row.charge_usd = free ? '0' : (row.cost_usd ?? (isRejected(row) ? '0' : row.charge_usd));
+  if (row.charge_usd !== null) row.charge_usd = free ? '0' : (costOf(row) ?? (isRejected(row) ? '0' : row.charge_usd));
   if (row.charge_tokens !== null) {
     if (free || (!isCounted && isRejected(row))) row.charge_tokens = 0;
     else if (isCounted) row.charge_tokens = (input ?? 0) + (output ?? 0);
@@ -90,21 +92,22 @@ function settlement(charged: string): string {
     DO UPDATE SET spent = LEAST(m.spent::numeric + EXCLUDED.spent, ${MOST})::bigint`;
 }
 
-const CHARGED = 'id, key_id, team_id, started_at, charge_usd, charge_tokens, limit_subject, repaired_at';
+const CHARGED = 'id, key_id, team_id, started_at, charge_usd, charge_tokens, limit_subject';
 
 /**
- * An INSERT into request_log that also settles the rows that it newly inserts, in the same statement. A row that was
- * there before has `repaired_at` if it was updated, and is not returned at all if it was not.
+ * An INSERT into request_log that also settles the rows that it newly inserts, in the same statement.
+ *
+ * @param updatedAt a column that only updates set. A row that was there before has it, or is not returned at all
  */
-export function withSettlement(insert: string): string {
-  return `WITH written AS (${insert} RETURNING ${CHARGED})
-    ${settlement('SELECT * FROM written WHERE repaired_at IS NULL')}`;
+export function withSettlement(insert: string, updatedAt: string): string {
+  return `WITH written AS (${insert} RETURNING ${CHARGED}, ${updatedAt} AS updated_at)
+    ${settlement('SELECT * FROM written WHERE updated_at IS NULL')}`;
 }
 
 /** The same INSERT, and its new rows for settleEach(). */
-export function returningCharged(insert: string): string {
-  return `WITH written AS (${insert} RETURNING ${CHARGED})
-    SELECT id, started_at FROM written WHERE repaired_at IS NULL`;
+export function returningCharged(insert: string, updatedAt: string): string {
+  return `WITH written AS (${insert} RETURNING ${CHARGED}, ${updatedAt} AS updated_at)
+    SELECT id, started_at FROM written WHERE updated_at IS NULL`;
 }
 
 const SETTLE_ONE = settlement('SELECT * FROM request_log WHERE started_at = $1 AND id = $2');

@@ -27,6 +27,8 @@ interface Statement {
 
 const LISTED = LOGGED_COLUMNS.map(({ name }) => name);
 const UNCHARGED = LISTED.filter((name) => !(name in CHARGE_COLUMNS));
+/** Only an update sets it. */
+const UPDATED_AT = 'repaired_at';
 /** A charge is written once: it is already part of what is spent. */
 const UPDATED = UNCHARGED.filter((name) => name !== 'started_at' && name !== 'id');
 
@@ -35,7 +37,7 @@ function insertInto(columns: readonly Name[]): string {
   return `
   INSERT INTO request_log (${columns.join(', ')})
   SELECT * FROM unnest(${types.join(', ')})
-  ON CONFLICT (started_at, id) DO UPDATE SET recorded_at = EXCLUDED.recorded_at, repaired_at = EXCLUDED.recorded_at, ${UPDATED.map((name) => `${name} = EXCLUDED.${name}`).join(', ')}
+  ON CONFLICT (started_at, id) DO UPDATE SET recorded_at = EXCLUDED.recorded_at, ${UPDATED_AT} = EXCLUDED.recorded_at, ${UPDATED.map((name) => `${name} = EXCLUDED.${name}`).join(', ')}
   WHERE request_log.outcome = 'interrupted' AND EXCLUDED.outcome <> 'interrupted'`;
 }
 
@@ -51,12 +53,12 @@ const PLAIN: Statement = { name: 'insert_request_log', columns: UNCHARGED, text:
 const SETTLING: Statement = {
   name: 'insert_and_settle_request_log',
   columns: LISTED,
-  text: withSettlement(insertInto(LISTED)),
+  text: withSettlement(insertInto(LISTED), UPDATED_AT),
 };
 const CHARGED_ONLY: Statement = {
   name: 'insert_charged_request_log',
   columns: LISTED,
-  text: returningCharged(insertInto(LISTED)),
+  text: returningCharged(insertInto(LISTED), UPDATED_AT),
 };
 
 function queryOf({ name, columns, text }: Statement, rows: readonly LogRow[]) {
