@@ -1,20 +1,14 @@
 import { type DynamicModule, Module } from '@nestjs/common';
 import { ScheduleModule } from '@nestjs/schedule';
-import { AdminModule } from './admin/admin.module.js';
-import { AuditModule } from './audit/audit.module.js';
+import { ADMIN_MODULES } from './admin-modules.js';
 import { ConfigModule } from './config/config.module.js';
 import type { Settings } from './config/settings.js';
 import { DatabaseModule } from './database/database.module.js';
-import { KeysModule } from './keys/keys.module.js';
-import { LimitsModule } from './limits/limits.module.js';
+import { LedgerModule } from './limits/ledger/ledger.module.js';
 import { ObservabilityModule } from './observability/observability.module.js';
 import { PricingModule } from './pricing/pricing.module.js';
-import { ProbeModule } from './proxy/upstream/probe.module.js';
-import { ProvidersModule } from './providers/providers.module.js';
 import { ProxyModule } from './proxy/proxy.module.js';
-import { RequestsModule } from './requests/requests.module.js';
-import { TeamsModule } from './teams/teams.module.js';
-import { UsageModule } from './usage/usage.module.js';
+import { UsageRollupModule } from './usage/usage-rollup.module.js';
 
 /** The whole gateway. ProxyModule comes first: its route is matched first on every call. */
 @Module({})
@@ -27,17 +21,11 @@ export class AppModule {
         DatabaseModule,
         ScheduleModule.forRoot(),
         ProxyModule,
-        ProbeModule,
-        AdminModule,
-        TeamsModule,
-        KeysModule,
-        ProvidersModule,
-        RequestsModule,
-        UsageModule,
-        AuditModule,
-        LimitsModule,
-        ObservabilityModule,
-        PricingModule
+        ...ADMIN_MODULES,
+        LedgerModule,
+        PricingModule,
+        UsageRollupModule,
+        ObservabilityModule
       ]
     };
   }

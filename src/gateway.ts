@@ -55,7 +55,11 @@ export async function startGateway(
   const host = await openHost(env, options.report);
   try {
     const gateway = await serve(host.settings, options);
-    const stop = () => gateway.stop().finally(() => host.close());
+    host.publish(gateway.adminUrl ?? gateway.url);
+    const stop = () => {
+      host.publish(null);
+      return gateway.stop().finally(() => host.close());
+    };
     return { ...gateway, adminTokenFile: host.adminTokenFile, stop };
   } catch (error) {
     await Promise.allSettled([host.close()]);

@@ -1,5 +1,6 @@
 import { CloseStack } from './platform/close-stack.js';
 import { openDataDir } from './platform/data-dir.js';
+import { publishGateway } from './config/running-gateway.js';
 import type { Env } from './config/env.js';
 import { generatedSecrets, type Settings, workerCount } from './config/settings.js';
 import { tryPorts } from './listen.js';
@@ -9,6 +10,8 @@ export interface Host {
   readonly settings: Settings;
   /** File of the generated admin token; null if ADMIN_TOKEN is set. */
   readonly adminTokenFile: string | null;
+  /** Lets commands on this machine find the gateway; null: no longer. @param url of the admin API */
+  publish(url: string | null): void;
   /** Stops the embedded Postgres and releases DATA_DIR. */
   close(): Promise<void>;
 }
@@ -36,7 +39,12 @@ export async function openHost(env: Env, report: (line: string) => void): Promis
       databaseUrl = embedded.url;
     }
     const settings = { ...env, ...secrets, databaseUrl, worker: 1, workers: workerCount(env) };
-    return { settings, adminTokenFile, close: () => opened.close() };
+    return {
+      settings,
+      adminTokenFile,
+      publish: (url) => publishGateway(dataDir, url, { ...env, adminToken: secrets.adminToken }),
+      close: () => opened.close(),
+    };
   } catch (error) {
     await Promise.allSettled([opened.close()]);
     throw error;

@@ -9,20 +9,27 @@ const PATIENCE_MS = 10_000;
 export async function logTable(gatewayUrl, adminTokenFile, expected) {
   const token = (await readFile(adminTokenFile, 'utf8')).trim();
   const rows = await rowsOf(gatewayUrl, token, expected);
-  const head = [
-    'STARTED',
-    'CALL',
-    'STATUS',
-    'OUTCOME',
-    'STREAMED',
-    'MODEL',
-    'TOKENS IN+OUT',
-    'BYTES IN+OUT',
-    'TTFB',
-    'TOTAL',
-  ];
-  return table(head, rows.reverse().map(cells));
+  const options = { width: Infinity, colour: false };
+  return table(COLUMNS, rows.reverse(), options).text;
 }
+
+const ms = (value) => value && `${Math.round(value)} ms`;
+
+const COLUMNS = [
+  { head: 'STARTED', cell: (row) => row.started_at.slice(11, 23) },
+  { head: 'CALL', cell: (row) => `${row.method} ${row.path}` },
+  { head: 'STATUS', cell: (row) => row.status },
+  { head: 'OUTCOME', cell: (row) => row.outcome },
+  { head: 'STREAMED', cell: (row) => row.streamed },
+  { head: 'MODEL', cell: (row) => row.model },
+  {
+    head: 'TOKENS IN+OUT',
+    cell: (row) => (row.prompt_tokens === null ? null : `${row.prompt_tokens}+${row.completion_tokens}`),
+  },
+  { head: 'BYTES IN+OUT', cell: (row) => `${row.request_bytes}+${row.response_bytes}` },
+  { head: 'TTFB', cell: (row) => ms(row.ttfb_ms) },
+  { head: 'TOTAL', cell: (row) => ms(row.duration_ms) },
+];
 
 async function rowsOf(gatewayUrl, token, expected) {
   for (const deadline = Date.now() + PATIENCE_MS; ; await sleep(50)) {
@@ -35,20 +42,4 @@ async function rowsOf(gatewayUrl, token, expected) {
     if (Date.now() > deadline)
       throw new Error(`${data.length} of ${expected} rows are in the log after 10 s`);
   }
-}
-
-function cells(row) {
-  const ms = (value) => value && `${Math.round(value)} ms`;
-  return [
-    row.started_at.slice(11, 23),
-    `${row.method} ${row.path}`,
-    row.status,
-    row.outcome,
-    row.streamed ? 'yes' : 'no',
-    row.model,
-    row.prompt_tokens === null ? null : `${row.prompt_tokens}+${row.completion_tokens}`,
-    `${row.request_bytes}+${row.response_bytes}`,
-    ms(row.ttfb_ms),
-    ms(row.duration_ms),
-  ];
 }

@@ -1,21 +1,48 @@
-import { DataDirError } from '../platform/data-dir.js';
-import { EnvError } from '../config/env.js';
-import { PermanentDatabaseError, permanentError } from '../database/permanent-database-error.js';
-import { describeError } from '../errors/describe-error.js';
-import { EmbeddedPostgresError } from '../embedded-postgres/embedded-postgres-error.js';
-import { isDatabaseUnavailable } from '../database/sql-state.js';
-import { ServiceError } from '../errors/service-error.js';
+import type { Command } from 'commander';
+import { EnvError } from '../config/env-error.js';
+import { ApiError } from './api.js';
+import { CliError } from './cli-error.js';
 
-/** Errors whose message is written for operators. */
-const OPERATOR_ERRORS = [EnvError, DataDirError, PermanentDatabaseError, EmbeddedPostgresError];
+/** The lines that explain why a command failed, each with `error:`. */
+export async function explain(error: unknown, command: Command | null): Promise<string> {
+  const lines =
+    error instanceof ApiError
+      ? apiErrorLines(error, command)
+      : [error instanceof CliError || error instanceof EnvError ? error.message : await localError(error)];
+  return lines.map((line) => `error: ${line}`).join('\n');
+}
 
-/** The message for a command that failed; with a stack only if the error is a bug. */
-export function explain(error: unknown): string {
-  if (error instanceof ServiceError) {
-    if (error.kind !== 'invalid' || error.details.length === 0) return error.message;
-    return error.details.map(({ field, message }) => `--${field.replaceAll('_', '-')} ${message}`).join('\n');
+function apiErrorLines({ status, code, message, details }: ApiError, command: Command | null): string[] {
+  if (details.length === 0) {
+    const hint =
+      status === 401
+        ? ' The command line reads it from POSTERN_ADMIN_TOKEN or POSTERN_ADMIN_TOKEN_FILE.'
+        : '';
+    return [message + hint];
   }
-  if (OPERATOR_ERRORS.some((kind) => error instanceof kind)) return (error as Error).message;
+  const colon = code === 'invalid_request' ? '' : ':';
+  return details.map(({ field, message }) => `${inputName(field, command)}${colon} ${message}`);
+}
+
+/** The option or the argument of a command that a field of the admin API comes from. */
+function inputName(field: string, command: Command | null): string {
+  const name = field.replaceAll('_', '-');
+  if (command?.options.some(({ long }) => long === `--${name}`)) return `--${name}`;
+  const [first] = command?.registeredArguments ?? [];
+  const isFirst = first?.name() === name || field === 'id' || field === 'key';
+  return first !== undefined && isFirst ? `<${first.name()}>` : field;
+}
+
+/** An error of the database or the folders on this machine; with a stack only if it is a bug. */
+async function localError(error: unknown): Promise<string> {
+  const { DataDirError } = await import('../platform/data-dir.js');
+  const { permanentError } = await import('../database/permanent-database-error.js');
+  const { describeError } = await import('../errors/describe-error.js');
+  const { EmbeddedPostgresError } = await import('../embedded-postgres/embedded-postgres-error.js');
+  const { isDatabaseUnavailable } = await import('../database/sql-state.js');
+  const { ServiceError } = await import('../errors/service-error.js');
+  const forOperators = [DataDirError, EmbeddedPostgresError, ServiceError];
+  if (forOperators.some((kind) => error instanceof kind)) return (error as Error).message;
   const permanent = permanentError(error);
   if (permanent !== null) return permanent.message;
   if (isDatabaseUnavailable(error)) {

@@ -1,15 +1,110 @@
+import { styleText } from 'node:util';
+import { cliCommand, shellQuoted } from '../platform/cli-command.js';
 import type { Page } from '../database/page.js';
-import { type Cell, table } from './table.js';
+import { type Cell, type Column, Layout, table, text } from './table.js';
 
-/** The option of every command. */
 export interface OutputOptions {
   json?: boolean;
+  /** Prints the result only: no hints and no notes. */
+  quiet: boolean;
+  colour: boolean;
+  /** Prints every column of a table in full. */
+  wide?: boolean;
+  /** The arguments of this run. */
+  args: readonly string[];
 }
 
-/** Prints one JSON document on standard output. */
-export function printJson(value: unknown): void {
-  console.log(JSON.stringify(value, null, 2));
+export interface PageOptions<T> {
+  /** What is listed, in the plural. */
+  noun: string;
+  columns: readonly Column<T>[];
+  total?: readonly Cell[];
+  /** False if a page is complete although there is more, such as the ten largest. */
+  continues?: boolean;
 }
+
+/** What a command prints. */
+export class Output {
+  constructor(private readonly options: OutputOptions) {}
+
+  get isQuiet(): boolean {
+    return this.options.quiet;
+  }
+
+  get isJson(): boolean {
+    return this.options.json === true;
+  }
+
+  /** Prints one JSON document. */
+  json(value: unknown): void {
+    console.log(JSON.stringify(value, null, 2));
+  }
+
+  /** Prints `value` with --json, else the lines that `lines` returns. */
+  result(value: unknown, lines: () => string): void {
+    if (this.isJson) this.json(value);
+    else console.log(lines());
+  }
+
+  /** Prints what helps but is not the result. */
+  note(line: string): void {
+    if (!this.isJson && !this.isQuiet) console.log(line);
+  }
+
+  /** Prints a page: as the admin API returns it with --json, else as a table. */
+  page<T>(page: Page<T>, { noun, columns, total, continues = true }: PageOptions<T>): void {
+    if (this.isJson) {
+      this.json(page);
+      return;
+    }
+    if (page.data.length === 0) {
+      this.note(`No ${noun} found.`);
+      return;
+    }
+    const { text, hidden } = table(columns, page.data, { ...this.layoutOptions, ...(total && { total }) });
+    console.log(text);
+    const notes: string[] = [];
+    if (hidden.length > 0)
+      notes.push(`Not shown because the terminal is too narrow: ${hidden.join(', ')}. See all with --wide.`);
+    if (page.next_cursor !== null && continues) notes.push(`More results: ${this.again(page.next_cursor)}`);
+    if (notes.length > 0) this.note(`\n${notes.join('\n')}`);
+  }
+
+  /** A table that is printed line by line. */
+  layout<T>(columns: readonly Column<T>[]): Layout<T> {
+    return new Layout(columns, [], this.layoutOptions);
+  }
+
+  /** One line for each field of an object. */
+  fields(fields: readonly (readonly [name: string, value: Cell, style?: Style])[]): string {
+    const width = Math.max(...fields.map(([name]) => name.length));
+    return fields
+      .map(([name, value, style]) => `${name.padEnd(width)}  ${this.styled(text(value), style)}`)
+      .join('\n');
+  }
+
+  styled(text: string, style: Style | undefined): string {
+    return this.options.colour && style !== undefined
+      ? styleText(style, text, { validateStream: false })
+      : text;
+  }
+
+  private get layoutOptions(): { width: number; colour: boolean } {
+    const width = process.stdout.isTTY && !this.options.wide ? (process.stdout.columns ?? 80) : Infinity;
+    return { width, colour: this.options.colour };
+  }
+
+  /** The command of this run for the next page. */
+  private again(cursor: string): string {
+    const { args } = this.options;
+    const kept = args.filter(
+      (arg, i) => !arg.startsWith('--cursor=') && arg !== '--cursor' && args[i - 1] !== '--cursor',
+    );
+    return cliCommand([...kept, '--cursor', cursor].map(shellQuoted).join(' '));
+  }
+}
+
+export type Style = Parameters<typeof styleText>[0];
 
 /**
  * Writes to standard output and waits until the text is flushed, so that a slow reader does not fill memory.
@@ -21,41 +116,8 @@ export function write(text: string): Promise<boolean> {
   return new Promise((taken) => process.stdout.write(text, (error) => taken(!error)));
 }
 
-/**
- * Prints a page of a list: as the admin API returns it with `--json`, else as a table.
- *
- * @param noun what is listed, in the plural
- */
-export function printPage<T>(
-  page: Page<T>,
-  noun: string,
-  { json }: OutputOptions,
-  head: readonly string[],
-  row: (item: T) => readonly Cell[],
-): void {
-  if (json) {
-    printJson(page);
-    return;
-  }
-  console.log(page.data.length === 0 ? `No ${noun} found.` : table(head, page.data.map(row)));
-  if (page.next_cursor !== null) console.log(`\nMore results: add --cursor ${page.next_cursor}`);
+/** Colour of a status of a key, team or provider. */
+export function statusStyle(status: string): Style | undefined {
+  if (status === 'active' || status === 'enabled') return 'green';
+  return status === 'disabled' ? 'yellow' : 'red';
 }
-
-/** An ISO 8601 time as `2026-11-22 06:27:13 UTC`. */
-export function utcTime(iso: string): string {
-  return `${iso.slice(0, 10)} ${iso.slice(11, 19)} UTC`;
-}
-
-/** A number of seconds in the largest unit that divides it: `1 hour`, `90 seconds`. */
-export function duration(seconds: number): string {
-  const [unit, length] = UNITS.find(([, length]) => seconds % length === 0)!;
-  const count = seconds / length;
-  return `${count} ${unit}${count === 1 ? '' : 's'}`;
-}
-
-const UNITS: readonly [unit: string, seconds: number][] = [
-  ['day', 86_400],
-  ['hour', 3_600],
-  ['minute', 60],
-  ['second', 1],
-];

@@ -1,81 +1,84 @@
 import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import { cliCommand } from '../platform/cli-command.js';
+import { auditCommand } from './commands/audit.command.js';
+import { completionCommand } from './commands/completion.command.js';
+import { journalCommand } from './commands/journal.command.js';
+import { keysCommand } from './commands/keys.command.js';
+import { migrateCommand } from './commands/migrate.command.js';
+import { providersCommand } from './commands/providers.command.js';
+import { requestsCommand } from './commands/requests.command.js';
+import { teamsCommand } from './commands/teams.command.js';
+import { usageCommand } from './commands/usage.command.js';
+import { explain } from './failure.js';
+import { addGlobalOptions } from './global-options.js';
 
-/** Each command is loaded on demand: the services it needs take a second to load. */
-const COMMANDS: readonly { name: string; description: string; load: () => Promise<Command> }[] = [
-  {
-    name: 'keys',
-    description: 'gateway keys, which clients send to this gateway',
-    load: async () => (await import('./keys.command.js')).keysCommand(),
-  },
-  {
-    name: 'teams',
-    description: 'teams that gateway keys belong to',
-    load: async () => (await import('./teams.command.js')).teamsCommand(),
-  },
-  {
-    name: 'providers',
-    description: 'providers that calls are forwarded to',
-    load: async () => (await import('./providers.command.js')).providersCommand(),
-  },
-  {
-    name: 'requests',
-    description: 'the request log: one row per forwarded call',
-    load: async () => (await import('./requests.command.js')).requestsCommand(),
-  },
-  {
-    name: 'usage',
-    description: 'sum up calls, errors, tokens and bytes',
-    load: async () => (await import('./usage.command.js')).usageCommand(),
-  },
-  {
-    name: 'journal',
-    description: 'inspect the journal of a gateway that is gone and write its rows to Postgres',
-    load: async () => (await import('./journal.command.js')).journalCommand(),
-  },
-  {
-    name: 'migrate',
-    description: 'migrate the database; only needed with MIGRATE=off',
-    load: async () => (await import('./migrate.command.js')).migrateCommand(),
-  },
+/**
+ * The commands in the order of the help. A module adds its own here. Their files import only what is light: services and
+ * schemas stay behind the admin API, or are imported when the command runs.
+ */
+const COMMANDS: readonly (() => Command)[] = [
+  keysCommand,
+  teamsCommand,
+  providersCommand,
+  requestsCommand,
+  usageCommand,
+  auditCommand,
+  journalCommand,
+  migrateCommand,
+  completionCommand,
 ];
 
-/** Builds the command line. It uses the gateway's services on its database, without HTTP. */
-async function program(args: readonly string[]): Promise<Command> {
+/** Builds the command line. @param more commands beside COMMANDS */
+function program(more: readonly (() => Command)[]): Command {
   const program = new Command('postern')
-    .description('Manages a Postern gateway through its database, whether or not the gateway is running.')
+    .description('Manages a Postern gateway: on this machine, or over HTTP with --url.')
     .version(version(), '--version', 'print the version')
+    .configureHelp({
+      showGlobalOptions: true,
+      // Every command has options, so the list does not say so.
+      subcommandTerm: (command) =>
+        [command.name(), ...command.registeredArguments.map((argument) => `<${argument.name()}>`)].join(' '),
+    })
     .configureOutput({ writeOut: (text) => process.stdout.write(withCliCommand(text)) })
     .addHelpText(
       'after',
       `
-The database is DATABASE_URL, or the embedded one in DATA_DIR (./data), which npm start creates. Settings come from
-the environment and from .env. Exit code 0 on success, 1 on failure; the reason is on standard error.
+Without --url, commands use the gateway that runs with the settings in the
+environment and .env. If none runs, they work on its database: DATABASE_URL, or
+the embedded one in DATA_DIR (./data), which npm start creates.
+
+With --url or POSTERN_URL, they use that gateway over HTTP. Its admin token is
+POSTERN_ADMIN_TOKEN, or in the file that POSTERN_ADMIN_TOKEN_FILE names.
+
+Exit code 0 on success, 1 on failure; the reason is on standard error.
+With --json, standard output is JSON.
 
 Examples:
   postern keys create --team default --name ci
   postern keys list --json
   postern providers add openai --default
-  postern requests list --limit 5`,
+  postern requests list --limit 5
+  postern usage --from 7d --sort tokens --url https://gateway.example.com`,
     );
-  for (const { name, description, load } of COMMANDS) {
-    const command = args.includes(name) ? await load() : new Command(name);
-    program.addCommand(command.description(description));
-    inheritSettings(command, program);
-  }
+  for (const command of [...COMMANDS, ...more]) program.addCommand(command());
+  addGlobalOptions(program);
+  inheritSettings(program, []);
   return program;
 }
 
-/** Applies the settings of the program to its subcommands. */
-function inheritSettings(command: Command, above: Command): void {
-  command.copyInheritedSettings(above);
-  for (const below of command.commands) inheritSettings(below, command);
+/** Applies the settings of the program to every command, and lets each error name its help. */
+function inheritSettings(command: Command, names: readonly string[]): void {
+  command.showHelpAfterError(`See ${cliCommand([...names, '--help'].join(' '))}.`);
+  for (const below of command.commands) {
+    below.copyInheritedSettings(command);
+    inheritSettings(below, [...names, below.name()]);
+  }
 }
 
 /** Replaces `postern` in help texts with the command that works where the reader is. */
 function withCliCommand(help: string): string {
-  return help.replace(/(?<=^Usage: |^ *|KEY=\$\(|")postern (?=[a-z[])/gm, cliCommand(''));
+  return help.replace(/(?<=^Usage: |^ *|KEY=\$\(|"|\()postern (?=[a-z[-])/gm, cliCommand(''));
 }
 
 function version(): string {
@@ -86,12 +89,16 @@ function version(): string {
 /**
  * Runs one command and sets the process's exit code. Help and invalid arguments end the process at once.
  */
-export async function run(args: readonly string[]): Promise<void> {
+export async function run(args: readonly string[], more: readonly (() => Command)[] = []): Promise<void> {
+  let running: Command | null = null;
   try {
-    await (await program(args)).parseAsync(args, { from: 'user' });
+    await program(more)
+      .hook('preAction', (_, command) => {
+        running = command;
+      })
+      .parseAsync(args, { from: 'user' });
   } catch (error) {
-    const { explain } = await import('./failure.js');
-    console.error(explain(error));
+    console.error(await explain(error, running));
     process.exitCode = 1;
   }
 }

@@ -62,6 +62,7 @@ class Primary {
     const ready = await this.fork(1);
     if (ready === null || this.stopping !== null) return;
     this.started = true;
+    this.host.publish(ready.adminUrl ?? ready.url);
     const others = Array.from({ length: this.workers - 1 }, (_, i) => this.fork(i + 2));
     await Promise.all(others);
     if (this.stopping !== null) return;
@@ -77,6 +78,7 @@ class Primary {
   }
 
   private async end(): Promise<void> {
+    this.host.publish(null);
     const { shutdownDelayMs, shutdownGraceMs } = this.host.settings;
     const bound = setTimeout(() => this.killAll(), shutdownDelayMs + shutdownGraceMs + AFTER_GRACE_MS);
     const workers = [...this.running.values()];

@@ -79,11 +79,14 @@ function collectorUrl(value: string): string | undefined {
 }
 
 /** Never a credential: its value would be stored in rows. */
-const CREDENTIALS = /^(authorization|proxy-authorization|cookie|x-api-key|api-key|x-goog-api-key|x-gateway-key)$/;
+const CREDENTIALS =
+  /^(authorization|proxy-authorization|cookie|x-api-key|api-key|x-goog-api-key|x-gateway-key)$/;
 
 function headerNames(value: string): readonly string[] | undefined {
   const names = value.split(',').map((name) => name.trim().toLowerCase());
-  return names.every((name) => /^[a-z0-9!#$%&'*+.^_`|~-]{1,64}$/.test(name) && !CREDENTIALS.test(name)) ? names : undefined;
+  return names.every((name) => /^[a-z0-9!#$%&'*+.^_`|~-]{1,64}$/.test(name) && !CREDENTIALS.test(name))
+    ? names
+    : undefined;
 }
 
 function headerList(value: string): string | undefined {

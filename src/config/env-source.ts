@@ -1,24 +1,31 @@
 import { readFileSync } from 'node:fs';
 import { parseEnv } from 'node:util';
-import { envSchema, SECRET_VARIABLES } from './env-schema.js';
-import { moduleVariables } from './module-settings.js';
-
 /**
  * Where do the variables come from? The real environment first, then `.env`, then, for secrets, the file that
  * `NAME_FILE` names. An empty value is an absent one: compose files and CI systems pass `NAME=` for "not set".
  */
 export type RawEnv = Record<string, string | undefined>;
 
-export function gatherEnv(source: NodeJS.ProcessEnv, dotenvPath: string | null, errors: string[]): RawEnv {
+/** Names of the variables to read. */
+export interface Variables {
+  names: Iterable<string>;
+  /** Those of them that may be given as `NAME_FILE`. */
+  secrets: Iterable<string>;
+}
+
+/** @param errors gets one line for each value that cannot be read */
+export function gatherEnv(
+  { names, secrets }: Variables,
+  source: NodeJS.ProcessEnv,
+  dotenvPath: string | null,
+  errors: string[],
+): RawEnv {
   const fallback = dotenvPath === null ? {} : readDotenv(dotenvPath, errors);
   const given = (name: string): string | undefined => nonEmpty(source[name]) ?? nonEmpty(fallback[name]);
 
   const raw: RawEnv = {};
-  const ofModules = [...moduleVariables()];
-  for (const name of [...Object.keys(envSchema.shape), ...ofModules.map(([name]) => name)])
-    raw[name] = given(name);
-  const ofModulesSecret = ofModules.filter(([, { secret }]) => secret).map(([name]) => name);
-  for (const name of [...SECRET_VARIABLES, ...ofModulesSecret]) {
+  for (const name of names) raw[name] = given(name);
+  for (const name of secrets) {
     const file = given(`${name}_FILE`);
     if (file === undefined) continue;
     if (raw[name] !== undefined) {
@@ -28,6 +35,11 @@ export function gatherEnv(source: NodeJS.ProcessEnv, dotenvPath: string | null, 
     raw[name] = readSecret(name, file, errors);
   }
   return raw;
+}
+
+/** The environment of this process. Only this file reads it. */
+export function processEnv(): NodeJS.ProcessEnv {
+  return process.env;
 }
 
 function nonEmpty(value: string | undefined): string | undefined {

@@ -1,10 +1,11 @@
 import { resolve } from 'node:path';
 import type { z } from 'zod';
-import { envSchema, type EnvVariable } from './env-schema.js';
-import { gatherEnv, type RawEnv } from './env-source.js';
-import { parseModuleSettings } from './module-settings.js';
+import { EnvError } from './env-error.js';
+import { envSchema, type EnvVariable, SECRET_VARIABLES } from './env-schema.js';
+import { gatherEnv, processEnv, type RawEnv } from './env-source.js';
+import { moduleVariables, parseModuleSettings } from './module-settings.js';
 
-/** This file is the only reader of `process.env`. Modules receive the result, completed, as `Settings`. */
+/** Modules receive the result, completed, as `Settings`. */
 type Values = z.output<typeof envSchema>;
 
 /** PROVIDER_URL → providerUrl */
@@ -21,14 +22,6 @@ export type Env = Readonly<
   }
 >;
 
-/** The configuration is invalid. The message lists every error on one line: variable and remedy, never a value. */
-export class EnvError extends Error {
-  constructor(readonly errors: readonly string[]) {
-    super(`${errors.length} configuration error${errors.length === 1 ? '' : 's'}:\n  ${errors.join('\n  ')}`);
-    this.name = 'EnvError';
-  }
-}
-
 const GENERATES_SECRETS = 'npm run init:env generates secrets';
 const REQUIRED_IN_PRODUCTION = {
   DATABASE_URL: 'for example postgres://user:password@host:5432/database',
@@ -43,11 +36,15 @@ const REQUIRED_IN_PRODUCTION = {
  * @throws EnvError
  */
 export function loadEnv(
-  source: NodeJS.ProcessEnv = process.env,
-  dotenvPath: string | null = source === process.env ? resolve('.env') : null,
+  source: NodeJS.ProcessEnv = processEnv(),
+  dotenvPath: string | null = source === processEnv() ? resolve('.env') : null,
 ): Env {
   const errors: string[] = [];
-  const raw = gatherEnv(source, dotenvPath, errors);
+  const ofModules = [...moduleVariables()];
+  const names = [...Object.keys(envSchema.shape), ...ofModules.map(([name]) => name)];
+  const ofModulesSecret = ofModules.filter(([, { secret }]) => secret).map(([name]) => name);
+  const secrets = [...SECRET_VARIABLES, ...ofModulesSecret];
+  const raw = gatherEnv({ names, secrets }, source, dotenvPath, errors);
   const parsed = envSchema.safeParse(raw);
   for (const issue of parsed.error?.issues ?? []) errors.push(`${issue.path.join('.')}: ${issue.message}`);
   checkCombinations(raw, errors);

@@ -4,7 +4,7 @@ import { cliCommand } from '../platform/cli-command.js';
 import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import { withTimeout } from '../platform/with-timeout.js';
-import { permanentError } from './permanent-database-error.js';
+import { permanentError, PermanentDatabaseError } from './permanent-database-error.js';
 import { describeError } from '../errors/describe-error.js';
 import { isMigrationPending, migrate } from './migrate.js';
 
@@ -57,6 +57,17 @@ export class DatabaseService implements OnModuleDestroy {
     else this.retryAfter(first, FIRST_RETRY_MS);
   }
 
+  /**
+   * Makes one attempt, for a command: connects and migrates without the hooks of the modules, which are for a gateway.
+   *
+   * @throws Error
+   */
+  async startOnce(): Promise<void> {
+    await this.prepare();
+    if (this.migrationsPending) throw new PermanentDatabaseError(`${this.why} first`);
+    this.why = '';
+  }
+
   onModuleDestroy(): void {
     this.stopping.abort();
     clearTimeout(this.retryTimer);
@@ -81,20 +92,27 @@ export class DatabaseService implements OnModuleDestroy {
     );
   }
 
+  /** Migrates, or looks whether that is needed, and connects. */
+  private async prepare(): Promise<void> {
+    const { signal } = this.stopping;
+    this.migrationsPending = false;
+    if (this.env.migrate) {
+      const ran = await migrate(this.env.databaseUrl, signal);
+      if (ran.length > 0) this.logger.log(`Migrated the database: ${ran.join(', ')}`);
+    } else if (await isMigrationPending(this.env.databaseUrl)) {
+      this.migrationsPending = true;
+      this.why = `migrations are pending and MIGRATE=off; run "${cliCommand('migrate')}"`;
+      return;
+    }
+    signal.throwIfAborted();
+    if (!this.dataSource.isInitialized) await this.dataSource.initialize();
+  }
+
   private async attempt(): Promise<boolean> {
     const { signal } = this.stopping;
     try {
-      this.migrationsPending = false;
-      if (this.env.migrate) {
-        const ran = await migrate(this.env.databaseUrl, signal);
-        if (ran.length > 0) this.logger.log(`Migrated the database: ${ran.join(', ')}`);
-      } else if (await isMigrationPending(this.env.databaseUrl)) {
-        this.migrationsPending = true;
-        this.why = `migrations are pending and MIGRATE=off; run "${cliCommand('migrate')}"`;
-        return false;
-      }
-      signal.throwIfAborted();
-      if (!this.dataSource.isInitialized) await this.dataSource.initialize();
+      await this.prepare();
+      if (this.migrationsPending) return false;
       for (const hook of this.readyHooks) {
         signal.throwIfAborted();
         await hook();

@@ -23,8 +23,9 @@ export type KeyRow = Omit<
 
 /** The common start of all key queries; `k` is the key, `t` its team. */
 export const SELECT_KEYS = `
-  SELECT k.id, k.name, t.name AS team, k.team_id, s.prefix, k.created_at, s.previous_secret_expires_at, k.expires_at,
-         s.last_used_at, k.revoked_at, k.disabled, k.providers, k.endpoints, k.idempotency, k.version,
+  SELECT k.id, k.name, t.name AS team, k.team_id, s.prefix, k.created_at, k.expires_at, s.last_used_at,
+         CASE WHEN k.revoked_at IS NULL THEN s.previous_secret_expires_at END AS previous_secret_expires_at,
+         k.revoked_at, k.disabled, k.providers, k.endpoints, k.idempotency, k.version,
          ${rulesSql('k.id')}
   FROM gateway_key k
   JOIN team t ON t.id = k.team_id

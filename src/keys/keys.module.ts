@@ -8,12 +8,13 @@ import { GatewayKey } from './gateway-key.entity.js';
 import { KeyNames } from './key-names.service.js';
 import { KeysController } from './keys.controller.js';
 import { KeysService } from './keys.service.js';
+import { LeakedKeyController } from './leaked-key.controller.js';
 import { LeakedKeyService } from './leaked-key.service.js';
 
 /** Creates, lists, changes and revokes gateway keys. */
 @Module({
   imports: [TypeOrmModule.forFeature([GatewayKey, GatewayKeySecret]), TeamsModule, LimitRulesModule],
-  controllers: [KeysController],
+  controllers: [KeysController, LeakedKeyController],
   providers: [KeysService, KeyNames, LeakedKeyService, FirstKeyService],
   exports: [KeysService, KeyNames, LeakedKeyService, FirstKeyService]
 })

@@ -3,16 +3,8 @@ import { DataSource } from 'typeorm';
 import { ServiceError } from '../errors/service-error.js';
 import { digestKey, isWellFormedKey } from './key-secret.js';
 import { FIND_KEY, KEY_STATUS_SQL, type KeyRow, keyView } from './key-view.js';
-import type { KeyStatus, KeyView } from './keys.schema.js';
-
-/** The key of a secret, and whether the secret still works. */
-export interface LeakedKey extends KeyView {
-  status: KeyStatus;
-  /** `ended`: this secret was rotated and its grace is over, independent of the key's status. */
-  secret_status: 'active' | 'ended';
-  /** End of this secret's grace; null if it was not rotated. */
-  secret_expires_at: string | null;
-}
+import type { KeyStatus } from './keys.schema.js';
+import type { LeakedKey } from './leaked-key.schema.js';
 
 interface SecretRow {
   key_id: string;

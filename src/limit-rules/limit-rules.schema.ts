@@ -7,7 +7,8 @@ const MOST_BUDGETS = 4;
 const MOST = 1_000_000_000;
 const COUNT = `must be an integer from 0 to ${MOST}; null or absent for no limit`;
 const TOKENS = `must be an integer from 0 to ${MOST * 1_000}`;
-const USD = 'must be an amount in USD as text, such as "500.00", at most "1000000000", with at most 9 decimal places';
+const USD =
+  'must be an amount in USD as text, such as "500.00", at most "1000000000", with at most 9 decimal places';
 const PERCENT = 'must be a list of at most 10 whole percentages from 1 to 100';
 const NANO_MOST = 10n ** 18n;
 
@@ -28,9 +29,14 @@ const budget = z
       .refine((text) => (nanoOf(text) ?? NANO_MOST + 1n) <= NANO_MOST, USD)
       .optional()
       .meta({ description: 'Amount in USD. Either this or `tokens`.', example: '500.00' }),
-    tokens: z.int(TOKENS).min(0, TOKENS).max(MOST * 1_000, TOKENS).optional().meta({
-      description: 'Input and output tokens. Either this or `usd`.',
-    }),
+    tokens: z
+      .int(TOKENS)
+      .min(0, TOKENS)
+      .max(MOST * 1_000, TOKENS)
+      .optional()
+      .meta({
+        description: 'Input and output tokens. Either this or `usd`.',
+      }),
     period: oneOf(BUDGET_PERIODS).meta({
       description: 'Days, weeks from Monday and months begin in `BUDGET_TIMEZONE`; `total` never ends.',
     }),

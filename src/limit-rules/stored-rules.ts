@@ -1,4 +1,10 @@
-import type { BudgetMode, BudgetPeriod, LimitPeriod, LimitResource, LimitScope } from './limit-rule.entity.js';
+import type {
+  BudgetMode,
+  BudgetPeriod,
+  LimitPeriod,
+  LimitResource,
+  LimitScope,
+} from './limit-rule.entity.js';
 import type { Budget, EndUserLimits, LimitMembers, Rates, ShownLimits } from './limit-rules.schema.js';
 import { nanoOf, usdOf } from './usd.js';
 
@@ -60,7 +66,11 @@ export function changedLimits(present: ShownLimits, change: LimitMembers): Shown
 
 /** True if both make the same rules, however they are written. */
 export function sameLimits(a: ShownLimits, b: ShownLimits): boolean {
-  const texts = [a, b].map((limits) => rulesOf(limits, 'key').map((rule) => JSON.stringify(rule)).sort());
+  const texts = [a, b].map((limits) =>
+    rulesOf(limits, 'key')
+      .map((rule) => JSON.stringify(rule))
+      .sort(),
+  );
   return JSON.stringify(texts[0]) === JSON.stringify(texts[1]);
 }
 
@@ -93,11 +103,14 @@ function rateRules(rates: Rates | EndUserLimits | null, scope: LimitScope): Rule
   if (rates === null) return [];
   return RATES.flatMap(([name, resource, period]) => {
     const amount = rates[name];
-    return amount === null ? [] : [{ scope, resource, period, amount: String(amount), mode: 'block', alert_at: [] }];
+    return amount === null
+      ? []
+      : [{ scope, resource, period, amount: String(amount), mode: 'block', alert_at: [] }];
   });
 }
 
 function budgetRule({ usd, tokens, period, mode, alert_at }: Budget, scope: LimitScope): RuleValues {
-  const [resource, amount] = usd === undefined ? (['tokens', tokens] as const) : (['usd', nanoOf(usd)] as const);
+  const [resource, amount] =
+    usd === undefined ? (['tokens', tokens] as const) : (['usd', nanoOf(usd)] as const);
   return { scope, resource, period, amount: String(amount), mode, alert_at };
 }

@@ -37,7 +37,8 @@ export class LimitsController {
   @ApiOperation({
     operationId: 'resetLimit',
     summary: 'Reset a budget',
-    description: 'Gives a budget its whole amount again for the rest of its period. What was spent stays recorded.',
+    description:
+      'Gives a budget its whole amount again for the rest of its period. What was spent stays recorded.',
   })
   @ApiOkResponse({ standardSchema: limitSchema, description: 'The budget.' })
   @ApiErrors(404, 413, 415)

@@ -100,13 +100,23 @@ export class LimitsService {
       if (isUuid(id)) await manager.query(LOCK, [id]);
       const before = await find(manager, id);
       if (before.period === 'minute' || before.period === 'at_once') {
-        throw ServiceError.of('invalid', 'id', 'only a budget can be reset; this limit frees itself within a minute');
+        throw ServiceError.of(
+          'invalid',
+          'id',
+          'only a budget can be reset; this limit frees itself within a minute',
+        );
       }
       await manager.query(LOCK_METERS, [id, subject ?? null]);
       await manager.query(RESET, [id, subject ?? null]);
       const after = await find(manager, id);
       const more = { reason, ...(subject !== undefined && { subject }) };
-      await recordChange(manager, by, { action: 'reset', type: 'limit', before: named(before), after: named(after), more });
+      await recordChange(manager, by, {
+        action: 'reset',
+        type: 'limit',
+        before: named(before),
+        after: named(after),
+        more,
+      });
       return after;
     });
   }

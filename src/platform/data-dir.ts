@@ -2,7 +2,7 @@ import { constants } from 'node:fs';
 import { access, mkdir, readdir, readFile, realpath, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { createOnce, TEMPORARY_NAME } from './create-once.js';
-import { FolderLock } from './folder-lock.js';
+import { FolderLock, type LockHolder } from './folder-lock.js';
 
 /** The folder cannot be used; the message is one line and names the remedy. */
 export class DataDirError extends Error {
@@ -111,9 +111,14 @@ export class DataDir {
   }
 
   /** Who holds the lock, without taking it; null when nobody does. */
-  async holder(): Promise<{ pid: number } | null> {
+  async holder(): Promise<Pick<LockHolder, 'pid' | 'published'> | null> {
     const holder = await this.lock.holder();
-    return holder && { pid: holder.pid };
+    return holder && { pid: holder.pid, published: holder.published };
+  }
+
+  /** Sets what holder() reports of this process while it holds the lock. */
+  publish(value: unknown): void {
+    this.lock.publish(value);
   }
 
   release(): void {

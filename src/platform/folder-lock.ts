@@ -2,13 +2,15 @@ import { createHash, randomBytes } from 'node:crypto';
 import { mkdir, readdir, readFile, realpath, rm } from 'node:fs/promises';
 import { connect, createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
-import { basename, isAbsolute, join } from 'node:path';
+import { basename, dirname, isAbsolute, join } from 'node:path';
 import { createOnce } from './create-once.js';
 
 export interface LockHolder {
   pid: number;
   /** ISO 8601 */
   startedAt: string;
+  /** What the holder has published, see FolderLock.publish(). Whoever may enter the folder can read it. */
+  published?: unknown;
 }
 
 interface Claim extends LockHolder {
@@ -38,6 +40,7 @@ const ANSWER_TIMEOUT = 500;
  */
 export class FolderLock {
   private server: Server | undefined;
+  private published: unknown;
 
   /** @param folder a folder of the lock's own; made (0700) when the lock is first taken */
   constructor(private readonly folder: string) {}
@@ -47,7 +50,9 @@ export class FolderLock {
     if (this.server !== undefined) return null;
     await mkdir(this.folder, { mode: 0o700 }).catch(unless('EEXIST'));
     const path = await this.newSocketPath();
-    const server = await listen(path);
+    // A socket elsewhere can be read by every user of the machine.
+    const isInside = dirname(path) === (await realpath(this.folder));
+    const server = await listen(path, () => (isInside ? this.published : undefined));
     try {
       const holder = await this.claim(path);
       if (holder === null) this.server = server;
@@ -55,6 +60,11 @@ export class FolderLock {
     } finally {
       if (this.server !== server) server.close();
     }
+  }
+
+  /** Sets what holder() reports of this process, until it releases the lock. */
+  publish(value: unknown): void {
+    this.published = value;
   }
 
   /** Who has the lock, without taking it. */
@@ -149,12 +159,12 @@ function ourselves(): LockHolder {
   return { pid: process.pid, startedAt: new Date(Date.now() - process.uptime() * 1000).toISOString() };
 }
 
-function listen(path: string): Promise<Server> {
+function listen(path: string, published: () => unknown): Promise<Server> {
   return new Promise((resolve, reject) => {
     const server = createServer((socket) => {
       socket.unref();
       socket.on('error', () => socket.destroy());
-      socket.end(`${JSON.stringify(ourselves())}\n`);
+      socket.end(`${JSON.stringify({ ...ourselves(), published: published() } satisfies LockHolder)}\n`);
     });
     server.once('error', reject);
     // `exclusive`: in a cluster worker the primary would listen in our place and outlive us.

@@ -43,13 +43,15 @@ export class BatchPricer implements RowPricer {
     let last: LogRow | null = null;
     let prices: ModelPrices | undefined;
     for (const row of rows) {
+      // Every provider that is called appears in the metrics.
+      const figures = this.figuresOf(row.provider);
       if (!hasUsage(row) && costOf(row) === null) continue;
       if (row.model !== null && (last?.model !== row.model || last.provider !== row.provider)) {
         prices = this.resolver.known(row.provider, row.model);
         last = row;
       }
       if (row.model !== null && prices === undefined && costOf(row) === null) unknown.push(row);
-      else this.set(row, row.model === null ? [] : (prices ?? []));
+      else this.set(row, row.model === null ? [] : (prices ?? []), figures);
     }
     const saving = this.unpriced.save();
     return unknown.length === 0 && saving === null ? null : this.priceLate(unknown, saving);
@@ -60,7 +62,8 @@ export class BatchPricer implements RowPricer {
     const until = performance.now() + PATIENCE_MS;
     try {
       if (unknown.length > 0) await withTimeout(PATIENCE_MS, this.resolver.load(unknown as Named[]));
-      for (const row of unknown) this.set(row, this.resolver.known(row.provider, row.model!) ?? []);
+      for (const row of unknown)
+        this.set(row, this.resolver.known(row.provider, row.model!) ?? [], this.figuresOf(row.provider));
       const saved = this.unpriced.save() ?? saving;
       if (saved !== null) await withTimeout(Math.max(until - performance.now(), 0), saved);
     } catch (error) {
@@ -68,8 +71,7 @@ export class BatchPricer implements RowPricer {
     }
   }
 
-  private set(row: LogRow, prices: ModelPrices): void {
-    const figures = this.figuresOf(row.provider);
+  private set(row: LogRow, prices: ModelPrices, figures: CostFigures): void {
     const reported = costOf(row);
     if (reported !== null) {
       figures.nano += parseDecimal(reported, COST_SCALE) ?? 0n;

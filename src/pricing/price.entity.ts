@@ -7,7 +7,7 @@ export type PriceSource = (typeof PRICE_SOURCES)[number];
 const USD = { precision: 12, scale: 6, nullable: true };
 
 /** What a model costs from one time on. `pg` returns the amounts as exact text. */
-@Entity('price')
+@Entity('price', { comment: 'Prices of models in USD per million tokens, of the catalogue and of your own.' })
 @Unique('price_catalog_model_effective_from_key', ['catalog', 'model', 'effectiveFrom', 'source'])
 @Check('price_source_check', `source IN ('catalog', 'custom')`)
 export class Price {

@@ -73,14 +73,10 @@ const timeOfDay = z.string(TIME_OF_DAY).regex(/^([01]\d|2[0-3]):[0-5]\d:[0-5]\d$
 
 const tier = z
   .strictObject({
-    above: z
-      .int('must be a number of tokens')
-      .min(0, 'must be a number of tokens')
-      .optional()
-      .meta({
-        description: 'For calls with more input tokens than this, for all of their tokens.',
-        example: 200_000,
-      }),
+    above: z.int('must be a number of tokens').min(0, 'must be a number of tokens').optional().meta({
+      description: 'For calls with more input tokens than this, for all of their tokens.',
+      example: 200_000,
+    }),
     between: z
       .tuple([timeOfDay, timeOfDay])
       .optional()
@@ -208,12 +204,10 @@ export const resolutionSchema = z
     model: CALLED_MODEL,
     at: timestamp('The time asked for.'),
     price: priceSchema.nullable().meta({ description: 'The price that applies; null if none does.' }),
-    reason: z
-      .string()
-      .meta({
-        description: 'Why this price, or why none.',
-        example: 'The price of the catalogue for gpt-4o-mini.',
-      }),
+    reason: z.string().meta({
+      description: 'Why this price, or why none.',
+      example: 'The price of the catalogue for gpt-4o-mini.',
+    }),
   })
   .meta({ id: 'PriceResolution' });
 export type Resolution = z.output<typeof resolutionSchema>;
@@ -223,15 +217,17 @@ export const MISSING_DAYS = 7;
 
 export const missingPricesSchema = z
   .strictObject({
-    data: z.array(
-      z.strictObject({
-        provider: PROVIDER,
-        catalog: LIST,
-        model: CALLED_MODEL,
-        first_day: z.string().meta({ description: 'First UTC day of such a call.', example: '2026-01-29' }),
-        last_day: z.string().meta({ description: 'Last UTC day of such a call.', example: '2026-01-31' }),
-      }),
-    ).meta({ description: 'The models, by provider.' }),
+    data: z
+      .array(
+        z.strictObject({
+          provider: PROVIDER,
+          catalog: LIST,
+          model: CALLED_MODEL,
+          first_day: z.string().meta({ description: 'First UTC day of such a call.', example: '2026-01-29' }),
+          last_day: z.string().meta({ description: 'Last UTC day of such a call.', example: '2026-01-31' }),
+        }),
+      )
+      .meta({ description: 'The models, by provider.' }),
   })
   .meta({ id: 'MissingPrices' });
 export type MissingPrices = z.output<typeof missingPricesSchema>;
@@ -253,12 +249,10 @@ export type Repricing = z.output<typeof repricingSchema>;
 
 export const repricedSchema = z
   .strictObject({
-    rows: z
-      .int()
-      .meta({
-        description: 'Calls with token counts whose cost the provider did not report.',
-        example: 1200,
-      }),
+    rows: z.int().meta({
+      description: 'Calls with token counts whose cost the provider did not report.',
+      example: 1200,
+    }),
     changed: z
       .int()
       .meta({ description: 'Calls whose cost or price changed, or would change.', example: 12 }),

@@ -3,7 +3,7 @@ import { Column, Entity, PrimaryColumn } from 'typeorm';
 const KEY = { primaryKeyConstraintName: 'unpriced_model_pkey' };
 
 /** A model that was called on a UTC day while it had no price. */
-@Entity('unpriced_model')
+@Entity('unpriced_model', { comment: 'Models that were called and have no price.' })
 export class UnpricedModel {
   @PrimaryColumn('text', { ...KEY })
   provider!: string;

@@ -44,7 +44,8 @@ export function finalizeCharge(row: LogRow): boolean {
   const free = isFree(row);
   const { prompt_tokens: input, completion_tokens: output } = row;
   const isCounted = input !== null || output !== null;
-  if (row.charge_usd !== null) row.charge_usd = free ? '0' : (costOf(row) ?? (isRejected(row) ? '0' : row.charge_usd));
+  if (row.charge_usd !== null)
+    row.charge_usd = free ? '0' : (costOf(row) ?? (isRejected(row) ? '0' : row.charge_usd));
   if (row.charge_tokens !== null) {
     if (free || (!isCounted && isRejected(row))) row.charge_tokens = 0;
     else if (isCounted) row.charge_tokens = (input ?? 0) + (output ?? 0);
@@ -58,7 +59,9 @@ function isFree({ outcome, error_code }: LogRow): boolean {
 
 /** The provider responded with an error, and reported no usage. */
 function isRejected({ outcome, status, prompt_tokens, completion_tokens }: LogRow): boolean {
-  return outcome === 'completed' && (status ?? 0) >= 400 && prompt_tokens === null && completion_tokens === null;
+  return (
+    outcome === 'completed' && (status ?? 0) >= 400 && prompt_tokens === null && completion_tokens === null
+  );
 }
 
 /** The start of the period of a rule `r` that holds `at`; `total` has one period. */

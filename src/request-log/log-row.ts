@@ -20,7 +20,11 @@ export function emptyRow(): LogRow {
 
 /** Sets the columns that are known before a call is forwarded. */
 /** @param attribution as the row may show it */
-export function setBegin(row: LogRow, { origin, reservation }: CallRecord, attribution: Attribution | null): void {
+export function setBegin(
+  row: LogRow,
+  { origin, reservation }: CallRecord,
+  attribution: Attribution | null,
+): void {
   const { key } = origin;
   if (reservation !== null) setReservation(row, reservation);
   row.started_at = startIso(origin.id);

@@ -8,6 +8,9 @@ import { type RequestRow, requestView, type RequestView, SELECT_REQUESTS } from 
 
 const FIND = `${SELECT_REQUESTS} WHERE started_at = $1 AND id = $2`;
 
+/** Comes after every ID. */
+export const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
+
 /** A position in the order in which rows were recorded. */
 export interface RecordedPlace {
   recorded_at: Date;

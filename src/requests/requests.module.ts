@@ -3,6 +3,7 @@ import { KeysModule } from '../keys/keys.module.js';
 import { TeamsModule } from '../teams/teams.module.js';
 import { CallFilters } from './call-filters.js';
 import { ReaderPool } from './reader-pool.js';
+import { RecordedController } from './recorded.controller.js';
 import { RequestLogExport } from './request-log.export.js';
 import { RequestLogReader } from './request-log.reader.js';
 import { RequestsController } from './requests.controller.js';
@@ -10,7 +11,7 @@ import { RequestsController } from './requests.controller.js';
 /** Shows and exports the rows of the request log. */
 @Module({
   imports: [TeamsModule, KeysModule],
-  controllers: [RequestsController],
+  controllers: [RecordedController, RequestsController],
   providers: [ReaderPool, RequestLogReader, RequestLogExport, CallFilters],
   exports: [RequestLogReader, RequestLogExport, CallFilters, ReaderPool]
 })

@@ -9,6 +9,7 @@ import { isShownName, type RequestView, SHOWN_COLUMNS } from './request-view.js'
 import {
   EXAMPLE_ID,
   EXAMPLE_TIME,
+  id,
   withTimeRange,
   oneOf,
   pageOf,
@@ -17,6 +18,7 @@ import {
   searchText,
   team,
   time,
+  timestamp,
 } from '../admin/fields.schema.js';
 
 export const EXPORT_FORMATS = ['ndjson', 'csv'] as const;
@@ -142,17 +144,30 @@ export type ExportOptions = z.output<typeof exportSchema>;
 
 export const requestId = pathId('call: its `x-gateway-request-id`');
 
-const LINES = 'must be an integer from 0 to 500';
-
-/** `postern requests tail`: new calls, so it has no times. */
-export const tailSchema = z
+/** `GET /admin/v1/requests/recorded` */
+export const recordedFilterSchema = z
   .strictObject({
     ...callFilter,
-    lines: z
-      .string(LINES)
-      .regex(/^\d{1,3}$/, LINES)
-      .transform(Number)
-      .refine((lines) => lines <= 500, LINES)
-      .default(10),
+    recorded_after: callFilter.recorded_after.meta({
+      description:
+        'Only rows written to the database after this time; absent: no rows, only `recorded_until`.',
+    }),
+    after_id: id('call').optional().meta({
+      description: 'Also rows written at exactly `recorded_after` that have a greater ID than this one.',
+    }),
+    limit: paging.limit,
   })
-  .omit({ from: true, to: true, recorded_after: true });
+  .omit({ from: true, to: true });
+export type RecordedFilter = z.output<typeof recordedFilterSchema>;
+
+export const recordedSchema = z
+  .strictObject({
+    data: z.array(requestSchema),
+    recorded_until: timestamp('Every row written up to this time can be read.'),
+  })
+  .meta({ id: 'RecordedRequests' });
+/** Calls in the order in which they were written to the database. */
+export interface Recorded {
+  data: RequestView[];
+  recorded_until: string;
+}

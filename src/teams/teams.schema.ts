@@ -21,7 +21,10 @@ export const teamPageSchema = pageOf('TeamPage', teamSchema);
 
 /** `POST /admin/v1/teams` and `postern teams create` */
 export const newTeamSchema = z
-  .strictObject({ name: name().meta({ description: 'Unique name of the team.', example: 'search' }), ...limitMembers })
+  .strictObject({
+    name: name().meta({ description: 'Unique name of the team.', example: 'search' }),
+    ...limitMembers,
+  })
   .meta({ id: 'NewTeam', example: { name: 'search' } });
 export type NewTeam = z.output<typeof newTeamSchema>;
 

@@ -19,3 +19,8 @@ export function isUsageGroup(word: string): word is UsageGroup {
 export function isInterval(group: string): group is Interval {
   return (INTERVALS as readonly string[]).includes(group);
 }
+
+/** What groups can be sorted by, largest first, and the sum that decides. */
+export const SORTS = { calls: 'calls', errors: 'errors', tokens: 'total_tokens', cost: 'cost_usd' } as const;
+export type UsageSort = keyof typeof SORTS;
+export const USAGE_SORTS = Object.keys(SORTS) as UsageSort[];

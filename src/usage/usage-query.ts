@@ -6,8 +6,10 @@ import {
   type Interval,
   isInterval,
   PLAIN_GROUPS,
+  SORTS,
   TAG_GROUP,
   type UsageGroup,
+  type UsageSort,
 } from './usage-groups.js';
 import type { UsageSource } from './usage-source.js';
 
@@ -47,8 +49,8 @@ function columnOf(group: UsageGroup, time: string, zone: string): GroupColumn {
   return { name: group, sql: group };
 }
 
-/** The values of a row's groups, in the order of the groups. */
-export type GroupValues = (string | null)[];
+/** The values of a row's groups, in the order of the groups; if the page is sorted by a sum, that sum comes first. */
+export type GroupValues = (string | number | null)[];
 
 /** The member of a result that holds a group's value. */
 export function memberOf(group: UsageGroup): string {
@@ -70,28 +72,55 @@ const SHOWN_AS: Record<Measure['type'], (sql: string) => string> = {
   'bigint[]': (sql) => `(${sql})::float8[]`,
 };
 
-/** @param groups as inOrder() returns them @param zone IANA name */
+/** A page of groups. */
+export interface UsagePlace {
+  sort: UsageSort | undefined;
+  cursor: string | undefined;
+  limit: number;
+}
+
+const TOTAL_TOKENS = 'total_tokens';
+const ENTRIES = Object.entries<Measure>(MEASURES);
+/** Sums of a whole page's groups; classes of durations are not added up. */
+const TOTALS = [...ENTRIES.filter(([, { type }]) => type !== 'bigint[]').map(([name]) => name), TOTAL_TOKENS];
+
+/**
+ * One row per group. Its column `totals` has the sums over all groups, of later pages too.
+ *
+ * @param groups as inOrder() returns them @param zone IANA name
+ */
 export function usageSql(
   groups: readonly UsageGroup[],
   source: UsageSource,
   conditions: Conditions,
   zone: string,
-  cursor: string | undefined,
-  limit: number,
+  place: UsagePlace,
 ): string {
   // Postgres cannot tell the type of a placeholder that the statement does not use.
   const usesZone = groups.some((group) => isInterval(group) && group !== 'half_hour');
   const placeholder = usesZone ? `${conditions.placeholder(zone)}::text` : '';
   const columns = groups.map((group) => columnOf(group, source.time, placeholder));
-  const sums = Object.entries<Measure>(MEASURES).map(
+  const sums = ENTRIES.map(
     ([name, measure]) => `${SHOWN_AS[measure.type](source.sum(name, measure))} AS ${name}`,
+  );
+  const totals = TOTALS.map((name) =>
+    name === 'cost_usd'
+      ? `'cost_usd', (sum(cost_usd::numeric) OVER ())::text`
+      : `'${name}', sum(${name}) OVER ()`,
   );
   return `
     SELECT * FROM (
-      SELECT ${columns.map(({ name, sql }) => `${sql} AS ${name}`).join(', ')}, ${sums.join(', ')}
-      FROM ${source.from}
-      GROUP BY ${columns.map((_, i) => i + 1).join(', ')}) AS usage
-    ${pageSql(groups, columns, conditions, cursor, limit)}`;
+      SELECT sums.*, json_build_object(${totals.join(', ')}) AS totals FROM (
+        SELECT groups.*, prompt_tokens + completion_tokens AS ${TOTAL_TOKENS} FROM (
+          SELECT ${columns.map(({ name, sql }) => `${sql} AS ${name}`).join(', ')}, ${sums.join(', ')}
+          FROM ${source.from}
+          GROUP BY ${columns.map((_, i) => i + 1).join(', ')}) AS groups) AS sums) AS usage
+    ${pageSql(groups, columns, conditions, place)}`;
+}
+
+/** The sum that a page is sorted by, as a number: 0 for a group without a cost. */
+function sorted(sort: UsageSort): string {
+  return sort === 'cost' ? 'COALESCE(cost_usd::numeric, 0)' : SORTS[sort];
 }
 
 /** The ORDER BY clause of a page, and the condition that excludes the groups of earlier pages. */
@@ -99,15 +128,30 @@ function pageSql(
   groups: readonly UsageGroup[],
   columns: readonly GroupColumn[],
   conditions: Conditions,
-  cursor: string | undefined,
-  limit: number,
+  { sort, cursor, limit }: UsagePlace,
 ): string {
   // "C": the same order here and in the comparison, whatever the database's collation; nulls are last in both.
   const keys = columns.map(({ name }) => `${name} COLLATE "C"`);
   const order = groups.map((group, i) => (isInterval(group) ? `${keys[i]} DESC` : `${keys[i]} NULLS LAST`));
-  const last = cursor === undefined ? null : valuesOf(cursor, groups.length);
-  const isAfter = last && comparison(groups, keys, last, conditions);
+  if (sort !== undefined) order.unshift(`${sorted(sort)} DESC`);
+  const last = cursor === undefined ? null : valuesOf(cursor, groups.length, sort !== undefined);
+  const isAfter = last && after(groups, keys, sort, last, conditions);
   return `${isAfter ? `WHERE ${isAfter}` : ''} ORDER BY ${order.join(', ')} LIMIT ${conditions.placeholder(limit)}`;
+}
+
+/** SQL condition for groups after these values, of which the first is the sum if the page is sorted by one. */
+function after(
+  groups: readonly UsageGroup[],
+  keys: readonly string[],
+  sort: UsageSort | undefined,
+  last: GroupValues,
+  conditions: Conditions,
+): string {
+  if (sort === undefined) return comparison(groups, keys, last, conditions);
+  const [sum, ...values] = last;
+  const place = `${conditions.placeholder(sum ?? 0)}::numeric`;
+  const tied = comparison(groups, keys, values, conditions);
+  return `${sorted(sort)} < ${place} OR ${sorted(sort)} = ${place} AND (${tied})`;
 }
 
 /** SQL condition for groups after these values: the first one that differs decides. */
@@ -132,14 +176,17 @@ export function cursorOf(values: GroupValues): string {
   return Buffer.from(JSON.stringify(values)).toString('base64url');
 }
 
-/** @throws ServiceError invalid for a cursor that no page of these groups returned */
-function valuesOf(cursor: string, count: number): GroupValues {
+/** @throws ServiceError invalid for a cursor that no page of these groups and this order returned */
+function valuesOf(cursor: string, count: number, isSorted: boolean): GroupValues {
   try {
     const values = JSON.parse(Buffer.from(cursor, 'base64url').toString()) as unknown;
+    const [sum, groups] =
+      Array.isArray(values) && isSorted ? [values[0] as unknown, values.slice(1)] : [0, values];
     const isOurs =
-      Array.isArray(values) &&
-      values.length === count &&
-      values.every((value) => value === null || (typeof value === 'string' && !value.includes('\0')));
+      /^\d{1,30}(\.\d{1,9})?$/.test(String(sum ?? 0)) &&
+      Array.isArray(groups) &&
+      groups.length === count &&
+      groups.every((value) => value === null || (typeof value === 'string' && !value.includes('\0')));
     if (isOurs) return values as GroupValues;
   } catch {
     // Not JSON: the same error.
@@ -147,6 +194,6 @@ function valuesOf(cursor: string, count: number): GroupValues {
   throw ServiceError.of(
     'invalid',
     'cursor',
-    'must be the next_cursor of a page with the same group_by; leave it out to begin',
+    'must be the next_cursor of a page with the same group_by and sort; leave it out to begin',
   );
 }

@@ -1,10 +1,10 @@
 import { Injectable } from '@nestjs/common';
-import type { Page, PageRequest } from '../database/page.js';
+import type { PageRequest } from '../database/page.js';
 import { ReaderPool } from '../requests/reader-pool.js';
 import type { RequestFilter } from '../requests/request-query.js';
 import { percentile } from './latency.js';
-import type { UsageView } from './usage.schema.js';
-import { TAG_GROUP, type UsageGroup } from './usage-groups.js';
+import { SUM_NAMES, type UsagePage, type UsageSums, type UsageView } from './usage.schema.js';
+import { SORTS, TAG_GROUP, type UsageGroup, type UsageSort } from './usage-groups.js';
 import { cursorOf, inOrder, memberOf, usageSql } from './usage-query.js';
 import { fitsSlots, rowsSource, slotsSource } from './usage-source.js';
 
@@ -12,7 +12,10 @@ import { fitsSlots, rowsSource, slotsSource } from './usage-source.js';
 export type UsageRow = Omit<UsageView, 'team' | 'key' | 'key_prefix'>;
 
 /** With the values of tags under the names of their groups. */
-type SqlRow = Record<string, unknown> & { latency: number[] };
+type SqlRow = Record<string, unknown> & { latency: number[]; totals: UsageSums };
+
+/** What to read. */
+export type UsageRequest = RequestFilter & PageRequest & { sort?: UsageSort };
 
 /** Computes usage sums, from half-hourly sums where they can answer the question, else from the rows of the log. */
 @Injectable()
@@ -20,33 +23,39 @@ export class UsageTotals {
   constructor(private readonly pool: ReaderPool) {}
 
   /**
-   * Sums by the given groups, newest period first.
+   * Sums by the given groups, newest period first, or the largest of the sum in `sort` first.
    *
    * @param groups one or more; at most one of them a period @param zone IANA name
    * @throws ServiceError invalid for a foreign cursor
    */
   async list(
     groups: readonly UsageGroup[],
-    { limit, cursor, ...filter }: RequestFilter & PageRequest,
+    { limit, cursor, sort, ...filter }: UsageRequest,
     zone = 'UTC',
-  ): Promise<Page<UsageRow>> {
+  ): Promise<UsagePage<UsageRow>> {
     const ordered = inOrder(groups);
     const { source, conditions } = fitsSlots(groups, filter, zone) ? slotsSource(filter) : rowsSource(filter);
-    const sql = usageSql(ordered, source, conditions, zone, cursor, limit + 1);
+    const sql = usageSql(ordered, source, conditions, zone, { sort, cursor, limit: limit + 1 });
     const { rows } = await this.pool.queries.query<SqlRow>(sql, conditions.values);
     const page = rows.slice(0, limit);
     const last = page.at(-1);
     const isLast = rows.length <= limit || last === undefined;
+    const place = [...(sort === undefined ? [] : [SORTS[sort]]), ...ordered.map(memberOf)];
     return {
       data: page.map((row) => shown(row, ordered)),
-      next_cursor: isLast
-        ? null
-        : cursorOf(ordered.map((group) => (last[memberOf(group)] as string | null) ?? null)),
+      next_cursor: isLast ? null : cursorOf(place.map((name) => (last[name] ?? null) as string | null)),
+      // The condition of a later page leaves the groups of earlier ones out.
+      totals: cursor === undefined ? (rows[0]?.totals ?? NOTHING) : null,
     };
   }
 }
 
-function shown({ latency, duration_ms: _, ...row }: SqlRow, groups: readonly UsageGroup[]): UsageRow {
+const NOTHING = { ...Object.fromEntries(SUM_NAMES.map((name) => [name, 0])), cost_usd: null } as UsageSums;
+
+function shown(
+  { latency, totals: _, duration_ms: __, ...row }: SqlRow,
+  groups: readonly UsageGroup[],
+): UsageRow {
   const tags: Record<string, unknown> = {};
   for (const group of groups) {
     const name = TAG_GROUP.exec(group)?.[1];

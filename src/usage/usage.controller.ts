@@ -3,7 +3,7 @@ import { ApiOkResponse, ApiOperation } from '../admin/api-decorators.js';
 import { AdminController } from '../admin/admin-controller.js';
 import { ApiErrors } from '../admin/api-errors.js';
 import { type UsageFilter, usageFilterSchema, usagePageSchema } from './usage.schema.js';
-import { type UsagePage, UsageService } from './usage.service.js';
+import { type CurrentUsage, UsageService } from './usage.service.js';
 
 @AdminController('usage', { name: 'Usage', description: 'Sums over the request log.' })
 export class UsageController {
@@ -17,7 +17,7 @@ export class UsageController {
   })
   @ApiOkResponse({ standardSchema: usagePageSchema, description: 'One page of groups.' })
   @ApiErrors(404)
-  list(@Query({ schema: usageFilterSchema }) filter: UsageFilter): Promise<UsagePage> {
+  list(@Query({ schema: usageFilterSchema }) filter: UsageFilter): Promise<CurrentUsage> {
     return this.usage.list(filter);
   }
 }

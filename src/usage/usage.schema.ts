@@ -1,8 +1,16 @@
 import { z } from 'zod';
 import { COLUMNS } from '../request-log/columns.js';
-import { INTERVALS, isUsageGroup, ROW_GROUPS, SLOT_GROUPS, type UsageGroup } from './usage-groups.js';
+import type { Page } from '../database/page.js';
+import {
+  INTERVALS,
+  isUsageGroup,
+  ROW_GROUPS,
+  SLOT_GROUPS,
+  type UsageGroup,
+  USAGE_SORTS,
+} from './usage-groups.js';
 import { MEASURES } from './measures.js';
-import { pageOf, paging, shownId, timestamp, withTimeRange } from '../admin/fields.schema.js';
+import { oneOf, pageOf, paging, shownId, timestamp, withTimeRange } from '../admin/fields.schema.js';
 import { callFilter } from '../requests/requests.schema.js';
 import { timeZone } from './usage.settings.js';
 
@@ -22,6 +30,30 @@ const sums = Object.fromEntries(
 
 const period = (description: string, example: string) => z.string().optional().meta({ description, example });
 const latency = (description: string, example: number) => z.int().nullable().meta({ description, example });
+
+const sumsSchema = z
+  .strictObject({
+    calls: count('Number of calls.', 14),
+    errors: count('Calls that failed; a client that disconnected is no error.', 1),
+    calls_without_tokens: count(
+      'Calls that may have used tokens although the provider reported none, such as streams without `include_usage`: ' +
+        'they are missing from the sums of tokens. Counts POST calls with a status below 400 or none, except replayed ones.',
+      2,
+    ),
+    total_tokens: count('Sum of `prompt_tokens` and `completion_tokens`.', 2_048),
+    ...sums,
+    unpriced_calls: count(
+      'Calls with token counts and without a cost, for example because their model has no price.',
+      1,
+    ),
+    cost_usd: z.string().nullable().meta({
+      description: 'Exact sum of the costs in USD; null if no call has one.',
+      example: '12.345678900',
+    }),
+  })
+  .meta({ id: 'UsageSums' });
+export type UsageSums = z.output<typeof sumsSchema>;
+export const SUM_NAMES = Object.keys(sumsSchema.shape);
 
 /** A group of calls and its sums; of the columns before the sums it has those in `group_by`. */
 export const usageSchema = z
@@ -64,22 +96,7 @@ export const usageSchema = z
       .record(z.string(), z.string().nullable())
       .optional()
       .meta({ description: 'Values of the tags in `group_by`.', example: { env: 'prod' } }),
-    calls: count('Number of calls.', 14),
-    errors: count('Calls that failed; a client that disconnected is no error.', 1),
-    calls_without_tokens: count(
-      'Calls that may have used tokens although the provider reported none, such as streams without `include_usage`: ' +
-        'they are missing from the sums of tokens. Counts POST calls with a status below 400 or none, except replayed ones.',
-      2,
-    ),
-    ...sums,
-    unpriced_calls: count(
-      'Calls with token counts and without a cost, for example because their model has no price.',
-      1,
-    ),
-    cost_usd: z.string().nullable().meta({
-      description: 'Exact sum of the costs in USD; null if no call has one.',
-      example: '12.345678900',
-    }),
+    ...sumsSchema.shape,
     p50_ms: latency(
       'Median duration in milliseconds, estimated from classes of durations; null without calls.',
       850,
@@ -92,7 +109,12 @@ export type UsageView = z.output<typeof usageSchema>;
 
 export const usagePageSchema = pageOf('UsagePage', usageSchema, {
   as_of: timestamp('Calls recorded until then are counted.'),
+  totals: sumsSchema.nullable().meta({
+    description: 'Sums over all groups, also of the following pages; null on a page that continues another.',
+  }),
 });
+/** A page of groups, of which `totals` holds the sums over all pages. */
+export type UsagePage<T = UsageView> = Page<T> & { totals: UsageSums | null };
 
 const WORDS = [...INTERVALS, ...SLOT_GROUPS, ...ROW_GROUPS, 'tag:<name>'].join(', ');
 const GROUPS = `must be one or more of ${WORDS}, separated by commas, each once`;
@@ -119,6 +141,9 @@ export const usageFilterSchema = withTimeRange(
       description:
         'Time zone in which days, weeks (from Monday) and months begin. Default: `REPORT_TIMEZONE`.',
       example: 'Europe/Berlin',
+    }),
+    sort: oneOf(USAGE_SORTS).optional().meta({
+      description: 'Sum to sort by, largest first. Absent: by the groups, newest period first.',
     }),
     ...callFilter,
     ...paging,

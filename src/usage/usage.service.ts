@@ -2,22 +2,18 @@ import { Injectable } from '@nestjs/common';
 import { ConfigService } from '@nestjs/config';
 import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
-import type { Page } from '../database/page.js';
 import { ServiceError } from '../errors/service-error.js';
 import { KeyNames } from '../keys/key-names.service.js';
 import { CallFilters } from '../requests/call-filters.js';
 import { UsageTotals } from './usage-totals.js';
 import { isInterval, type UsageGroup } from './usage-groups.js';
-import type { UsageFilter, UsageView } from './usage.schema.js';
+import type { UsageFilter, UsagePage } from './usage.schema.js';
 import { fitsSlots } from './usage-source.js';
 
 const DAY_MS = 86_400_000;
 
-/** A page of usage. */
-export interface UsagePage extends Page<UsageView> {
-  /** Calls recorded until then are counted. */
-  as_of: string;
-}
+/** A page of usage, and the time until which calls are counted. */
+export type CurrentUsage = UsagePage & { as_of: string };
 
 /** Usage sums of the request log, with the names of teams and keys. */
 @Injectable()
@@ -37,10 +33,10 @@ export class UsageService {
   }
 
   /** @throws ServiceError not_found for an unknown team or key, invalid for a foreign cursor or a time no data is kept for */
-  async list({ group_by, interval, tz = this.zone, ...filter }: UsageFilter): Promise<UsagePage> {
+  async list({ group_by, interval, tz = this.zone, ...filter }: UsageFilter): Promise<CurrentUsage> {
     const groups = withInterval(group_by, interval);
     const resolved = await this.filters.resolve(filter);
-    const { limit: _, cursor: __, ...conditions } = resolved;
+    const { limit: _, cursor: __, sort: ___, ...conditions } = resolved;
     this.checkRetention(resolved.from, fitsSlots(groups, conditions, tz));
     const as_of = new Date().toISOString();
     const page = await this.totals.list(groups, resolved, tz);

@@ -27,7 +27,7 @@ const rows = () => postern.database.query<Partial<AuditView>>('SELECT * FROM aud
 /** How each changing route is called so that it changes something: the row it leaves, or null where it changes nothing. */
 const CHANGES: Record<
   string,
-  { subject: () => Promise<AdminBody | null>; body?: () => object; leaves: string | null }
+  { subject: () => Promise<AdminBody | null>; body?: (subject: AdminBody) => object; leaves: string | null }
 > = {
   'POST /admin/v1/teams': {
     subject: () => Promise.resolve(null),
@@ -43,6 +43,7 @@ const CHANGES: Record<
   'PATCH /admin/v1/keys/:id': { subject: key, body: () => ({ endpoints: 'all' }), leaves: 'key changed' },
   'POST /admin/v1/keys/:id/rotate': { subject: key, leaves: 'key rotated' },
   'POST /admin/v1/keys/:id/revoke': { subject: key, leaves: 'key revoked' },
+  'POST /admin/v1/keys/find': { subject: key, body: ({ key }) => ({ key }), leaves: null },
   'POST /admin/v1/providers': {
     subject: () => Promise.resolve(null),
     body: newProvider,
@@ -72,7 +73,7 @@ describe('the audit log', () => {
       .replace(':id', at?.id ?? '')
       .replace(':name', at?.name ?? '');
     const before = await rows();
-    const order = body?.();
+    const order = body?.(at!);
     const response = await fetch(`${postern.url}/admin/v1${path}`, {
       method,
       headers: {

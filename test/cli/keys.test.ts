@@ -82,9 +82,9 @@ describe('postern keys', () => {
   it('lists keys without their secrets, as a table and as JSON', async () => {
     const { key, ...shown } = await createJson('listed');
     const people = await cli('keys', 'list', '--prefix', shown.prefix);
-    expect(people.stdout).toMatch(/^PREFIX +NAME +TEAM +STATUS /);
+    expect(people.stdout).toMatch(/^PREFIX +KEY +STATUS /);
     expect(people.stdout.split('\n')[1]).toMatch(
-      new RegExp(`^${shown.prefix} +listed +search +active +- +inference +all +- +${shown.id}$`),
+      new RegExp(`^${shown.prefix} +search/listed +active +- +- +inference +all +${shown.id}$`),
     );
     const programs = await cli('keys', 'list', '--prefix', shown.prefix, '--json');
     expect(JSON.parse(programs.stdout)).toEqual({ data: [shown], next_cursor: null });
@@ -111,21 +111,21 @@ describe('postern keys', () => {
   });
 
   it.each([
-    ['an unknown team', ['--team', 'nobody', '--name', 'x'], 'team: no team has this name or id'],
+    ['an unknown team', ['--team', 'nobody', '--name', 'x'], 'error: --team: no team has this name or id'],
     [
       'a name in use',
       ['--team', 'search', '--name', 'taken'],
-      'name: this team already has a key with this name',
+      'error: --name: this team already has a key with this name',
     ],
     [
-      'a time without zone',
-      ['--team', 'search', '--name', 'x', '--expires-at', '2093-01-01'],
-      '--expires-at must',
+      'a time that is none',
+      ['--team', 'search', '--name', 'x', '--expires-at', 'soon'],
+      'error: --expires-at must be a duration from now (24h, 30d, 2w, 6M, 1y), a date (2030-01-31)',
     ],
     [
       'an odd rule',
       ['--team', 'search', '--name', 'x', '--endpoints', 'some'],
-      '--endpoints must be inference or all',
+      'error: --endpoints must be inference or all',
     ],
     [
       'an unknown option',
@@ -178,7 +178,7 @@ describe('postern keys', () => {
     const people = await runCli(['keys', 'find'], env, undefined, `  ${key}\r\n`);
     expect(people).toMatchObject({ code: 0, stderr: '' });
     expect(people.stdout).toMatch(/name +leaked\nteam +search\nstatus +active/);
-    expect(people.stdout).toContain(`postern keys rotate ${id}`);
+    expect(people.stdout).toContain('postern keys rotate search/leaked');
     await cli('keys', 'rotate', id);
     expect(JSON.parse((await find(key, '--json')).stdout)).toMatchObject({
       id,

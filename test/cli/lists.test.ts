@@ -1,4 +1,4 @@
-import { insertRow } from '../request-log/rows.js';
+import { insertRow, KEY } from '../request-log/rows.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { runCli } from './run-cli.js';
 import { runHere } from './run-here.js';
@@ -38,7 +38,7 @@ describe('postern requests list', () => {
     const { stdout } = await cli('requests', 'list', '--limit', '5');
     expect(stdout.split('\n')[1]).toMatch(
       new RegExp(
-        `^2031-01-01T00:00:01Z +200 +completed +POST /v1/chat/completions +default +gpt-4o +7\\+9 +81 +${id}$`,
+        `^2031-01-01T00:00:01Z +200 +${KEY} +gpt-4o +7\\+9 +81 +POST /v1/chat/completions +default +${id}$`,
       ),
     );
     const programs = JSON.parse((await cli('requests', 'list', '--json')).stdout) as { data: object[] };
@@ -54,9 +54,9 @@ describe('postern requests list', () => {
 
   it('filters, and refuses what it cannot', async () => {
     expect((await cli('requests', 'list', '--team', 'search')).stdout).toBe('No calls found.\n');
-    const { code, stderr } = await cli('requests', 'list', '--recorded-after', 'yesterday', '--limit', '0');
+    const { code, stderr } = await cli('requests', 'list', '--status', '9999', '--limit', '0');
     expect(code).toBe(1);
-    expect(stderr).toMatch(/^--recorded-after must be an ISO 8601 time/m);
-    expect(stderr).toMatch(/^--limit must be an integer from 1 to 500/m);
+    expect(stderr).toMatch(/^error: --status must be a status such as 429/m);
+    expect(stderr).toMatch(/^error: --limit must be an integer from 1 to 500/m);
   });
 });

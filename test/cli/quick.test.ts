@@ -2,6 +2,7 @@ import { copyFile, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promi
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { ADMIN_TOKEN, startTestGateway } from '../support/gateway.js';
 import { runCli } from './run-cli.js';
 
 const ROOT = resolve(__dirname, '../..');
@@ -12,24 +13,55 @@ beforeEach(async () => {
 });
 afterEach(() => rm(folder, { recursive: true }));
 
-/** Packages among the CommonJS modules that a command had loaded when it ended. */
-async function loadedBy(args: string[]): Promise<string[]> {
-  const preload = join(folder, 'preload.cjs');
+/** Hooks for modules that write the URL of each one, of both kinds, to a file. */
+const LOGGING = `
+import { appendFileSync } from 'node:fs';
+let file;
+export const initialize = (data) => { file = data.file; };
+export const load = (url, context, next) => { appendFileSync(file, url + '\\n'); return next(url, context); };`;
+
+/** Names of the packages that a command loads. */
+async function loadedBy(args: string[], env: Record<string, string> = {}): Promise<string[]> {
   const list = join(folder, 'list');
+  const preload = join(folder, 'preload.mjs');
+  await writeFile(join(folder, 'hooks.mjs'), LOGGING);
+  await writeFile(list, '');
   await writeFile(
     preload,
-    `process.on('exit', () => require('fs').writeFileSync(${JSON.stringify(list)}, Object.keys(require.cache).join('\\n')));`,
+    `import { register } from 'node:module';
+     register('./hooks.mjs', { parentURL: import.meta.url, data: { file: ${JSON.stringify(list)} } });`,
   );
-  expect((await runCli(args, { NODE_OPTIONS: `--require ${preload}` })).code).toBe(0);
-  const names = [...(await readFile(list, 'utf8')).matchAll(/node_modules\/((?:@[^/]+\/)?[^/]+)/g)];
-  return [...new Set(names.map(([, name]) => name!))];
+  const { code, stderr } = await runCli(args, { ...env, NODE_OPTIONS: `--import ${preload}` });
+  expect([code, stderr]).toEqual([0, '']);
+  const urls = (await readFile(list, 'utf8')).split('\n');
+  const packages = urls.flatMap((url) => /node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(url)?.[1] ?? []);
+  return [...new Set(packages)].sort();
 }
 
-it.each([['--help'], ['--version'], ['help']])('%s loads none of the services', async (arg) => {
-  expect(await loadedBy([arg])).toEqual(['commander']);
-  // They would be seen.
-  if (arg === '--help')
-    expect(await loadedBy(['keys', '--help'])).toEqual(expect.arrayContaining(['typeorm', 'pg']));
+/** What every command may load: nothing that takes long. */
+const LIGHT = ['ansi-regex', 'commander', 'get-east-asian-width', 'string-width', 'strip-ansi'];
+
+it.each([['--help'], ['--version'], ['help'], ['keys --help'], ['keys create --help'], ['completion bash']])(
+  '%s loads no service, no schema and no database',
+  async (args) => {
+    expect(await loadedBy(args.split(' '))).toEqual(LIGHT);
+  },
+);
+
+it('uses a gateway over HTTP without loading more than a client', async () => {
+  const gateway = await startTestGateway();
+  const loaded = await loadedBy(['usage'], { POSTERN_URL: gateway.url, POSTERN_ADMIN_TOKEN: ADMIN_TOKEN });
+  expect(loaded).toEqual(LIGHT);
+});
+
+it('uses the gateway that runs on this machine without loading a service or a database', async () => {
+  const gateway = await startTestGateway();
+  const env = { DATA_DIR: gateway.dataDir, DATABASE_URL: gateway.database.url };
+  const running = await loadedBy(['usage'], { ...env, ADMIN_TOKEN });
+  // The settings are checked by a schema.
+  expect(running).toEqual([...LIGHT, 'zod']);
+  // What is loaded would be seen.
+  expect(await loadedBy(['usage'], env)).toEqual(expect.arrayContaining(['typeorm', '@nestjs/core', 'pg']));
 });
 
 it('--version prints that of the package', async () => {

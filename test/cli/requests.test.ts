@@ -42,7 +42,7 @@ describe('postern requests tail', () => {
     expect(JSON.parse(line!)).toMatchObject({ status: 502, outcome: 'completed' });
     expect(ended).toContain((JSON.parse(line!) as { id: string }).id);
     const last = await insertRow(database, new Date('2030-12-31T00:00:00Z'));
-    await people.until(new RegExp(`^2030-12-31T00:00:00Z +200 +completed .* ${last}$`, 'm'));
+    await people.until(new RegExp(`^2030-12-31T00:00:00Z +200 +.* ${last}$`, 'm'));
     for (const id of ended) await people.until(new RegExp(`${id}$`, 'm'));
     expect(people.stdout.split(last)).toHaveLength(2);
     for (const each of [people, programs]) each.signal('SIGINT');
@@ -86,7 +86,7 @@ describe('postern requests export', () => {
     const [ended] = (await once(command, 'close')) as [number | null];
     expect([ended, complaint]).toEqual([0, '']);
     const { code, stderr } = await cli('requests', 'export', '--format', 'xml');
-    expect([code, stderr]).toEqual([1, '--format must be ndjson or csv\n']);
+    expect([code, stderr]).toEqual([1, 'error: --format must be ndjson or csv\n']);
   });
 });
 
@@ -98,8 +98,9 @@ describe('postern usage', () => {
     await insertRow(database, new Date('2032-01-01T00:00:01Z'), columns);
     const { stdout } = await runCli(['usage', '--team', 'search'], { DATABASE_URL: database.url });
     expect(stdout.split('\n').map((line) => line.split(/ +/).join(' '))).toEqual([
-      'DAY TEAM CALLS ERRORS PROMPT COMPLETION CACHED REASONING BYTES IN BYTES OUT',
-      '2032-01-01 search 1 0 7 0 0 0 10 20',
+      'DAY TEAM CALLS ERRORS TOKENS PROMPT COMPLETION CACHED REASONING BYTES IN BYTES OUT',
+      '2032-01-01 search 1 0 7 7 0 0 0 10 20',
+      'TOTAL 1 0 7 7 0 0 0 10 20',
       '',
     ]);
     const json = await cli('usage', '--group-by', 'model,hour', '--team', 'search', '--json');
@@ -108,7 +109,7 @@ describe('postern usage', () => {
       next_cursor: null,
     });
     expect((await cli('usage', '--group-by', 'week')).stderr).toMatch(
-      /^--group-by must be one or more of team, key/,
+      /^error: --group-by must be one or more of team, key/,
     );
   });
 });

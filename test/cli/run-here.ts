@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable, Writable } from 'node:stream';
 import { Logger } from '@nestjs/common';
+import type { Command } from 'commander';
 import { run } from '../../src/cli/program.js';
 import type { Ran } from './run-cli.js';
 
@@ -12,14 +13,17 @@ import type { Ran } from './run-cli.js';
  * show (its end, signals, pipes, a server of its own) is for `runCli`.
  *
  * The environment, the folder and the output belong to the whole process: a command waits for the one before.
+ *
+ * @param commands of a module under test, beside those of the gateway
  */
 export function runHere(
   args: string[],
   env: Record<string, string> = {},
   cwd?: string,
   input = '',
+  commands: readonly (() => Command)[] = [],
 ): Promise<Ran> {
-  const ran = last.then(() => runAlone(args, env, cwd, input));
+  const ran = last.then(() => runAlone(args, env, cwd, input, commands));
   last = ran.catch(() => undefined);
   return ran;
 }
@@ -31,6 +35,7 @@ async function runAlone(
   env: Record<string, string>,
   cwd: string | undefined,
   input: string,
+  commands: readonly (() => Command)[],
 ): Promise<Ran> {
   const folder = cwd ?? (await mkdtemp(join(tmpdir(), 'postern-cli-')));
   const ran: Ran = { code: null, stdout: '', stderr: '' };
@@ -58,7 +63,7 @@ async function runAlone(
   process.exitCode = undefined;
   process.chdir(folder);
   try {
-    await run(args);
+    await run(args, commands);
     ran.code ??= Number(process.exitCode ?? 0);
   } finally {
     process.chdir(home);

@@ -1,7 +1,8 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { EnvError, loadEnv } from '../../src/config/env.js';
+import { EnvError } from '../../src/config/env-error.js';
+import { loadEnv } from '../../src/config/env.js';
 
 describe('where the environment comes from', () => {
   let folder: string;

@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
-import { EnvError, loadEnv } from '../../src/config/env.js';
+import { EnvError } from '../../src/config/env-error.js';
+import { loadEnv } from '../../src/config/env.js';
 
 const key = Buffer.alloc(32, 7).toString('base64');
 

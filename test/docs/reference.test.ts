@@ -70,7 +70,8 @@ describe('what is generated is what the code says; if it is stale, `npm run docs
     await (await fetch(`${postern.url}/v1/models`, { headers: key })).arrayBuffer();
     const scrape = await eventually(async () => {
       const seen = await Scrape.of(postern.url);
-      return seen.sum('postern_calls_total') === 1 && seen;
+      // Costs are counted when the row is written.
+      return seen.sum('postern_log_rows_persisted_total') === 1 && seen;
     });
     compare('metrics.md', 'metrics', metricsReference(scrape));
   });

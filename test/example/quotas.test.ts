@@ -1,8 +1,10 @@
 import type { QueryRunner } from 'typeorm';
+import { runHere } from '../cli/run-here.js';
 import { addToApp } from '../support/app-modules.js';
 import { ADMIN_TOKEN, startTestGateway, type TestGateway } from '../support/gateway.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { AddQuotas1795000099000 } from './quotas/1795000099000-add-quotas.js';
+import { quotasCommand } from './quotas/quotas.command.js';
 import { QuotasModule } from './quotas/quotas.module.js';
 
 addToApp(QuotasModule);
@@ -43,6 +45,18 @@ it('asks for the admin token, checks the body, and says what is wrong in the sha
   const unknown = await quotas('PUT', '/01890a5d-ac96-774b-bcce-b302099a8057', { tokens_per_day: 1 });
   expect(unknown.status).toBe(404);
   expect(await unknown.json()).toMatchObject({ error: { message: 'No team has this ID.' } });
+});
+
+it('has a command, on the gateway and over HTTP', async () => {
+  const { code, stdout, stderr } = await runHere(
+    ['quotas', 'set', 'default', '--tokens-per-day', '7', '--url', postern.url],
+    { POSTERN_ADMIN_TOKEN: ADMIN_TOKEN },
+    undefined,
+    '',
+    [quotasCommand],
+  );
+  expect([code, stderr, stdout]).toEqual([0, '', 'Team default may use 7 tokens a day.\n']);
+  expect(await (await quotas()).json()).toMatchObject({ data: [{ tokens_per_day: 7 }] });
 });
 
 it('is in the OpenAPI document', async () => {

@@ -3,7 +3,14 @@ import { FirstKeyService } from '../../src/keys/first-key.service.js';
 import { digestKey } from '../../src/keys/key-secret.js';
 import { KeysService, type NewKey } from '../../src/keys/keys.service.js';
 import type { TeamsService } from '../../src/teams/teams.service.js';
-import { findGrant, type KeysDatabase, keysService, openKeysDatabase, teamsService, TESTER } from './data-source.js';
+import {
+  findGrant,
+  type KeysDatabase,
+  keysService,
+  openKeysDatabase,
+  teamsService,
+  TESTER,
+} from './data-source.js';
 
 describe('service', () => {
   let at: KeysDatabase;

@@ -76,7 +76,10 @@ it('stores the limits of a key, shows them, and changes one member without the o
 it('stores the limits of a team', async () => {
   const team = await gateway.admin<{ id: string }>('POST', '/teams', { name: 'limited', ...LIMITS });
   expect(team).toMatchObject(LIMITS);
-  expect(await gateway.admin('PATCH', `/teams/${team.id}`, { limits: null })).toMatchObject({ ...LIMITS, limits: null });
+  expect(await gateway.admin('PATCH', `/teams/${team.id}`, { limits: null })).toMatchObject({
+    ...LIMITS,
+    limits: null,
+  });
   const { data } = await gateway.admin<{ data: Limit[] }>('GET', '/limits?team=limited');
   expect(data).toHaveLength(4);
   expect(data[0]).toMatchObject({ team: 'limited', key: null });
@@ -88,7 +91,14 @@ it.each([
   [{ budgets: [{ usd: '5', period: 'year' }] }],
   [{ budgets: [{ usd: '5', tokens: 5, period: 'month' }] }],
   [{ budgets: [{ period: 'month' }] }],
-  [{ budgets: [{ usd: '5', period: 'month' }, { usd: '6', period: 'month' }] }],
+  [
+    {
+      budgets: [
+        { usd: '5', period: 'month' },
+        { usd: '6', period: 'month' },
+      ],
+    },
+  ],
   [{ budgets: Array.from({ length: 5 }, () => ({ usd: '5', period: 'month' })) }],
   [{ limits: { requests_per_minute: -1 } }],
   [{ limits: { requests_per_day: 1 } }],
@@ -104,8 +114,18 @@ it('shows what was used and gives a budget its amount again, with the reason in 
   await gateway.database.query(text, values);
   const [limit] = await limitsOf(key.id);
   expect(limit).toMatchObject({
-    scope: 'key', team: 'default', owner_id: key.id, resource: 'usd', period: 'month',
-    amount: '10.00', used: '10.00', held: '0.00', left: '0.00', credited: '0.00', state: 'exhausted', refused: 0,
+    scope: 'key',
+    team: 'default',
+    owner_id: key.id,
+    resource: 'usd',
+    period: 'month',
+    amount: '10.00',
+    used: '10.00',
+    held: '0.00',
+    left: '0.00',
+    credited: '0.00',
+    state: 'exhausted',
+    refused: 0,
   });
   expect(await limitsOf(`${key.id}&state=ok`)).toEqual([]);
   expect(await limitsOf(`${key.id}&state=exhausted`)).toHaveLength(1);
@@ -116,7 +136,12 @@ it('shows what was used and gives a budget its amount again, with the reason in 
   expect(after).toMatchObject({ used: '10.00', credited: '10.00', left: '10.00', state: 'warned' });
   const { data } = await gateway.admin<{ data: object[] }>('GET', `/audit?subject_id=${limit!.id}`);
   expect(data).toMatchObject([
-    { action: 'reset', subject_type: 'limit', before: { credited: '0.00' }, after: { credited: '10.00', reason: 'pilot extended' } },
+    {
+      action: 'reset',
+      subject_type: 'limit',
+      before: { credited: '0.00' },
+      after: { credited: '10.00', reason: 'pilot extended' },
+    },
   ]);
 });
 
@@ -129,7 +154,10 @@ it('does not reset a rate, nor what is not there', async () => {
 });
 
 it('has a changed limit in force on every replica within a second, and reports its metrics', async () => {
-  const replica = await startTestGateway({ MASTER_KEY: randomBytes(32).toString('base64') }, gateway.database);
+  const replica = await startTestGateway(
+    { MASTER_KEY: randomBytes(32).toString('base64') },
+    gateway.database,
+  );
   const ledgers = [gateway, replica].map((one) => one.gateway.app.get(LedgerService));
   const key = await createKey({ limits: { requests_per_minute: 5 } });
   for (const ledger of ledgers)

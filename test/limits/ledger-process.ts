@@ -80,7 +80,12 @@ export class LedgerProcess {
     return new LedgerProcess(dataDir, ledger, rules, journal, writer, drain, feed);
   }
 
-  admit(teamId: string, keyId: string, reservation: CallReservation, id = uuidv7()): Promise<Ticket> | Ticket {
+  admit(
+    teamId: string,
+    keyId: string,
+    reservation: CallReservation,
+    id = uuidv7(),
+  ): Promise<Ticket> | Ticket {
     return this.ledger.admit(this.ledger.rulesOf(teamId, keyId)!, id, '', reservation);
   }
 

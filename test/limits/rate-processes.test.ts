@@ -26,10 +26,10 @@ function mostInAMinute(times: readonly number[]): number {
 
 /** The most of these intervals that overlap. */
 function mostAtOnce(intervals: readonly (readonly [number, number])[]): number {
-  const changes = intervals.flatMap(([from, to]) => [
+  const changes = intervals.flatMap(([from, to]): [number, number][] => [
     [from, 1],
     [to, -1],
-  ]) as [number, number][];
+  ]);
   // An end that is not later than a start comes first: both clocks are the same.
   changes.sort(([a, x], [b, y]) => a - b || x - y);
   let now = 0;
@@ -49,7 +49,9 @@ it('admits no more than 600 requests in any 60 seconds, and most of them, from f
   });
   const reports = await Promise.all(spenders.map(({ done }) => done));
   expect(reports.flatMap((report) => report!.errors)).toEqual([]);
-  const times = reports.flatMap((report) => report!.times.map(([admitted]) => admitted)).sort((a, b) => a - b);
+  const times = reports
+    .flatMap((report) => report!.times.map(([admitted]) => admitted))
+    .sort((a, b) => a - b);
   expect(mostInAMinute(times)).toBeLessThanOrEqual(600);
   // The first minute, and in a long run the average of all.
   const first = times.filter((time) => time - times[0]! < MINUTE_MS).length;

@@ -34,7 +34,13 @@ it('adds the charge of a new row to what is spent, once, however often the row i
 
 it('charges an interrupted call what it had reserved, and keeps that when the row is corrected', async () => {
   const id = await rule('usd', 'total');
-  const row = charged({ outcome: 'interrupted', cost_usd: null, status: null, prompt_tokens: null, completion_tokens: null });
+  const row = charged({
+    outcome: 'interrupted',
+    cost_usd: null,
+    status: null,
+    prompt_tokens: null,
+    completion_tokens: null,
+  });
   await insertCreatingDays(client, [row]);
   await insertCreatingDays(client, [{ ...row, outcome: 'completed', cost_usd: '0.5', status: 200 }]);
   const [stored] = await database.query<Record<string, unknown>>('SELECT * FROM request_log');
@@ -88,7 +94,9 @@ it('charges the budgets of the key, its team and its end user in USD and tokens,
 it('is prepared only if a budget applies to a row', () => {
   expect(insertRows([logRow(Date.now())])).toMatchObject({ name: 'insert_request_log' });
   expect(insertRows([logRow(Date.now())]).text).not.toContain('charge_usd');
-  expect(insertRows([logRow(Date.now()), charged()])).toMatchObject({ name: 'insert_and_settle_request_log' });
+  expect(insertRows([logRow(Date.now()), charged()])).toMatchObject({
+    name: 'insert_and_settle_request_log',
+  });
 });
 
 it('never makes a row unacceptable: what cannot be settled with the others is settled alone', async () => {
@@ -125,7 +133,12 @@ it('stays at its highest value rather than overflow', async () => {
 it.each([
   ['its cost', {}, '0.250000001', 16],
   ['its tokens as the provider counts them', { prompt_tokens: 3, completion_tokens: null }, '0.250000001', 3],
-  ['what it reserved, if its usage is unknown', { cost_usd: null, prompt_tokens: null, completion_tokens: null }, '1', 99],
+  [
+    'what it reserved, if its usage is unknown',
+    { cost_usd: null, prompt_tokens: null, completion_tokens: null },
+    '1',
+    99,
+  ],
   [
     'nothing, if the provider rejected it without usage',
     { status: 429, cost_usd: null, prompt_tokens: null, completion_tokens: null },
@@ -134,13 +147,26 @@ it.each([
   ],
   [
     'what it reserved, if the provider did not respond in time',
-    { status: 504, outcome: 'upstream_timeout', cost_usd: null, prompt_tokens: null, completion_tokens: null } as const,
+    {
+      status: 504,
+      outcome: 'upstream_timeout',
+      cost_usd: null,
+      prompt_tokens: null,
+      completion_tokens: null,
+    } as const,
     '1',
     99,
   ],
   [
     'nothing, if the provider was not reached',
-    { status: 502, outcome: 'upstream_error', error_code: 'upstream_unreachable', cost_usd: null, prompt_tokens: null, completion_tokens: null } as const,
+    {
+      status: 502,
+      outcome: 'upstream_error',
+      error_code: 'upstream_unreachable',
+      cost_usd: null,
+      prompt_tokens: null,
+      completion_tokens: null,
+    } as const,
     '0',
     0,
   ],

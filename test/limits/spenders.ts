@@ -22,7 +22,9 @@ export class Spender {
   private readonly child: ChildProcess;
 
   constructor(settings: LedgerSettings, work: Work) {
-    this.child = fork(SPENDER, [JSON.stringify([settings, work])], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+    this.child = fork(SPENDER, [JSON.stringify([settings, work])], {
+      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+    });
     running.add(this.child);
     let report: Report | null = null;
     this.ready = new Promise((ready, failed) => {

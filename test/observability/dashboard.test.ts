@@ -36,7 +36,8 @@ beforeAll(async () => {
   await fetch(`${postern.url}/v1/models`, { headers: { authorization: `Bearer ${postern.key}` } });
   seen = await eventually(async () => {
     const scrape = await Scrape.of(postern.url);
-    return scrape.sum('postern_calls_total') === 1 && scrape;
+    // Costs are counted when the row is written.
+    return scrape.sum('postern_log_rows_persisted_total') === 1 && scrape;
   });
 });
 afterAll(async () => {

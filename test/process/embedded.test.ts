@@ -87,6 +87,9 @@ it('creates nothing twice on a second start', async () => {
   expect(await call(url)).toBe(200);
   expect(await second.stop()).toEqual({ code: 0, signal: null });
   expect(second.process.stdout).not.toMatch(/ptn_|curl|creating/);
+  // The first start prints the key itself.
+  expect(second.process.stdout).toContain('postern: keys: ./postern keys list\n');
+  expect(first.process.stdout).not.toContain('keys list');
 });
 
 it('joins the Postgres that a killed gateway left running', async () => {

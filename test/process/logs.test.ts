@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import { randomBytes } from 'node:crypto';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
@@ -116,7 +117,7 @@ it('are readable lines elsewhere', async () => {
   ]);
 });
 
-it('tell no change that was rolled back, nor one that a command made', async () => {
+it('tell no change that was rolled back, nor one that a command made on the database', async () => {
   await database.query(
     `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'not now'; END $$`,
   );
@@ -128,7 +129,8 @@ it('tell no change that was rolled back, nor one that a command made', async () 
   const url = await gateway.ready();
   await gateway.firstKey();
   expect((await call(url, '/admin/v1/teams', ADMIN_TOKEN, { name: 'late' })).status).toBe(500);
-  const env = { ...settings(), DATA_DIR: workplace.dataDir };
+  // With the DATA_DIR of the gateway, the command would ask the gateway to make the change.
+  const env = { ...settings(), DATA_DIR: join(workplace.folder, 'elsewhere') };
   const command = runBuilt('cli/main', ['teams', 'create', 'by-command'], { cwd: workplace.folder, env });
   expect(await command.ended).toEqual({ code: 0, signal: null });
   expect((await call(url, '/admin/v1/teams', ADMIN_TOKEN, { name: 'fine' })).status).toBe(201);

@@ -26,6 +26,9 @@ export function recordsOf(
     sdk_retry_count: 0,
     client_ip: '127.0.0.1',
     user_agent: userAgent,
+    end_user: 'user-1',
+    session_id: null,
+    tags: '{"env":"prod"}',
   };
   const end = {
     outcome,

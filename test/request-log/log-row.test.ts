@@ -270,7 +270,10 @@ it.each([
 ] as const)('sets in the phase "%s" exactly the columns of its journal record', (phase, set) => {
   const untouched = Symbol('untouched');
   const row = Object.fromEntries(LOGGED_COLUMNS.map(({ name }) => [name, untouched]));
-  set(row as unknown as LogRow, { origin: { id: uuidv7(), key: CALLERS_KEY }, reservation: {} } as CallRecord);
+  set(
+    row as unknown as LogRow,
+    { origin: { id: uuidv7(), key: CALLERS_KEY }, reservation: {} } as CallRecord,
+  );
   const changed = LOGGED_COLUMNS.filter(({ name }) => row[name] !== untouched);
   expect(changed).toEqual(columnsOf(phase));
 });

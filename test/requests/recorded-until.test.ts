@@ -1,10 +1,10 @@
 import pg from 'pg';
 import type { Settings } from '../../src/config/settings.js';
+import { LogTail } from '../../src/cli/log-tail.js';
 import { insertRows } from '../../src/request-log/writer/insert-rows.js';
-import { LogTail } from '../../src/requests/log-tail.js';
 import { ReaderPool } from '../../src/requests/reader-pool.js';
 import { RequestLogExport } from '../../src/requests/request-log.export.js';
-import { RequestLogReader } from '../../src/requests/request-log.reader.js';
+import { LAST_ID, RequestLogReader } from '../../src/requests/request-log.reader.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { createDays, insertRow, logRow } from '../request-log/rows.js';
 
@@ -107,7 +107,15 @@ describe('incremental reading', () => {
 
 describe('the tail of the log', () => {
   const follow = async (count = 0) => {
-    const tail = new LogTail(new RequestLogReader(pool), {});
+    const reader = new RequestLogReader(pool);
+    const tail = new LogTail({
+      newest: async (limit) => (await reader.list({ limit })).data,
+      recorded: async (after, limit) => {
+        const until = (await reader.recordedUntil()).toISOString();
+        const place = after && { recorded_at: new Date(after.recorded_at), id: after.id ?? LAST_ID };
+        return { data: place ? await reader.recordedAfter({}, place, limit) : [], recorded_until: until };
+      },
+    });
     const begun = await tail.begin(count);
     const next = async () => (await tail.next()).rows.map(({ id }) => id);
     return { begun: begun.map(({ id }) => id), next };

@@ -1,6 +1,6 @@
 import type { Settings } from '../../src/config/settings.js';
 import { ReaderPool } from '../../src/requests/reader-pool.js';
-import type { UsageGroup } from '../../src/usage/usage-groups.js';
+import type { UsageGroup, UsageSort } from '../../src/usage/usage-groups.js';
 import { type UsageRow, UsageTotals } from '../../src/usage/usage-totals.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { insertRow, KEY, TEAM } from '../request-log/rows.js';
@@ -46,11 +46,11 @@ afterAll(async () => {
   await database.drop();
 });
 
-async function all(groups: UsageGroup[], limit: number): Promise<UsageRow[]> {
+async function all(groups: UsageGroup[], limit: number, sort?: UsageSort): Promise<UsageRow[]> {
   const rows: UsageRow[] = [];
   let cursor: string | undefined;
   do {
-    const page = await totals.list(groups, { limit, cursor });
+    const page = await totals.list(groups, { limit, cursor, sort });
     expect(page.data.length).toBeLessThanOrEqual(limit);
     rows.push(...page.data);
     cursor = page.next_cursor ?? undefined;
@@ -73,6 +73,7 @@ describe('usage', () => {
           cost_usd: null,
           errors: 3,
           calls_without_tokens: 4,
+          total_tokens: 100,
           prompt_tokens: 100,
           request_bytes: 60,
           response_bytes: 120,
@@ -85,6 +86,7 @@ describe('usage', () => {
           cost_usd: null,
           errors: 0,
           calls_without_tokens: 0,
+          total_tokens: 13,
           prompt_tokens: 11,
           completion_tokens: 2,
           cached_tokens: 3,
@@ -95,6 +97,50 @@ describe('usage', () => {
         },
       ],
       next_cursor: null,
+      totals: {
+        calls: 9,
+        errors: 3,
+        calls_without_tokens: 4,
+        unpriced_calls: 3,
+        cost_usd: null,
+        cache_write_tokens: 5,
+        duration_ms: 0,
+        total_tokens: 113,
+        prompt_tokens: 111,
+        completion_tokens: 2,
+        cached_tokens: 3,
+        reasoning_tokens: 4,
+        request_bytes: 80,
+        response_bytes: 160,
+      },
+    });
+  });
+
+  it.each<[UsageSort, keyof UsageRow]>([
+    ['calls', 'calls'],
+    ['errors', 'errors'],
+    ['tokens', 'total_tokens'],
+  ])('sorts by %s, the largest first, and pages through ties too', async (sort, sum) => {
+    const groups: UsageGroup[] = ['hour', 'model', 'key'];
+    const whole = await all(groups, 500, sort);
+    expect(whole.length).toBeGreaterThan(5);
+    const sums = whole.map((row) => Number(row[sum]));
+    expect(sums).toEqual(sums.toSorted((a, b) => b - a));
+    expect(new Set(sums).size).toBeLessThan(sums.length);
+    expect(await all(groups, 1, sort)).toEqual(whole);
+    expect(await all(groups, 2, sort)).toEqual(whole);
+    expect(whole).toHaveLength((await all(groups, 500)).length);
+  });
+
+  it('has the totals of all groups on the first page, and none on the others', async () => {
+    const first = await totals.list(['hour'], { limit: 1, sort: 'calls' });
+    expect(first.totals).toMatchObject({ calls: 9, errors: 3 });
+    const second = await totals.list(['hour'], { limit: 1, sort: 'calls', cursor: first.next_cursor! });
+    expect(second.totals).toBeNull();
+    expect((await totals.list(['hour'], { limit: 1, model: 'none' })).totals).toMatchObject({ calls: 0 });
+    // The cursor of another order.
+    await expect(totals.list(['hour'], { limit: 1, cursor: first.next_cursor! })).rejects.toMatchObject({
+      kind: 'invalid',
     });
   });
 

@@ -171,7 +171,9 @@ export class Ledger implements ChargeKeeper {
     }
     const admit = () => {
       const at = performance.now();
-      const parts = wants.flatMap(({ meter, amount }) => (meter === null ? [] : [{ meter, amount, slot: 0 }]));
+      const parts = wants.flatMap(({ meter, amount }) =>
+        meter === null ? [] : [{ meter, amount, slot: 0 }],
+      );
       return this.take(set, id, subject, reservation, parts, at);
     };
     if (this.exchange.failure !== null) {

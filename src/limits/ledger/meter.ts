@@ -105,7 +105,11 @@ export abstract class Meter {
 
   isForgettable(now: number): boolean {
     return (
-      this.isIdle && this.waiters === 0 && this.refused === 0 && !this.changed && now - this.lastUsedAt > UNUSED_MS
+      this.isIdle &&
+      this.waiters === 0 &&
+      this.refused === 0 &&
+      !this.changed &&
+      now - this.lastUsedAt > UNUSED_MS
     );
   }
 

@@ -40,8 +40,13 @@ export class RateMeter extends Meter {
   private changes = new Map<number, bigint>();
   /** What this process used in each of the last slots. */
   private readonly own = new Map<number, bigint>();
-  private last: { free: bigint; limit: bigint; slots: RateResult['slots']; granted: bigint; slot: number } | null =
-    null;
+  private last: {
+    free: bigint;
+    limit: bigint;
+    slots: RateResult['slots'];
+    granted: bigint;
+    slot: number;
+  } | null = null;
 
   constructor(
     rule: LimitRule,

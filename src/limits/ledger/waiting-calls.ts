@@ -54,7 +54,8 @@ export class WaitingCalls {
     }
     // What arrived meanwhile came later.
     this.calls = [...left, ...this.calls];
-    for (const { wants } of this.calls) for (const { meter } of wants) if (meter !== null) meter.smallest = 0n;
+    for (const { wants } of this.calls)
+      for (const { meter } of wants) if (meter !== null) meter.smallest = 0n;
     for (const { wants } of this.calls) for (const want of wants) countSmallest(want);
   }
 
@@ -102,7 +103,12 @@ function find(wants: readonly Want[]): boolean {
   return all;
 }
 
-function rejection(wants: readonly Want[], askedAt: number, arrivedAt: number, now: number): LimitState | null {
+function rejection(
+  wants: readonly Want[],
+  askedAt: number,
+  arrivedAt: number,
+  now: number,
+): LimitState | null {
   for (const { meter, amount } of wants) {
     if (meter!.available(now) >= amount || meter!.verdict(amount, askedAt, arrivedAt) === 'wait') continue;
     meter!.refused++;

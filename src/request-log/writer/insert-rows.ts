@@ -33,7 +33,9 @@ const UPDATED_AT = 'repaired_at';
 const UPDATED = UNCHARGED.filter((name) => name !== 'started_at' && name !== 'id');
 
 function insertInto(columns: readonly Name[]): string {
-  const types = columns.map((name, i) => `$${i + 1}::${LOGGED_COLUMNS.find((column) => column.name === name)!.type}[]`);
+  const types = columns.map(
+    (name, i) => `$${i + 1}::${LOGGED_COLUMNS.find((column) => column.name === name)!.type}[]`,
+  );
   return `
   INSERT INTO request_log (${columns.join(', ')})
   SELECT * FROM unnest(${types.join(', ')})

@@ -7,6 +7,8 @@ interface Schema {
   description?: string;
   nullable?: boolean;
   anyOf?: Schema[];
+  /** One schema, which has a description or may be null. */
+  allOf?: [Schema];
   enum?: (string | null)[];
   default?: unknown;
   items?: Schema;
@@ -108,9 +110,9 @@ const fallback = ({ default: value }: Schema) =>
   value === undefined ? undefined : `Default: ${code(JSON.stringify(value))}`;
 
 function typeOf(schema: Schema): string {
-  const { $ref, type, format, enum: values, items, nullable, anyOf } = schema;
+  const { $ref, type, format, enum: values, items, nullable, anyOf, allOf } = schema;
   const named = $ref?.split('/').at(-1);
-  let text = [type ?? anyOf?.map(typeOf) ?? 'any'].flat().join(' or ');
+  let text = [type ?? (anyOf ?? allOf)?.map(typeOf) ?? 'any'].flat().join(' or ');
   if (named !== undefined) text = `[${named}](#${named.toLowerCase()})`;
   else if (values !== undefined)
     text = values

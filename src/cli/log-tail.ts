@@ -1,6 +1,5 @@
-import type { RequestFilter } from './request-query.js';
-import type { RecordedPlace, RequestLogReader } from './request-log.reader.js';
-import type { RequestView } from './request-view.js';
+import type { RequestView } from '../requests/request-view.js';
+import type { Recorded } from '../requests/requests.schema.js';
 
 const PAGE = 500;
 /** How far behind the high watermark rows are read again, in case the server's clock is set back a little. */
@@ -10,7 +9,19 @@ const LONGEST_WAIT_MS = 60_000;
 /** Rows remembered as shown at most: some 10 MB. */
 const MOST_REMEMBERED = 50_000;
 
-const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
+/** A position in the order in which rows were written. Without an ID: after every row of that time. */
+export interface Place {
+  recorded_at: string;
+  id?: string;
+}
+
+/** Where the calls come from: the admin API, with the filter of the command. */
+export interface TailSource {
+  /** The newest calls, newest first. */
+  newest(count: number): Promise<RequestView[]>;
+  /** The calls after this position in the order in which they were written; none without a position. */
+  recorded(after: Place | null, limit: number): Promise<Recorded>;
+}
 
 /**
  * Follows the log in the order in which Postgres stores its rows. Not by their start: a row is stored when its call ends,
@@ -21,33 +32,31 @@ export class LogTail {
   /** `recorded_at` of the rows shown, by id: a corrected row has a later one and is shown again. */
   private readonly shown = new Map<string, string>();
   private windowStart = 0;
-  private place: RecordedPlace = { recorded_at: new Date(0), id: LAST_ID };
+  private place: Place = { recorded_at: new Date(0).toISOString() };
   /** The high watermark before the first page of the window was read. */
   private completeUntil: number | null = null;
 
-  constructor(
-    private readonly reader: RequestLogReader,
-    private readonly filter: RequestFilter,
-  ) {}
+  constructor(private readonly source: TailSource) {}
 
   /** Starts at the end of the log. @returns the last `count` calls, oldest first */
   async begin(count: number): Promise<RequestView[]> {
-    this.startAt((await this.reader.recordedUntil()).getTime());
+    const { recorded_until: until } = await this.source.recorded(null, 1);
+    this.startAt(Date.parse(until));
     if (count === 0) return [];
-    const { data } = await this.reader.list({ ...this.filter, limit: count });
+    const data = await this.source.newest(count);
     for (const row of data) this.remember(row);
     return data.reverse();
   }
 
   /** Returns the rows since the last call of this method, each once. `more`: there are already further rows. */
   async next(): Promise<{ rows: RequestView[]; more: boolean }> {
-    this.completeUntil ??= (await this.reader.recordedUntil()).getTime();
-    const page = await this.reader.recordedAfter(this.filter, this.place, PAGE);
+    const { data: page, recorded_until: until } = await this.source.recorded(this.place, PAGE);
+    this.completeUntil ??= Date.parse(until);
     const rows = page.filter((row) => this.shown.get(row.id) !== row.recorded_at);
     for (const row of rows) this.remember(row);
     const last = page.at(-1);
     const more = page.length === PAGE;
-    if (last !== undefined && more) this.place = { recorded_at: new Date(last.recorded_at), id: last.id };
+    if (last !== undefined && more) this.place = { recorded_at: last.recorded_at, id: last.id };
     else this.startAt(this.nextWindow(this.completeUntil, last));
     return { rows, more };
   }
@@ -59,7 +68,7 @@ export class LogTail {
 
   private startAt(ms: number): void {
     this.windowStart = ms;
-    this.place = { recorded_at: new Date(ms), id: LAST_ID };
+    this.place = { recorded_at: new Date(ms).toISOString() };
     this.completeUntil = null;
     for (const [id, recordedAt] of this.shown) if (Date.parse(recordedAt) <= ms) this.shown.delete(id);
   }

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
-import { DurationMetric, Durations } from '../observability/durations.js';
-import { MetricsService } from '../observability/metrics.service.js';
-import { LedgerService } from './ledger/ledger.service.js';
+import { DurationMetric, Durations } from '../../observability/durations.js';
+import { MetricsService } from '../../observability/metrics.service.js';
+import { LedgerService } from './ledger.service.js';
 
 const BOUNDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
 

@@ -1,6 +1,5 @@
 import { rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { Command } from 'commander';
 import type { ClientBase } from 'pg';
 import { DataSource } from 'typeorm';
 import { DataDirError, openDataDir } from '../platform/data-dir.js';
@@ -10,11 +9,10 @@ import type { LogRow } from '../request-log/columns.js';
 import { FutureRows } from '../request-log/writer/future-rows.js';
 import { insertCreatingDays } from '../request-log/writer/insert-rows.js';
 import { readDeadRows } from '../request-log/journal/recovery.js';
-import { type OutputOptions, printJson } from './output.js';
-import { withServices } from './with-services.js';
+import { withLocalApp } from './local-app.js';
 
 /** Contents of the journal directory of one process run. */
-interface RunCounts {
+export interface RunCounts {
   folder: string;
   bytes: number;
   rows: number;
@@ -23,60 +21,35 @@ interface RunCounts {
   damaged_lines: number;
 }
 
-/** `postern journal status|drain`: for the volume of a replica that is gone. */
-export function journalCommand(): Command {
-  return new Command('journal')
-    .addCommand(
-      new Command('status')
-        .description('count the rows left in a DATA_DIR')
-        .argument('<dir>', 'DATA_DIR of the gateway')
-        .option('--json', 'print the counts as JSON')
-        .action((dir: string, { json }: OutputOptions) =>
-          withJournal(dir, async (root) => {
-            const runs: RunCounts[] = [];
-            for (const folder of await runDirectories(root))
-              runs.push(await readRun(folder, () => Promise.resolve()));
-            if (json) printJson(runs);
-            else print(runs, 'rows in');
-          }),
-        ),
-    )
-    .addCommand(
-      new Command('drain')
-        .description('write the rows to Postgres, then remove them from the DATA_DIR')
-        .argument('<dir>', 'DATA_DIR of the gateway')
-        .option('--json', 'print the counts as JSON')
-        .action((dir: string, { json }: OutputOptions) =>
-          withJournal(dir, (root) =>
-            withServices(async (app) => {
-              const dataSource = app.get(DataSource);
-              const runs: RunCounts[] = [];
-              for (const folder of await runDirectories(root)) {
-                const counts = await readRun(folder, (rows) => write(dataSource, rows));
-                await forgetHolds(dataSource, runOf(folder));
-                await rm(folder, { recursive: true });
-                runs.push(counts);
-              }
-              if (json) printJson(runs);
-              else print(runs, 'rows written from');
-            }),
-          ),
-        ),
-    )
-    .addHelpText(
-      'after',
-      `
-A gateway drains its own journal at each start. Use this for the volume of a gateway that does not come back. Draining
-twice is safe: a row that Postgres already has is not written again.
+/** Counts the rows in the journal of a DATA_DIR. */
+export function countJournal(dir: string): Promise<RunCounts[]> {
+  return withJournal(dir, async (root) => {
+    const runs: RunCounts[] = [];
+    for (const folder of await runDirectories(root))
+      runs.push(await readRun(folder, () => Promise.resolve()));
+    return runs;
+  });
+}
 
-Examples:
-  postern journal status /mnt/volume-of-replica-3
-  DATABASE_URL=postgres://… postern journal drain /mnt/volume-of-replica-3`,
-    );
+/** Writes the rows in the journal of a DATA_DIR to Postgres and removes them from it. */
+export function drainJournal(dir: string): Promise<RunCounts[]> {
+  return withJournal(dir, (root) =>
+    withLocalApp(async (app) => {
+      const dataSource = app.get(DataSource);
+      const runs: RunCounts[] = [];
+      for (const folder of await runDirectories(root)) {
+        const counts = await readRun(folder, (rows) => write(dataSource, rows));
+        await forgetHolds(dataSource, runOf(folder));
+        await rm(folder, { recursive: true });
+        runs.push(counts);
+      }
+      return runs;
+    }),
+  );
 }
 
 /** Runs `work` on the journal of a DATA_DIR that no gateway is using. */
-async function withJournal(dir: string, work: (root: string) => Promise<void>): Promise<void> {
+async function withJournal<T>(dir: string, work: (root: string) => Promise<T>): Promise<T> {
   const root = join(dir, 'journal');
   await stat(root).catch((error: unknown) => {
     throw new DataDirError(`there is no journal in ${dir}; give the DATA_DIR of a gateway`, { cause: error });
@@ -84,7 +57,7 @@ async function withJournal(dir: string, work: (root: string) => Promise<void>): 
   const dataDir = await openDataDir(dir);
   await dataDir.hold();
   try {
-    await work(root);
+    return await work(root);
   } finally {
     dataDir.release();
   }
@@ -128,13 +101,4 @@ async function readRun(
     counts.interrupted += rows.filter((row) => row.outcome === 'interrupted').length;
   }
   return counts;
-}
-
-function print(runs: readonly RunCounts[], what: string): void {
-  if (runs.length === 0) console.log('The journal is empty: every row is in Postgres.');
-  for (const { folder, rows, interrupted, damaged_lines: damaged, bytes } of runs) {
-    console.log(
-      `${rows} ${what} ${folder} (${interrupted} interrupted, ${damaged} damaged lines, ${bytes} bytes)`,
-    );
-  }
 }

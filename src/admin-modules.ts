@@ -1,0 +1,26 @@
+import type { ModuleMetadata } from '@nestjs/common';
+import { AdminModule } from './admin/admin.module.js';
+import { AuditModule } from './audit/audit.module.js';
+import { KeysModule } from './keys/keys.module.js';
+import { LimitsModule } from './limits/limits.module.js';
+import { ProbeModule } from './proxy/upstream/probe.module.js';
+import { ProvidersModule } from './providers/providers.module.js';
+import { RequestsModule } from './requests/requests.module.js';
+import { TeamsModule } from './teams/teams.module.js';
+import { UsageModule } from './usage/usage.module.js';
+
+/**
+ * The modules of the admin API. The gateway has them all; the command line opens them alone when no gateway runs, so they
+ * must not depend on the modules that forward calls.
+ */
+export const ADMIN_MODULES: NonNullable<ModuleMetadata['imports']> = [
+  AdminModule,
+  ProbeModule,
+  TeamsModule,
+  KeysModule,
+  ProvidersModule,
+  RequestsModule,
+  UsageModule,
+  LimitsModule,
+  AuditModule,
+];

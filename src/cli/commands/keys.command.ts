@@ -1,0 +1,294 @@
+import { Command } from 'commander';
+import type { IssuedKeyView, KeyView } from '../../keys/keys.schema.js';
+import type { LeakedKey } from '../../keys/leaked-key.schema.js';
+import type { Page } from '../../database/page.js';
+import { cliCommand, shellQuoted } from '../../platform/cli-command.js';
+import { path } from '../api.js';
+import { addPageOptions, listPages, type PageOptions } from '../list-options.js';
+import { CliError } from '../cli-error.js';
+import { findKey, KEY_FORMS } from '../lookup.js';
+import { type Output, statusStyle } from '../output.js';
+import { readSecret } from '../prompt.js';
+import { action, type Session } from '../session.js';
+import type { Column } from '../table.js';
+import { duration, minuteTime, parseTime, utcTime } from '../times.js';
+
+const SHOWN_ONCE = 'Save it now: Postern stores only its digest and will not show it again.';
+const KEY_ARGUMENT = ['<key>', KEY_FORMS] as const;
+
+/** Settings of a key, in `create` and `update`. */
+interface KeySettings {
+  team?: string;
+  name?: string;
+  expiresAt?: string;
+  providers?: string;
+  endpoints?: string;
+  idempotency?: string;
+}
+
+interface ListOptions extends PageOptions {
+  team?: string;
+  prefix?: string;
+  status?: string;
+}
+
+/** `postern keys …` */
+export function keysCommand(): Command {
+  const keys = new Command('keys').description('gateway keys, which clients send to this gateway');
+
+  addSettings(
+    keys
+      .command('create')
+      .description('create a key and print it once')
+      .requiredOption('--team <name or id>', 'team of the key')
+      .requiredOption('--name <name>', 'key name, unique within the team'),
+  )
+    .option('--json', 'print the key object with "key" as JSON')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  postern keys create --team default --name ci
+  postern keys create --team default --name trial --expires-at 30d
+  KEY=$(postern keys create --team default --name ci --quiet)`,
+    )
+    .action(action(create));
+
+  addPageOptions(
+    keys
+      .command('list')
+      .description('list keys, newest first, without their secrets')
+      .option('--team <name or id>', 'filter by team')
+      .option('--prefix <prefix>', 'filter by the first characters, at most 12')
+      .option('--status <status>', 'filter by status: active, disabled, expired or revoked'),
+  )
+    .option('--json', 'print the page as JSON')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  postern keys list --status active\n  postern keys list --all --json',
+    )
+    .action(action(list));
+
+  keys
+    .command('show')
+    .description('show a key, without its secret')
+    .argument(...KEY_ARGUMENT)
+    .option('--json', 'print the key object as JSON')
+    .addHelpText('after', '\nExamples:\n  postern keys show search/ci\n  postern keys show ptn_4fGh7Kq2')
+    .action(action(show));
+
+  keys
+    .command('find')
+    .description(
+      'Find the key that a leaked secret belongs to. Prompts for the secret, or reads it from standard input.',
+    )
+    .option('--json', 'print the key object with its status as JSON')
+    .addHelpText('after', '\nExamples:\n  postern keys find\n  postern keys find --json < leaked.txt')
+    .action(action(find));
+
+  addSettings(
+    keys
+      .command('update')
+      .description('change the name, expiry or permissions of a key')
+      .argument(...KEY_ARGUMENT)
+      .option('--name <name>', 'new name, unique within the team'),
+  )
+    .option('--json', 'print the key object as JSON')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  postern keys update search/ci --expires-at 90d
+  postern keys update search/ci --expires-at never --providers all`,
+    )
+    .action(action(update));
+
+  for (const [name, disabled] of [
+    ['disable', true],
+    ['enable', false],
+  ] as const) {
+    keys
+      .command(name)
+      .description(
+        disabled ? 'reject calls with a key until it is enabled again' : 'accept calls with a disabled key',
+      )
+      .argument(...KEY_ARGUMENT)
+      .option('--json', 'print the key object as JSON')
+      .addHelpText('after', `\nExample:\n  postern keys ${name} search/ci`)
+      .action(
+        action(async ({ api, out }, _, text) => {
+          const { id } = await findKey(api, text!);
+          printState(out, await api.patch<KeyView>(path('keys', id), { disabled }));
+        }),
+      );
+  }
+
+  keys
+    .command('rotate')
+    .description('replace the secret of a key and print the new one once')
+    .argument(...KEY_ARGUMENT)
+    .option('--grace-seconds <n>', 'how long the old secrets keep working, at most 30 days (default: 0)')
+    .option('--yes', 'do not ask')
+    .option('--json', 'print the key object with "key" as JSON')
+    .addHelpText('after', '\nExample:\n  postern keys rotate search/ci --grace-seconds 3600')
+    .action(action(rotate));
+
+  keys
+    .command('revoke')
+    .description('revoke a key permanently')
+    .argument(...KEY_ARGUMENT)
+    .option('--yes', 'do not ask')
+    .option('--json', 'print the key object as JSON')
+    .addHelpText('after', '\nExample:\n  postern keys revoke search/ci')
+    .action(action(revoke));
+
+  return keys;
+}
+
+function addSettings(command: Command): Command {
+  return command
+    .option('--expires-at <time>', 'expiry: 24h, 30d, 6M, 2030-01-31, 2030-01-31T12:00:00Z, never')
+    .option('--providers <names>', 'providers it may use, separated by commas, or all')
+    .option('--endpoints <rule>', 'inference or all')
+    .option('--idempotency <mode>', 'forward or replay');
+}
+
+/** The settings as fields of the admin API; null for none, and absent if not given. */
+function settingsOf(options: KeySettings): object {
+  const { team, name, expiresAt, providers, endpoints, idempotency } = options;
+  return {
+    ...present({ team, name, endpoints, idempotency }),
+    ...(expiresAt !== undefined && {
+      expires_at: expiresAt === 'never' ? null : parseTime(expiresAt, 1, '--expires-at'),
+    }),
+    ...(providers !== undefined && {
+      providers: providers === 'all' ? null : providers.split(',').map((provider) => provider.trim()),
+    }),
+  };
+}
+
+/** The fields that were given. */
+function present(fields: Readonly<Record<string, string | undefined>>): object {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
+}
+
+async function create({ api, out }: Session, options: KeySettings) {
+  const key = await api.post<IssuedKeyView>('keys', settingsOf(options));
+  printIssued(out, key, `Created key ${nameOf(key)} (${key.id}):`);
+}
+
+async function list({ api, out }: Session, { team, prefix, status, ...paging }: ListOptions) {
+  const page = await listPages<Page<KeyView>>(api, 'keys', { team, prefix, status }, paging);
+  out.page(page, { noun: 'keys', columns: COLUMNS });
+}
+
+const COLUMNS: readonly Column<KeyView>[] = [
+  { head: 'PREFIX', cell: ({ prefix }) => prefix },
+  { head: 'KEY', cell: nameOf, min: 12 },
+  { head: 'STATUS', cell: statusOf, style: (key) => statusStyle(statusOf(key)) },
+  { head: 'EXPIRES', cell: ({ expires_at: at }) => minuteTime(at) },
+  { head: 'LAST USED', cell: ({ last_used_at: at }) => minuteTime(at) },
+  { head: 'ENDPOINTS', cell: ({ endpoints }) => endpoints, drop: 3 },
+  { head: 'PROVIDERS', cell: ({ providers }) => providers?.join(',') ?? 'all', drop: 2 },
+  { head: 'ID', cell: ({ id }) => id, drop: 1 },
+];
+
+async function show({ api, out }: Session, _: object, text?: string) {
+  const key = await findKey(api, text!);
+  out.result(key, () => keyLines(out, key, statusOf(key)));
+}
+
+async function find({ api, out }: Session) {
+  const secret = (await readSecret('Leaked key')).trim();
+  const key = await api.post<LeakedKey>('keys/find', { key: secret });
+  out.result(key, () => keyLines(out, key, key.status));
+  if (key.secret_status === 'ended') out.note('\nThis secret has been rotated and no longer works.');
+  else if (key.status === 'active')
+    out.note(
+      `\nThis key works. To replace it at once: ${cliCommand(`keys rotate ${shellQuoted(nameOf(key))}`)}`,
+    );
+}
+
+async function update({ api, out }: Session, options: KeySettings, text?: string) {
+  const change = settingsOf(options);
+  if (Object.keys(change).length === 0)
+    throw new CliError(
+      'nothing to change: give --name, --expires-at, --providers, --endpoints or --idempotency',
+    );
+  const { id } = await findKey(api, text!);
+  const key = await api.patch<KeyView>(path('keys', id), change);
+  out.result(key, () => `Updated key ${nameOf(key)} (${key.prefix}…).`);
+}
+
+async function rotate(session: Session, { graceSeconds }: { graceSeconds?: string }, text?: string) {
+  const { api, out } = session;
+  const { id, ...before } = await findKey(api, text!);
+  const grace = graceSeconds === undefined ? 0 : Number(graceSeconds);
+  const end = grace > 0 ? `stops working in ${duration(grace)}` : 'stops working at once';
+  await session.confirm(`Rotate key ${nameOf(before)} (${before.prefix}…)? Its present secret ${end}.`);
+  // What is not a number is sent as it is, so that the API names the rule.
+  const body =
+    graceSeconds === undefined ? {} : { grace_seconds: Number.isNaN(grace) ? graceSeconds : grace };
+  const key = await api.post<IssuedKeyView>(path('keys', id, 'rotate'), body);
+  printIssued(out, key, `New secret for key ${nameOf(key)} (${key.id}):`);
+  const until = key.previous_secret_expires_at;
+  out.note(
+    until === null
+      ? 'The previous secret no longer works.'
+      : `The previous secret stops working at ${utcTime(until)} (in ${duration(grace)}).`,
+  );
+}
+
+async function revoke(session: Session, _: object, text?: string) {
+  const { api, out } = session;
+  const { id, ...before } = await findKey(api, text!);
+  if (before.revoked_at === null)
+    await session.confirm(
+      `Revoke key ${nameOf(before)} (${before.prefix}…)? Its calls are rejected at once, and it cannot be restored.`,
+    );
+  const key = await api.post<KeyView>(path('keys', id, 'revoke'));
+  out.result(key, () => `Revoked key ${nameOf(key)} (${key.prefix}…) at ${utcTime(key.revoked_at!)}.`);
+}
+
+function printIssued(out: Output, key: IssuedKeyView, title: string): void {
+  if (out.isJson) out.json(key);
+  else if (out.isQuiet) console.log(key.key);
+  else console.log(`${title}\n\n  ${key.key}\n`);
+  out.note(SHOWN_ONCE);
+}
+
+function printState(out: Output, key: KeyView): void {
+  out.result(key, () => `Key ${nameOf(key)} (${key.prefix}…) is ${statusOf(key)}.`);
+}
+
+/** The status of a key for people, from its own row. The `--status` filter also counts the keys of a disabled team as disabled. */
+function statusOf(key: KeyView): string {
+  if (key.revoked_at !== null) return 'revoked';
+  if (key.expires_at !== null && Date.parse(key.expires_at) <= Date.now()) return 'expired';
+  return key.disabled ? 'disabled' : 'active';
+}
+
+function nameOf({ team, name }: Pick<KeyView, 'team' | 'name'>): string {
+  return `${team}/${name}`;
+}
+
+function keyLines(out: Output, key: KeyView, status: string): string {
+  const time = (iso: string | null) => iso && utcTime(iso);
+  const previous = key.previous_secret_expires_at;
+  return out.fields([
+    ['id', key.id],
+    ['name', key.name],
+    ['team', key.team],
+    ['status', status, statusStyle(status)],
+    ['prefix', key.prefix],
+    ['created', time(key.created_at)],
+    ['expires', time(key.expires_at)],
+    ['last used', time(key.last_used_at)],
+    ['endpoints', key.endpoints],
+    ['providers', key.providers?.join(',') ?? 'all'],
+    ['idempotency', key.idempotency],
+    ...(previous === null
+      ? []
+      : [['previous secret', `works until ${utcTime(previous)}`, 'yellow'] as const]),
+  ]);
+}

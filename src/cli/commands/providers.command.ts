@@ -1,0 +1,246 @@
+import { Command } from 'commander';
+import type { Page } from '../../database/page.js';
+import { cliCommand } from '../../platform/cli-command.js';
+import { PRESETS } from '../../providers/presets.js';
+import type { ProbeResult, ProviderView } from '../../providers/providers.schema.js';
+import { path } from '../api.js';
+import { CliError } from '../cli-error.js';
+import { type Output, statusStyle } from '../output.js';
+import { readSecret } from '../prompt.js';
+import { action, type Session } from '../session.js';
+import type { Column } from '../table.js';
+import { minuteTime, utcTime } from '../times.js';
+import { addResealCommand } from './reseal.command.js';
+
+interface AddOptions {
+  preset?: string;
+  url?: string;
+  auth?: string;
+  /** --secret, --no-secret, or neither. */
+  secret?: boolean;
+  default?: boolean;
+}
+
+const PRESET_NAMES = Object.keys(PRESETS).join(', ');
+const NAME_ARGUMENT = ['<name>', 'provider name'] as const;
+const URL_OPTION = ['--url <url>', 'base URL without /v1, for example https://api.openai.com'] as const;
+const AUTH_OPTION = [
+  '--auth <style>',
+  'how the secret is sent: bearer, x-api-key, api-key or x-goog-api-key',
+] as const;
+
+/** `postern providers …` */
+export function providersCommand(): Command {
+  const providers = new Command('providers').description('providers that calls are forwarded to');
+
+  providers
+    .command('add')
+    .description('add a provider; prompts for its secret, or reads it from standard input')
+    .argument('<name>', 'name in /p/<name>/…, or a preset')
+    .option('--preset <preset>', 'take URL and auth from a preset (default: the preset with this name)')
+    .option(...URL_OPTION)
+    .option(...AUTH_OPTION)
+    .option('--secret', 'prompt for a secret even if the preset needs none')
+    .option('--no-secret', 'the provider needs no secret')
+    .option('--default', 'make it the default provider for /v1')
+    .option('--json', 'print the provider as JSON')
+    .addHelpText(
+      'after',
+      `
+Here --url is that of the provider. For another gateway, use POSTERN_URL or "postern --url <url> providers add …".
+
+Presets: ${PRESET_NAMES}
+
+Examples:
+  postern providers add groq
+  postern providers add openai --default < openai-key.txt
+  postern providers add azure --url ${PRESETS.azure!.example}
+  postern providers add big-box --preset vllm --url http://10.0.0.5:8000`,
+    )
+    .action(action(add));
+
+  providers
+    .command('list')
+    .description('list providers, without their secrets')
+    .option('--wide', 'print every column in full, also if the terminal is narrower')
+    .option('--json', 'print the list as JSON')
+    .addHelpText('after', '\nExamples:\n  postern providers list\n  postern providers list --json')
+    .action(
+      action(async ({ api, out }) => {
+        out.page(await api.get<Page<ProviderView>>('providers'), { noun: 'providers', columns: COLUMNS });
+      }),
+    );
+
+  providers
+    .command('show')
+    .description('show a provider, without its secret')
+    .argument(...NAME_ARGUMENT)
+    .option('--json', 'print the provider as JSON')
+    .addHelpText('after', '\nExample:\n  postern providers show groq')
+    .action(action(show));
+
+  providers
+    .command('update')
+    .description('change the URL, the secret or the default of a provider')
+    .argument(...NAME_ARGUMENT)
+    .option(...URL_OPTION)
+    .option(...AUTH_OPTION)
+    .option('--secret', 'replace the secret: prompts for it, or reads it from standard input')
+    .option('--no-secret', 'remove the secret')
+    .option('--default', 'make it the default provider for /v1')
+    .option('--no-default', 'no longer the default provider')
+    .option('--json', 'print the provider as JSON')
+    .addHelpText(
+      'after',
+      `
+Here --url is that of the provider. A URL on another host needs the secret again: add --secret.
+
+Examples:
+  postern providers update openai --secret < new-openai-key.txt
+  postern providers update big-box --url http://10.0.0.6:8000 --secret`,
+    )
+    .action(action(update));
+
+  for (const [name, enabled] of [
+    ['disable', false],
+    ['enable', true],
+  ] as const) {
+    providers
+      .command(name)
+      .description(enabled ? 'forward calls to a disabled provider again' : 'reject calls to a provider')
+      .argument(...NAME_ARGUMENT)
+      .option('--json', 'print the provider as JSON')
+      .addHelpText('after', `\nExample:\n  postern providers ${name} groq`)
+      .action(
+        action(async ({ api, out }, _, text) => {
+          const provider = await api.patch<ProviderView>(path('providers', text!), { enabled });
+          out.result(provider, () => `Provider ${provider.name} is ${statusOf(provider)}.`);
+        }),
+      );
+  }
+
+  providers
+    .command('test')
+    .description('send a test request to a provider and report problems; exit code 1 if there is one')
+    .argument(...NAME_ARGUMENT)
+    .option('--json', 'print the result as JSON')
+    .addHelpText('after', '\nExample:\n  postern providers test groq')
+    .action(action(test));
+
+  providers
+    .command('remove')
+    .description('remove a provider and its secret; calls to it are then rejected')
+    .argument(...NAME_ARGUMENT)
+    .option('--yes', 'do not ask')
+    .option('--json', 'print the name as JSON')
+    .addHelpText('after', '\nExample:\n  postern providers remove groq')
+    .action(
+      action(async (session, _, name) => {
+        await session.confirm(`Remove provider ${name!} and its secret? Calls to it are rejected at once.`);
+        await session.api.delete(path('providers', name!));
+        session.out.result({ removed: name }, () => `Removed provider ${name!}.`);
+      }),
+    );
+
+  addResealCommand(providers);
+  return providers;
+}
+
+const COLUMNS: readonly Column<ProviderView>[] = [
+  { head: 'NAME', cell: ({ name }) => name },
+  { head: 'URL', cell: ({ url }) => url, min: 16 },
+  { head: 'AUTH', cell: ({ auth }) => auth, drop: 3 },
+  {
+    head: 'SECRET',
+    cell: ({ secret_state: state }) => state,
+    style: ({ secret_state: state }) => (state === 'unreadable' ? 'red' : undefined),
+  },
+  { head: 'DEFAULT', cell: (provider) => provider.default },
+  { head: 'STATUS', cell: statusOf, style: (provider) => statusStyle(statusOf(provider)) },
+  { head: 'SOURCE', cell: ({ source }) => source, drop: 2 },
+  { head: 'UPDATED', cell: ({ updated_at: at }) => minuteTime(at), drop: 1 },
+];
+
+async function add({ api, out }: Session, options: AddOptions, name?: string) {
+  const preset = PRESETS[options.preset ?? name!];
+  if (preset === undefined && options.preset !== undefined)
+    throw new CliError(`--preset must be one of ${PRESET_NAMES}`);
+  const url = options.url ?? preset?.url ?? undefined;
+  if (url === undefined) {
+    const remedy = preset?.example ? `must be given, for example ${preset.example}` : 'must be given';
+    const why = preset ? '' : `, because ${name!} is not a preset (${PRESET_NAMES})`;
+    throw new CliError(`--url ${remedy}${why}`);
+  }
+  const asks = options.secret ?? preset?.needsSecret ?? true;
+  const secret = asks ? await readSecret(`Secret of ${preset?.title ?? name!}`) : null;
+  const auth = options.auth ?? preset?.auth;
+  const provider = await api.post<ProviderView>('providers', {
+    ...{ name, url, secret },
+    ...(auth !== undefined && { auth }),
+    ...(options.default !== undefined && { default: options.default }),
+  });
+  out.result(provider, () => `Added provider ${provider.name} (${provider.url}).`);
+  const byDefault = provider.default ? '/v1/… (unless PROVIDER_URL is set) or ' : '';
+  out.note(
+    `Send calls to ${byDefault}/p/${provider.name}/…\nTest it: ${cliCommand(`providers test ${provider.name}`)}`,
+  );
+}
+
+async function show({ api, out }: Session, _: object, name?: string) {
+  const provider = await api.get<ProviderView>(path('providers', name!));
+  out.result(provider, () => providerLines(out, provider));
+}
+
+async function update(
+  { api, out }: Session,
+  { secret: asks, url, auth, default: isDefault }: AddOptions,
+  name?: string,
+) {
+  const change = {
+    ...(url !== undefined && { url }),
+    ...(auth !== undefined && { auth }),
+    ...(isDefault !== undefined && { default: isDefault }),
+    ...(asks === false && { secret: null }),
+  };
+  if (asks !== true && Object.keys(change).length === 0)
+    throw new CliError(
+      'nothing to change: give --url, --auth, --secret, --no-secret, --default or --no-default',
+    );
+  const secret = asks === true ? { secret: await readSecret(`New secret of ${name!}`) } : {};
+  const provider = await api.patch<ProviderView>(path('providers', name!), { ...change, ...secret });
+  out.result(provider, () => `Updated provider ${provider.name} (${provider.url}).`);
+  if (asks === true) out.note(`Test it: ${cliCommand(`providers test ${provider.name}`)}`);
+}
+
+async function test({ api, out }: Session, _: object, name?: string) {
+  const result = await api.post<ProbeResult>(path('providers', name!, 'test'));
+  if (!result.ok) process.exitCode = 1;
+  if (out.isJson) {
+    out.json(result);
+    return;
+  }
+  const status = result.status === null ? '' : `, status ${result.status}`;
+  const code = out.styled(result.code, result.ok ? 'green' : 'red');
+  const line = `${name!}: ${code}${status}, ${Math.round(result.duration_ms)} ms\n${result.message}`;
+  if (result.ok) console.log(line);
+  else console.error(line);
+}
+
+function statusOf({ enabled }: ProviderView): string {
+  return enabled ? 'enabled' : 'disabled';
+}
+
+function providerLines(out: Output, provider: ProviderView): string {
+  const time = (iso: string | null) => iso && utcTime(iso);
+  return out.fields([
+    ['name', provider.name],
+    ['url', provider.url],
+    ['auth', provider.auth],
+    ['secret', provider.secret_state, provider.secret_state === 'unreadable' ? 'red' : undefined],
+    ['default', provider.default],
+    ['status', statusOf(provider), statusStyle(statusOf(provider))],
+    ['source', provider.source],
+    ['created', time(provider.created_at)],
+    ['updated', time(provider.updated_at)],
+  ]);
+}

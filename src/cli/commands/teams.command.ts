@@ -1,0 +1,114 @@
+import { Command } from 'commander';
+import type { Page } from '../../database/page.js';
+import type { TeamView } from '../../teams/teams.schema.js';
+import { cliCommand, shellQuoted } from '../../platform/cli-command.js';
+import { path } from '../api.js';
+import { addPageOptions, listPages, type PageOptions } from '../list-options.js';
+import { findTeam } from '../lookup.js';
+import { type Output, statusStyle } from '../output.js';
+import { action } from '../session.js';
+import type { Column } from '../table.js';
+import { minuteTime, utcTime } from '../times.js';
+
+const TEAM_ARGUMENT = ['<team>', 'name or ID of the team'] as const;
+
+/** `postern teams …` */
+export function teamsCommand(): Command {
+  const teams = new Command('teams').description('teams that gateway keys belong to');
+
+  teams
+    .command('create')
+    .description('create a team')
+    .argument('<name>', 'team name')
+    .option('--json', 'print the team as JSON')
+    .addHelpText('after', '\nExample:\n  postern teams create search')
+    .action(
+      action(async ({ api, out }, _, name) => {
+        const team = await api.post<TeamView>('teams', { name });
+        out.result(team, () => `Created team ${team.name} (${team.id}).`);
+        out.note(`Next: ${cliCommand(`keys create --team ${shellQuoted(team.name)} --name ci`)}`);
+      }),
+    );
+
+  addPageOptions(teams.command('list').description('list teams, newest first'))
+    .option('--json', 'print the page as JSON')
+    .addHelpText('after', '\nExample:\n  postern teams list --all')
+    .action(
+      action<PageOptions>(async ({ api, out }, paging) => {
+        const page = await listPages<Page<TeamView>>(api, 'teams', {}, paging);
+        out.page(page, { noun: 'teams', columns: COLUMNS });
+      }),
+    );
+
+  teams
+    .command('show')
+    .description('show a team')
+    .argument(...TEAM_ARGUMENT)
+    .option('--json', 'print the team as JSON')
+    .addHelpText('after', '\nExample:\n  postern teams show search')
+    .action(
+      action(async ({ api, out }, _, text) => {
+        const team = await findTeam(api, text!);
+        out.result(team, () =>
+          out.fields([
+            ['id', team.id],
+            ['name', team.name],
+            ['status', statusOf(team), statusStyle(statusOf(team))],
+            ['created', utcTime(team.created_at)],
+          ]),
+        );
+      }),
+    );
+
+  teams
+    .command('update')
+    .description('rename a team')
+    .argument(...TEAM_ARGUMENT)
+    .requiredOption('--name <name>', 'new name')
+    .option('--json', 'print the team as JSON')
+    .addHelpText('after', '\nExample:\n  postern teams update search --name discovery')
+    .action(
+      action<{ name: string }>(async ({ api, out }, { name }, text) => {
+        const { id } = await findTeam(api, text!);
+        const team = await api.patch<TeamView>(path('teams', id), { name });
+        out.result(team, () => `Updated team ${team.name} (${team.id}).`);
+      }),
+    );
+
+  for (const [name, disabled] of [
+    ['disable', true],
+    ['enable', false],
+  ] as const) {
+    teams
+      .command(name)
+      .description(
+        disabled ? 'reject calls with any key of a team' : 'accept calls with the keys of a disabled team',
+      )
+      .argument(...TEAM_ARGUMENT)
+      .option('--json', 'print the team as JSON')
+      .addHelpText('after', `\nExample:\n  postern teams ${name} search`)
+      .action(
+        action(async ({ api, out }, _, text) => {
+          const { id } = await findTeam(api, text!);
+          printState(out, await api.patch<TeamView>(path('teams', id), { disabled }));
+        }),
+      );
+  }
+
+  return teams;
+}
+
+const COLUMNS: readonly Column<TeamView>[] = [
+  { head: 'NAME', cell: ({ name }) => name, min: 12 },
+  { head: 'STATUS', cell: statusOf, style: (team) => statusStyle(statusOf(team)) },
+  { head: 'CREATED', cell: ({ created_at: at }) => minuteTime(at) },
+  { head: 'ID', cell: ({ id }) => id, drop: 1 },
+];
+
+function statusOf({ disabled }: TeamView): string {
+  return disabled ? 'disabled' : 'active';
+}
+
+function printState(out: Output, team: TeamView): void {
+  out.result(team, () => `Team ${team.name} is ${statusOf(team)}.`);
+}

@@ -1,0 +1,84 @@
+import type { Command } from 'commander';
+import type { Page } from '../database/page.js';
+import type { Api, Query } from './api.js';
+import { findKeyId } from './lookup.js';
+import { parseRange, parseTime } from './times.js';
+
+/** Filters of list, tail, export and usage. */
+export interface CallOptions {
+  team?: string;
+  key?: string;
+  provider?: string;
+  model?: string;
+  status?: string;
+  outcome?: string;
+}
+
+export interface TimeOptions {
+  from?: string;
+  to?: string;
+  recordedAfter?: string;
+}
+
+export interface PageOptions {
+  limit?: string;
+  cursor?: string;
+  all?: boolean;
+}
+
+export function addCallOptions(command: Command): Command {
+  return command
+    .option('--team <name or id>', 'filter by team')
+    .option('--key <key>', 'filter by key: team/name, prefix or ID')
+    .option('--provider <name>', 'filter by provider')
+    .option('--model <name>', 'filter by model')
+    .option('--status <status>', 'filter by HTTP status, for example 429 or 5xx')
+    .option('--outcome <outcome>', 'filter by outcome, for example completed or client_aborted');
+}
+
+export function addRangeOptions(command: Command): Command {
+  return command
+    .option('--from <time>', 'start, inclusive: 24h, 7d, yesterday, 2030-01-31, 2030-01-31T12:00:00Z')
+    .option('--to <time>', 'end, exclusive, in the same forms');
+}
+
+export function addTimeOptions(command: Command): Command {
+  return addRangeOptions(command).option(
+    '--recorded-after <time>',
+    'only calls that reached the database after this time',
+  );
+}
+
+export function addPageOptions(command: Command): Command {
+  return command
+    .option('--limit <n>', 'number of rows, 1 to 500 (default: 50)')
+    .option('--cursor <cursor>', 'continue after the previous page')
+    .option('--all', 'follow the pages to the end')
+    .option('--wide', 'print every column in full, also if the terminal is narrower');
+}
+
+/** The options as parameters of the admin API. */
+export async function callQuery(api: Api, options: CallOptions & TimeOptions): Promise<Query> {
+  const { team, key, provider, model, status, outcome, recordedAfter } = options;
+  return {
+    ...{ team, provider, model, status, outcome, ...parseRange(options) },
+    ...(recordedAfter !== undefined && {
+      recorded_after: parseTime(recordedAfter, -1, '--recorded-after'),
+    }),
+    ...(key !== undefined && { key: await findKeyId(api, key) }),
+  };
+}
+
+/** Reads a page of a list, or with `--all` every page as one. */
+export async function listPages<P extends Page<unknown>>(
+  api: Api,
+  path: string,
+  query: Query,
+  { limit, cursor, all = false }: PageOptions,
+): Promise<P> {
+  let whole: P | undefined;
+  for await (const page of api.pages<P>(path, { ...query, limit, cursor }, all)) {
+    whole = whole === undefined ? page : { ...whole, data: [...whole.data, ...page.data], next_cursor: null };
+  }
+  return { ...whole!, ...(all && { next_cursor: null }) };
+}

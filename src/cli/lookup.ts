@@ -1,0 +1,99 @@
+import type { Page } from '../database/page.js';
+import type { KeyView } from '../keys/keys.schema.js';
+import type { TeamView } from '../teams/teams.schema.js';
+import { type Api, ApiError, path } from './api.js';
+import { CliError } from './cli-error.js';
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+const PREFIX = /^ptn_[0-9A-Za-z]{0,8}$/;
+
+/** How a key can be given on the command line. */
+export const KEY_FORMS = "team/name, the prefix that lists show, or the key's ID";
+
+/** The key that people mean: by its ID, its prefix if no other key has it, or `team/name`. */
+export async function findKey(api: Api, text: string): Promise<KeyView> {
+  if (UUID.test(text)) return api.get(path('keys', text));
+  if (text.startsWith('ptn_')) return findByPrefix(api, text);
+  const found = await findByName(api, text);
+  if (found !== null) return found;
+  throw new CliError(`no key is called ${JSON.stringify(text)}; give ${KEY_FORMS}`);
+}
+
+/** The ID of a key, see findKey(). The ID of a key that no longer exists is accepted: its calls may still be in the log. */
+export async function findKeyId(api: Api, text: string): Promise<string> {
+  return UUID.test(text) ? text : (await findKey(api, text)).id;
+}
+
+async function findByPrefix(api: Api, prefix: string): Promise<KeyView> {
+  // The text is not repeated: it may be a whole key.
+  if (!PREFIX.test(prefix))
+    throw new CliError(
+      'a key is given by its first 12 characters; never type a whole one, "keys find" reads it from standard input',
+    );
+  const { data } = await api.get<Page<KeyView>>('keys', { prefix, limit: 3 });
+  if (data.length === 1) return data[0]!;
+  if (data.length === 0) throw new CliError(`no key begins with ${prefix}; list the keys to find it`);
+  const names = data.map(({ team, name }) => `${team}/${name}`).join(', ');
+  throw new CliError(
+    `several keys begin with ${prefix} (${names}${data.length === 3 ? ', …' : ''}); give one of these`,
+  );
+}
+
+/** Both names may contain slashes, so every one of them may be the one between. */
+async function findByName(api: Api, text: string): Promise<KeyView | null> {
+  for (let slash = text.indexOf('/'); slash !== -1; slash = text.indexOf('/', slash + 1)) {
+    const [team, name] = [text.slice(0, slash), text.slice(slash + 1)];
+    if (team === '' || name === '') continue;
+    try {
+      for await (const page of api.pages<Page<KeyView>>('keys', { team }, true)) {
+        const found = page.data.find((key) => key.name === name);
+        if (found !== undefined) return found;
+      }
+    } catch (error) {
+      // No such team.
+      if (!(error instanceof ApiError) || error.status !== 404) throw error;
+    }
+  }
+  return null;
+}
+
+/** The team with this name or ID. */
+export async function findTeam(api: Api, text: string): Promise<TeamView> {
+  if (UUID.test(text)) return api.get(path('teams', text));
+  for await (const page of api.pages<Page<TeamView>>('teams', {}, true)) {
+    const found = page.data.find(({ name }) => name === text);
+    if (found !== undefined) return found;
+  }
+  throw new CliError(`no team has the name or ID ${JSON.stringify(text)}; list the teams to find it`);
+}
+
+/** Requests that run at the same time. */
+const PARALLEL = 8;
+
+/** Names of keys by ID, each asked for once. */
+export class KeyNameCache {
+  private readonly names = new Map<string, string | null>();
+
+  constructor(private readonly api: Api) {}
+
+  /** Asks for the names that are not known yet. */
+  async load(ids: Iterable<string>): Promise<void> {
+    const unknown = [...new Set(ids)].filter((id) => !this.names.has(id));
+    while (unknown.length > 0) await Promise.all(unknown.splice(0, PARALLEL).map((id) => this.loadOne(id)));
+  }
+
+  /** `team/name` of a key that was loaded; null if it no longer exists. */
+  get(id: string): string | null {
+    return this.names.get(id) ?? null;
+  }
+
+  private async loadOne(id: string): Promise<void> {
+    try {
+      const { team, name } = await this.api.get<KeyView>(path('keys', id));
+      this.names.set(id, `${team}/${name}`);
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.status !== 404) throw error;
+      this.names.set(id, null);
+    }
+  }
+}
