@@ -1,5 +1,5 @@
 import { Body, Get, HttpCode, Param, Post, Query } from '@nestjs/common';
-import { ApiOkResponse, ApiOperation } from '@nestjs/swagger';
+import { ApiOkResponse, ApiOperation } from '../admin/api-decorators.js';
 import { AdminController } from '../admin/admin-controller.js';
 import { ApiErrors } from '../admin/api-errors.js';
 import { CurrentActor } from '../admin/current-actor.js';

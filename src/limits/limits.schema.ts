@@ -1,5 +1,15 @@
 import { z } from 'zod';
-import { EXAMPLE_ID, oneOf, pageOf, paging, pathId, searchText, shownId, team, timestamp } from '../admin/fields.schema.js';
+import {
+  EXAMPLE_ID,
+  oneOf,
+  pageOf,
+  paging,
+  pathId,
+  searchText,
+  shownId,
+  team,
+  timestamp,
+} from '../admin/fields.schema.js';
 import { BUDGET_MODES, LIMIT_PERIODS, LIMIT_RESOURCES } from '../limit-rules/limit-rule.entity.js';
 
 export const LIMIT_STATES = ['ok', 'warned', 'exhausted'] as const;
@@ -14,7 +24,10 @@ export const limitSchema = z
       description: 'Whose it is; `…_end_user`: each end user of the team or key has the amount for itself.',
     }),
     team: z.string().meta({ description: 'Name of the team.', example: 'search' }),
-    key: z.string().nullable().meta({ description: 'Name of the key; null for a limit of a team.', example: 'ci' }),
+    key: z
+      .string()
+      .nullable()
+      .meta({ description: 'Name of the key; null for a limit of a team.', example: 'ci' }),
     owner_id: shownId('the team or key'),
     subject: z.string().nullable().meta({
       description:
@@ -27,13 +40,17 @@ export const limitSchema = z
     }),
     mode: z.enum(BUDGET_MODES).meta({ description: '`block` rejects calls; `warn` only counts.' }),
     amount: z.string().meta({ description: `The limit. ${AMOUNT}`, example: '500.00' }),
-    credited: z.string().meta({ description: `What resets have added in this period. ${AMOUNT}`, example: '0.00' }),
+    credited: z
+      .string()
+      .meta({ description: `What resets have added in this period. ${AMOUNT}`, example: '0.00' }),
     used: z.string().meta({
       description: `The charges of calls in the request log, or what was used in the last minute or is in use. ${AMOUNT}`,
       example: '123.45',
     }),
     held: z.string().meta({ description: `Reserved by gateways for calls. ${AMOUNT}`, example: '1.20' }),
-    left: z.string().meta({ description: `What is neither used nor held; not below 0. ${AMOUNT}`, example: '375.35' }),
+    left: z
+      .string()
+      .meta({ description: `What is neither used nor held; not below 0. ${AMOUNT}`, example: '375.35' }),
     refused: z.int().meta({ description: 'Calls rejected by it in this period.', example: 0 }),
     state: z.enum(LIMIT_STATES).meta({
       description: '`exhausted`: nothing is left; `warned`: used up to one of its `alert_at` percentages.',
@@ -49,7 +66,9 @@ export const limitPageSchema = pageOf('LimitPage', limitSchema);
 
 /** `GET /admin/v1/limits` */
 export const limitFilterSchema = z.strictObject({
-  team: team().optional().meta({ description: 'Only limits of this team and its keys, by name or ID.', example: 'search' }),
+  team: team()
+    .optional()
+    .meta({ description: 'Only limits of this team and its keys, by name or ID.', example: 'search' }),
   key: searchText().optional().meta({ description: 'Only limits of this key, by ID.', example: EXAMPLE_ID }),
   state: oneOf(LIMIT_STATES).optional().meta({ description: 'Only limits in this state.' }),
   ...paging,
