@@ -2,7 +2,7 @@ import type { ModuleMetadata } from '@nestjs/common';
 import { AdminModule } from './admin/admin.module.js';
 import { AuditModule } from './audit/audit.module.js';
 import { KeysModule } from './keys/keys.module.js';
-import { LimitsModule } from './limits/limits.module.js';
+import { LimitsAdminModule } from './limits/limits-admin.module.js';
 import { ProbeModule } from './proxy/upstream/probe.module.js';
 import { ProvidersModule } from './providers/providers.module.js';
 import { RequestsModule } from './requests/requests.module.js';
@@ -21,6 +21,6 @@ export const ADMIN_MODULES: NonNullable<ModuleMetadata['imports']> = [
   ProvidersModule,
   RequestsModule,
   UsageModule,
-  LimitsModule,
+  LimitsAdminModule,
   AuditModule,
 ];

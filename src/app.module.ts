@@ -4,13 +4,17 @@ import { ADMIN_MODULES } from './admin-modules.js';
 import { ConfigModule } from './config/config.module.js';
 import type { Settings } from './config/settings.js';
 import { DatabaseModule } from './database/database.module.js';
+import { LimitsModule } from './limits/limits.module.js';
 import { LedgerModule } from './limits/ledger/ledger.module.js';
 import { ObservabilityModule } from './observability/observability.module.js';
 import { PricingModule } from './pricing/pricing.module.js';
 import { ProxyModule } from './proxy/proxy.module.js';
 import { UsageRollupModule } from './usage/usage-rollup.module.js';
 
-/** The whole gateway. ProxyModule comes first: its route is matched first on every call. */
+/**
+ * The whole gateway. ProxyModule comes before the other modules with routes, so that its route is matched first on every
+ * call. A module of your own may stand anywhere.
+ */
 @Module({})
 export class AppModule {
   static forSettings(settings: Settings): DynamicModule {
@@ -21,6 +25,7 @@ export class AppModule {
         DatabaseModule,
         ScheduleModule.forRoot(),
         ProxyModule,
+        LimitsModule,
         ...ADMIN_MODULES,
         LedgerModule,
         PricingModule,

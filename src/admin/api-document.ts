@@ -9,8 +9,16 @@ import { errorExample } from './api-errors.js';
 
 type Schema = Record<string, unknown>;
 
+interface Parameter {
+  required?: boolean;
+  description?: string;
+  example?: unknown;
+  schema?: { example?: unknown };
+}
+
 interface Operation {
   tags?: string[];
+  parameters?: Parameter[];
   responses: Record<
     string,
     { content?: { 'application/json'?: { schema?: { $ref?: string }; example?: object } } }
@@ -35,7 +43,8 @@ export function apiDocument(app: INestApplication): OpenAPIObject {
     .build();
   const document = SwaggerModule.createDocument(app, config, { standardSchemaConverter: converter() });
   const operations = Object.values(document.paths).flatMap((item) => Object.values(item) as Operation[]);
-  for (const { responses } of operations) {
+  for (const { parameters = [], responses } of operations) {
+    for (const parameter of parameters) if (!parameter.required) describeByExample(parameter);
     for (const [status, { content }] of Object.entries(responses)) {
       const example = errorExample(status);
       const json = content?.['application/json'];
@@ -45,6 +54,15 @@ export function apiDocument(app: INestApplication): OpenAPIObject {
   const used = new Set(operations.flatMap(({ tags }) => tags ?? []));
   document.tags = [...used].map((name) => ({ name, description: TAG_DESCRIPTIONS.get(name) ?? '' }));
   return document;
+}
+
+/** The page of the documentation would send the example of an optional parameter with every request that is tried out. */
+function describeByExample(parameter: Parameter): void {
+  const { description, schema, example = schema?.example } = parameter;
+  if (example === undefined) return;
+  parameter.description = `${description} For example \`${typeof example === 'string' ? example : JSON.stringify(example)}\`.`;
+  delete parameter.example;
+  delete schema?.example;
 }
 
 /** Version of the package that contains this file, compiled or not. */

@@ -1,5 +1,6 @@
 import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
 import type { Request } from 'express';
+import type { StreamUsage } from '../teams/model-rules.js';
 import type { EndpointRule, IdempotencyMode } from '../keys/gateway-key.entity.js';
 
 /** What a gateway key allows, as stored. Shared between calls and immutable. */
@@ -16,6 +17,10 @@ export interface Grant {
   readonly providers: readonly string[] | null;
   readonly endpoints: EndpointRule;
   readonly idempotency: IdempotencyMode;
+  /** Lists of patterns of model names, of the key and of its team: a model must be on each. Empty allows all. */
+  readonly models: readonly (readonly string[])[];
+  /** Rules for the usage of streams, of the key and of its team, without `as_sent`. */
+  readonly streamUsage: readonly StreamUsage[];
 }
 
 /** The authenticated caller: its grant, and the key as it was sent, so that it can be removed before forwarding. */

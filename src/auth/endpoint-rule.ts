@@ -52,8 +52,17 @@ export function allowsEndpoint(
   } else {
     return false;
   }
+  return !overridesTarget(rawHeaders, query);
+}
+
+/**
+ * True if a header or parameter lets some servers read another method or path from a request.
+ *
+ * @param query the query string with its `?`; empty if there is none
+ */
+export function overridesTarget(rawHeaders: readonly string[], query: string): boolean {
   for (let i = 0; i < rawHeaders.length; i += 2) {
-    if (OVERRIDE.test(rawHeaders[i]!)) return false;
+    if (OVERRIDE.test(rawHeaders[i]!)) return true;
   }
-  return query === '' || !hasParameter(query.slice(1), OVERRIDE_PARAMETER);
+  return query !== '' && hasParameter(query.slice(1), OVERRIDE_PARAMETER);
 }

@@ -1,3 +1,4 @@
+import type { StreamUsage } from '../teams/model-rules.js';
 import type { Grant } from './caller.js';
 import type { EndpointRule, IdempotencyMode } from '../keys/gateway-key.entity.js';
 
@@ -7,7 +8,8 @@ import type { EndpointRule, IdempotencyMode } from '../keys/gateway-key.entity.j
  */
 export const FIND_GRANTS = `
   SELECT encode(s.digest, 'hex') AS digest, s.id AS secret_id, k.id AS key_id, k.team_id, k.providers, k.endpoints,
-         k.idempotency, LEAST(k.expires_at, s.expires_at) AS expires_at,
+         k.idempotency, k.models, t.models AS team_models, k.stream_usage, t.stream_usage AS team_stream_usage,
+         LEAST(k.expires_at, s.expires_at) AS expires_at,
          k.revoked_at IS NULL AND NOT k.disabled AND NOT t.disabled
            AND COALESCE(LEAST(k.expires_at, s.expires_at) > now(), true) AS enabled
   FROM gateway_key_secret s
@@ -23,6 +25,10 @@ export interface GrantRow {
   providers: string[] | null;
   endpoints: EndpointRule;
   idempotency: IdempotencyMode;
+  models: string[] | null;
+  team_models: string[] | null;
+  stream_usage: StreamUsage;
+  team_stream_usage: StreamUsage;
   expires_at: Date | null;
   enabled: boolean;
 }
@@ -41,7 +47,20 @@ export function grantsOf(rows: readonly GrantRow[]): Map<string, Grant> {
         providers: row.providers,
         endpoints: row.endpoints,
         idempotency: row.idempotency,
+        models: lists(row.models, row.team_models),
+        streamUsage: rules(row.stream_usage, row.team_stream_usage),
       },
     ]),
   );
+}
+
+/** The same array for all keys without rules: most keys. */
+const NONE: readonly never[] = [];
+
+function lists(...models: (string[] | null)[]): Grant['models'] {
+  return models.some((list) => list !== null) ? models.filter((list) => list !== null) : NONE;
+}
+
+function rules(...all: StreamUsage[]): Grant['streamUsage'] {
+  return all.some((rule) => rule !== 'as_sent') ? all.filter((rule) => rule !== 'as_sent') : NONE;
 }

@@ -34,7 +34,7 @@ function wordsOf(command: Command, path: string): Words[] {
 }
 
 function globalOptionsOf(command: Command): Command['options'] {
-  return command.createHelp().visibleGlobalOptions(command) as Command['options'];
+  return command.createHelp().visibleGlobalOptions(command);
 }
 
 function unique<T extends { name: string }>(options: readonly T[]): T[] {

@@ -11,11 +11,11 @@ import { CliError } from './cli-error.js';
  * @param given the value of `--url`
  */
 export async function connect(given: string | undefined): Promise<Target> {
-  return (await remoteTarget(given)) ?? (await runningTarget()) ?? (await localTarget());
+  return remoteTarget(given) ?? (await runningTarget()) ?? (await localTarget());
 }
 
 /** The gateway at the URL that was given, or null if none was. */
-async function remoteTarget(given: string | undefined): Promise<Target | null> {
+function remoteTarget(given: string | undefined): Target | null {
   const { url, adminToken } = loadRemoteEnv();
   const wanted = given ?? url;
   if (wanted === undefined) return null;

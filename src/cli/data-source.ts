@@ -4,13 +4,14 @@ import { DataSource, getMetadataArgsStorage } from 'typeorm';
 import '../app.module.js';
 import { loadEnv } from '../config/env.js';
 import { dataSourceOptions } from '../database/data-source-options.js';
-import { openDatabase } from './open-database.js';
+import { explain } from './failure.js';
+import { type OpenDatabase, openDatabase } from './open-database.js';
 
 /**
  * The data source for TypeORM's command line (`npm run migration:generate|run|revert`): every entity and migration, on
  * the gateway's database.
  */
-const database = await openDatabase(loadEnv(), (line) => console.error(line));
+const database = await open();
 
 const dataSource = new DataSource({
   ...dataSourceOptions(database.url, { applicationName: 'postern-migration', poolSize: 2 }),
@@ -25,3 +26,13 @@ dataSource.destroy = async () => {
 };
 
 export default dataSource;
+
+/** TypeORM would report an error as "Unable to open file". */
+async function open(): Promise<OpenDatabase> {
+  try {
+    return await openDatabase(loadEnv(), (line) => console.error(line));
+  } catch (error) {
+    console.error(await explain(error, null));
+    process.exit(1);
+  }
+}

@@ -46,7 +46,7 @@ class LocalAdminModule {
 interface LocalApp {
   app: INestApplication;
   token: string;
-  close(): Promise<void>;
+  close: () => Promise<void>;
 }
 
 /** Opens the admin API on the gateway's database, on a loopback port and with a token that nobody else knows. */

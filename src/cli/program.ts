@@ -38,7 +38,12 @@ function program(more: readonly (() => Command)[]): Command {
       showGlobalOptions: true,
       // Every command has options, so the list does not say so.
       subcommandTerm: (command) =>
-        [command.name(), ...command.registeredArguments.map((argument) => `<${argument.name()}>`)].join(' '),
+        [
+          command.name(),
+          ...command.registeredArguments.map((argument) =>
+            argument.required ? `<${argument.name()}>` : `[${argument.name()}]`,
+          ),
+        ].join(' '),
     })
     .configureOutput({ writeOut: (text) => process.stdout.write(withCliCommand(text)) })
     .addHelpText(

@@ -138,9 +138,9 @@ export function text(cell: Cell): string {
   return cell.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '?');
 }
 
-/** A number with separators between thousands. */
+/** A number with separators between thousands, and at most three decimals. */
 export function count(value: number): string {
-  return value.toLocaleString('en-US', { maximumFractionDigits: 0 });
+  return value.toLocaleString('en-US', { maximumFractionDigits: 3 });
 }
 
 function truncate(cell: string, width: number): string {

@@ -6,6 +6,8 @@ export const GATEWAY_ERROR_CODES = [
   'invalid_idempotency_key',
   'invalid_api_key',
   'endpoint_not_allowed',
+  'model_not_allowed',
+  'model_not_determined',
   'provider_not_allowed',
   'not_found',
   'provider_not_found',
@@ -26,6 +28,7 @@ export const GATEWAY_ERROR_CODES = [
   'journal_unavailable',
   'overloaded',
   'shutting_down',
+  'usage_required',
 ] as const;
 export type GatewayErrorCode = (typeof GATEWAY_ERROR_CODES)[number];
 
@@ -85,9 +88,9 @@ const defined = new Map<string, GatewayErrorDefinition>();
 /**
  * Defines an error code once, for a module that throws it in several places:
  *
- *     export const MODEL_NOT_ALLOWED = defineGatewayError('model_not_allowed', {
- *       status: 403, message: 'This key may not use this model.', retryable: false });
- *     throw new GatewayError(MODEL_NOT_ALLOWED);
+ *     export const REGION_NOT_ALLOWED = defineGatewayError('region_not_allowed', {
+ *       status: 403, message: 'This key may not use this region.', retryable: false });
+ *     throw new GatewayError(REGION_NOT_ALLOWED);
  *
  * @throws TypeError for a definition that cannot be sent, or a code that is already defined
  */

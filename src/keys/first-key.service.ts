@@ -27,7 +27,7 @@ export class FirstKeyService {
         await manager.query('SELECT pg_advisory_xact_lock($1)', [ADVISORY_LOCKS.firstKey]);
         const [{ empty }] = await manager.query<[{ empty: boolean }]>(IS_EMPTY);
         if (!empty) return null;
-        const team = await insertTeam(manager, 'default', STARTING);
+        const team = await insertTeam(manager, { name: 'default' }, STARTING);
         const grant = {
           name: 'first',
           expiresAt: null,

@@ -1,4 +1,5 @@
 import { Check, Column, Entity, ForeignKey, Index, PrimaryColumn, Unique } from 'typeorm';
+import { STREAM_USAGE_COMMENT, type StreamUsage } from '../teams/model-rules.js';
 import { Team } from '../teams/team.entity.js';
 
 export const ENDPOINT_RULES = ['inference', 'all'] as const;
@@ -14,6 +15,7 @@ export type IdempotencyMode = (typeof IDEMPOTENCY_MODES)[number];
 @Unique('gateway_key_team_id_name_key', ['teamId', 'name'])
 @Check('gateway_key_endpoints_check', `endpoints IN ('inference', 'all')`)
 @Check('gateway_key_idempotency_check', `idempotency IN ('forward', 'replay')`)
+@Check('gateway_key_stream_usage_check', `stream_usage IN ('as_sent', 'require', 'ask')`)
 export class GatewayKey {
   @PrimaryColumn('uuid', { primaryKeyConstraintName: 'gateway_key_pkey' })
   id!: string;
@@ -56,6 +58,16 @@ export class GatewayKey {
     comment: 'forward: Idempotency-Key is passed on; replay: repeated calls get the stored response.',
   })
   idempotency!: IdempotencyMode;
+
+  @Column('text', {
+    array: true,
+    nullable: true,
+    comment: 'Patterns of model names that it may use; null for all.',
+  })
+  models!: string[] | null;
+
+  @Column('text', { name: 'stream_usage', default: 'as_sent', comment: STREAM_USAGE_COMMENT })
+  streamUsage!: StreamUsage;
 
   /** For If-Match. */
   @Column('int', { default: 1, comment: 'Increases with every change by an actor.' })

@@ -2,12 +2,13 @@ import type { EntityManager } from 'typeorm';
 import { v7 as uuidv7 } from 'uuid';
 import type { Actor } from '../platform/actor.js';
 import { recordChange } from '../audit/record-change.js';
+import type { ModelRules } from '../teams/model-rules.js';
 import type { EndpointRule, IdempotencyMode } from './gateway-key.entity.js';
 import { digestKey, mintKey, shownPrefix } from './key-secret.js';
 import { FIND_KEY, type KeyRow, keyView } from './key-view.js';
 import type { KeyView } from './keys.schema.js';
 
-export interface KeyGrant {
+export interface KeyGrant extends Partial<ModelRules> {
   name: string;
   /** null if the key never expires. */
   expiresAt: Date | null;
@@ -24,8 +25,8 @@ export interface IssuedKey {
 }
 
 const INSERT_KEY = `
-  INSERT INTO gateway_key (id, team_id, name, expires_at, providers, endpoints, idempotency)
-  VALUES ($1, $2, $3, $4, $5, $6, $7)`;
+  INSERT INTO gateway_key (id, team_id, name, expires_at, providers, endpoints, idempotency, models, stream_usage)
+  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`;
 
 const INSERT_SECRET = `
   INSERT INTO gateway_key_secret (id, key_id, digest, prefix) VALUES ($1, $2, decode($3, 'hex'), $4)`;
@@ -52,6 +53,8 @@ export async function insertKey(
     grant.providers,
     grant.endpoints,
     grant.idempotency,
+    grant.models ?? null,
+    grant.stream_usage ?? 'as_sent',
   ]);
   const secret = await insertSecret(manager, id);
   await saveLimits?.(id);

@@ -17,6 +17,7 @@ import {
 import { SHOWN_LENGTH } from '../platform/api-key.js';
 import { limitMembers, shownLimitMembers } from '../limit-rules/limit-rules.schema.js';
 import { PROVIDER_NAME } from '../providers/provider-name.js';
+import { modelRulesChange, modelRulesView, newModelRules } from '../teams/model-rules.js';
 import { ENDPOINT_RULES, IDEMPOTENCY_MODES } from './gateway-key.entity.js';
 
 export const KEY_STATUSES = ['active', 'disabled', 'expired', 'revoked'] as const;
@@ -57,6 +58,7 @@ export const keySchema = z
       .meta({ description: PROVIDERS_ABOUT, example: ['openai'] }),
     endpoints: z.enum(ENDPOINT_RULES).meta({ description: ENDPOINTS_ABOUT }),
     idempotency: z.enum(IDEMPOTENCY_MODES).meta({ description: IDEMPOTENCY_ABOUT }),
+    ...modelRulesView,
     ...shownLimitMembers,
     version: version(),
   })
@@ -104,6 +106,7 @@ export const newKeySchema = z
       .meta({ description: PROVIDERS_ABOUT, example: ['openai'] }),
     endpoints: oneOf(ENDPOINT_RULES).default('inference').meta({ description: ENDPOINTS_ABOUT }),
     idempotency: oneOf(IDEMPOTENCY_MODES).default('forward').meta({ description: IDEMPOTENCY_ABOUT }),
+    ...newModelRules,
     ...limitMembers,
   })
   .meta({ id: 'NewKey', example: { team: 'search', name: 'ci', endpoints: 'inference' } });
@@ -123,6 +126,7 @@ export const keyChangeSchema = z
       .meta({ description: PROVIDERS_ABOUT, example: ['openai'] }),
     endpoints: oneOf(ENDPOINT_RULES).optional().meta({ description: ENDPOINTS_ABOUT }),
     idempotency: oneOf(IDEMPOTENCY_MODES).optional().meta({ description: IDEMPOTENCY_ABOUT }),
+    ...modelRulesChange,
     disabled: flag().optional().meta({ description: DISABLED_ABOUT }),
     ...limitMembers,
   })

@@ -36,7 +36,8 @@ const LOCK = 'SELECT FROM gateway_key WHERE id = $1 FOR UPDATE';
 
 const UPDATE = `
   UPDATE gateway_key
-  SET name = $2, expires_at = $3, providers = $4, endpoints = $5, idempotency = $6, disabled = $7, version = version + 1
+  SET name = $2, expires_at = $3, providers = $4, endpoints = $5, idempotency = $6, disabled = $7, models = $8,
+      stream_usage = $9, version = version + 1
   WHERE id = $1`;
 
 const REVOKE = 'UPDATE gateway_key SET revoked_at = now(), version = version + 1 WHERE id = $1';
@@ -95,7 +96,16 @@ export class KeysService {
     const changing = this.change(id, 'changed', by, expected, async (manager, key) => {
       const present = { ...key, expiresAt: key.expires_at && new Date(key.expires_at) };
       const wanted = { ...present, ...change };
-      const fields = ['name', 'expiresAt', 'providers', 'endpoints', 'idempotency', 'disabled'] as const;
+      const fields = [
+        'name',
+        'expiresAt',
+        'providers',
+        'endpoints',
+        'idempotency',
+        'disabled',
+        'models',
+        'stream_usage',
+      ] as const;
       const differing = fields.filter(
         (field) => JSON.stringify(wanted[field]) !== JSON.stringify(present[field]),
       );

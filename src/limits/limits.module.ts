@@ -1,12 +1,11 @@
 import { Module } from '@nestjs/common';
-import { TeamsModule } from '../teams/teams.module.js';
-import { LimitsController } from './limits.controller.js';
-import { LimitsService } from './limits.service.js';
+import { PoliciesModule } from '../proxy/policies/policies.module.js';
+import { ModelPolicy } from './model-policy.js';
+import { StreamUsagePolicy } from './stream-usage-policy.js';
 
-/** Shows limits and budgets with what was used of them, and resets budgets. */
+/** Rules of keys and teams that are checked before a call is forwarded. */
 @Module({
-  imports: [TeamsModule],
-  controllers: [LimitsController],
-  providers: [LimitsService]
+  imports: [PoliciesModule],
+  providers: [ModelPolicy, StreamUsagePolicy]
 })
 export class LimitsModule {}

@@ -25,6 +25,9 @@ const FRAMEWORK = new Set([
   'NestApplication',
 ]);
 
+/** Nest logs an error of the start in this context and throws it: whatever starts the gateway prints it, with its stack. */
+const RETHROWN = 'ExceptionHandler';
+
 const WORST = new Set<Level>(['error', 'fatal']);
 /** Names may contain anything: control characters are replaced, so that one entry stays one line and no terminal is affected. */
 const CONTROL = /[\x00-\x1f\x7f-\x9f]/g;
@@ -69,6 +72,7 @@ export class GatewayLogger implements LoggerService {
   }
 
   error(message: unknown, ...rest: unknown[]): void {
+    if (rest.at(-1) === RETHROWN) return;
     this.take('error', message, rest);
   }
 

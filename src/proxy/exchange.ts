@@ -5,19 +5,19 @@ import type { Provider } from '../providers/provider.js';
 import type { CallRecord } from '../request-log/call-record.js';
 import type { Outcome } from '../request-log/outcome.js';
 import type { RequestLogService } from '../request-log/request-log.service.js';
+import { outcomeOfClose } from './client-outcome.js';
 import type { ExchangeLimits } from './exchange-limits.js';
 import type { ExchangePhase } from './exchange-phase.js';
 import { bodyLength, hasForeignCoding, requestHeaders, responseHeaders } from './headers.js';
 import { statusOf } from './http/error-response.js';
+import type { PolicyCall } from './policies/policy-call.js';
 import { type BodyOwner, sendBody } from './request-body.js';
-import { ResponseWriter } from './response-writer.js';
-import type { StreamedBody } from './streamed-body.js';
+import { writerFor } from './filtered-response.js';
+import type { ResponseWriter } from './response-writer.js';
+import { StreamedBody } from './streamed-body.js';
 import { InterimResponses } from './upstream/interim-responses.js';
 import { isTrailerError, readUpstreamError } from './upstream/upstream-error.js';
 import type { PooledCall, UpstreamPool } from './upstream/upstream-pool.js';
-
-/** Node's parser rejected what the client sent. INVALID_EOF_STATE is left out: the client disconnected in a message. */
-const BROKEN_FRAMING = /^HPE_(?!INVALID_EOF_STATE)/;
 
 /**
  * Forwards one call: the request to the provider, the response to the client, and errors of either side. It is the undici
@@ -50,8 +50,9 @@ export class Exchange implements BodyOwner, PooledCall {
     private readonly log: RequestLogService,
     readonly claim: Claim | null,
     private readonly limits: ExchangeLimits,
+    readonly admitted: PolicyCall | null,
   ) {
-    this.writer = new ResponseWriter(req, res, limits.clientIdleTimeoutMs, this.onClientDrained);
+    this.writer = writerFor(this, res, limits.clientIdleTimeoutMs, this.onClientDrained);
   }
 
   /**
@@ -78,9 +79,9 @@ export class Exchange implements BodyOwner, PooledCall {
     });
   }
 
-  send(body: Buffer | StreamedBody | null, length?: string): void {
+  send(body: Buffer | StreamedBody | Iterable<Buffer> | null, length?: string): void {
     const { req, provider, pool } = this;
-    if (body !== null && !Buffer.isBuffer(body)) this.body = body;
+    if (body instanceof StreamedBody) this.body = body;
     if (!pool.reserve()) {
       this.settle(new GatewayError('overloaded', { message: 'Too many calls in flight. Try again.' }));
       return;
@@ -121,6 +122,7 @@ export class Exchange implements BodyOwner, PooledCall {
     this.interim?.stop();
     const headers = responseHeaders(rawHeaders, this.provider.secret, this.req.requestId);
     this.expectedBytes = bodyLength(this.req.method, status, headers);
+    if (this.call.altered !== null) headers.push('x-gateway-altered', this.call.altered);
     const kept = this.claim?.responded(status, reason, headers, this.expectedBytes) ?? true;
     if (!kept) headers.push('idempotency-stored', 'false');
     this.call.responseBegun(this.clientLeft ? null : status, headers);
@@ -191,7 +193,8 @@ export class Exchange implements BodyOwner, PooledCall {
   /** Journals the end before the response is stored for retries and before the last write to the client. */
   private complete(last?: Buffer): void {
     this.phase = 'finishing';
-    this.writer.expectEnd();
+    this.writer.expectEnd(last);
+    if (this.phase !== 'finishing') return;
     this.log.endThen(this.call, this.clientLeft ? 'client_aborted' : 'completed', () => {
       if (this.phase === 'done') return;
       this.claim?.complete();
@@ -249,10 +252,7 @@ export class Exchange implements BodyOwner, PooledCall {
       if (this.phase === 'finishing') this.log.end(this.call, 'client_aborted');
       return;
     }
-    const { code = '' } = (this.req.socket.errored ?? {}) as { code?: string };
-    if (this.res.writableFinished) this.log.end(this.call, 'completed');
-    else if (BROKEN_FRAMING.test(code)) this.log.end(this.call, 'client_error', 'invalid_request');
-    else this.log.end(this.call, 'client_aborted');
+    this.log.end(this.call, ...outcomeOfClose(this.req, this.res));
     this.settle();
   };
 

@@ -7,6 +7,7 @@ import type { Claim } from '../idempotency/claim.js';
 import { RequestLogService } from '../request-log/request-log.service.js';
 import { Exchange } from './exchange.js';
 import { sendContinue } from './http/expect-continue.js';
+import type { PolicyCall } from './policies/policy-call.js';
 
 /** Forwards a call to its provider and streams the response back. */
 @Injectable()
@@ -19,12 +20,19 @@ export class Forwarder {
 
   /**
    * @param claim stores the response for retries; null for calls without an idempotency key
+   * @param admitted what policies made of the call; null if its key has none
    * @returns settles when the last byte is written or the client's socket is closed
    * @throws GatewayError if nothing was sent to the client yet
    */
-  async forward(req: Request, res: Response, claim: Claim | null): Promise<void> {
-    if (req.headers.expect !== undefined) sendContinue(req, res);
-    const exchange = new Exchange(req, res, req.provider, req.call, this.log, claim, this.env);
+  async forward(
+    req: Request,
+    res: Response,
+    claim: Claim | null,
+    admitted: PolicyCall | null,
+  ): Promise<void> {
+    // A body that policies gathered has arrived already.
+    if (req.headers.expect !== undefined && !admitted?.body) sendContinue(req, res);
+    const exchange = new Exchange(req, res, req.provider, req.call, this.log, claim, this.env, admitted);
     // HttpService's own axios, without the Observable that it wraps around the promise (6 µs on Node 20).
     await this.http.axiosRef.request<null>({
       method: req.method,

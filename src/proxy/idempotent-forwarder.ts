@@ -9,6 +9,7 @@ import { readIdempotencyKey, recordId } from '../idempotency/idempotency-key.js'
 import { GatewayError } from '../errors/gateway-error.js';
 import { RequestLogService } from '../request-log/request-log.service.js';
 import { Forwarder } from './forwarder.js';
+import type { PolicyCall } from './policies/policy-call.js';
 import { Replay } from './replay.js';
 
 /** Forwards the first call with an `Idempotency-Key`; every other call with that key gets the same response. */
@@ -24,35 +25,41 @@ export class IdempotentForwarder {
   ) {}
 
   /**
+   * @param admitted what policies made of the call; null if its key has none
    * @returns settles when the last byte is written or the client's socket is closed
    * @throws GatewayError if nothing was sent to the client yet
    */
-  forward(req: Request, res: Response): Promise<void> {
+  forward(req: Request, res: Response, admitted: PolicyCall | null): Promise<void> {
     const { grant } = req.caller;
     const header = req.headers['idempotency-key'] as string | undefined;
     if (grant.idempotency === 'forward' || header === undefined || req.method !== 'POST')
-      return this.forwarder.forward(req, res, null);
+      return this.forwarder.forward(req, res, null, admitted);
     const scope = { keyId: grant.keyId, method: req.method, target: req.originalUrl };
-    return this.forwardOnce(req, res, recordId(scope, readIdempotencyKey(header)));
+    return this.forwardOnce(req, res, recordId(scope, readIdempotencyKey(header)), admitted);
   }
 
-  private async forwardOnce(req: Request, res: Response, id: Buffer): Promise<void> {
+  private async forwardOnce(
+    req: Request,
+    res: Response,
+    id: Buffer,
+    admitted: PolicyCall | null,
+  ): Promise<void> {
     const claim = await this.claims.claim(id, req.caller.grant.keyId, req.requestId);
     if (claim === null) {
-      await this.replay(req, res, id);
+      await this.replay(req, res, id, admitted);
       return;
     }
     try {
-      await this.forwarder.forward(req, res, claim);
+      await this.forwarder.forward(req, res, claim, admitted);
     } finally {
       await this.claims.end(claim, req.call.begun && req.call.outcome === 'interrupted');
     }
   }
 
-  private async replay(req: Request, res: Response, id: Buffer): Promise<void> {
+  private async replay(req: Request, res: Response, id: Buffer, admitted: PolicyCall | null): Promise<void> {
     let held = 0;
     try {
-      await new Replay(req, res, this.log, this.env).run(async (disconnected) => {
+      await new Replay(req, res, this.log, this.env, admitted?.body ?? null).run(async (disconnected) => {
         const stored = await this.pending.waitFor(id, disconnected);
         // The response is written at once, and stays in memory until the client has read it.
         if (!this.store.reserve(stored.body.length))

@@ -3,7 +3,7 @@ import { ApiExcludeController } from '../admin/api-decorators.js';
 import type { Request, Response } from 'express';
 import { GatewayKeyGuard } from '../auth/gateway-key.guard.js';
 import { RequestLogInterceptor } from '../request-log/request-log.interceptor.js';
-import { IdempotentForwarder } from './idempotent-forwarder.js';
+import { AdmissionService } from './policies/admission.service.js';
 import { RouteGuard } from './route.guard.js';
 
 /** `ANY /v1/*` and `ANY /p/<provider>/*`. The destination is read from `req.target`, never from Express's decoded path. */
@@ -12,7 +12,7 @@ import { RouteGuard } from './route.guard.js';
 @UseGuards(GatewayKeyGuard, RouteGuard)
 @UseInterceptors(RequestLogInterceptor)
 export class ProxyController {
-  constructor(private readonly calls: IdempotentForwarder) {}
+  constructor(private readonly calls: AdmissionService) {}
 
   @All(['v1/{*path}', 'p/{*path}'])
   forward(@Req() req: Request, @Res() res: Response): Promise<void> {

@@ -10,6 +10,9 @@ import { Forwarder } from './forwarder.js';
 import { GatewayErrorFilter } from './http/gateway-error.filter.js';
 import { GatewayHttpAdapter } from './http/gateway-http.adapter.js';
 import { IdempotentForwarder } from './idempotent-forwarder.js';
+import { AdmissionService } from './policies/admission.service.js';
+import { GatheringMemory } from './policies/gathering.js';
+import { PoliciesModule } from './policies/policies.module.js';
 import { ProxyController } from './proxy.controller.js';
 import { useAdapterDirectly, upstreamHttpOptions } from './upstream/axios-adapter.js';
 import { UpstreamPools } from './upstream/upstream-pools.js';
@@ -21,6 +24,7 @@ class UpstreamModule {}
   imports: [
     AuthModule,
     IdempotencyModule,
+    PoliciesModule,
     ProvidersModule,
     RequestLogModule,
     UpstreamModule,
@@ -32,8 +36,10 @@ class UpstreamModule {}
   ],
   controllers: [ProxyController],
   providers: [
+    AdmissionService,
     FastPath,
     Forwarder,
+    GatheringMemory,
     IdempotentForwarder,
     { provide: APP_FILTER, useClass: GatewayErrorFilter }
   ],

@@ -15,11 +15,13 @@ export class Replay {
   private readonly writer: ResponseWriter;
   private readonly hash = createHash('sha256');
 
+  /** @param gathered the request body, if it was read for policies */
   constructor(
     private readonly req: Request,
     private readonly res: Response,
     private readonly log: RequestLogService,
     private readonly limits: ExchangeLimits,
+    private readonly gathered: Buffer | null,
   ) {
     this.writer = new ResponseWriter(req, res, limits.clientIdleTimeoutMs, () => {});
   }
@@ -33,8 +35,11 @@ export class Replay {
     if (req.socket.destroyed) return;
     const closed = new Promise<void>((resolve) => res.once('close', resolve));
     res.once('close', () => disconnected.abort());
-    if (req.headers.expect !== undefined) sendContinue(req, res);
-    await Promise.race([this.readBody(), closed]);
+    if (this.gathered !== null) this.hash.update(this.gathered);
+    else {
+      if (req.headers.expect !== undefined) sendContinue(req, res);
+      await Promise.race([this.readBody(), closed]);
+    }
     if (disconnected.signal.aborted) return;
     this.writer.waitForClient(false);
     const stored = await find(disconnected.signal);
@@ -85,6 +90,7 @@ export class Replay {
       'x-gateway-request-id',
       req.requestId,
     ];
+    if (call.altered !== null) added.push('x-gateway-altered', call.altered);
     writer.writeHead(
       status,
       reason,

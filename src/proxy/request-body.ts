@@ -3,11 +3,12 @@ import type { Claim } from '../idempotency/claim.js';
 import { GatewayError } from '../errors/gateway-error.js';
 import type { CallRecord } from '../request-log/call-record.js';
 import type { ExchangePhase } from './exchange-phase.js';
+import type { PolicyCall } from './policies/policy-call.js';
 import type { ResponseWriter } from './response-writer.js';
 import { StreamedBody } from './streamed-body.js';
 
 /** A body of known length up to this size is buffered and sent in one write; measured to be the cheapest. */
-const BUFFERED_BYTES = 262_144;
+export const BUFFERED_BYTES = 262_144;
 
 /** The call that a request body belongs to. */
 export interface BodyOwner {
@@ -17,8 +18,10 @@ export interface BodyOwner {
   /** `done`: the body is no longer needed. */
   readonly phase: ExchangePhase;
   readonly writer: ResponseWriter;
+  /** What policies made of the call; null if its key has none. */
+  readonly admitted: PolicyCall | null;
   /** Sends the request to the provider. @param length the body's Content-Length as the client sent it */
-  send(body: Buffer | StreamedBody | null, length?: string): void;
+  send(body: Buffer | StreamedBody | Iterable<Buffer> | null, length?: string): void;
   /** Fails the call. */
   fail(error: GatewayError, outcome: 'client_error'): void;
 }
@@ -26,8 +29,11 @@ export interface BodyOwner {
 /** Reads the request body, buffered or streamed, and sends the request. @param mostBytes limit for a body of unknown length */
 export function sendBody(owner: BodyOwner, mostBytes: number): void {
   const { headers } = owner.req;
+  const gathered = owner.admitted?.body ?? null;
   const announced = headers['content-length'];
-  if (announced === undefined && headers['transfer-encoding'] === undefined) {
+  if (gathered !== null) {
+    sendGathered(owner, owner.admitted!.replacement, gathered, announced);
+  } else if (announced === undefined && headers['transfer-encoding'] === undefined) {
     owner.writer.waitForClient(false);
     owner.claim?.requestArrived();
     owner.send(null);
@@ -38,6 +44,26 @@ export function sendBody(owner: BodyOwner, mostBytes: number): void {
     owner.writer.waitForClient(true);
     streamBody(owner, announced, mostBytes);
   }
+}
+
+/** @param gathered the body as the client sent it @param replacement what is sent instead */
+function sendGathered(
+  owner: BodyOwner,
+  replacement: Buffer | null,
+  gathered: Buffer,
+  announced: string | undefined,
+): void {
+  owner.writer.waitForClient(false);
+  owner.claim?.requested(gathered);
+  owner.claim?.requestArrived();
+  const body = replacement ?? gathered;
+  if (announced === undefined) owner.send(inOneChunk(body));
+  else owner.send(body, replacement === null ? announced : String(body.length));
+}
+
+/** undici sends an iterable in chunks, and an empty one with Content-Length: 0. */
+function* inOneChunk(body: Buffer): Generator<Buffer> {
+  if (body.length > 0) yield body;
 }
 
 function bufferBody(owner: BodyOwner, announced: string): void {

@@ -58,8 +58,11 @@ export class ResponseWriter {
     return false;
   }
 
-  /** Announces that end() follows shortly: a head that is not sent yet is sent together with the end. */
-  expectEnd(): void {
+  /**
+   * Announces that end() follows shortly, with this last chunk if there is one: a head that is not sent yet is sent together
+   * with the end.
+   */
+  expectEnd(_last?: Buffer): void {
     this.bodyStarted = true;
   }
 

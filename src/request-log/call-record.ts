@@ -1,5 +1,6 @@
 import { firstHeader } from '../platform/raw-headers.js';
 import { type Attribution, withBody } from './attribution.js';
+import type { CallTicket } from './finished-call.js';
 import type { Reservation } from './charges.js';
 import type { JournalFile } from './journal/journal-file.js';
 import { modelFromPath, scanModel } from '../tokens/model-scan.js';
@@ -40,6 +41,8 @@ export interface CallOrigin {
   tracestate: string | null;
 }
 
+const NO_TICKETS: readonly CallTicket[] = [];
+
 /**
  * The facts of one call, collected from its request to its end. RequestLogService opens, journals and closes it. Times are
  * monotonic milliseconds, so that a clock change does not affect them.
@@ -61,6 +64,8 @@ export class CallRecord {
   durationMs: number | null = null;
   outcome: Outcome | null = null;
   errorCode: string | null = null;
+  /** What the gateway changed in the forwarded bytes; null if nothing. */
+  altered: string | null = null;
   /** Journal files with a record of this call. */
   readonly files: JournalFile[] = [];
   /** True once the end is journalled. */
@@ -70,6 +75,7 @@ export class CallRecord {
   /** From the request's head to forwarding, without the wait for a buffered body. */
   overheadMs: number | null = null;
 
+  private tickets: CallTicket[] | null = null;
   private modelScan: StreamedModelScan | null = null;
   private readonly openedAt = performance.now();
   private bodyAwaitedAt = 0;
@@ -82,6 +88,22 @@ export class CallRecord {
 
   get streamed(): boolean {
     return isStreamed(this.contentType);
+  }
+
+  addTicket(ticket: CallTicket): void {
+    (this.tickets ??= []).push(ticket);
+  }
+
+  /** True if a policy wants to know how the call ends. */
+  get hasTickets(): boolean {
+    return this.tickets !== null;
+  }
+
+  /** Returns the tickets, once. */
+  takeTickets(): readonly CallTicket[] {
+    const tickets = this.tickets ?? NO_TICKETS;
+    this.tickets = null;
+    return tickets;
   }
 
   /** The start was journalled in this file. */

@@ -258,6 +258,14 @@ export const COLUMNS = {
     description: 'The tags of the `x-gateway-tags` header, as a JSON object of strings.',
     nullMeans: NOT_SENT,
   },
+  altered: {
+    type: 'text',
+    phases: END,
+    toDomain: asIs<string | null>,
+    description: 'What the gateway changed in the bytes of the call, as `x-gateway-altered` told the client.',
+    nullMeans: 'request and response were forwarded unchanged.',
+    example: 'stream_usage',
+  },
   ...CHARGE_COLUMNS,
 } as const satisfies Record<string, Column<unknown>>;
 

@@ -1,29 +1,12 @@
 import { Injectable, Logger } from '@nestjs/common';
 import type { CallRecord } from './call-record.js';
+import type { CallTicket, FinishedCall } from './finished-call.js';
 import { showable } from './column-domains.js';
 import type { LogRow } from './columns.js';
 import { responseModelOf } from './log-row.js';
 import type { ResponseUsage } from '../tokens/token-usage.js';
 
-/** A finished call as listeners get it. It contains no prompt, response, query or credential. */
-export interface FinishedCall {
-  /** As it is written to Postgres. */
-  readonly row: Readonly<LogRow>;
-  /** Model named in the request; null if it names none, and `row.model` is the one named in the response. */
-  readonly requestModel: string | null;
-  /** Model named in the response. */
-  readonly responseModel: string | null;
-  /**
-   * Milliseconds from the request head until the call is forwarded, without the wait for a small body: gate, key, claim
-   * and journal. Null for replays, which are not forwarded.
-   */
-  readonly overheadMs: number | null;
-  /** Scheme, host and port of the provider. */
-  readonly upstream: string;
-  /** `traceparent` and `tracestate` as the client sent them; null also if they contain a key. */
-  readonly traceparent: string | null;
-  readonly tracestate: string | null;
-}
+export type { FinishedCall };
 
 export type FinishedCallListener = (call: FinishedCall) => unknown;
 
@@ -44,6 +27,7 @@ interface Subscription {
 export class FinishedCalls {
   private readonly logger = new Logger('FinishedCalls');
   private readonly subscriptions: Subscription[] = [];
+  private readonly tickets = { name: 'ticket of a call policy', loggedAt: -Infinity };
 
   /**
    * Registers a listener. Call in a constructor.
@@ -56,7 +40,7 @@ export class FinishedCalls {
 
   /** Never throws. */
   notify(row: Readonly<LogRow>, call: CallRecord, usage: ResponseUsage): void {
-    if (this.subscriptions.length === 0) return;
+    if (this.subscriptions.length === 0 && !call.hasTickets) return;
     const { upstream, traceparent, tracestate, key } = call.origin;
     const finished: FinishedCall = {
       row,
@@ -67,6 +51,7 @@ export class FinishedCalls {
       traceparent: showable(traceparent, key),
       tracestate: showable(tracestate, key),
     };
+    if (call.hasTickets) this.settle(call.takeTickets(), (ticket) => ticket.settle(finished));
     for (const one of this.subscriptions) {
       try {
         const result = one.listener(finished);
@@ -78,7 +63,23 @@ export class FinishedCalls {
     }
   }
 
-  private logFailure(one: Subscription, error: unknown): void {
+  /** Ends the tickets of a call that has no row. Never throws. */
+  abandon(call: CallRecord): void {
+    if (call.hasTickets) this.settle(call.takeTickets(), (ticket) => ticket.abandon());
+  }
+
+  private settle(tickets: readonly CallTicket[], end: (ticket: CallTicket) => unknown): void {
+    for (const ticket of tickets) {
+      try {
+        const result = end(ticket);
+        if (result instanceof Promise) result.catch((error: unknown) => this.logFailure(this.tickets, error));
+      } catch (error) {
+        this.logFailure(this.tickets, error);
+      }
+    }
+  }
+
+  private logFailure(one: Pick<Subscription, 'name' | 'loggedAt'>, error: unknown): void {
     const now = performance.now();
     if (now - one.loggedAt < REMIND_MS) return;
     one.loggedAt = now;

@@ -52,6 +52,7 @@ export function setEnd(row: LogRow, call: CallRecord): void {
   row.request_bytes = COLUMNS.request_bytes.toDomain(call.requestBytes);
   row.response_bytes = COLUMNS.response_bytes.toDomain(call.responseBytes);
   row.ttfb_ms = COLUMNS.ttfb_ms.toDomain(call.ttfbMs);
+  row.altered = call.altered;
   row.provider_request_id = COLUMNS.provider_request_id.toDomain(call.providerRequestId, key);
 }
 

@@ -104,6 +104,7 @@ export class RequestLogService implements OnApplicationShutdown {
     // Never begun; or the shutdown timed out and gave the writer its row.
     if (!this.unfinished.has(call)) {
       call.copy?.discard();
+      this.finished.abandon(call);
       return;
     }
     // A handler that settled without an outcome: this process abandoned the call.

@@ -3,20 +3,21 @@ import { v7 as uuidv7 } from 'uuid';
 import { recordChange } from '../audit/record-change.js';
 import type { Actor } from '../platform/actor.js';
 import { SELECT_TEAMS, type TeamRow, teamView } from './team-view.js';
+import type { ModelRules } from './model-rules.js';
 import type { TeamView } from './teams.schema.js';
 
-const INSERT_TEAM = 'INSERT INTO team (id, name) VALUES ($1, $2)';
+const INSERT_TEAM = 'INSERT INTO team (id, name, models, stream_usage) VALUES ($1, $2, $3, $4)';
 const FIND_TEAM = `${SELECT_TEAMS} WHERE id = $1`;
 
 /** Inserts a team with an audit entry. `manager` must belong to a transaction. */
 export async function insertTeam(
   manager: EntityManager,
-  name: string,
+  { name, models, stream_usage }: { name: string } & Partial<ModelRules>,
   by: Actor,
   saveLimits?: (id: string) => Promise<void>,
 ): Promise<TeamView> {
   const id = uuidv7();
-  await manager.query(INSERT_TEAM, [id, name]);
+  await manager.query(INSERT_TEAM, [id, name, models ?? null, stream_usage ?? 'as_sent']);
   await saveLimits?.(id);
   const [row] = await manager.query<[TeamRow]>(FIND_TEAM, [id]);
   const team = teamView(row);

@@ -6,7 +6,8 @@ export type TeamRow = Omit<TeamView, 'created_at' | 'limits' | 'budgets' | 'each
   rules: RuleValues[] | null;
 };
 
-export const SELECT_TEAMS = `SELECT id, name, disabled, version, created_at, ${rulesSql('team.id')} FROM team`;
+export const SELECT_TEAMS = `
+  SELECT id, name, disabled, models, stream_usage, version, created_at, ${rulesSql('team.id')} FROM team`;
 
 /** Lists each field, so that a new column is not shown by accident. */
 export function teamView(row: TeamRow): TeamView {
@@ -14,6 +15,8 @@ export function teamView(row: TeamRow): TeamView {
     id: row.id,
     name: row.name,
     disabled: row.disabled,
+    models: row.models,
+    stream_usage: row.stream_usage,
     ...shownLimits(row.rules, 'team'),
     version: row.version,
     created_at: row.created_at.toISOString(),

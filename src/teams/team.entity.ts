@@ -1,6 +1,8 @@
-import { Column, Entity, PrimaryColumn } from 'typeorm';
+import { Check, Column, Entity, PrimaryColumn } from 'typeorm';
+import { STREAM_USAGE_COMMENT, type StreamUsage } from './model-rules.js';
 
 /** A team, to which gateway keys belong. */
+@Check('team_stream_usage_check', `stream_usage IN ('as_sent', 'require', 'ask')`)
 @Entity('team', { comment: 'Teams, to which gateway keys belong.' })
 export class Team {
   @PrimaryColumn('uuid', { primaryKeyConstraintName: 'team_pkey' })
@@ -11,6 +13,16 @@ export class Team {
 
   @Column('boolean', { default: false, comment: 'All keys of a disabled team are rejected.' })
   disabled!: boolean;
+
+  @Column('text', {
+    array: true,
+    nullable: true,
+    comment: 'Patterns of model names that its keys may use; null for all.',
+  })
+  models!: string[] | null;
+
+  @Column('text', { name: 'stream_usage', default: 'as_sent', comment: STREAM_USAGE_COMMENT })
+  streamUsage!: StreamUsage;
 
   @Column('timestamptz', { name: 'created_at', default: () => 'now()' })
   createdAt!: Date;

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { flag, name, pageOf, paging, shownId, timestamp, version } from '../admin/fields.schema.js';
+import { modelRulesChange, modelRulesView, newModelRules } from './model-rules.js';
 import { limitMembers, shownLimitMembers } from '../limit-rules/limit-rules.schema.js';
 
 const DISABLED = 'All keys of a disabled team are rejected.';
@@ -10,6 +11,7 @@ export const teamSchema = z
     id: shownId('the team'),
     name: z.string().meta({ description: 'Unique name of the team.', example: 'search' }),
     disabled: z.boolean().meta({ description: DISABLED, example: false }),
+    ...modelRulesView,
     ...shownLimitMembers,
     version: version(),
     created_at: timestamp('When the team was created.'),
@@ -23,6 +25,7 @@ export const teamPageSchema = pageOf('TeamPage', teamSchema);
 export const newTeamSchema = z
   .strictObject({
     name: name().meta({ description: 'Unique name of the team.', example: 'search' }),
+    ...newModelRules,
     ...limitMembers,
   })
   .meta({ id: 'NewTeam', example: { name: 'search' } });
@@ -33,6 +36,7 @@ export const teamChangeSchema = z
   .strictObject({
     name: name().optional().meta({ description: 'New unique name of the team.', example: 'search' }),
     disabled: flag().optional().meta({ description: DISABLED }),
+    ...modelRulesChange,
     ...limitMembers,
   })
   .meta({ id: 'TeamChange', example: { disabled: true } });

@@ -5,18 +5,22 @@ import { recordChange } from '../audit/record-change.js';
 import { idOfCursor, isUuid, type Page, pageOf, type PageRequest } from '../database/page.js';
 import { isUniqueViolation } from '../database/sql-state.js';
 import { ServiceError } from '../errors/service-error.js';
+import type { LimitMembers } from '../limit-rules/limit-rules.schema.js';
 import { LimitRules } from '../limit-rules/limit-rules.service.js';
 import { changedLimits, NO_LIMITS, sameLimits } from '../limit-rules/stored-rules.js';
 import { insertTeam } from './insert-team.js';
 import { type Expected, mustBeExpected } from '../database/revision.js';
 import { SELECT_TEAMS, type TeamRow, teamView } from './team-view.js';
-import type { NewTeam, TeamChange, TeamView } from './teams.schema.js';
+import type { ModelRules } from './model-rules.js';
+import type { TeamChange, TeamView } from './teams.schema.js';
 
 const LIST = `${SELECT_TEAMS} WHERE $1::uuid IS NULL OR id < $1 ORDER BY id DESC LIMIT $2`;
 const FIND_BY_ID = `${SELECT_TEAMS} WHERE id = $1`;
 const FIND_BY_NAME = `${SELECT_TEAMS} WHERE name = $1`;
 
-const UPDATE = 'UPDATE team SET name = $2, disabled = $3, version = version + 1 WHERE id = $1';
+const FIELDS = ['name', 'disabled', 'models', 'stream_usage'] as const;
+const UPDATE = `
+  UPDATE team SET name = $2, disabled = $3, models = $4, stream_usage = $5, version = version + 1 WHERE id = $1`;
 
 /** Creates, finds and changes teams. */
 @Injectable()
@@ -27,11 +31,11 @@ export class TeamsService {
   ) {}
 
   /** @throws ServiceError conflict if the name is taken, invalid if it looks like an ID */
-  async create({ name, ...members }: NewTeam, by: Actor): Promise<TeamView> {
-    mustNotLookLikeId(name);
-    const limits = changedLimits(NO_LIMITS, members);
+  async create(team: { name: string } & Partial<ModelRules> & LimitMembers, by: Actor): Promise<TeamView> {
+    mustNotLookLikeId(team.name);
+    const limits = changedLimits(NO_LIMITS, team);
     const creating = this.dataSource.transaction((manager) =>
-      insertTeam(manager, name, by, (id) => this.limits.save(manager, 'team', id, limits)),
+      insertTeam(manager, team, by, (id) => this.limits.save(manager, 'team', id, limits)),
     );
     return unlessTaken(creating);
   }
@@ -65,12 +69,14 @@ export class TeamsService {
       // Again, so that the limits are those of the last change that the lock waited for.
       const before = await find(manager, locked.id, 'id');
       mustBeExpected('team', before, expected);
-      const { name, disabled } = { ...before, ...change };
+      const wanted = { ...before, ...change };
+      const isSame = (field: (typeof FIELDS)[number]) =>
+        JSON.stringify(wanted[field]) === JSON.stringify(before[field]);
       const limits = changedLimits(before, change);
       const limitsDiffer = !sameLimits(limits, before);
-      if (name === before.name && disabled === before.disabled && !limitsDiffer) return before;
+      if (FIELDS.every(isSame) && !limitsDiffer) return before;
       if (limitsDiffer) await this.limits.save(manager, 'team', before.id, limits);
-      await manager.query(UPDATE, [before.id, name, disabled]);
+      await manager.query(UPDATE, [before.id, ...FIELDS.map((field) => wanted[field])]);
       const after = await find(manager, before.id, 'id');
       await recordChange(manager, by, { action: 'changed', type: 'team', before, after });
       return after;

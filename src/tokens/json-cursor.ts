@@ -89,6 +89,11 @@ export class ObjectCursor {
     return json[valueStart] === QUOTE && isAscii(json, valueStart + 1, valueEnd - 1, text);
   }
 
+  /** Where the member's value is. */
+  valueSpan(): Span {
+    return [this.valueStart, this.valueEnd];
+  }
+
   /** Where the member's value is, when it is an object; null when it is not. */
   objectSpan(): Span | null {
     return this.json[this.valueStart] === OPEN_BRACE ? [this.valueStart, this.valueEnd] : null;

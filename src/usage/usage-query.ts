@@ -183,7 +183,7 @@ function valuesOf(cursor: string, count: number, isSorted: boolean): GroupValues
     const [sum, groups] =
       Array.isArray(values) && isSorted ? [values[0] as unknown, values.slice(1)] : [0, values];
     const isOurs =
-      /^\d{1,30}(\.\d{1,9})?$/.test(String(sum ?? 0)) &&
+      (sum === null || /^\d{1,30}(\.\d{1,9})?$/.test(typeof sum === 'string' ? sum : JSON.stringify(sum))) &&
       Array.isArray(groups) &&
       groups.length === count &&
       groups.every((value) => value === null || (typeof value === 'string' && !value.includes('\0')));

@@ -23,6 +23,8 @@ const SHAPE = [
   'providers',
   'endpoints',
   'idempotency',
+  'models',
+  'stream_usage',
   'version',
 ];
 

@@ -150,7 +150,7 @@ describe('usage', () => {
 
     it.each([
       ['group_by=', 'group_by'],
-      ['group_by=week', 'group_by'],
+      ['group_by=decade', 'group_by'],
       ['group_by=day,day', 'group_by'],
       ['group_by=day,hour', 'group_by'],
       ['group_by=team;day', 'group_by'],

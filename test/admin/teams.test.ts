@@ -15,6 +15,8 @@ describe('/admin/v1/teams', () => {
       id: expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-7/) as string,
       name: 'Suche & Co. 検索',
       disabled: false,
+      models: null,
+      stream_usage: 'as_sent',
       version: 1,
       created_at: expect.stringMatching(/^\d{4}-.*Z$/) as string,
     });

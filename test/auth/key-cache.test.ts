@@ -10,6 +10,8 @@ const grant: Grant = {
   providers: null,
   endpoints: 'inference',
   idempotency: 'forward',
+  models: [],
+  streamUsage: [],
 };
 
 it('does not keep what was read before a change', () => {

@@ -1,6 +1,8 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { createServer } from 'node:http';
 import { mkdtemp, rm } from 'node:fs/promises';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { createDays, insertRow } from '../request-log/rows.js';
@@ -48,6 +50,45 @@ describe('postern requests tail', () => {
     for (const each of [people, programs]) each.signal('SIGINT');
     await Promise.all([people.ended, programs.ended]);
     expect(people.stderr + programs.stderr).toBe('');
+  });
+});
+
+describe('postern requests tail over HTTP', () => {
+  it('waits for a gateway that is away, and says so once', async () => {
+    const row = {
+      id: 'x',
+      key_id: 'k',
+      started_at: '2031-01-01T00:00:01.000Z',
+      recorded_at: '2031-01-01T00:00:01.000Z',
+    };
+    let polls = 0;
+    const server = createServer((req, res) => {
+      res.setHeader('content-type', 'application/json');
+      const isRecorded = req.url!.startsWith('/admin/v1/requests/recorded');
+      if (isRecorded) polls++;
+      const isAway = isRecorded && polls > 1 && polls < 5;
+      if (isAway)
+        res
+          .writeHead(503)
+          .end('{"error":{"message":"Postgres is away.","code":"database_unavailable","details":[]}}');
+      else
+        res.end(
+          JSON.stringify({
+            data: isRecorded && polls === 5 ? [row] : [],
+            recorded_until: row.recorded_at,
+            next_cursor: null,
+          }),
+        );
+    });
+    await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
+    const { port } = server.address() as AddressInfo;
+    const env = { POSTERN_URL: `http://127.0.0.1:${port}`, POSTERN_ADMIN_TOKEN: 'x' };
+    const tail = runBuilt('cli/main', ['requests', 'tail', '--json'], { cwd: folder, env });
+    await tail.until(/^\{"id":"x"/m);
+    tail.signal('SIGINT');
+    await tail.ended;
+    server.close();
+    expect(tail.stderr).toBe('Postgres is away. Waiting for it.\n');
   });
 });
 

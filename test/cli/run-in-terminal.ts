@@ -40,6 +40,5 @@ export async function runInTerminal(
 
 /** Without colours and the other codes of the terminal. */
 export function plain(screen: string): string {
-  // eslint-disable-next-line no-control-regex -- the codes
   return screen.replace(/\u001b\[[\d;?]*[A-Za-z]/g, '');
 }

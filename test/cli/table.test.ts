@@ -53,6 +53,6 @@ it('prints colours only when it may, and they take no width', () => {
   const plain = table([styled, CALLS], [row('x')], { width: 80, colour: false }).text;
   const coloured = table([styled, CALLS], [row('x')], { width: 80, colour: true }).text;
   expect(coloured).toContain('\u001b[31mx\u001b[39m');
-  // eslint-disable-next-line no-control-regex -- the colours
+
   expect(coloured.replace(/\u001b\[\d+m/g, '')).toBe(plain);
 });

@@ -142,3 +142,21 @@ it('goes to one at a time where many take and release it quickly', async () => {
   children.push(...workers);
   await Promise.all(workers.map((child) => child.line('done')));
 });
+
+it('tells what the holder has published, unless every user of the machine could read it', async () => {
+  for (const [name, told] of [
+    ['short', { url: 'x' }],
+    ['x'.repeat(121), undefined],
+  ] as const) {
+    const path = join(base, name);
+    await mkdir(path, { mode: 0o700 });
+    const [holding, asking] = [await openDataDir(path), await openDataDir(path)];
+    await holding.hold();
+    expect((await asking.holder())!.published).toBeUndefined();
+    holding.publish({ url: 'x' });
+    expect((await asking.holder())!.published).toEqual(told);
+    holding.publish(undefined);
+    expect((await asking.holder())!.published).toBeUndefined();
+    holding.release();
+  }
+});

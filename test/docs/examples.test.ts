@@ -1,5 +1,6 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { check, resolveConfig } from 'prettier';
 import { read, ROOT } from './pages.js';
 
 const PAGE = 'docs/develop/modules.md';
@@ -14,7 +15,13 @@ it('finds the examples', () => {
   expect(files.length).toBeGreaterThan(7);
 });
 
+const shown = (name: string) => read(join(EXAMPLES, name)).replaceAll('../../../src/', '../');
+
 it.each(files)('modules.md shows %s as it is', (name) => {
-  const code = read(join(EXAMPLES, name)).replaceAll('../../../src/', '../');
-  expect(read(PAGE)).toContain(`\`\`\`ts\n${code}\`\`\``);
+  expect(read(PAGE)).toContain(`\`\`\`ts\n${shown(name)}\`\`\``);
+});
+
+it.each(files)('the linter wants %s as it is, where the page puts it', async (name) => {
+  const filepath = join(ROOT, 'src', name);
+  expect(await check(shown(name), { ...(await resolveConfig(filepath)), filepath })).toBe(true);
 });

@@ -5,9 +5,9 @@ import { defineGatewayError, GatewayError } from '../../src/errors/gateway-error
 import { addToApp } from '../support/app-modules.js';
 import { ADMIN_TOKEN, startTestGateway } from '../support/gateway.js';
 
-const MODEL_NOT_ALLOWED = defineGatewayError('model_not_allowed', {
+const REGION_NOT_ALLOWED = defineGatewayError('region_not_allowed', {
   status: 403,
-  message: 'This key may not use this model.',
+  message: 'This key may not use this region.',
   retryable: false,
 });
 
@@ -15,7 +15,7 @@ const MODEL_NOT_ALLOWED = defineGatewayError('model_not_allowed', {
 class Rejecting implements CanActivate {
   canActivate(context: ExecutionContext): boolean {
     const { headers } = context.switchToHttp().getRequest<Request>();
-    if (headers['x-want'] === 'defined') throw new GatewayError(MODEL_NOT_ALLOWED);
+    if (headers['x-want'] === 'defined') throw new GatewayError(REGION_NOT_ALLOWED);
     if (headers['x-want'] === 'inline')
       throw new GatewayError({
         code: 'quota_used_up',
@@ -47,13 +47,13 @@ it("sends a module's own error codes in the shape of the endpoint's API, and cou
   };
   expect(await call('/v1/chat/completions', 'defined')).toEqual({
     status: 403,
-    headers: ['model_not_allowed', 'false', null],
+    headers: ['region_not_allowed', 'false', null],
     body: {
       error: {
-        message: 'This key may not use this model.',
+        message: 'This key may not use this region.',
         type: 'permission_error',
         param: null,
-        code: 'model_not_allowed',
+        code: 'region_not_allowed',
       },
     },
   });
@@ -66,7 +66,7 @@ it("sends a module's own error codes in the shape of the endpoint's API, and cou
     headers: { authorization: `Bearer ${ADMIN_TOKEN}` },
   });
   const text = await metrics.text();
-  for (const code of ['model_not_allowed', 'quota_used_up'])
+  for (const code of ['region_not_allowed', 'quota_used_up'])
     expect(text).toContain(`postern_refusals_total{code="${code}"} 1`);
   expect(text).toContain('postern_refusals_total{code="invalid_path"} 0');
   await postern.stop();
@@ -88,6 +88,6 @@ describe('a definition that cannot be sent', () => {
 
   it("has the gateway's own code, or one that is defined", () => {
     expect(() => defineGatewayError('overloaded', form)).toThrow("is the gateway's own");
-    expect(() => defineGatewayError('model_not_allowed', form)).toThrow('is already defined');
+    expect(() => defineGatewayError('region_not_allowed', form)).toThrow('is already defined');
   });
 });

@@ -1,9 +1,12 @@
-import type { QueryRunner } from 'typeorm';
+import { DataSource, type QueryRunner } from 'typeorm';
+import { dataSourceOptions } from '../../src/database/data-source-options.js';
+import { Team } from '../../src/teams/team.entity.js';
 import { runHere } from '../cli/run-here.js';
 import { addToApp } from '../support/app-modules.js';
 import { ADMIN_TOKEN, startTestGateway, type TestGateway } from '../support/gateway.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { AddQuotas1795000099000 } from './quotas/1795000099000-add-quotas.js';
+import { Quota } from './quotas/quota.entity.js';
 import { quotasCommand } from './quotas/quotas.command.js';
 import { QuotasModule } from './quotas/quotas.module.js';
 
@@ -41,7 +44,9 @@ it('asks for the admin token, checks the body, and says what is wrong in the sha
   expect((await quotas('GET', '', undefined, 'wrong-token-0123456789')).status).toBe(401);
   const wrong = await quotas('PUT', '/01890a5d-ac96-774b-bcce-b302099a8057', { tokens_per_day: -1 });
   expect(wrong.status).toBe(400);
-  expect(await wrong.json()).toMatchObject({ error: { details: [{ field: 'tokens_per_day' }] } });
+  expect(await wrong.json()).toMatchObject({
+    error: { details: [{ field: 'tokens_per_day', message: 'must be at least 0' }] },
+  });
   const unknown = await quotas('PUT', '/01890a5d-ac96-774b-bcce-b302099a8057', { tokens_per_day: 1 });
   expect(unknown.status).toBe(404);
   expect(await unknown.json()).toMatchObject({ error: { message: 'No team has this ID.' } });
@@ -57,6 +62,14 @@ it('has a command, on the gateway and over HTTP', async () => {
   );
   expect([code, stderr, stdout]).toEqual([0, '', 'Team default may use 7 tokens a day.\n']);
   expect(await (await quotas()).json()).toMatchObject({ data: [{ tokens_per_day: 7 }] });
+});
+
+it('has a migration that makes what its entity says', async () => {
+  const options = dataSourceOptions(database.url, { applicationName: 'postern-test', poolSize: 1 });
+  const dataSource = await new DataSource({ ...options, entities: [Quota, Team] }).initialize();
+  const { upQueries } = await dataSource.driver.createSchemaBuilder().log();
+  await dataSource.destroy();
+  expect(upQueries.map(({ query }) => query)).toEqual([]);
 });
 
 it('is in the OpenAPI document', async () => {

@@ -20,7 +20,8 @@ it('nest generate leaves files that are formatted as the linter wants them', asy
   for (const kind of ['module', 'service', 'controller'])
     execFileSync(process.execPath, [nest, 'generate', kind, 'memos'], { cwd: folder, stdio: 'pipe' });
   const made = (await readdir(join(folder, 'src/memos'))).map((name) => join(folder, 'src/memos', name));
-  expect(made).toHaveLength(5);
+  // No *.spec.ts: it would fail as soon as the service needs a dependency.
+  expect(made).toHaveLength(3);
   const app = join(folder, 'src/app.module.ts');
   expect(await readFile(app, 'utf8')).toContain("import { MemosModule } from './memos/memos.module.js';");
   for (const file of [app, ...made]) {

@@ -1,8 +1,10 @@
 import { once } from 'node:events';
 import { readdir } from 'node:fs/promises';
 import { type AddressInfo, createServer, Server } from 'node:net';
+import { Injectable, Module } from '@nestjs/common';
 import { loadEnv } from '../../src/config/env.js';
 import { startGateway } from '../../src/gateway.js';
+import { addToApp } from '../support/app-modules.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { portToKeep } from '../support/front-nginx.js';
 import { RawClient, request } from '../support/raw-client.js';
@@ -65,4 +67,32 @@ it('on a taken port ends before it makes a database', async () => {
   expect(gateway.process.stdout).toBe('');
   expect(await readdir(workplace.dataDir)).not.toContain('postgres');
   await new Promise((closed) => taken.close(closed));
+});
+
+@Injectable()
+class Absent {}
+
+@Injectable()
+class NeedsAbsent {
+  constructor(readonly absent: Absent) {}
+}
+
+@Module({ providers: [NeedsAbsent] })
+class NeedsAbsentModule {}
+
+it('on an error in a module leaves it to the caller to print it', async () => {
+  addToApp(NeedsAbsentModule);
+  const written: string[] = [];
+  jest.spyOn(process.stderr, 'write').mockImplementation((text) => written.push(String(text)) > 0);
+  const env = loadEnv({
+    NODE_ENV: 'test',
+    DATABASE_URL: database.url,
+    DATA_DIR: workplace.dataDir,
+    PORT: '0',
+  });
+  const options = { report: () => {}, onFirstKey: () => {}, onPermanentError: () => {} };
+  const starting = startGateway(env, options);
+  await expect(starting).rejects.toThrow("Nest can't resolve dependencies of the NeedsAbsent (?)");
+  jest.restoreAllMocks();
+  expect(written).toEqual([]);
 });

@@ -134,6 +134,7 @@ const call = fc.record({
   clientIp: address,
   outcome: fc.option(fc.constantFrom(...OUTCOMES)),
   errorCode: fc.option(fc.constantFrom('upstream_timeout', 'request_timeout')),
+  altered: fc.option(fc.constantFrom('models', 'stream_usage')),
   status: numberOrNull,
   streamed: fc.boolean(),
   requestBytes: number,

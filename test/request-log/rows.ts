@@ -72,6 +72,7 @@ export function logRow(startedAtMs: number, columns: Partial<LogRow> = {}): LogR
     response_bytes: 700,
     ttfb_ms: 12.5,
     duration_ms: 80.25,
+    altered: null,
     prompt_tokens: 7,
     completion_tokens: 9,
     cached_tokens: null,

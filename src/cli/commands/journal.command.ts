@@ -29,7 +29,7 @@ Examples:
       action(async (session, _, dir) => {
         session.mustBeLocal('the DATA_DIR');
         const { countJournal } = await import('../journal.js');
-        const runs = await countJournal(dir!);
+        const runs = await countJournal(dir);
         session.out.result(runs, () => lines(runs, 'rows in'));
       }),
     );
@@ -43,7 +43,7 @@ Examples:
       action(async (session, _, dir) => {
         session.mustBeLocal('the DATA_DIR and the database');
         const { drainJournal } = await import('../journal.js');
-        const runs = await drainJournal(dir!);
+        const runs = await drainJournal(dir);
         session.out.result(runs, () => lines(runs, 'rows written from'));
       }),
     );

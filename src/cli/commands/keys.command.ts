@@ -117,7 +117,7 @@ Examples:
       .addHelpText('after', `\nExample:\n  postern keys ${name} search/ci`)
       .action(
         action(async ({ api, out }, _, text) => {
-          const { id } = await findKey(api, text!);
+          const { id } = await findKey(api, text);
           printState(out, await api.patch<KeyView>(path('keys', id), { disabled }));
         }),
       );

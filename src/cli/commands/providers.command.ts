@@ -113,7 +113,7 @@ Examples:
       .addHelpText('after', `\nExample:\n  postern providers ${name} groq`)
       .action(
         action(async ({ api, out }, _, text) => {
-          const provider = await api.patch<ProviderView>(path('providers', text!), { enabled });
+          const provider = await api.patch<ProviderView>(path('providers', text), { enabled });
           out.result(provider, () => `Provider ${provider.name} is ${statusOf(provider)}.`);
         }),
       );
@@ -136,9 +136,9 @@ Examples:
     .addHelpText('after', '\nExample:\n  postern providers remove groq')
     .action(
       action(async (session, _, name) => {
-        await session.confirm(`Remove provider ${name!} and its secret? Calls to it are rejected at once.`);
-        await session.api.delete(path('providers', name!));
-        session.out.result({ removed: name }, () => `Removed provider ${name!}.`);
+        await session.confirm(`Remove provider ${name} and its secret? Calls to it are rejected at once.`);
+        await session.api.delete(path('providers', name));
+        session.out.result({ removed: name }, () => `Removed provider ${name}.`);
       }),
     );
 

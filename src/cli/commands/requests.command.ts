@@ -87,9 +87,11 @@ async function show({ api, out }: Session, _: object, id?: string) {
   const key = names.get(row.key_id);
   out.result(row, () =>
     out.fields([
-      ...Object.entries(row).map(([name, value]) => {
+      ...Object.entries<unknown>({ ...row }).map(([name, value]) => {
         const style = name === 'status' || name === 'outcome' ? resultStyle(row) : undefined;
-        return [name, value as Cell, style] as const;
+        // A column of JSON is shown as such.
+        const cell = typeof value === 'object' && value !== null ? JSON.stringify(value) : value;
+        return [name, cell as Cell, style] as const;
       }),
       ['key', key],
     ]),
@@ -146,7 +148,7 @@ async function writeExport(
   try {
     for await (const chunk of response.body!) {
       // Leaving the loop cancels the rest.
-      if (!(await write(decoder.decode(chunk, { stream: true })))) return;
+      if (!(await write(decoder.decode(chunk as Uint8Array, { stream: true })))) return;
     }
   } catch (error) {
     throw new CliError('the export broke off: the output is not complete; run it again', { cause: error });

@@ -48,7 +48,7 @@ export function teamsCommand(): Command {
     .addHelpText('after', '\nExample:\n  postern teams show search')
     .action(
       action(async ({ api, out }, _, text) => {
-        const team = await findTeam(api, text!);
+        const team = await findTeam(api, text);
         out.result(team, () =>
           out.fields([
             ['id', team.id],
@@ -69,7 +69,7 @@ export function teamsCommand(): Command {
     .addHelpText('after', '\nExample:\n  postern teams update search --name discovery')
     .action(
       action<{ name: string }>(async ({ api, out }, { name }, text) => {
-        const { id } = await findTeam(api, text!);
+        const { id } = await findTeam(api, text);
         const team = await api.patch<TeamView>(path('teams', id), { name });
         out.result(team, () => `Updated team ${team.name} (${team.id}).`);
       }),
@@ -89,7 +89,7 @@ export function teamsCommand(): Command {
       .addHelpText('after', `\nExample:\n  postern teams ${name} search`)
       .action(
         action(async ({ api, out }, _, text) => {
-          const { id } = await findTeam(api, text!);
+          const { id } = await findTeam(api, text);
           printState(out, await api.patch<TeamView>(path('teams', id), { disabled }));
         }),
       );

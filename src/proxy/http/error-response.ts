@@ -49,6 +49,22 @@ const FORMS: Record<GatewayErrorCode, GatewayErrorForm> = {
     message: 'This gateway key may only use inference endpoints. Ask for a key with "endpoints": "all".',
   },
   provider_not_allowed: { status: 403, final: true, message: 'This gateway key may not use this provider.' },
+  model_not_allowed: {
+    status: 403,
+    final: true,
+    message: 'This gateway key may not use this model. GET /v1/models lists the models that it may use.',
+  },
+  model_not_determined: {
+    status: 400,
+    final: true,
+    message: 'The model of this request cannot be determined.',
+  },
+  usage_required: {
+    status: 400,
+    final: true,
+    message:
+      'Streams of this gateway key must report their usage. Add "stream_options": {"include_usage": true}.',
+  },
   not_found: {
     status: 404,
     final: true,

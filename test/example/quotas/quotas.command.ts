@@ -18,7 +18,7 @@ export function quotasCommand(): Command {
     .option('--json', 'print the quota as JSON')
     .action(
       action<Options>(async ({ api, out }, { tokensPerDay }, team) => {
-        const { id, name } = await findTeam(api, team!);
+        const { id, name } = await findTeam(api, team);
         const body = { tokens_per_day: Number(tokensPerDay) };
         const quota = await api.put<QuotaView>(`quotas/${id}`, body);
         out.result(quota, () => `Team ${name} may use ${quota.tokens_per_day} tokens a day.`);

@@ -1,6 +1,7 @@
 import { Body, Get, Param, ParseUUIDPipe, Put } from '@nestjs/common';
-import { ApiOkResponse, ApiOperation, ApiTags } from '@nestjs/swagger';
 import { AdminController } from '../../../src/admin/admin-controller.js';
+import { ApiOkResponse, ApiOperation } from '../../../src/admin/api-decorators.js';
+import { ApiErrors } from '../../../src/admin/api-errors.js';
 import {
   type NewQuota,
   newQuotaSchema,
@@ -10,8 +11,7 @@ import {
 } from './quotas.schema.js';
 import { QuotasService } from './quotas.service.js';
 
-@ApiTags('Quotas')
-@AdminController('quotas')
+@AdminController('quotas', { name: 'Quotas', description: 'How many tokens a team may use a day.' })
 export class QuotasController {
   constructor(private readonly quotas: QuotasService) {}
 
@@ -25,6 +25,7 @@ export class QuotasController {
   @Put(':team_id')
   @ApiOperation({ operationId: 'setQuota', summary: 'Set the quota of a team' })
   @ApiOkResponse({ standardSchema: quotaSchema })
+  @ApiErrors(404, 413, 415)
   set(
     @Param('team_id', ParseUUIDPipe) teamId: string,
     @Body({ schema: newQuotaSchema }) quota: NewQuota,

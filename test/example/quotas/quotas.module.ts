@@ -7,6 +7,6 @@ import { QuotasService } from './quotas.service.js';
 @Module({
   imports: [TypeOrmModule.forFeature([Quota])],
   controllers: [QuotasController],
-  providers: [QuotasService],
+  providers: [QuotasService]
 })
 export class QuotasModule {}

@@ -1,15 +1,16 @@
-import { type DynamicModule, Module } from '@nestjs/common';
+import { Module } from '@nestjs/common';
+import { z } from 'zod';
+import { ConfigModule } from '../../../src/config/config.module.js';
+import { KeysModule } from '../../../src/keys/keys.module.js';
 import { RequestLogModule } from '../../../src/request-log/request-log.module.js';
-import { TOKENS_PER_DAY, TokenAlarmService } from './token-alarm.service.js';
+import { TokenAlarmService } from './token-alarm.service.js';
 
-@Module({})
-export class TokenAlarmModule {
-  /** @param tokensPerDay how many tokens a team may use before the warning */
-  static at(tokensPerDay: number): DynamicModule {
-    return {
-      module: TokenAlarmModule,
-      imports: [RequestLogModule],
-      providers: [{ provide: TOKENS_PER_DAY, useValue: tokensPerDay }, TokenAlarmService],
-    };
-  }
-}
+const settings = z.object({
+  TOKEN_ALARM_PER_DAY: z.coerce.number().int().min(1).default(5_000_000)
+});
+
+@Module({
+  imports: [ConfigModule.forFeature(settings), KeysModule, RequestLogModule],
+  providers: [TokenAlarmService]
+})
+export class TokenAlarmModule {}

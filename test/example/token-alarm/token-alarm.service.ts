@@ -1,23 +1,26 @@
-import { Inject, Injectable, Logger } from '@nestjs/common';
+import { Injectable, Logger } from '@nestjs/common';
+import { ConfigService } from '@nestjs/config';
+import { KeyNames } from '../../../src/keys/key-names.service.js';
 import { type FinishedCall, FinishedCalls } from '../../../src/request-log/finished-calls.js';
-
-export const TOKENS_PER_DAY = Symbol('tokens per day');
 
 /** Logs a warning, once a day, for each team that uses too many tokens. Counts the calls of this process. */
 @Injectable()
 export class TokenAlarmService {
   private readonly logger = new Logger('TokenAlarm');
+  private readonly limit: number;
   private readonly used = new Map<string, number>();
   private day = '';
 
   constructor(
     finished: FinishedCalls,
-    @Inject(TOKENS_PER_DAY) private readonly limit: number,
+    config: ConfigService,
+    private readonly names: KeyNames,
   ) {
+    this.limit = config.getOrThrow<number>('TOKEN_ALARM_PER_DAY');
     finished.listen('token alarm', (call) => this.count(call));
   }
 
-  private count({ row }: FinishedCall): void {
+  private count({ row }: FinishedCall): Promise<void> | undefined {
     const day = row.started_at.slice(0, 10);
     if (day > this.day) {
       this.day = day;
@@ -26,8 +29,11 @@ export class TokenAlarmService {
     const before = this.used.get(row.team_id) ?? 0;
     const now = before + (row.prompt_tokens ?? 0) + (row.completion_tokens ?? 0);
     this.used.set(row.team_id, now);
-    if (before <= this.limit && now > this.limit) {
-      this.logger.warn(`Team ${row.team_id} has used ${now} tokens today; the limit is ${this.limit}.`);
-    }
+    return before <= this.limit && now > this.limit ? this.warn(row.team_id, now) : undefined;
+  }
+
+  private async warn(teamId: string, used: number): Promise<void> {
+    const team = (await this.names.ofTeams([teamId])).get(teamId) ?? teamId;
+    this.logger.warn(`Team ${team} has used ${used} tokens today; the limit is ${this.limit}.`);
   }
 }

@@ -1,0 +1,44 @@
+import { Injectable } from '@nestjs/common';
+import type { Grant } from '../auth/caller.js';
+import { GatewayError } from '../errors/gateway-error.js';
+import { CallPolicies } from '../proxy/policies/call-policies.js';
+import type { CallPolicy } from '../proxy/policies/call-policy.js';
+import type { PolicyCall } from '../proxy/policies/policy-call.js';
+import { cutModels } from './model-list.js';
+import { matchesPattern } from './model-pattern.js';
+
+/** Lets a key use only the models on its list and on the list of its team. */
+@Injectable()
+export class ModelPolicy implements CallPolicy {
+  readonly order = -100;
+
+  constructor(policies: CallPolicies) {
+    policies.register(this);
+  }
+
+  appliesTo(grant: Grant): boolean {
+    return grant.models.length > 0;
+  }
+
+  needsBody(call: PolicyCall): boolean {
+    return call.modelSource === 'body';
+  }
+
+  /** @throws GatewayError model_not_allowed, model_not_determined */
+  admit(call: PolicyCall): void {
+    const { grant, modelSource } = call;
+    if (modelSource === 'list') {
+      call.filterResponse((body) => cutModels(body, (model) => isAllowed(grant, model)), 'models');
+      return;
+    }
+    if (modelSource === 'none')
+      throw new GatewayError('model_not_allowed', {
+        message: 'This gateway key may only use certain models, and requests to this endpoint name none.',
+      });
+    if (!isAllowed(grant, call.requireModel())) throw new GatewayError('model_not_allowed');
+  }
+}
+
+function isAllowed({ models }: Grant, model: string): boolean {
+  return models.every((patterns) => patterns.some((pattern) => matchesPattern(pattern, model)));
+}

@@ -1,0 +1,64 @@
+import { Injectable } from '@nestjs/common';
+import type { Request, Response } from 'express';
+import { InjectSettings } from '../../config/config.module.js';
+import type { Settings } from '../../config/settings.js';
+import { IdempotentForwarder } from '../idempotent-forwarder.js';
+import { CallPolicies } from './call-policies.js';
+import type { CallPolicy } from './call-policy.js';
+import { Gathering, GatheringMemory } from './gathering.js';
+import { PolicyCall } from './policy-call.js';
+
+/** Asks the policies of a key before a call is forwarded. */
+@Injectable()
+export class AdmissionService {
+  constructor(
+    private readonly policies: CallPolicies,
+    private readonly calls: IdempotentForwarder,
+    private readonly memory: GatheringMemory,
+    @InjectSettings() private readonly env: Settings,
+  ) {}
+
+  /**
+   * @returns settles when the last byte is written or the client's socket is closed
+   * @throws GatewayError or HttpException if nothing was sent to the client yet
+   */
+  forward(req: Request, res: Response): Promise<void> {
+    const { grant } = req.caller;
+    const policies = grant.policies === undefined ? this.policies.resolve(grant) : grant.policies;
+    // Most keys have none: nothing is read or allocated for them.
+    return policies === null ? this.calls.forward(req, res, null) : this.forwardAdmitted(policies, req, res);
+  }
+
+  private async forwardAdmitted(policies: readonly CallPolicy[], req: Request, res: Response): Promise<void> {
+    const call = new PolicyCall(req);
+    if (call.requestBytes === 0 || !policies.some((policy) => policy.needsBody?.(call))) {
+      await this.admit(policies, call, req, res);
+      return;
+    }
+    const gathering = new Gathering(req, res, this.memory, this.env);
+    try {
+      const body = await gathering.read();
+      if (body === null) return;
+      const reading = call.gathered(body);
+      if (reading !== undefined) await reading;
+      await this.admit(policies, call, req, res);
+    } finally {
+      gathering.release();
+    }
+  }
+
+  /** The tickets belong to the record of the call, which is closed whatever happens. */
+  private async admit(
+    policies: readonly CallPolicy[],
+    call: PolicyCall,
+    req: Request,
+    res: Response,
+  ): Promise<void> {
+    for (const policy of policies) {
+      const admission = policy.admit(call);
+      const ticket = admission instanceof Promise ? await admission : admission;
+      if (ticket) req.call.addTicket(ticket);
+    }
+    if (!req.socket.destroyed) await this.calls.forward(req, res, call);
+  }
+}

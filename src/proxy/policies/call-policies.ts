@@ -1,0 +1,35 @@
+import { Injectable } from '@nestjs/common';
+import type { Grant } from '../../auth/caller.js';
+import type { CallPolicy } from './call-policy.js';
+
+declare module '../../auth/caller.js' {
+  interface Grant {
+    /** Set by CallPolicies at the first call: the policies for this key, or null. Undefined before. */
+    policies?: readonly CallPolicy[] | null;
+  }
+}
+
+/** The policies of calls: those of the gateway, and those of an organisation's own modules. */
+@Injectable()
+export class CallPolicies {
+  private readonly policies: CallPolicy[] = [];
+  private isInUse = false;
+
+  /**
+   * Registers a policy. Call in a constructor.
+   *
+   * @throws Error once a call was served: a policy must not miss calls
+   */
+  register(policy: CallPolicy): void {
+    if (this.isInUse) throw new Error('register call policies in a constructor, before the first call');
+    this.policies.push(policy);
+    this.policies.sort((a, b) => (a.order ?? 0) - (b.order ?? 0));
+  }
+
+  /** Finds the policies for a key, and remembers them in its grant. @returns null if there is none */
+  resolve(grant: Grant): readonly CallPolicy[] | null {
+    this.isInUse = true;
+    const policies = this.policies.filter((policy) => policy.appliesTo?.(grant) ?? true);
+    return (grant.policies = policies.length === 0 ? null : policies);
+  }
+}

@@ -1,0 +1,34 @@
+import type { Grant } from '../../auth/caller.js';
+import type { CallTicket } from '../../request-log/finished-call.js';
+import type { PolicyCall } from './policy-call.js';
+
+/**
+ * Decides whether a call is forwarded. Registered with `CallPolicies`. It is asked after the key and the route were checked
+ * and before the call is journalled, so a rejected call has no row; `postern_refusals_total` counts it.
+ */
+export interface CallPolicy {
+  /** Policies run in ascending order; by default 0. The gateway's own model rules have -100. */
+  readonly order?: number;
+
+  /**
+   * True if the policy applies to calls with this key; by default it applies to all. Asked once for each version of a key,
+   * not for each call, so it may depend on nothing else. Calls of a key without a policy cost nothing.
+   */
+  appliesTo?(grant: Grant): boolean;
+
+  /**
+   * True if `admit` reads the body, its model or another member of it. Then the body is gathered first: at most 32 MiB, else
+   * the call gets 413. By default the body is streamed and `call.body` is null.
+   */
+  needsBody?(call: PolicyCall): boolean;
+
+  /**
+   * Admits a call. It may return a promise, but a policy that can answer at once saves the call a turn of the event loop.
+   *
+   * @returns a ticket, if the policy wants to know how the call ends
+   * @throws GatewayError, or any HttpException, to reject the call
+   */
+  admit(call: PolicyCall): Admission | Promise<Admission>;
+}
+
+export type Admission = CallTicket | null | undefined | void;

@@ -1,0 +1,133 @@
+import { Injectable } from '@nestjs/common';
+import type { Request, Response } from 'express';
+import { GatewayError } from '../../errors/gateway-error.js';
+import { sendContinue } from '../http/expect-continue.js';
+import { BUFFERED_BYTES } from '../request-body.js';
+import { ResponseWriter } from '../response-writer.js';
+
+/** The largest body that is gathered for a policy. */
+export const MOST_GATHERED = 33_554_432;
+/** All bodies that a process holds for policies. */
+const MOST_MEMORY = 268_435_456;
+
+const TOO_LARGE =
+  'This key has rules that are checked against the request body, which may then have at most 32 MiB.';
+
+/** Memory of the gathered bodies of this process. A call holds its body until it ends. */
+@Injectable()
+export class GatheringMemory {
+  private used = 0;
+
+  /** @returns false if there is no memory for this many more bytes */
+  reserve(bytes: number): boolean {
+    if (this.used + bytes > MOST_MEMORY) return false;
+    this.used += bytes;
+    return true;
+  }
+
+  free(bytes: number): void {
+    this.used -= bytes;
+  }
+}
+
+/** Reads a whole request body into memory. */
+export class Gathering {
+  private readonly chunks: Buffer[] = [];
+  /** Bytes reserved. */
+  private held = 0;
+  private readonly writer: ResponseWriter;
+  private resolve!: (body: Buffer | null) => void;
+  private reject!: (error: GatewayError) => void;
+
+  constructor(
+    private readonly req: Request,
+    private readonly res: Response,
+    private readonly memory: GatheringMemory,
+    private readonly limits: { maxBodyBytes: number; clientIdleTimeoutMs: number },
+  ) {
+    this.writer = new ResponseWriter(req, res, limits.clientIdleTimeoutMs, () => {});
+  }
+
+  /**
+   * @returns the body; null if the client has disconnected
+   * @throws GatewayError request_too_large, overloaded, request_timeout; invalid_request for a broken framing
+   */
+  read(): Promise<Buffer | null> {
+    const { req, res } = this;
+    const most = Math.min(MOST_GATHERED, this.limits.maxBodyBytes);
+    if (Number(req.headers['content-length'] ?? 0) > most) return Promise.reject(tooLarge());
+    if (req.socket.destroyed) return Promise.resolve(null);
+    if (req.bodyError !== undefined) return Promise.reject(broken(req.bodyError));
+    if (req.headers.expect !== undefined) sendContinue(req, res);
+    req.call.awaitBody();
+    this.writer.waitForClient(true);
+    return new Promise((resolve, reject) => {
+      this.resolve = resolve;
+      this.reject = reject;
+      req.on('data', this.onData);
+      req.on('end', this.onEnd);
+      req.on('bodyError', this.onBroken);
+      res.on('timeout', this.onTimeout);
+      res.on('close', this.onClose);
+    });
+  }
+
+  /** Frees the memory. */
+  release(): void {
+    this.memory.free(this.held);
+    this.held = 0;
+  }
+
+  private readonly onData = (chunk: Buffer): void => {
+    const { call } = this.req;
+    call.requestChunkRead(chunk);
+    if (call.requestBytes > Math.min(MOST_GATHERED, this.limits.maxBodyBytes)) this.fail(tooLarge());
+    else if (!this.memory.reserve(chunk.length)) this.fail(new GatewayError('overloaded'));
+    else {
+      this.held += chunk.length;
+      this.chunks.push(chunk);
+    }
+  };
+
+  private readonly onEnd = (): void => {
+    const { chunks } = this;
+    this.detach();
+    this.writer.waitForClient(false);
+    const body = chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks);
+    // A larger one would take too long to scan at once; its chunks were scanned.
+    if (body.length <= BUFFERED_BYTES) this.req.call.requestBodyRead(body);
+    else this.req.call.bodyBegun();
+    this.resolve(body);
+  };
+
+  private readonly onBroken = (error: Error): void => this.fail(broken(error));
+
+  private readonly onTimeout = (): void => this.fail(new GatewayError('request_timeout'));
+
+  private readonly onClose = (): void => {
+    this.detach();
+    this.resolve(null);
+  };
+
+  private fail(error: GatewayError): void {
+    this.detach();
+    this.reject(error);
+  }
+
+  private detach(): void {
+    const { req, res } = this;
+    req.off('data', this.onData);
+    req.off('end', this.onEnd);
+    req.off('bodyError', this.onBroken);
+    res.off('timeout', this.onTimeout);
+    res.off('close', this.onClose);
+  }
+}
+
+function tooLarge(): GatewayError {
+  return new GatewayError('request_too_large', { message: TOO_LARGE });
+}
+
+function broken(cause: Error): GatewayError {
+  return new GatewayError('invalid_request', { cause });
+}

@@ -1,0 +1,111 @@
+import { percentDecode } from '../../platform/query-parameter.js';
+import { COMMON_POSTS, PROVIDER_ENDPOINTS } from '../../providers/inference-endpoints.js';
+
+/**
+ * Where a request names its model:
+ * - `body`: the `model` member or part of the body
+ * - `path`: the path; Gemini, Vertex AI, Bedrock, deployments of Azure OpenAI, and a single model of `GET /v1/models`
+ * - `query`: the `model` parameter; WebSockets
+ * - `list`: nowhere; `GET /v1/models` lists models
+ * - `none`: nowhere that could be checked: files, batches, and everything unknown
+ */
+export type ModelSource = 'body' | 'path' | 'query' | 'list' | 'none';
+
+/** A model as it is named in the path or the query, or why it is not certain. */
+export interface NamedModel {
+  model: string | null;
+  problem: string | null;
+}
+
+/** It may name an agent, which has a model of its own. */
+const OTHERWISE = '/v1beta/interactions';
+
+const PREFIXES = ['', ...PROVIDER_ENDPOINTS.flatMap(({ prefix }) => prefix ?? [])];
+const BODY_POSTS = new Set([
+  ...PREFIXES.flatMap((prefix) => [...COMMON_POSTS].map((endpoint) => prefix + endpoint)),
+  ...PROVIDER_ENDPOINTS.flatMap(({ posts }) => posts).filter(
+    (endpoint) => !endpoint.includes('<') && endpoint !== OTHERWISE,
+  ),
+]);
+/** The second is Ollama's. */
+const LISTS = new Set([...PREFIXES.map((prefix) => `${prefix}/v1/models`), '/api/tags']);
+const WITH_MODEL_PARAMETER = new Set(['/v1/realtime']);
+
+/** The characters that a segment with a model may have once it is decoded: no provider reads another path from these. */
+const MODEL = /^[\w.~:@!$&'()*+,;=/-]+$/;
+const SEGMENT = '([^/]+)';
+const POST_PATHS = [
+  // Gemini API: POST /v1beta/{model=models/*}:generateContent
+  `/v1(?:alpha|beta)?/models/${SEGMENT}:[A-Za-z]+`,
+  // Vertex AI
+  `/v1(?:beta1)?/projects/[^/]+/locations/[^/]+/publishers/[^/]+/models/${SEGMENT}:[A-Za-z]+`,
+  // Amazon Bedrock Runtime
+  `/model/${SEGMENT}/(?:invoke|invoke-with-response-stream|converse|converse-stream)`,
+  // Azure OpenAI
+  `/openai/deployments/${SEGMENT}/(?:chat/completions|completions|embeddings|images/(?:generations|edits)|audio/(?:speech|transcriptions|translations))`,
+].map((path) => new RegExp(`^${path}$`));
+const GET_PATHS = [new RegExp(`^(?:${PREFIXES.join('|')})/v1/models/(.+)$`)];
+
+/**
+ * Says where a request names its model. Only endpoints that are known to take the model from there count: any other one may
+ * ignore it and read another model from a file or an earlier object.
+ *
+ * @param endpoint raw path after `/p/<provider>`, without the query
+ * @param basePath path of the provider's URL, which some clients leave out
+ */
+export function modelSource(method: string, endpoint: string, basePath: string): ModelSource {
+  const source = sourceOf(method, endpoint);
+  return source === 'none' && basePath !== '' ? sourceOf(method, basePath + endpoint) : source;
+}
+
+function sourceOf(method: string, path: string): ModelSource {
+  if (WITH_MODEL_PARAMETER.has(path)) return 'query';
+  if (method === 'POST' && BODY_POSTS.has(path)) return 'body';
+  if (method === 'GET' && LISTS.has(path)) return 'list';
+  return segmentOf(method, path) === undefined ? 'none' : 'path';
+}
+
+function segmentOf(method: string, path: string): string | undefined {
+  const paths = method === 'POST' ? POST_PATHS : method === 'GET' ? GET_PATHS : [];
+  return paths.map((pattern) => pattern.exec(path)?.[1]).find((segment) => segment !== undefined);
+}
+
+/** The model in a path whose source is `path`. */
+export function modelOfPath(method: string, endpoint: string, basePath: string): NamedModel {
+  const segment = segmentOf(method, endpoint) ?? segmentOf(method, basePath + endpoint) ?? '';
+  const model = percentDecode(segment);
+  if (!MODEL.test(model))
+    return { model: null, problem: 'the model in the path has characters that no model has' };
+  return { model, problem: null };
+}
+
+/** Values of the `model` parameters of a query, in any case and however their name is encoded. @param query without `?` */
+export function modelsOfQuery(query: string): string[] {
+  const values: string[] = [];
+  for (const pair of query.split(/[&;]/)) {
+    const at = pair.indexOf('=');
+    const name = decodeParameter(at === -1 ? pair : pair.slice(0, at));
+    if (isModelName(name)) values.push(at === -1 ? '' : decodeParameter(pair.slice(at + 1)));
+  }
+  return values;
+}
+
+/** The model in a query whose source is `query`. */
+export function modelOfQuery(query: string): NamedModel {
+  const [model, ...others] = modelsOfQuery(query);
+  if (model === undefined) return { model: null, problem: 'the query has no model parameter' };
+  if (others.length > 0) return { model: null, problem: 'the query has more than one model parameter' };
+  if (!MODEL.test(model))
+    return { model: null, problem: 'the model in the query has characters that no model has' };
+  return { model, problem: null };
+}
+
+/** `model[]` and `model[0]` are arrays to many parsers of queries and forms. */
+export function isModelName(name: string): boolean {
+  return /^\s*model\s*(?:\[|$)/i.test(name);
+}
+
+/** Twice, as some servers do. */
+function decodeParameter(text: string): string {
+  return percentDecode(percentDecode(text.replaceAll('+', ' ')));
+}

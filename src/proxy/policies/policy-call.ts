@@ -1,0 +1,265 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import type { Request } from 'express';
+import type { Grant } from '../../auth/caller.js';
+import { overridesTarget } from '../../auth/endpoint-rule.js';
+import { GatewayError } from '../../errors/gateway-error.js';
+import type { Attribution } from '../../request-log/attribution.js';
+import { JsonMembers, NamesByLength } from './json-members.js';
+import {
+  modelOfPath,
+  modelOfQuery,
+  modelSource,
+  type ModelSource,
+  modelsOfQuery,
+  type NamedModel,
+} from './model-source.js';
+import { modelOfMultipart } from './multipart-model.js';
+
+/** Members that are looked for in a JSON body. */
+const NAMES = new NamesByLength([
+  'model',
+  'models',
+  'fallbacks',
+  'stream',
+  'stream_options',
+  'max_tokens',
+  'max_completion_tokens',
+  'max_output_tokens',
+  'generationConfig',
+  'inferenceConfig',
+]);
+/** With these, some providers answer with another model than `model`. */
+const OTHER_MODELS = ['models', 'fallbacks'];
+const OUTPUT_LIMITS = ['max_tokens', 'max_completion_tokens', 'max_output_tokens'];
+/** Gemini's and Bedrock's limits are one level deeper. */
+const NESTED_OUTPUT_LIMITS = [
+  ['generationConfig', 'maxOutputTokens'],
+  ['inferenceConfig', 'maxTokens'],
+] as const;
+const LONGEST_MODEL = 1_024;
+/** A body of this size is read in some milliseconds; larger ones are read in slices. */
+const SLICE_BYTES = 262_144;
+const JSON_TYPE = /^(?:application|text)\/(?:[\w.+-]+\+)?json\s*(?:;\s*charset="?utf-8"?\s*)?$/i;
+const MULTIPART = /^multipart\//i;
+
+/** Makes a change to a response body. @returns null to leave it as it is @throws if it cannot be read */
+export type ResponseFilter = (body: Buffer) => Buffer | null;
+
+/** A call as policies see it, before it is forwarded. Everything read from the body is read when it is asked for. */
+export class PolicyCall {
+  /** The request body as the client sent it; null if there is none or no policy needs it. */
+  body: Buffer | null = null;
+  /** What is forwarded in place of `body`; null if it is forwarded as it is. */
+  replacement: Buffer | null = null;
+  responseFilter: ResponseFilter | null = null;
+  /** What `responseFilter` changes, for `x-gateway-altered`. */
+  filtered: string | null = null;
+  private json: JsonMembers | null = null;
+  private multipart: NamedModel | null = null;
+  private named: NamedModel | null = null;
+  private parsed: { value: unknown } | null = null;
+
+  constructor(private readonly req: Request) {}
+
+  /** UUIDv7: `x-gateway-request-id`, and the ID of the row. */
+  get id(): string {
+    return this.req.requestId;
+  }
+
+  get grant(): Grant {
+    return this.req.caller.grant;
+  }
+
+  /** Name of the provider. */
+  get provider(): string {
+    return this.req.provider.name;
+  }
+
+  get method(): string {
+    return this.req.method;
+  }
+
+  /** Raw path after `/p/<provider>`, without the query. */
+  get endpoint(): string {
+    return this.req.target.endpoint;
+  }
+
+  /** As Node parsed them. They contain the caller's key. */
+  get headers(): IncomingHttpHeaders {
+    return this.req.headers;
+  }
+
+  /** Bytes of the body, if they are known: it was gathered, or has a Content-Length. */
+  get requestBytes(): number | null {
+    if (this.body !== null) return this.body.length;
+    const announced = this.req.headers['content-length'];
+    if (announced !== undefined) return Number(announced);
+    return this.req.headers['transfer-encoding'] === undefined ? 0 : null;
+  }
+
+  /** Whom the call is for, as the client says; from the headers and, if it was gathered, a body of up to 256 KiB. */
+  get attribution(): Attribution | null {
+    return this.req.call.attribution;
+  }
+
+  /** Where the request names its model. */
+  get modelSource(): ModelSource {
+    return modelSource(this.method, this.endpoint, this.req.provider.basePath);
+  }
+
+  /** The model; null unless it is certain that the provider reads the same one. */
+  get model(): string | null {
+    return this.namedModel.model;
+  }
+
+  /**
+   * The model, for a policy that must not be bypassed.
+   *
+   * @throws GatewayError model_not_determined if some parser could read another one, or the request names none
+   */
+  requireModel(): string {
+    const { model, problem } = this.namedModel;
+    if (model !== null) return model;
+    throw new GatewayError('model_not_determined', {
+      message: `The model of this request cannot be determined: ${problem}.`,
+    });
+  }
+
+  /**
+   * The parsed body; undefined if it is no JSON. Of members with the same name it has the last one: use `requireModel` for
+   * the model. Parsing takes some 5 ms per MiB, in which no other call is served.
+   */
+  get parsedBody(): unknown {
+    if (this.parsed === null) {
+      this.parsed = { value: undefined };
+      try {
+        if (this.body !== null) this.parsed.value = JSON.parse(this.body.toString());
+      } catch {
+        // It stays undefined.
+      }
+    }
+    return this.parsed.value;
+  }
+
+  /** The most output tokens that the request asks for; null if it does not say or is ambiguous. */
+  get maxOutputTokens(): number | null {
+    const json = this.members;
+    if (json.problem !== null) return null;
+    const limits = OUTPUT_LIMITS.flatMap((name) => json.all(name)).map((span) => json.parse(span));
+    for (const [outer, inner] of NESTED_OUTPUT_LIMITS) {
+      for (const span of json.all(outer)) {
+        const value = json.parse(span) as Record<string, unknown> | null | undefined;
+        limits.push(value?.[inner]);
+      }
+    }
+    const numbers = limits.filter((limit) => limit !== null && limit !== undefined);
+    if (numbers.length === 0 || !numbers.every((limit) => Number.isSafeInteger(limit))) return null;
+    return Math.max(...(numbers as number[]));
+  }
+
+  /** Members of the JSON body. */
+  get members(): JsonMembers {
+    const json = (this.json ??= new JsonMembers(this.body ?? Buffer.alloc(0), NAMES));
+    while (!json.advance(SLICE_BYTES));
+    return json;
+  }
+
+  /** Why the bytes of the body cannot be read as JSON; null if they can be. */
+  get notJson(): string | null {
+    const type = this.req.headers['content-type'];
+    const isJson = type === undefined || JSON_TYPE.test(type);
+    return this.misleadingHeader ?? (isJson ? null : 'the Content-Type is not JSON in UTF-8');
+  }
+
+  /**
+   * Forwards other bytes than the client sent. Only for features that an administrator turns on: the row and the response
+   * say so.
+   *
+   * @param what for `x-gateway-altered` and the row
+   */
+  replaceBody(body: Buffer, what: string): void {
+    this.replacement = body;
+    this.req.call.altered = what;
+  }
+
+  /** Changes the response body, which is gathered for it: at most 8 MiB. @param what for `x-gateway-altered` and the row */
+  filterResponse(filter: ResponseFilter, what: string): void {
+    this.responseFilter = filter;
+    this.filtered = what;
+  }
+
+  /**
+   * Takes the gathered body, and reads what takes long to read.
+   *
+   * @returns settles when the getters can be used; undefined if they can be at once
+   */
+  gathered(body: Buffer): Promise<void> | undefined {
+    this.body = body;
+    const type = this.req.headers['content-type'] ?? '';
+    if (MULTIPART.test(type)) return this.readMultipart(body, type);
+    return body.length > SLICE_BYTES ? this.readInSlices(body) : undefined;
+  }
+
+  private async readMultipart(body: Buffer, type: string): Promise<void> {
+    this.multipart = await modelOfMultipart(body, type);
+  }
+
+  private async readInSlices(body: Buffer): Promise<void> {
+    this.json = new JsonMembers(body, NAMES);
+    while (!this.json.advance(SLICE_BYTES)) await new Promise((resolve) => setImmediate(resolve));
+  }
+
+  private get namedModel(): NamedModel {
+    return (this.named ??= this.findModel());
+  }
+
+  private findModel(): NamedModel {
+    const { method, endpoint, req } = this;
+    const query = req.target.upstreamPath.slice(endpoint.length);
+    const source = this.modelSource;
+    if (overridesTarget(req.rawHeaders, query))
+      return { model: null, problem: 'a header or parameter overrides the method or the path' };
+    if (source === 'path') return checkLength(modelOfPath(method, endpoint, req.provider.basePath));
+    if (source === 'query') return checkLength(modelOfQuery(query.slice(1)));
+    if (source !== 'body') return { model: null, problem: 'this endpoint names none' };
+    if (query !== '' && modelsOfQuery(query.slice(1)).length > 0)
+      return { model: null, problem: 'the query has a model parameter too' };
+    if (this.multipart === null) return checkLength(this.modelOfJson());
+    const problem = this.misleadingHeader;
+    return problem === null ? checkLength(this.multipart) : { model: null, problem };
+  }
+
+  /** What makes the body something else than its bytes; null if there is nothing of the kind. */
+  private get misleadingHeader(): string | null {
+    const { rawHeaders } = this.req;
+    let types = 0;
+    for (let i = 0; i < rawHeaders.length; i += 2) {
+      const name = rawHeaders[i]!.toLowerCase();
+      if (name === 'content-type' && ++types > 1) return 'the Content-Type is repeated';
+      if (name === 'content-encoding' && rawHeaders[i + 1]!.toLowerCase() !== 'identity')
+        return 'the body is compressed';
+    }
+    return null;
+  }
+
+  private modelOfJson(): NamedModel {
+    const problem = this.notJson ?? this.members.problem;
+    if (problem !== null) return { model: null, problem };
+    const json = this.members;
+    const [span, ...others] = json.all('model');
+    if (span === undefined) return { model: null, problem: 'the body has no "model" member' };
+    if (others.length > 0)
+      return { model: null, problem: `the body has ${others.length + 1} members named "model"` };
+    const other = OTHER_MODELS.find((name) => json.all(name).length > 0);
+    if (other !== undefined) return { model: null, problem: `the body names other models in "${other}"` };
+    const model = json.parse(span);
+    if (typeof model !== 'string')
+      return { model: null, problem: '"model" is not a string of a model\'s length' };
+    return { model, problem: null };
+  }
+}
+
+function checkLength(named: NamedModel): NamedModel {
+  if (named.model === null || (named.model !== '' && named.model.length <= LONGEST_MODEL)) return named;
+  return { model: null, problem: `"model" is empty or longer than ${LONGEST_MODEL} characters` };
+}

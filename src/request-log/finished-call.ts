@@ -1,0 +1,32 @@
+import type { LogRow } from './columns.js';
+
+/** A finished call as listeners get it. It contains no prompt, response, query or credential. */
+export interface FinishedCall {
+  /** As it is written to Postgres. */
+  readonly row: Readonly<LogRow>;
+  /** Model named in the request; null if it names none, and `row.model` is the one named in the response. */
+  readonly requestModel: string | null;
+  /** Model named in the response. */
+  readonly responseModel: string | null;
+  /**
+   * Milliseconds from the request head until the call is forwarded, without the wait for a small body: gate, key, claim
+   * and journal. Null for replays, which are not forwarded.
+   */
+  readonly overheadMs: number | null;
+  /** Scheme, host and port of the provider. */
+  readonly upstream: string;
+  /** `traceparent` and `tracestate` as the client sent them; null also if they contain a key. */
+  readonly traceparent: string | null;
+  readonly tracestate: string | null;
+}
+
+/** What a call policy keeps for a call that it admitted, such as a reservation. One of the two is called, once. */
+export interface CallTicket {
+  /**
+   * The call has ended and has a row. Its token counts are null if they are not known; `outcome` is `replayed` if the
+   * client got a stored response, which cost nothing.
+   */
+  settle(call: FinishedCall): void;
+  /** The call was not forwarded: another policy or a later step rejected it, or its client disconnected. It has no row. */
+  abandon(): void;
+}

@@ -1,0 +1,405 @@
+import { ForbiddenException, Injectable, Module } from '@nestjs/common';
+import { APP_GUARD } from '@nestjs/core';
+import { defineGatewayError, GatewayError } from '../../../src/errors/gateway-error.js';
+import { CallPolicies } from '../../../src/proxy/policies/call-policies.js';
+import type { CallPolicy } from '../../../src/proxy/policies/call-policy.js';
+import { GatheringMemory } from '../../../src/proxy/policies/gathering.js';
+import { PoliciesModule } from '../../../src/proxy/policies/policies.module.js';
+import type { PolicyCall } from '../../../src/proxy/policies/policy-call.js';
+import type { CallTicket, FinishedCall } from '../../../src/request-log/finished-call.js';
+import { RequestLogService } from '../../../src/request-log/request-log.service.js';
+import { addToApp } from '../../support/app-modules.js';
+import { eventually } from '../../support/eventually.js';
+import { startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { RawClient, request } from '../../support/raw-client.js';
+import { answer, chunk, LAST_CHUNK, RawProvider, STREAM_HEAD } from '../../support/raw-provider.js';
+import { Scrape } from '../../observability/scrape.js';
+
+const TEAPOT = defineGatewayError('test_teapot', { status: 418, message: 'A teapot.', retryable: false });
+const MAIN = '/v1/chat/completions';
+
+let seen: unknown[] = [];
+let ended: (FinishedCall | 'abandoned')[] = [];
+/** What the policies do, by header. */
+const wants = (call: PolicyCall) => String(call.headers['x-want'] ?? '').split(' ');
+
+const ticket = (): CallTicket => ({
+  settle: (call) => void ended.push(call),
+  abandon: () => void ended.push('abandoned'),
+});
+
+@Injectable()
+class Second implements CallPolicy {
+  readonly order = 2;
+  constructor(policies: CallPolicies) {
+    policies.register(this);
+  }
+  admit(call: PolicyCall): CallTicket | null {
+    if (wants(call).includes('second')) seen.push('second');
+    if (wants(call).includes('reject')) throw new GatewayError(TEAPOT);
+    if (wants(call).includes('forbid')) throw new ForbiddenException('Not today.');
+    if (wants(call).includes('break')) throw new Error('secret detail');
+    return null;
+  }
+}
+
+@Injectable()
+class First implements CallPolicy {
+  readonly order = 1;
+  release: () => void = () => {};
+  constructor(policies: CallPolicies) {
+    policies.register(this);
+  }
+  appliesTo(grant: { idempotency: string; endpoints: string }): boolean {
+    seen.push('asked');
+    return grant.endpoints === 'all';
+  }
+  needsBody(call: PolicyCall): boolean {
+    return wants(call).includes('body');
+  }
+  admit(call: PolicyCall): CallTicket | Promise<CallTicket> {
+    if (wants(call).includes('second')) seen.push('first');
+    if (wants(call).includes('facts')) {
+      const { grant, method, endpoint, provider, model, requestBytes, maxOutputTokens, parsedBody } = call;
+      seen.push({
+        key: grant.keyId,
+        method,
+        endpoint,
+        provider,
+        model,
+        requestBytes,
+        maxOutputTokens,
+        parsedBody,
+      });
+      seen.push(call.body?.toString() ?? null);
+    }
+    if (wants(call).includes('wait'))
+      return new Promise((resolve) => {
+        this.release = () => resolve(ticket());
+      });
+    return ticket();
+  }
+}
+
+@Module({ imports: [PoliciesModule], providers: [Second, First] })
+class TestPolicies {}
+
+let provider: RawProvider;
+let postern: TestGateway;
+let first: First;
+let key: string;
+let replaying: string;
+
+/** A guard for all controllers makes Nest's own router run calls. */
+class NestRouter {}
+Module({ providers: [{ provide: APP_GUARD, useValue: { canActivate: () => true } }] })(NestRouter);
+
+describe.each([
+  ['on the fast path', []],
+  ["through Nest's router", [NestRouter]],
+])('%s', (_, modules) => {
+  beforeAll(async () => {
+    provider = await RawProvider.start(async ({ body, socket }) => {
+      const received = await body.catch(() => null);
+      if (received === null) return;
+      const usage = '{"model":"m-1","usage":{"prompt_tokens":8,"completion_tokens":2}}';
+      socket.write(answer('200 OK', ['Content-Type: application/json'], usage));
+    });
+    addToApp(TestPolicies, ...modules);
+    postern = await startTestGateway({ PROVIDER_URL: provider.url, CLIENT_IDLE_TIMEOUT_MS: '1500' });
+    first = postern.gateway.app.get(First, { strict: false });
+    key = await postern.createKey({ endpoints: 'all' });
+    replaying = await postern.createKey({ endpoints: 'all', idempotency: 'replay' });
+  });
+  afterAll(async () => {
+    expect(postern.gateway.app.get(GatheringMemory, { strict: false })).toMatchObject({ used: 0 });
+    await postern.stop();
+    await provider.stop();
+  });
+  beforeEach(async () => {
+    const log = postern.gateway.app.get(RequestLogService, { strict: false });
+    await eventually(() => log.underWay === 0);
+    seen = [];
+    ended = [];
+    provider.requests.length = 0;
+  });
+
+  const head = (want: string, ...more: string[]) => [
+    `Authorization: Bearer ${key}`,
+    `X-Want: ${want}`,
+    'Content-Type: application/json',
+    ...more,
+  ];
+
+  async function send(want: string, body: string | Buffer = '{"model":"m"}', ...more: string[]) {
+    const client = await RawClient.connect(postern.port);
+    client.send(request(`POST ${MAIN}`, head(want, ...more), body));
+    const reply = await client.answer();
+    client.destroy();
+    return reply;
+  }
+
+  /** Rows are written in their order, so that the row of a later call shows that these have none. */
+  const expectNoRows = async (ids: unknown[]) => {
+    const probe = (await send('')).header('x-gateway-request-id')!;
+    await postern.row(probe);
+    const later = await postern.database.query<{ id: string }>(
+      'SELECT id FROM request_log WHERE id = ANY ($1)',
+      [[...ids, probe]],
+    );
+    expect(later).toEqual([{ id: probe }]);
+  };
+
+  const settled = async (): Promise<FinishedCall> => {
+    const end = await eventually(() => ended[0]);
+    return end as FinishedCall;
+  };
+
+  it('asks the policies in their order, and settles a ticket with the row', async () => {
+    const reply = await send('second');
+    expect(reply.status).toBe(200);
+    expect(seen.filter((one) => one !== 'asked')).toEqual(['first', 'second']);
+    const { row } = await settled();
+    expect(row).toMatchObject({
+      id: reply.header('x-gateway-request-id'),
+      model: 'm',
+      prompt_tokens: 8,
+      completion_tokens: 2,
+      outcome: 'completed',
+      status: 200,
+      altered: null,
+    });
+    expect(ended).toHaveLength(1);
+  });
+
+  it('asks once for each version of a key whether a policy applies, and not at all later', async () => {
+    for (let i = 0; i < 3; i++) await send('');
+    expect(seen).toEqual([]);
+    const plain = { authorization: `Bearer ${postern.key}`, 'x-want': 'second' };
+    for (let i = 0; i < 3; i++)
+      await (await fetch(postern.url + MAIN, { method: 'POST', headers: plain, body: '{}' })).text();
+    expect(seen.filter((one) => one === 'asked').length).toBeLessThanOrEqual(1);
+    expect(seen.filter((one) => one !== 'asked')).toEqual(['second', 'second', 'second']);
+  });
+
+  it('gives a policy the facts of a call, and the body if it needs it', async () => {
+    const body = '{"model":"m","max_tokens":7,"max_completion_tokens":9,"x":[1]}';
+    await send('facts body', body);
+    const { row } = await settled();
+    expect(seen).toEqual([
+      {
+        key: row.key_id,
+        method: 'POST',
+        endpoint: MAIN,
+        provider: 'default',
+        model: 'm',
+        requestBytes: body.length,
+        maxOutputTokens: 9,
+        parsedBody: { model: 'm', max_tokens: 7, max_completion_tokens: 9, x: [1] },
+      },
+      body,
+    ]);
+    seen = [];
+    await send('facts', body);
+    expect(seen[0]).toMatchObject({ model: null, requestBytes: body.length, parsedBody: undefined });
+    expect(seen[1]).toBeNull();
+  });
+
+  it.each([
+    ['reject', 418, 'test_teapot'],
+    ['forbid', 403, 'forbidden'],
+    ['break', 500, 'internal_error'],
+  ])(
+    'rejects a call without a row (%s), counts it, and abandons earlier tickets',
+    async (want, status, code) => {
+      const rejected: unknown[] = [];
+      for (const wanted of [want, `${want} body`]) {
+        ended = [];
+        const reply = await send(wanted);
+        expect([reply.status, reply.header('x-gateway-error')]).toEqual([status, code]);
+        expect(reply.body.toString()).not.toContain('secret detail');
+        expect(ended).toEqual(['abandoned']);
+        rejected.push(reply.header('x-gateway-request-id'));
+      }
+      expect(provider.requests).toHaveLength(0);
+      await expectNoRows(rejected);
+      expect((await Scrape.of(postern.url)).sum('postern_refusals_total', { code })).toBe(2);
+    },
+  );
+
+  it('rejects a call whose body no policy needs before the body is sent', async () => {
+    const client = await RawClient.connect(postern.port);
+    client.send(request(`POST ${MAIN}`, head('reject', 'Content-Length: 5', 'Expect: 100-continue')));
+    expect((await client.answer()).status).toBe(418);
+    client.destroy();
+  });
+
+  describe.each([
+    ['with a Content-Length', false],
+    ['in chunks', true],
+  ])('a gathered body %s', (_framing, chunked) => {
+    it.each([0, 1, 262_144, 262_145, 5_000_000])(
+      'is forwarded byte for byte in the same framing: %i bytes',
+      async (size) => {
+        const body = Buffer.alloc(size, 'abc');
+        const client = await RawClient.connect(postern.port);
+        client.send(
+          request(
+            `POST ${MAIN}`,
+            head('body', chunked ? 'Transfer-Encoding: chunked' : `Content-Length: ${size}`),
+          ),
+        );
+        if (!chunked) client.send(body);
+        else {
+          for (let at = 0; at < size; at += 100_000) client.send(chunk(body.subarray(at, at + 100_000)));
+          client.send(LAST_CHUNK);
+        }
+        const reply = await client.answer();
+        client.destroy();
+        expect(reply.status).toBe(200);
+        const [received] = provider.requests;
+        expect((await received!.body).bytes.equals(body)).toBe(true);
+        const framing = received!.headers.filter(([name]) =>
+          /^(content-length|transfer-encoding)$/i.test(name),
+        );
+        expect(framing.map(([name, value]) => [name.toLowerCase(), value])).toEqual([
+          chunked && size > 0 ? ['transfer-encoding', 'chunked'] : ['content-length', String(size)],
+        ]);
+        expect((await settled()).row.request_bytes).toBe(size);
+      },
+    );
+  });
+
+  it('sends the same head to the provider as without a policy', async () => {
+    const headOf = async (want: string) => {
+      provider.requests.length = 0;
+      await send(want, '{"model":"m"}', 'x-CASE: 1', 'X-case: 2');
+      return provider.requests[0]!.head.replace(/X-Want: .*\r\n/, '');
+    };
+    expect(await headOf('body')).toBe(await headOf(''));
+  });
+
+  it('sends 100 Continue once, after the head was checked', async () => {
+    const client = await RawClient.connect(postern.port);
+    client.send(request(`POST ${MAIN}`, head('body', 'Content-Length: 2', 'Expect: 100-continue')));
+    expect((await client.head()).status).toBe(100);
+    client.send('{}');
+    expect((await client.answer()).status).toBe(200);
+    client.send(request(`POST ${MAIN}`, head('body'), '{}'));
+    expect((await client.answer()).status).toBe(200);
+    client.destroy();
+    const large = await RawClient.connect(postern.port);
+    large.send(request(`POST ${MAIN}`, head('body', 'Content-Length: 40000000', 'Expect: 100-continue')));
+    expect((await large.answer()).status).toBe(413);
+    large.destroy();
+  });
+
+  it('rejects with 408 a client that stops sending, and with 400 a broken framing', async () => {
+    const slow = await RawClient.connect(postern.port);
+    slow.send(request(`POST ${MAIN}`, head('body', 'Content-Length: 10'), 'half'));
+    const late = await slow.answer();
+    expect([late.status, late.header('x-gateway-error')]).toEqual([408, 'request_timeout']);
+    slow.destroy();
+    const broken = await RawClient.connect(postern.port);
+    broken.send(request(`POST ${MAIN}`, head('body', 'Transfer-Encoding: chunked')));
+    broken.send('2\r\n{}\r\nzz\r\n');
+    const reply = await broken.answer();
+    expect([reply.status, reply.header('x-gateway-error')]).toEqual([400, 'invalid_request']);
+    broken.destroy();
+    expect(provider.requests).toHaveLength(0);
+    expect(ended).toEqual([]);
+  });
+
+  it('forgets a call whose client leaves in the body', async () => {
+    const client = await RawClient.connect(postern.port);
+    client.send(request(`POST ${MAIN}`, head('body', 'Content-Length: 10'), 'half'));
+    await eventually(async () => (await Scrape.of(postern.url)).sum('postern_open_calls') === 1);
+    client.reset();
+    await eventually(async () => (await Scrape.of(postern.url)).sum('postern_open_calls') === 0);
+    await expectNoRows([]);
+    expect(provider.requests).toHaveLength(1);
+  });
+
+  it('abandons the ticket of a call whose client leaves while a policy decides', async () => {
+    const client = await RawClient.connect(postern.port);
+    first.release = () => {};
+    const { release } = first;
+    client.send(request(`POST ${MAIN}`, head('body wait'), '{}'));
+    await eventually(() => first.release !== release);
+    client.reset();
+    await eventually(async () => (await Scrape.of(postern.url)).sum('postern_open_requests') === 1);
+    first.release();
+    await eventually(() => ended.length === 1);
+    expect(ended).toEqual(['abandoned']);
+    expect(provider.requests).toHaveLength(0);
+  });
+
+  it('waits for a policy as long as it takes', async () => {
+    const client = await RawClient.connect(postern.port);
+    const { release } = first;
+    client.send(request(`POST ${MAIN}`, head('body wait'), '{}'));
+    await eventually(() => first.release !== release);
+    // Longer than a client may be idle.
+    await new Promise((resolve) => setTimeout(resolve, 2_000));
+    first.release();
+    expect((await client.answer()).status).toBe(200);
+    client.destroy();
+  });
+
+  it('settles with null counts if the usage is not known', async () => {
+    const { script } = provider;
+    provider.script = async ({ body, socket }) => {
+      await body;
+      socket.write(STREAM_HEAD);
+      socket.write(chunk('data: {}\n\n'));
+    };
+    const client = await RawClient.connect(postern.port);
+    client.send(request(`POST ${MAIN}`, head('body'), '{"model":"m"}'));
+    await client.head();
+    client.reset();
+    const { row } = await settled();
+    provider.script = script;
+    expect(row).toMatchObject({ outcome: 'client_aborted', prompt_tokens: null, completion_tokens: null });
+  });
+
+  it('admits a repeated call as a request, and settles it as a replay', async () => {
+    const ask = async (body: string) => {
+      const client = await RawClient.connect(postern.port);
+      const headers = head('body', 'Idempotency-Key: once').slice(1);
+      client.send(request(`POST ${MAIN}`, [`Authorization: Bearer ${replaying}`, ...headers], body));
+      const reply = await client.answer();
+      client.destroy();
+      return reply;
+    };
+    const reply = await ask('{"model":"m"}');
+    const again = await ask('{"model":"m"}');
+    expect(again.header('idempotent-replayed')).toBe('true');
+    expect(again.body.equals(reply.body)).toBe(true);
+    await eventually(() => ended.length === 2);
+    const outcomes = (ended as FinishedCall[]).map(({ row }) => [row.outcome, row.request_bytes, row.model]);
+    expect(outcomes).toEqual([
+      ['completed', 13, 'm'],
+      ['replayed', 13, 'm'],
+    ]);
+    expect(provider.requests).toHaveLength(1);
+    ended = [];
+    expect((await ask('{"model":"other"}')).status).toBe(422);
+    expect(ended).toEqual(['abandoned']);
+  });
+
+  it('rejects with 503 while all gathered bodies take 256 MiB', async () => {
+    const memory = postern.gateway.app.get(GatheringMemory, { strict: false });
+    const almostAll = 268_435_456 - 20;
+    expect(memory.reserve(almostAll)).toBe(true);
+    expect((await send('body', '{"model":"m"}')).status).toBe(200);
+    const reply = await send('body', '{"model":"a longer name"}');
+    expect([reply.status, reply.header('x-gateway-error')]).toEqual([503, 'overloaded']);
+    expect((await send('', '{"model":"a longer name"}')).status).toBe(200);
+    memory.free(almostAll);
+  });
+
+  it('accepts no policy once a call was served', () => {
+    const policies = postern.gateway.app.get(CallPolicies, { strict: false });
+    expect(() => policies.register({ admit: () => null })).toThrow('in a constructor');
+  });
+});

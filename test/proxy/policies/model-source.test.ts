@@ -1,0 +1,30 @@
+import { COMMON_POSTS, PROVIDER_ENDPOINTS } from '../../../src/providers/inference-endpoints.js';
+import { modelOfPath, modelSource } from '../../../src/proxy/policies/model-source.js';
+
+it('knows where each inference endpoint names its model', () => {
+  const posts = PROVIDER_ENDPOINTS.flatMap(({ posts, prefix }) => [
+    ...posts,
+    ...(prefix === undefined ? [] : [`${prefix}/v1/chat/completions`]),
+  ]);
+  const unknown = [...COMMON_POSTS, ...posts].filter((endpoint) => {
+    const path = endpoint.replace('<model>', 'm');
+    return modelSource('POST', path, '') !== (endpoint === path ? 'body' : 'path');
+  });
+  expect(unknown).toEqual(['/v1beta/interactions']);
+  const gets = PROVIDER_ENDPOINTS.flatMap(({ gets }) => gets ?? []);
+  expect(['/v1/models', '/openai/v1/models', ...gets].map((path) => modelSource('GET', path, ''))).toEqual(
+    Array.from({ length: gets.length + 2 }, () => 'list'),
+  );
+});
+
+it.each([
+  ['/deployments/d/chat/completions', '/openai', 'path'],
+  ['/deployments/d/chat/completions', '', 'none'],
+  ['/v1/chat/completions', '/openai', 'body'],
+  ['/chat', '/api', 'body'],
+  ['/v1/batches', '/openai', 'none'],
+])('%s of a provider with the path "%s": %s', (endpoint, basePath, source) => {
+  expect(modelSource('POST', endpoint, basePath)).toBe(source);
+  if (source === 'path')
+    expect(modelOfPath('POST', endpoint, basePath)).toEqual({ model: 'd', problem: null });
+});
