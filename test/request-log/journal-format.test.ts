@@ -66,6 +66,7 @@ const LATER = [
   'charge_usd',
   'charge_tokens',
   'limit_subject',
+  'altered',
 ] as const satisfies readonly (keyof LogRow)[];
 
 async function recover(text: string): Promise<{ rows: LogRow[]; corrupt: number }> {
