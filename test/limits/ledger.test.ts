@@ -299,7 +299,7 @@ describe('while Postgres is unavailable', () => {
 
   it('a budget admits calls if LIMITS_WITHOUT_DATABASE=allow, but not for longer than KEY_CACHE_STALE_MS', async () => {
     const rule = await addRule(database, 'usd', 'month', 10n * USD);
-    const at = await behindRelay({ withoutDatabase: 'allow', staleMs: 6_000 });
+    const at = await behindRelay({ withoutDatabase: 'allow', staleMs: 15_000 });
     await call(at, USD);
     await written(at, 1);
     relay!.set('*', 'cut');

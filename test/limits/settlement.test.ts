@@ -1,3 +1,4 @@
+import { Logger } from '@nestjs/common';
 import pg from 'pg';
 import { v7 as uuidv7 } from 'uuid';
 import { finalizeCharge } from '../../src/request-log/charges.js';
@@ -10,6 +11,7 @@ import { addRule, chargedUsd, meterOf } from './rules.js';
 let database: TestDatabase;
 let client: pg.Client;
 beforeEach(async () => {
+  Logger.overrideLogger(false);
   database = await createDatabase();
   client = new pg.Client({ connectionString: database.url });
   await client.connect();

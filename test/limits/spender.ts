@@ -22,13 +22,15 @@ export interface Report {
   /** When calls were admitted, and when they ended (epoch ms). */
   times: [number, number][];
   exchanges: number;
+  /** Exchanges that failed: the process was cut off from Postgres, or the machine too busy. */
+  failed: number;
   /** From the first call to the end of the last. */
   ms: number;
 }
 
 const [settings, work] = JSON.parse(process.argv[2]!) as [LedgerSettings, Work];
 const engine = await LedgerProcess.start(settings);
-const report: Report = { admitted: 0, rejected: 0, errors: [], times: [], exchanges: 0, ms: 0 };
+const report: Report = { admitted: 0, rejected: 0, errors: [], times: [], exchanges: 0, failed: 0, ms: 0 };
 const now = () => performance.timeOrigin + performance.now();
 const until = now() + work.forMs;
 
@@ -40,6 +42,7 @@ await Promise.all(Array.from({ length: work.inFlight }, use));
 report.ms = now() - begunAt;
 await engine.stop();
 report.exchanges = engine.ledger.exchange.counts.ok;
+report.failed = engine.ledger.exchange.counts.failed;
 await new Promise((sent) => process.send!(report, sent));
 process.disconnect();
 

@@ -29,6 +29,11 @@ export interface CallReservation {
 }
 
 const TICK_MS = 1_000;
+/**
+ * Calls wait this long for an exchange to succeed again before they are decided without Postgres: what the others hold
+ * stays theirs for a while, and a busy server is not an outage.
+ */
+const OFFLINE_AFTER_MS = 5_000;
 
 /**
  * Holds, spends and settles. For a policy:
@@ -176,7 +181,7 @@ export class Ledger implements ChargeKeeper {
       );
       return this.take(set, id, subject, reservation, parts, at);
     };
-    if (this.exchange.failure !== null) {
+    if (this.isOffline(now)) {
       const error = this.errorOffline(wants, now);
       if (error !== null) throw error;
       return admit();
@@ -250,7 +255,7 @@ export class Ledger implements ChargeKeeper {
   private decide(askedAt: number | null): void {
     const now = performance.now();
     if (askedAt !== null) this.waiting.decide(askedAt, now);
-    else
+    else if (this.isOffline(now))
       this.waiting.each((call) => {
         const error = this.errorOffline(call.wants, now);
         return error === null ? () => call.admit() : () => call.reject(error);
@@ -263,6 +268,11 @@ export class Ledger implements ChargeKeeper {
     const { failure, processes } = this.exchange;
     if (this.isStale(now)) return new LimitsUnavailableError(failure);
     return offlineError(wants, now, processes, this.options.withoutDatabase === 'allow', failure);
+  }
+
+  /** Postgres is unavailable, not only slow. */
+  private isOffline(now: number): boolean {
+    return this.exchange.failure !== null && now - this.exchange.confirmedAt > OFFLINE_AFTER_MS;
   }
 
   /** Postgres has been away for so long that what this process holds may be void soon. */
