@@ -3,6 +3,7 @@ import { AdminModule } from './admin/admin.module.js';
 import { AuditModule } from './audit/audit.module.js';
 import { KeysModule } from './keys/keys.module.js';
 import { LimitsAdminModule } from './limits/limits-admin.module.js';
+import { PricesModule } from './pricing/prices.module.js';
 import { ProbeModule } from './proxy/upstream/probe.module.js';
 import { ProvidersModule } from './providers/providers.module.js';
 import { RequestsModule } from './requests/requests.module.js';
@@ -22,5 +23,6 @@ export const ADMIN_MODULES: NonNullable<ModuleMetadata['imports']> = [
   RequestsModule,
   UsageModule,
   LimitsAdminModule,
+  PricesModule,
   AuditModule,
 ];

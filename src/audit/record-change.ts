@@ -30,7 +30,7 @@ const INSERT = `
   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`;
 
 /** Fields that change by themselves or with every change, so they are not recorded. */
-const NO_SETTINGS = new Set(['last_used_at', 'previous_secret_expires_at', 'updated_at', 'version']);
+const NO_SETTINGS = new Set(['last_used_at', 'updated_at', 'version']);
 
 /**
  * Records one change with the manager of the transaction that makes it, so that both are committed or neither. A change

@@ -114,7 +114,7 @@ async function openLocalApp(): Promise<LocalApp> {
 }
 
 /** Opens the database. Ctrl-C then also stops a server that this command started. */
-async function openInterruptible(env: Env): Promise<{ url: string; close(): Promise<void> }> {
+async function openInterruptible(env: Env): Promise<{ url: string; close: () => Promise<void> }> {
   // Progress goes to standard error, because standard output has the result.
   const database = await openDatabase(env, (line) => console.error(line));
   const interrupted = () => {

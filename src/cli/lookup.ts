@@ -1,6 +1,5 @@
 import type { Page } from '../database/page.js';
 import type { KeyView } from '../keys/keys.schema.js';
-import type { TeamView } from '../teams/teams.schema.js';
 import { type Api, ApiError, path } from './api.js';
 import { CliError } from './cli-error.js';
 
@@ -45,55 +44,12 @@ async function findByName(api: Api, text: string): Promise<KeyView | null> {
     const [team, name] = [text.slice(0, slash), text.slice(slash + 1)];
     if (team === '' || name === '') continue;
     try {
-      for await (const page of api.pages<Page<KeyView>>('keys', { team }, true)) {
-        const found = page.data.find((key) => key.name === name);
-        if (found !== undefined) return found;
-      }
+      const { data } = await api.get<Page<KeyView>>('keys', { team, name });
+      if (data[0] !== undefined) return data[0];
     } catch (error) {
       // No such team.
       if (!(error instanceof ApiError) || error.status !== 404) throw error;
     }
   }
   return null;
-}
-
-/** The team with this name or ID. */
-export async function findTeam(api: Api, text: string): Promise<TeamView> {
-  if (UUID.test(text)) return api.get(path('teams', text));
-  for await (const page of api.pages<Page<TeamView>>('teams', {}, true)) {
-    const found = page.data.find(({ name }) => name === text);
-    if (found !== undefined) return found;
-  }
-  throw new CliError(`no team has the name or ID ${JSON.stringify(text)}; list the teams to find it`);
-}
-
-/** Requests that run at the same time. */
-const PARALLEL = 8;
-
-/** Names of keys by ID, each asked for once. */
-export class KeyNameCache {
-  private readonly names = new Map<string, string | null>();
-
-  constructor(private readonly api: Api) {}
-
-  /** Asks for the names that are not known yet. */
-  async load(ids: Iterable<string>): Promise<void> {
-    const unknown = [...new Set(ids)].filter((id) => !this.names.has(id));
-    while (unknown.length > 0) await Promise.all(unknown.splice(0, PARALLEL).map((id) => this.loadOne(id)));
-  }
-
-  /** `team/name` of a key that was loaded; null if it no longer exists. */
-  get(id: string): string | null {
-    return this.names.get(id) ?? null;
-  }
-
-  private async loadOne(id: string): Promise<void> {
-    try {
-      const { team, name } = await this.api.get<KeyView>(path('keys', id));
-      this.names.set(id, `${team}/${name}`);
-    } catch (error) {
-      if (!(error instanceof ApiError) || error.status !== 404) throw error;
-      this.names.set(id, null);
-    }
-  }
 }

@@ -10,7 +10,7 @@ import { isDatabaseUnavailable } from '../database/sql-state.js';
 export interface OpenDatabase {
   url: string;
   /** Stops an embedded server that is no longer used. The server of a running gateway keeps running. */
-  close(): Promise<void>;
+  close: () => Promise<void>;
 }
 
 /**

@@ -6,6 +6,7 @@ import { completionCommand } from './commands/completion.command.js';
 import { journalCommand } from './commands/journal.command.js';
 import { keysCommand } from './commands/keys.command.js';
 import { migrateCommand } from './commands/migrate.command.js';
+import { pricesCommand } from './commands/prices.command.js';
 import { providersCommand } from './commands/providers.command.js';
 import { requestsCommand } from './commands/requests.command.js';
 import { teamsCommand } from './commands/teams.command.js';
@@ -23,6 +24,7 @@ const COMMANDS: readonly (() => Command)[] = [
   providersCommand,
   requestsCommand,
   usageCommand,
+  pricesCommand,
   auditCommand,
   journalCommand,
   migrateCommand,

@@ -3,6 +3,7 @@ import { isIP } from 'node:net';
 import { z } from 'zod';
 import { normaliseProviderUrl } from '../platform/provider-url.js';
 import { parseCidrList } from '../platform/cidr.js';
+import { isTimeZone, TIME_ZONE_REMEDY } from '../platform/time-zone.js';
 import { validationMessage } from '../platform/validation-messages.js';
 
 // For every schema of the process, also those of modules: each process reads this file first.
@@ -164,6 +165,8 @@ export const envSchema = z.object({
     headerNames,
     'must be names of headers separated by commas, such as x-openwebui-user-email; credentials are not allowed',
   ).default([]),
+  USAGE_RETENTION_DAYS: integer(1, 36_500).default(800),
+  REPORT_TIMEZONE: text((value) => (isTimeZone(value) ? value : undefined), TIME_ZONE_REMEDY).default('UTC'),
   KEY_CACHE_STALE_MS: timer(0).default(600_000),
   BUDGET_TIMEZONE: text(timeZone, 'must be an IANA time zone, such as Europe/Berlin').default('UTC'),
   LIMITS_WITHOUT_DATABASE: oneOf('reject', 'allow').default('reject'),

@@ -154,6 +154,7 @@ export const recordedFilterSchema = z
     }),
     after_id: id('call').optional().meta({
       description: 'Also rows written at exactly `recorded_after` that have a greater ID than this one.',
+      example: EXAMPLE_ID,
     }),
     limit: paging.limit,
   })
@@ -162,7 +163,7 @@ export type RecordedFilter = z.output<typeof recordedFilterSchema>;
 
 export const recordedSchema = z
   .strictObject({
-    data: z.array(requestSchema),
+    data: z.array(requestSchema).meta({ description: 'The calls, in the order in which they were written.' }),
     recorded_until: timestamp('Every row written up to this time can be read.'),
   })
   .meta({ id: 'RecordedRequests' });

@@ -81,8 +81,12 @@ export interface UsagePlace {
 
 const TOTAL_TOKENS = 'total_tokens';
 const ENTRIES = Object.entries<Measure>(MEASURES);
-/** Sums of a whole page's groups; classes of durations are not added up. */
-const TOTALS = [...ENTRIES.filter(([, { type }]) => type !== 'bigint[]').map(([name]) => name), TOTAL_TOKENS];
+/** Sums over all groups; durations are shown by their percentiles only. */
+const SUMMED: readonly Measure['type'][] = ['bigint', 'numeric'];
+const TOTALS = [
+  ...ENTRIES.filter(([, { type }]) => SUMMED.includes(type)).map(([name]) => name),
+  TOTAL_TOKENS,
+];
 
 /**
  * One row per group. Its column `totals` has the sums over all groups, of later pages too.

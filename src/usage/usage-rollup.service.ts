@@ -1,5 +1,4 @@
 import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
-import { ConfigService } from '@nestjs/config';
 import { Cron, CronExpression, Interval } from '@nestjs/schedule';
 import type pg from 'pg';
 import { InjectSettings } from '../config/config.module.js';
@@ -52,15 +51,12 @@ export class UsageRollup implements OnApplicationShutdown {
   private readonly pool: pg.Pool;
   private round: Promise<void> | null = null;
   private stopped = false;
-  private readonly retentionDays: number;
 
   constructor(
     @InjectSettings() private readonly env: Settings,
     private readonly database: DatabaseService,
     partitions: PartitionsService,
-    config: ConfigService,
   ) {
-    this.retentionDays = config.getOrThrow<number>('USAGE_RETENTION_DAYS');
     this.pool = openPool(env.databaseUrl, POOL, this.logger);
     partitions.keepWhile(async (client, table) => {
       const { rows } = await client.query<{ added: boolean }>(isAdded(table));
@@ -166,7 +162,7 @@ export class UsageRollup implements OnApplicationShutdown {
           `${different.length} half-hourly sums of yesterday differed from the log and were computed again.`,
         );
       }
-      await client.query(DELETE_OLD, [this.retentionDays]);
+      await client.query(DELETE_OLD, [this.env.usageRetentionDays]);
     }
     await client.query('COMMIT');
   }

@@ -12,7 +12,7 @@ import {
 import { MEASURES } from './measures.js';
 import { oneOf, pageOf, paging, shownId, timestamp, withTimeRange } from '../admin/fields.schema.js';
 import { callFilter } from '../requests/requests.schema.js';
-import { timeZone } from './usage.settings.js';
+import { isTimeZone, TIME_ZONE_REMEDY } from '../platform/time-zone.js';
 
 const count = (description: string, example: number) => z.int().meta({ description, example });
 
@@ -137,7 +137,7 @@ export const usageFilterSchema = withTimeRange(
     interval: z.enum(INTERVALS).optional().meta({
       description: 'Period to group by. The same as its name in `group_by`.',
     }),
-    tz: timeZone.optional().meta({
+    tz: z.string(TIME_ZONE_REMEDY).refine(isTimeZone, TIME_ZONE_REMEDY).optional().meta({
       description:
         'Time zone in which days, weeks (from Monday) and months begin. Default: `REPORT_TIMEZONE`.',
       example: 'Europe/Berlin',

@@ -1,5 +1,4 @@
 import { Injectable } from '@nestjs/common';
-import { ConfigService } from '@nestjs/config';
 import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import { ServiceError } from '../errors/service-error.js';
@@ -26,10 +25,9 @@ export class UsageService {
     private readonly names: KeyNames,
     private readonly filters: CallFilters,
     @InjectSettings() private readonly env: Settings,
-    config: ConfigService,
   ) {
-    this.zone = config.getOrThrow<string>('REPORT_TIMEZONE');
-    this.retentionDays = config.getOrThrow<number>('USAGE_RETENTION_DAYS');
+    this.zone = env.reportTimezone;
+    this.retentionDays = env.usageRetentionDays;
   }
 
   /** @throws ServiceError not_found for an unknown team or key, invalid for a foreign cursor or a time no data is kept for */

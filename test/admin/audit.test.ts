@@ -22,6 +22,9 @@ const newProvider = () => ({
 });
 const provider = async () => (await call(postern, 'POST', '/providers', newProvider())).body;
 
+const newPrice = () => ({ catalog: 'mine', model: `model-${++names}`, input: '1' });
+const price = async () => (await call(postern, 'POST', '/prices', newPrice())).body;
+
 const rows = () => postern.database.query<Partial<AuditView>>('SELECT * FROM audit_log ORDER BY id');
 
 /** How each changing route is called so that it changes something: the row it leaves, or null where it changes nothing. */
@@ -53,6 +56,14 @@ const CHANGES: Record<
     subject: provider,
     body: () => ({ default: true }),
     leaves: 'provider changed',
+  },
+  'POST /admin/v1/prices': { subject: () => Promise.resolve(null), body: newPrice, leaves: 'price created' },
+  'PATCH /admin/v1/prices/:id': { subject: price, body: () => ({ output: '2' }), leaves: 'price changed' },
+  'DELETE /admin/v1/prices/:id': { subject: price, leaves: 'price removed' },
+  'POST /admin/v1/prices/reprice': {
+    subject: () => Promise.resolve(null),
+    body: () => ({ from: '2026-01-01T00:00:00Z', to: '2026-01-02T00:00:00Z' }),
+    leaves: 'price repriced',
   },
   'DELETE /admin/v1/providers/:name': { subject: provider, leaves: 'provider removed' },
   'POST /admin/v1/providers/:name/test': { subject: provider, leaves: null },

@@ -18,7 +18,6 @@ const SHAPE = [
   'expires_at',
   'last_used_at',
   'revoked_at',
-  'previous_secret_expires_at',
   'disabled',
   'providers',
   'endpoints',

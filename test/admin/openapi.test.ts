@@ -8,6 +8,8 @@ import { probeSchema, providerPageSchema, providerSchema } from '../../src/provi
 import { requestPageSchema, requestSchema } from '../../src/requests/requests.schema.js';
 import { usagePageSchema } from '../../src/usage/usage.schema.js';
 import { teamPageSchema, teamSchema } from '../../src/teams/teams.schema.js';
+import { QuotasModule } from '../example/quotas/quotas.module.js';
+import { addToApp } from '../support/app-modules.js';
 import { ADMIN_TOKEN, PROVIDER_KEY, startTestGateway, type TestGateway } from '../support/gateway.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
 import { call } from './call.js';
@@ -71,6 +73,9 @@ const ANSWERS = new Map(
     auditPageSchema,
   ].map((schema): [string, z.ZodType] => [schema.meta()!.id as string, schema]),
 );
+
+// The recipe for a resource of one's own (docs/develop/modules.md) passes these tests too.
+addToApp(QuotasModule);
 
 let provider: RawProvider;
 let postern: TestGateway;
@@ -149,13 +154,15 @@ describe('/docs-json', () => {
     const look = (name: string, { description, schema, ...own }: Field) => {
       const field = { ...schema, ...own };
       if (field.$ref !== undefined) return;
-      if (!description && !schema?.description) lacking.push(`${name}: description`);
+      if (!description && !schema?.description) lacking.push(`${name}: no description in its meta()`);
       const isOpen = !['boolean', 'object', 'array'].includes(field.type ?? 'object') && !field.enum;
       // The page fills in the examples of parameters: those of optional ones are in the description.
       const isFilledIn = field.example !== undefined;
       const isOptional = field.in === 'query' && !field.required;
       if (isOpen && !(isOptional ? / For example `/.test(description!) : isFilledIn))
-        lacking.push(`${name}: example`);
+        lacking.push(
+          `${name}: no ${isOptional ? '"For example `…`" in its description' : 'example in its meta()'}`,
+        );
       if (isOptional && isFilledIn) lacking.push(`${name} is filled in`);
       lookInside(name, field);
     };

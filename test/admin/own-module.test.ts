@@ -81,7 +81,7 @@ describe.each(orders)('an admin resource in a module of its own, listed %s', (_,
     expect(body.data).toMatchObject([{ subject_name: 'limited', after: { calls_per_day: 5 } }]);
     const { body: wrong } = await call(postern, 'GET', '/audit?subject_type=quotum');
     expect(wrong.error.details).toEqual([
-      { field: 'subject_type', message: 'must be team, key, provider or quota' },
+      { field: 'subject_type', message: 'must be team, key, provider, price or quota' },
     ]);
   });
 
@@ -109,6 +109,6 @@ describe.each(orders)('an admin resource in a module of its own, listed %s', (_,
       requestBody: { content: { 'application/json': { schema: { $ref: '#/components/schemas/Note' } } } },
     });
     expect(paths['/notes']!.post!.security).toBeUndefined();
-    expect(Object.keys(paths).filter((path) => !/^\/(admin\/v1\/|notes$)/.test(path))).toEqual([]);
+    expect(Object.keys(paths).filter((path) => !/^\/(admin\/v1\/|health\/|metrics$|notes$)/.test(path))).toEqual([]);
   });
 });

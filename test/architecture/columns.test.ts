@@ -9,6 +9,8 @@ const SHARED = new Set([
   'team_id',
   'key_id',
   'client_ip',
+  'cost_usd',
+  'end_user',
   'duration_ms',
   'prompt_tokens',
   'completion_tokens',

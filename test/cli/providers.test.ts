@@ -37,9 +37,9 @@ describe('postern providers', () => {
     expect(added).toMatchObject({ code: 0, stderr: '' });
     expect(added.stdout).toContain('https://api.groq.com/openai');
     const table = await cli(['list']);
-    expect(table.stdout).toMatch(/^NAME +URL +AUTH +SECRET +DEFAULT +ENABLED +SOURCE +UPDATED\n/);
+    expect(table.stdout).toMatch(/^NAME +URL +AUTH +SECRET +DEFAULT +STATUS +SOURCE +UPDATED\n/);
     expect(table.stdout).toMatch(
-      /^groq +https:\/\/api\.groq\.com\/openai +bearer +sealed +false +true +stored /m,
+      /^groq +https:\/\/api\.groq\.com\/openai +bearer +sealed +no +enabled +stored /m,
     );
     expect(JSON.stringify([added, table])).not.toContain('gsk-secret');
   });

@@ -139,9 +139,9 @@ describe('postern usage', () => {
     await insertRow(database, new Date('2032-01-01T00:00:01Z'), columns);
     const { stdout } = await runCli(['usage', '--team', 'search'], { DATABASE_URL: database.url });
     expect(stdout.split('\n').map((line) => line.split(/ +/).join(' '))).toEqual([
-      'DAY TEAM CALLS ERRORS TOKENS PROMPT COMPLETION CACHED REASONING BYTES IN BYTES OUT',
-      '2032-01-01 search 1 0 7 7 0 0 0 10 20',
-      'TOTAL 1 0 7 7 0 0 0 10 20',
+      'DAY TEAM CALLS ERRORS TOKENS PROMPT COMPLETION COST $ CACHED REASONING BYTES IN BYTES OUT',
+      '2032-01-01 search 1 0 7 7 0 - 0 0 10 20',
+      'TOTAL 1 0 7 7 0 - 0 0 10 20',
       '',
     ]);
     const json = await cli('usage', '--group-by', 'model,hour', '--team', 'search', '--json');
@@ -149,8 +149,8 @@ describe('postern usage', () => {
       data: [{ hour: '2032-01-01T00:00:00Z', model: 'gpt-4o', calls: 1 }],
       next_cursor: null,
     });
-    expect((await cli('usage', '--group-by', 'week')).stderr).toMatch(
-      /^error: --group-by must be one or more of team, key/,
+    expect((await cli('usage', '--group-by', 'year')).stderr).toMatch(
+      /^error: --group-by must be one or more of month, week/,
     );
   });
 });

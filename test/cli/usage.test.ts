@@ -48,12 +48,13 @@ it('tells the keys of different teams apart, with their prefixes', async () => {
 });
 
 it('sorts by a sum, the largest first, with totals over all groups', async () => {
-  const columns = 'CALLS ERRORS TOKENS PROMPT COMPLETION NO COUNTS CACHED REASONING BYTES IN BYTES OUT';
-  const total = 'TOTAL 9 1 1,234,612 1,000,030 234,582 5 0 0 90 180';
+  const columns =
+    'CALLS ERRORS TOKENS PROMPT COMPLETION COST $ NO COUNTS CACHED REASONING BYTES IN BYTES OUT';
+  const total = 'TOTAL 9 1 1,234,612 1,000,030 234,582 - 4 0 0 90 180';
   expect((await usage('--group-by', 'team', '--sort', 'tokens', '--from', '1h')).slice(0, 4)).toEqual([
     `TEAM ${columns}`,
-    'ads 2 1 1,234,567 1,000,000 234,567 1 0 0 20 40',
-    'search 7 0 45 30 15 4 0 0 70 140',
+    'ads 2 1 1,234,567 1,000,000 234,567 - 0 0 0 20 40',
+    'search 7 0 45 30 15 - 4 0 0 70 140',
     total,
   ]);
   const [, first, second] = await usage('--group-by', 'team', '--top', '1');
@@ -68,7 +69,7 @@ it('sorts by a sum, the largest first, with totals over all groups', async () =>
 it('shows calls without token counts, and no 0 for them', async () => {
   const lines = await usage('--group-by', 'key', '--sort', 'calls');
   const prod = lines.find((line) => line.startsWith('search/prod'))!;
-  expect(prod).toBe(`search/prod ${ids.get('prod')!.prefix} 4 0 - - - 4 - - 40 80`);
+  expect(prod).toBe(`search/prod ${ids.get('prod')!.prefix} 4 0 - - - - 4 - - 40 80`);
   expect(lines.join('\n')).toContain('NO COUNTS: calls without token counts from the provider.');
   const counted = await usage('--key', ids.get('search')!.id);
   expect(counted.join('\n')).not.toContain('NO COUNTS');

@@ -49,6 +49,7 @@ it('asks for the admin token, checks the body, and says what is wrong in the sha
   });
   const unknown = await quotas('PUT', '/01890a5d-ac96-774b-bcce-b302099a8057', { tokens_per_day: 1 });
   expect(unknown.status).toBe(404);
+  expect((await quotas('PUT', '/nonsense', { tokens_per_day: 1 })).status).toBe(404);
   expect(await unknown.json()).toMatchObject({ error: { message: 'No team has this ID.' } });
 });
 
@@ -70,6 +71,8 @@ it('has a migration that makes what its entity says', async () => {
   const { upQueries } = await dataSource.driver.createSchemaBuilder().log();
   await dataSource.destroy();
   expect(upQueries.map(({ query }) => query)).toEqual([]);
+  const [table] = await database.query("SELECT obj_description('quota'::regclass) AS about");
+  expect(table).toEqual({ about: 'How many tokens a team may use a day.' });
 });
 
 it('is in the OpenAPI document', async () => {

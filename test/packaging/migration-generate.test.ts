@@ -54,7 +54,7 @@ async function addQuotas(): Promise<void> {
   const app = await read('src/app.module.ts');
   await writeFile(
     join(folder, 'src/app.module.ts'),
-    `import { QuotasModule } from './quotas/quotas.module.js';\n${app.replace('AdminModule,', 'AdminModule, QuotasModule,')}`,
+    `import { QuotasModule } from './quotas/quotas.module.js';\n${app.replace('imports: [', 'imports: [QuotasModule, ')}`,
   );
 }
 
@@ -89,5 +89,5 @@ it('then there is nothing left to generate', async () => {
 it('where there is no database to migrate, migration:run says so and no more', async () => {
   const { code, output } = await migration(['run']);
   expect(code).toBe(1);
-  expect(output.trim()).toMatch(/^postern: there is no database in .*; run npm start first, or set .*$/);
+  expect(output.trim()).toMatch(/^error: there is no database in .*; run npm start first, or set .*$/);
 });

@@ -40,6 +40,7 @@ export function recordsOf(
     ttfb_ms: 1.5,
     duration_ms: 2.5,
     provider_request_id: 'req_é',
+    altered: null,
   };
   const usage = {
     outcome,
@@ -79,6 +80,7 @@ const UNSEEN = {
   ttfb_ms: null,
   duration_ms: null,
   provider_request_id: null,
+  altered: null,
   model: null,
   prompt_tokens: null,
   completion_tokens: null,

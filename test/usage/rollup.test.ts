@@ -1,4 +1,3 @@
-import type { ConfigService } from '@nestjs/config';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Settings } from '../../src/config/settings.js';
 import type { DatabaseService } from '../../src/database/database.service.js';
@@ -27,16 +26,14 @@ beforeEach(async () => {
   pool = new ReaderPool({ databaseUrl: database.url } as Settings);
   totals = new UsageTotals(pool);
   needed = [];
-  const config = { getOrThrow: () => 800 } as unknown as ConfigService;
   const partitions = { keepWhile: (one: NeedsPartition) => needed.push(one) } as unknown as PartitionsService;
   rollups = Array.from(
     { length: 2 },
     () =>
       new UsageRollup(
-        { databaseUrl: database.url, worker: 1 } as Settings,
+        { databaseUrl: database.url, worker: 1, usageRetentionDays: 800 } as Settings,
         { notReady: null } as DatabaseService,
         partitions,
-        config,
       ),
   );
   await createDays(database, ...Array.from({ length: DAYS }, (_, i) => today - i * DAY_MS));

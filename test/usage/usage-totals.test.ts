@@ -104,7 +104,6 @@ describe('usage', () => {
         unpriced_calls: 3,
         cost_usd: null,
         cache_write_tokens: 5,
-        duration_ms: 0,
         total_tokens: 113,
         prompt_tokens: 111,
         completion_tokens: 2,
@@ -245,5 +244,18 @@ describe('usage', () => {
       "SELECT DISTINCT hour = '2031-01-02T02:00:00Z' AS is_it, pg_typeof(hour)::text AS type FROM errors_by_key_hour",
     );
     expect(hours).toEqual([{ is_it: true, type: 'timestamp with time zone' }]);
+  });
+
+  it('sorts by cost, in exact amounts, and pages through groups without one', async () => {
+    // The last two differ by less than a float can tell apart.
+    const costs = ['0.5', '123456789.000000001', '123456789.000000002'];
+    for (const [i, cost_usd] of costs.entries())
+      await insertRow(database, new Date('2031-01-03T00:00:00Z'), { cost_usd, model: `paid-${i}` });
+    const whole = await all(['model'], 500, 'cost');
+    expect(whole.slice(0, 3).map(({ model }) => model)).toEqual(['paid-2', 'paid-1', 'paid-0']);
+    expect(whole.length).toBeGreaterThan(4);
+    expect(await all(['model'], 1, 'cost')).toEqual(whole);
+    const { totals: sums } = await totals.list(['model'], { limit: 1, sort: 'cost' });
+    expect(sums!.cost_usd).toBe('246913578.500000003');
   });
 });

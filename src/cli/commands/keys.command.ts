@@ -7,6 +7,7 @@ import { path } from '../api.js';
 import { addPageOptions, listPages, type PageOptions } from '../list-options.js';
 import { CliError } from '../cli-error.js';
 import { findKey, KEY_FORMS } from '../lookup.js';
+import { addModelRuleOptions, modelRuleLines, type ModelRuleOptions, modelRulesOf } from './model-rules.js';
 import { type Output, statusStyle } from '../output.js';
 import { readSecret } from '../prompt.js';
 import { action, type Session } from '../session.js';
@@ -17,7 +18,7 @@ const SHOWN_ONCE = 'Save it now: Postern stores only its digest and will not sho
 const KEY_ARGUMENT = ['<key>', KEY_FORMS] as const;
 
 /** Settings of a key, in `create` and `update`. */
-interface KeySettings {
+interface KeySettings extends ModelRuleOptions {
   team?: string;
   name?: string;
   expiresAt?: string;
@@ -146,11 +147,13 @@ Examples:
 }
 
 function addSettings(command: Command): Command {
-  return command
-    .option('--expires-at <time>', 'expiry: 24h, 30d, 6M, 2030-01-31, 2030-01-31T12:00:00Z, never')
-    .option('--providers <names>', 'providers it may use, separated by commas, or all')
-    .option('--endpoints <rule>', 'inference or all')
-    .option('--idempotency <mode>', 'forward or replay');
+  return addModelRuleOptions(
+    command
+      .option('--expires-at <time>', 'expiry: 24h, 30d, 6M, 2030-01-31, 2030-01-31T12:00:00Z, never')
+      .option('--providers <names>', 'providers it may use, separated by commas, or all')
+      .option('--endpoints <rule>', 'inference or all')
+      .option('--idempotency <mode>', 'forward or replay'),
+  );
 }
 
 /** The settings as fields of the admin API; null for none, and absent if not given. */
@@ -158,6 +161,7 @@ function settingsOf(options: KeySettings): object {
   const { team, name, expiresAt, providers, endpoints, idempotency } = options;
   return {
     ...present({ team, name, endpoints, idempotency }),
+    ...modelRulesOf(options),
     ...(expiresAt !== undefined && {
       expires_at: expiresAt === 'never' ? null : parseTime(expiresAt, 1, '--expires-at'),
     }),
@@ -213,7 +217,7 @@ async function update({ api, out }: Session, options: KeySettings, text?: string
   const change = settingsOf(options);
   if (Object.keys(change).length === 0)
     throw new CliError(
-      'nothing to change: give --name, --expires-at, --providers, --endpoints or --idempotency',
+      'nothing to change: give --name, --expires-at, --providers, --endpoints, --idempotency, --models or --stream-usage',
     );
   const { id } = await findKey(api, text!);
   const key = await api.patch<KeyView>(path('keys', id), change);
@@ -287,6 +291,7 @@ function keyLines(out: Output, key: KeyView, status: string): string {
     ['endpoints', key.endpoints],
     ['providers', key.providers?.join(',') ?? 'all'],
     ['idempotency', key.idempotency],
+    ...modelRuleLines(key),
     ...(previous === null
       ? []
       : [['previous secret', `works until ${utcTime(previous)}`, 'yellow'] as const]),

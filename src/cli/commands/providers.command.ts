@@ -8,7 +8,7 @@ import { CliError } from '../cli-error.js';
 import { type Output, statusStyle } from '../output.js';
 import { readSecret } from '../prompt.js';
 import { action, type Session } from '../session.js';
-import type { Column } from '../table.js';
+import type { Cell, Column } from '../table.js';
 import { minuteTime, utcTime } from '../times.js';
 import { addResealCommand } from './reseal.command.js';
 
@@ -16,6 +16,7 @@ interface AddOptions {
   preset?: string;
   url?: string;
   auth?: string;
+  catalog?: string;
   /** --secret, --no-secret, or neither. */
   secret?: boolean;
   default?: boolean;
@@ -29,6 +30,11 @@ const AUTH_OPTION = [
   'how the secret is sent: bearer, x-api-key, api-key or x-goog-api-key',
 ] as const;
 
+const CATALOG_OPTION = [
+  '--catalog <name>',
+  'price list for its models, or none (default: the one of the URL)',
+] as const;
+
 /** `postern providers …` */
 export function providersCommand(): Command {
   const providers = new Command('providers').description('providers that calls are forwarded to');
@@ -40,6 +46,7 @@ export function providersCommand(): Command {
     .option('--preset <preset>', 'take URL and auth from a preset (default: the preset with this name)')
     .option(...URL_OPTION)
     .option(...AUTH_OPTION)
+    .option(...CATALOG_OPTION)
     .option('--secret', 'prompt for a secret even if the preset needs none')
     .option('--no-secret', 'the provider needs no secret')
     .option('--default', 'make it the default provider for /v1')
@@ -85,6 +92,7 @@ Examples:
     .argument(...NAME_ARGUMENT)
     .option(...URL_OPTION)
     .option(...AUTH_OPTION)
+    .option(...CATALOG_OPTION)
     .option('--secret', 'replace the secret: prompts for it, or reads it from standard input')
     .option('--no-secret', 'remove the secret')
     .option('--default', 'make it the default provider for /v1')
@@ -155,7 +163,7 @@ const COLUMNS: readonly Column<ProviderView>[] = [
     cell: ({ secret_state: state }) => state,
     style: ({ secret_state: state }) => (state === 'unreadable' ? 'red' : undefined),
   },
-  { head: 'DEFAULT', cell: (provider) => provider.default },
+  { head: 'DEFAULT', cell: defaultOf },
   { head: 'STATUS', cell: statusOf, style: (provider) => statusStyle(statusOf(provider)) },
   { head: 'SOURCE', cell: ({ source }) => source, drop: 2 },
   { head: 'UPDATED', cell: ({ updated_at: at }) => minuteTime(at), drop: 1 },
@@ -178,12 +186,18 @@ async function add({ api, out }: Session, options: AddOptions, name?: string) {
     ...{ name, url, secret },
     ...(auth !== undefined && { auth }),
     ...(options.default !== undefined && { default: options.default }),
+    ...catalogOf(options),
   });
   out.result(provider, () => `Added provider ${provider.name} (${provider.url}).`);
   const byDefault = provider.default ? '/v1/… (unless PROVIDER_URL is set) or ' : '';
   out.note(
     `Send calls to ${byDefault}/p/${provider.name}/…\nTest it: ${cliCommand(`providers test ${provider.name}`)}`,
   );
+}
+
+/** The price list as a field of the admin API; null for none. */
+function catalogOf({ catalog }: Pick<AddOptions, 'catalog'>): object {
+  return catalog === undefined ? {} : { catalog: catalog === 'none' ? null : catalog };
 }
 
 async function show({ api, out }: Session, _: object, name?: string) {
@@ -193,7 +207,7 @@ async function show({ api, out }: Session, _: object, name?: string) {
 
 async function update(
   { api, out }: Session,
-  { secret: asks, url, auth, default: isDefault }: AddOptions,
+  { secret: asks, url, auth, default: isDefault, catalog }: AddOptions,
   name?: string,
 ) {
   const change = {
@@ -201,10 +215,11 @@ async function update(
     ...(auth !== undefined && { auth }),
     ...(isDefault !== undefined && { default: isDefault }),
     ...(asks === false && { secret: null }),
+    ...catalogOf({ catalog }),
   };
   if (asks !== true && Object.keys(change).length === 0)
     throw new CliError(
-      'nothing to change: give --url, --auth, --secret, --no-secret, --default or --no-default',
+      'nothing to change: give --url, --auth, --catalog, --secret, --no-secret, --default or --no-default',
     );
   const secret = asks === true ? { secret: await readSecret(`New secret of ${name!}`) } : {};
   const provider = await api.patch<ProviderView>(path('providers', name!), { ...change, ...secret });
@@ -230,6 +245,11 @@ function statusOf({ enabled }: ProviderView): string {
   return enabled ? 'enabled' : 'disabled';
 }
 
+/** A stored default does not count while PROVIDER_URL is set. */
+function defaultOf(provider: ProviderView): Cell {
+  return provider.shadowed_by === null ? provider.default : `no: ${provider.shadowed_by}`;
+}
+
 function providerLines(out: Output, provider: ProviderView): string {
   const time = (iso: string | null) => iso && utcTime(iso);
   return out.fields([
@@ -237,7 +257,8 @@ function providerLines(out: Output, provider: ProviderView): string {
     ['url', provider.url],
     ['auth', provider.auth],
     ['secret', provider.secret_state, provider.secret_state === 'unreadable' ? 'red' : undefined],
-    ['default', provider.default],
+    ['default', defaultOf(provider)],
+    ['price list', provider.catalog],
     ['status', statusOf(provider), statusStyle(statusOf(provider))],
     ['source', provider.source],
     ['created', time(provider.created_at)],

@@ -16,7 +16,6 @@ import {
 } from '../list-options.js';
 import { CliError } from '../cli-error.js';
 import { LogTail } from '../log-tail.js';
-import { KeyNameCache } from '../lookup.js';
 import { type Style, write } from '../output.js';
 import { action, type Session } from '../session.js';
 import { type Cell, type Column, count } from '../table.js';
@@ -75,26 +74,20 @@ Examples:
 
 async function list({ api, out }: Session, options: CallOptions & TimeOptions & PageOptions) {
   const page = await listPages<Page<RequestView>>(api, 'requests', await callQuery(api, options), options);
-  const names = new KeyNameCache(api);
-  if (!out.isJson) await names.load(page.data.map(({ key_id: id }) => id));
-  out.page(page, { noun: 'calls', columns: columns(names) });
+  out.page(page, { noun: 'calls', columns: COLUMNS });
 }
 
 async function show({ api, out }: Session, _: object, id?: string) {
   const row = await api.get<RequestView>(path('requests', id!));
-  const names = new KeyNameCache(api);
-  if (!out.isJson) await names.load([row.key_id]);
-  const key = names.get(row.key_id);
   out.result(row, () =>
-    out.fields([
-      ...Object.entries<unknown>({ ...row }).map(([name, value]) => {
+    out.fields(
+      Object.entries<unknown>({ ...row }).map(([name, value]) => {
         const style = name === 'status' || name === 'outcome' ? resultStyle(row) : undefined;
         // A column of JSON is shown as such.
         const cell = typeof value === 'object' && value !== null ? JSON.stringify(value) : value;
         return [name, cell as Cell, style] as const;
       }),
-      ['key', key],
-    ]),
+    ),
   );
 }
 
@@ -102,11 +95,9 @@ async function tail({ api, out }: Session, { lines = '10', ...options }: CallOpt
   if (!/^\d{1,3}$/.test(lines) || Number(lines) > MOST_LINES)
     throw new CliError(`--lines must be an integer from 0 to ${MOST_LINES}`);
   const query = await callQuery(api, options);
-  const names = new KeyNameCache(api);
-  const layout = out.layout(columns(names));
+  const layout = out.layout(COLUMNS);
   const print = async (rows: readonly RequestView[]) => {
     if (out.isJson) return write(rows.map((row) => `${JSON.stringify(row)}\n`).join(''));
-    await names.load(rows.map(({ key_id: id }) => id));
     return write(rows.map((row) => `${layout.line(row)}\n`).join(''));
   };
   const log = new LogTail({
@@ -158,18 +149,21 @@ async function writeExport(
 }
 
 /** Widths fit most calls: `tail` prints line by line, so it cannot know the longest cell. */
-function columns(names: KeyNameCache): readonly Column<RequestView>[] {
-  return [
-    { head: 'STARTED', cell: ({ started_at: at }) => shortTime(at), width: 20 },
-    { head: 'RESULT', cell: resultOf, style: resultStyle, min: 6, width: 6 },
-    { head: 'KEY', cell: ({ key_id: id }) => names.get(id) ?? id, min: 8, width: 14 },
-    { head: 'MODEL', cell: ({ model }) => model, min: 8, width: 14 },
-    { head: 'TOKENS', cell: tokensOf, align: 'right', width: 10 },
-    { head: 'MS', cell: ({ duration_ms: ms }) => ms && Math.round(ms), align: 'right', width: 6 },
-    { head: 'CALL', cell: ({ method, path }) => `${method} ${path ?? '-'}`, min: 20, drop: 3, width: 26 },
-    { head: 'PROVIDER', cell: ({ provider }) => provider, min: 8, drop: 2 },
-    { head: 'ID', cell: ({ id }) => id, drop: 1, width: 36 },
-  ];
+const COLUMNS: readonly Column<RequestView>[] = [
+  { head: 'STARTED', cell: ({ started_at: at }) => shortTime(at), width: 20 },
+  { head: 'RESULT', cell: resultOf, style: resultStyle, min: 6, width: 6 },
+  { head: 'KEY', cell: keyOf, min: 8, width: 14 },
+  { head: 'MODEL', cell: ({ model }) => model, min: 8, width: 14 },
+  { head: 'TOKENS', cell: tokensOf, align: 'right', width: 10 },
+  { head: 'MS', cell: ({ duration_ms: ms }) => ms && Math.round(ms), align: 'right', width: 6 },
+  { head: 'CALL', cell: ({ method, path }) => `${method} ${path ?? '-'}`, min: 20, drop: 3, width: 26 },
+  { head: 'PROVIDER', cell: ({ provider }) => provider, min: 8, drop: 2 },
+  { head: 'ID', cell: ({ id }) => id, drop: 1, width: 36 },
+];
+
+/** A name of a key is unique only within its team. A key that was deleted has only its ID. */
+function keyOf({ team, key, key_id: id }: RequestView): string {
+  return key === null ? id : `${team ?? '?'}/${key}`;
 }
 
 function tokensOf({ prompt_tokens: prompt, completion_tokens: completion }: RequestView): string | null {

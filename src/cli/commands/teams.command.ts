@@ -3,8 +3,9 @@ import type { Page } from '../../database/page.js';
 import type { TeamView } from '../../teams/teams.schema.js';
 import { cliCommand, shellQuoted } from '../../platform/cli-command.js';
 import { path } from '../api.js';
+import { CliError } from '../cli-error.js';
 import { addPageOptions, listPages, type PageOptions } from '../list-options.js';
-import { findTeam } from '../lookup.js';
+import { addModelRuleOptions, modelRuleLines, type ModelRuleOptions, modelRulesOf } from './model-rules.js';
 import { type Output, statusStyle } from '../output.js';
 import { action } from '../session.js';
 import type { Column } from '../table.js';
@@ -16,15 +17,12 @@ const TEAM_ARGUMENT = ['<team>', 'name or ID of the team'] as const;
 export function teamsCommand(): Command {
   const teams = new Command('teams').description('teams that gateway keys belong to');
 
-  teams
-    .command('create')
-    .description('create a team')
-    .argument('<name>', 'team name')
+  addModelRuleOptions(teams.command('create').description('create a team').argument('<name>', 'team name'))
     .option('--json', 'print the team as JSON')
     .addHelpText('after', '\nExample:\n  postern teams create search')
     .action(
-      action(async ({ api, out }, _, name) => {
-        const team = await api.post<TeamView>('teams', { name });
+      action<ModelRuleOptions>(async ({ api, out }, options, name) => {
+        const team = await api.post<TeamView>('teams', { name, ...modelRulesOf(options) });
         out.result(team, () => `Created team ${team.name} (${team.id}).`);
         out.note(`Next: ${cliCommand(`keys create --team ${shellQuoted(team.name)} --name ci`)}`);
       }),
@@ -48,29 +46,34 @@ export function teamsCommand(): Command {
     .addHelpText('after', '\nExample:\n  postern teams show search')
     .action(
       action(async ({ api, out }, _, text) => {
-        const team = await findTeam(api, text);
+        const team = await api.get<TeamView>(path('teams', text));
         out.result(team, () =>
           out.fields([
             ['id', team.id],
             ['name', team.name],
             ['status', statusOf(team), statusStyle(statusOf(team))],
             ['created', utcTime(team.created_at)],
+            ...modelRuleLines(team),
           ]),
         );
       }),
     );
 
-  teams
-    .command('update')
-    .description('rename a team')
-    .argument(...TEAM_ARGUMENT)
-    .requiredOption('--name <name>', 'new name')
+  addModelRuleOptions(
+    teams
+      .command('update')
+      .description('rename a team or change the models it may use')
+      .argument(...TEAM_ARGUMENT)
+      .option('--name <name>', 'new name'),
+  )
     .option('--json', 'print the team as JSON')
     .addHelpText('after', '\nExample:\n  postern teams update search --name discovery')
     .action(
-      action<{ name: string }>(async ({ api, out }, { name }, text) => {
-        const { id } = await findTeam(api, text);
-        const team = await api.patch<TeamView>(path('teams', id), { name });
+      action<ModelRuleOptions & { name?: string }>(async ({ api, out }, { name, ...options }, text) => {
+        const change = { ...(name !== undefined && { name }), ...modelRulesOf(options) };
+        if (Object.keys(change).length === 0)
+          throw new CliError('nothing to change: give --name, --models or --stream-usage');
+        const team = await api.patch<TeamView>(path('teams', text), change);
         out.result(team, () => `Updated team ${team.name} (${team.id}).`);
       }),
     );
@@ -89,8 +92,7 @@ export function teamsCommand(): Command {
       .addHelpText('after', `\nExample:\n  postern teams ${name} search`)
       .action(
         action(async ({ api, out }, _, text) => {
-          const { id } = await findTeam(api, text);
-          printState(out, await api.patch<TeamView>(path('teams', id), { disabled }));
+          printState(out, await api.patch<TeamView>(path('teams', text), { disabled }));
         }),
       );
   }

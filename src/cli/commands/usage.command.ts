@@ -11,10 +11,11 @@ import {
   type TimeOptions,
 } from '../list-options.js';
 import { action, type Session } from '../session.js';
-import type { Cell, Column } from '../table.js';
+import { type Cell, type Column, count } from '../table.js';
 
 interface UsageOptions extends CallOptions, TimeOptions, PageOptions {
   groupBy?: string;
+  tz?: string;
   sort?: string;
   top?: string;
 }
@@ -22,12 +23,13 @@ interface UsageOptions extends CallOptions, TimeOptions, PageOptions {
 /** `postern usage` */
 export function usageCommand(): Command {
   const command = new Command('usage')
-    .description('sum up calls, errors, tokens and bytes')
+    .description('sum up calls, errors, tokens, costs and bytes')
     .option(
       '--group-by <groups>',
-      'team, key, provider, model, day or hour (UTC), separated by commas (default: team,day)',
+      'team, key, provider, model, end_user, session, tag:<name>, and month, week, day, hour or half_hour, separated by commas (default: team,day)',
     )
-    .option('--sort <sum>', 'largest first: calls, errors or tokens (default: by time and name)')
+    .option('--tz <zone>', 'time zone of days, weeks and months, for example Europe/Berlin')
+    .option('--sort <sum>', 'largest first: calls, errors, tokens or cost (default: by time and name)')
     .option('--top <n>', 'only the largest n groups, by calls unless --sort is given');
   return addPageOptions(addTimeOptions(addCallOptions(command)))
     .option('--json', 'print the page as JSON')
@@ -45,10 +47,10 @@ Examples:
     .action(action(print));
 }
 
-async function print({ api, out }: Session, { groupBy, sort, top, ...options }: UsageOptions) {
+async function print({ api, out }: Session, { groupBy, tz, sort, top, ...options }: UsageOptions) {
   const query = {
     ...(await callQuery(api, options)),
-    ...{ group_by: groupBy, sort: sort ?? (top === undefined ? undefined : 'calls') },
+    ...{ group_by: groupBy, tz, sort: sort ?? (top === undefined ? undefined : 'calls') },
   };
   const paging = top === undefined ? options : { limit: top };
   const page = await listPages<UsagePage>(api, 'usage', query, paging);
@@ -82,8 +84,11 @@ function columnsOf({ data }: UsagePage, totals: UsageSums | null): readonly Usag
   const has = (name: keyof UsageView) => row !== undefined && name in row;
   const showsUncounted = (totals?.calls_without_tokens ?? 1) > 0;
   const groups: readonly (UsageColumn | false)[] = [
+    has('month') && { head: 'MONTH', cell: ({ month }) => month ?? null },
+    has('week') && { head: 'WEEK', cell: ({ week }) => week ?? null },
     has('day') && { head: 'DAY', cell: ({ day }) => day ?? null },
     has('hour') && { head: 'HOUR', cell: ({ hour }) => hour ?? null },
+    has('half_hour') && { head: 'HALF HOUR', cell: ({ half_hour: start }) => start ?? null },
     has('key')
       ? { head: 'KEY', cell: keyOf, min: 12 }
       : // A team that was deleted has only its ID.
@@ -91,6 +96,13 @@ function columnsOf({ data }: UsagePage, totals: UsageSums | null): readonly Usag
     has('key_prefix') && { head: 'PREFIX', cell: ({ key_prefix: prefix }) => prefix ?? null, drop: 6 },
     has('provider') && { head: 'PROVIDER', cell: ({ provider }) => provider ?? null, min: 8 },
     has('model') && { head: 'MODEL', cell: ({ model }) => model ?? null, min: 12 },
+    has('end_user') && { head: 'END USER', cell: ({ end_user: user }) => user ?? null, min: 12 },
+    has('session') && { head: 'SESSION', cell: ({ session }) => session ?? null, min: 12 },
+    ...Object.keys(row?.tags ?? {}).map((name): UsageColumn => ({
+      head: name.toUpperCase(),
+      cell: ({ tags }) => tags?.[name] ?? null,
+      min: 8,
+    })),
   ];
   return [
     ...groups.filter((column) => column !== false),
@@ -114,6 +126,7 @@ function columnsOf({ data }: UsagePage, totals: UsageSums | null): readonly Usag
       ),
       drop: 7,
     },
+    { ...number('COST $', ({ cost_usd: cost }) => cost && money(cost)), drop: 9 },
     ...(showsUncounted ? [number('NO COUNTS', (sums) => sums.calls_without_tokens)] : []),
     {
       ...number(
@@ -138,9 +151,16 @@ function number(head: string, sum: (sums: UsageSums) => Cell): UsageColumn {
   return { head, cell: sum, total: sum, align: 'right' };
 }
 
-/** A sum of tokens; none if no call of the group has token counts, which is not the same as 0. */
+/** A sum of tokens; none if the tokens of calls are unknown and no others were counted, which is not the same as 0. */
 function ifCounted(sum: (sums: UsageSums) => number): (sums: UsageSums) => Cell {
-  return (sums) => (sums.calls_without_tokens === sums.calls ? null : sum(sums));
+  return (sums) => (sums.total_tokens === 0 && sums.calls_without_tokens > 0 ? null : sum(sums));
+}
+
+/** An exact amount with as many decimals as tell it from 0, at least two. */
+function money(usd: string): string {
+  const [whole, decimals = ''] = usd.split('.');
+  const places = Number(whole) === 0 ? decimals.search(/[1-9]/) + 3 : 2;
+  return `${count(Number(whole))}.${decimals.slice(0, Math.max(2, places)).padEnd(2, '0')}`;
 }
 
 /** A name of a key is unique only within its team. A key that was deleted has only its ID. */

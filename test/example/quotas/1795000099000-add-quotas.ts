@@ -6,7 +6,8 @@ export class AddQuotas1795000099000 implements MigrationInterface {
       CREATE TABLE quota (
         team_id uuid CONSTRAINT quota_pkey PRIMARY KEY CONSTRAINT quota_team_id_fkey REFERENCES team (id),
         tokens_per_day int NOT NULL
-      )
+      );
+      COMMENT ON TABLE quota IS 'How many tokens a team may use a day.';
     `);
   }
 

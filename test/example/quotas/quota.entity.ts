@@ -1,8 +1,7 @@
 import { Column, Entity, ForeignKey, PrimaryColumn } from 'typeorm';
 import { Team } from '../../../src/teams/team.entity.js';
 
-/** How many tokens a team may use a day. */
-@Entity('quota')
+@Entity('quota', { comment: 'How many tokens a team may use a day.' })
 export class Quota {
   @ForeignKey(() => Team, { name: 'quota_team_id_fkey' })
   @PrimaryColumn('uuid', { name: 'team_id', primaryKeyConstraintName: 'quota_pkey' })

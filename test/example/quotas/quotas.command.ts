@@ -1,6 +1,7 @@
 import { Command } from 'commander';
-import { findTeam } from '../../../src/cli/lookup.js';
+import { path } from '../../../src/cli/api.js';
 import { action } from '../../../src/cli/session.js';
+import type { TeamView } from '../../../src/teams/teams.schema.js';
 import type { QuotaView } from './quotas.schema.js';
 
 interface Options {
@@ -18,7 +19,7 @@ export function quotasCommand(): Command {
     .option('--json', 'print the quota as JSON')
     .action(
       action<Options>(async ({ api, out }, { tokensPerDay }, team) => {
-        const { id, name } = await findTeam(api, team);
+        const { id, name } = await api.get<TeamView>(path('teams', team));
         const body = { tokens_per_day: Number(tokensPerDay) };
         const quota = await api.put<QuotaView>(`quotas/${id}`, body);
         out.result(quota, () => `Team ${name} may use ${quota.tokens_per_day} tokens a day.`);

@@ -1,4 +1,4 @@
-import { Body, Get, Param, ParseUUIDPipe, Put } from '@nestjs/common';
+import { Body, Get, Param, Put } from '@nestjs/common';
 import { AdminController } from '../../../src/admin/admin-controller.js';
 import { ApiOkResponse, ApiOperation } from '../../../src/admin/api-decorators.js';
 import { ApiErrors } from '../../../src/admin/api-errors.js';
@@ -8,6 +8,7 @@ import {
   quotaListSchema,
   quotaSchema,
   type QuotaView,
+  teamId,
 } from './quotas.schema.js';
 import { QuotasService } from './quotas.service.js';
 
@@ -27,9 +28,9 @@ export class QuotasController {
   @ApiOkResponse({ standardSchema: quotaSchema })
   @ApiErrors(404, 413, 415)
   set(
-    @Param('team_id', ParseUUIDPipe) teamId: string,
+    @Param('team_id', { schema: teamId }) id: string,
     @Body({ schema: newQuotaSchema }) quota: NewQuota,
   ): Promise<QuotaView> {
-    return this.quotas.set(teamId, quota.tokens_per_day);
+    return this.quotas.set(id, quota.tokens_per_day);
   }
 }

@@ -1,11 +1,12 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
+import { Team } from '../../../src/teams/team.entity.js';
 import { Quota } from './quota.entity.js';
 import { QuotasController } from './quotas.controller.js';
 import { QuotasService } from './quotas.service.js';
 
 @Module({
-  imports: [TypeOrmModule.forFeature([Quota])],
+  imports: [TypeOrmModule.forFeature([Quota, Team])],
   controllers: [QuotasController],
   providers: [QuotasService]
 })

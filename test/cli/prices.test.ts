@@ -1,0 +1,75 @@
+import { insertRow } from '../request-log/rows.js';
+import { createDatabase, type TestDatabase } from '../support/database.js';
+import { ADMIN_TOKEN, startTestGateway, type TestGateway } from '../support/gateway.js';
+import { runHere } from './run-here.js';
+
+let database: TestDatabase;
+let gateway: TestGateway;
+beforeAll(async () => {
+  database = await createDatabase();
+  gateway = await startTestGateway({}, database);
+});
+afterAll(async () => {
+  await gateway.stop();
+  await database.drop();
+});
+
+const remote = (line: string) =>
+  runHere(line.split(' '), { POSTERN_URL: gateway.url, POSTERN_ADMIN_TOKEN: ADMIN_TOKEN });
+const json = async <T>(line: string): Promise<T> => {
+  const { code, stdout, stderr } = await remote(`${line} --json`);
+  expect([code, stderr]).toEqual([0, '']);
+  return JSON.parse(stdout) as T;
+};
+
+describe('postern prices', () => {
+  it('sets, changes, shows, explains and removes a price', async () => {
+    const amounts = '--input 0.20 --cached-input 0.05 --output 0.60 --effective-from 2026-01-31';
+    const { id } = await json<{ id: string }>(`prices set mine llama-3* ${amounts}`);
+    expect(await gateway.admin('GET', '/prices?source=custom')).toMatchObject({
+      data: [{ id, catalog: 'mine', model: 'llama-3*', effective_from: '2026-01-31T00:00:00.000Z' }],
+    });
+    expect(await json(`prices update ${id} --output 0.50 --note cheaper`)).toMatchObject({ note: 'cheaper' });
+    const listed = await remote('prices list --catalog mine --source custom');
+    expect(listed.stdout).toMatch(
+      new RegExp(`^mine +llama-3\\* +0\\.20* +0\\.050* +0\\.50* +- +2026-01-31 00:00 +custom +${id}$`, 'm'),
+    );
+    expect(await json('prices resolve mine llama-3.3')).toMatchObject({ price: { id }, model: 'llama-3.3' });
+    expect((await remote('prices resolve mine llama-3.3')).stdout).toMatch(/^output +0\.50*$/m);
+    expect(await json('prices resolve mine llama-3.3 --at 2025-12-31')).toMatchObject({ price: null });
+    const none = await remote(`prices update ${id}`);
+    expect([none.code, none.stderr]).toEqual([1, expect.stringContaining('error: nothing to change')]);
+    expect((await remote('prices set mine llama-3* --input many')).stderr).toMatch(
+      /^error: --input must be an amount/,
+    );
+    expect((await remote(`prices remove ${id}`)).stdout).toBe(`Removed price ${id}.\n`);
+    expect(await json('prices list --source custom')).toMatchObject({ data: [] });
+  });
+
+  it('computes stored costs again, and shows them in usage', async () => {
+    await insertRow(database, new Date(), {
+      prompt_tokens: 1_000_000,
+      completion_tokens: 0,
+      provider: 'paid',
+      model: 'm',
+    });
+    await json('prices set paid m --input 2.50');
+    const dry = await remote('prices reprice --from 1h --dry-run');
+    expect(dry.stdout).toMatch(/^Would change 1 of 1 calls: 0\.0+ USD before, 2\.50* USD after\.\n$/);
+    expect(await json('prices reprice --from 1h --model m')).toMatchObject({ changed: 1, dry_run: false });
+    // Filtered by outcome, usage is added up from the rows and not from the sums of half hours, which lag behind.
+    const usage = await remote('usage --group-by model --sort cost --from 1h --tz UTC --outcome completed');
+    expect(usage.stdout).toMatch(/^MODEL .* COST \$ /);
+    expect(usage.stdout).toMatch(/^m +1 +0 +1,000,000 +1,000,000 +0 +2\.50 /m);
+    expect((await remote('prices reprice')).stderr).toBe('error: --from must be given, for example 7d\n');
+  });
+
+  it('works on the database without a gateway too', async () => {
+    const env = { DATABASE_URL: database.url };
+    const args = ['prices', 'set', 'local', 'x', '--per-call', '0.01', '--json'];
+    expect(await runHere(args, env)).toMatchObject({ code: 0, stderr: '' });
+    expect(await json('prices list --catalog local')).toMatchObject({ data: [{ model: 'x' }] });
+    const missing = await runHere(['prices', 'missing'], env);
+    expect(missing).toMatchObject({ code: 0, stderr: '' });
+  });
+});
