@@ -109,6 +109,8 @@ describe.each(orders)('an admin resource in a module of its own, listed %s', (_,
       requestBody: { content: { 'application/json': { schema: { $ref: '#/components/schemas/Note' } } } },
     });
     expect(paths['/notes']!.post!.security).toBeUndefined();
-    expect(Object.keys(paths).filter((path) => !/^\/(admin\/v1\/|health\/|metrics$|notes$)/.test(path))).toEqual([]);
+    expect(
+      Object.keys(paths).filter((path) => !/^\/(admin\/v1\/|health\/|metrics$|notes$)/.test(path)),
+    ).toEqual([]);
   });
 });

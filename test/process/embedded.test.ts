@@ -88,7 +88,7 @@ it('creates nothing twice on a second start', async () => {
   expect(await second.stop()).toEqual({ code: 0, signal: null });
   expect(second.process.stdout).not.toMatch(/ptn_|curl|creating/);
   // The first start prints the key itself.
-  expect(second.process.stdout).toContain('postern: keys: ./postern keys list\n');
+  expect(second.process.stdout).toContain('postern: your gateway keys: ./postern keys list; ');
   expect(first.process.stdout).not.toContain('keys list');
 });
 
