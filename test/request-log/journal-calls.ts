@@ -97,7 +97,6 @@ const UNSEEN = {
   charge_usd: null,
   charge_tokens: null,
   limit_subject: null,
-  altered: null,
 } as const;
 
 /** What must be known of the calls of a dead process when exactly these records of it are left. */
