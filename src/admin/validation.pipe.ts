@@ -48,7 +48,8 @@ function detailsOf(issue: Issue, known: readonly string[] | null): ErrorDetail[]
   if (code === 'unrecognized_keys' && keys !== undefined) {
     return keys.map((key) => ({ field: shown(key), message: `unknown field${remedyFor(known)}` }));
   }
-  if (!issue.path?.length) return [{ field: 'body', message: 'must be a JSON object' }];
+  if (!issue.path?.length)
+    return [{ field: 'body', message: code === 'custom' ? issue.message : 'must be a JSON object' }];
   const path = issue.path.map((part) => String(typeof part === 'object' ? part.key : part));
   return [{ field: path.join('.'), message: issue.message }];
 }

@@ -7,7 +7,7 @@ import { isUniqueViolation } from '../database/sql-state.js';
 import { ServiceError } from '../errors/service-error.js';
 import { mustBeKnownProviders } from '../providers/provider-rows.js';
 import { insertKey, insertSecret, type IssuedKey, type KeyGrant } from './insert-key.js';
-import { FIND_KEY, KEY_STATUS_SQL, type KeyRow, keyView, SELECT_KEYS } from './key-view.js';
+import { FIND_KEY, fullName, KEY_STATUS_SQL, type KeyRow, keyView, SELECT_KEYS } from './key-view.js';
 import type { KeyFilter, KeyView } from './keys.schema.js';
 import { type Expected, mustBeExpected } from '../database/revision.js';
 import { TeamsService } from '../teams/teams.service.js';
@@ -168,7 +168,7 @@ export class KeysService {
       const more = await work(manager, before);
       if (more === null) return before;
       const after = await find(manager, id);
-      await recordChange(manager, by, { action, type: 'key', before, after, more });
+      await recordChange(manager, by, { action, type: 'key', name: fullName(after), before, after, more });
       return after;
     });
   }
