@@ -55,6 +55,11 @@ export class Output {
     if (this.printsNotes) console.log(line);
   }
 
+  /** Prints how far long work is, to standard error. */
+  progress(line: string): void {
+    if (!this.isQuiet) console.error(line);
+  }
+
   /** Prints a page: as the admin API returns it with --json, else as a table. */
   page<T>(page: Page<T>, { noun, columns, total, continues = true }: PageOptions<T>): void {
     if (this.isJson) {

@@ -5,7 +5,7 @@ import { recordChange } from '../audit/record-change.js';
 import { idOfCursor, isUuid, type Page, pageOf } from '../database/page.js';
 import { isUniqueViolation } from '../database/sql-state.js';
 import { ServiceError } from '../errors/service-error.js';
-import { mustBeKnownProviders } from '../providers/known-providers.js';
+import { mustBeKnownProviders } from '../providers/provider-rows.js';
 import { insertKey, insertSecret, type IssuedKey, type KeyGrant } from './insert-key.js';
 import { FIND_KEY, fullName, KEY_STATUS_SQL, type KeyRow, keyView, SELECT_KEYS } from './key-view.js';
 import type { KeyFilter, KeyView } from './keys.schema.js';

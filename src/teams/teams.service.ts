@@ -5,9 +5,8 @@ import { recordChange } from '../audit/record-change.js';
 import { idOfCursor, isUuid, type Page, pageOf, type PageRequest } from '../database/page.js';
 import { isUniqueViolation } from '../database/sql-state.js';
 import { ServiceError } from '../errors/service-error.js';
-import { insertTeam } from './insert-team.js';
+import { insertTeam, SELECT_TEAMS, type TeamRow, teamView } from './team-rows.js';
 import { type Expected, mustBeExpected } from '../database/revision.js';
-import { SELECT_TEAMS, type TeamRow, teamView } from './team-view.js';
 import type { ModelRules } from './model-rules.js';
 import type { TeamChange, TeamView } from './teams.schema.js';
 

@@ -72,7 +72,9 @@ const CHANGES: Record<
 describe('the audit log', () => {
   it('knows every changing route of the running gateway', () => {
     const routes = changingRoutes(postern).map(({ method, path }) => `${method} ${path}`);
-    expect(routes.sort()).toEqual(Object.keys(CHANGES).sort());
+    const unlisted = routes.filter((route) => !(route in CHANGES));
+    expect(unlisted.map((route) => `${route}: add to CHANGES the entry that it leaves`)).toEqual([]);
+    expect(Object.keys(CHANGES).filter((route) => !routes.includes(route))).toEqual([]);
   });
 
   it.each(Object.keys(CHANGES))('has exactly one row of %s, and none of a refused one', async (route) => {
@@ -81,7 +83,7 @@ describe('the audit log', () => {
     const at = await subject();
     const path = pattern
       .replace('/admin/v1', '')
-      .replace(':id', at?.id ?? '')
+      .replace(/:(?:\w+_)?id/, at?.id ?? '')
       .replace(':name', at?.name ?? '');
     const before = await rows();
     const order = body?.(at!);
