@@ -14,10 +14,11 @@ const MAY_IMPORT: Record<string, readonly string[]> = layers(
   ['audit', 'limit-rules'],
   ['teams', 'providers'],
   ['keys', 'request-log', 'idempotency'],
-  ['auth', 'requests', 'pricing'],
-  ['usage'],
+  ['auth', 'requests'],
   ['proxy'],
   ['observability'],
+  ['pricing'],
+  ['usage'],
   ['cli'],
 );
 
