@@ -17,8 +17,8 @@ const MAY_IMPORT: Record<string, readonly string[]> = layers(
   ['auth', 'requests'],
   ['proxy'],
   ['observability'],
-  ['pricing'],
   ['usage'],
+  ['pricing'],
   ['cli'],
 );
 
