@@ -105,7 +105,9 @@ it('counts to the billionth of a dollar what the log has, after two of four were
     `SELECT count(*)::int, min(charge_usd)::text AS least FROM request_log WHERE outcome = 'interrupted' AND key_id = $1`,
     [id],
   );
-  say(`killed: ${outcome.forwarded} calls, ${interrupted!.count} interrupted, ${Number(spent) / 1e9} of 20 USD`);
+  say(
+    `killed: ${outcome.forwarded} calls, ${interrupted!.count} interrupted, ${Number(spent) / 1e9} of 20 USD`,
+  );
   // They are charged what they had reserved.
   expect(interrupted!.count).toBeGreaterThan(0);
   expect(Number(interrupted!.least)).toBeGreaterThan(0);
