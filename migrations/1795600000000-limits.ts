@@ -82,6 +82,12 @@ export class Limits1795600000000 implements MigrationInterface {
         used bigint NOT NULL,
         CONSTRAINT limit_slot_pkey PRIMARY KEY (rule_id, subject, slot)
       );
+
+      COMMENT ON TABLE limit_rule IS 'Limits and budgets of teams, keys and end users.';
+      COMMENT ON TABLE limit_meter IS 'What was used of each limit and budget, by end user and period.';
+      COMMENT ON TABLE limit_hold IS 'What each gateway process holds of budgets and concurrency limits.';
+      COMMENT ON TABLE limit_process IS 'Gateway processes that use limits, and when they were last seen.';
+      COMMENT ON TABLE limit_slot IS 'What was used of rates in slots of five seconds.';
     `);
   }
 

@@ -4,7 +4,7 @@ const KEY = { primaryKeyConstraintName: 'limit_meter_pkey' };
 const COUNT = { default: 0 };
 
 /** What was used of a rule by one subject in one period. `pg` returns bigint as text. */
-@Entity('limit_meter')
+@Entity('limit_meter', { comment: 'What was used of each limit and budget, by end user and period.' })
 export class LimitMeter {
   @PrimaryColumn('uuid', { ...KEY, name: 'rule_id' })
   ruleId!: string;

@@ -183,8 +183,12 @@ describe.each([
   });
 
   it('asks again once a policy says that what it depends on has changed', async () => {
-    await send('');
-    expect(seen).toEqual([]);
+    // A change of the key that comes late asks too.
+    await eventually(async () => {
+      seen = [];
+      await send('');
+      return seen.length === 0;
+    });
     postern.gateway.app.get(CallPolicies).changed();
     for (let i = 0; i < 2; i++) await send('');
     expect(seen).toEqual(['asked']);
