@@ -83,11 +83,11 @@ export class Limits1795600000000 implements MigrationInterface {
         CONSTRAINT limit_slot_pkey PRIMARY KEY (rule_id, subject, slot)
       );
 
-      COMMENT ON TABLE limit_rule IS 'Limits and budgets of teams, keys and end users.';
-      COMMENT ON TABLE limit_meter IS 'What was used of each limit and budget, by end user and period.';
-      COMMENT ON TABLE limit_hold IS 'What each gateway process holds of budgets and concurrency limits.';
-      COMMENT ON TABLE limit_process IS 'Gateway processes that use limits, and when they were last seen.';
-      COMMENT ON TABLE limit_slot IS 'What was used of rates in slots of five seconds.';
+      COMMENT ON TABLE limit_rule IS 'Limits and budgets of teams, keys and their end users.';
+      COMMENT ON TABLE limit_meter IS 'What was spent of each budget in each period. Amounts in billionths of a US dollar, or tokens.';
+      COMMENT ON TABLE limit_hold IS 'The part of a budget that a gateway process holds for its calls.';
+      COMMENT ON TABLE limit_process IS 'Gateway processes that hold parts of limits.';
+      COMMENT ON TABLE limit_slot IS 'Requests and tokens of limits per minute, by slots of 5 seconds.';
     `);
   }
 
