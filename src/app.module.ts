@@ -9,7 +9,9 @@ import { LedgerModule } from './limits/ledger/ledger.module.js';
 import { ObservabilityModule } from './observability/observability.module.js';
 import { PricingModule } from './pricing/pricing.module.js';
 import { ProxyModule } from './proxy/proxy.module.js';
+import { SelfModule } from './self/self.module.js';
 import { UsageRollupModule } from './usage/usage-rollup.module.js';
+import { WebhooksModule } from './webhooks/webhooks.module.js';
 
 /**
  * The whole gateway. ProxyModule comes before the other modules with routes, so that its route is matched first on every
@@ -30,6 +32,8 @@ export class AppModule {
         LedgerModule,
         PricingModule,
         UsageRollupModule,
+        WebhooksModule,
+        SelfModule,
         ObservabilityModule
       ]
     };
