@@ -45,6 +45,10 @@ export class Webhooks1795700000000 implements MigrationInterface {
       CREATE INDEX webhook_delivery_due_idx ON webhook_delivery (next_attempt_at) WHERE next_attempt_at IS NOT NULL;
       CREATE INDEX webhook_delivery_event_id_idx ON webhook_delivery (event_id);
 
+      COMMENT ON TABLE webhook IS 'Where alerts are delivered.';
+      COMMENT ON TABLE webhook_event IS 'Outbox: events that are delivered to webhooks, stored with what caused them.';
+      COMMENT ON TABLE webhook_delivery IS 'Outbox: the delivery of each event to each webhook.';
+
       -- Stores an event for the webhooks that have subscribed to its type; without one, nothing.
       CREATE FUNCTION webhook_emit(p_type text, p_data jsonb, p_once text DEFAULT NULL) RETURNS void LANGUAGE plpgsql AS $$
       DECLARE

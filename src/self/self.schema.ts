@@ -118,11 +118,13 @@ export type OwnUsageQuery = z.output<typeof ownUsageQuerySchema>;
 /** An error, in the form of OpenAI. */
 export const selfErrorSchema = z
   .strictObject({
-    error: z.strictObject({
-      message: z.string().meta({ description: 'What is wrong.', example: 'The gateway key is missing.' }),
-      type: z.string().meta({ description: 'Kind of error.', example: 'authentication_error' }),
-      param: z.null().meta({ description: 'Always null.' }),
-      code: z.string().meta({ description: 'Error code for programs.', example: 'invalid_api_key' }),
-    }),
+    error: z
+      .strictObject({
+        message: z.string().meta({ description: 'What is wrong.', example: 'The gateway key is missing.' }),
+        type: z.string().meta({ description: 'Kind of error.', example: 'authentication_error' }),
+        param: z.null().meta({ description: 'Always null.' }),
+        code: z.string().meta({ description: 'Error code for programs.', example: 'invalid_api_key' }),
+      })
+      .meta({ description: 'The error.' }),
   })
   .meta({ id: 'GatewayError' });

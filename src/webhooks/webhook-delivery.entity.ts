@@ -5,7 +5,7 @@ import { Webhook } from './webhook.entity.js';
 const KEY = { primaryKeyConstraintName: 'webhook_delivery_pkey' };
 
 /** The delivery of one event to one webhook. */
-@Entity('webhook_delivery')
+@Entity('webhook_delivery', { comment: 'Outbox: the delivery of each event to each webhook.' })
 export class WebhookDelivery {
   @PrimaryColumn('uuid', { ...KEY, name: 'webhook_id' })
   webhookId!: string;

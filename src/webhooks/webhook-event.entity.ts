@@ -2,7 +2,9 @@ import { Column, Entity, Index, PrimaryColumn, Unique } from 'typeorm';
 import type { EventType } from './webhook.entity.js';
 
 /** Something that happened, stored in the transaction that caused it. */
-@Entity('webhook_event')
+@Entity('webhook_event', {
+  comment: 'Outbox: events that are delivered to webhooks, stored with what caused them.',
+})
 @Unique('webhook_event_once_key', ['once'])
 export class WebhookEvent {
   @PrimaryColumn('uuid', { primaryKeyConstraintName: 'webhook_event_pkey' })

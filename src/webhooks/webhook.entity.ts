@@ -17,7 +17,7 @@ export const WEBHOOK_FORMATS = ['standard', 'slack'] as const;
 export type WebhookFormat = (typeof WEBHOOK_FORMATS)[number];
 
 /** Where events are delivered. */
-@Entity('webhook')
+@Entity('webhook', { comment: 'Where alerts are delivered.' })
 @Check('webhook_format_check', `format IN ('standard', 'slack')`)
 export class Webhook {
   @PrimaryColumn('uuid', { primaryKeyConstraintName: 'webhook_pkey' })

@@ -6,7 +6,9 @@ import type { TestDatabase } from '../support/database.js';
 export interface OwnedKey {
   id: string;
   team_id: string;
-  [name: string]: unknown;
+  name?: string;
+  prefix?: string;
+  expires_at?: string | null;
 }
 
 /** Writes calls of a key as the log writer does, each with this charge: its statement settles them. */
