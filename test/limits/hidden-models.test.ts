@@ -1,9 +1,9 @@
 import { gzipSync } from 'node:zlib';
-import { LedgerService } from '../../src/limits/ledger/ledger.service.js';
 import { eventually } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { RawClient, request } from '../support/raw-client.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
+import { inForce, type Issued } from './limited-gateway.js';
 
 // Ways to have a provider read another model than the gateway checks. The keys may only use gpt-5-mini: it alone is on their
 // list, or has a price.
@@ -22,16 +22,20 @@ beforeAll(async () => {
   postern = await startTestGateway({ PROVIDER_URL: provider.url });
   limited = await postern.createKey({ models: ['gpt-5-mini'] });
   everywhere = await postern.createKey({ models: ['gpt-5-mini'], endpoints: 'all' });
-  await postern.admin('POST', '/prices', { catalog: 'default', model: 'gpt-5-mini', input: '1', output: '1' });
-  const issued = await postern.admin<{ id: string; key: string; team_id: string }>('POST', '/keys', {
+  await postern.admin('POST', '/prices', {
+    catalog: 'default',
+    model: 'gpt-5-mini',
+    input: '1',
+    output: '1',
+  });
+  const issued = await postern.admin<Issued>('POST', '/keys', {
     team: 'default',
     name: 'budgeted',
     endpoints: 'all',
     budgets: [{ usd: '100', period: 'total' }],
   });
   budgeted = issued.key;
-  const ledger = postern.gateway.app.get(LedgerService);
-  await eventually(() => ledger.rulesOf(issued.team_id, issued.id) !== null);
+  await inForce(postern, issued);
 });
 afterAll(async () => {
   await postern.stop();
