@@ -25,6 +25,12 @@ const provider = async () => (await call(postern, 'POST', '/providers', newProvi
 const newPrice = () => ({ catalog: 'mine', model: `model-${++names}`, input: '1' });
 const price = async () => (await call(postern, 'POST', '/prices', newPrice())).body;
 
+const budget = async () => {
+  const owner = { team: 'default', name: `key ${++names}`, budgets: [{ usd: '1', period: 'day' }] };
+  const { id } = (await call(postern, 'POST', '/keys', owner)).body;
+  return (await call(postern, 'GET', `/limits?key=${id}`)).body.data[0] as AdminBody;
+};
+
 // A closed port: the test of a webhook needs no receiver.
 const newWebhook = () => ({ url: 'http://127.0.0.1:9/', events: ['key.expiring'] });
 const webhook = async () => (await call(postern, 'POST', '/webhooks', newWebhook())).body;
@@ -68,6 +74,11 @@ const CHANGES: Record<
     subject: () => Promise.resolve(null),
     body: () => ({ from: '2026-01-01T00:00:00Z', to: '2026-01-02T00:00:00Z' }),
     leaves: 'price repriced',
+  },
+  'POST /admin/v1/limits/:id/reset': {
+    subject: budget,
+    body: () => ({ reason: 'extended' }),
+    leaves: 'limit reset',
   },
   'POST /admin/v1/webhooks': {
     subject: () => Promise.resolve(null),
