@@ -4,6 +4,7 @@ import { ObservabilityModule } from '../observability/observability.module.js';
 import { ProvidersModule } from '../providers/providers.module.js';
 import { ProvidersService } from '../providers/providers.service.js';
 import { RequestLogModule } from '../request-log/request-log.module.js';
+import { LogWriter } from '../request-log/writer/log-writer.js';
 import { BatchPricer } from './batch-pricer.js';
 import { CatalogService } from './catalog.service.js';
 import { CostMetrics } from './cost-metrics.js';
@@ -16,10 +17,17 @@ const WARM_AFTER_MS = 1_000;
 /** The cost of each call in the request log, in the gateway; a command only shows and sets prices. */
 @Module({
   imports: [PricesModule, ProvidersModule, RequestLogModule, ObservabilityModule],
-  providers: [BatchPricer, CostRepair, CostMetrics]
+  providers: [CostRepair, CostMetrics]
 })
 export class PricingModule {
-  constructor(catalog: CatalogService, providers: ProvidersService, database: DatabaseService) {
+  constructor(
+    pricer: BatchPricer,
+    writer: LogWriter,
+    catalog: CatalogService,
+    providers: ProvidersService,
+    database: DatabaseService
+  ) {
+    writer.pricer = pricer;
     database.whenReady(() => {
       setTimeout(() => {
         if (providers.hasCatalog) catalog.warm();

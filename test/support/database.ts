@@ -35,7 +35,7 @@ export async function createDatabase({ empty = false } = {}): Promise<TestDataba
   const server = process.env.POSTERN_TEST_SERVER!;
   const name = `postern_test_${randomBytes(6).toString('hex')}`;
   const template = empty ? 'template1' : process.env.POSTERN_TEST_TEMPLATE!;
-  await onServer(server, `CREATE DATABASE ${name} TEMPLATE ${template}`);
+  await onServer(server, `CREATE DATABASE ${name} TEMPLATE ${template} STRATEGY file_copy`);
   const url = new URL(server);
   url.pathname = `/${name}`;
   return {
