@@ -14,7 +14,7 @@ const MOST = USD / 50n;
 let replicas: Replicas;
 beforeAll(async () => {
   replicas = await Replicas.start(4);
-}, 240_000);
+});
 afterAll(() => replicas.stop());
 beforeEach(() => {
   replicas.call = () => ({ output: Math.floor(Math.random() * 1_001), ms: 5 + Math.random() * 30 });

@@ -169,7 +169,7 @@ export class Replicas {
     return eventually(async () => {
       const { charged, spent, held } = await this.books(keyId);
       return held === 0n && { charged, spent };
-    }, 60_000);
+    });
   }
 
   async stop(): Promise<void> {
