@@ -53,7 +53,7 @@ const select = (meters = 'true') => `
                     WHEN 'minute' THEN (
                       SELECT COALESCE(sum(s.used), 0) FROM limit_slot s
                       WHERE s.rule_id = meter.rule_id AND s.subject = meter.subject
-                        AND s.slot > floor(extract(epoch FROM clock_timestamp()) / 5) - 13)
+                        AND s.slot > floor(extract(epoch FROM clock_timestamp()) / 2.5) - 26)
                     ELSE spent END AS used,
                CASE WHEN r.period IN ('at_once', 'minute') THEN 0 ELSE held END AS holding
         FROM limit_meter meter

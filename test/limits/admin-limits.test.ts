@@ -106,7 +106,7 @@ it.each([
   await expect(createKey(members)).rejects.toThrow(/: 400 /);
 });
 
-it.each([{ REQUEST_LOG_USERS: 'none' }, { ATTRIBUTION: 'off' }])(
+it.each<Record<string, string>>([{ REQUEST_LOG_USERS: 'none' }, { ATTRIBUTION: 'off' }])(
   'rejects limits of end users with %j',
   async (setting) => {
     const blind = await startTestGateway({ ...setting, MASTER_KEY: randomBytes(32).toString('base64') });
