@@ -1,4 +1,4 @@
-import { Replicas } from '../limits/replicas.js';
+import { Replicas } from '../support/replicas.js';
 
 const MINUTE_MS = 60_000;
 const LIMIT = 600;

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { eventually, soon } from '../support/eventually.js';
 import { FULL } from '../support/scale.js';
-import { Replicas } from './replicas.js';
-import { USD } from './rules.js';
+import { Replicas } from '../support/replicas.js';
+import { USD } from '../limits/rules.js';
 
 // Four gateway processes as they are built, with 50 calls in flight each.
 

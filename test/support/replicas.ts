@@ -1,13 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { createDatabase, type TestDatabase } from '../support/database.js';
-import { eventually } from '../support/eventually.js';
-import { ADMIN_TOKEN } from '../support/gateway.js';
-import type { GatewayProcess } from '../support/process.js';
-import { answer, RawProvider } from '../support/raw-provider.js';
-import { Workplace } from '../support/workplace.js';
-import { type Issued, JSON_TYPE, type Reply, sendTo, usageResponse } from './limited-gateway.js';
+import { createDatabase, type TestDatabase } from './database.js';
+import { eventually } from './eventually.js';
+import { ADMIN_TOKEN } from './gateway.js';
+import type { GatewayProcess } from './process.js';
+import { answer, RawProvider } from './raw-provider.js';
+import { Workplace } from './workplace.js';
+import { type Issued, JSON_TYPE, type Reply, sendTo, usageResponse } from '../limits/limited-gateway.js';
 
 interface Replica {
   workplace: Workplace;
