@@ -89,7 +89,7 @@ export class LimitExchange1795600000001 implements MigrationInterface {
 
           v_wanted := GREATEST(LEAST(e.recent, v_free / (4 * p_processes)), e.waiting);
           -- Near its end, a budget is handed out call by call.
-          IF e.waiting = 0 AND v_free < (v_rule.amount + 9) / 10 THEN v_wanted := 0; END IF;
+          IF e.waiting = 0 AND v_free * 10 < v_rule.amount THEN v_wanted := 0; END IF;
           v_granted := 0;
           IF v_free > 0 AND v_free >= e.one THEN
             v_granted := LEAST(v_wanted, GREATEST(v_free / 2, e.one), v_free);
@@ -115,7 +115,7 @@ export class LimitExchange1795600000001 implements MigrationInterface {
             -- What would be free if the other processes returned everything.
             'most', (v_rule.amount + v_meter.credited - v_meter.spent - v_base - v_granted)::text,
             'spent', v_meter.spent::text, 'limit', (v_rule.amount + v_meter.credited)::text,
-            'low', v_free - v_granted < (v_rule.amount + 9) / 10, 'recalled', v_recalled);
+            'low', (v_free - v_granted) * 10 < v_rule.amount, 'recalled', v_recalled);
         END LOOP;
       END $$;
 
@@ -157,7 +157,7 @@ export class LimitExchange1795600000001 implements MigrationInterface {
             INTO v_free, v_slots
             FROM limit_slot WHERE rule_id = e.rule AND subject = e.subject AND slot > v_slot - 13;
           v_wanted := GREATEST(LEAST(e.recent, v_free / (4 * p_processes)), e.waiting);
-          IF e.waiting = 0 AND v_free < (v_rule.amount + 9) / 10 THEN v_wanted := 0; END IF;
+          IF e.waiting = 0 AND v_free * 10 < v_rule.amount THEN v_wanted := 0; END IF;
           v_granted := 0;
           IF v_free > 0 AND v_free >= e.one THEN
             v_granted := LEAST(v_wanted, GREATEST(v_free / 2, e.one), v_free);
@@ -173,7 +173,7 @@ export class LimitExchange1795600000001 implements MigrationInterface {
           END IF;
           RETURN NEXT jsonb_build_object('n', e.n, 'granted', v_granted::text, 'free', (v_free - v_granted)::text,
             'slot', v_slot, 'slots', v_slots, 'limit', v_rule.amount::text,
-            'low', v_free - v_granted < (v_rule.amount + 9) / 10);
+            'low', (v_free - v_granted) * 10 < v_rule.amount);
         END LOOP;
       END $$;
 
