@@ -74,7 +74,7 @@ export class Limits1795600000000 implements MigrationInterface {
         seen_at timestamptz NOT NULL
       );
 
-      -- How much of a rate was handed out in each slot of 5 seconds.
+      -- How much of a rate was handed out in each slot of 2.5 seconds.
       CREATE TABLE limit_slot (
         rule_id uuid,
         subject text,
@@ -87,7 +87,7 @@ export class Limits1795600000000 implements MigrationInterface {
       COMMENT ON TABLE limit_meter IS 'What was spent of each budget in each period. Amounts in billionths of a US dollar, or tokens.';
       COMMENT ON TABLE limit_hold IS 'The part of a budget that a gateway process holds for its calls.';
       COMMENT ON TABLE limit_process IS 'Gateway processes that hold parts of limits.';
-      COMMENT ON TABLE limit_slot IS 'Requests and tokens of limits per minute, by slots of 7.5 seconds.';
+      COMMENT ON TABLE limit_slot IS 'Requests and tokens of limits per minute, by slots of 2.5 seconds.';
     `);
   }
 

@@ -119,7 +119,7 @@ export class LimitExchange1795600000001 implements MigrationInterface {
         END LOOP;
       END $$;
 
-      -- A lease is granted while this slot of 5 seconds and the 12 before it, which hold any 60 seconds that end in it,
+      -- A lease is granted while this slot of 2.5 seconds and the 25 before it, which hold any 62.5 seconds that end in it,
       -- stay within the limit. "changes" corrects slots: [slot, difference].
       CREATE FUNCTION limit_take_rates(p_processes bigint, p_entries jsonb) RETURNS SETOF jsonb LANGUAGE plpgsql AS $$
       DECLARE
@@ -145,17 +145,17 @@ export class LimitExchange1795600000001 implements MigrationInterface {
             WHERE rule_id = e.rule AND subject = e.subject AND window_start = to_timestamp(0) FOR UPDATE;
           IF NOT FOUND THEN CONTINUE; END IF;
           -- After the wait for the lock.
-          v_slot := floor(extract(epoch FROM clock_timestamp()) / 5);
+          v_slot := floor(extract(epoch FROM clock_timestamp()) / 2.5);
           INSERT INTO limit_slot AS s (rule_id, subject, slot, used)
             SELECT e.rule, e.subject, (c->>0)::bigint, 0 FROM jsonb_array_elements(e.changes) c
-            WHERE (c->>0)::bigint > v_slot - 13 AND (c->>0)::bigint <= v_slot
+            WHERE (c->>0)::bigint > v_slot - 26 AND (c->>0)::bigint <= v_slot
             ON CONFLICT (rule_id, subject, slot) DO NOTHING;
           UPDATE limit_slot s SET used = GREATEST(s.used + (c->>1)::bigint, 0)
             FROM jsonb_array_elements(e.changes) c
             WHERE s.rule_id = e.rule AND s.subject = e.subject AND s.slot = (c->>0)::bigint;
           SELECT v_rule.amount - COALESCE(sum(used), 0), COALESCE(jsonb_agg(jsonb_build_array(slot, used) ORDER BY slot), '[]')
             INTO v_free, v_slots
-            FROM limit_slot WHERE rule_id = e.rule AND subject = e.subject AND slot > v_slot - 13;
+            FROM limit_slot WHERE rule_id = e.rule AND subject = e.subject AND slot > v_slot - 26;
           v_wanted := GREATEST(LEAST(e.recent, v_free / (4 * p_processes)), e.waiting);
           IF e.waiting = 0 AND v_free * 10 < v_rule.amount THEN v_wanted := 0; END IF;
           v_granted := 0;
@@ -166,7 +166,7 @@ export class LimitExchange1795600000001 implements MigrationInterface {
             INSERT INTO limit_slot AS s (rule_id, subject, slot, used) VALUES (e.rule, e.subject, v_slot, v_granted)
               ON CONFLICT (rule_id, subject, slot) DO UPDATE SET used = s.used + EXCLUDED.used;
           END IF;
-          DELETE FROM limit_slot WHERE rule_id = e.rule AND subject = e.subject AND slot <= v_slot - 13;
+          DELETE FROM limit_slot WHERE rule_id = e.rule AND subject = e.subject AND slot <= v_slot - 26;
           IF e.refused > 0 THEN
             UPDATE limit_meter SET refused = refused + e.refused
               WHERE rule_id = e.rule AND subject = e.subject AND window_start = to_timestamp(0);
@@ -202,7 +202,7 @@ export class LimitExchange1795600000001 implements MigrationInterface {
       -- What is locked is left for the next time.
       CREATE FUNCTION limit_sweep() RETURNS void LANGUAGE plpgsql AS $$
       BEGIN
-        DELETE FROM limit_slot WHERE slot < floor(extract(epoch FROM clock_timestamp()) / 5) - 20;
+        DELETE FROM limit_slot WHERE slot < floor(extract(epoch FROM clock_timestamp()) / 2.5) - 40;
         DELETE FROM limit_meter m USING (
           SELECT m.ctid FROM limit_meter m LEFT JOIN limit_rule r ON r.id = m.rule_id
           WHERE r.id IS NULL OR (m.held = 0 AND r.scope IN ('team_end_user', 'key_end_user') AND CASE

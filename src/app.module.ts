@@ -8,7 +8,9 @@ import { LimitsModule } from './limits/limits.module.js';
 import { ObservabilityModule } from './observability/observability.module.js';
 import { PricingModule } from './pricing/pricing.module.js';
 import { ProxyModule } from './proxy/proxy.module.js';
+import { SelfModule } from './self/self.module.js';
 import { UsageRollupModule } from './usage/usage-rollup.module.js';
+import { WebhooksModule } from './webhooks/webhooks.module.js';
 
 /**
  * The whole gateway. ProxyModule comes before the other modules with routes, so that its route is matched first on every
@@ -28,6 +30,8 @@ export class AppModule {
         ...ADMIN_MODULES,
         PricingModule,
         UsageRollupModule,
+        WebhooksModule,
+        SelfModule,
         ObservabilityModule
       ]
     };

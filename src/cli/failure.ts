@@ -29,10 +29,11 @@ function apiErrorLines({ status, message, details }: ApiError, command: Command 
 /** The option or the argument of a command that a field of the admin API comes from. */
 function inputName(field: string, command: Command | null): string {
   const name = field.replaceAll('_', '-');
-  if (command?.options.some(({ long }) => long === `--${name}`)) return `--${name}`;
   const [first] = command?.registeredArguments ?? [];
-  const isFirst = first?.name() === name || field === 'id' || field === 'key';
-  return first !== undefined && isFirst ? `<${first.name()}>` : field;
+  // Before the options: every command has the option --url.
+  if (first?.name() === name) return `<${name}>`;
+  if (command?.options.some(({ long }) => long === `--${name}`)) return `--${name}`;
+  return first !== undefined && (field === 'id' || field === 'key') ? `<${first.name()}>` : field;
 }
 
 /** An error of the database or the folders on this machine; with a stack only if it is a bug. */

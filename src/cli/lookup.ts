@@ -1,6 +1,7 @@
 import type { Page } from '../database/page.js';
 import { cliCommand } from '../platform/cli-command.js';
 import type { KeyView } from '../keys/keys.schema.js';
+import type { TeamView } from '../teams/teams.schema.js';
 import { type Api, ApiError, path } from './api.js';
 import { CliError } from './cli-error.js';
 
@@ -59,4 +60,29 @@ async function findByName(api: Api, text: string): Promise<KeyView | null> {
     }
   }
   return null;
+}
+
+/** A team, or a key with its team. */
+export interface Owner {
+  key: KeyView | null;
+  /** ID of the team. */
+  team: string;
+}
+
+/** The team or key that people mean: a team by its name or ID, a key as findKey() takes it. */
+export async function findOwner(api: Api, text: string): Promise<Owner> {
+  if (!text.startsWith('ptn_')) {
+    const team = await unlessMissing(api.get<TeamView>(path('teams', text)));
+    if (team !== null) return { key: null, team: team.id };
+  }
+  const key = UUID.test(text) ? await unlessMissing(findKey(api, text)) : await findKey(api, text);
+  if (key === null) throw new CliError('no team or key has this ID');
+  return { key, team: key.team_id };
+}
+
+async function unlessMissing<T>(request: Promise<T>): Promise<T | null> {
+  return request.catch((error: unknown) => {
+    if (error instanceof ApiError && error.status === 404) return null;
+    throw error;
+  });
 }

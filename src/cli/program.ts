@@ -5,12 +5,14 @@ import { auditCommand } from './commands/audit.command.js';
 import { completionCommand } from './commands/completion.command.js';
 import { journalCommand } from './commands/journal.command.js';
 import { keysCommand } from './commands/keys.command.js';
+import { limitsCommand } from './commands/limits.command.js';
 import { migrateCommand } from './commands/migrate.command.js';
 import { pricesCommand } from './commands/prices.command.js';
 import { providersCommand } from './commands/providers.command.js';
 import { requestsCommand } from './commands/requests.command.js';
 import { teamsCommand } from './commands/teams.command.js';
 import { usageCommand } from './commands/usage.command.js';
+import { webhooksCommand } from './commands/webhooks.command.js';
 import { explain } from './failure.js';
 import { addGlobalOptions } from './global-options.js';
 
@@ -24,7 +26,9 @@ const COMMANDS: readonly (() => Command)[] = [
   providersCommand,
   requestsCommand,
   usageCommand,
+  limitsCommand,
   pricesCommand,
+  webhooksCommand,
   auditCommand,
   journalCommand,
   migrateCommand,

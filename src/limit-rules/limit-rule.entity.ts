@@ -25,7 +25,7 @@ export const RESERVATIONS = ['typical', 'worst'] as const;
 export type ReservationMode = (typeof RESERVATIONS)[number];
 
 /** One limit or budget. Identified by its owner, resource and period: a new amount keeps what was used. */
-@Entity('limit_rule')
+@Entity('limit_rule', { comment: 'Limits and budgets of teams, keys and their end users.' })
 @Unique('limit_rule_key', ['scopeId', 'scope', 'resource', 'period'])
 @Check('limit_rule_scope_check', `scope IN ('team', 'key', 'team_end_user', 'key_end_user')`)
 @Check('limit_rule_amount_check', `amount >= 0 AND amount <= 1000000000000000000`)

@@ -9,6 +9,7 @@ import { UsageTotals } from './usage-totals.js';
 @Module({
   imports: [KeysModule, RequestsModule],
   controllers: [UsageController],
-  providers: [UsageTotals, UsageService]
+  providers: [UsageTotals, UsageService],
+  exports: [UsageTotals]
 })
 export class UsageModule {}

@@ -87,10 +87,10 @@ ${IGNORED}
       } finally {
         await client.end().catch(() => {});
       }
-    }, 10_000);
+    });
     gateway = await startTestGateway({ DATABASE_URL: through.href, MIGRATE: 'off' }, database);
     // On a busy machine the first attempt at Postgres may fail; the gateway goes on trying.
-    await eventually(() => gateway.key !== '', 20_000);
+    await eventually(() => gateway.key !== '');
   });
   afterAll(async () => {
     await gateway.stop();

@@ -9,7 +9,14 @@ beforeAll(async () => {
   gateway = await startTestGateway();
   env = { POSTERN_URL: gateway.url, POSTERN_ADMIN_TOKEN: ADMIN_TOKEN };
   await gateway.admin('POST', '/teams', { name: 'Tools & データ' });
-  await gateway.createKey({ team: 'Tools & データ', name: 'a-rather-long-name-of-a-key' });
+  await gateway.createKey({
+    ...{ team: 'Tools & データ', name: 'a-rather-long-name-of-a-key' },
+    each_end_user: { tokens_per_minute: 200_000, budgets: [{ usd: '1234567.123456789', period: 'month' }] },
+  });
+  await gateway.admin('POST', '/webhooks', {
+    url: 'https://alerts.example.com/a/rather/long/path/of/a/receiver',
+    events: ['budget.threshold', 'budget.exhausted', 'key.expiring'],
+  });
   const { data } = await gateway.admin<{ data: { id: string; team_id: string }[] }>('GET', '/keys');
   for (const status of [200, 429, 503])
     await insertRow(gateway.database, new Date(), {
@@ -30,9 +37,11 @@ describe('a terminal', () => {
     ['requests list'],
     ['usage --group-by key,model,day'],
     ['audit list'],
+    ['limits list'],
+    ['webhooks list'],
   ])('of 80 columns shows a table of %s that fits', async (command) => {
     const { code, screen } = await terminal(
-      `${command} --limit 2`.replace('providers list --limit 2', 'providers list'),
+      `${command} --limit 2`.replace(/(providers|webhooks) list --limit 2/, '$1 list'),
     );
     expect(code).toBe(0);
     const [table] = plain(screen).split('\n\n');

@@ -99,9 +99,9 @@ it('runs beside a log writer, waits for its open transaction without holding up 
   const migrated = migrate(database.url);
   // The first migration that needs the log for itself gives up and tries again while the transaction is open.
   const left = MIGRATIONS.length - MIGRATIONS.indexOf(NoDefaultPartition1795000006000);
-  await eventually(async () => (await migrationsLeft()) === left, 60_000);
+  await eventually(async () => (await migrationsLeft()) === left);
   const { runs } = writer;
-  await eventually(() => writer.runs > runs + 20, 60_000);
+  await eventually(() => writer.runs > runs + 20);
   expect(await migrationsLeft()).toBe(left);
   await inTransaction.query('COMMIT');
   expect(await migrated).toHaveLength(MIGRATIONS.length - 1);

@@ -23,6 +23,11 @@ class Rejecting implements CanActivate {
         message: 'No tokens left.',
         retryAfter: 30,
       });
+    if (headers['x-want'] === 'detailed')
+      throw new GatewayError(REGION_NOT_ALLOWED, {
+        headers: ['x-region', 'eu', 'x-region', 'us'],
+        type: { openai: 'region', anthropic: 'region_error' },
+      });
     return true;
   }
 }
@@ -62,12 +67,24 @@ it("sends a module's own error codes in the shape of the endpoint's API, and cou
     headers: ['quota_used_up', null, '30'],
     body: { type: 'error', error: { type: 'rate_limit_error', message: 'No tokens left.' } },
   });
+  const further = ['/v1/chat/completions', '/v1/messages'].map(async (path) => {
+    const response = await fetch(`${postern.url}${path}`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${postern.key}`, 'x-want': 'detailed' },
+    });
+    const { error } = (await response.json()) as { error: { type: string } };
+    return [response.headers.get('x-region'), response.headers.get('x-should-retry'), error.type];
+  });
+  expect(await Promise.all(further)).toEqual([
+    ['eu, us', 'false', 'region'],
+    ['eu, us', 'false', 'region_error'],
+  ]);
   const metrics = await fetch(`${postern.url}/metrics`, {
     headers: { authorization: `Bearer ${ADMIN_TOKEN}` },
   });
   const text = await metrics.text();
   for (const code of ['region_not_allowed', 'quota_used_up'])
-    expect(text).toContain(`postern_refusals_total{code="${code}"} 1`);
+    expect(text).toContain(`postern_refusals_total{code="${code}"} ${code === 'region_not_allowed' ? 3 : 1}`);
   expect(text).toContain('postern_refusals_total{code="invalid_path"} 0');
   await postern.stop();
 });

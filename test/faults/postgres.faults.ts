@@ -18,12 +18,12 @@ beforeAll(async () => {
   const first = workplace.gateway({ DATABASE_URL: cluster.url });
   key = await first.firstKey();
   await first.stop();
-}, 120_000);
+});
 afterAll(async () => {
   await load.close();
   await workplace.remove();
   await cluster.remove();
-}, 60_000);
+});
 
 const rows = () => cluster.query<LoggedCall>('SELECT idempotency_key, outcome, status FROM request_log');
 
@@ -45,11 +45,11 @@ it.each(Object.keys(TROUBLES))(
     const { spoil, mend } = TROUBLES[name]!;
     const gateway = workplace.gateway({ DATABASE_URL: cluster.url, PROVIDER_URL: load.provider.url });
     const url = await gateway.ready();
-    await eventually(async () => (await fetch(`${url}/health/ready`)).status === 200, 30_000);
+    await eventually(async () => (await fetch(`${url}/health/ready`)).status === 200);
     load.run(url, key, 16);
     const more = async (calls: number) => {
       const enough = load.answered.size + calls;
-      await eventually(() => load.answered.size >= enough, 60_000);
+      await eventually(() => load.answered.size >= enough);
     };
     for (let round = 0; round < ROUNDS; round++) {
       await more(CALLS_MEANWHILE);
@@ -61,7 +61,7 @@ it.each(Object.keys(TROUBLES))(
     }
     await more(CALLS_MEANWHILE);
     await load.stop();
-    await eventually(async () => (await rows()).length >= load.seen.size, 60_000);
+    await eventually(async () => (await rows()).length >= load.seen.size);
     expect(load.judge(await rows())).toEqual([]);
     expect([...load.refused.values()]).toEqual([]);
     expect(await gateway.stop()).toEqual({ code: 0, signal: null });

@@ -88,7 +88,7 @@ async function rolling(): Promise<void> {
     for (const replica of replicas) {
       // Both serve, and have for a while.
       const before = load.answered.size;
-      await eventually(() => load.answered.size > before + 500, 30_000);
+      await eventually(() => load.answered.size > before + 500);
       expect(await replica.gateway.stop()).toEqual({ code: 0, signal: null });
       replica.gateway = replica.workplace.gateway(replica.settings);
       await replica.gateway.ready();
@@ -116,4 +116,4 @@ afterAll(async () => {
   await nginx?.stop();
   for (const { workplace } of replicas) await workplace.remove();
   await database?.drop();
-}, 60_000);
+});

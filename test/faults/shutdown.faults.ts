@@ -30,7 +30,7 @@ afterAll(async () => {
   await workplace.remove();
   await relay.close();
   await database.drop();
-}, 60_000);
+});
 
 it.each(
   Array.from({ length: 10 }, (_, i) => ({
@@ -56,7 +56,7 @@ it.each(
     load.pace = () => (turn++ % 2 === 0 ? never.promise : end.promise);
     load.run(url, key, STREAMS);
     const before = load.seen.size;
-    await eventually(() => load.seen.size >= before + STREAMS, 30_000);
+    await eventually(() => load.seen.size >= before + STREAMS);
     if (postgres !== 'there') relay.set('postern-log', postgres);
     const begun = performance.now();
     const stopped = gateway.stop();
@@ -102,7 +102,7 @@ it('ends in that time when all of Postgres is frozen, whoever waits for it', asy
   load.pace = () => (turn++ % 2 === 0 ? never.promise : end.promise);
   load.run(url, key, STREAMS);
   const before = load.seen.size;
-  await eventually(() => load.seen.size >= before + STREAMS, 30_000);
+  await eventually(() => load.seen.size >= before + STREAMS);
   relay.set('*', 'frozen');
   const left = [
     fetch(`${url}/admin/v1/requests`, { headers: admin }),
@@ -121,6 +121,6 @@ it('ends in that time when all of Postgres is frozen, whoever waits for it', asy
   await Promise.all(left);
   await load.stop({ gone: true });
   relay.set('*', 'none');
-}, 90_000);
+});
 
 let keyOfAll: string | undefined;

@@ -41,7 +41,7 @@ it('serves on while no process can be started in the place of one that died, and
   expect((await fetch(`${url}/health/ready`)).status).toBe(200);
   expect(await workersOf(gateway.pid)).toEqual([first]);
   await rename(`${node}.away`, node);
-  await eventually(async () => (await workersOf(gateway.pid)).length === 2, 20_000);
+  await eventually(async () => (await workersOf(gateway.pid)).length === 2);
   gateway.signal('SIGTERM');
   expect(await gateway.ended).toEqual({ code: 0, signal: null });
 });

@@ -17,7 +17,7 @@ afterAll(async () => {
   for (const pid of workers.filter(isAlive)) process.kill(pid, 'SIGKILL');
   await workplace.remove();
   await database.drop();
-}, 40_000);
+});
 
 it('ends in time although a worker hangs, and says which', async () => {
   const gateway = workplace.gateway({ DATABASE_URL: database.url, WORKERS: '2', SHUTDOWN_GRACE_MS: '0' });
@@ -31,4 +31,4 @@ it('ends in time although a worker hangs, and says which', async () => {
     /^postern: worker 2 did not end within 13 s of the grace and was killed/m,
   );
   expect(workers.some(isAlive)).toBe(false);
-}, 40_000);
+});

@@ -85,7 +85,7 @@ it('replaces a worker that dies, and its journal comes to Postgres', async () =>
   const lost = await eventually(async () => {
     const cut = (await rows()).filter(({ outcome }) => outcome === 'interrupted');
     return cut.length > 0 && cut;
-  }, 20_000);
+  });
   // Those of the other worker go on.
   expect(lost.length).toBeLessThan(6);
   for (let i = 0; i < 20; i++) await call(url);

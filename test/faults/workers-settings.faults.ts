@@ -46,7 +46,7 @@ it('gives a worker that takes the place of a dead one the settings of the start,
   const after = await eventually(async () => {
     const now = await journals();
     return ![...now.values()].includes(LAST) && now;
-  }, 20_000);
+  });
   expect([after.get(2), after.get(3)]).toEqual([before.get(2), before.get(3)]);
   expect(await workersOf(gateway.process.pid)).toHaveLength(3);
   expect(await gateway.stop()).toEqual({ code: 0, signal: null });

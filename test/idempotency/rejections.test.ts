@@ -216,7 +216,7 @@ describe('notice', () => {
     goOn.resolve();
     expect((await duplicate.answer()).header('idempotent-replayed')).toBe('true');
     states.mockRestore();
-  }, 60_000);
+  });
 
   it('gives notice of a response, of a call that may run again, and of one that was given up', async () => {
     const listener = new pg.Client({ connectionString: wire.gateway.database.url });

@@ -106,6 +106,20 @@ it.each([
   await expect(createKey(members)).rejects.toThrow(/: 400 /);
 });
 
+it.each<Record<string, string>>([{ REQUEST_LOG_USERS: 'none' }, { ATTRIBUTION: 'off' }])(
+  'rejects limits of end users with %j',
+  async (setting) => {
+    const blind = await startTestGateway({ ...setting, MASTER_KEY: randomBytes(32).toString('base64') });
+    const members = { each_end_user: { requests_per_minute: 1 } };
+    await expect(blind.admin('POST', '/keys', { team: 'default', name: 'k', ...members })).rejects.toThrow(
+      /: 400 .*each_end_user/,
+    );
+    await expect(blind.admin('POST', '/teams', { name: 't', ...members })).rejects.toThrow(/: 400 /);
+    await blind.admin('POST', '/keys', { team: 'default', name: 'k', each_end_user: null });
+    await blind.stop();
+  },
+);
+
 it('shows what was used and gives a budget its amount again, with the reason in the audit log', async () => {
   const key = await createKey({ budgets: [{ usd: '10', period: 'month', alert_at: [50] }] });
   const row = logRow(Date.now(), { key_id: key.id, team_id: key.team_id, charge_usd: '10', cost_usd: '10' });

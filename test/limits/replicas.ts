@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 import { ADMIN_TOKEN } from '../support/gateway.js';
-import { PostgresRelay } from '../support/postgres-relay.js';
 import type { GatewayProcess } from '../support/process.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
 import { Workplace } from '../support/workplace.js';
@@ -37,7 +37,6 @@ export class Replicas {
 
   private constructor(
     readonly database: TestDatabase,
-    readonly relay: PostgresRelay,
     readonly provider: RawProvider,
     readonly all: Replica[],
     private readonly settings: Record<string, string>,
@@ -56,17 +55,16 @@ export class Replicas {
   /** Their model `m` costs 20 USD for a million output tokens. */
   static async start(count: number): Promise<Replicas> {
     const database = await createDatabase();
-    const relay = await PostgresRelay.to(database.url);
     const provider = await RawProvider.start(() => {});
     const settings = {
-      DATABASE_URL: relay.url,
+      DATABASE_URL: database.url,
       PROVIDER_URL: provider.url,
       PROVIDER_KEY: 'sk-provider',
       ADMIN_TOKEN,
       MASTER_KEY: randomBytes(32).toString('base64'),
       LOG_LEVEL: 'fatal',
     };
-    const replicas = new Replicas(database, relay, provider, [], settings);
+    const replicas = new Replicas(database, provider, [], settings);
     for (let i = 0; i < count; i++) await replicas.add(await Workplace.make());
     await replicas.admin('POST', '/prices', { catalog: 'default', model: 'm', input: '0', output: '20' });
     return replicas;
@@ -133,6 +131,17 @@ export class Replicas {
     return outcome;
   }
 
+  /** Makes the database end all connections and reject new ones, or accept them again. */
+  async setReachable(isReachable: boolean): Promise<void> {
+    const name = new URL(this.database.url).pathname.slice(1);
+    const client = new pg.Client({ connectionString: process.env.POSTERN_TEST_SERVER });
+    await client.connect();
+    await client.query(`ALTER DATABASE ${name} WITH ALLOW_CONNECTIONS ${isReachable}`);
+    if (!isReachable)
+      await client.query('SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1', [name]);
+    await client.end();
+  }
+
   /** Ends a replica as the death of its machine would. */
   async kill(index: number): Promise<void> {
     await this.all[index]!.gateway.process.kill();
@@ -160,14 +169,12 @@ export class Replicas {
     return eventually(async () => {
       const { charged, spent, held } = await this.books(keyId);
       return held === 0n && { charged, spent };
-    }, 60_000);
+    });
   }
 
   async stop(): Promise<void> {
-    this.relay.set('*', 'none');
     for (const { workplace } of this.all) await workplace.remove();
     await this.provider.stop();
-    await this.relay.close();
     await this.database.drop();
   }
 

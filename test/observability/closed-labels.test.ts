@@ -57,7 +57,7 @@ const settled = () =>
   eventually(async () => {
     const seen = await Scrape.of(postern.url);
     return seen.sum('postern_open_calls') === 0 && seen;
-  }, 20_000);
+  });
 
 it(`has no series more after ${REQUESTS} requests that each name something new`, async () => {
   // Every outcome and code that what follows can have, once.

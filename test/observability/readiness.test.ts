@@ -34,7 +34,7 @@ const until = (status: number, reason: string) =>
   eventually(async () => {
     const [seen, { reasons }] = await ready();
     return seen === status && reasons.join() === reason;
-  }, 20_000);
+  });
 
 it('stays 200 and says degraded while Postgres is away and known keys work, and ok again afterwards', async () => {
   await start();

@@ -39,7 +39,7 @@ it('has calls wait that come before the first look at Postgres is over, and says
   await other.query('SELECT pg_advisory_lock($1)', [MIGRATION_LOCK]);
   const gateway = workplace.gateway(settings);
   const url = `http://127.0.0.1:${port}`;
-  const ready = await eventually(() => fetch(`${url}/health/ready`).catch(() => null), 60_000);
+  const ready = await eventually(() => fetch(`${url}/health/ready`).catch(() => null));
   expect(ready.status).toBe(503);
   const call = fetch(`${url}/v1/models`, { headers: { authorization: `Bearer ${key}` } });
   // One that came later and was answered: the call is being held, not on its way.

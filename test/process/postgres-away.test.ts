@@ -51,7 +51,7 @@ it('starts without Postgres, says so, and comes to itself when Postgres does', a
 
   await forwarder.open();
   const key = await gateway.firstKey();
-  await eventually(async () => (await ready(url)).status === 200, 60_000);
+  await eventually(async () => (await ready(url)).status === 200);
   const response = await call(url, key);
   expect([response.status, await response.text()]).toEqual([200, '{"ok":true}']);
   const id = response.headers.get('x-gateway-request-id');
@@ -88,7 +88,7 @@ it('leaves pending migrations alone with MIGRATE=off and goes on once somebody r
   });
   expect(await migrating.ended).toEqual({ code: 0, signal: null });
   const key = await gateway.firstKey();
-  await eventually(async () => (await ready(url)).status === 200, 60_000);
+  await eventually(async () => (await ready(url)).status === 200);
   expect((await call(url, key)).status).toBe(200);
   expect(await gateway.stop()).toEqual({ code: 0, signal: null });
 });

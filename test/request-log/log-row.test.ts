@@ -226,7 +226,7 @@ it('makes a row that Postgres takes of whatever a call brings', async () => {
   const facts = fc.sample(call, { numRuns: FULL ? 4_000 : 1_000, seed: 3 });
   const rows = facts.map(rowOf);
   for (const row of rows) log.writer.add(row, []);
-  await eventually(() => log.writer.waiting === 0, 60_000);
+  await eventually(() => log.writer.waiting === 0);
   expect(log.writer.counts).toMatchObject({ enqueued: rows.length, persisted: rows.length, rejected: 0 });
   expect(await log.rejectedFiles()).toEqual([]);
 

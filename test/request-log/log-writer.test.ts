@@ -35,7 +35,7 @@ afterEach(async () => {
 
 const count = async () =>
   (await database.query<{ n: number }>('SELECT count(*)::int AS n FROM request_log'))[0]!.n;
-const allThere = (n: number) => eventually(async () => (await count()) === n, 60_000);
+const allThere = (n: number) => eventually(async () => (await count()) === n);
 const record = (n: number) => Array.from({ length: n }, () => log.record());
 /** Columns of a call that starts so many days from now. */
 function startingIn(days: number): { id: string; started_at: string } {

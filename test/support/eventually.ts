@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 /** Asks again until there is an answer; fails after the bound rather than hang. A busy machine takes its time. */
 export async function eventually<T>(
   ask: () => Promise<T | undefined | null | false> | T | undefined | null | false,
-  boundMs = 30_000,
+  boundMs = 150_000,
 ): Promise<T> {
   const deadline = Date.now() + boundMs;
   for (;;) {

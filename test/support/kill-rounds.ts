@@ -74,7 +74,7 @@ export async function killRounds(
       load.run(url, key, CLIENTS, slow ? PADDING : '');
       if (point === 'random') {
         const enough = load.answered.size + randomInt(20, 400);
-        await eventually(() => load.answered.size >= enough, 60_000);
+        await eventually(() => load.answered.size >= enough);
         await new Promise((wait) => setTimeout(wait, randomInt(0, 120)));
         await gateway.process.kill();
       }
@@ -107,7 +107,7 @@ export async function drained({ dataDir }: Workplace): Promise<void> {
     const names = await readdir(join(dataDir, 'journal'));
     expect(names).not.toContain('rejected');
     return names.filter((name) => name !== 'reserve').length === 1;
-  }, 60_000);
+  });
 }
 
 export function rowsOf(database: TestDatabase): Promise<LoggedCall[]> {

@@ -42,7 +42,7 @@ export class Workplace {
     const pid = await this.postgresPid();
     if (pid !== null) {
       process.kill(pid, 'SIGQUIT');
-      await eventually(() => !isAlive(pid), 60_000);
+      await eventually(() => !isAlive(pid));
     }
     const elsewhere = await this.elsewhere();
     for (const folder of [elsewhere, this.folder]) {

@@ -153,7 +153,7 @@ it('adds nothing twice and misses nothing when its connection is killed at any m
   await run();
   expect(await storedCost()).toEqual(await loggedCost());
   await expectAllEqual();
-}, 120_000);
+});
 
 it('catches up with an existing log hour by hour, and skips the time before it', async () => {
   await insert(4_000);

@@ -28,7 +28,7 @@ beforeAll(async () => {
   gateway = place.gateway({ DATABASE_URL: database.url, PROVIDER_URL: bulk.url, PROVIDER_KEY });
   [url, key] = await Promise.all([gateway.ready(), gateway.firstKey()]);
   idle = residentBytes(gateway.process.pid);
-}, 60_000);
+});
 afterAll(async () => {
   await gateway.stop();
   await place.remove();
@@ -66,7 +66,7 @@ it(`${BYTES / MEGABYTE} MB down to a slow reader`, async () => {
       await sip(socket, BYTES);
     }),
   );
-}, 240_000);
+});
 
 it(`${BYTES / MEGABYTE} MB up to a slow provider`, async () => {
   await expectFlat(() =>
@@ -76,4 +76,4 @@ it(`${BYTES / MEGABYTE} MB up to a slow provider`, async () => {
       expect(await answered).toMatch(/^HTTP\/1\.1 200 /);
     }),
   );
-}, 240_000);
+});

@@ -7,18 +7,25 @@ import { path } from '../api.js';
 import { addPageOptions, listPages, type PageOptions } from '../list-options.js';
 import { CliError } from '../cli-error.js';
 import { findKey, KEY_FORMS, wholeKey } from '../lookup.js';
-import { addModelRuleOptions, modelRuleLines, type ModelRuleOptions, modelRulesOf } from './model-rules.js';
-import { type Output, statusStyle } from '../output.js';
+import { COLUMNS, keyLines, nameOf, statusOf } from './key-output.js';
+import {
+  addLimitOptions,
+  hasLimitOptions,
+  LIMIT_OPTION_NAMES,
+  limitMembersOf,
+  type LimitOptions,
+} from './limit-options.js';
+import { addModelRuleOptions, type ModelRuleOptions, modelRulesOf } from './model-rules.js';
+import type { Output } from '../output.js';
 import { readSecret } from '../prompt.js';
 import { action, type Session } from '../session.js';
-import type { Column } from '../table.js';
-import { duration, minuteTime, parseTime, utcTime } from '../times.js';
+import { duration, parseTime, utcTime } from '../times.js';
 
 const SHOWN_ONCE = 'Save it now: Postern stores only its digest and will not show it again.';
 const KEY_ARGUMENT = ['<key>', KEY_FORMS] as const;
 
 /** Settings of a key, in `create` and `update`. */
-interface KeySettings extends ModelRuleOptions {
+interface KeySettings extends ModelRuleOptions, LimitOptions {
   team?: string;
   name?: string;
   expiresAt?: string;
@@ -51,6 +58,7 @@ export function keysCommand(): Command {
 Examples:
   postern keys create --team default --name ci
   postern keys create --team default --name trial --expires-at 30d
+  postern keys create --team default --name batch --models 'gpt-5*' --rpm 600 --budget 50/month@80
   KEY=$(postern keys create --team default --name ci --quiet)`,
     )
     .action(action(create));
@@ -90,7 +98,7 @@ Examples:
   addSettings(
     keys
       .command('update')
-      .description('change the name, expiry or permissions of a key')
+      .description('change the name, expiry, permissions, limits or budgets of a key')
       .argument(...KEY_ARGUMENT)
       .option('--name <name>', 'new name, unique within the team'),
   )
@@ -147,21 +155,24 @@ Examples:
 }
 
 function addSettings(command: Command): Command {
-  return addModelRuleOptions(
-    command
-      .option('--expires-at <time>', 'expiry: 24h, 30d, 6M, 2030-01-31, 2030-01-31T12:00:00Z, never')
-      .option('--providers <names>', 'providers it may use, separated by commas, or all')
-      .option('--endpoints <rule>', 'inference or all')
-      .option('--idempotency <mode>', 'forward or replay'),
+  return addLimitOptions(
+    addModelRuleOptions(
+      command
+        .option('--expires-at <time>', 'expiry: 24h, 30d, 6M, 2030-01-31, 2030-01-31T12:00:00Z, never')
+        .option('--providers <names>', 'providers it may use, separated by commas, or all')
+        .option('--endpoints <rule>', 'inference or all')
+        .option('--idempotency <mode>', 'forward or replay'),
+    ),
   );
 }
 
-/** The settings as fields of the admin API; null for none, and absent if not given. */
-function settingsOf(options: KeySettings): object {
+/** The settings as fields of the admin API; null for none, and absent if not given. @param before the key as it is */
+function settingsOf(options: KeySettings, before: KeyView | null): object {
   const { team, name, expiresAt, providers, endpoints, idempotency } = options;
   return {
     ...present({ team, name, endpoints, idempotency }),
     ...modelRulesOf(options),
+    ...limitMembersOf(options, before),
     ...(expiresAt !== undefined && {
       expires_at: expiresAt === 'never' ? null : parseTime(expiresAt, 1, '--expires-at'),
     }),
@@ -177,7 +188,7 @@ function present(fields: Readonly<Record<string, string | undefined>>): object {
 }
 
 async function create({ api, out }: Session, options: KeySettings) {
-  const key = await api.post<IssuedKeyView>('keys', settingsOf(options));
+  const key = await api.post<IssuedKeyView>('keys', settingsOf(options, null));
   printIssued(out, key, `Created key ${nameOf(key)} (${key.id}):`);
 }
 
@@ -185,17 +196,6 @@ async function list({ api, out }: Session, { team, prefix, status, ...paging }: 
   const page = await listPages<Page<KeyView>>(api, 'keys', { team, prefix, status }, paging);
   out.page(page, { noun: 'keys', columns: COLUMNS });
 }
-
-const COLUMNS: readonly Column<KeyView>[] = [
-  { head: 'PREFIX', cell: ({ prefix }) => prefix },
-  { head: 'KEY', cell: nameOf, min: 12 },
-  { head: 'STATUS', cell: statusOf, style: (key) => statusStyle(statusOf(key)) },
-  { head: 'EXPIRES', cell: ({ expires_at: at }) => minuteTime(at) },
-  { head: 'LAST USED', cell: ({ last_used_at: at }) => minuteTime(at) },
-  { head: 'ENDPOINTS', cell: ({ endpoints }) => endpoints, drop: 3 },
-  { head: 'PROVIDERS', cell: ({ providers }) => providers?.join(',') ?? 'all', drop: 2 },
-  { head: 'ID', cell: ({ id }) => id, drop: 1 },
-];
 
 async function show({ api, out }: Session, _: object, text?: string) {
   const key = await findKey(api, text!);
@@ -214,12 +214,14 @@ async function find({ api, out }: Session) {
 }
 
 async function update({ api, out }: Session, options: KeySettings, text?: string) {
-  const change = settingsOf(options);
-  if (Object.keys(change).length === 0)
+  if (!hasLimitOptions(options) && Object.keys(settingsOf(options, null)).length === 0)
     throw new CliError(
-      'nothing to change: give --name, --expires-at, --providers, --endpoints, --idempotency, --models or --stream-usage',
+      'nothing to change: give --name, --expires-at, --providers, --endpoints, --idempotency, --models, --stream-usage, ' +
+        LIMIT_OPTION_NAMES,
     );
-  const { id } = await findKey(api, text!);
+  const before = await findKey(api, text!);
+  const { id } = before;
+  const change = settingsOf(options, before);
   const key = await api.patch<KeyView>(path('keys', id), change);
   out.result(key, () => `Updated key ${nameOf(key)} (${key.prefix}…).`);
 }
@@ -264,37 +266,4 @@ function printIssued(out: Output, key: IssuedKeyView, title: string): void {
 
 function printState(out: Output, key: KeyView): void {
   out.result(key, () => `Key ${nameOf(key)} (${key.prefix}…) is ${statusOf(key)}.`);
-}
-
-/** The status of a key for people, from its own row. The `--status` filter also counts the keys of a disabled team as disabled. */
-function statusOf(key: KeyView): string {
-  if (key.revoked_at !== null) return 'revoked';
-  if (key.expires_at !== null && Date.parse(key.expires_at) <= Date.now()) return 'expired';
-  return key.disabled ? 'disabled' : 'active';
-}
-
-function nameOf({ team, name }: Pick<KeyView, 'team' | 'name'>): string {
-  return `${team}/${name}`;
-}
-
-function keyLines(out: Output, key: KeyView, status: string): string {
-  const time = (iso: string | null) => iso && utcTime(iso);
-  const previous = key.previous_secret_expires_at;
-  return out.fields([
-    ['id', key.id],
-    ['name', key.name],
-    ['team', key.team],
-    ['status', status, statusStyle(status)],
-    ['prefix', key.prefix],
-    ['created', time(key.created_at)],
-    ['expires', time(key.expires_at)],
-    ['last used', time(key.last_used_at)],
-    ['endpoints', key.endpoints],
-    ['providers', key.providers?.join(',') ?? 'all'],
-    ['idempotency', key.idempotency],
-    ...modelRuleLines(key),
-    ...(previous === null
-      ? []
-      : [['previous secret', `works until ${utcTime(previous)}`, 'yellow'] as const]),
-  ]);
 }

@@ -5,6 +5,14 @@ import { cliCommand, shellQuoted } from '../../platform/cli-command.js';
 import { path } from '../api.js';
 import { CliError } from '../cli-error.js';
 import { addPageOptions, listPages, type PageOptions } from '../list-options.js';
+import {
+  addLimitOptions,
+  hasLimitOptions,
+  LIMIT_OPTION_NAMES,
+  limitLines,
+  limitMembersOf,
+  type LimitOptions,
+} from './limit-options.js';
 import { addModelRuleOptions, modelRuleLines, type ModelRuleOptions, modelRulesOf } from './model-rules.js';
 import { type Output, statusStyle } from '../output.js';
 import { action } from '../session.js';
@@ -17,12 +25,18 @@ const TEAM_ARGUMENT = ['<team>', 'name or ID of the team'] as const;
 export function teamsCommand(): Command {
   const teams = new Command('teams').description('teams that gateway keys belong to');
 
-  addModelRuleOptions(teams.command('create').description('create a team').argument('<name>', 'team name'))
+  addLimitOptions(
+    addModelRuleOptions(teams.command('create').description('create a team').argument('<name>', 'team name')),
+  )
     .option('--json', 'print the team as JSON')
-    .addHelpText('after', '\nExample:\n  postern teams create search')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  postern teams create search\n  postern teams create search --budget 500/month@80,100',
+    )
     .action(
-      action<ModelRuleOptions>(async ({ api, out }, options, name) => {
-        const team = await api.post<TeamView>('teams', { name, ...modelRulesOf(options) });
+      action<ModelRuleOptions & LimitOptions>(async ({ api, out }, options, name) => {
+        const members = { ...modelRulesOf(options), ...limitMembersOf(options, null) };
+        const team = await api.post<TeamView>('teams', { name, ...members });
         out.result(team, () => `Created team ${team.name} (${team.id}).`);
         out.note(`Next: ${cliCommand(`keys create --team ${shellQuoted(team.name)} --name ci`)}`);
       }),
@@ -54,25 +68,36 @@ export function teamsCommand(): Command {
             ['status', statusOf(team), statusStyle(statusOf(team))],
             ['created', utcTime(team.created_at)],
             ...modelRuleLines(team),
+            ...limitLines(team),
           ]),
         );
       }),
     );
 
-  addModelRuleOptions(
-    teams
-      .command('update')
-      .description('rename a team or change the models it may use')
-      .argument(...TEAM_ARGUMENT)
-      .option('--name <name>', 'new name'),
+  addLimitOptions(
+    addModelRuleOptions(
+      teams
+        .command('update')
+        .description('change the name, models, limits or budgets of a team')
+        .argument(...TEAM_ARGUMENT)
+        .option('--name <name>', 'new name'),
+    ),
   )
     .option('--json', 'print the team as JSON')
     .addHelpText('after', '\nExample:\n  postern teams update search --name discovery')
     .action(
-      action<ModelRuleOptions & { name?: string }>(async ({ api, out }, { name, ...options }, text) => {
-        const change = { ...(name !== undefined && { name }), ...modelRulesOf(options) };
+      action<ModelRuleOptions & LimitOptions & { name?: string }>(async ({ api, out }, options, text) => {
+        const { name } = options;
+        const present = hasLimitOptions(options) ? await api.get<TeamView>(path('teams', text)) : null;
+        const change = {
+          ...(name !== undefined && { name }),
+          ...modelRulesOf(options),
+          ...limitMembersOf(options, present),
+        };
         if (Object.keys(change).length === 0)
-          throw new CliError('nothing to change: give --name, --models or --stream-usage');
+          throw new CliError(
+            `nothing to change: give --name, --models, --stream-usage, ${LIMIT_OPTION_NAMES}`,
+          );
         const team = await api.patch<TeamView>(path('teams', text), change);
         out.result(team, () => `Updated team ${team.name} (${team.id}).`);
       }),

@@ -3,7 +3,7 @@ import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 const KEY = { primaryKeyConstraintName: 'limit_hold_pkey' };
 
 /** What a process holds of a meter. */
-@Entity('limit_hold')
+@Entity('limit_hold', { comment: 'The part of a budget that a gateway process holds for its calls.' })
 export class LimitHold {
   @PrimaryColumn('uuid', { ...KEY, name: 'rule_id' })
   ruleId!: string;

@@ -4,7 +4,9 @@ const KEY = { primaryKeyConstraintName: 'limit_meter_pkey' };
 const COUNT = { default: 0 };
 
 /** What was used of a rule by one subject in one period. `pg` returns bigint as text. */
-@Entity('limit_meter')
+@Entity('limit_meter', {
+  comment: 'What was spent of each budget in each period. Amounts in billionths of a US dollar, or tokens.',
+})
 export class LimitMeter {
   @PrimaryColumn('uuid', { ...KEY, name: 'rule_id' })
   ruleId!: string;
@@ -35,4 +37,8 @@ export class LimitMeter {
   /** The highest percentage for which an alert was sent. */
   @Column('smallint', { ...COUNT })
   alerted!: number;
+
+  /** When it was announced that the budget is exhausted; null: not yet. */
+  @Column('timestamptz', { name: 'exhausted_at', nullable: true })
+  exhaustedAt!: Date | null;
 }

@@ -1,7 +1,7 @@
 import { Column, Entity, PrimaryColumn } from 'typeorm';
 
 /** A process run that exchanges limits. Being seen renews all that it holds. */
-@Entity('limit_process')
+@Entity('limit_process', { comment: 'Gateway processes that hold parts of limits.' })
 export class LimitProcess {
   @PrimaryColumn('uuid', { primaryKeyConstraintName: 'limit_process_pkey' })
   id!: string;

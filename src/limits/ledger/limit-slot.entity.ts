@@ -2,8 +2,8 @@ import { Column, Entity, PrimaryColumn } from 'typeorm';
 
 const KEY = { primaryKeyConstraintName: 'limit_slot_pkey' };
 
-/** How much of a rate was handed out in a slot of 5 seconds. */
-@Entity('limit_slot')
+/** How much of a rate was handed out in a slot of 2.5 seconds. */
+@Entity('limit_slot', { comment: 'Requests and tokens of limits per minute, by slots of 2.5 seconds.' })
 export class LimitSlot {
   @PrimaryColumn('uuid', { ...KEY, name: 'rule_id' })
   ruleId!: string;

@@ -4,9 +4,12 @@ import { Meter, type Period, UNLIMITED, type Verdict } from './meter.js';
 import type { PostgresClock } from './postgres-clock.js';
 import type { LimitRule } from './rule-cache.js';
 
-/** As limit_take_rates in the migrations has it: any 60 seconds that end in a slot lie in it and the 12 before it. */
-export const SLOT_MS = 5_000;
-const SLOTS = 13;
+/**
+ * As limit_take_rates in the migrations has it: any 62.5 seconds that end in a slot lie in it and the 25 before it. So a
+ * provider sees no more than the limit in 60 seconds, also if calls take up to 2.5 seconds to reach it.
+ */
+export const SLOT_MS = 2_500;
+const SLOTS = 26;
 
 /** What one exchange states of a rate. */
 export interface RateEntry {

@@ -72,7 +72,7 @@ const MOST_SETS = 100_000;
 export class RuleCache {
   /** Called with rules whose amount was lowered, or that were removed. */
   onLowered: (rules: readonly LimitRule[]) => void = () => {};
-  /** Called after each change of the rules. */
+  /** Called when there are other rules than before, so that others may apply to a key. */
   onChanged: () => void = () => {};
   /** False until the rules were read for the first time. */
   isLoaded = false;
@@ -107,6 +107,7 @@ export class RuleCache {
   /** Takes over the stored rules. A rule that is still there stays the same object. */
   replace(rows: readonly RuleRow[]): void {
     const lowered: LimitRule[] = [];
+    let areOthers = !this.isLoaded;
     const seen = new Set<string>();
     const byOwner = new Map<string, LimitRule[]>();
     for (const row of rows) {
@@ -114,7 +115,10 @@ export class RuleCache {
       const amount = BigInt(row.amount);
       let rule = this.rules.get(row.id);
       // Another time zone has other periods.
-      if (rule === undefined || rule.timeZone !== row.time_zone) this.rules.set(row.id, (rule = ruleOf(row)));
+      if (rule === undefined || rule.timeZone !== row.time_zone) {
+        this.rules.set(row.id, (rule = ruleOf(row)));
+        areOthers = true;
+      }
       if (amount < rule.amount) lowered.push(rule);
       rule.amount = amount;
       rule.mode = row.mode;
@@ -129,12 +133,13 @@ export class RuleCache {
       rule.removed = true;
       this.rules.delete(id);
       lowered.push(rule);
+      areOthers = true;
     }
     this.byOwner = byOwner;
     this.sets.clear();
     this.isLoaded = true;
     if (lowered.length > 0) this.onLowered(lowered);
-    this.onChanged();
+    if (areOthers) this.onChanged();
   }
 }
 

@@ -182,6 +182,18 @@ describe.each([
     expect(seen.filter((one) => one !== 'asked')).toEqual(['second', 'second', 'second']);
   });
 
+  it('asks again once a policy says that what it depends on has changed', async () => {
+    // A change of the key that comes late asks too.
+    await eventually(async () => {
+      seen = [];
+      await send('');
+      return seen.length === 0;
+    });
+    postern.gateway.app.get(CallPolicies).changed();
+    for (let i = 0; i < 2; i++) await send('');
+    expect(seen).toEqual(['asked']);
+  });
+
   it('gives a policy the facts of a call, and the body if it needs it', async () => {
     const body = '{"model":"m","max_tokens":7,"max_completion_tokens":9,"x":[1]}';
     await send('facts body', body);

@@ -1,0 +1,51 @@
+import type { KeyView } from '../../keys/keys.schema.js';
+import { type Output, statusStyle } from '../output.js';
+import type { Column } from '../table.js';
+import { minuteTime, utcTime } from '../times.js';
+import { limitLines } from './limit-options.js';
+import { modelRuleLines } from './model-rules.js';
+
+/** The status of a key for people, from its own row. The `--status` filter also counts the keys of a disabled team as disabled. */
+export function statusOf(key: KeyView): string {
+  if (key.revoked_at !== null) return 'revoked';
+  if (key.expires_at !== null && Date.parse(key.expires_at) <= Date.now()) return 'expired';
+  return key.disabled ? 'disabled' : 'active';
+}
+
+export function nameOf({ team, name }: Pick<KeyView, 'team' | 'name'>): string {
+  return `${team}/${name}`;
+}
+
+export function keyLines(out: Output, key: KeyView, status: string): string {
+  const time = (iso: string | null) => iso && utcTime(iso);
+  const previous = key.previous_secret_expires_at;
+  return out.fields([
+    ['id', key.id],
+    ['name', key.name],
+    ['team', key.team],
+    ['status', status, statusStyle(status)],
+    ['prefix', key.prefix],
+    ['created', time(key.created_at)],
+    ['expires', time(key.expires_at)],
+    ['last used', time(key.last_used_at)],
+    ['endpoints', key.endpoints],
+    ['providers', key.providers?.join(',') ?? 'all'],
+    ['idempotency', key.idempotency],
+    ...modelRuleLines(key),
+    ...limitLines(key),
+    ...(previous === null
+      ? []
+      : [['previous secret', `works until ${utcTime(previous)}`, 'yellow'] as const]),
+  ]);
+}
+
+export const COLUMNS: readonly Column<KeyView>[] = [
+  { head: 'PREFIX', cell: ({ prefix }) => prefix },
+  { head: 'KEY', cell: nameOf, min: 12 },
+  { head: 'STATUS', cell: statusOf, style: (key) => statusStyle(statusOf(key)) },
+  { head: 'EXPIRES', cell: ({ expires_at: at }) => minuteTime(at) },
+  { head: 'LAST USED', cell: ({ last_used_at: at }) => minuteTime(at) },
+  { head: 'ENDPOINTS', cell: ({ endpoints }) => endpoints, drop: 3 },
+  { head: 'PROVIDERS', cell: ({ providers }) => providers?.join(',') ?? 'all', drop: 2 },
+  { head: 'ID', cell: ({ id }) => id, drop: 1 },
+];

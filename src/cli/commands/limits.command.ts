@@ -1,0 +1,162 @@
+import { Command } from 'commander';
+import type { Page } from '../../database/page.js';
+import type { KeyView } from '../../keys/keys.schema.js';
+import type { LimitView } from '../../limits/limits.schema.js';
+import { cliCommand, shellQuoted } from '../../platform/cli-command.js';
+import type { TeamView } from '../../teams/teams.schema.js';
+import { type Api, path } from '../api.js';
+import { CliError } from '../cli-error.js';
+import { addPageOptions, listPages, type PageOptions } from '../list-options.js';
+import { findKeyId, findOwner } from '../lookup.js';
+import type { Style } from '../output.js';
+import { action, type Session } from '../session.js';
+import type { Column } from '../table.js';
+import { minuteTime } from '../times.js';
+import {
+  addLimitOptions,
+  hasLimitOptions,
+  LIMIT_OPTION_NAMES,
+  limitMembersOf,
+  type LimitOptions,
+} from './limit-options.js';
+
+const OWNER_ARGUMENT = ['<team or key>', 'team by name or ID; key by team/name, prefix or ID'] as const;
+
+interface ListOptions extends PageOptions {
+  team?: string;
+  key?: string;
+  state?: string;
+}
+
+/** `postern limits …` */
+export function limitsCommand(): Command {
+  const limits = new Command('limits').description('limits and budgets, and what was used of them');
+
+  addPageOptions(
+    limits
+      .command('list')
+      .description('list limits and budgets with their use, newest first')
+      .option('--team <name or id>', 'filter by team, its keys included')
+      .option('--key <key>', 'filter by key: team/name, prefix or ID')
+      .option('--state <state>', 'filter by state: ok, warned or exhausted'),
+  )
+    .option('--json', 'print the page as JSON')
+    .addHelpText('after', '\nExamples:\n  postern limits list\n  postern limits list --state exhausted --all')
+    .action(action(list));
+
+  limits
+    .command('show')
+    .description('show the limits and budgets that apply to a team or key; for a key, those of its team too')
+    .argument(...OWNER_ARGUMENT)
+    .option('--wide', 'print every column in full, also if the terminal is narrower')
+    .option('--json', 'print the list as JSON')
+    .addHelpText('after', '\nExamples:\n  postern limits show search\n  postern limits show search/ci')
+    .action(action(show));
+
+  addLimitOptions(
+    limits
+      .command('set')
+      .description('set limits and budgets of a team or key; the others stay')
+      .argument(...OWNER_ARGUMENT),
+  )
+    .option('--json', 'print the team or key as JSON')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  postern limits set search --budget 500/month@80,100
+  postern limits set search/ci --rpm 600 --tpm none
+  postern limits set search/ci --budget none`,
+    )
+    .action(action(set));
+
+  limits
+    .command('reset')
+    .description('give a budget its whole amount again for the rest of its period')
+    .argument('<id>', 'ID of the budget, from limits list')
+    .requiredOption('--reason <text>', 'why; recorded in the audit log')
+    .option('--subject <subject>', 'only this end user, as limits list --json shows it')
+    .option('--yes', 'do not ask')
+    .option('--json', 'print the budget as JSON')
+    .addHelpText(
+      'after',
+      '\nExample:\n  postern limits reset 01890a5d-ac96-774b-bcce-b302099a8057 --reason "pilot extended"',
+    )
+    .action(action(reset));
+
+  return limits;
+}
+
+async function list({ api, out }: Session, { team, key, state, ...paging }: ListOptions) {
+  const filter = { team, state, ...(key !== undefined && { key: await findKeyId(api, key) }) };
+  const page = await listPages<Page<LimitView>>(api, 'limits', filter, paging);
+  out.page(page, { noun: 'limits', columns: COLUMNS });
+}
+
+async function show({ api, out }: Session, _: object, text?: string) {
+  const { key, team } = await findOwner(api, text!);
+  const ofTeam = (await allOf(api, { team })).filter(({ scope }) => scope.startsWith('team'));
+  const data = key === null ? ofTeam : [...(await allOf(api, { key: key.id })), ...ofTeam];
+  const page = { data, next_cursor: null };
+  out.page(page, { noun: 'limits', columns: COLUMNS });
+  if (data.length === 0)
+    out.note(`Set one: ${cliCommand(`limits set ${shellQuoted(text!)} --budget 50/month`)}`);
+}
+
+async function allOf(api: Api, filter: { team?: string; key?: string }): Promise<LimitView[]> {
+  return (await listPages<Page<LimitView>>(api, 'limits', filter, { all: true })).data;
+}
+
+async function set({ api, out }: Session, options: LimitOptions, text?: string) {
+  if (!hasLimitOptions(options)) throw new CliError(`nothing to set: give ${LIMIT_OPTION_NAMES}`);
+  const { key, team } = await findOwner(api, text!);
+  if (key === null) {
+    const present = await api.get<TeamView>(path('teams', team));
+    const changed = await api.patch<TeamView>(path('teams', team), limitMembersOf(options, present));
+    out.result(changed, () => `Set the limits of team ${changed.name}.`);
+  } else {
+    const changed = await api.patch<KeyView>(path('keys', key.id), limitMembersOf(options, key));
+    out.result(changed, () => `Set the limits of key ${changed.team}/${changed.name}.`);
+  }
+  out.note(`See them: ${cliCommand(`limits show ${shellQuoted(text!)}`)}`);
+}
+
+async function reset(session: Session, options: { reason: string; subject?: string }, id?: string) {
+  const { reason, subject } = options;
+  await session.confirm(`Give the budget ${id!} its whole amount again until its period ends?`);
+  const limit = await session.api.post<LimitView>(path('limits', id!, 'reset'), {
+    reason,
+    ...(subject !== undefined && { subject }),
+  });
+  session.out.result(
+    limit,
+    () => `Reset ${kindOf(limit)} of ${ownerOf(limit)}: ${limit.left} of ${limit.amount} left.`,
+  );
+}
+
+function ownerOf({ team, key }: LimitView): string {
+  return key === null ? team : `${team}/${key}`;
+}
+
+function kindOf({ resource, period, scope }: LimitView): string {
+  const each = scope.endsWith('_end_user') ? ' each user' : '';
+  return period === 'at_once' ? `calls at once${each}` : `${resource}/${period}${each}`;
+}
+
+function styleOf({ state }: LimitView): Style | undefined {
+  return state === 'exhausted' ? 'red' : state === 'warned' ? 'yellow' : undefined;
+}
+
+const COLUMNS: readonly Column<LimitView>[] = [
+  { head: 'TEAM OR KEY', cell: ownerOf, min: 12 },
+  { head: 'LIMIT', cell: kindOf },
+  { head: 'AMOUNT', cell: ({ amount }) => amount, align: 'right' },
+  { head: 'USED', cell: ({ used }) => used, align: 'right' },
+  { head: 'HELD', cell: ({ held }) => held, align: 'right', drop: 3 },
+  { head: 'LEFT', cell: ({ left }) => left, align: 'right', drop: 6 },
+  { head: 'STATE', cell: ({ state }) => state, style: styleOf },
+  { head: 'MODE', cell: ({ mode }) => mode, drop: 4 },
+  { head: 'RESETS', cell: ({ resets_at: at }) => minuteTime(at), drop: 5 },
+  { head: 'REJECTED', cell: ({ refused }) => refused, align: 'right', drop: 2 },
+  { head: 'ID', cell: ({ id }) => id, drop: 1 },
+];

@@ -1,0 +1,144 @@
+import { ADMIN_TOKEN, startTestGateway, type TestGateway } from '../support/gateway.js';
+import { type OwnedKey, spend } from '../webhooks/alerts.js';
+import { Receiver, verified } from '../webhooks/receiver.js';
+import { runHere } from './run-here.js';
+
+let gateway: TestGateway;
+beforeAll(async () => {
+  gateway = await startTestGateway();
+});
+afterAll(() => gateway.stop());
+
+const remote = (line: string, input = '') =>
+  runHere(line.split(' '), { POSTERN_URL: gateway.url, POSTERN_ADMIN_TOKEN: ADMIN_TOKEN }, undefined, input);
+const json = async <T>(line: string): Promise<T> => {
+  const { code, stdout, stderr } = await remote(`${line} --json`);
+  expect([code, stderr]).toEqual([0, '']);
+  return JSON.parse(stdout) as T;
+};
+/** Runs a command that a hint names, as it is printed. */
+const hintOf = (stdout: string) => /(?:postern|npx postern) (.+)$/m.exec(stdout)![1]!;
+
+const RATES = { requests_per_minute: 600, tokens_per_minute: 200_000, concurrent_requests: 20 };
+
+describe('limits on the command line', () => {
+  it('are set when a key is created, and changed one by one', async () => {
+    const options =
+      '--rpm 600 --tpm 200000 --concurrency 20 --budget 50/month@80,100 --budget 2000000tokens/day:warn';
+    const key = await json<OwnedKey>(`keys create --team default --name ci --models gpt-5* ${options}`);
+    const monthly = { usd: '50.00', period: 'month', mode: 'block', alert_at: [80, 100] };
+    const daily = { tokens: 2_000_000, period: 'day', mode: 'warn', alert_at: [] };
+    const sorted = (shown: { budgets: { period: string }[] }) =>
+      [...shown.budgets].sort((a, b) => b.period.localeCompare(a.period));
+    expect(key).toMatchObject({ models: ['gpt-5*'], limits: RATES });
+    expect(sorted(key as never)).toMatchObject([monthly, daily]);
+
+    const changed = await json<{ budgets: { period: string }[] }>(
+      'keys update default/ci --tpm none --budget 75.5/month',
+    );
+    expect(changed).toMatchObject({ limits: { ...RATES, tokens_per_minute: null } });
+    expect(sorted(changed)).toMatchObject([{ ...monthly, usd: '75.50' }, daily]);
+    const shown = await remote('keys show default/ci');
+    expect(shown.stdout).toMatch(/^requests a minute +600$/m);
+    expect(shown.stdout).toMatch(/^budgets +.*75\.50\/month@80,100/m);
+    expect(shown.stdout).not.toMatch(/^tokens a minute/m);
+
+    expect(await json('limits set default/ci --rpm none --concurrency none --budget none')).toMatchObject({
+      limits: null,
+      budgets: [],
+    });
+  });
+
+  it('are set on a team, and shown for a key with those of its team', async () => {
+    const created = await remote('teams create search --budget 500/month@80');
+    expect(created.code).toBe(0);
+    expect(await json('teams update search --rpm 100')).toMatchObject({
+      limits: { requests_per_minute: 100 },
+      budgets: [{ usd: '500.00', alert_at: [80] }],
+    });
+    const key = await json<OwnedKey>('keys create --team search --name batch --budget 10/day');
+    await spend(gateway.database, key, '2.5');
+    const shown = await remote('limits show search/batch');
+    expect(shown.stdout).toMatch(/^TEAM OR KEY +LIMIT +AMOUNT +USED /);
+    expect(shown.stdout).toMatch(/^search\/batch +usd\/day +10\.00 +2\.50 +0\.00 +7\.50 +ok /m);
+    expect(shown.stdout).toMatch(/^search +usd\/month +500\.00 +2\.50 /m);
+    expect(shown.stdout.split('\n')).toHaveLength(5);
+    expect((await json<{ data: object[] }>('limits show search')).data).toHaveLength(2);
+    expect((await json<{ data: object[] }>('limits list --key search/batch')).data).toHaveLength(1);
+    expect((await json<{ data: object[] }>('limits list --state exhausted')).data).toEqual([]);
+  });
+
+  it('are reset, and hint at what to do next with commands that can be pasted', async () => {
+    const set = await remote('limits set default --budget 1/total');
+    expect(set.stdout).toContain('Set the limits of team default.');
+    expect((await remote(hintOf(set.stdout))).stdout).toMatch(/usd\/total/);
+    const { data } = await json<{ data: { id: string }[] }>('limits show default');
+    const reset = await remote(`limits reset ${data[0]!.id} --reason extended`);
+    expect(reset.stdout).toBe('Reset usd/total of default: 1.00 of 1.00 left.\n');
+    await gateway.admin('POST', '/teams', { name: 'free' });
+    const none = await remote('limits show free');
+    expect(none.stdout).toMatch(/^No limits found\.\nSet one: /);
+    expect((await remote(hintOf(none.stdout))).code).toBe(0);
+  });
+
+  it.each([
+    ['keys create --team default --name x --budget 50', /^error: --budget must be an amount and a period/],
+    ['keys create --team default --name x --budget 1.5tokens/day', /^error: --budget must be/],
+    ['keys create --team default --name x --rpm many', /^error: --rpm must be a whole number, or none/],
+    ['limits set default', /^error: nothing to set: give --rpm/],
+    ['limits set nobody --rpm 1', /^error: no key is called "nobody"/],
+    ['limits set 01890a5d-ac96-774b-bcce-b302099a8057 --rpm 1', /^error: no team or key has this ID/],
+  ])('are not set by %s', async (line, reason) => {
+    const { code, stderr } = await remote(line);
+    expect([code, stderr]).toEqual([1, expect.stringMatching(reason)]);
+  });
+});
+
+describe('postern webhooks', () => {
+  it('creates, lists, tests and deletes a webhook', async () => {
+    const receiver = await new Receiver().listen();
+    const created = await remote(`webhooks create ${receiver.url} --events key.expiring,price.missing`);
+    const secret = /^ {2}(whsec_\S+)$/m.exec(created.stdout)![1]!;
+    const test = hintOf(created.stdout);
+    expect((await remote(test)).stdout).toMatch(
+      /^ok, status 204, \d+ ms\nOK: the receiver accepted the event\.\n$/,
+    );
+    expect(verified(receiver.received[0]!, secret)).toMatchObject({ type: 'webhook.test' });
+    const listed = await remote('webhooks list');
+    expect(listed.stdout).toMatch(/^ID +URL +LAST DELIVERY +AT +WAITING +FORMAT +EVENTS\n/);
+    expect(listed.stdout).not.toContain('canary-receiver-token');
+    await receiver.close();
+    const failed = await remote(test);
+    expect([failed.code, failed.stdout, failed.stderr]).toEqual([
+      1,
+      '',
+      expect.stringMatching(/^refused, \d+ ms\nConnection refused: nothing listens/),
+    ]);
+    const { data } = await json<{ data: { id: string }[] }>('webhooks list');
+    expect((await remote(`webhooks delete ${data[0]!.id}`)).stdout).toBe(`Deleted webhook ${data[0]!.id}.\n`);
+    expect(await json('webhooks list')).toMatchObject({ data: [] });
+  });
+
+  it('reads the URL from standard input, and prints no secret for Slack', async () => {
+    const slack = 'https://hooks.slack.com/services/T000/B000/canary';
+    const { code, stdout } = await remote(
+      'webhooks create --events key.expiring --format slack',
+      `${slack}\n`,
+    );
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^Created webhook \S+ \(https:\/\/hooks\.slack\.com\/…\)\.\nTest it: /);
+    const rejected = await remote('webhooks create http://169.254.169.254/ --events key.expiring');
+    expect([rejected.code, rejected.stderr]).toEqual([
+      1,
+      expect.stringMatching(/^error: <url> must not point to/),
+    ]);
+  });
+
+  it('works on the database without a gateway too', async () => {
+    const env = { DATABASE_URL: gateway.database.url, MASTER_KEY: Buffer.alloc(32, 7).toString('base64') };
+    const args = ['webhooks', 'create', 'http://127.0.0.1:9/', '--events', 'key.expiring', '--json'];
+    const ran = await runHere(args, env);
+    expect([ran.code, ran.stderr]).toEqual([0, '']);
+    expect(JSON.parse(ran.stdout)).toMatchObject({ secret: expect.stringMatching(/^whsec_/) as string });
+  });
+});
