@@ -17,6 +17,7 @@ import { Limits1795600000000 } from '../../migrations/1795600000000-limits.js';
 import { LimitExchange1795600000001 } from '../../migrations/1795600000001-limit-exchange.js';
 import { RequestLogCharges1795600000002 } from '../../migrations/1795600000002-request-log-charges.js';
 import { UsageDays1795600500000 } from '../../migrations/1795600500000-usage-days.js';
+import { LimitExchangeLargeAmounts1795600600000 } from '../../migrations/1795600600000-limit-exchange-large-amounts.js';
 import { Webhooks1795700000000 } from '../../migrations/1795700000000-webhooks.js';
 
 /** Every migration, in order. Listed by name, so that a glob can neither add nor miss one. */
@@ -40,5 +41,6 @@ export const MIGRATIONS = [
   LimitExchange1795600000001,
   RequestLogCharges1795600000002,
   UsageDays1795600500000,
+  LimitExchangeLargeAmounts1795600600000,
   Webhooks1795700000000,
 ];

@@ -9,6 +9,7 @@ import { isAnthropic } from '../proxy/http/error-response.js';
 import { CallPolicies } from '../proxy/policies/call-policies.js';
 import type { Admission, CallPolicy } from '../proxy/policies/call-policy.js';
 import type { PolicyCall } from '../proxy/policies/policy-call.js';
+import type { Reservation } from '../request-log/charges.js';
 import { startOf } from '../request-log/column-domains.js';
 import { type Estimate, Estimates } from './estimates.js';
 import { LedgerService } from './ledger/ledger.service.js';
@@ -32,6 +33,7 @@ const MOST_TOKENS = 1e12;
 const FORM = /^multipart\//i;
 
 const NOTHING: CallReservation = { usd: 0n, tokens: 0n };
+const LEAST: CallReservation = { usd: 1n, tokens: 1n };
 const UNPRICED_ENDPOINT =
   'This gateway key has a budget in USD, and requests to this endpoint name no model, so that their cost is unknown. Ask for a budget with "unpriced": "allow".';
 
@@ -79,7 +81,8 @@ export class LimitPolicy implements CallPolicy {
     if (set === null) return;
     if ((!set.needsUsd && !set.needsTokens) || isFree(call)) return this.take(call, set, NOTHING, null);
     const model = modelOf(call, set);
-    if (model === null) return this.take(call, set, NOTHING, null);
+    // What it uses cannot be foreseen, but a spent budget admits nothing more.
+    if (model === null) return this.take(call, set, call.method === 'POST' ? LEAST : NOTHING, null);
     const expected = this.expect(call, set, model);
     if (!set.needsUsd) return this.take(call, set, reserve(0n, expected), expected.estimate);
     const prices = isStorable(model) ? this.prices.known(call.provider, model) : [];
@@ -156,6 +159,7 @@ export class LimitPolicy implements CallPolicy {
 /** Requests that only read something cost nothing, but for WebSockets. */
 function isFree(call: PolicyCall): boolean {
   const { modelSource } = call;
+  if (call.isOverridden) return false;
   if (modelSource === 'list' || (modelSource === 'path' && call.method === 'GET')) return true;
   return modelSource !== 'none' && FREE.test(call.endpoint);
 }
@@ -196,7 +200,13 @@ function reserve(usd: bigint, { input, output }: Expected): CallReservation {
   return { usd: usd < MOST_NANO ? usd : MOST_NANO, tokens: BigInt(input + output) };
 }
 
+function uncharged({ usd, tokens, subject }: Reservation): Reservation {
+  return { usd: usd && '0', tokens: tokens && 0, subject };
+}
+
 function ticketOf(call: PolicyCall, ticket: Ticket, estimate: Estimate | null): LimitTicket {
-  call.reserve(ticket.reservation);
+  const { reservation } = ticket;
+  // The least is reserved, and not charged.
+  call.reserve(call.modelSource === 'none' && reservation !== null ? uncharged(reservation) : reservation);
   return new LimitTicket(ticket, estimate, call.requestBytes ?? 0);
 }

@@ -27,7 +27,7 @@ export class ModelPolicy implements CallPolicy {
   /** @throws GatewayError model_not_allowed, model_not_determined */
   admit(call: PolicyCall): void {
     const { grant, modelSource } = call;
-    if (modelSource === 'list') {
+    if (modelSource === 'list' && !call.isOverridden) {
       call.filterResponse((body) => cutModels(body, (model) => isAllowed(grant, model)), 'models');
       return;
     }

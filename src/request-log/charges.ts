@@ -42,7 +42,9 @@ export function chargesOf(row: Readonly<LogRow>): { usd: string | null; tokens: 
 export function finalizeCharge(row: LogRow): boolean {
   if (row.charge_usd === null && row.charge_tokens === null) return false;
   if (row.charge_usd !== null)
-    row.charge_usd = isFree(row) ? '0' : (costOf(row) ?? (isRejected(row) ? '0' : row.charge_usd));
+    row.charge_usd = isFree(row)
+      ? '0'
+      : ((isUsagePartial(row) ? null : costOf(row)) ?? (isRejected(row) ? '0' : row.charge_usd));
   if (row.charge_tokens !== null) row.charge_tokens = usedTokens(row) ?? row.charge_tokens;
   return true;
 }
@@ -50,6 +52,7 @@ export function finalizeCharge(row: LogRow): boolean {
 /** The tokens that a call is charged; null if they are not known. */
 export function usedTokens(row: Readonly<LogRow>): number | null {
   if (isFree(row)) return 0;
+  if (isUsagePartial(row)) return null;
   const { prompt_tokens: input, completion_tokens: output } = row;
   if (input !== null || output !== null) return (input ?? 0) + (output ?? 0);
   return isRejected(row) ? 0 : null;
@@ -57,6 +60,14 @@ export function usedTokens(row: Readonly<LogRow>): number | null {
 
 function isFree({ outcome, error_code }: LogRow): boolean {
   return outcome === 'replayed' || error_code === 'upstream_unreachable';
+}
+
+/**
+ * The call was broken off after the provider had reported its input, and before its output: a stream of Anthropic does so
+ * in its first event. What it cost is not known.
+ */
+function isUsagePartial({ outcome, completion_tokens }: LogRow): boolean {
+  return outcome !== 'completed' && completion_tokens === null;
 }
 
 /** The provider responded with an error, and reported no usage. */

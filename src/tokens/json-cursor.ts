@@ -132,6 +132,19 @@ export function nextElement(json: Buffer, from: number, first: boolean): number 
   return at < json.length && json[at] !== CLOSE_BRACKET ? at : -1;
 }
 
+/** The number of elements of an array that begins with a string or another array; 0 for any other value. */
+export function elementCount(json: Buffer, from: number): number {
+  let count = 0;
+  let at = nextElement(json, from, true);
+  if (json[at] !== QUOTE && json[at] !== OPEN_BRACKET) return 0;
+  while (at !== -1) {
+    count++;
+    const end = valueEnd(json, at);
+    at = end === -1 ? -1 : nextElement(json, end, false);
+  }
+  return count;
+}
+
 /** True if only white space follows. */
 export function isAtEnd(json: Buffer, from: number): boolean {
   return skipSpace(json, from) === json.length;

@@ -4,6 +4,8 @@ import type { LimitRule } from './rule-cache.js';
 /** Periods of `total`, of rates and of concurrency. */
 const ALWAYS: Period = { starts: 0, ends: Infinity };
 const MOST = 100;
+/** In every time zone, periods begin at a quarter of an hour. */
+const QUARTER_MS = 15 * 60_000;
 
 /**
  * The days, weeks and months of the time zones in use, as Postgres has computed them: the log writer's statement computes
@@ -18,7 +20,8 @@ export class Periods {
     if (period === 'total' || period === 'minute' || period === 'at_once') return ALWAYS;
     const name = `${period} ${timeZone}`;
     for (const one of this.known.get(name) ?? []) if (at >= one.starts && at < one.ends) return one;
-    this.unknown.set(`${name} ${at}`, [period, timeZone, at]);
+    // Calls of the same quarter of an hour are in the same period: during an outage they ask once, not each for itself.
+    this.unknown.set(`${name} ${Math.floor(at / QUARTER_MS)}`, [period, timeZone, at]);
     return null;
   }
 

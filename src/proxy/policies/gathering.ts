@@ -9,6 +9,8 @@ import { ResponseWriter } from '../response-writer.js';
 export const MOST_GATHERED = 33_554_432;
 /** All bodies that a process holds for policies. */
 const MOST_MEMORY = 268_435_456;
+/** Those of one key: it leaves half of the memory to the others. */
+const MOST_OF_KEY = MOST_MEMORY / 2;
 
 const TOO_LARGE =
   'This key has rules that are checked against the request body, which may then have at most 32 MiB.';
@@ -17,22 +19,29 @@ const TOO_LARGE =
 @Injectable()
 export class GatheringMemory {
   private used = 0;
+  private readonly byKey = new Map<string, number>();
 
-  /** @returns false if there is no memory for this many more bytes */
-  reserve(bytes: number): boolean {
-    if (this.used + bytes > MOST_MEMORY) return false;
+  /** @returns false if there is no memory for this many more bytes of this key */
+  reserve(keyId: string, bytes: number): boolean {
+    const ofKey = (this.byKey.get(keyId) ?? 0) + bytes;
+    if (this.used + bytes > MOST_MEMORY || ofKey > MOST_OF_KEY) return false;
     this.used += bytes;
+    this.byKey.set(keyId, ofKey);
     return true;
   }
 
-  free(bytes: number): void {
+  free(keyId: string, bytes: number): void {
+    if (bytes === 0) return;
     this.used -= bytes;
+    const left = this.byKey.get(keyId)! - bytes;
+    if (left === 0) this.byKey.delete(keyId);
+    else this.byKey.set(keyId, left);
   }
 }
 
 /** Reads a whole request body into memory. */
 export class Gathering {
-  private readonly chunks: Buffer[] = [];
+  private chunks: Buffer[] = [];
   /** Bytes reserved. */
   private held = 0;
   private readonly writer: ResponseWriter;
@@ -74,15 +83,16 @@ export class Gathering {
 
   /** Frees the memory. */
   release(): void {
-    this.memory.free(this.held);
+    this.memory.free(this.req.caller.grant.keyId, this.held);
     this.held = 0;
   }
 
   private readonly onData = (chunk: Buffer): void => {
-    const { call } = this.req;
+    const { call, caller } = this.req;
     call.requestChunkRead(chunk);
     if (call.requestBytes > Math.min(MOST_GATHERED, this.limits.maxBodyBytes)) this.fail(tooLarge());
-    else if (!this.memory.reserve(chunk.length)) this.fail(new GatewayError('overloaded'));
+    else if (!this.memory.reserve(caller.grant.keyId, chunk.length))
+      this.fail(new GatewayError('overloaded'));
     else {
       this.held += chunk.length;
       this.chunks.push(chunk);
@@ -91,6 +101,8 @@ export class Gathering {
 
   private readonly onEnd = (): void => {
     const { chunks } = this;
+    // Not held beside the body while the call is forwarded.
+    this.chunks = [];
     this.detach();
     this.writer.waitForClient(false);
     const body = chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks);

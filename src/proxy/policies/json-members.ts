@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer';
+import { elementCount } from '../../tokens/json-cursor.js';
 
 /** Where a value starts, and the index just past it. */
 export type ValueSpan = readonly [start: number, end: number];
@@ -90,6 +91,11 @@ export class JsonMembers {
   parse([start, end]: ValueSpan): unknown {
     if (end - start > LONGEST_VALUE) return undefined;
     return JSON.parse(this.json.toString('utf8', start, end));
+  }
+
+  /** The number of strings or arrays in an array; 0 for any other value. */
+  elements([start]: ValueSpan): number {
+    return elementCount(this.json, start);
   }
 
   private read(byte: number): void {

@@ -15,6 +15,7 @@ import {
   type NamedModel,
 } from './model-source.js';
 import { modelOfMultipart } from './multipart-model.js';
+import { choices, maxOutputTokens } from './output-limits.js';
 
 /** Members that are looked for in a JSON body. */
 const NAMES = new NamesByLength([
@@ -27,20 +28,14 @@ const NAMES = new NamesByLength([
   'max_completion_tokens',
   'max_output_tokens',
   'generationConfig',
+  'generation_config',
   'inferenceConfig',
   'n',
   'best_of',
+  'prompt',
 ]);
 /** With these, some providers answer with another model than `model`. */
 const OTHER_MODELS = ['models', 'fallbacks'];
-const OUTPUT_LIMITS = ['max_tokens', 'max_completion_tokens', 'max_output_tokens'];
-/** Gemini's and Bedrock's limits are one level deeper. */
-const NESTED_OUTPUT_LIMITS = [
-  ['generationConfig', 'maxOutputTokens'],
-  ['inferenceConfig', 'maxTokens'],
-] as const;
-/** With these, a response has several choices, each as long as the limit allows. */
-const CHOICES = ['n', 'best_of'];
 const LONGEST_MODEL = 1_024;
 /** A body of this size is read in some milliseconds; larger ones are read in slices. */
 const SLICE_BYTES = 262_144;
@@ -112,6 +107,11 @@ export class PolicyCall {
     return modelSource(this.method, this.endpoint, this.req.provider.basePath);
   }
 
+  /** A header or parameter lets some servers read another method or path from the request. */
+  get isOverridden(): boolean {
+    return overridesTarget(this.req.rawHeaders, this.query);
+  }
+
   /** The model; null unless it is certain that the provider reads the same one. */
   get model(): string | null {
     return this.namedModel.model;
@@ -148,28 +148,14 @@ export class PolicyCall {
 
   /** The most output tokens that the request asks for; null if it does not say or is ambiguous. */
   get maxOutputTokens(): number | null {
-    const json = this.members;
-    if (json.problem !== null) return null;
-    const limits = OUTPUT_LIMITS.flatMap((name) => json.all(name)).map((span) => json.parse(span));
-    for (const [outer, inner] of NESTED_OUTPUT_LIMITS) {
-      for (const span of json.all(outer)) {
-        const value = json.parse(span) as Record<string, unknown> | null | undefined;
-        limits.push(value?.[inner]);
-      }
-    }
-    const numbers = limits.filter((limit) => limit !== null && limit !== undefined);
-    if (numbers.length === 0 || !numbers.every((limit) => Number.isSafeInteger(limit))) return null;
-    return Math.max(...(numbers as number[]));
+    const { members, endpoint } = this;
+    return members.problem === null ? maxOutputTokens(endpoint, members) : null;
   }
 
-  /** The number of choices that the request asks for, or 1. */
+  /** The number of outputs that the request asks for, each as long as its limit allows. */
   get choices(): number {
-    const json = this.members;
-    if (json.problem !== null) return 1;
-    const values = CHOICES.flatMap((name) => json.all(name)).map((span) => json.parse(span));
-    for (const span of json.all('generationConfig'))
-      values.push((json.parse(span) as Record<string, unknown> | null | undefined)?.candidateCount);
-    return Math.max(1, ...values.filter((value) => Number.isSafeInteger(value)).map(Number));
+    const { members, endpoint } = this;
+    return members.problem === null ? choices(endpoint, members) : 1;
   }
 
   /** Members of the JSON body. */
@@ -233,11 +219,16 @@ export class PolicyCall {
     return (this.named ??= this.findModel());
   }
 
+  /** With its `?`; empty if there is none. */
+  private get query(): string {
+    return this.req.target.upstreamPath.slice(this.endpoint.length);
+  }
+
   private findModel(): NamedModel {
     const { method, endpoint, req } = this;
-    const query = req.target.upstreamPath.slice(endpoint.length);
+    const { query } = this;
     const source = this.modelSource;
-    if (overridesTarget(req.rawHeaders, query))
+    if (this.isOverridden)
       return { model: null, problem: 'a header or parameter overrides the method or the path' };
     if (source === 'path') return checkLength(modelOfPath(method, endpoint, req.provider.basePath));
     if (source === 'query') return checkLength(modelOfQuery(query.slice(1)));

@@ -401,13 +401,20 @@ describe.each([
 
   it('rejects with 503 while all gathered bodies take 256 MiB', async () => {
     const memory = postern.gateway.app.get(GatheringMemory, { strict: false });
-    const almostAll = 268_435_456 - 20;
-    expect(memory.reserve(almostAll)).toBe(true);
+    const half = 134_217_728;
+    expect(memory.reserve('one key', half)).toBe(true);
+    // One key leaves the other half to the others.
+    expect(memory.reserve('one key', 1)).toBe(false);
+    expect(memory.reserve('another key', half - 20)).toBe(true);
     expect((await send('body', '{"model":"m"}')).status).toBe(200);
     const reply = await send('body', '{"model":"a longer name"}');
     expect([reply.status, reply.header('x-gateway-error')]).toEqual([503, 'overloaded']);
     expect((await send('', '{"model":"a longer name"}')).status).toBe(200);
-    memory.free(almostAll);
+    memory.free('one key', half);
+    expect(memory.reserve('one key', half)).toBe(true);
+    memory.free('one key', half);
+    memory.free('another key', half - 20);
+    expect(memory).toMatchObject({ used: 0, byKey: new Map() });
   });
 
   it('accepts no policy once a call was served', () => {

@@ -1,0 +1,62 @@
+import type { JsonMembers } from './json-members.js';
+
+/**
+ * Members that limit the output, by the endpoints whose providers obey them. On any other endpoint the same member may be
+ * ignored, so that it says nothing about how long the output gets.
+ */
+const LIMITS: readonly (readonly [endpoint: RegExp, names: readonly string[]])[] = [
+  [/\/completions$/, ['max_tokens', 'max_completion_tokens']],
+  [/\/responses$/, ['max_output_tokens']],
+  [
+    /\/(?:messages|invoke|invoke-with-response-stream|v[12]\/chat|v1\/generate)$|:\w*[rR]awPredict$/,
+    ['max_tokens'],
+  ],
+];
+/** Limits one level deeper: Gemini's, and Bedrock's. Both spellings are the same member for Gemini. */
+const CONFIGS = ['generationConfig', 'generation_config'] as const;
+const NESTED_LIMITS: readonly (readonly [RegExp, outer: readonly string[], inner: readonly string[]])[] = [
+  [/:\w*[gG]enerateContent$/, CONFIGS, ['maxOutputTokens', 'max_output_tokens']],
+  [/\/converse(?:-stream)?$/, ['inferenceConfig'], ['maxTokens']],
+];
+const CHOICES = ['n', 'best_of'];
+const NESTED_CHOICES = ['candidateCount', 'candidate_count'];
+/** Each element of its `prompt` has an output of its own, unless the elements are tokens. */
+const WITH_PROMPTS = /(?<!\/chat)\/completions$/;
+
+/** The most output tokens that a request asks for; null if it does not say or is ambiguous. */
+export function maxOutputTokens(endpoint: string, members: JsonMembers): number | null {
+  const limits: unknown[] = [];
+  for (const [endpoints, names] of LIMITS)
+    if (endpoints.test(endpoint)) for (const name of names) limits.push(...valuesOf(members, name));
+  for (const [endpoints, outer, inner] of NESTED_LIMITS)
+    if (endpoints.test(endpoint)) limits.push(...nested(members, outer, inner));
+  const known = limits.filter((limit) => limit !== null && limit !== undefined);
+  if (known.length === 0 || !known.every((limit) => Number.isSafeInteger(limit))) return null;
+  return Math.max(...(known as number[]));
+}
+
+/** The number of outputs that a request asks for. */
+export function choices(endpoint: string, members: JsonMembers): number {
+  const values = CHOICES.flatMap((name) => valuesOf(members, name));
+  values.push(...nested(members, CONFIGS, NESTED_CHOICES));
+  // Some providers read a number in quotes as a number.
+  const numbers = values.map((value) => (typeof value === 'string' ? Number(value) : value));
+  const each = Math.max(1, ...numbers.filter((value) => Number.isSafeInteger(value)).map(Number));
+  return WITH_PROMPTS.test(endpoint) ? each * prompts(members) : each;
+}
+
+function prompts(members: JsonMembers): number {
+  return Math.max(1, ...members.all('prompt').map((span) => members.elements(span)));
+}
+
+function valuesOf(members: JsonMembers, name: string): unknown[] {
+  return members.all(name).map((span) => members.parse(span));
+}
+
+function nested(members: JsonMembers, outer: readonly string[], inner: readonly string[]): unknown[] {
+  return outer.flatMap((name) =>
+    valuesOf(members, name).flatMap((value) =>
+      inner.map((key) => (value as Record<string, unknown> | null | undefined)?.[key]),
+    ),
+  );
+}
