@@ -24,6 +24,9 @@ const SHAPE = [
   'idempotency',
   'models',
   'stream_usage',
+  'limits',
+  'budgets',
+  'each_end_user',
   'version',
 ];
 

@@ -236,7 +236,7 @@ it("sends the status and message of any HttpException in the error shape of the 
     return [response.status, error.type, error.message, ...header];
   };
   const expected: [number, string, string, string, string | null][] = [
-    [402, 'invalid_request_error', 'Message for 402', 'payment_required', 'false'],
+    [402, 'insufficient_quota', 'Message for 402', 'payment_required', 'false'],
     [403, 'permission_error', 'Message for 403', 'forbidden', 'false'],
     [404, 'invalid_request_error', 'Message for 404', 'not_found', 'false'],
     [405, 'invalid_request_error', 'Message for 405', 'method_not_allowed', 'false'],

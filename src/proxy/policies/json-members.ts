@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { elementCount } from '../../tokens/json-cursor.js';
+import { ESCAPE_LENGTH, fold, type NamesByLength } from './folded-names.js';
 
 /** Where a value starts, and the index just past it. */
 export type ValueSpan = readonly [start: number, end: number];
@@ -8,8 +9,6 @@ export type ValueSpan = readonly [start: number, end: number];
 const MOST_DEPTH = 1_000;
 /** Longest text of a value that is parsed. */
 const LONGEST_VALUE = 16_384;
-/** An escape (RFC 8259 7) writes one character as six. */
-const ESCAPE_LENGTH = 6;
 
 const TAB = 0x09;
 const NEWLINE = 0x0a;
@@ -224,39 +223,6 @@ export class JsonMembers {
 
   private fail(): void {
     this.problem = `the body is not valid JSON, at byte ${this.at}`;
-  }
-}
-
-/**
- * The same text for names that some parser takes for the same: without regard to case, and by Unicode's simple folding, as
- * Go's parser compares them (U+017F is an s, U+212A a k).
- */
-function fold(name: string): string {
-  return name.toLowerCase().toUpperCase();
-}
-
-/** Names to look for; most other names are told apart by their length. */
-export class NamesByLength {
-  private readonly names: ReadonlySet<string>;
-  private readonly lengths: ReadonlySet<number>;
-  private readonly longest: number;
-
-  constructor(names: readonly string[]) {
-    this.names = new Set(names.map(fold));
-    this.lengths = new Set(names.map(({ length }) => length));
-    this.longest = Math.max(...this.lengths);
-  }
-
-  /** The folded name between these quotes, if it is one of these. @param end just past the closing quote */
-  find(json: Buffer, start: number, end: number): string | null {
-    const length = end - start - 2;
-    if (length > this.longest * ESCAPE_LENGTH) return null;
-    let isPlain = true;
-    for (let i = start + 1; i < end - 1; i++) if (json[i] === BACKSLASH || json[i]! > 0x7f) isPlain = false;
-    if (isPlain && !this.lengths.has(length)) return null;
-    const text = json.toString('utf8', start, end);
-    const name = fold(isPlain ? text.slice(1, -1) : (JSON.parse(text) as string));
-    return this.names.has(name) ? name : null;
   }
 }
 

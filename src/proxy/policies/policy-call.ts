@@ -5,7 +5,8 @@ import { overridesTarget } from '../../auth/endpoint-rule.js';
 import { GatewayError } from '../../errors/gateway-error.js';
 import type { Attribution } from '../../request-log/attribution.js';
 import type { Reservation } from '../../request-log/charges.js';
-import { JsonMembers, NamesByLength } from './json-members.js';
+import { NamesByLength } from './folded-names.js';
+import { JsonMembers } from './json-members.js';
 import {
   modelOfPath,
   modelOfQuery,
