@@ -25,7 +25,7 @@ export function serveApiDocs(app: INestApplication, guarded: boolean): void {
     app.use(PATHS, (req: Request, res: Response, next: NextFunction) => {
       guard.admit(req, res, { basic: true }).then(
         () => next(),
-        (error: unknown) => filter.answer(error, res, BROWSER_CHALLENGE),
+        (error: unknown) => filter.respond(error, res, BROWSER_CHALLENGE),
       );
     });
   }
