@@ -4,19 +4,24 @@ import { isWellFormedKey, shownPrefix } from '../keys/key-secret.js';
 /** Headers in which Anthropic, Azure and Google clients send a key, in the order they are checked. */
 const KEY_HEADERS = ['x-api-key', 'api-key', 'x-goog-api-key'] as const;
 
+/** Where the gateway key stands beside a credential of the caller's own, which may be meant for the provider. */
+const GATEWAY_KEY_HEADER = 'x-gateway-key';
+
 /** One Bearer token, RFC 6750 2.1; the scheme is case-insensitive (RFC 9110 11.1). */
 const BEARER = /^Bearer ([^\s]+)$/i;
 
 /**
- * Reads the credential of a request from its flat raw headers. If `Authorization` is present, it is the only header used,
- * so that no second header can bypass a check of another hop.
+ * Reads the credential of a request from its flat raw headers. If `x-gateway-key` is present, it is the only header used;
+ * else if `Authorization` is, so that no second header can bypass a check of another hop.
  *
  * @returns the token; null if the request has none or a malformed one
  * @throws GatewayError invalid_request if a key header is repeated or two of them differ
  */
 export function readCredential(raw: readonly string[]): string | null {
+  let gatewayKey: string | undefined;
   let authorization: string | undefined;
   let authorizationCount = 0;
+  let repeatedName: string | null = null;
   const found: (string | undefined)[] = [undefined, undefined, undefined];
   for (let i = 0; i < raw.length; i += 2) {
     const length = raw[i]!.length;
@@ -27,12 +32,18 @@ export function readCredential(raw: readonly string[]): string | null {
       authorizationCount++;
       continue;
     }
+    if (name === GATEWAY_KEY_HEADER) {
+      if (gatewayKey !== undefined) throw repeated(name);
+      gatewayKey = raw[i + 1];
+      continue;
+    }
     const at = (KEY_HEADERS as readonly string[]).indexOf(name);
     if (at === -1) continue;
-    if (found[at] !== undefined)
-      throw new GatewayError('invalid_request', { message: `The header ${name} is repeated. Send it once.` });
+    if (found[at] !== undefined) repeatedName ??= name;
     found[at] = raw[i + 1];
   }
+  if (gatewayKey !== undefined) return gatewayKey || null;
+  if (repeatedName !== null) throw repeated(repeatedName);
   if (authorizationCount > 1)
     throw new GatewayError('invalid_request', { message: 'Authorization is repeated. Send it once.' });
   if (authorization !== undefined) return BEARER.exec(authorization)?.[1] ?? null;
@@ -45,8 +56,33 @@ export function readCredential(raw: readonly string[]): string | null {
   return values[0] || null;
 }
 
+function repeated(name: string): GatewayError {
+  return new GatewayError('invalid_request', { message: `The header ${name} is repeated. Send it once.` });
+}
+
+/** Headers that may carry a credential of the caller's own. */
+const OWN_CREDENTIAL = /^(?:authorization|proxy-authorization|cookie|x-api-key|api-key|x-goog-api-key)$/i;
+/** A shorter one is no secret, and would be found in any text. */
+const SHORTEST_CREDENTIAL = 8;
+
+/**
+ * The credentials that a caller sends beside its gateway key, whole and without their scheme.
+ *
+ * @param raw flat raw headers of a request with `x-gateway-key`
+ */
+export function ownCredentials(raw: readonly string[]): string[] {
+  const all: string[] = [];
+  for (let i = 0; i < raw.length; i += 2) {
+    if (!OWN_CREDENTIAL.test(raw[i]!)) continue;
+    const value = raw[i + 1]!;
+    const token = value.slice(value.indexOf(' ') + 1).trim();
+    all.push(...[value, token].filter((text) => text.length >= SHORTEST_CREDENTIAL));
+  }
+  return all;
+}
+
 /** Headers that may carry a key. */
-const CREDENTIAL_HEADER = /^(?:authorization|x-api-key|api-key|x-goog-api-key)$/i;
+const CREDENTIAL_HEADER = /^(?:authorization|x-api-key|api-key|x-goog-api-key|x-gateway-key)$/i;
 
 /**
  * Describes the key of a request for the log: its prefix, `malformed` if it is not a single well-formed key, or `none`.

@@ -130,7 +130,7 @@ export const envSchema = z.object({
   ),
   PROVIDER_URL: providerUrl.optional(),
   PROVIDER_KEY: matching(/^[\x21-\x7e]+$/, 'must be visible ASCII without spaces').optional(),
-  PROVIDER_AUTH: oneOf('bearer', 'x-api-key', 'api-key', 'x-goog-api-key').default('bearer'),
+  PROVIDER_AUTH: oneOf('bearer', 'x-api-key', 'api-key', 'x-goog-api-key', 'client').default('bearer'),
   // RFC 6750 2.1 b64token: what a client can send after `Bearer `.
   ADMIN_TOKEN: matching(
     /^(?=.{16,1024}$)[A-Za-z0-9._~+/-]+=*$/,

@@ -69,6 +69,11 @@ function checkCombinations(raw: RawEnv, errors: string[]): void {
   if (raw.PROVIDER_KEY !== undefined && raw.PROVIDER_URL === undefined) {
     errors.push('PROVIDER_URL: must be set when PROVIDER_KEY is set, for example https://api.openai.com');
   }
+  if (raw.PROVIDER_KEY !== undefined && raw.PROVIDER_AUTH?.trim() === 'client') {
+    errors.push(
+      'PROVIDER_KEY: must not be set with PROVIDER_AUTH=client, because callers send their own credential',
+    );
+  }
 }
 
 function toEnv(values: Values, moduleSettings: Env['moduleSettings']): Env {

@@ -25,9 +25,12 @@ export interface CallScope {
   method: string;
   /** Raw request target, with its query. */
   target: string;
+  /** Credentials of the caller that the provider gets: another caller must not get this one's response. */
+  credentials: readonly string[];
 }
 
 /** The record's id. None of the parts can hold a NUL, so that no two scopes run into one. */
-export function recordId({ keyId, method, target }: CallScope, value: string): Buffer {
-  return createHash('sha256').update(`${keyId}\0${method}\0${target}\0${value}`).digest();
+export function recordId({ keyId, method, target, credentials }: CallScope, value: string): Buffer {
+  const parts = [keyId, method, target, value, ...credentials];
+  return createHash('sha256').update(parts.join('\0')).digest();
 }

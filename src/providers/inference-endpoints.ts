@@ -98,6 +98,12 @@ export const PROVIDER_ENDPOINTS: readonly ProviderEndpoints[] = [
     ),
   },
   {
+    title: 'ChatGPT',
+    hosts: /^chatgpt\.com$/,
+    posts: ['/backend-api/codex/responses', '/backend-api/codex/responses/compact'],
+    gets: ['/backend-api/codex/models'],
+  },
+  {
     title: 'Voyage',
     hosts: /^api\.voyageai\.com$/,
     posts: ['/v1/multimodalembeddings', '/v1/contextualizedembeddings'],

@@ -26,6 +26,20 @@ export const PRESETS: Readonly<Record<string, Preset>> = {
     auth: 'x-api-key',
     needsSecret: true,
   },
+  // With a Claude subscription, Claude Code sends an OAuth token of its own.
+  'claude-code': {
+    title: 'Anthropic, with the credential of each caller',
+    url: 'https://api.anthropic.com',
+    auth: 'client',
+    needsSecret: false,
+  },
+  // What Codex uses once it is signed in with ChatGPT.
+  chatgpt: {
+    title: 'ChatGPT, with the credential of each caller',
+    url: 'https://chatgpt.com/backend-api/codex',
+    auth: 'client',
+    needsSecret: false,
+  },
   gemini: {
     title: 'Google Gemini',
     url: 'https://generativelanguage.googleapis.com',

@@ -10,13 +10,24 @@ export type Verdict = Pick<ProbeResult, 'ok' | 'code' | 'message'>;
 
 const wrong = (code: ProbeResult['code'], message: string): Verdict => ({ ok: false, code, message });
 
-/** The verdict for the status of `GET <url>/v1/models`. */
-export function verdictOfStatus(status: number, hasSecret: boolean): Verdict {
+/**
+ * The verdict for the status of `GET <url>/v1/models`.
+ *
+ * @param forwardsCredentials the provider takes the credential of callers, which a test has not
+ */
+export function verdictOfStatus(status: number, hasSecret: boolean, forwardsCredentials = false): Verdict {
   if (status >= 200 && status < 300) {
     return {
       ok: true,
       code: 'ok',
       message: 'OK: the provider responded and accepted the secret.',
+    };
+  }
+  if (forwardsCredentials && (status === 401 || status === 403 || status === 404)) {
+    return {
+      ok: true,
+      code: 'ok',
+      message: 'OK: the provider responded. Whether it accepts a credential shows when a caller sends one.',
     };
   }
   if (status === 401 || status === 403) {

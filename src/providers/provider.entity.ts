@@ -19,7 +19,8 @@ export class StoredProvider {
 
   @Column('text', {
     default: 'bearer',
-    comment: 'How the secret is sent: bearer, or the name of the header.',
+    comment:
+      'How the secret is sent: bearer, or the name of the header. client: callers send their own credential.',
   })
   auth!: ProviderAuth;
 

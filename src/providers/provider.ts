@@ -1,7 +1,10 @@
 import { type OwnEndpoints, ownEndpoints } from './inference-endpoints.js';
 
-/** How a provider's secret is sent: the name of the header, or a Bearer token in `Authorization`. */
-export const PROVIDER_AUTHS = ['bearer', 'x-api-key', 'api-key', 'x-goog-api-key'] as const;
+/**
+ * How a provider's secret is sent: the name of the header, or a Bearer token in `Authorization`. `client`: there is none,
+ * and the caller's own credential is forwarded.
+ */
+export const PROVIDER_AUTHS = ['bearer', 'x-api-key', 'api-key', 'x-goog-api-key', 'client'] as const;
 export type ProviderAuth = (typeof PROVIDER_AUTHS)[number];
 
 /** Where calls go and with which secret. */
@@ -14,6 +17,8 @@ export interface Provider {
   /** The header that carries its secret, or null when it takes none. */
   readonly credential: { readonly name: string; readonly value: string } | null;
   readonly secret: string | null;
+  /** The caller's own credential is forwarded as it is. */
+  readonly forwardsCredentials: boolean;
   /** Its inference endpoints besides the common ones. */
   readonly endpoints: OwnEndpoints;
 }
@@ -27,12 +32,13 @@ export function makeProvider(name: string, url: string, auth: ProviderAuth, secr
     origin,
     basePath,
     credential:
-      secret === null
+      secret === null || auth === 'client'
         ? null
         : auth === 'bearer'
           ? { name: 'Authorization', value: `Bearer ${secret}` }
           : { name: auth, value: secret },
     secret,
+    forwardsCredentials: auth === 'client',
     endpoints: ownEndpoints(hostname, basePath),
   };
 }

@@ -4,7 +4,8 @@ import { PROVIDER_NAME } from './provider-name.js';
 import { normaliseProviderUrl } from '../platform/provider-url.js';
 import { PROVIDER_AUTHS } from './provider.js';
 
-const AUTH_ABOUT = 'How the secret is sent to the provider.';
+const AUTH_ABOUT =
+  'How the secret is sent to the provider. `client`: callers send their own credential, which is forwarded, and the gateway key as `x-gateway-key`.';
 const DEFAULT_ABOUT = 'Calls to `/v1` go to the default provider.';
 const SHOWN_DEFAULT_ABOUT = `${DEFAULT_ABOUT} At most one provider has true.`;
 const ENABLED_ABOUT = 'Calls to a disabled provider are rejected.';
@@ -123,7 +124,8 @@ export const newProviderSchema = z
     url: url.meta({ description: URL_ABOUT, example: 'https://api.openai.com' }),
     auth: oneOf(PROVIDER_AUTHS).default('bearer').meta({ description: AUTH_ABOUT }),
     secret: secret.meta({
-      description: "The provider's API key; null if it needs none. Never shown again.",
+      description:
+        "The provider's API key; null if it needs none, and with `auth: client`. Never shown again.",
       example: 'sk-…',
     }),
     default: flag().default(false).meta({ description: DEFAULT_ABOUT }),

@@ -13,7 +13,7 @@ import { DEFAULT_PROVIDER } from './provider-name.js';
 import { findProvider, serialized } from './provider-rows.js';
 import { ProviderSecrets } from './provider-secrets.service.js';
 import { besideEnvironment, environmentView, type ProviderRow, SELECT_PROVIDERS } from './provider-view.js';
-import { makeProvider, type Provider } from './provider.js';
+import { makeProvider, type Provider, type ProviderAuth } from './provider.js';
 import type { NewProvider, ProviderChange, ProviderView } from './providers.schema.js';
 import { ProvidersService } from './providers.service.js';
 import { SecretBoxError } from '../platform/secret-box.js';
@@ -45,7 +45,7 @@ export class StoredProvidersService {
     @InjectSettings() private readonly env: Settings,
   ) {}
 
-  /** @throws ServiceError conflict if the name is taken or reserved */
+  /** @throws ServiceError conflict if the name is taken or reserved; invalid for a secret with the auth `client` */
   async create({ name, ...settings }: NewProvider, by: Actor): Promise<ProviderView> {
     if (name === DEFAULT_PROVIDER) {
       throw ServiceError.of(
@@ -54,6 +54,7 @@ export class StoredProvidersService {
         'is reserved for the provider of PROVIDER_URL; choose another name',
       );
     }
+    mustFit(settings.auth, settings.secret !== null);
     const id = uuidv7();
     try {
       return await this.shown(async (manager) => {
@@ -94,8 +95,8 @@ export class StoredProvidersService {
   /**
    * Changes a provider. If nothing differs, the version stays and nothing is recorded.
    *
-   * @throws ServiceError not_found; conflict if it was changed since `expected`, or is the environment's; invalid if the URL
-   *   moves to another origin without the secret: otherwise anybody who may set a URL could receive the secret
+   * @throws ServiceError not_found; conflict if it was changed since `expected`, or is the environment's; invalid for a
+   *   secret with the auth `client`, and if the URL moves to another origin without the secret: otherwise anybody who may set a URL could receive the secret
    */
   async update(
     name: string,
@@ -119,6 +120,7 @@ export class StoredProvidersService {
         );
       }
       const keepsSecret = secret === undefined || (secret === null && row.sealed_secret === null);
+      mustFit(next.auth, keepsSecret ? row.sealed_secret !== null : secret !== null);
       if (keepsSecret && isSame(before, next)) return before;
       if (next.default) await this.endOtherDefault(manager, name, by);
       const sealed = keepsSecret ? row.sealed_secret : secret && this.secrets.seal(row.id, secret);
@@ -204,6 +206,16 @@ export class StoredProvidersService {
       'this provider is set by PROVIDER_URL; change it there and restart the gateway',
     );
   }
+}
+
+/** @throws ServiceError invalid for a secret that would never be sent */
+function mustFit(auth: ProviderAuth, hasSecret: boolean): void {
+  if (auth !== 'client' || !hasSecret) return;
+  throw ServiceError.of(
+    'invalid',
+    'secret',
+    'must be null with the auth "client", because callers send their own credential',
+  );
 }
 
 function isSame(one: ProviderView, other: ProviderView): boolean {

@@ -91,7 +91,7 @@ export class Exchange implements BodyOwner, PooledCall {
         if (this.phase !== 'done') this.settle(error!);
         return;
       }
-      const headers = requestHeaders(req.rawHeaders, provider.credential);
+      const headers = requestHeaders(req.rawHeaders, provider.credential, provider.forwardsCredentials);
       if (length !== undefined) headers.push('Content-Length', length);
       const path = provider.basePath + req.target.upstreamPath;
       pool.dispatch({ path, method: req.method, headers, body: body as Buffer | null }, this);

@@ -103,8 +103,13 @@ export interface Credential {
  * gateway key, the caller's or another, is dropped.
  *
  * @param raw flat raw headers as received
+ * @param forwardsCredentials the client's own credentials are forwarded as they are; `credential` is null then
  */
-export function requestHeaders(raw: readonly string[], credential: Credential | null): string[] {
+export function requestHeaders(
+  raw: readonly string[],
+  credential: Credential | null,
+  forwardsCredentials = false,
+): string[] {
   const options = connectionOptions(raw);
   const out: string[] = [];
   let placed = credential === null;
@@ -116,7 +121,8 @@ export function requestHeaders(raw: readonly string[], credential: Credential | 
       out.push(credential!.name, credential!.value);
       placed = true;
     }
-    if (action !== 'forward' || isListed(options, name)) continue;
+    if ((action !== 'forward' && !(forwardsCredentials && action === 'replace')) || isListed(options, name))
+      continue;
     if (containsKey(value) || containsKey(name)) continue;
     out.push(name, value);
   }

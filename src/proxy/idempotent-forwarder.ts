@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { Request, Response } from 'express';
+import { ownCredentials } from '../auth/credential.js';
 import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import { PendingResponses } from '../idempotency/pending-responses.service.js';
@@ -34,7 +35,8 @@ export class IdempotentForwarder {
     const header = req.headers['idempotency-key'] as string | undefined;
     if (grant.idempotency === 'forward' || header === undefined || req.method !== 'POST')
       return this.forwarder.forward(req, res, null, admitted);
-    const scope = { keyId: grant.keyId, method: req.method, target: req.originalUrl };
+    const credentials = req.provider.forwardsCredentials ? ownCredentials(req.rawHeaders) : [];
+    const scope = { keyId: grant.keyId, method: req.method, target: req.originalUrl, credentials };
     return this.forwardOnce(req, res, recordId(scope, readIdempotencyKey(header)), admitted);
   }
 

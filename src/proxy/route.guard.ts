@@ -1,10 +1,12 @@
 import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/common';
 import type { Request } from 'express';
+import { ownCredentials } from '../auth/credential.js';
 import { allowsEndpoint } from '../auth/endpoint-rule.js';
 import { ANY_PROVIDER, type OwnEndpoints } from '../providers/inference-endpoints.js';
 import type { Provider } from '../providers/provider.js';
 import { ProvidersService } from '../providers/providers.service.js';
 import { GatewayError } from '../errors/gateway-error.js';
+import type { CallerSecrets } from '../request-log/column-domains.js';
 import type { RequestTarget } from './http/request-target.js';
 
 declare module 'express-serve-static-core' {
@@ -34,7 +36,7 @@ export class RouteGuard implements CanActivate {
       id: req.requestId,
       keyId: grant.keyId,
       teamId: grant.teamId,
-      key: req.caller.key,
+      key: secretsOf(req),
       provider: provider.name,
       path: target.path,
       endpoint: target.endpoint,
@@ -59,6 +61,11 @@ export class RouteGuard implements CanActivate {
 function allows({ target, caller, method, rawHeaders }: Request, own: OwnEndpoints): boolean {
   const query = target.upstreamPath.slice(target.endpoint.length);
   return allowsEndpoint(caller.grant.endpoints, method, target.endpoint, rawHeaders, query, own);
+}
+
+/** With `x-gateway-key`, other headers may hold a credential of the caller's own, which is forwarded or dropped. */
+function secretsOf({ caller, headers, rawHeaders }: Request): CallerSecrets {
+  return headers['x-gateway-key'] === undefined ? caller.key : [caller.key, ...ownCredentials(rawHeaders)];
 }
 
 /** @param upgrade a list of protocols (RFC 9110 7.8), whose names are case-insensitive (RFC 6455 4.2.1) */

@@ -1,5 +1,6 @@
 import { firstHeader } from '../platform/raw-headers.js';
 import { type Attribution, withBody } from './attribution.js';
+import type { CallerSecrets } from './column-domains.js';
 import type { CallTicket } from './finished-call.js';
 import type { Reservation } from './charges.js';
 import type { JournalFile } from './journal/journal-file.js';
@@ -17,8 +18,8 @@ export interface CallOrigin {
   id: string;
   keyId: string;
   teamId: string;
-  /** The caller's key, so that no text that contains it is stored. */
-  key: string;
+  /** The caller's key, and credentials of its own, so that no text that contains one is stored. */
+  key: CallerSecrets;
   provider: string;
   method: string;
   /** As the client sent it, without the query. */

@@ -1,13 +1,16 @@
 import { isIP } from 'node:net';
 import { formatDecimal, parseDecimal } from '../platform/decimal.js';
 
+/** What no stored text may contain: the caller's key, or that and credentials of its own. */
+export type CallerSecrets = string | readonly string[];
+
 /**
  * Brings any value into a column's domain.
  *
- * @param key the caller's own key: text that contains it is not stored; null for a value read from the journal, which was
+ * @param key the caller's own key and credentials: text that contains one is not stored; null for a value read from the journal, which was
  * checked before it was written
  */
-export type ToDomain<T> = (value: unknown, key: string | null) => T;
+export type ToDomain<T> = (value: unknown, key: CallerSecrets | null) => T;
 
 const LONGEST_TEXT = 1_024;
 
@@ -23,7 +26,7 @@ export function asIs<T>(value: unknown): T {
 }
 
 /** Text without a gateway key, else null. */
-export function text(value: unknown, key: string | null): string | null {
+export function text(value: unknown, key: CallerSecrets | null): string | null {
   const shown = typeof value === 'string' ? showable(value, key) : null;
   return shown === null ? null : storable(shown);
 }
@@ -32,7 +35,7 @@ export function text(value: unknown, key: string | null): string | null {
 const LONGEST_TAGS = 2_048;
 
 /** A JSON object of strings without a gateway key, else null: the tags of a call, which the gateway wrote as JSON. */
-export function tagsJson(value: unknown, key: string | null): string | null {
+export function tagsJson(value: unknown, key: CallerSecrets | null): string | null {
   const json = typeof value === 'string' ? showable(value, key) : null;
   if (json === null || json.length > LONGEST_TAGS) return null;
   try {
@@ -55,10 +58,16 @@ export function requiredText(value: unknown): string {
   return typeof value === 'string' ? storable(value) : '';
 }
 
-/** Null for text that contains a gateway key, the caller's or any other. */
-export function showable(value: string | null, key: string | null): string | null {
-  if (value === null || (key !== null && value.includes(key)) || KEY_FORMAT.test(value)) return null;
+/** Null for text that contains a gateway key, the caller's or any other, or a credential of the caller. */
+export function showable(value: string | null, key: CallerSecrets | null): string | null {
+  if (value === null || (key !== null && containsAny(value, key)) || KEY_FORMAT.test(value)) return null;
   return value;
+}
+
+function containsAny(value: string, secrets: CallerSecrets): boolean {
+  return typeof secrets === 'string'
+    ? value.includes(secrets)
+    : secrets.some((secret) => value.includes(secret));
 }
 
 /**

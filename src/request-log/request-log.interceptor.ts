@@ -5,6 +5,7 @@ import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import { ofHeaders } from './attribution.js';
 import type { CallRecord } from './call-record.js';
+import type { CallerSecrets } from './column-domains.js';
 import { ClientAddress } from '../platform/client-address.js';
 import { RequestLogService } from './request-log.service.js';
 
@@ -13,7 +14,7 @@ export interface CallSubject {
   id: string;
   keyId: string;
   teamId: string;
-  key: string;
+  key: CallerSecrets;
   provider: string;
   path: string;
   endpoint: string;

@@ -9,6 +9,7 @@ const NAMES = [
   'x-api-key',
   'api-key',
   'x-goog-api-key',
+  'x-gateway-key',
   'proxy-authorization',
   'x-other',
   'apixxkey',
@@ -45,7 +46,10 @@ it('takes one credential from one place, or none, or refuses', () => {
       const bearers = of('authorization');
       const others = ['x-api-key', 'api-key', 'x-goog-api-key'].map(of);
       const result = read(raw);
-      if (bearers.length > 1 || others.some((values) => values.length > 1)) {
+      const own = of('x-gateway-key');
+      if (own.length > 1) expect(result).toBeInstanceOf(GatewayError);
+      else if (own.length === 1) expect(result).toBe(own[0] || null);
+      else if (bearers.length > 1 || others.some((values) => values.length > 1)) {
         expect(result).toBeInstanceOf(GatewayError);
       } else if (bearers.length === 1) {
         // Authorization decides alone: no fallback behind a malformed one.

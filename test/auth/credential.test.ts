@@ -57,6 +57,14 @@ describe('the credential of a request', () => {
     },
   );
 
+  it('is x-gateway-key alone where that is present', () => {
+    const others = ['authorization', 'Bearer mine', 'x-api-key', 'a', 'x-api-key', 'b', 'api-key', 'c'];
+    expect(readCredential([...others, 'X-Gateway-Key', 'ours'])).toBe('ours');
+    expect(readCredential(['x-gateway-key', 'ours', ...others])).toBe('ours');
+    expect(readCredential(['x-gateway-key', '', ...others])).toBeNull();
+    expect(refusal(['x-gateway-key', 'ours', 'X-GATEWAY-KEY', 'ours'])).toBe('invalid_request');
+  });
+
   it('is none without any such header, or with an empty one', () => {
     expect(readCredential([])).toBeNull();
     expect(readCredential(['x-api-key', ''])).toBeNull();

@@ -195,6 +195,8 @@ describe('the inference endpoints of one provider', () => {
     ['bedrock-runtime.us-east-1.amazonaws.com', 'POST', '/model/m/invoke-with-response-stream'],
     ['bedrock-runtime.us-east-1.amazonaws.com', 'POST', '/model/us.amazon.nova-lite-v1%3A0/converse-stream'],
     ['bedrock-runtime.eu-west-1.amazonaws.com', 'POST', '/model/m/invoke'],
+    ['chatgpt.com', 'POST', '/backend-api/codex/responses'],
+    ['chatgpt.com', 'GET', '/backend-api/codex/models'],
     ['api.voyageai.com', 'POST', '/v1/multimodalembeddings'],
     ['api.writer.com', 'POST', '/v1/chat'],
     ['api.deepseek.com', 'POST', '/chat/completions'],
@@ -275,9 +277,9 @@ describe('the inference endpoints of one provider', () => {
   });
 
   it('is known for every preset that is no local server', () => {
-    for (const { url, example, needsSecret } of Object.values(PRESETS)) {
+    for (const { url, example } of Object.values(PRESETS)) {
       const { hostname } = new URL(url ?? example!.replace('<resource>', 'mine'));
-      expect(ownEndpoints(hostname).posts.test('/api/chat')).toBe(!needsSecret);
+      expect(ownEndpoints(hostname).posts.test('/api/chat')).toBe(hostname === '127.0.0.1');
     }
   });
 });

@@ -44,6 +44,14 @@ describe('postern providers', () => {
     expect(JSON.stringify([added, table])).not.toContain('gsk-secret');
   });
 
+  it('adds a preset for which callers send their own credential, and asks for no secret', async () => {
+    const added = await cli(['add', 'claude-code', '--json']);
+    expect(JSON.parse(added.stdout)).toMatchObject({ auth: 'client', secret_state: 'none' });
+    const other = await cli(['add', 'own-too', '--url', 'https://api.example.test', '--auth', 'client']);
+    expect(other.code).toBe(0);
+    expect(other.stdout + other.stderr).toContain('x-gateway-key');
+  });
+
   it('adds what a gateway that made its own master key can use', async () => {
     const provider = await RawProvider.start((req) => void req.socket.write(answer('200 OK', [], '{}')));
     const gateway = await startTestGateway({}, database);

@@ -75,6 +75,12 @@ describe('loadEnv', () => {
     expect(Object.isFrozen(env) && Object.isFrozen(env.trustedProxies)).toBe(true);
   });
 
+  it('takes no key of a provider to which callers send their own credential', () => {
+    const settings = { PROVIDER_URL: 'https://api.anthropic.com', PROVIDER_AUTH: 'client' };
+    expect(loadEnv(settings).providerAuth).toBe('client');
+    expect(() => loadEnv({ ...settings, PROVIDER_KEY: 'sk-1' })).toThrow(/PROVIDER_KEY: must not be set/);
+  });
+
   it('treats an empty value as an absent one', () => {
     expect(loadEnv({ PORT: '', PROVIDER_URL: ' ', MASTER_KEY: '', ADMIN_TOKEN_FILE: '' })).toEqual(
       loadEnv({}),

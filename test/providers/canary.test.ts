@@ -50,10 +50,16 @@ it('keeps the secret of a provider out of everything but the calls to it', async
   const url = await gateway.ready();
   const key = await gateway.firstKey();
   const answers: string[] = [];
-  const call = async (method: string, path: string, body?: object, bearer = ADMIN_TOKEN) => {
+  const call = async (
+    method: string,
+    path: string,
+    body?: object,
+    bearer = ADMIN_TOKEN,
+    headers: Record<string, string> = {},
+  ) => {
     const response = await fetch(url + path, {
       method,
-      headers: { authorization: `Bearer ${bearer}`, 'content-type': 'application/json' },
+      headers: { authorization: `Bearer ${bearer}`, 'content-type': 'application/json', ...headers },
       ...(body !== undefined && { body: JSON.stringify(body) }),
     });
     answers.push(JSON.stringify([...response.headers]), await response.text());
@@ -77,6 +83,19 @@ it('keeps the secret of a provider out of everything but the calls to it', async
   expect(await call('GET', roads)).toBe(200);
   expect(await call('POST', `${roads}/it/test`)).toBe(200);
   expect(await call('GET', '/v1/models', undefined, key)).toBe(200);
+  // The same text as the credential of a caller: forwarded, rejected, and in every header that has a column.
+  const own = { name: 'own', url: provider.url, auth: 'client', secret: null };
+  expect(await call('POST', roads, own)).toBe(201);
+  const texts = Object.fromEntries(
+    ['user-agent', 'idempotency-key', 'x-gateway-user', 'x-gateway-session', 'traceparent', 'tracestate'].map(
+      (name) => [name, `x${SECRET}`],
+    ),
+  );
+  const client = { 'x-gateway-key': key, 'x-gateway-tags': `a=${SECRET}`, ...texts };
+  expect(await call('POST', '/p/own/v1/messages', { model: SECRET }, SECRET, client)).toBe(200);
+  expect(await call('GET', '/p/own/v1/files', undefined, SECRET, client)).toBe(403);
+  expect(await call('POST', '/p/own/v1/messages', {}, SECRET)).toBe(401);
+  expect(await call('POST', '/p/own/v1/messages', {}, SECRET, { 'x-gateway-key': 'ptn_' })).toBe(401);
   provider.script = async (req) => {
     await req.body;
     req.socket.write(answer('401 Unauthorized', [`x-echo: ${SECRET}`], 'wrong'));
@@ -85,11 +104,12 @@ it('keeps the secret of a provider out of everything but the calls to it', async
   expect(await call('POST', `${roads}/it/test`)).toBe(200);
   await provider.stop();
   expect(await call('POST', '/v1/chat/completions', {}, key)).toBe(502);
+  expect(await call('POST', '/p/own/v1/messages', {}, SECRET, client)).toBe(502);
   expect(await call('POST', `${roads}/it/test`)).toBe(200);
   expect(await call('GET', '/metrics')).not.toBe(500);
   await gateway.stop();
 
-  expect(provider.requests.map(({ head }) => head.includes(SECRET))).toEqual([true, true, true, true]);
+  expect(provider.requests.map(({ head }) => head.includes(SECRET))).toEqual(Array(5).fill(true));
   const forms = [
     SECRET,
     Buffer.from(SECRET).toString('hex'),

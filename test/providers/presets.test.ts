@@ -7,7 +7,7 @@ describe('the presets', () => {
     const url = preset.url ?? preset.example!.replace('<resource>', 'my-resource');
     const order = { name, url, auth: preset.auth, secret: null };
     expect(newProviderSchema.parse(order)).toMatchObject(order);
-    expect(preset.needsSecret).toBe(url.startsWith('https://'));
+    expect(preset.needsSecret).toBe(url.startsWith('https://') && preset.auth !== 'client');
   });
 
   // As each provider's own API reference has them.
@@ -19,6 +19,8 @@ describe('the presets', () => {
       '/v1beta/models/gemini-2.5-flash:generateContent',
       'https://generativelanguage.googleapis.com/v1beta/models/gemini-2.5-flash:generateContent',
     ],
+    ['claude-code', '/v1/messages', 'https://api.anthropic.com/v1/messages'],
+    ['chatgpt', '/responses', 'https://chatgpt.com/backend-api/codex/responses'],
     ['mistral', '/v1/chat/completions', 'https://api.mistral.ai/v1/chat/completions'],
     ['groq', '/v1/chat/completions', 'https://api.groq.com/openai/v1/chat/completions'],
     ['cohere', '/v2/chat', 'https://api.cohere.com/v2/chat'],

@@ -28,7 +28,7 @@ const NAME_ARGUMENT = ['<name>', 'provider name'] as const;
 const URL_OPTION = ['--url <url>', 'base URL without /v1, for example https://api.openai.com'] as const;
 const AUTH_OPTION = [
   '--auth <style>',
-  'how the secret is sent: bearer, x-api-key, api-key or x-goog-api-key',
+  'how the secret is sent: bearer, x-api-key, api-key, x-goog-api-key; client: callers send their own credential',
 ] as const;
 
 const CATALOG_OPTION = [
@@ -63,6 +63,7 @@ Examples:
   postern providers add groq
   postern providers add openai --default < openai-key.txt
   postern providers add azure --url ${PRESETS.azure!.example}
+  postern providers add claude-code
   postern providers add big-box --preset vllm --url http://10.0.0.5:8000`,
     )
     .action(action(add));
@@ -181,9 +182,9 @@ async function add({ api, out }: Session, options: AddOptions, name?: string) {
     const why = preset ? '' : `, because ${name!} is not a preset (${PRESET_NAMES})`;
     throw new CliError(`--url ${remedy}${why}`);
   }
-  const asks = options.secret ?? preset?.needsSecret ?? true;
-  const secret = asks ? await readSecret(`Secret of ${preset?.title ?? name!}`) : null;
   const auth = options.auth ?? preset?.auth;
+  const asks = options.secret ?? (auth === 'client' ? false : (preset?.needsSecret ?? true));
+  const secret = asks ? await readSecret(`Secret of ${preset?.title ?? name!}`) : null;
   const provider = await api.post<ProviderView>('providers', {
     ...{ name, url, secret },
     ...(auth !== undefined && { auth }),
@@ -192,6 +193,10 @@ async function add({ api, out }: Session, options: AddOptions, name?: string) {
   });
   out.result(provider, () => `Added provider ${provider.name} (${provider.url}).`);
   const byDefault = provider.default ? '/v1/… (unless PROVIDER_URL is set) or ' : '';
+  if (provider.auth === 'client')
+    out.note(
+      'Callers send the gateway key as x-gateway-key, and their own credential as the provider expects it.',
+    );
   out.note(
     `Send calls to ${byDefault}/p/${provider.name}/…\nTest it: ${cliCommand(`providers test ${provider.name}`)}`,
   );

@@ -55,7 +55,10 @@ export class UpstreamProbe extends ProviderProbe {
         signal: AbortSignal.timeout(2 * LONGEST_MS),
       });
       await body.dump({ limit: MOST_BYTES }).catch(() => {});
-      return { verdict: verdictOfStatus(statusCode, provider.secret !== null), status: statusCode };
+      return {
+        verdict: verdictOfStatus(statusCode, provider.secret !== null, provider.forwardsCredentials),
+        status: statusCode,
+      };
     } catch (error) {
       const verdict: Verdict =
         error instanceof ForbiddenAddress
