@@ -17,6 +17,8 @@ export interface Grant {
   readonly providers: readonly string[] | null;
   readonly endpoints: EndpointRule;
   readonly idempotency: IdempotencyMode;
+  /** May the key open WebSockets? */
+  readonly websockets: boolean;
   /** Lists of patterns of model names, of the key and of its team: a model must be on each. Empty allows all. */
   readonly models: readonly (readonly string[])[];
   /** Rules for the usage of streams, of the key and of its team, without `as_sent`. */

@@ -7,6 +7,9 @@ const KEY_HEADERS = ['x-api-key', 'api-key', 'x-goog-api-key'] as const;
 /** Where the gateway key stands beside a credential of the caller's own, which may be meant for the provider. */
 const GATEWAY_KEY_HEADER = 'x-gateway-key';
 
+/** Browsers cannot set headers of a WebSocket: OpenAI's clients send the key in this subprotocol. */
+export const SUBPROTOCOL_KEY = 'openai-insecure-api-key.';
+
 /** One Bearer token, RFC 6750 2.1; the scheme is case-insensitive (RFC 9110 11.1). */
 const BEARER = /^Bearer ([^\s]+)$/i;
 
@@ -22,10 +25,11 @@ export function readCredential(raw: readonly string[]): string | null {
   let authorization: string | undefined;
   let authorizationCount = 0;
   let repeatedName: string | null = null;
+  let subprotocols = '';
   const found: (string | undefined)[] = [undefined, undefined, undefined];
   for (let i = 0; i < raw.length; i += 2) {
     const length = raw[i]!.length;
-    if (length !== 13 && length !== 9 && length !== 7 && length !== 14) continue;
+    if (length !== 13 && length !== 9 && length !== 7 && length !== 14 && length !== 22) continue;
     const name = raw[i]!.toLowerCase();
     if (name === 'authorization') {
       authorization = raw[i + 1];
@@ -35,6 +39,10 @@ export function readCredential(raw: readonly string[]): string | null {
     if (name === GATEWAY_KEY_HEADER) {
       if (gatewayKey !== undefined) throw repeated(name);
       gatewayKey = raw[i + 1];
+      continue;
+    }
+    if (name === 'sec-websocket-protocol') {
+      subprotocols += `${raw[i + 1]},`;
       continue;
     }
     const at = (KEY_HEADERS as readonly string[]).indexOf(name);
@@ -53,7 +61,16 @@ export function readCredential(raw: readonly string[]): string | null {
       message: 'Two key headers have different keys. Send one key.',
     });
   }
-  return values[0] || null;
+  return values[0] || (subprotocols === '' ? null : keyOfSubprotocols(subprotocols));
+}
+
+/** The first key in the list; a request has one key, so two different ones are none. */
+function keyOfSubprotocols(list: string): string | null {
+  const keys = list
+    .split(',')
+    .map((item) => item.trim())
+    .filter((item) => item.startsWith(SUBPROTOCOL_KEY));
+  return new Set(keys).size === 1 ? keys[0]!.slice(SUBPROTOCOL_KEY.length) || null : null;
 }
 
 function repeated(name: string): GatewayError {

@@ -8,7 +8,7 @@ import type { EndpointRule, IdempotencyMode } from '../keys/gateway-key.entity.j
  */
 export const FIND_GRANTS = `
   SELECT encode(s.digest, 'hex') AS digest, s.id AS secret_id, k.id AS key_id, k.team_id, k.providers, k.endpoints,
-         k.idempotency, k.models, t.models AS team_models, k.stream_usage, t.stream_usage AS team_stream_usage,
+         k.idempotency, k.websockets, k.models, t.models AS team_models, k.stream_usage, t.stream_usage AS team_stream_usage,
          LEAST(k.expires_at, s.expires_at) AS expires_at,
          k.revoked_at IS NULL AND NOT k.disabled AND NOT t.disabled
            AND COALESCE(LEAST(k.expires_at, s.expires_at) > now(), true) AS enabled
@@ -25,6 +25,7 @@ export interface GrantRow {
   providers: string[] | null;
   endpoints: EndpointRule;
   idempotency: IdempotencyMode;
+  websockets: boolean;
   models: string[] | null;
   team_models: string[] | null;
   stream_usage: StreamUsage;
@@ -47,6 +48,7 @@ export function grantsOf(rows: readonly GrantRow[]): Map<string, Grant> {
         providers: row.providers,
         endpoints: row.endpoints,
         idempotency: row.idempotency,
+        websockets: row.websockets,
         models: lists(row.models, row.team_models),
         streamUsage: rules(row.stream_usage, row.team_stream_usage),
       },

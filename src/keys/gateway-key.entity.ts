@@ -59,6 +59,9 @@ export class GatewayKey {
   })
   idempotency!: IdempotencyMode;
 
+  @Column('boolean', { default: false, comment: 'Whether it may open WebSockets.' })
+  websockets!: boolean;
+
   @Column('text', {
     array: true,
     nullable: true,

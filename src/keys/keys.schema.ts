@@ -28,6 +28,8 @@ const ENDPOINTS_ABOUT =
   '`inference` allows only the inference endpoints; `all` also allows files, batches and other endpoints that all teams share.';
 const IDEMPOTENCY_ABOUT =
   '`forward` passes `Idempotency-Key` on; `replay` also answers repeated calls from the stored response.';
+const WEBSOCKETS_ABOUT =
+  'Whether the key may open WebSockets on `/v1/realtime` and `/v1/responses`; otherwise they get 426.';
 const DISABLED_ABOUT = 'Calls with a disabled key are rejected.';
 
 /** A key as the API shows it, without its secret. */
@@ -58,6 +60,7 @@ export const keySchema = z
       .meta({ description: PROVIDERS_ABOUT, example: ['openai'] }),
     endpoints: z.enum(ENDPOINT_RULES).meta({ description: ENDPOINTS_ABOUT }),
     idempotency: z.enum(IDEMPOTENCY_MODES).meta({ description: IDEMPOTENCY_ABOUT }),
+    websockets: z.boolean().meta({ description: WEBSOCKETS_ABOUT, example: false }),
     ...modelRulesView,
     ...shownLimitMembers,
     version: version(),
@@ -106,6 +109,7 @@ export const newKeySchema = z
       .meta({ description: PROVIDERS_ABOUT, example: ['openai'] }),
     endpoints: oneOf(ENDPOINT_RULES).default('inference').meta({ description: ENDPOINTS_ABOUT }),
     idempotency: oneOf(IDEMPOTENCY_MODES).default('forward').meta({ description: IDEMPOTENCY_ABOUT }),
+    websockets: flag().default(false).meta({ description: WEBSOCKETS_ABOUT }),
     ...newModelRules,
     ...limitMembers,
   })
@@ -126,6 +130,7 @@ export const keyChangeSchema = z
       .meta({ description: PROVIDERS_ABOUT, example: ['openai'] }),
     endpoints: oneOf(ENDPOINT_RULES).optional().meta({ description: ENDPOINTS_ABOUT }),
     idempotency: oneOf(IDEMPOTENCY_MODES).optional().meta({ description: IDEMPOTENCY_ABOUT }),
+    websockets: flag().optional().meta({ description: WEBSOCKETS_ABOUT }),
     ...modelRulesChange,
     disabled: flag().optional().meta({ description: DISABLED_ABOUT }),
     ...limitMembers,

@@ -8,7 +8,7 @@ import { type DatedPrice, priceAt, PriceResolver } from '../pricing/price-resolv
 import { isAnthropic } from '../proxy/http/error-response.js';
 import { CallPolicies } from '../proxy/policies/call-policies.js';
 import type { Admission, CallPolicy } from '../proxy/policies/call-policy.js';
-import type { PolicyCall } from '../proxy/policies/policy-call.js';
+import { type PolicyCall, rejectUnnamedModel } from '../proxy/policies/policy-call.js';
 import type { Reservation } from '../request-log/charges.js';
 import { startOf } from '../request-log/column-domains.js';
 import { type Estimate, Estimates } from './estimates.js';
@@ -82,7 +82,10 @@ export class LimitPolicy implements CallPolicy {
     if ((!set.needsUsd && !set.needsTokens) || isFree(call)) return this.take(call, set, NOTHING, null);
     const model = modelOf(call, set);
     // What it uses cannot be foreseen, but a spent budget admits nothing more.
-    if (model === null) return this.take(call, set, call.method === 'POST' ? LEAST : NOTHING, null);
+    if (model === null) {
+      const isUsed = call.method === 'POST' || call.isWebSocket;
+      return this.take(call, set, isUsed ? LEAST : NOTHING, null);
+    }
     const expected = this.expect(call, set, model);
     if (!set.needsUsd) return this.take(call, set, reserve(0n, expected), expected.estimate);
     const prices = isStorable(model) ? this.prices.known(call.provider, model) : [];
@@ -113,7 +116,7 @@ export class LimitPolicy implements CallPolicy {
   ): Admission | Promise<Admission> {
     if (dated === null && set.needsPrice) throw new GatewayError('model_not_priced');
     const usd = dated === null ? 0n : costOf(dated, set, expected, startOf(call.id));
-    return this.take(call, set, reserve(usd, expected), expected.estimate);
+    return this.take(call, set, reserve(usd, expected), expected.estimate, dated);
   }
 
   private take(
@@ -121,13 +124,14 @@ export class LimitPolicy implements CallPolicy {
     set: RuleSet,
     reservation: CallReservation,
     estimate: Estimate | null,
+    price: DatedPrice | null = null,
   ): Admission | Promise<Admission> {
     const subject = set.needsEndUser ? this.ledger.subjectOf(call.attribution?.endUser ?? null) : '';
     try {
       const ticket = this.ledger.admit(set, call.id, subject, reservation);
-      if (!(ticket instanceof Promise)) return ticketOf(call, ticket, estimate);
+      if (!(ticket instanceof Promise)) return ticketOf(call, ticket, estimate, price);
       return ticket.then(
-        (late) => ticketOf(call, late, estimate),
+        (late) => ticketOf(call, late, estimate, price),
         (error: unknown) => {
           throw limitRejection(error, isAnthropic(call.endpoint));
         },
@@ -171,6 +175,7 @@ function isFree(call: PolicyCall): boolean {
  */
 function modelOf(call: PolicyCall, set: RuleSet): string | null {
   if (call.modelSource === 'none') {
+    if (set.needsPrice) rejectUnnamedModel(call);
     if (set.needsPrice) throw new GatewayError('model_not_priced', { message: UNPRICED_ENDPOINT });
     return null;
   }
@@ -204,9 +209,14 @@ function uncharged({ usd, tokens, subject }: Reservation): Reservation {
   return { usd: usd && '0', tokens: tokens && 0, subject };
 }
 
-function ticketOf(call: PolicyCall, ticket: Ticket, estimate: Estimate | null): LimitTicket {
+function ticketOf(
+  call: PolicyCall,
+  ticket: Ticket,
+  estimate: Estimate | null,
+  price: DatedPrice | null,
+): LimitTicket {
   const { reservation } = ticket;
   // The least is reserved, and not charged.
   call.reserve(call.modelSource === 'none' && reservation !== null ? uncharged(reservation) : reservation);
-  return new LimitTicket(ticket, estimate, call.requestBytes ?? 0);
+  return new LimitTicket(ticket, estimate, call.requestBytes ?? 0, price);
 }

@@ -3,7 +3,7 @@ import type { Grant } from '../auth/caller.js';
 import { GatewayError } from '../errors/gateway-error.js';
 import { CallPolicies } from '../proxy/policies/call-policies.js';
 import type { CallPolicy } from '../proxy/policies/call-policy.js';
-import type { PolicyCall } from '../proxy/policies/policy-call.js';
+import { type PolicyCall, rejectUnnamedModel } from '../proxy/policies/policy-call.js';
 import { cutModels } from './model-list.js';
 import { matchesPattern } from './model-pattern.js';
 
@@ -31,6 +31,7 @@ export class ModelPolicy implements CallPolicy {
       call.filterResponse((body) => cutModels(body, (model) => isAllowed(grant, model)), 'models');
       return;
     }
+    if (modelSource === 'none') rejectUnnamedModel(call);
     if (modelSource === 'none')
       throw new GatewayError('model_not_allowed', {
         message: 'This gateway key may only use certain models, and requests to this endpoint name none.',

@@ -5,6 +5,7 @@ import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import { GatewayHttpAdapter } from '../proxy/http/gateway-http.adapter.js';
 import { UpstreamPools } from '../proxy/upstream/upstream-pools.js';
+import { WebSocketSessions } from '../proxy/websocket/websocket-sessions.service.js';
 import { RequestLogService } from '../request-log/request-log.service.js';
 
 const POLL_MS = 20;
@@ -35,6 +36,7 @@ export class ShutdownService {
     private readonly host: HttpAdapterHost<GatewayHttpAdapter>,
     private readonly log: RequestLogService,
     private readonly pools: UpstreamPools,
+    private readonly webSockets: WebSocketSessions,
     @InjectSettings() private readonly env: Settings,
   ) {}
 
@@ -56,7 +58,11 @@ export class ShutdownService {
     const deadline = performance.now() + (atOnce ? 0 : shutdownGraceMs);
     // A call can outlive its client's request, so that a duplicate request gets the response.
     const open = () => Math.max(adapter.openRequests, this.log.underWay);
-    while (open() > 0 && performance.now() < deadline) await sleep(POLL_MS);
+    while (open() > 0 && performance.now() < deadline) {
+      this.webSockets.closeQuiet(deadline);
+      await sleep(POLL_MS);
+    }
+    this.webSockets.closeQuiet(-Infinity);
     if (open() > 0) {
       this.logger.warn(`${open()} calls did not finish within SHUTDOWN_GRACE_MS and were cut off.`);
       this.log.interruptOpenCalls();

@@ -35,20 +35,20 @@ export class Exchange implements BodyOwner, PooledCall {
   private body: StreamedBody | null = null;
   private interim: InterimResponses | null = null;
   readonly writer: ResponseWriter;
-  private pool!: UpstreamPool;
+  protected pool!: UpstreamPool;
   /** Set with the head of the final response. */
-  private resumeUpstream!: () => void;
+  protected resumeUpstream!: () => void;
   private resolve!: () => void;
   private reject!: (error: GatewayError) => void;
 
   constructor(
     readonly req: Request,
-    private readonly res: Response,
+    protected readonly res: Response,
     readonly provider: Provider,
     readonly call: CallRecord,
-    private readonly log: RequestLogService,
+    protected readonly log: RequestLogService,
     readonly claim: Claim | null,
-    private readonly limits: Settings,
+    protected readonly limits: Settings,
     readonly admitted: PolicyCall | null,
   ) {
     this.writer = writerFor(this, res, limits.clientIdleTimeoutMs, this.onClientDrained);
@@ -64,38 +64,40 @@ export class Exchange implements BodyOwner, PooledCall {
     return new Promise((resolve, reject) => {
       this.resolve = resolve;
       this.reject = reject;
-      const { req, res } = this;
       // The client may have disconnected while its key was looked up; then there is no 'close' event to come.
-      if (req.socket.destroyed) {
-        this.phase = 'done';
-        resolve();
+      if (this.req.socket.destroyed) {
+        this.settle();
         return;
       }
-      res.on('close', this.onClientClose);
-      res.on('timeout', this.onClientIdle);
+      this.res.on('close', this.onClientClose);
+      this.res.on('timeout', this.onClientIdle);
       this.pool = pool;
       sendBody(this, this.limits.maxBodyBytes);
     });
   }
 
   send(body: Buffer | StreamedBody | Iterable<Buffer> | null, length?: string): void {
-    const { req, provider, pool } = this;
     if (body instanceof StreamedBody) this.body = body;
-    if (!pool.reserve()) {
+    if (!this.pool.reserve()) {
       this.settle(new GatewayError('overloaded', { message: 'Too many calls in flight. Try again.' }));
       return;
     }
     this.log.begin(this.call, (error) => {
-      if (this.phase === 'done' || error !== null) {
-        pool.cancelReservation();
-        if (this.phase !== 'done') this.settle(error!);
+      if (this.phase !== 'done' && error === null) {
+        this.dispatch(body, length);
         return;
       }
-      const headers = requestHeaders(req.rawHeaders, provider.credential, provider.forwardsCredentials);
-      if (length !== undefined) headers.push('Content-Length', length);
-      const path = provider.basePath + req.target.upstreamPath;
-      pool.dispatch({ path, method: req.method, headers, body: body as Buffer | null }, this);
+      this.pool.cancelReservation();
+      if (this.phase !== 'done') this.settle(error!);
     });
+  }
+
+  protected dispatch(body: Buffer | StreamedBody | Iterable<Buffer> | null, length?: string): void {
+    const { req, provider } = this;
+    const headers = requestHeaders(req.rawHeaders, provider.credential, provider.forwardsCredentials);
+    if (length !== undefined) headers.push('Content-Length', length);
+    const path = provider.basePath + req.target.upstreamPath;
+    this.pool.dispatch({ path, method: req.method, headers, body: body as Buffer | null }, this);
   }
 
   // undici calls these, in this order. It is the raw form of its handler, which keeps header order, case and bytes.
@@ -122,8 +124,8 @@ export class Exchange implements BodyOwner, PooledCall {
     const headers = responseHeaders(rawHeaders, this.provider.secret, this.req.requestId);
     this.expectedBytes = bodyLength(this.req.method, status, headers);
     if (this.call.altered !== null) headers.push('x-gateway-altered', this.call.altered);
-    const kept = this.claim?.responded(status, reason, headers, this.expectedBytes) ?? true;
-    if (!kept) headers.push('idempotency-stored', 'false');
+    if (this.claim?.responded(status, reason, headers, this.expectedBytes) === false)
+      headers.push('idempotency-stored', 'false');
     this.call.responseBegun(this.clientLeft ? null : status, headers);
     this.resumeUpstream = resume;
     this.phase = 'responding';
@@ -173,9 +175,8 @@ export class Exchange implements BodyOwner, PooledCall {
 
   private onInterim(status: number, rawHeaders: Buffer[]): void {
     if (this.interim === null) {
-      this.interim = new InterimResponses(this.limits.upstreamHeadersTimeoutMs, () => {
-        this.fail(new GatewayError('upstream_timeout'), 'upstream_timeout');
-      });
+      const onLate = () => this.fail(new GatewayError('upstream_timeout'), 'upstream_timeout');
+      this.interim = new InterimResponses(this.limits.upstreamHeadersTimeoutMs, onLate);
       if (this.sentAt !== null) this.interim.start(this.sentAt);
     }
     if (!this.interim.add(rawHeaders)) {
@@ -211,7 +212,7 @@ export class Exchange implements BodyOwner, PooledCall {
    *
    * @param step returns true if the provider may continue
    */
-  private whenDurable(step: () => boolean): boolean {
+  protected whenDurable(step: () => boolean): boolean {
     const durable = this.log.durable();
     const released = this.claim?.beingReleased ?? null;
     if (durable === null && released === null) return step();
@@ -242,7 +243,7 @@ export class Exchange implements BodyOwner, PooledCall {
   }
 
   /** Everything was written to the client, or its socket is closed. */
-  private readonly onClientClose = (): void => {
+  protected readonly onClientClose = (): void => {
     if (this.phase === 'done') return;
     if (this.claim?.outlivesClient && (this.call.outcome === null || this.phase === 'finishing')) {
       this.clientLeft = true;
@@ -260,7 +261,7 @@ export class Exchange implements BodyOwner, PooledCall {
     if (this.phase === 'responding') this.resumeUpstream();
   };
 
-  private readonly onClientIdle = (): void => {
+  protected readonly onClientIdle = (): void => {
     if (this.claim?.outlivesClient) this.writer.abort();
     else this.fail(new GatewayError('request_timeout'), 'client_error');
   };
@@ -273,7 +274,7 @@ export class Exchange implements BodyOwner, PooledCall {
     return true;
   }
 
-  private settle(error?: GatewayError): void {
+  protected settle(error?: GatewayError): void {
     this.detach();
     if (error === undefined) this.resolve();
     else this.reject(error);

@@ -7,6 +7,8 @@ import type { Claim } from '../idempotency/claim.js';
 import { RequestLogService } from '../request-log/request-log.service.js';
 import { Exchange } from './exchange.js';
 import { sendContinue } from './http/expect-continue.js';
+import { WebSocketExchange } from './websocket/websocket-exchange.js';
+import { WebSocketSessions } from './websocket/websocket-sessions.service.js';
 import type { PolicyCall } from './policies/policy-call.js';
 
 /** Forwards a call to its provider and streams the response back. */
@@ -15,6 +17,7 @@ export class Forwarder {
   constructor(
     private readonly http: HttpService,
     private readonly log: RequestLogService,
+    private readonly webSockets: WebSocketSessions,
     @InjectSettings() private readonly env: Settings,
   ) {}
 
@@ -32,7 +35,10 @@ export class Forwarder {
   ): Promise<void> {
     // A body that policies gathered has arrived already.
     if (req.headers.expect !== undefined && !admitted?.body) sendContinue(req, res);
-    const exchange = new Exchange(req, res, req.provider, req.call, this.log, claim, this.env, admitted);
+    const exchange =
+      req.webSocket === undefined
+        ? new Exchange(req, res, req.provider, req.call, this.log, claim, this.env, admitted)
+        : new WebSocketExchange(req, res, this.log, this.env, admitted, this.webSockets);
     // HttpService's own axios, without the Observable that it wraps around the promise (6 µs on Node 20).
     await this.http.axiosRef.request<null>({
       method: req.method,

@@ -14,6 +14,7 @@ import { AdmissionService } from './policies/admission.service.js';
 import { GatheringMemory } from './policies/gathering.js';
 import { PoliciesModule } from './policies/policies.module.js';
 import { ProxyController } from './proxy.controller.js';
+import { WebSocketSessions } from './websocket/websocket-sessions.service.js';
 import { useAdapterDirectly, upstreamHttpOptions } from './upstream/axios-adapter.js';
 import { UpstreamPools } from './upstream/upstream-pools.js';
 
@@ -41,9 +42,10 @@ class UpstreamModule {}
     Forwarder,
     GatheringMemory,
     IdempotentForwarder,
+    WebSocketSessions,
     { provide: APP_FILTER, useClass: GatewayErrorFilter }
   ],
-  exports: [UpstreamModule]
+  exports: [UpstreamModule, WebSocketSessions]
 })
 export class ProxyModule implements OnModuleInit {
   constructor(

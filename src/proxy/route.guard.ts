@@ -7,6 +7,7 @@ import type { Provider } from '../providers/provider.js';
 import { ProvidersService } from '../providers/providers.service.js';
 import { GatewayError } from '../errors/gateway-error.js';
 import type { CallerSecrets } from '../request-log/column-domains.js';
+import { asksForWebSocket, checkHandshake } from './websocket/handshake.js';
 import type { RequestTarget } from './http/request-target.js';
 
 declare module 'express-serve-static-core' {
@@ -26,12 +27,13 @@ export class RouteGuard implements CanActivate {
     const { target, headers } = req;
     const { grant } = req.caller;
     // Before all other checks: a client that is told so at once goes on with plain HTTP, and one that gets 403 tries again.
-    if (headers.upgrade !== undefined && asksForWebSocket(headers.upgrade))
-      throw new GatewayError('upgrade_required');
-    const provider = this.providerOf(req);
+    const isWebSocket = headers.upgrade !== undefined && asksForWebSocket(headers.upgrade);
+    if (isWebSocket && !grant.websockets) throw new GatewayError('upgrade_required');
+    const provider = this.providerOf(req, isWebSocket);
     req.provider = provider;
     removeBasePath(target, provider.basePath);
-    if (!allows(req, provider.endpoints)) throw new GatewayError('endpoint_not_allowed');
+    if (isWebSocket) checkHandshake(req, provider.basePath);
+    else if (!allows(req, provider.endpoints)) throw new GatewayError('endpoint_not_allowed');
     req.subject = {
       id: req.requestId,
       keyId: grant.keyId,
@@ -46,13 +48,13 @@ export class RouteGuard implements CanActivate {
     return true;
   }
 
-  private providerOf(req: Request): Provider {
+  private providerOf(req: Request, isWebSocket: boolean): Provider {
     const { target, caller } = req;
     try {
       return this.providers.resolve(target.provider, caller.grant.providers);
     } catch (error) {
       // What is an inference endpoint of no provider stays forbidden once there is one.
-      if (!allows(req, ANY_PROVIDER)) throw new GatewayError('endpoint_not_allowed');
+      if (!isWebSocket && !allows(req, ANY_PROVIDER)) throw new GatewayError('endpoint_not_allowed');
       throw error;
     }
   }
@@ -66,11 +68,6 @@ function allows({ target, caller, method, rawHeaders }: Request, own: OwnEndpoin
 /** With `x-gateway-key`, other headers may hold a credential of the caller's own, which is forwarded or dropped. */
 function secretsOf({ caller, headers, rawHeaders }: Request): CallerSecrets {
   return headers['x-gateway-key'] === undefined ? caller.key : [caller.key, ...ownCredentials(rawHeaders)];
-}
-
-/** @param upgrade a list of protocols (RFC 9110 7.8), whose names are case-insensitive (RFC 6455 4.2.1) */
-function asksForWebSocket(upgrade: string): boolean {
-  return upgrade.split(',').some((protocol) => protocol.trim().toLowerCase() === 'websocket');
 }
 
 /**

@@ -9,7 +9,7 @@ import { MultipartModelScan, startsMultipart } from '../tokens/multipart-model-s
 import type { Outcome } from './outcome.js';
 import { isStreamed } from '../tokens/framing/stream-framing.js';
 import { StreamedModelScan } from '../tokens/streamed-model-scan.js';
-import type { TokenUsage } from '../tokens/token-usage.js';
+import type { ResponseUsage, TokenUsage } from '../tokens/token-usage.js';
 import { copyFor, type ResponseCopy, usageOfHead } from '../tokens/usage-reader.js';
 
 /** The facts of a call that are known before it is forwarded. */
@@ -59,6 +59,8 @@ export class CallRecord {
   attribution: Attribution | null;
   /** Start and end of the response body, for its token counts; null before the response, and if it has no token counts. */
   copy: ResponseCopy | null = null;
+  /** Counted while the call runs, in place of those of a copy: the responses of a WebSocket. */
+  countedUsage: ResponseUsage | null = null;
   /** Token counts in the response head; null for nearly every provider. */
   headUsage: TokenUsage | null = null;
   providerRequestId: string | null = null;
@@ -70,6 +72,8 @@ export class CallRecord {
   altered: string | null = null;
   /** Journal files with a record of this call. */
   readonly files: JournalFile[] = [];
+  /** The one of them with the newest usage so far; null if none was journalled. */
+  usageFile: JournalFile | null = null;
   /** True once the end is journalled. */
   endIsWritten = false;
   /** What the call has reserved of budgets; null: none applies. Set before its start is journalled. */
@@ -106,6 +110,16 @@ export class CallRecord {
     const tickets = this.tickets ?? NO_TICKETS;
     this.tickets = null;
     return tickets;
+  }
+
+  /** Tells the tickets what the call, which goes on, has used so far. */
+  reportUsage(usage: TokenUsage): void {
+    for (const ticket of this.tickets ?? NO_TICKETS) ticket.usedSoFar?.(usage);
+  }
+
+  /** True if the call must end because a budget is spent. */
+  get isExhausted(): boolean {
+    return this.tickets !== null && this.tickets.some((ticket) => ticket.isExhausted === true);
   }
 
   /** The start was journalled in this file. */

@@ -70,6 +70,11 @@ export function setUsage(row: LogRow, call: CallRecord, usage: ResponseUsage): v
   setReportedCost(row, usage.reportedCost);
 }
 
+/** True for the usage of a call that had not ended: setVerdict() had no duration to set. */
+export function isUsageSoFar(record: Partial<LogRow>): boolean {
+  return record.duration_ms === null;
+}
+
 function setVerdict(row: LogRow, call: CallRecord): void {
   row.outcome = COLUMNS.outcome.toDomain(call.outcome);
   row.error_code = call.errorCode;

@@ -114,6 +114,23 @@ export class RequestLogService implements OnApplicationShutdown {
     this.scheduleEndOfTick();
   }
 
+  /** Journals the usage so far of a call that goes on: if this process dies, its row has it. The newest counts. */
+  journalUsage(call: CallRecord, usage: ResponseUsage): void {
+    const row = this.unfinished.get(call);
+    if (row === undefined || call.outcome !== null) return;
+    const soFar = { ...row };
+    setUsage(soFar, call, usage);
+    const file = this.tryAppend([encodeRecord('U', soFar)], 1, row.id);
+    if (file === null) return;
+    // The file of the record before is not needed for it any more: one call must not keep a file for each 10 s.
+    if (call.usageFile !== null) {
+      call.files.splice(call.files.indexOf(call.usageFile), 1);
+      this.journal.release([call.usageFile]);
+    }
+    call.files.push(file);
+    call.usageFile = file;
+  }
+
   /** Sets the outcome of the open calls before the shutdown closes their sockets. */
   interruptOpenCalls(): void {
     for (const call of this.openCalls) this.end(call, 'interrupted');
@@ -191,7 +208,8 @@ export class RequestLogService implements OnApplicationShutdown {
     const read: ReadCall[] = [];
     for (const call of calls) {
       // Reading never fails; uncertain counts are null.
-      const usage = readUsage(call.contentType, call.origin.endpoint, call.copy, call.headUsage);
+      const usage =
+        call.countedUsage ?? readUsage(call.contentType, call.origin.endpoint, call.copy, call.headUsage);
       if ('then' in usage) void usage.then((counts) => this.finish([{ call, usage: counts }]));
       else read.push({ call, usage });
     }

@@ -22,6 +22,7 @@ const SHAPE = [
   'providers',
   'endpoints',
   'idempotency',
+  'websockets',
   'models',
   'stream_usage',
   'limits',
@@ -48,6 +49,7 @@ describe('/admin/v1/keys', () => {
       providers: null,
       endpoints: 'inference',
       idempotency: 'forward',
+      websockets: false,
     });
     const { key, ...shown } = body;
     expect(key).toMatch(/^ptn_[0-9A-Za-z]{38}$/);

@@ -147,6 +147,24 @@ describe('the journal of a process that died', () => {
     );
   });
 
+  it('has the newest usage so far of a call that went on, until its end says more', async () => {
+    const [B, E, U] = recordsOf('read') as [JournalRecord, JournalRecord, JournalRecord];
+    const soFar = (tokens: number): JournalRecord => ({
+      ...U,
+      ...{ outcome: 'interrupted', duration_ms: null, prompt_tokens: tokens },
+    });
+    const rowOf = async (...records: JournalRecord[]) =>
+      (await recover(Buffer.concat(linesOf(records)))).rows.get(B.id)!;
+    expect(await rowOf(B, soFar(10), soFar(20))).toMatchObject({ outcome: 'interrupted', prompt_tokens: 20 });
+    expect(await rowOf(B, soFar(10), E)).toMatchObject({
+      outcome: 'completed',
+      status: 200,
+      prompt_tokens: 10,
+    });
+    const whole = await rowOf(B, soFar(10), soFar(20), E, U);
+    expect(whole).toEqual(rowsOf([B, E, U]).get(B.id));
+  });
+
   it('needs no order, minds no repetition and no orphan, over any number of files', async () => {
     const progress = fc.constantFrom<Progress>('begun', 'ended', 'read', 'spilled');
     const outcome = fc.constantFrom('completed', 'client_aborted', 'upstream_error', 'interrupted' as const);

@@ -31,6 +31,7 @@ export function keyLines(out: Output, key: KeyView, status: string): string {
     ['endpoints', key.endpoints],
     ['providers', key.providers?.join(',') ?? 'all'],
     ['idempotency', key.idempotency],
+    ['websockets', key.websockets ? 'allowed' : 'no'],
     ...modelRuleLines(key),
     ...limitLines(key),
     ...(previous === null

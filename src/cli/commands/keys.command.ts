@@ -32,6 +32,8 @@ interface KeySettings extends ModelRuleOptions, LimitOptions {
   providers?: string;
   endpoints?: string;
   idempotency?: string;
+  /** --websockets, --no-websockets, or neither. */
+  websockets?: boolean;
 }
 
 interface ListOptions extends PageOptions {
@@ -161,16 +163,18 @@ function addSettings(command: Command): Command {
         .option('--expires-at <time>', 'expiry: 24h, 30d, 6M, 2030-01-31, 2030-01-31T12:00:00Z, never')
         .option('--providers <names>', 'providers it may use, separated by commas, or all')
         .option('--endpoints <rule>', 'inference or all')
-        .option('--idempotency <mode>', 'forward or replay'),
+        .option('--idempotency <mode>', 'forward or replay')
+        .option('--websockets', 'may open WebSockets on /v1/realtime and /v1/responses')
+        .option('--no-websockets', 'may open no WebSockets, the default'),
     ),
   );
 }
 
 /** The settings as fields of the admin API; null for none, and absent if not given. @param before the key as it is */
 function settingsOf(options: KeySettings, before: KeyView | null): object {
-  const { team, name, expiresAt, providers, endpoints, idempotency } = options;
+  const { team, name, expiresAt, providers, endpoints, idempotency, websockets } = options;
   return {
-    ...present({ team, name, endpoints, idempotency }),
+    ...present({ team, name, endpoints, idempotency, websockets }),
     ...modelRulesOf(options),
     ...limitMembersOf(options, before),
     ...(expiresAt !== undefined && {
@@ -183,7 +187,7 @@ function settingsOf(options: KeySettings, before: KeyView | null): object {
 }
 
 /** The fields that were given. */
-function present(fields: Readonly<Record<string, string | undefined>>): object {
+function present(fields: Readonly<Record<string, string | boolean | undefined>>): object {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }
 
@@ -216,7 +220,7 @@ async function find({ api, out }: Session) {
 async function update({ api, out }: Session, options: KeySettings, text?: string) {
   if (!hasLimitOptions(options) && Object.keys(settingsOf(options, null)).length === 0)
     throw new CliError(
-      'nothing to change: give --name, --expires-at, --providers, --endpoints, --idempotency, --models, --stream-usage, ' +
+      'nothing to change: give --name, --expires-at, --providers, --endpoints, --idempotency, --websockets, --models, --stream-usage, ' +
         LIMIT_OPTION_NAMES,
     );
   const before = await findKey(api, text!);

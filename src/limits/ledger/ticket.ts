@@ -62,6 +62,30 @@ export class Ticket {
     if (!isCharged) this.close();
   }
 
+  /** The call goes on and has used this so far: what it used above its reservation is reserved now. Null: not known. */
+  raise({ usd, tokens }: Usage): void {
+    if (this.state !== 'open') return;
+    const now = performance.now();
+    for (const part of this.parts) {
+      const { meter } = part;
+      const { resource } = meter.rule;
+      const used = resource === 'usd' ? usd : resource === 'tokens' ? tokens : null;
+      if (used === null || used <= part.amount) continue;
+      // A rate counts it now, not when the call began.
+      if (meter instanceof HoldMeter) meter.correct(used - part.amount, part.slot, now);
+      else part.slot = meter.take(used - part.amount, now);
+      part.amount = used;
+    }
+  }
+
+  /** True if nothing is left of a budget that this call uses. */
+  get isExhausted(): boolean {
+    return this.parts.some(
+      ({ meter }) =>
+        meter instanceof HoldMeter && isBudget(meter.rule) && !meter.rule.removed && meter.isExhausted,
+    );
+  }
+
   /** The call does not take place, and gets no row: everything is returned. */
   release(): void {
     if (this.state !== 'open') return;

@@ -87,7 +87,7 @@ export function validateRequestHead(head: RequestHead, maxBodyBytes: number): bo
   if (lengths > 1 || !Number.isSafeInteger(contentLength)) bad('Content-Length is repeated or out of range.');
   if (expectsOther) throw new GatewayError('expectation_failed');
   if (contentLength > maxBodyBytes) throw new GatewayError('request_too_large');
-  // The gateway never upgrades. But after a request with `Upgrade`, Node 20 drops the bytes that follow it in the same
+  // Only a WebSocket takes the connection over. After any other request with `Upgrade`, Node 20 drops the bytes that follow it in the same
   // packet, so a later part of them could be taken for a request.
   return upgrades;
 }

@@ -113,6 +113,11 @@ export class PolicyCall {
     return overridesTarget(this.req.rawHeaders, this.query);
   }
 
+  /** True for the handshake of a WebSocket. */
+  get isWebSocket(): boolean {
+    return this.req.webSocket !== undefined;
+  }
+
   /** The model; null unless it is certain that the provider reads the same one. */
   get model(): string | null {
     return this.namedModel.model;
@@ -274,4 +279,17 @@ export class PolicyCall {
 function checkLength(named: NamedModel): NamedModel {
   if (named.model === null || (named.model !== '' && named.model.length <= LONGEST_MODEL)) return named;
   return { model: null, problem: `"model" is empty or longer than ${LONGEST_MODEL} characters` };
+}
+
+/**
+ * A client that gets 426 sends plain HTTP, where every request names its model.
+ *
+ * @throws GatewayError upgrade_required for a WebSocket
+ */
+export function rejectUnnamedModel(call: PolicyCall): void {
+  if (!call.isWebSocket) return;
+  throw new GatewayError('upgrade_required', {
+    message:
+      'The models of this gateway key are limited, and on this WebSocket they cannot be checked. Send plain HTTP requests.',
+  });
 }

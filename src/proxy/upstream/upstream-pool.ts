@@ -5,7 +5,7 @@ import type { UpstreamConnector } from './upstream-connector.js';
 /** A call that the pool gives a connection. */
 export interface PooledCall extends Dispatcher.DispatchHandler {
   /** Set to its connection, established or not yet. It may be aborted only until the response has ended. */
-  connection: { abort(): void } | null;
+  connection: { abort(): void; handOver(): void } | null;
 }
 
 /**
@@ -89,6 +89,12 @@ export class UpstreamPool {
     void connection.destroy();
   }
 
+  /** Forgets a connection whose socket now belongs to its call, which ends with cancelReservation(). */
+  handOver(connection: Connection): void {
+    connection.busy = false;
+    this.forget(connection);
+  }
+
   private open(): Connection {
     this.beforeOpen();
     const connection = new Connection(this, this.origin, this.options, this.connector);
@@ -149,5 +155,9 @@ class Connection extends Client {
 
   abort(): void {
     this.pool.abort(this);
+  }
+
+  handOver(): void {
+    this.pool.handOver(this);
   }
 }

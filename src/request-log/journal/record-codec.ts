@@ -3,7 +3,7 @@ import { columnsOf, LOGGED_COLUMNS, type LoggedColumn, type LogRow } from '../co
 
 /**
  * The types of journal records: B when the call begins, before it is forwarded; E when it ends, before the last byte of
- * the response is written; U when the response has been read. R is a whole row, in place of U, that is spilled because
+ * the response is written; U when the response has been read, and while a WebSocket is open with its usage so far. R is a whole row, in place of U, that is spilled because
  * memory is full.
  */
 export type RecordType = 'B' | 'E' | 'U' | 'R';

@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs';
 import { decodeLines, type JournalRecord, LONGEST_LINE } from './record-codec.js';
 import type { LogRow } from '../columns.js';
-import { emptyRow } from '../log-row.js';
+import { emptyRow, isUsageSoFar } from '../log-row.js';
 
 const BATCH = 1_000;
 const READ_BYTES = 1024 * 1024;
@@ -10,7 +10,7 @@ const READ_BYTES = 1024 * 1024;
 export type OnCorrupt = (count: number) => void;
 
 /** The records found of one call. */
-type KnownCall = Partial<Record<'B' | 'E' | 'U', JournalRecord>>;
+type KnownCall = Partial<Record<'B' | 'E' | 'U' | 'soFar', JournalRecord>>;
 
 /**
  * Rebuilds the rows of a process that died. A call without a recorded end was interrupted. Memory grows with the number
@@ -38,7 +38,7 @@ export async function* readDeadRows(
   for (const call of known.values()) {
     // The file of its start record is gone: the row is in Postgres. Or the record was damaged, which was counted.
     if (call.B === undefined) continue;
-    batch.add(rowOf(call.B, call.E, call.U));
+    batch.add(rowOf(call.B, call.soFar, call.E, call.U));
     if (batch.full) {
       yield batch.rows;
       batch = new Batch();
@@ -89,11 +89,12 @@ function take(known: Map<string, KnownCall>, record: JournalRecord): LogRow | nu
   }
   let call = known.get(id);
   if (call === undefined) known.set(id, (call = {}));
-  call[t] = record;
-  const { B, E, U } = call;
+  // The last one counts.
+  call[t === 'U' && isUsageSoFar(record) ? 'soFar' : t] = record;
+  const { B, soFar, E, U } = call;
   if (B === undefined || E === undefined || U === undefined) return null;
   known.delete(id);
-  return rowOf(B, E, U);
+  return rowOf(B, soFar, E, U);
 }
 
 /** The row that these records make: a later one overrides an earlier one. */

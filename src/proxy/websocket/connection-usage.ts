@@ -1,0 +1,130 @@
+import { PlainCopy } from '../../tokens/plain-copy.js';
+import { readStreamUsage } from '../../tokens/stream-usage.js';
+import type { StreamFraming } from '../../tokens/framing/stream-events.js';
+import { type ExtraUsage, NO_USAGE, type ResponseUsage } from '../../tokens/token-usage.js';
+import { CLOSE, type FrameHead, type FrameSink, isData } from './frame-reader.js';
+import { MessageInflater } from './message-inflater.js';
+
+/** Messages with the usage of a response: of the Realtime API, and of the Responses API. */
+const FINAL_EVENTS = [
+  '"response.done"',
+  '"response.completed"',
+  '"response.incomplete"',
+  '"response.failed"',
+];
+/** A message is one event of the Responses API, whole or with its end. */
+const EVENT: StreamFraming = {
+  events: (head) => [head.toString()],
+  lastEvents: (tail) => ({ events: [], broken: tail.toString() }),
+};
+const ENDPOINT = '/v1/responses';
+
+/** Adds up the usage of the responses on one WebSocket, from a copy of the provider's frames. */
+export class ConnectionUsage implements FrameSink {
+  /** A close frame of the provider has passed. */
+  closeSeen = false;
+  /** Increases with each response that was counted. */
+  responses = 0;
+  private sum: ResponseUsage = NO_USAGE;
+  private models = new Set<string>();
+  private known = true;
+  private message: PlainCopy | null = null;
+  private inflater: MessageInflater | null = null;
+  private isCompressed = false;
+  private frame: FrameHead | null = null;
+
+  /** @param compresses permessage-deflate was agreed on */
+  constructor(private readonly compresses: boolean) {}
+
+  /** The sum so far; without counts if a message could not be read. The model is null if there were several. */
+  get total(): ResponseUsage {
+    const model = this.models.size === 1 ? [...this.models][0]! : null;
+    return { ...(this.known ? this.sum : NO_USAGE), model };
+  }
+
+  /** Settles when everything that has arrived is counted. */
+  async settled(): Promise<void> {
+    await this.inflater?.settled();
+  }
+
+  /** Releases what reading takes. */
+  close(): void {
+    this.inflater?.close();
+  }
+
+  onFrame(head: FrameHead): void {
+    this.frame = head;
+    if (head.opcode === CLOSE) this.closeSeen = true;
+    if (!isData(head) || this.message !== null) return;
+    this.message = new PlainCopy();
+    this.isCompressed = head.compressed;
+    if (head.compressed && !this.compresses) this.known = false;
+  }
+
+  onPayload(part: Buffer): void {
+    if (!isData(this.frame!)) return;
+    if (!this.isCompressed) this.message!.add(part);
+    else if (this.compresses) this.deflated.add(part);
+  }
+
+  onFrameEnd(): void {
+    const head = this.frame!;
+    if (!isData(head) || !head.fin) return;
+    const message = this.message!;
+    this.message = null;
+    if (!this.isCompressed) this.read(message);
+    else if (this.compresses) this.deflated.end();
+  }
+
+  /** The provider's bytes are no frames. */
+  broken(): void {
+    this.known = false;
+  }
+
+  private get deflated(): MessageInflater {
+    if (this.inflater !== null) return this.inflater;
+    let copy = new PlainCopy();
+    return (this.inflater = new MessageInflater({
+      onInflated: (part) => copy.add(part),
+      onInflatedEnd: () => {
+        this.read(copy);
+        copy = new PlainCopy();
+      },
+      onFailed: () => (this.known = false),
+    }));
+  }
+
+  private read(copy: PlainCopy): void {
+    const kept = copy.take();
+    if (!FINAL_EVENTS.some((name) => kept.head.includes(name))) return;
+    const { model, ...usage } = readStreamUsage(kept, ENDPOINT, EVENT);
+    if (model !== null) this.models.add(model);
+    this.responses++;
+    this.sum = add(this.sum, usage);
+  }
+}
+
+function add(sum: ResponseUsage, more: Omit<ResponseUsage, 'model'>): ResponseUsage {
+  const plus = (a: number | null, b: number | null) => (a === null ? b : b === null ? a : a + b);
+  return {
+    model: null,
+    promptTokens: plus(sum.promptTokens, more.promptTokens),
+    cachedTokens: plus(sum.cachedTokens, more.cachedTokens),
+    cacheWriteTokens: plus(sum.cacheWriteTokens, more.cacheWriteTokens),
+    completionTokens: plus(sum.completionTokens, more.completionTokens),
+    reasoningTokens: plus(sum.reasoningTokens, more.reasoningTokens),
+    extra: addExtra(sum.extra, more.extra),
+    // No provider with WebSockets reports a cost.
+    reportedCost: null,
+  };
+}
+
+function addExtra(sum: ExtraUsage | null, more: ExtraUsage | null): ExtraUsage | null {
+  if (sum === null || more === null) return sum ?? more;
+  const all: Record<string, string | number> = { ...sum };
+  for (const [name, value] of Object.entries(more) as [string, string | number][]) {
+    const before = all[name];
+    all[name] = typeof value === 'number' && typeof before === 'number' ? before + value : value;
+  }
+  return all;
+}

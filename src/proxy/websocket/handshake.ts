@@ -1,0 +1,85 @@
+import type { Request } from 'express';
+import { overridesTarget } from '../../auth/endpoint-rule.js';
+import { SUBPROTOCOL_KEY } from '../../auth/credential.js';
+import { GatewayError } from '../../errors/gateway-error.js';
+import { containsKeyFormat } from '../../platform/api-key.js';
+import { firstHeader } from '../../platform/raw-headers.js';
+
+declare module 'express-serve-static-core' {
+  interface Request {
+    /**
+     * The handshake of a WebSocket that its key may open, and the bytes that its connection had brought by then. Set by
+     * RouteGuard; undefined for all other requests.
+     */
+    webSocket?: { readonly bytesRead: number };
+  }
+}
+
+/** OpenAI's Realtime and Responses API, also with the prefix of Azure OpenAI; and the Responses API of ChatGPT. */
+const ENDPOINTS = /^(?:\/openai)?\/v1\/(?:realtime|responses)$|^\/backend-api\/codex\/responses$/;
+
+/** @param upgrade a list of protocols (RFC 9110 7.8), whose names are case-insensitive (RFC 6455 4.2.1) */
+export function asksForWebSocket(upgrade: string): boolean {
+  return lists(upgrade, 'websocket');
+}
+
+/**
+ * Checks a handshake before it is forwarded.
+ *
+ * @throws GatewayError upgrade_required, invalid_request, endpoint_not_allowed
+ */
+export function checkHandshake(req: Request, basePath: string): void {
+  const { target, caller, headers, rawHeaders } = req;
+  if (!ENDPOINTS.test(target.endpoint) && !ENDPOINTS.test(basePath + target.endpoint))
+    throw new GatewayError('upgrade_required', {
+      message: 'This endpoint takes no WebSockets here. Send plain HTTP requests.',
+    });
+  const isHandshake =
+    req.method === 'GET' &&
+    req.httpVersionMinor === 1 &&
+    lists(headers.connection ?? '', 'upgrade') &&
+    headers['sec-websocket-key'] !== undefined &&
+    headers['transfer-encoding'] === undefined &&
+    Number(headers['content-length'] ?? 0) === 0;
+  if (!isHandshake)
+    throw new GatewayError('invalid_request', {
+      message: 'The handshake of the WebSocket is not well-formed (RFC 6455 4.1).',
+    });
+  const query = target.upstreamPath.slice(target.endpoint.length);
+  if (caller.grant.endpoints !== 'all' && overridesTarget(rawHeaders, query))
+    throw new GatewayError('endpoint_not_allowed');
+  req.webSocket = { bytesRead: req.socket.bytesRead };
+}
+
+function lists(header: string, token: string): boolean {
+  return header.split(',').some((item) => item.trim().toLowerCase() === token);
+}
+
+/** The headers without a gateway key among the subprotocols, where browsers have to send it. @param raw flat raw headers */
+export function withoutSubprotocolKey(raw: readonly string[]): readonly string[] {
+  const out: string[] = [];
+  for (let i = 0; i < raw.length; i += 2) {
+    const isList = raw[i]!.toLowerCase() === 'sec-websocket-protocol' && containsKeyFormat(raw[i + 1]!);
+    if (!isList) out.push(raw[i]!, raw[i + 1]!);
+    else {
+      const others = raw[i + 1]!.split(',').filter((item) => !item.trim().startsWith(SUBPROTOCOL_KEY));
+      if (others.length > 0) out.push(raw[i]!, others.join(',').trim());
+    }
+  }
+  return out;
+}
+
+/** The head of the response that opens the WebSocket. @param headers flat raw headers for the client */
+export function openingHead(headers: readonly string[]): string {
+  let head = 'HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n';
+  for (let i = 0; i < headers.length; i += 2) head += `${headers[i]}: ${headers[i + 1]}\r\n`;
+  return `${head}\r\n`;
+}
+
+/** True if the provider has agreed to compress messages (RFC 7692). @param headers flat raw headers of its response */
+export function agreesToDeflate(headers: readonly string[]): boolean {
+  const extensions = firstHeader(headers, 'sec-websocket-extensions') ?? '';
+  return extensions
+    .split(',')
+    .some((item) => item.split(';')[0]!.trim().toLowerCase() === 'permessage-deflate');
+}

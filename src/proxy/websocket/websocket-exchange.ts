@@ -1,0 +1,102 @@
+import type { Socket } from 'node:net';
+import type { Request, Response } from 'express';
+import type { Settings } from '../../config/settings.js';
+import { GatewayError } from '../../errors/gateway-error.js';
+import { withTimeout } from '../../platform/with-timeout.js';
+import type { RequestLogService } from '../../request-log/request-log.service.js';
+import { Exchange } from '../exchange.js';
+import { requestHeaders, responseHeaders } from '../headers.js';
+import { modelOfQuery } from '../policies/model-source.js';
+import type { PolicyCall } from '../policies/policy-call.js';
+import { ConnectionUsage } from './connection-usage.js';
+import { agreesToDeflate, openingHead, withoutSubprotocolKey } from './handshake.js';
+import { GOING_AWAY, type SessionEnd, WebSocketSession } from './websocket-session.js';
+import type { WebSocketSessions } from './websocket-sessions.service.js';
+
+const EARLY = 'The client sent data before the WebSocket was open (RFC 6455 4.1).';
+/** What has arrived is read at the end of a WebSocket for at most this long. */
+const READING_MS = 5_000;
+
+/** The call of one WebSocket: its handshake, and then all that passes on the connection. */
+export class WebSocketExchange extends Exchange {
+  private session: WebSocketSession | null = null;
+  /** Releases what the open WebSocket takes. */
+  private release = () => {};
+
+  constructor(
+    req: Request,
+    res: Response,
+    log: RequestLogService,
+    settings: Settings,
+    admitted: PolicyCall | null,
+    private readonly sessions: WebSocketSessions,
+  ) {
+    super(req, res, req.provider, req.call, log, null, settings, admitted);
+    const { target } = req;
+    const query = target.upstreamPath.slice(target.endpoint.length + 1);
+    this.call.requestModel ??= modelOfQuery(query).model;
+  }
+
+  protected override dispatch(): void {
+    const { req, provider } = this;
+    const raw = withoutSubprotocolKey(req.rawHeaders);
+    const headers = requestHeaders(raw, provider.credential, provider.forwardsCredentials);
+    const path = provider.basePath + req.target.upstreamPath;
+    this.pool.dispatch({ path, method: 'GET', headers, body: null, upgrade: 'websocket' }, this);
+  }
+
+  /** undici calls it for a response with the status 101; any other one is forwarded as always. */
+  onUpgrade(status: number, rawHeaders: Buffer[], socket: Socket): void {
+    this.connection?.handOver();
+    this.connection = null;
+    this.release = () => this.pool.cancelReservation();
+    const { req, call } = this;
+    // Node's parser has dropped it, so the provider would get the frames with a part missing.
+    const isEarly = req.socket.bytesRead !== req.webSocket!.bytesRead;
+    if (this.phase === 'done' || isEarly) {
+      socket.on('error', () => {});
+      socket.destroy();
+      this.release();
+      this.fail(new GatewayError('invalid_request', { message: EARLY }), 'client_error');
+      return;
+    }
+    const headers = responseHeaders(rawHeaders, this.provider.secret, req.requestId);
+    call.responseBegun(status, headers);
+    this.phase = 'responding';
+    this.resumeUpstream = () => {};
+    // From here on the session ends the call.
+    this.res.off('close', this.onClientClose);
+    this.res.off('timeout', this.onClientIdle);
+    const usage = new ConnectionUsage(agreesToDeflate(headers));
+    const session = new WebSocketSession(req.socket, socket, call, usage, (end) => {
+      void this.ended(end, usage);
+    });
+    this.session = session;
+    this.res.on('timeout', () => session.close(GOING_AWAY, 'idle', 'request_timeout'));
+    req.socket.setTimeout(this.limits.clientIdleTimeoutMs);
+    const leave = this.sessions.add({ req, call, usage, session });
+    this.release = () => {
+      leave();
+      this.pool.cancelReservation();
+    };
+    this.whenDurable(() => {
+      session.start(openingHead(headers));
+      return true;
+    });
+  }
+
+  override onError(error: Error): void {
+    if (this.session === null) super.onError(error);
+    else this.session.cut();
+  }
+
+  /** Journals the end at once; the row follows when what has arrived is read. */
+  private async ended({ outcome, errorCode }: SessionEnd, usage: ConnectionUsage): Promise<void> {
+    this.log.end(this.call, outcome, errorCode);
+    await withTimeout(READING_MS, usage.settled());
+    this.call.countedUsage = usage.total;
+    usage.close();
+    this.release();
+    this.settle();
+  }
+}

@@ -1,0 +1,138 @@
+import { Injectable, Logger } from '@nestjs/common';
+import type { Request } from 'express';
+import { KeyCache } from '../../auth/key-cache.js';
+import { KeyLookupService } from '../../auth/key-lookup.service.js';
+import { describeError } from '../../errors/describe-error.js';
+import type { CallRecord } from '../../request-log/call-record.js';
+import { RequestLogService } from '../../request-log/request-log.service.js';
+import type { ConnectionUsage } from './connection-usage.js';
+import { GOING_AWAY, POLICY_VIOLATION, type WebSocketSession } from './websocket-session.js';
+
+/** An open WebSocket. */
+export interface OpenWebSocket {
+  readonly req: Request;
+  readonly call: CallRecord;
+  readonly usage: ConnectionUsage;
+  readonly session: WebSocketSession;
+}
+
+interface Watched extends OpenWebSocket {
+  /** Responses whose usage was journalled and reserved. */
+  counted: number;
+  countedAt: number;
+  /** Version of the key cache at which the key was found valid. */
+  keyVersion: number;
+  checking: boolean;
+}
+
+const TICK_MS = 250;
+/** At a shutdown, a WebSocket is closed once its provider has sent nothing for so long: no response is under way. */
+const QUIET_MS = 1_000;
+/** The rest is closed so long before the grace ends. */
+const BEFORE_END_MS = 1_000;
+
+/** Watches the open WebSockets: their keys, what they use, and the shutdown. */
+@Injectable()
+export class WebSocketSessions {
+  /** How often the usage so far is journalled and reserved. */
+  usageEveryMs = 10_000;
+  private readonly logger = new Logger('WebSockets');
+  private readonly open = new Set<Watched>();
+  private timer: NodeJS.Timeout | null = null;
+
+  constructor(
+    private readonly keys: KeyLookupService,
+    private readonly cache: KeyCache,
+    private readonly log: RequestLogService,
+  ) {}
+
+  /** Open WebSockets. */
+  get count(): number {
+    return this.open.size;
+  }
+
+  /** @returns to be called when it has ended */
+  add(socket: OpenWebSocket): () => void {
+    const watched: Watched = {
+      ...socket,
+      counted: 0,
+      countedAt: performance.now(),
+      // Unknown: the key may have changed while the provider was asked.
+      keyVersion: -1,
+      checking: false,
+    };
+    this.open.add(watched);
+    this.timer ??= setInterval(() => this.tick(), TICK_MS).unref();
+    return () => {
+      this.open.delete(watched);
+      if (this.open.size > 0 || this.timer === null) return;
+      clearInterval(this.timer);
+      this.timer = null;
+    };
+  }
+
+  /**
+   * Closes WebSockets at a shutdown: those on which no response is under way, and all of them shortly before the end.
+   *
+   * @param deadline monotonic ms
+   */
+  closeQuiet(deadline: number): void {
+    const now = performance.now();
+    for (const { session } of this.open) {
+      if (now < deadline - BEFORE_END_MS && now - session.providerSentAt < QUIET_MS) continue;
+      session.close(GOING_AWAY, 'the gateway is shutting down', 'shutting_down');
+    }
+  }
+
+  private tick(): void {
+    const now = performance.now();
+    for (const watched of this.open) {
+      this.checkKey(watched);
+      if (now - watched.countedAt >= this.usageEveryMs) this.countUsage(watched, now);
+      if (watched.call.isExhausted)
+        watched.session.close(POLICY_VIOLATION, 'the budget is spent', 'insufficient_quota');
+    }
+  }
+
+  private countUsage(watched: Watched, now: number): void {
+    const { call, usage } = watched;
+    watched.countedAt = now;
+    if (usage.responses === watched.counted) return;
+    watched.counted = usage.responses;
+    const { total } = usage;
+    this.log.journalUsage(call, total);
+    call.reportUsage(total);
+  }
+
+  /** Looks the key up again after any change of keys, and when it expires. */
+  private checkKey(watched: Watched): void {
+    const { req, session } = watched;
+    const { grant, key } = req.caller;
+    if (grant.expiresAt <= Date.now()) {
+      revoke(session);
+      return;
+    }
+    const { version } = this.cache;
+    if (watched.checking || watched.keyVersion === version) return;
+    watched.checking = true;
+    void this.isAllowed(key, req)
+      .then((allowed) => {
+        if (allowed) watched.keyVersion = version;
+        else revoke(session);
+      })
+      .catch((error: unknown) => {
+        // Without Postgres, what was allowed goes on; it is tried again.
+        this.logger.debug(`The key of a WebSocket could not be confirmed: ${describeError(error)}`);
+      })
+      .finally(() => (watched.checking = false));
+  }
+
+  private async isAllowed(key: string, req: Request): Promise<boolean> {
+    const grant = await this.keys.find(key, req);
+    return grant?.websockets === true;
+  }
+}
+
+function revoke(session: WebSocketSession): void {
+  session.close(POLICY_VIOLATION, 'the gateway key is no longer valid', 'invalid_api_key');
+}
