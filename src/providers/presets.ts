@@ -63,6 +63,14 @@ export const PRESETS: Readonly<Record<string, Preset>> = {
     auth: 'api-key',
     needsSecret: true,
   },
+  // The path of the server, often /mcp, is sent by its clients.
+  mcp: {
+    title: 'MCP server',
+    url: null,
+    example: 'https://mcp.example.com',
+    auth: 'bearer',
+    needsSecret: true,
+  },
   vllm: { title: 'vLLM', url: 'http://127.0.0.1:8000', auth: 'bearer', needsSecret: false },
   ollama: { title: 'Ollama', url: 'http://127.0.0.1:11434', auth: 'bearer', needsSecret: false },
 };
