@@ -218,6 +218,25 @@ describe('a WebSocket', () => {
     });
   });
 
+  it('is complete if its client leaves between responses', async () => {
+    const created = JSON.stringify({ type: 'response.created', response: { model: 'm', usage: null } });
+    for (const outcome of ['completed', 'client_aborted']) {
+      provider.script = (socket) => {
+        socket.send(created);
+        socket.send(responseCompleted(5, 1, 'm'));
+        if (outcome === 'client_aborted') socket.send(created);
+        socket.send('last');
+      };
+      const client = await open('/v1/responses');
+      await eventually(() => client.messages.includes('last'));
+      client.socket.terminate();
+      expect(await eventually(() => gateway.row(client.requestId))).toMatchObject({
+        outcome,
+        prompt_tokens: 5,
+      });
+    }
+  });
+
   it('ends with its provider', async () => {
     provider.script = (socket) => socket.send(responseDone(7, 1), () => socket.terminate());
     const client = await open();

@@ -12,6 +12,7 @@ const FINAL_EVENTS = [
   '"response.incomplete"',
   '"response.failed"',
 ];
+const FIRST_EVENT = '"response.created"';
 /** A message is one event of the Responses API, whole or with its end. */
 const EVENT: StreamFraming = {
   events: (head) => [head.toString()],
@@ -25,6 +26,8 @@ export class ConnectionUsage implements FrameSink {
   closeSeen = false;
   /** Increases with each response that was counted. */
   responses = 0;
+  /** Responses that have begun and not ended. */
+  private underWay = 0;
   private sum: ResponseUsage = NO_USAGE;
   private models = new Set<string>();
   private known = true;
@@ -40,6 +43,11 @@ export class ConnectionUsage implements FrameSink {
   get total(): ResponseUsage {
     const model = this.models.size === 1 ? [...this.models][0]! : null;
     return { ...(this.known ? this.sum : NO_USAGE), model };
+  }
+
+  /** True between responses: a client that leaves now, as Codex does without a close frame, misses nothing. */
+  get isBetweenResponses(): boolean {
+    return this.known && this.responses > 0 && this.underWay <= 0;
   }
 
   /** Settles when everything that has arrived is counted. */
@@ -96,10 +104,14 @@ export class ConnectionUsage implements FrameSink {
 
   private read(copy: PlainCopy): void {
     const kept = copy.take();
-    if (!FINAL_EVENTS.some((name) => kept.head.includes(name))) return;
+    if (!FINAL_EVENTS.some((name) => kept.head.includes(name))) {
+      if (kept.head.includes(FIRST_EVENT)) this.underWay++;
+      return;
+    }
     const { model, ...usage } = readStreamUsage(kept, ENDPOINT, EVENT);
     if (model !== null) this.models.add(model);
     this.responses++;
+    this.underWay--;
     this.sum = add(this.sum, usage);
   }
 }

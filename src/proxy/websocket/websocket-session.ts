@@ -133,7 +133,7 @@ export class WebSocketSession {
 
   private clientLeft(): void {
     this.finish(
-      this.closeSeen
+      this.closeSeen || this.usage.isBetweenResponses
         ? { outcome: 'completed', errorCode: null }
         : { outcome: 'client_aborted', errorCode: null },
     );
