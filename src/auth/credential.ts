@@ -64,13 +64,18 @@ export function readCredential(raw: readonly string[]): string | null {
   return values[0] || (subprotocols === '' ? null : keyOfSubprotocols(subprotocols));
 }
 
-/** The first key in the list; a request has one key, so two different ones are none. */
+/** The key in a list of subprotocols. A request has one key, so two different ones are none. */
 function keyOfSubprotocols(list: string): string | null {
-  const keys = list
+  const keys = subprotocolKeys(list);
+  return new Set(keys).size === 1 ? keys[0]! || null : null;
+}
+
+function subprotocolKeys(list: string): string[] {
+  return list
     .split(',')
     .map((item) => item.trim())
-    .filter((item) => item.startsWith(SUBPROTOCOL_KEY));
-  return new Set(keys).size === 1 ? keys[0]!.slice(SUBPROTOCOL_KEY.length) || null : null;
+    .filter((item) => item.startsWith(SUBPROTOCOL_KEY))
+    .map((item) => item.slice(SUBPROTOCOL_KEY.length));
 }
 
 function repeated(name: string): GatewayError {
@@ -90,10 +95,12 @@ const SHORTEST_CREDENTIAL = 8;
 export function ownCredentials(raw: readonly string[]): string[] {
   const all: string[] = [];
   for (let i = 0; i < raw.length; i += 2) {
-    if (!OWN_CREDENTIAL.test(raw[i]!)) continue;
     const value = raw[i + 1]!;
     const token = value.slice(value.indexOf(' ') + 1).trim();
-    all.push(...[value, token].filter((text) => text.length >= SHORTEST_CREDENTIAL));
+    const isList = raw[i]!.toLowerCase() === 'sec-websocket-protocol';
+    if (!isList && !OWN_CREDENTIAL.test(raw[i]!)) continue;
+    const texts = isList ? subprotocolKeys(value) : [value, token];
+    all.push(...texts.filter((text) => text.length >= SHORTEST_CREDENTIAL));
   }
   return all;
 }

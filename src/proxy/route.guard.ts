@@ -27,7 +27,7 @@ export class RouteGuard implements CanActivate {
     const { target, headers } = req;
     const { grant } = req.caller;
     // Before all other checks: a client that is told so at once goes on with plain HTTP, and one that gets 403 tries again.
-    const isWebSocket = headers.upgrade !== undefined && asksForWebSocket(headers.upgrade);
+    const isWebSocket = asksForWebSocket(headers);
     if (isWebSocket && !grant.websockets) throw new GatewayError('upgrade_required');
     const provider = this.providerOf(req, isWebSocket);
     req.provider = provider;

@@ -1,4 +1,4 @@
-import { readCredential } from '../../src/auth/credential.js';
+import { ownCredentials, readCredential } from '../../src/auth/credential.js';
 import { GatewayError } from '../../src/errors/gateway-error.js';
 
 const KEY_HEADERS = ['x-api-key', 'api-key', 'x-goog-api-key'];
@@ -63,6 +63,21 @@ describe('the credential of a request', () => {
     expect(readCredential(['x-gateway-key', 'ours', ...others])).toBe('ours');
     expect(readCredential(['x-gateway-key', '', ...others])).toBeNull();
     expect(refusal(['x-gateway-key', 'ours', 'X-GATEWAY-KEY', 'ours'])).toBe('invalid_request');
+  });
+
+  it('is the key in a subprotocol of a WebSocket where no header has one', () => {
+    const list = ['sec-websocket-protocol', 'realtime, openai-insecure-api-key.mine, other'];
+    expect(readCredential(list)).toBe('mine');
+    expect(readCredential([...list, 'authorization', 'Bearer header'])).toBe('header');
+    expect(readCredential([...list, 'api-key', 'header'])).toBe('header');
+    expect(readCredential([...list, 'sec-websocket-protocol', 'openai-insecure-api-key.other'])).toBeNull();
+    expect(readCredential(['sec-websocket-protocol', 'realtime'])).toBeNull();
+    const own = ['Authorization', 'Bearer token-of-mine', 'x-api-key', 'short', ...list.slice(0, 1)];
+    expect(ownCredentials([...own, 'a, openai-insecure-api-key.sk-of-mine'])).toEqual([
+      'Bearer token-of-mine',
+      'token-of-mine',
+      'sk-of-mine',
+    ]);
   });
 
   it('is none without any such header, or with an empty one', () => {

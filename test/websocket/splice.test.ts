@@ -196,7 +196,8 @@ it('opens none for a client that sends before it is open, because a part of it w
 it.each([
   ['a method', 'POST /v1/responses', HANDSHAKE, 400],
   ['a body', 'GET /v1/responses', [...HANDSHAKE, 'Content-Length: 2'], 400],
-  ['no Connection', 'GET /v1/responses', ['Upgrade: websocket', 'Sec-WebSocket-Version: 13'], 400],
+  ['no Connection', 'GET /v1/responses', ['Upgrade: websocket', 'Sec-WebSocket-Version: 13'], 426],
+  ['no Upgrade', 'GET /v1/responses', ['Connection: Upgrade', 'Sec-WebSocket-Version: 13'], 426],
 ])('rejects a handshake with %s', async (_, line, lines, status) => {
   const before = heads.length;
   const client = await RawClient.connect(gateway.port);
@@ -205,7 +206,8 @@ it.each([
     `${line} HTTP/1.1\r\nHost: g\r\n${auth}\r\nSec-WebSocket-Key: k\r\n${lines.join('\r\n')}\r\n\r\n${body}`,
   );
   const reply = await client.answer();
-  expect([reply.status, reply.header('x-gateway-error')]).toEqual([status, 'invalid_request']);
+  const code = status === 400 ? 'invalid_request' : 'upgrade_required';
+  expect([reply.status, reply.header('x-gateway-error')]).toEqual([status, code]);
   await client.closed;
   expect(heads.length).toBe(before);
 });

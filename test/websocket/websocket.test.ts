@@ -1,3 +1,4 @@
+import { UpstreamPools } from '../../src/proxy/upstream/upstream-pools.js';
 import { startTestGateway, PROVIDER_KEY, type TestGateway } from '../support/gateway.js';
 import { eventually, soon } from '../support/eventually.js';
 import { responseCompleted, responseDone, WsClient, WsProvider } from './ws-provider.js';
@@ -216,6 +217,19 @@ describe('a WebSocket', () => {
       outcome: 'client_aborted',
       prompt_tokens: null,
     });
+  });
+
+  it('counts as a connection to the provider for as long as it is open', async () => {
+    const pools = gateway.gateway.app.get(UpstreamPools);
+    const taken = () => (pools as unknown as { limit: { calls: number } }).limit.calls;
+    await eventually(() => taken() === 0);
+    const clients = [await open(), await open()];
+    await eventually(() => taken() === 2);
+    clients[0]!.socket.close();
+    provider.sockets.at(-1)!.terminate();
+    await Promise.all(clients.map(({ closed }) => closed));
+    await eventually(() => taken() === 0);
+    expect(pools.counts).toMatchObject({ connected: 0, waiting: 0 });
   });
 
   it('is complete if its client leaves between responses', async () => {

@@ -92,6 +92,8 @@ describe('upgrade', () => {
     ['GET /v1/realtime?model=gpt-realtime', 'Upgrade: WebSocket'],
     ['GET /p/default/v1/responses', 'Upgrade: h2c, websocket'],
     ['POST /v1/chat/completions', 'Upgrade: websocket'],
+    // nginx drops it.
+    ['GET /v1/responses', 'Accept: */*'],
   ])('rejects %s with %s at once', async (line, upgrade) => {
     const headers = ['Connection: Upgrade', upgrade, 'Sec-WebSocket-Version: 13', 'Sec-WebSocket-Key: x'];
     const reply = await wire.call(line, headers);

@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from 'node:http';
 import type { Request } from 'express';
 import { overridesTarget } from '../../auth/endpoint-rule.js';
 import { SUBPROTOCOL_KEY } from '../../auth/credential.js';
@@ -18,9 +19,9 @@ declare module 'express-serve-static-core' {
 /** OpenAI's Realtime and Responses API, also with the prefix of Azure OpenAI; and the Responses API of ChatGPT. */
 const ENDPOINTS = /^(?:\/openai)?\/v1\/(?:realtime|responses)$|^\/backend-api\/codex\/responses$/;
 
-/** @param upgrade a list of protocols (RFC 9110 7.8), whose names are case-insensitive (RFC 6455 4.2.1) */
-export function asksForWebSocket(upgrade: string): boolean {
-  return lists(upgrade, 'websocket');
+/** True also for a handshake whose `Upgrade` a proxy before this gateway has dropped, as nginx does by default. */
+export function asksForWebSocket(headers: IncomingHttpHeaders): boolean {
+  return headers['sec-websocket-key'] !== undefined || lists(headers.upgrade, 'websocket');
 }
 
 /**
@@ -34,10 +35,14 @@ export function checkHandshake(req: Request, basePath: string): void {
     throw new GatewayError('upgrade_required', {
       message: 'This endpoint takes no WebSockets here. Send plain HTTP requests.',
     });
+  if (!lists(headers.upgrade, 'websocket') || !lists(headers.connection, 'upgrade'))
+    throw new GatewayError('upgrade_required', {
+      message:
+        'The handshake of the WebSocket has no Upgrade or Connection: a proxy before this gateway drops it.',
+    });
   const isHandshake =
     req.method === 'GET' &&
     req.httpVersionMinor === 1 &&
-    lists(headers.connection ?? '', 'upgrade') &&
     headers['sec-websocket-key'] !== undefined &&
     headers['transfer-encoding'] === undefined &&
     Number(headers['content-length'] ?? 0) === 0;
@@ -51,7 +56,9 @@ export function checkHandshake(req: Request, basePath: string): void {
   req.webSocket = { bytesRead: req.socket.bytesRead };
 }
 
-function lists(header: string, token: string): boolean {
+/** True if a list has this item. The names of protocols are case-insensitive (RFC 9110 7.8, RFC 6455 4.2.1). */
+function lists(header: string | undefined, token: string): boolean {
+  if (header === undefined) return false;
   return header.split(',').some((item) => item.trim().toLowerCase() === token);
 }
 
