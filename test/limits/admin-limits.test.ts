@@ -75,6 +75,30 @@ it('stores the limits of a key, shows them, and changes one member without the o
   expect(audit.data[0]).toMatchObject({ before: { limits: LIMITS.limits }, after: NONE });
 });
 
+it('names an unknown member of a nested object by its path, with the members that this object may have', async () => {
+  const { id } = await createKey({});
+  const messageFor = (body: object) =>
+    gateway.admin('PATCH', `/keys/${id}`, body).then(
+      () => 'accepted',
+      (error: Error) => error.message,
+    );
+  expect(await messageFor({ limits: { rpm: 5 } })).toContain(
+    'limits.rpm: unknown field; allowed are requests_per_minute, tokens_per_minute, concurrent_requests"',
+  );
+  const budget = { usd: '5', period: 'day', alert: [80] };
+  const allowed = 'usd, tokens, period, mode, alert_at, unpriced, reservation"';
+  expect(await messageFor({ budgets: [budget] })).toContain(
+    `budgets.0.alert: unknown field; allowed are ${allowed}`,
+  );
+  expect(await messageFor({ each_end_user: { budgets: [budget] } })).toContain(
+    `each_end_user.budgets.0.alert: unknown field; allowed are ${allowed}`,
+  );
+  expect(await messageFor({ each_end_user: { budget: [] } })).toContain(
+    'each_end_user.budget: unknown field; allowed are requests_per_minute, tokens_per_minute, concurrent_requests, budgets"',
+  );
+  expect(await messageFor({ budget: [] })).toMatch(/"budget: unknown field; allowed are name, /);
+});
+
 it('stores the limits of a team', async () => {
   const team = await gateway.admin<{ id: string }>('POST', '/teams', { name: 'limited', ...LIMITS });
   expect(team).toMatchObject(LIMITS);
@@ -181,7 +205,7 @@ it('has the limits of a new key in force at its first call, on a replica that he
   );
   relay.set('postern-changes', 'cut');
   const team = await gateway.admin<{ id: string }>('POST', '/teams', {
-    name: 'limited',
+    name: 'first-call',
     limits: { requests_per_minute: 0 },
   });
   const name = 'first-call';
