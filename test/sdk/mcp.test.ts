@@ -50,7 +50,9 @@ let key: string;
 function mcpServer(): McpServer {
   const mcp = new McpServer({ name: 'tools', version: '1.0.0' });
   mcp.registerTool('work', { description: 'works for a while' }, async (extra) => {
-    extra.signal.addEventListener('abort', () => (cancelled = extra.signal.reason));
+    extra.signal.addEventListener('abort', () => {
+      cancelled = extra.signal.reason;
+    });
     const token = extra._meta?.progressToken;
     if (token !== undefined)
       await extra.sendNotification({
