@@ -134,13 +134,7 @@ export class LogWriter {
     else this.counts.enqueued += rows.length;
     return new Promise((written) => {
       rows.forEach((row, i) => {
-        this.old.push({
-          row,
-          files: [],
-          journalled: true,
-          weight: 0,
-          ...(i === rows.length - 1 && { written }),
-        });
+        this.old.push({ row, files: [], journalled: true, ...(i === rows.length - 1 && { written }) });
       });
       this.schedule(0);
     });
@@ -265,7 +259,7 @@ export class LogWriter {
     });
   }
 
-  private settle({ files, weight, written }: Waiting): void {
+  private settle({ files, weight = 0, written }: Waiting): void {
     this.bytes -= weight;
     this.journal.release(files);
     written?.(true);
