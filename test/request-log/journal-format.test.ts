@@ -1,13 +1,8 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { LOGGED_COLUMNS, type LogRow } from '../../src/request-log/columns.js';
-import {
-  decodeLines,
-  encodeLines,
-  encodeRecord,
-  type RecordType,
-} from '../../src/request-log/journal/record-codec.js';
+import type { LogRow } from '../../src/request-log/columns.js';
+import { encodeLines } from '../../src/request-log/journal/record-codec.js';
 import { readDeadRows } from '../../src/request-log/journal/recovery.js';
 import { KEY, TEAM } from './rows.js';
 
@@ -128,36 +123,3 @@ it('recovers records that lack a column of this version or have one that it does
     rows: [{ ...BEGIN, user_agent: null, id: id(1), ...end, ...nulls(USAGE), duration_ms: 2.5 }],
   });
 });
-
-// An encoder keeps what the last record has in common with the next.
-it.each(['B', 'E', 'U', 'R'] as const)(
-  'encodes a column in a %s record that alone has changed',
-  (t: RecordType) => {
-    const row = Object.fromEntries(LOGGED_COLUMNS.map(({ name, type }) => [name, valueOf(type, 1)]));
-    for (const { name, type } of LOGGED_COLUMNS) {
-      for (const value of [valueOf(type, 2), null]) {
-        const [before, after] = [row, { ...row, [name]: value }].map((values) => {
-          const { records } = decodeLines(encodeLines([encodeRecord(t, values)]));
-          return records[0]!;
-        });
-        if (name === 'id' || !(name in before!)) continue;
-        expect([name, after![name] ?? null]).toEqual([name, value ?? (t === 'B' ? null : defaultOf(name))]);
-        expect({ ...after, [name]: before![name] }).toEqual(before);
-      }
-    }
-  },
-);
-
-function valueOf(type: string, n: number): unknown {
-  if (type === 'boolean') return n === 2;
-  if (['smallint', 'int', 'bigint', 'real'].includes(type)) return n;
-  if (type === 'numeric') return `${n}.000000000`;
-  if (type === 'inet') return `192.0.2.${n}`;
-  if (type === 'jsonb') return `{"a":"v${n}"}`;
-  return type === 'text' ? `"\u00fc${n}` : `${n}`;
-}
-
-/** What a record after the first says of a column that is null. */
-function defaultOf(name: string): unknown {
-  return { streamed: false, outcome: 'interrupted', method: '' }[name] ?? null;
-}
