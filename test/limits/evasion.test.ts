@@ -2,28 +2,9 @@ import { Periods } from '../../src/limits/ledger/periods.js';
 import type { LimitRule } from '../../src/limits/ledger/rule-cache.js';
 import { eventually } from '../support/eventually.js';
 import { answer, chunk, LAST_CHUNK, STREAM_HEAD } from '../support/raw-provider.js';
-import {
-  charged,
-  JSON_TYPE,
-  limitOf,
-  type LimitedGateway,
-  type Reply,
-  startLimited,
-} from './limited-gateway.js';
+import { charged, JSON_TYPE, limitedForFile, limitOf, type Reply } from './limited-gateway.js';
 
-let limited: LimitedGateway;
-beforeAll(async () => {
-  limited = await startLimited();
-});
-afterAll(() => limited.stop());
-let script: LimitedGateway['provider']['script'];
-beforeEach(() => {
-  ({ script } = limited.provider);
-  Object.assign(limited.use, { input: 100, output: 100 });
-});
-afterEach(() => {
-  limited.provider.script = script;
-});
+const limited = limitedForFile();
 
 async function send(key: string, method: string, path: string, body: object | null, headers = {}) {
   const response = await fetch(limited.postern.url + path, {
