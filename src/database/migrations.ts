@@ -13,6 +13,7 @@ import { UsageRollups1795400000000 } from '../../migrations/1795400000000-usage-
 import { Attribution1795400001000 } from '../../migrations/1795400001000-attribution.js';
 import { UsageViewsOfSums1795400002000 } from '../../migrations/1795400002000-usage-views-of-sums.js';
 import { ModelRules1795500000000 } from '../../migrations/1795500000000-model-rules.js';
+import { AdminAccess1795800000000 } from '../../migrations/1795800000000-admin-access.js';
 
 /** Every migration, in order. Listed by name, so that a glob can neither add nor miss one. */
 export const MIGRATIONS = [
@@ -31,4 +32,5 @@ export const MIGRATIONS = [
   Attribution1795400001000,
   UsageViewsOfSums1795400002000,
   ModelRules1795500000000,
+  AdminAccess1795800000000,
 ];
