@@ -7,6 +7,7 @@ import { ProbeModule } from './proxy/upstream/probe.module.js';
 import { ProvidersModule } from './providers/providers.module.js';
 import { RequestsModule } from './requests/requests.module.js';
 import { TeamsModule } from './teams/teams.module.js';
+import { TokensModule } from './admin-tokens/tokens.module.js';
 import { UsageModule } from './usage/usage.module.js';
 
 /**
@@ -22,5 +23,6 @@ export const ADMIN_MODULES: NonNullable<ModuleMetadata['imports']> = [
   RequestsModule,
   UsageModule,
   PricesModule,
+  TokensModule,
   AuditModule,
 ];

@@ -10,6 +10,7 @@ import { pricesCommand } from './commands/prices.command.js';
 import { providersCommand } from './commands/providers.command.js';
 import { requestsCommand } from './commands/requests.command.js';
 import { teamsCommand } from './commands/teams.command.js';
+import { tokensCommand } from './commands/tokens.command.js';
 import { usageCommand } from './commands/usage.command.js';
 import { explain } from './failure.js';
 import { addGlobalOptions } from './global-options.js';
@@ -25,6 +26,7 @@ const COMMANDS: readonly (() => Command)[] = [
   requestsCommand,
   usageCommand,
   pricesCommand,
+  tokensCommand,
   auditCommand,
   journalCommand,
   migrateCommand,

@@ -1,5 +1,7 @@
 import { Body, Get, Header, HttpCode, Param, Patch, Post, Query } from '@nestjs/common';
 import { ApiBody, ApiCreatedResponse, ApiOkResponse, ApiOperation } from '../admin/api-decorators.js';
+import { CurrentScope, type Scope } from '../admin/access/access.js';
+import { Roles } from '../admin/access/role.js';
 import { CurrentActor } from '../admin/current-actor.js';
 import { AdminController } from '../admin/admin-controller.js';
 import { ApiErrors } from '../admin/api-errors.js';
@@ -36,11 +38,15 @@ export class KeysController {
   constructor(private readonly keys: KeysService) {}
 
   @Get()
+  @Roles(['viewer', 'team'])
   @ApiOperation({ operationId: 'listKeys', summary: 'List keys, newest first' })
   @ApiOkResponse({ standardSchema: keyPageSchema, description: 'One page of keys.' })
   @ApiErrors(404)
-  list(@Query({ schema: keyFilterSchema }) filter: KeyFilter): Promise<Page<KeyView>> {
-    return this.keys.list(filter);
+  list(
+    @Query({ schema: keyFilterSchema }) filter: KeyFilter,
+    @CurrentScope() scope: Scope,
+  ): Promise<Page<KeyView>> {
+    return this.keys.list(filter, scope);
   }
 
   /** `no-store`: no cache may keep a response that contains a key. */
@@ -62,11 +68,12 @@ export class KeysController {
   }
 
   @Get(':id')
+  @Roles(['viewer', 'team'])
   @ApiOperation({ operationId: 'getKey', summary: 'Get a key' })
   @ApiOkResponse({ standardSchema: keySchema, description: 'The key.', headers: ETAG })
   @ApiErrors(404)
-  get(@Param('id', { schema: keyId }) id: string): Promise<KeyView> {
-    return this.keys.get(id);
+  get(@Param('id', { schema: keyId }) id: string, @CurrentScope() scope: Scope): Promise<KeyView> {
+    return this.keys.get(id, scope);
   }
 
   @Patch(':id')

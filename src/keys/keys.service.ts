@@ -10,6 +10,7 @@ import { insertKey, insertSecret, type IssuedKey, type KeyGrant } from './insert
 import { FIND_KEY, KEY_STATUS_SQL, type KeyRow, keyView, SELECT_KEYS } from './key-view.js';
 import type { KeyFilter, KeyView } from './keys.schema.js';
 import { type Expected, mustBeExpected } from '../database/revision.js';
+import type { Scope } from '../admin/access/access.js';
 import { TeamsService } from '../teams/teams.service.js';
 
 /** A new key; `team` is a name or an ID. */
@@ -25,8 +26,11 @@ const LIST = `${SELECT_KEYS}
     AND ($3::text IS NULL OR $3 = ${KEY_STATUS_SQL})
     AND ($4::uuid IS NULL OR k.id < $4)
     AND ($5::text IS NULL OR k.name = $5)
+    AND ($7::uuid[] IS NULL OR k.team_id = ANY ($7))
   ORDER BY k.id DESC
   LIMIT $6`;
+
+const FIND_IN_SCOPE = `${FIND_KEY} AND ($2::uuid[] IS NULL OR k.team_id = ANY ($2))`;
 
 /** A separate statement, so that the next read sees everything committed before the lock. */
 const LOCK = 'SELECT FROM gateway_key WHERE id = $1 FOR UPDATE';
@@ -66,16 +70,19 @@ export class KeysService {
   }
 
   /** Newest first. @throws ServiceError not_found for an unknown team, invalid for a foreign cursor */
-  async list({ team, name, prefix, status, limit, cursor }: KeyFilter): Promise<Page<KeyView>> {
+  async list(
+    { team, name, prefix, status, limit, cursor }: KeyFilter,
+    scope: Scope = null,
+  ): Promise<Page<KeyView>> {
     const after = idOfCursor(cursor);
-    const teamId = team === undefined ? null : (await this.teams.resolve(team)).id;
-    const values = [teamId, prefix ?? null, status ?? null, after, name ?? null, limit + 1];
+    const teamId = team === undefined ? null : (await this.teams.resolve(team, scope)).id;
+    const values = [teamId, prefix ?? null, status ?? null, after, name ?? null, limit + 1, scope];
     return pageOf(await this.dataSource.query<KeyRow[]>(LIST, values), limit, keyView);
   }
 
-  /** @throws ServiceError not_found */
-  get(id: string): Promise<KeyView> {
-    return find(this.dataSource.manager, id);
+  /** @throws ServiceError not_found, also outside the scope */
+  get(id: string, scope: Scope = null): Promise<KeyView> {
+    return find(this.dataSource.manager, id, scope);
   }
 
   /**
@@ -174,8 +181,8 @@ export class KeysService {
   }
 }
 
-async function find(manager: EntityManager, id: string): Promise<KeyView> {
-  const [row] = isUuid(id) ? await manager.query<KeyRow[]>(FIND_KEY, [id]) : [];
+async function find(manager: EntityManager, id: string, scope: Scope = null): Promise<KeyView> {
+  const [row] = isUuid(id) ? await manager.query<KeyRow[]>(FIND_IN_SCOPE, [id, scope]) : [];
   if (row === undefined)
     throw ServiceError.of('not_found', 'id', 'no key has this id; list the keys to find it');
   return keyView(row);

@@ -5,15 +5,20 @@ import { recordChange } from '../audit/record-change.js';
 import { idOfCursor, isUuid, type Page, pageOf, type PageRequest } from '../database/page.js';
 import { isUniqueViolation } from '../database/sql-state.js';
 import { ServiceError } from '../errors/service-error.js';
+import type { Scope } from '../admin/access/access.js';
 import { insertTeam } from './insert-team.js';
 import { type Expected, mustBeExpected } from '../database/revision.js';
 import { SELECT_TEAMS, type TeamRow, teamView } from './team-view.js';
 import type { ModelRules } from './model-rules.js';
 import type { TeamChange, TeamView } from './teams.schema.js';
 
-const LIST = `${SELECT_TEAMS} WHERE $1::uuid IS NULL OR id < $1 ORDER BY id DESC LIMIT $2`;
-const FIND_BY_ID = `${SELECT_TEAMS} WHERE id = $1`;
-const FIND_BY_NAME = `${SELECT_TEAMS} WHERE name = $1`;
+/** @param scope placeholder of the IDs of the teams that may be seen */
+const seen = (scope: string) => `(${scope}::uuid[] IS NULL OR id = ANY (${scope}))`;
+
+const LIST = `
+  ${SELECT_TEAMS} WHERE ($1::uuid IS NULL OR id < $1) AND ${seen('$3')} ORDER BY id DESC LIMIT $2`;
+const FIND_BY_ID = `${SELECT_TEAMS} WHERE id = $1 AND ${seen('$2')}`;
+const FIND_BY_NAME = `${SELECT_TEAMS} WHERE name = $1 AND ${seen('$2')}`;
 
 const FIELDS = ['name', 'disabled', 'models', 'stream_usage'] as const;
 const UPDATE = `
@@ -31,14 +36,14 @@ export class TeamsService {
   }
 
   /** Newest first. @throws ServiceError invalid for a foreign cursor */
-  async list({ limit, cursor }: PageRequest): Promise<Page<TeamView>> {
-    const rows = await this.dataSource.query<TeamRow[]>(LIST, [idOfCursor(cursor), limit + 1]);
+  async list({ limit, cursor }: PageRequest, scope: Scope = null): Promise<Page<TeamView>> {
+    const rows = await this.dataSource.query<TeamRow[]>(LIST, [idOfCursor(cursor), limit + 1, scope]);
     return pageOf(rows, limit, teamView);
   }
 
-  /** @throws ServiceError not_found */
-  get(nameOrId: string): Promise<TeamView> {
-    return find(this.dataSource.manager, nameOrId, 'id');
+  /** @throws ServiceError not_found, also outside the scope */
+  get(nameOrId: string, scope: Scope = null): Promise<TeamView> {
+    return find(this.dataSource.manager, nameOrId, 'id', { scope });
   }
 
   /**
@@ -55,7 +60,7 @@ export class TeamsService {
   ): Promise<TeamView> {
     if (change.name !== undefined) mustNotLookLikeId(change.name);
     const changing = this.dataSource.transaction(async (manager) => {
-      const before = await find(manager, nameOrId, 'id', 'FOR UPDATE');
+      const before = await find(manager, nameOrId, 'id', { lock: 'FOR UPDATE' });
       mustBeExpected('team', before, expected);
       const wanted = { ...before, ...change };
       const isSame = (field: (typeof FIELDS)[number]) =>
@@ -72,10 +77,10 @@ export class TeamsService {
   /**
    * Finds a team by name or ID. No name looks like an ID, so the result is unambiguous.
    *
-   * @throws ServiceError not_found
+   * @throws ServiceError not_found, also outside the scope
    */
-  resolve(nameOrId: string): Promise<TeamView> {
-    return find(this.dataSource.manager, nameOrId, 'team');
+  resolve(nameOrId: string, scope: Scope = null): Promise<TeamView> {
+    return find(this.dataSource.manager, nameOrId, 'team', { scope });
   }
 }
 
@@ -91,10 +96,10 @@ async function find(
   manager: EntityManager,
   nameOrId: string,
   field: string,
-  lock: '' | 'FOR UPDATE' = '',
+  { scope = null, lock = '' }: { scope?: Scope; lock?: '' | 'FOR UPDATE' } = {},
 ): Promise<TeamView> {
   const sql = `${isUuid(nameOrId) ? FIND_BY_ID : FIND_BY_NAME} ${lock}`;
-  const [row] = await manager.query<TeamRow[]>(sql, [nameOrId]);
+  const [row] = await manager.query<TeamRow[]>(sql, [nameOrId, scope]);
   if (row !== undefined) return teamView(row);
   throw ServiceError.of(
     'not_found',

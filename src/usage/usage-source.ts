@@ -14,7 +14,7 @@ export interface UsageSource {
 
 export const SLOT_MS = 1_800_000;
 /** Filters that can be applied to half-hourly sums. */
-const SLOT_FILTERS = ['team', 'key', 'provider', 'model', 'from', 'to'];
+const SLOT_FILTERS = ['teams', 'team', 'key', 'provider', 'model', 'from', 'to'];
 
 /** Can the half-hourly sums answer this question? Else only the rows can. */
 export function fitsSlots(groups: readonly UsageGroup[], filter: RequestFilter, zone: string): boolean {
@@ -64,7 +64,7 @@ export function slotsSource(filter: RequestFilter): { source: UsageSource; condi
   const conditions = new Conditions();
   const [start, end] = [first, last].map((time) => time && conditions.placeholder(time));
   const subjects = Object.entries(subject).flatMap(([name, value]) =>
-    value === undefined ? [] : `${COLUMN[name as keyof typeof COLUMN]} = ${conditions.placeholder(value)}`,
+    value === undefined ? [] : CONDITION[name as keyof typeof CONDITION](conditions.placeholder(value)),
   );
   const within = (column: string) => [
     ...(start ? [`${column} >= ${start}`] : []),
@@ -95,7 +95,13 @@ export function slotsSource(filter: RequestFilter): { source: UsageSource; condi
   };
 }
 
-const COLUMN = { team: 'team_id', key: 'key_id', provider: 'provider', model: 'model' } as const;
+const CONDITION = {
+  teams: (value: string) => `team_id = ANY (${value})`,
+  team: (value: string) => `team_id = ${value}`,
+  key: (value: string) => `key_id = ${value}`,
+  provider: (value: string) => `provider = ${value}`,
+  model: (value: string) => `model = ${value}`,
+};
 
 function whereOf(parts: readonly string[]): string {
   return parts.length === 0 ? '' : `WHERE ${parts.join(' AND ')}`;

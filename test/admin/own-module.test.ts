@@ -81,7 +81,7 @@ describe.each(orders)('an admin resource in a module of its own, listed %s', (_,
     expect(body.data).toMatchObject([{ subject_name: 'limited', after: { calls_per_day: 5 } }]);
     const { body: wrong } = await call(postern, 'GET', '/audit?subject_type=quotum');
     expect(wrong.error.details).toEqual([
-      { field: 'subject_type', message: 'must be team, key, provider, price or quota' },
+      { field: 'subject_type', message: 'must be team, key, provider, price, token or quota' },
     ]);
   });
 
