@@ -34,7 +34,7 @@ export class AdminGuard implements CanActivate {
   private readonly clientAddress: ClientAddress;
 
   constructor(
-    @InjectSettings() env: Settings,
+    @InjectSettings() private readonly env: Settings,
     private readonly reflector: Reflector,
     private readonly tokens: TokenVerifier,
     private readonly sessions: SessionsService,
@@ -79,7 +79,7 @@ export class AdminGuard implements CanActivate {
       if (token === undefined) return this.tokens.reject(address, res, hint);
       return this.tokens.verify(token, address, res, hint);
     }
-    const cookie = sessionCookieOf(req);
+    const cookie = sessionCookieOf(req, this.env.publicUrl);
     if (cookie !== null) {
       if (req.method !== 'GET' && req.method !== 'HEAD') mustBeFromConsole(req);
       const session = await this.sessions.find(cookie, address);

@@ -7,6 +7,8 @@ import { AdminGuard } from './admin.guard.js';
 import { StartPageController } from './start-page.controller.js';
 import { AdminToken } from './access/admin-token.entity.js';
 import { TokenVerifier } from './access/token-verifier.js';
+import { OidcController } from './oidc/oidc.controller.js';
+import { OidcService } from './oidc/oidc.service.js';
 import { AdminSession } from './sessions/admin-session.entity.js';
 import { SessionController } from './sessions/session.controller.js';
 import { SessionsService } from './sessions/sessions.service.js';
@@ -16,8 +18,8 @@ import { TokenFailures } from './token-failures.js';
 @Global()
 @Module({
   imports: [TypeOrmModule.forFeature([AdminToken, AdminSession])],
-  controllers: [StartPageController, SessionController],
-  providers: [TokenFailures, TokenVerifier, SessionsService, AdminGuard, AdminErrorFilter],
+  controllers: [StartPageController, SessionController, OidcController],
+  providers: [TokenFailures, TokenVerifier, SessionsService, OidcService, AdminGuard, AdminErrorFilter],
   exports: [TokenVerifier, SessionsService, AdminGuard, AdminErrorFilter]
 })
 export class AdminModule implements OnModuleInit {

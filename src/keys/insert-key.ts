@@ -5,7 +5,7 @@ import { recordChange } from '../audit/record-change.js';
 import type { ModelRules } from '../teams/model-rules.js';
 import type { EndpointRule, IdempotencyMode } from './gateway-key.entity.js';
 import { digestKey, mintKey, shownPrefix } from './key-secret.js';
-import { FIND_KEY, type KeyRow, keyView } from './key-view.js';
+import { FIND_KEY, fullName, type KeyRow, keyView } from './key-view.js';
 import type { KeyView } from './keys.schema.js';
 
 export interface KeyGrant extends Partial<ModelRules> {
@@ -34,12 +34,15 @@ const INSERT_SECRET = `
 /**
  * Inserts a key with its first secret and an audit entry. `manager` must belong to a transaction: otherwise an error could
  * leave a key without a secret.
+ *
+ * @param saveLimits stores the limits of the new key; undefined: it has none
  */
 export async function insertKey(
   manager: EntityManager,
   teamId: string,
   grant: KeyGrant,
   by: Actor,
+  saveLimits?: (id: string) => Promise<void>,
 ): Promise<IssuedKey> {
   const id = uuidv7();
   await manager.query(INSERT_KEY, [
@@ -54,9 +57,13 @@ export async function insertKey(
     grant.stream_usage ?? 'as_sent',
   ]);
   const secret = await insertSecret(manager, id);
+  await saveLimits?.(id);
   const [row] = await manager.query<[KeyRow]>(FIND_KEY, [id]);
   const key = keyView(row);
-  await recordChange(manager, by, { action: 'created', type: 'key', before: null, after: key });
+  await recordChange(manager, by, {
+    ...{ action: 'created', type: 'key', name: fullName(key) },
+    ...{ before: null, after: key },
+  });
   return { key, secret };
 }
 

@@ -29,7 +29,11 @@ beforeAll(async () => {
     [`${CANARY} team`, other],
   ] as const) {
     const { id: teamId } = await postern.admin<Made>('POST', '/teams', { name: team });
-    const key = await postern.admin<Made>('POST', '/keys', { team, name: `${team} key` });
+    const key = await postern.admin<Made>('POST', '/keys', {
+      team,
+      name: `${team} key`,
+      budgets: [{ usd: '1.00', period: 'month' }],
+    });
     const call = await insertRow(postern.database, new Date(), {
       team_id: teamId,
       key_id: key.id,
@@ -74,6 +78,7 @@ const DECLARED: Record<string, readonly Role[]> = {
   'GET /admin/v1/requests/export': ['viewer', 'team'],
   'GET /admin/v1/requests/:id': ['viewer', 'team'],
   'GET /admin/v1/usage': ['viewer', 'team'],
+  'GET /admin/v1/limits': ['viewer', 'team'],
 };
 
 const ask = (method: string, path: string, token: string) =>
@@ -161,6 +166,9 @@ describe('the role team', () => {
       ...GROUPS.map((group) => `/usage?group_by=${group}&${filter}`),
       ...GROUPS.map((group) => `/usage?group_by=${group}&sort=cost&tz=Asia/Kathmandu&${filter}`),
     ]),
+    '/limits',
+    `/limits?team=${other.team}`,
+    `/limits?key=${other.key}`,
     '/audit',
     `/audit?subject_id=${other.key}`,
     '/providers',
@@ -198,7 +206,7 @@ describe('the role team', () => {
       const text = await (await ask('GET', `/admin/v1${path}`, tokens.admin)).text();
       if (others.some((value) => text.includes(value))) found.add(path.split(/[/?]/)[1]!);
     }
-    expect([...found].sort()).toEqual(['audit', 'keys', 'requests', 'teams', 'usage']);
+    expect([...found].sort()).toEqual(['audit', 'keys', 'limits', 'requests', 'teams', 'usage']);
   });
 
   it('sees nothing at all once its teams are none', async () => {

@@ -14,6 +14,8 @@ import {
   UsePipes,
 } from '@nestjs/common';
 import type { Request, Response } from 'express';
+import { InjectSettings } from '../../config/config.module.js';
+import type { Settings } from '../../config/settings.js';
 import { TokenVerifier } from '../access/token-verifier.js';
 import { ApiGroup } from '../admin-controller.js';
 import { AdminErrorFilter } from '../admin-error.filter.js';
@@ -36,6 +38,7 @@ import { LONGEST_HOURS, SessionsService } from './sessions.service.js';
 @ApiErrors(400, 503)
 export class SessionController {
   constructor(
+    @InjectSettings() private readonly env: Settings,
     private readonly guard: AdminGuard,
     private readonly tokens: TokenVerifier,
     private readonly sessions: SessionsService,
@@ -46,7 +49,7 @@ export class SessionController {
   @ApiOperation({ operationId: 'getSession', summary: 'Get the session of this browser' })
   @ApiOkResponse({ standardSchema: sessionStateSchema, description: 'The session, or null.' })
   async get(@Req() req: Request): Promise<SessionState> {
-    const cookie = sessionCookieOf(req);
+    const cookie = sessionCookieOf(req, this.env.publicUrl);
     const session = cookie && (await this.sessions.find(cookie, this.guard.addressOf(req)));
     if (!session) return { session: null };
     const { access, teams, createdAt, expiresAt } = session;
@@ -83,10 +86,13 @@ export class SessionController {
     if (access.role === 'metrics') throw new ForbiddenException('This token is only for GET /metrics.');
     const maxAge = LONGEST_HOURS * 3_600;
     // Throws if the browser would not keep it.
-    sessionCookie(req, '', maxAge);
-    const previous = sessionCookieOf(req);
+    sessionCookie(req, this.env.publicUrl, '', maxAge);
+    const previous = sessionCookieOf(req, this.env.publicUrl);
     if (previous !== null) await this.sessions.end(previous);
-    res.setHeader('Set-Cookie', sessionCookie(req, await this.sessions.begin(access), maxAge));
+    res.setHeader(
+      'Set-Cookie',
+      sessionCookie(req, this.env.publicUrl, await this.sessions.begin(access), maxAge),
+    );
   }
 
   @Delete()
@@ -100,10 +106,10 @@ export class SessionController {
   @ApiNoContentResponse({ description: 'Signed out.' })
   @ApiErrors(403)
   async signOut(@Req() req: Request, @Res({ passthrough: true }) res: Response): Promise<void> {
-    const cookie = sessionCookieOf(req);
+    const cookie = sessionCookieOf(req, this.env.publicUrl);
     if (cookie === null) return;
     mustBeFromConsole(req);
     await this.sessions.end(cookie);
-    res.setHeader('Set-Cookie', sessionCookie(req, null, 0));
+    res.setHeader('Set-Cookie', sessionCookie(req, this.env.publicUrl, null, 0));
   }
 }
