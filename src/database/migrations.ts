@@ -18,6 +18,7 @@ import { LimitExchange1795600000001 } from '../../migrations/1795600000001-limit
 import { RequestLogCharges1795600000002 } from '../../migrations/1795600000002-request-log-charges.js';
 import { UsageDays1795600500000 } from '../../migrations/1795600500000-usage-days.js';
 import { AdminAccess1795800000000 } from '../../migrations/1795800000000-admin-access.js';
+import { SelfService1795800001000 } from '../../migrations/1795800001000-self-service.js';
 
 /** Every migration, in order. Listed by name, so that a glob can neither add nor miss one. */
 export const MIGRATIONS = [
@@ -41,4 +42,5 @@ export const MIGRATIONS = [
   RequestLogCharges1795600000002,
   UsageDays1795600500000,
   AdminAccess1795800000000,
+  SelfService1795800001000,
 ];

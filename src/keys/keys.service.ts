@@ -13,7 +13,7 @@ import { insertKey, insertSecret, type IssuedKey, type KeyGrant } from './insert
 import { FIND_KEY, fullName, KEY_STATUS_SQL, type KeyRow, keyView, SELECT_KEYS } from './key-view.js';
 import type { KeyFilter, KeyView } from './keys.schema.js';
 import { type Expected, mustBeExpected } from '../database/revision.js';
-import type { Scope } from '../admin/access/access.js';
+import type { Access, Scope } from '../admin/access/access.js';
 import { TeamsService } from '../teams/teams.service.js';
 
 /** A new key; `team` is a name or an ID. */
@@ -64,16 +64,22 @@ export class KeysService {
   /**
    * Creates a key. The result contains its secret, which is not stored.
    *
+   * @param check runs first in the transaction
    * @throws ServiceError not_found for an unknown team, invalid for an unknown provider, conflict if the team has a key of
    *   this name, revoked ones included
    */
-  async create({ team, ...grant }: NewKey, by: Actor): Promise<IssuedKey> {
+  async create(
+    { team, ...grant }: NewKey,
+    by: Actor,
+    check?: (manager: EntityManager) => Promise<void>,
+  ): Promise<IssuedKey> {
     const { id: teamId } = await this.teams.resolve(team);
     await mustBeKnownProviders(this.dataSource.manager, grant.providers);
     const limits = changedLimits(NO_LIMITS, grant);
-    const creating = this.dataSource.transaction((manager) =>
-      insertKey(manager, teamId, grant, by, (id) => this.limits.save(manager, 'key', id, limits)),
-    );
+    const creating = this.dataSource.transaction(async (manager) => {
+      await check?.(manager);
+      return insertKey(manager, teamId, grant, by, (id) => this.limits.save(manager, 'key', id, limits));
+    });
     return unlessTaken(creating);
   }
 
@@ -133,11 +139,18 @@ export class KeysService {
    * Adds a new secret, which is returned and not stored. Old secrets stop working after the grace.
    *
    * @param graceSeconds 0 ends them at once
+   * @param owner given: the key must be theirs
    * @throws ServiceError not_found; conflict if it was changed since `expected`, or is revoked or expired
    */
-  async rotate(id: string, graceSeconds: number, by: Actor, expected: Expected = null): Promise<IssuedKey> {
+  async rotate(
+    id: string,
+    graceSeconds: number,
+    by: Actor,
+    expected: Expected = null,
+    owner: Access | null = null,
+  ): Promise<IssuedKey> {
     let secret = '';
-    const key = await this.change(id, 'rotated', by, expected, async (manager, before) => {
+    const work = async (manager: EntityManager, before: KeyView) => {
       mustNotBeRevoked(before);
       if (before.expires_at !== null && Date.parse(before.expires_at) <= Date.now()) {
         throw ServiceError.of(
@@ -150,21 +163,24 @@ export class KeysService {
       secret = await insertSecret(manager, id);
       await manager.query(COUNT_ROTATION, [id]);
       return { grace_seconds: graceSeconds };
-    });
+    };
+    const key = await this.change(id, 'rotated', by, expected, work, owner);
     return { key, secret };
   }
 
   /**
    * Revokes a key with all its secrets, permanently. Revoking it again changes nothing, not even `revoked_at`.
    *
+   * @param owner given: the key must be theirs
    * @throws ServiceError not_found; conflict if it was changed since `expected`
    */
-  revoke(id: string, by: Actor, expected: Expected = null): Promise<KeyView> {
-    return this.change(id, 'revoked', by, expected, async (manager, key) => {
+  revoke(id: string, by: Actor, expected: Expected = null, owner: Access | null = null): Promise<KeyView> {
+    const work = async (manager: EntityManager, key: KeyView) => {
       if (key.revoked_at !== null) return null;
       await manager.query(REVOKE, [id]);
       return {};
-    });
+    };
+    return this.change(id, 'revoked', by, expected, work, owner);
   }
 
   /**
@@ -178,10 +194,13 @@ export class KeysService {
     by: Actor,
     expected: Expected,
     work: (manager: EntityManager, key: KeyView) => Promise<object | null>,
+    owner: Access | null = null,
   ): Promise<KeyView> {
     return this.dataSource.transaction(async (manager) => {
       if (isUuid(id)) await manager.query(LOCK, [id]);
-      const before = await find(manager, id);
+      const before = await find(manager, id, owner?.scope);
+      if (owner !== null && before.owner !== owner.actor.name)
+        throw ServiceError.of('forbidden', 'id', 'this key is not yours; ask an administrator');
       mustBeExpected('key', before, expected);
       const more = await work(manager, before);
       if (more === null) return before;

@@ -9,9 +9,8 @@ import type { Scope } from '../admin/access/access.js';
 import type { LimitMembers } from '../limit-rules/limit-rules.schema.js';
 import { LimitRules } from '../limit-rules/limit-rules.service.js';
 import { changedLimits, NO_LIMITS, sameLimits } from '../limit-rules/stored-rules.js';
-import { insertTeam, SELECT_TEAMS, type TeamRow, teamView } from './team-rows.js';
+import { insertTeam, type NewTeam, SELECT_TEAMS, type TeamRow, teamView } from './team-rows.js';
 import { type Expected, mustBeExpected } from '../database/revision.js';
-import type { ModelRules } from './model-rules.js';
 import type { TeamChange, TeamView } from './teams.schema.js';
 
 /** @param scope placeholder of the IDs of the teams that may be seen */
@@ -22,9 +21,9 @@ const LIST = `
 const FIND_BY_ID = `${SELECT_TEAMS} WHERE id = $1 AND ${seen('$2')}`;
 const FIND_BY_NAME = `${SELECT_TEAMS} WHERE name = $1 AND ${seen('$2')}`;
 
-const FIELDS = ['name', 'disabled', 'models', 'stream_usage'] as const;
+const FIELDS = ['name', 'disabled', 'models', 'stream_usage', 'self_service'] as const;
 const UPDATE = `
-  UPDATE team SET name = $2, disabled = $3, models = $4, stream_usage = $5, version = version + 1 WHERE id = $1`;
+  UPDATE team SET name = $2, disabled = $3, models = $4, stream_usage = $5, self_service = $6, version = version + 1 WHERE id = $1`;
 
 /** Creates, finds and changes teams. */
 @Injectable()
@@ -35,7 +34,7 @@ export class TeamsService {
   ) {}
 
   /** @throws ServiceError conflict if the name is taken, invalid if it looks like an ID */
-  async create(team: { name: string } & Partial<ModelRules> & LimitMembers, by: Actor): Promise<TeamView> {
+  async create(team: NewTeam & LimitMembers, by: Actor): Promise<TeamView> {
     mustNotLookLikeId(team.name);
     const limits = changedLimits(NO_LIMITS, team);
     const creating = this.dataSource.transaction((manager) =>

@@ -69,6 +69,9 @@ const OPEN = /^(GET|POST|DELETE) \/admin\/v1\/(session|oidc)/;
 const DECLARED: Record<string, readonly Role[]> = {
   'GET /metrics': ['viewer', 'metrics'],
   'POST /admin/v1/keys/find': ['viewer'],
+  'POST /admin/v1/keys': ['team'],
+  'POST /admin/v1/keys/:id/rotate': ['team'],
+  'POST /admin/v1/keys/:id/revoke': ['team'],
   'GET /admin/v1/teams': ['viewer', 'team'],
   'GET /admin/v1/teams/:id': ['viewer', 'team'],
   'GET /admin/v1/keys': ['viewer', 'team'],

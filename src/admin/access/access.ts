@@ -22,6 +22,11 @@ declare module 'express-serve-static-core' {
   }
 }
 
+/** Parameter decorator: who uses the handler, and what they may do, in a handler behind AdminGuard. */
+export const CurrentAccess = createParamDecorator(
+  (_: unknown, context: ExecutionContext): Access => context.switchToHttp().getRequest<Request>().access,
+);
+
 /** Parameter decorator: the teams whose data the handler may show, in a handler behind AdminGuard. */
 export const CurrentScope = createParamDecorator(
   (_: unknown, context: ExecutionContext): Scope => context.switchToHttp().getRequest<Request>().access.scope,
