@@ -82,6 +82,12 @@ export class Limits1795600000000 implements MigrationInterface {
         used bigint NOT NULL,
         CONSTRAINT limit_slot_pkey PRIMARY KEY (rule_id, subject, slot)
       );
+
+      COMMENT ON TABLE limit_rule IS 'Limits and budgets of teams, keys and their end users.';
+      COMMENT ON TABLE limit_meter IS 'What was spent of each budget in each period. Amounts in billionths of a US dollar, or tokens.';
+      COMMENT ON TABLE limit_hold IS 'The part of a budget that a gateway process holds for its calls.';
+      COMMENT ON TABLE limit_process IS 'Gateway processes that hold parts of limits.';
+      COMMENT ON TABLE limit_slot IS 'Requests and tokens of limits per minute, by slots of 7.5 seconds.';
     `);
   }
 

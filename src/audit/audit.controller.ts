@@ -5,7 +5,7 @@ import type { Page } from '../database/page.js';
 import { AuditReader } from './audit.reader.js';
 import { type AuditFilter, auditFilterSchema, auditPageSchema, type AuditView } from './audit.schema.js';
 
-@AdminController('audit', { name: 'Audit', description: 'Who changed teams, keys and providers.' })
+@AdminController('audit', { name: 'Audit', description: 'Who changed teams, keys, providers and prices.' })
 export class AuditController {
   constructor(private readonly audit: AuditReader) {}
 

@@ -17,13 +17,13 @@ export interface Change {
   action: string;
   /** One of SUBJECT_TYPES. */
   type: string;
-  /** null: it was not there. */
+  /** Null if the object is new. */
   before: Shown | null;
-  /** null: it is there no more. */
+  /** Null if the object was removed. */
   after: Shown | null;
   /** The name of the subject, if its own is not unique. */
   name?: string;
-  /** What the views do not tell, such as that a secret changed; never the secret. */
+  /** What the views do not show, such as that a secret changed. Never the secret itself. */
   more?: object;
 }
 

@@ -24,7 +24,7 @@ export class GatewayKeyGuard extends AuthGuard() {
   ): ReturnType<InstanceType<ReturnType<typeof AuthGuard>>['canActivate']> {
     const req = context.getArgByIndex<Request>(0);
     const key = readCredential(req.rawHeaders);
-    const grant = key === null ? null : this.lookup.findKept(key);
+    const grant = key === null ? null : this.lookup.findCached(key);
     if (grant === null) return super.canActivate(context);
     req.caller = { grant, key: key! };
     return true;

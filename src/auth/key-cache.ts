@@ -3,7 +3,7 @@ import { LRUCache } from 'lru-cache';
 import type { Grant } from './caller.js';
 
 /** A grant, and when Postgres last confirmed it (monotonic ms). */
-export interface KeptGrant {
+export interface CachedGrant {
   readonly grant: Grant;
   readonly confirmedAt: number;
   /** When it was last looked up again while the cache was not confirmed (monotonic ms). */
@@ -24,7 +24,7 @@ const atMost = (count: number) => ({ maxSize: count, sizeCalculation: () => 1 })
  */
 @Injectable()
 export class KeyCache {
-  private readonly grants = new LRUCache<string, KeptGrant>(atMost(MOST_GRANTS));
+  private readonly grants = new LRUCache<string, CachedGrant>(atMost(MOST_GRANTS));
   private readonly unknown = new LRUCache<string, true>({ ...atMost(MOST_UNKNOWN), ttl: UNKNOWN_MS });
   private changes = 0;
 
@@ -34,7 +34,7 @@ export class KeyCache {
   }
 
   /** The grant; null if the key is known not to exist; undefined if it is not cached. */
-  get(digest: string): KeptGrant | null | undefined {
+  get(digest: string): CachedGrant | null | undefined {
     return this.grants.get(digest) ?? (this.unknown.has(digest) ? null : undefined);
   }
 

@@ -68,7 +68,7 @@ export class KeyLookupService {
   }
 
   /** The grant of a cached valid key; null if the key is not cached or not valid. */
-  findKept(key: string): Grant | null {
+  findCached(key: string): Grant | null {
     if (key.length !== API_KEY_LENGTH) return null;
     const grant = this.judge(this.kept(digestKey(key)) ?? null);
     if (grant !== null) this.counts.hits++;

@@ -3,6 +3,8 @@ import { join } from 'node:path';
 import type { ClientBase } from 'pg';
 import { DataSource } from 'typeorm';
 import { DataDirError, openDataDir } from '../platform/data-dir.js';
+import { BatchPricer } from '../pricing/batch-pricer.js';
+import { PriceResolver } from '../pricing/price-resolver.js';
 import { runDirectories, logFiles, runOf } from '../request-log/journal/run-directories.js';
 import { forgetHolds } from '../request-log/charges.js';
 import type { LogRow } from '../request-log/columns.js';
@@ -36,9 +38,18 @@ export function drainJournal(dir: string): Promise<RunCounts[]> {
   return withJournal(dir, (root) =>
     withLocalApp(async (app) => {
       const dataSource = app.get(DataSource);
+      const resolver = app.get(PriceResolver);
+      const pricer = app.get(BatchPricer);
       const runs: RunCounts[] = [];
       for (const folder of await runDirectories(root)) {
-        const counts = await readRun(folder, (rows) => write(dataSource, rows));
+        const counts = await readRun(folder, async (rows) => {
+          // Unlike a gateway, a command has the time to wait for the catalogue.
+          await resolver.load(
+            rows.flatMap(({ provider, model }) => (model === null ? [] : { provider, model })),
+          );
+          await pricer.price(rows);
+          await write(dataSource, rows);
+        });
         await forgetHolds(dataSource, runOf(folder));
         await rm(folder, { recursive: true });
         runs.push(counts);

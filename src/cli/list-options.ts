@@ -12,6 +12,8 @@ export interface CallOptions {
   model?: string;
   status?: string;
   outcome?: string;
+  failed?: boolean;
+  minDurationMs?: string;
 }
 
 export interface TimeOptions {
@@ -33,7 +35,9 @@ export function addCallOptions(command: Command): Command {
     .option('--provider <name>', 'filter by provider')
     .option('--model <name>', 'filter by model')
     .option('--status <status>', 'filter by HTTP status, for example 429 or 5xx')
-    .option('--outcome <outcome>', 'filter by outcome, for example completed or client_aborted');
+    .option('--outcome <outcome>', 'filter by outcome, for example completed or client_aborted')
+    .option('--failed', 'only calls with status 400 or above, or that broke off')
+    .option('--min-duration-ms <ms>', 'only calls that took this long or longer, for example 5000');
 }
 
 export function addRangeOptions(command: Command): Command {
@@ -59,9 +63,10 @@ export function addPageOptions(command: Command): Command {
 
 /** The options as parameters of the admin API. */
 export async function callQuery(api: Api, options: CallOptions & TimeOptions): Promise<Query> {
-  const { team, key, provider, model, status, outcome, recordedAfter } = options;
+  const { team, key, provider, model, status, outcome, failed, minDurationMs, recordedAfter } = options;
   return {
-    ...{ team, provider, model, status, outcome, ...parseRange(options) },
+    ...{ team, provider, model, status, outcome, min_duration_ms: minDurationMs, ...parseRange(options) },
+    ...(failed === true && { failed: 'true' }),
     ...(recordedAfter !== undefined && {
       recorded_after: parseTime(recordedAfter, -1, '--recorded-after'),
     }),

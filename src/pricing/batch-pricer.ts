@@ -6,7 +6,6 @@ import { formatDecimal, parseDecimal } from '../platform/decimal.js';
 import { withTimeout } from '../platform/with-timeout.js';
 import { startOf } from '../request-log/column-domains.js';
 import type { LogRow } from '../request-log/columns.js';
-import { LogWriter } from '../request-log/writer/log-writer.js';
 import { OutageLog } from '../request-log/writer/outage-log.js';
 import { costOf, hasUsage, priceIdOf, setCost, usageOf } from '../request-log/row-cost.js';
 import type { RowPricer } from '../request-log/writer/row-pricer.js';
@@ -38,10 +37,7 @@ export class BatchPricer implements RowPricer {
     private readonly resolver: PriceResolver,
     private readonly unpriced: UnpricedModels,
     private readonly providers: ProvidersService,
-    writer: LogWriter,
-  ) {
-    writer.pricer = this;
-  }
+  ) {}
 
   price(rows: readonly LogRow[]): Promise<void> | null {
     const unknown: LogRow[] = [];

@@ -1,6 +1,7 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { ProvidersModule } from '../providers/providers.module.js';
+import { BatchPricer } from './batch-pricer.js';
 import { CatalogService } from './catalog.service.js';
 import { Price } from './price.entity.js';
 import { PriceResolver } from './price-resolver.js';
@@ -14,7 +15,7 @@ import { UnpricedModels } from './unpriced-models.service.js';
 @Module({
   imports: [TypeOrmModule.forFeature([Price, UnpricedModel]), ProvidersModule],
   controllers: [PricesController],
-  providers: [CatalogService, PriceResolver, UnpricedModels, Repricer, PricesService],
-  exports: [CatalogService, PriceResolver, UnpricedModels, Repricer, PricesService]
+  providers: [CatalogService, PriceResolver, UnpricedModels, BatchPricer, Repricer, PricesService],
+  exports: [CatalogService, PriceResolver, UnpricedModels, BatchPricer, Repricer, PricesService]
 })
 export class PricesModule {}

@@ -4,22 +4,36 @@ import { ObservabilityModule } from '../observability/observability.module.js';
 import { ProvidersModule } from '../providers/providers.module.js';
 import { ProvidersService } from '../providers/providers.service.js';
 import { RequestLogModule } from '../request-log/request-log.module.js';
+import { LogWriter } from '../request-log/writer/log-writer.js';
+import { UsageRollupModule } from '../usage/usage-rollup.module.js';
+import { UsageRollup } from '../usage/usage-rollup.service.js';
 import { BatchPricer } from './batch-pricer.js';
 import { CatalogService } from './catalog.service.js';
 import { CostMetrics } from './cost-metrics.js';
 import { CostRepair } from './cost-repair.service.js';
 import { PricesModule } from './prices.module.js';
+import { Repricer } from './repricer.service.js';
 
 /** After the start, so that loading the catalogue delays nothing. */
 const WARM_AFTER_MS = 1_000;
 
 /** The cost of each call in the request log, in the gateway; a command only shows and sets prices. */
 @Module({
-  imports: [PricesModule, ProvidersModule, RequestLogModule, ObservabilityModule],
-  providers: [BatchPricer, CostRepair, CostMetrics]
+  imports: [PricesModule, ProvidersModule, RequestLogModule, UsageRollupModule, ObservabilityModule],
+  providers: [CostRepair, CostMetrics]
 })
 export class PricingModule {
-  constructor(catalog: CatalogService, providers: ProvidersService, database: DatabaseService) {
+  constructor(
+    pricer: BatchPricer,
+    writer: LogWriter,
+    repricer: Repricer,
+    rollup: UsageRollup,
+    catalog: CatalogService,
+    providers: ProvidersService,
+    database: DatabaseService
+  ) {
+    writer.pricer = pricer;
+    repricer.afterwards = () => rollup.catchUp();
     database.whenReady(() => {
       setTimeout(() => {
         if (providers.hasCatalog) catalog.warm();

@@ -12,10 +12,10 @@ import { RouteGuard } from './route.guard.js';
 @UseGuards(GatewayKeyGuard, RouteGuard)
 @UseInterceptors(RequestLogInterceptor)
 export class ProxyController {
-  constructor(private readonly calls: AdmissionService) {}
+  constructor(private readonly admission: AdmissionService) {}
 
   @All(['v1/{*path}', 'p/{*path}'])
   forward(@Req() req: Request, @Res() res: Response): Promise<void> {
-    return this.calls.forward(req, res);
+    return this.admission.forward(req, res);
   }
 }

@@ -4,6 +4,9 @@ import type { Outcome } from '../request-log/request-log.entity.js';
 /** One status, or a class of them: `429`, `5xx`. Providers also send statuses that no RFC knows. */
 export const STATUS_FILTER = /^[1-9](\d\d|xx)$/;
 
+/** Matches failed calls, as in the views: a client that disconnected is no error. */
+export const IS_ERROR_SQL = `(status >= 400 OR outcome NOT IN ('completed', 'replayed', 'client_aborted'))`;
+
 /** Selects rows of the request log; all given conditions must hold. Shared by list, export and usage. */
 export interface RequestFilter {
   /** IDs of the teams whose calls may be seen; absent: all. */
@@ -17,6 +20,9 @@ export interface RequestFilter {
   /** As STATUS_FILTER has it. */
   status?: string;
   outcome?: Outcome;
+  /** Failed calls, or only others. */
+  failed?: boolean;
+  min_duration_ms?: number;
   /** Started at this time or later. */
   from?: Date;
   /** Started before this time. */
@@ -61,6 +67,8 @@ export function conditionsOf(filter: RequestFilter): Conditions {
     .add('provider = ?', filter.provider)
     .add('model = ?', filter.model)
     .add('outcome = ?', filter.outcome)
+    .add(`(${IS_ERROR_SQL} IS TRUE) = ?`, filter.failed)
+    .add('duration_ms >= ?', filter.min_duration_ms)
     .add('recorded_at > ?', filter.recorded_after)
     .add('status >= ?', lowest)
     .add('status <= ?', highest);

@@ -24,6 +24,7 @@ import {
 export const EXPORT_FORMATS = ['ndjson', 'csv'] as const;
 export type ExportFormat = (typeof EXPORT_FORMATS)[number];
 
+const DURATION = 'must be a number of milliseconds';
 const STATUS = 'must be a status such as 429, or a class of them such as 5xx';
 const KEY = `must be the id of a key or the first ${SHOWN_LENGTH} characters of its secret; never send a whole key`;
 const ROWS = 'must be an integer from 1 to 1000000000, given once; leave it out for all';
@@ -102,6 +103,19 @@ export const callFilter = {
     example: '429',
   }),
   outcome: oneOf(OUTCOMES).optional().meta({ description: 'Only calls with this outcome.' }),
+  failed: oneOf(['true', 'false'])
+    .transform((text) => text === 'true')
+    .optional()
+    .meta({
+      description:
+        'Only failed calls: with a status of 400 or above, or that the provider or the gateway did not complete; `false`: only others.',
+    }),
+  min_duration_ms: z
+    .string(DURATION)
+    .regex(/^\d{1,9}$/, DURATION)
+    .transform(Number)
+    .optional()
+    .meta({ description: 'Only calls that took this long or longer.', type: 'integer', example: 5_000 }),
   from: time()
     .optional()
     .meta({ description: 'Only calls that started at this time or later.', example: EXAMPLE_TIME }),

@@ -1,4 +1,5 @@
 import { HAS_USAGE_SQL, IS_UNPRICED_SQL } from '../request-log/row-cost.js';
+import { IS_ERROR_SQL } from '../requests/request-query.js';
 
 /** A value that usage adds up. */
 export interface Measure {
@@ -24,9 +25,6 @@ function count(condition?: string): Measure {
 function total(column: string, type: Measure['type'] = 'bigint'): Measure {
   return { type, ofRows: `sum(${column})::${type}`, add: addNullable, ofSlots: sum };
 }
-
-/** Matches failed calls, as in the views: a client that disconnected is no error. */
-export const IS_ERROR = `(status >= 400 OR outcome NOT IN ('completed', 'replayed', 'client_aborted'))`;
 
 /**
  * Matches calls that may have used tokens although none are known, such as a stream without `include_usage`. Of rejected
@@ -57,7 +55,7 @@ const LATENCY: Measure = {
 /** Everything that usage adds up, under the names of the columns of `usage_slot`. */
 export const MEASURES = {
   calls: count(),
-  errors: count(IS_ERROR),
+  errors: count(IS_ERROR_SQL),
   calls_without_tokens: count(LACKS_TOKENS),
   unpriced_calls: count(`${IS_UNPRICED_SQL} AND ${HAS_USAGE_SQL}`),
   prompt_tokens: total('prompt_tokens'),

@@ -8,7 +8,6 @@ import { DatabaseService } from '../database/database.service.js';
 import { openPool } from '../database/open-pool.js';
 import { describeError } from '../errors/describe-error.js';
 import { GOODBYE_MS, withTimeout } from '../platform/with-timeout.js';
-import { Repricer } from '../pricing/repricer.service.js';
 import { OutageLog } from '../request-log/writer/outage-log.js';
 import { PartitionsService } from '../request-log/partitions.service.js';
 import { recordedUntil } from '../request-log/recorded-until.js';
@@ -68,9 +67,7 @@ export class UsageRollup implements OnApplicationShutdown {
     @InjectSettings() private readonly env: Settings,
     private readonly database: DatabaseService,
     partitions: PartitionsService,
-    repricer: Repricer,
   ) {
-    repricer.afterwards = () => this.catchUp();
     this.pool = openPool(env.databaseUrl, POOL, this.logger);
     partitions.keepWhile(async (client, table) => {
       const { rows } = await client.query<{ added: boolean }>(isAdded(table));

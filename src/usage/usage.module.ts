@@ -9,7 +9,6 @@ import { UsageTotals } from './usage-totals.js';
 @Module({
   imports: [KeysModule, RequestsModule],
   controllers: [UsageController],
-  providers: [UsageTotals, UsageService],
-  exports: [UsageTotals, UsageService]
+  providers: [UsageTotals, UsageService]
 })
 export class UsageModule {}

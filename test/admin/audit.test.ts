@@ -22,6 +22,13 @@ const newProvider = () => ({
 });
 const provider = async () => (await call(postern, 'POST', '/providers', newProvider())).body;
 
+const budgetOfTeam = async () => {
+  const { id } = await team();
+  const budgets = [{ usd: '5', period: 'month' }];
+  await call(postern, 'PATCH', `/teams/${id}`, { budgets });
+  return (await call(postern, 'GET', `/limits?team=${id}`)).body.data[0] as unknown as AdminBody;
+};
+
 const newPrice = () => ({ catalog: 'mine', model: `model-${++names}`, input: '1' });
 const price = async () => (await call(postern, 'POST', '/prices', newPrice())).body;
 
@@ -59,6 +66,11 @@ const CHANGES: Record<
     subject: provider,
     body: () => ({ default: true }),
     leaves: 'provider changed',
+  },
+  'POST /admin/v1/limits/:id/reset': {
+    subject: budgetOfTeam,
+    body: () => ({ reason: 'pilot' }),
+    leaves: 'limit reset',
   },
   'POST /admin/v1/prices': { subject: () => Promise.resolve(null), body: newPrice, leaves: 'price created' },
   'PATCH /admin/v1/prices/:id': { subject: price, body: () => ({ output: '2' }), leaves: 'price changed' },

@@ -49,6 +49,8 @@ const LISTS: Record<string, string[]> = {
     'model',
     'status',
     'outcome',
+    'failed',
+    'min_duration_ms',
     'from',
     'to',
     'recorded_after',

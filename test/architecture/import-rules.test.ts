@@ -15,9 +15,10 @@ const MAY_IMPORT: Record<string, readonly string[]> = layers(
   ['teams', 'providers'],
   ['admin-tokens', 'keys', 'request-log', 'idempotency'],
   ['auth', 'requests'],
-  ['usage'],
   ['proxy'],
   ['observability'],
+  ['usage'],
+  ['pricing'],
   ['cli'],
 );
 

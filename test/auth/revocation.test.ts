@@ -57,6 +57,16 @@ describe('one gateway', () => {
     process.stdout.write(`revocation seen by three replicas after ${worst.toFixed(0)} ms\n`);
   });
 
+  it('ends a disabled key, and names each reason for which a key may not work', async () => {
+    const { id, key } = await issue();
+    await replicas[0]!.admin('PATCH', `/keys/${id}`, { disabled: true });
+    await refusedEverywhere(key);
+    const response = await fetch(`${replicas[0]!.url}/v1/models`, {
+      headers: { authorization: `Bearer ${key}` },
+    });
+    expect(await response.text()).toContain('missing, malformed, unknown, disabled, expired or revoked');
+  });
+
   it('ends the keys of a disabled team, and lets them in again', async () => {
     const { key } = await issue();
     const { database } = replicas[0]!;

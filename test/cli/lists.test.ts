@@ -52,6 +52,23 @@ describe('postern requests list', () => {
     expect(stdout).not.toContain('\u001b');
   });
 
+  it('lists failed calls, and slow ones', async () => {
+    const at = new Date('2031-01-03T00:00:01Z');
+    await insertRow(database, at, { model: 'fine' });
+    await insertRow(database, at, { model: 'broken', outcome: 'truncated', duration_ms: 5_000 });
+    await insertRow(database, at, { model: 'limited', status: 429 });
+    const models = async (...filter: string[]) => {
+      const { stdout } = await cli('requests', 'list', '--from', '2031-01-03', ...filter, '--json');
+      return (JSON.parse(stdout) as { data: { model: string }[] }).data.map(({ model }) => model).sort();
+    };
+    expect(await models('--failed')).toEqual(['broken', 'limited']);
+    expect(await models('--min-duration-ms', '5000')).toEqual(['broken']);
+    expect(await models()).toHaveLength(3);
+    expect((await cli('requests', 'list', '--min-duration-ms', '5s')).stderr).toBe(
+      'error: --min-duration-ms must be a number of milliseconds\n',
+    );
+  });
+
   it('filters, and refuses what it cannot', async () => {
     expect((await cli('requests', 'list', '--team', 'search')).stdout).toBe('No calls found.\n');
     const { code, stderr } = await cli('requests', 'list', '--status', '9999', '--limit', '0');

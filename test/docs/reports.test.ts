@@ -17,7 +17,7 @@ let client: pg.Client;
 beforeAll(async () => {
   database = await createDatabase();
   await database.query(recipe!);
-  await insertRow(database, new Date());
+  await insertRow(database, new Date(), { end_user: 'user-7', prompt_tokens: 1, completion_tokens: 2 });
   // A day that gets its partition only now.
   await insertRow(database, new Date('2031-01-01T00:00:00Z'), { status: 429 });
   client = new pg.Client({ connectionString: database.url });
@@ -52,8 +52,45 @@ it.each(['gateway_key_secret', 'provider', 'idempotency_record', 'audit_log'])(
 
 it('it changes nothing, also if it begins a transaction that could', async () => {
   await client.query('BEGIN READ WRITE');
-  await expect(client.query('DELETE FROM request_log')).rejects.toThrow('permission denied');
+  for (const sql of [
+    'DELETE FROM request_log',
+    'INSERT INTO team (id, name) VALUES (gen_random_uuid(), $$mine$$)',
+    'INSERT INTO request_log SELECT * FROM request_log',
+    'UPDATE price SET input = 0',
+    'UPDATE usage_half_hour SET calls = 0',
+    'CREATE TABLE mine ()',
+  ]) {
+    await client.query('SAVEPOINT before');
+    await expect(client.query(sql)).rejects.toThrow(/permission denied|cannot update view/);
+    await client.query('ROLLBACK TO before');
+  }
   await client.query('ROLLBACK');
+});
+
+describe('the dashboard of costs for Grafana', () => {
+  const { panels } = JSON.parse(read('deploy/grafana/costs.json')) as {
+    panels: { title: string; description: string; targets: { rawSql: string }[] }[];
+  };
+
+  it.each(panels)('has rows for the panel $title', async ({ description, targets }) => {
+    expect(description).not.toBe('');
+    for (const { rawSql } of targets) {
+      // As Grafana expands its macros.
+      const [from, to] = [-86_400_000, 86_400_000].map(
+        (ms) => `'${new Date(Date.now() + ms).toISOString()}'`,
+      );
+      const sql = rawSql
+        .replaceAll('$__timeFrom()', from!)
+        .replaceAll('$__timeTo()', to!)
+        .replaceAll(/\$__timeFilter\((\S+)\)/g, `$1 BETWEEN ${from} AND ${to}`);
+      expect(sql).not.toContain('$__');
+      const { rows } = await client.query<Record<string, unknown>>(sql);
+      expect(rows).toHaveLength(1);
+      // Not of the day outside of the range.
+      if ('calls' in rows[0]!) expect(Number(rows[0].calls)).toBe(1);
+      if ('cost' in rows[0]!) expect(rows[0].cost).toBeNull();
+    }
+  });
 });
 
 it('the query for Grafana and those of the other guides run', async () => {

@@ -23,7 +23,12 @@ export class Checkout {
 
   private readonly children = new Set<ChildProcessWithoutNullStreams>();
 
-  constructor(main: string) {
+  /** @param copied a checkout that is copied with its installation and its build */
+  constructor(main: string, copied?: Checkout) {
+    if (copied !== undefined) {
+      cpSync(copied.folder, this.folder, { recursive: true, verbatimSymlinks: true });
+      return;
+    }
     cpSync(join(__dirname, '../../scripts'), join(this.folder, 'scripts'), { recursive: true });
     this.write('src/main.ts', main);
     mkdirSync(join(this.folder, 'migrations'));

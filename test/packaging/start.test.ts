@@ -7,15 +7,22 @@ import { Checkout } from './checkout.js';
 
 // Real: the scripts, npm ci, processes and signals. Not real: the compiler, which changes nothing.
 describe('npm start', () => {
+  /** Started once; each test has a copy of its own. */
+  let installed: Checkout;
+  let first: Awaited<ReturnType<Checkout['start']>['ended']>;
   let checkout: Checkout;
   const app = 'console.log("flags " + process.execArgv); process.exit(7);';
-  beforeEach(() => (checkout = new Checkout(app)));
+  beforeAll(async () => {
+    installed = new Checkout(app);
+    first = await installed.start().ended;
+  });
+  afterAll(() => installed.remove('.'));
+  beforeEach(() => (checkout = new Checkout(app, installed)));
   afterEach(() => checkout.remove('.'));
 
   const exists = (path: string) => existsSync(join(checkout.folder, path));
 
   it('installs, builds and runs with the flags, passing on the exit code; the second time it only runs', async () => {
-    const first = await checkout.start().ended;
     expect(first).toMatchObject({ code: 7, stderr: '' });
     expect(first.stdout).toMatch(/Installing dependencies as locked[^]*done in[^]*Building[^]*done in/);
     expect(first.stdout).toContain('flags --max-semi-space-size=32,--v8-pool-size=1,--use-largepages=silent');
@@ -27,7 +34,6 @@ describe('npm start', () => {
   });
 
   it('takes an installation made by hand as it is, and makes a new one when the lock asks for more', async () => {
-    await checkout.start().ended;
     checkout.remove('node_modules/.postern-install');
     expect((await checkout.start().ended).stdout).not.toContain('Installing');
 
@@ -44,7 +50,6 @@ describe('npm start', () => {
   });
 
   it('builds again when a source changed, appeared or went, whatever its time stamp', async () => {
-    await checkout.start().ended;
     for (const change of [
       () => checkout.write('src/main.ts', `${app} // changed`),
       () => checkout.write('migrations/1-New.ts', ''),
@@ -60,6 +65,7 @@ describe('npm start', () => {
   });
 
   it('says why a build failed, runs nothing and builds again next time', async () => {
+    checkout.remove('dist');
     checkout.write('broken', '');
     const failed = await checkout.start().ended;
     expect(failed.code).toBe(1);
@@ -71,6 +77,7 @@ describe('npm start', () => {
   });
 
   it("shows npm's own message when the installation fails", async () => {
+    checkout.remove('node_modules');
     checkout.write('package-lock.json', '{"lockfileVersion":3,"packages":{"":{}}}');
     const { code, stderr } = await checkout.start().ended;
     expect(code).toBe(1);
@@ -78,6 +85,8 @@ describe('npm start', () => {
   });
 
   it('started twice at once, installs and builds once', async () => {
+    checkout.remove('.');
+    checkout = new Checkout(app);
     checkout.write('slow', '500');
     const both = await Promise.all([checkout.start().ended, checkout.start().ended]);
     expect(both.map(({ code }) => code)).toEqual([7, 7]);
@@ -86,6 +95,7 @@ describe('npm start', () => {
   });
 
   it('is not held up by the lock of a start that was killed', async () => {
+    checkout.remove('dist');
     const { pid } = spawnSync(process.execPath, ['-e', '']);
     checkout.write('.prepare.lock', `${pid} ${hostname()}\n`);
     const { code, stdout } = await checkout.start().ended;
@@ -95,6 +105,7 @@ describe('npm start', () => {
   });
 
   it('stopped during a build, leaves neither a lock nor a stamp', async () => {
+    checkout.remove('dist');
     checkout.write('slow', '60000');
     const run = checkout.start();
     await run.until('Building');

@@ -102,7 +102,6 @@ describe('on a disk in trouble', () => {
         await disk.unmount();
       }
     },
-    60_000,
   );
 
   it.each(FULL ? DISK_FAULTS : DISK_FAULTS.slice(0, 2))('has every row after $do at $at', async (point) => {

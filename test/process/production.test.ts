@@ -41,9 +41,7 @@ it('makes no secret and no key, and says how to make a key', async () => {
   const gateway = workplace.gateway(settings);
   const url = await gateway.ready();
   const { process } = gateway;
-  expect(process.stdout).toMatch(
-    /no gateway key yet; create one: \S*postern teams create .* \S*postern keys create /,
-  );
+  await process.until(/no gateway key yet; create one: \S*postern teams create .* \S*postern keys create /);
   expect(process.stdout).not.toMatch(/ptn_|admin token is in/);
   for (const secret of [settings.ADMIN_TOKEN, settings.MASTER_KEY, settings.DATABASE_URL]) {
     expect(process.stdout + process.stderr).not.toContain(secret);

@@ -125,6 +125,7 @@ describe('the request log reader', () => {
       worst: { status: 599 },
       strange: { status: 999 },
       unanswered: { status: null },
+      slow: { duration_ms: 5_000 },
     };
     for (const [name, columns] of Object.entries(odd)) rows[name] = await insertRow(database, at(2), columns);
     expect(await ids({ team: OTHER })).toEqual([rows.team]);
@@ -136,6 +137,10 @@ describe('the request log reader', () => {
     expect(await ids({ status: '9xx' })).toEqual([rows.strange]);
     expect(await ids({ status: '503' })).toEqual([rows.failed]);
     expect((await ids({ status: '5xx' })).sort()).toEqual([rows.failed, rows.worst].sort());
+    const bad = ['outcome', 'limited', 'failed', 'worst', 'strange'].map((name) => rows[name]).sort();
+    expect((await ids({ failed: true })).sort()).toEqual(bad);
+    expect(await ids({ failed: false })).toHaveLength(1 + Object.keys(odd).length - bad.length);
+    expect(await ids({ min_duration_ms: 5_000 })).toEqual([rows.slow]);
     expect(await ids({ team: OTHER, model: 'claude' })).toEqual([]);
     expect(await ids({ to: at(2) })).toEqual([plain]);
   });

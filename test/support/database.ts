@@ -13,7 +13,7 @@ export interface TestDatabase {
   query<T extends object>(text: string, values?: unknown[]): Promise<T[]>;
   /** Runs a query again until it finds a row, all on one connection. */
   find<T extends object>(text: string, values?: unknown[]): Promise<T>;
-  /** Drops it, unless a test of this file failed: then it stays for a look. */
+  /** Drops it, unless a test of this file failed: then it stays for inspection. */
   drop(): Promise<void>;
 }
 
@@ -35,7 +35,7 @@ export async function createDatabase({ empty = false } = {}): Promise<TestDataba
   const server = process.env.POSTERN_TEST_SERVER!;
   const name = `postern_test_${randomBytes(6).toString('hex')}`;
   const template = empty ? 'template1' : process.env.POSTERN_TEST_TEMPLATE!;
-  await onServer(server, `CREATE DATABASE ${name} TEMPLATE ${template}`);
+  await onServer(server, `CREATE DATABASE ${name} TEMPLATE ${template} STRATEGY file_copy`);
   const url = new URL(server);
   url.pathname = `/${name}`;
   return {
@@ -46,7 +46,7 @@ export async function createDatabase({ empty = false } = {}): Promise<TestDataba
         eventually(async () => (await client.query<T>(text, values)).rows[0]),
       ),
     drop: async () => {
-      if (globalThis.testFailed) process.stdout.write(`kept for a look: database ${name}\n`);
+      if (globalThis.testFailed) process.stdout.write(`Kept for inspection: database ${name}\n`);
       else await onServer(server, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
     },
   };

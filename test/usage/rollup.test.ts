@@ -2,7 +2,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Settings } from '../../src/config/settings.js';
 import type { DatabaseService } from '../../src/database/database.service.js';
 import type { NeedsPartition, PartitionsService } from '../../src/request-log/partitions.service.js';
-import type { Repricer } from '../../src/pricing/repricer.service.js';
 import { ReaderPool } from '../../src/requests/reader-pool.js';
 import type { RequestFilter } from '../../src/requests/request-query.js';
 import type { UsageGroup } from '../../src/usage/usage-groups.js';
@@ -35,7 +34,6 @@ beforeEach(async () => {
         { databaseUrl: database.url, worker: 1, usageRetentionDays: 800 } as Settings,
         { notReady: null } as DatabaseService,
         partitions,
-        {} as Repricer,
       ),
   );
   await createDays(database, ...Array.from({ length: DAYS }, (_, i) => today - i * DAY_MS));
@@ -158,7 +156,7 @@ it('adds nothing twice and misses nothing when its connection is killed at any m
 }, 120_000);
 
 it('catches up with an existing log hour by hour, and skips the time before it', async () => {
-  await insert(500);
+  await insert(4_000);
   await database.query(
     `UPDATE request_log SET recorded_at = started_at + interval '1 second' WHERE started_at < now() - interval '3 hours'`,
   );

@@ -8,6 +8,7 @@ import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { RawClient, request } from '../support/raw-client.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
 import { RawReader } from '../support/raw-reader.js';
+import { FULL } from '../support/scale.js';
 import { answersOn, echo, Wire } from '../support/wire.js';
 
 describe('answers', () => {
@@ -46,8 +47,8 @@ describe('answers', () => {
     await wire.expectSound(20);
   });
 
-  it('2,000 pipelined requests use one upstream connection', async () => {
-    const COUNT = 2_000;
+  it('many pipelined requests use one upstream connection', async () => {
+    const COUNT = FULL ? 2_000 : 400;
     const { connections } = wire.provider;
     const client = await wire.connect();
     client.send(Buffer.concat(Array.from({ length: COUNT }, (_, n) => numbered(n))));
@@ -59,7 +60,7 @@ describe('answers', () => {
     client.destroy();
     expect(wire.provider.connections - connections).toBeLessThanOrEqual(1);
     await wire.expectSound(COUNT);
-  }, 120_000);
+  });
 
   it('answers what came whole before it refuses what did not', async () => {
     const refused = deferred();
@@ -263,20 +264,16 @@ describe('a time limit for heads', () => {
   it.each([
     ['comes byte by byte', 200],
     ['stops', 0],
-  ])(
-    'holds for a head behind calls that %s',
-    async (_, every) => {
-      const client = await lateHead('');
-      const bytes = every === 0 ? undefined : setInterval(() => client.send('x'), every);
-      const replies = await answersOn(client, 4);
-      clearInterval(bytes);
-      expect(replies.map(({ status }) => status)).toEqual([200, 200, 408]);
-      wire.expectRefusal(replies[2], 408, 'request_timeout');
-      expect(replies[2]!.header('connection')).toBe('close');
-      await client.closed;
-    },
-    30_000,
-  );
+  ])('holds for a head behind calls that %s', async (_, every) => {
+    const client = await lateHead('');
+    const bytes = every === 0 ? undefined : setInterval(() => client.send('x'), every);
+    const replies = await answersOn(client, 4);
+    clearInterval(bytes);
+    expect(replies.map(({ status }) => status)).toEqual([200, 200, 408]);
+    wire.expectRefusal(replies[2], 408, 'request_timeout');
+    expect(replies[2]!.header('connection')).toBe('close');
+    await client.closed;
+  });
 
   it('begins anew for a head behind calls, and ends with that head', async () => {
     const rest = `x\r\nHost: gateway.test\r\n${wire.auth}\r\n\r\n`;
@@ -293,7 +290,7 @@ describe('a time limit for heads', () => {
       kept.destroy();
     }
     expect(replies.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200]);
-  }, 30_000);
+  });
 });
 
 describe('a stop', () => {

@@ -41,7 +41,7 @@ const FORMS: Record<GatewayErrorCode, GatewayErrorForm> = {
     status: 401,
     final: true,
     message:
-      'The gateway key is missing, malformed, unknown, expired or revoked. Send "Authorization: Bearer <gateway key>".',
+      'The gateway key is missing, malformed, unknown, disabled, expired or revoked. Send "Authorization: Bearer <gateway key>".',
   },
   insufficient_quota: {
     status: 402,

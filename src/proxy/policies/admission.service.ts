@@ -13,7 +13,7 @@ import { PolicyCall } from './policy-call.js';
 export class AdmissionService {
   constructor(
     private readonly policies: CallPolicies,
-    private readonly calls: IdempotentForwarder,
+    private readonly forwarder: IdempotentForwarder,
     private readonly memory: GatheringMemory,
     @InjectSettings() private readonly env: Settings,
   ) {}
@@ -25,7 +25,9 @@ export class AdmissionService {
   forward(req: Request, res: Response): Promise<void> {
     const policies = this.policies.of(req.caller.grant);
     // Most keys have none: nothing is read or allocated for them.
-    return policies === null ? this.calls.forward(req, res, null) : this.forwardAdmitted(policies, req, res);
+    return policies === null
+      ? this.forwarder.forward(req, res, null)
+      : this.forwardAdmitted(policies, req, res);
   }
 
   private async forwardAdmitted(policies: readonly CallPolicy[], req: Request, res: Response): Promise<void> {
@@ -58,6 +60,6 @@ export class AdmissionService {
       const ticket = admission instanceof Promise ? await admission : admission;
       if (ticket) req.call.addTicket(ticket);
     }
-    if (!req.socket.destroyed) await this.calls.forward(req, res, call);
+    if (!req.socket.destroyed) await this.forwarder.forward(req, res, call);
   }
 }
