@@ -113,7 +113,7 @@ function isSafe({ protocol, hostname }: URL): boolean {
 
 function groupList(value: string): readonly string[] | undefined {
   const groups = value.split(',').map((group) => group.trim());
-  return groups.every((group) => group !== '') ? groups : undefined;
+  return groups.every((group) => /^\P{C}{1,256}$/u.test(group)) ? groups : undefined;
 }
 
 const groups = () => text(groupList, 'must be names of groups separated by commas');

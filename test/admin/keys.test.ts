@@ -24,6 +24,10 @@ const SHAPE = [
   'idempotency',
   'models',
   'stream_usage',
+  'limits',
+  'budgets',
+  'each_end_user',
+  'owner',
   'version',
 ];
 

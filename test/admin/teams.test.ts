@@ -17,6 +17,10 @@ describe('/admin/v1/teams', () => {
       disabled: false,
       models: null,
       stream_usage: 'as_sent',
+      limits: null,
+      budgets: [],
+      each_end_user: null,
+      self_service: null,
       version: 1,
       created_at: expect.stringMatching(/^\d{4}-.*Z$/) as string,
     });
