@@ -218,7 +218,8 @@ describe('single sign-on', () => {
 });
 
 describe('the callback', () => {
-  const isRejected = async (answer: ReceivedAnswer) => {
+  const isRejected = async (pending: ReceivedAnswer | Promise<ReceivedAnswer>) => {
+    const answer = await pending;
     expect(answer.status).toBe(400);
     expect(cookiesOf(answer).filter((cookie) => cookie.startsWith('postern_session'))).toEqual([]);
   };
@@ -327,7 +328,7 @@ it.each([
 ])('%j does not start', (variables, names) => {
   let message = '';
   try {
-    loadEnv(variables as NodeJS.ProcessEnv);
+    loadEnv(variables);
   } catch (error) {
     message = (error as Error).message;
   }
