@@ -9,6 +9,8 @@ export const IS_ERROR_SQL = `(status >= 400 OR outcome NOT IN ('completed', 'rep
 
 /** Selects rows of the request log; all given conditions must hold. Shared by list, export and usage. */
 export interface RequestFilter {
+  /** IDs of the teams whose calls may be seen; absent: all. */
+  teams?: readonly string[];
   /** Team ID. */
   team?: string;
   /** Key ID. */
@@ -59,6 +61,7 @@ export function conditionsOf(filter: RequestFilter): Conditions {
   return new Conditions()
     .add('started_at >= ?', filter.from)
     .add('started_at < ?', filter.to)
+    .add('team_id = ANY (?)', filter.teams)
     .add('team_id = ?', filter.team)
     .add('key_id = ?', filter.key)
     .add('provider = ?', filter.provider)
