@@ -1,0 +1,59 @@
+import { queryOptions, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { send } from '../api/client';
+
+export type Role = 'admin' | 'viewer' | 'team' | 'metrics';
+
+/** Who is signed in, as the gateway says. */
+export interface Session {
+  actor: string;
+  role: Role;
+  teams?: readonly string[] | null;
+  expires_at?: string | null;
+}
+
+interface SessionState {
+  session: Session | null;
+  /** Where to sign in with single sign-on, if it is configured. */
+  oidc?: { url?: string; start?: string } | null;
+}
+
+export const sessionQuery = queryOptions({
+  queryKey: ['session'],
+  queryFn: ({ signal }) => send<SessionState>('GET', '/admin/v1/session', { signal }),
+  staleTime: 60_000,
+  retry: 1,
+});
+
+export function useSession() {
+  return useQuery(sessionQuery);
+}
+
+/** Whether the one who is signed in may make changes. The gateway decides; this only hides what it would reject. */
+export function useMayChange(): boolean {
+  const role = useSession().data?.session?.role;
+  return role === 'admin';
+}
+
+export function useSignIn() {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: (token: string) => send<undefined>('POST', '/admin/v1/session', { body: { token } }),
+    // The token stays in no cache: neither in the variables of the mutation nor in its result.
+    gcTime: 0,
+    onSuccess: async () => {
+      client.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== 'session' });
+      await client.invalidateQueries(sessionQuery);
+    },
+  });
+}
+
+export function useSignOut() {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: () => send<undefined>('DELETE', '/admin/v1/session'),
+    onSuccess: () => {
+      client.clear();
+      client.setQueryData(sessionQuery.queryKey, { session: null });
+    },
+  });
+}

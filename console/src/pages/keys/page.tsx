@@ -1,0 +1,5 @@
+import { PageHeader } from '../../display/page-header';
+
+export default function Page() {
+  return <PageHeader title="Keys" />;
+}
