@@ -2,6 +2,7 @@ import type { ModuleMetadata } from '@nestjs/common';
 import { AdminModule } from './admin/admin.module.js';
 import { AuditModule } from './audit/audit.module.js';
 import { KeysModule } from './keys/keys.module.js';
+import { LimitsAdminModule } from './limits/limits-admin.module.js';
 import { PricesModule } from './pricing/prices.module.js';
 import { ProbeModule } from './proxy/upstream/probe.module.js';
 import { ProvidersModule } from './providers/providers.module.js';
@@ -21,6 +22,7 @@ export const ADMIN_MODULES: NonNullable<ModuleMetadata['imports']> = [
   ProvidersModule,
   RequestsModule,
   UsageModule,
+  LimitsAdminModule,
   PricesModule,
   AuditModule,
 ];

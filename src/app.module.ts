@@ -5,6 +5,7 @@ import { ConfigModule } from './config/config.module.js';
 import type { Settings } from './config/settings.js';
 import { DatabaseModule } from './database/database.module.js';
 import { LimitsModule } from './limits/limits.module.js';
+import { LedgerModule } from './limits/ledger/ledger.module.js';
 import { ObservabilityModule } from './observability/observability.module.js';
 import { PricingModule } from './pricing/pricing.module.js';
 import { ProxyModule } from './proxy/proxy.module.js';
@@ -26,6 +27,7 @@ export class AppModule {
         ProxyModule,
         LimitsModule,
         ...ADMIN_MODULES,
+        LedgerModule,
         PricingModule,
         UsageRollupModule,
         ObservabilityModule

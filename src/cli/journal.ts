@@ -3,7 +3,8 @@ import { join } from 'node:path';
 import type { ClientBase } from 'pg';
 import { DataSource } from 'typeorm';
 import { DataDirError, openDataDir } from '../platform/data-dir.js';
-import { runDirectories, logFiles } from '../request-log/journal/run-directories.js';
+import { runDirectories, logFiles, runOf } from '../request-log/journal/run-directories.js';
+import { forgetHolds } from '../request-log/charges.js';
 import type { LogRow } from '../request-log/columns.js';
 import { FutureRows } from '../request-log/writer/future-rows.js';
 import { insertCreatingDays } from '../request-log/writer/insert-rows.js';
@@ -38,6 +39,7 @@ export function drainJournal(dir: string): Promise<RunCounts[]> {
       const runs: RunCounts[] = [];
       for (const folder of await runDirectories(root)) {
         const counts = await readRun(folder, (rows) => write(dataSource, rows));
+        await forgetHolds(dataSource, runOf(folder));
         await rm(folder, { recursive: true });
         runs.push(counts);
       }

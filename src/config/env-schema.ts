@@ -99,6 +99,15 @@ function headerList(value: string): string | undefined {
   return value.split(',').every((pair) => /^\s*[\w.-]+\s*=[\x20-\x7e]*$/.test(pair)) ? value : undefined;
 }
 
+/** With the spelling of the IANA database. */
+function timeZone(value: string): string | undefined {
+  try {
+    return new Intl.DateTimeFormat('en', { timeZone: value }).resolvedOptions().timeZone;
+  } catch {
+    return undefined;
+  }
+}
+
 const host = (value: string) =>
   isIP(value) !== 0 || /^(?=.{1,253}$)[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$/.test(value)
     ? value
@@ -159,6 +168,8 @@ export const envSchema = z.object({
   USAGE_RETENTION_DAYS: integer(1, 36_500).default(800),
   REPORT_TIMEZONE: text((value) => (isTimeZone(value) ? value : undefined), TIME_ZONE_REMEDY).default('UTC'),
   KEY_CACHE_STALE_MS: timer(0).default(600_000),
+  BUDGET_TIMEZONE: text(timeZone, 'must be an IANA time zone, such as Europe/Berlin').default('UTC'),
+  LIMITS_WITHOUT_DATABASE: oneOf('reject', 'allow').default('reject'),
   SHUTDOWN_DELAY_MS: integer(0, 3_600_000).default(0),
   SHUTDOWN_GRACE_MS: integer(0, 86_400_000).default(30_000),
   MIGRATE: oneOf('on', 'off').default('on'),

@@ -13,6 +13,9 @@ import { UsageRollups1795400000000 } from '../../migrations/1795400000000-usage-
 import { Attribution1795400001000 } from '../../migrations/1795400001000-attribution.js';
 import { UsageViewsOfSums1795400002000 } from '../../migrations/1795400002000-usage-views-of-sums.js';
 import { ModelRules1795500000000 } from '../../migrations/1795500000000-model-rules.js';
+import { Limits1795600000000 } from '../../migrations/1795600000000-limits.js';
+import { LimitExchange1795600000001 } from '../../migrations/1795600000001-limit-exchange.js';
+import { RequestLogCharges1795600000002 } from '../../migrations/1795600000002-request-log-charges.js';
 
 /** Every migration, in order. Listed by name, so that a glob can neither add nor miss one. */
 export const MIGRATIONS = [
@@ -31,4 +34,7 @@ export const MIGRATIONS = [
   Attribution1795400001000,
   UsageViewsOfSums1795400002000,
   ModelRules1795500000000,
+  Limits1795600000000,
+  LimitExchange1795600000001,
+  RequestLogCharges1795600000002,
 ];

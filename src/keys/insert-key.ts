@@ -34,12 +34,15 @@ const INSERT_SECRET = `
 /**
  * Inserts a key with its first secret and an audit entry. `manager` must belong to a transaction: otherwise an error could
  * leave a key without a secret.
+ *
+ * @param saveLimits stores the limits of the new key; undefined: it has none
  */
 export async function insertKey(
   manager: EntityManager,
   teamId: string,
   grant: KeyGrant,
   by: Actor,
+  saveLimits?: (id: string) => Promise<void>,
 ): Promise<IssuedKey> {
   const id = uuidv7();
   await manager.query(INSERT_KEY, [
@@ -54,6 +57,7 @@ export async function insertKey(
     grant.stream_usage ?? 'as_sent',
   ]);
   const secret = await insertSecret(manager, id);
+  await saveLimits?.(id);
   const [row] = await manager.query<[KeyRow]>(FIND_KEY, [id]);
   const key = keyView(row);
   await recordChange(manager, by, { action: 'created', type: 'key', before: null, after: key });

@@ -1,22 +1,32 @@
+import { type RuleValues, rulesSql, shownLimits } from '../limit-rules/stored-rules.js';
 import type { KeyView } from './keys.schema.js';
 
 /** A key row. */
 export type KeyRow = Omit<
   KeyView,
-  'created_at' | 'expires_at' | 'last_used_at' | 'revoked_at' | 'previous_secret_expires_at'
+  | 'created_at'
+  | 'expires_at'
+  | 'last_used_at'
+  | 'revoked_at'
+  | 'previous_secret_expires_at'
+  | 'limits'
+  | 'budgets'
+  | 'each_end_user'
 > & {
   created_at: Date;
   previous_secret_expires_at: Date | null;
   expires_at: Date | null;
   last_used_at: Date | null;
   revoked_at: Date | null;
+  rules: RuleValues[] | null;
 };
 
 /** The common start of all key queries; `k` is the key, `t` its team. */
 export const SELECT_KEYS = `
   SELECT k.id, k.name, t.name AS team, k.team_id, s.prefix, k.created_at, k.expires_at, s.last_used_at,
          CASE WHEN k.revoked_at IS NULL THEN s.previous_secret_expires_at END AS previous_secret_expires_at,
-         k.revoked_at, k.disabled, k.providers, k.endpoints, k.idempotency, k.models, k.stream_usage, k.version
+         k.revoked_at, k.disabled, k.providers, k.endpoints, k.idempotency, k.models, k.stream_usage, k.version,
+         ${rulesSql('k.id')}
   FROM gateway_key k
   JOIN team t ON t.id = k.team_id
   CROSS JOIN LATERAL (
@@ -54,6 +64,7 @@ export function keyView(row: KeyRow): KeyView {
     idempotency: row.idempotency,
     models: row.models,
     stream_usage: row.stream_usage,
+    ...shownLimits(row.rules, 'key'),
     version: row.version,
   };
 }

@@ -1,5 +1,6 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
+import { LimitRulesModule } from '../limit-rules/limit-rules.module.js';
 import { TeamsModule } from '../teams/teams.module.js';
 import { FirstKeyService } from './first-key.service.js';
 import { GatewayKeySecret } from './gateway-key-secret.entity.js';
@@ -12,7 +13,7 @@ import { LeakedKeyService } from './leaked-key.service.js';
 
 /** Creates, lists, changes and revokes gateway keys. */
 @Module({
-  imports: [TypeOrmModule.forFeature([GatewayKey, GatewayKeySecret]), TeamsModule],
+  imports: [TypeOrmModule.forFeature([GatewayKey, GatewayKeySecret]), TeamsModule, LimitRulesModule],
   controllers: [KeysController, LeakedKeyController],
   providers: [KeysService, KeyNames, LeakedKeyService, FirstKeyService],
   exports: [KeysService, KeyNames, LeakedKeyService, FirstKeyService]

@@ -15,6 +15,7 @@ import {
   version,
 } from '../admin/fields.schema.js';
 import { SHOWN_LENGTH } from '../platform/api-key.js';
+import { limitMembers, shownLimitMembers } from '../limit-rules/limit-rules.schema.js';
 import { PROVIDER_NAME } from '../providers/provider-name.js';
 import { modelRulesChange, modelRulesView, newModelRules } from '../teams/model-rules.js';
 import { ENDPOINT_RULES, IDEMPOTENCY_MODES } from './gateway-key.entity.js';
@@ -58,6 +59,7 @@ export const keySchema = z
     endpoints: z.enum(ENDPOINT_RULES).meta({ description: ENDPOINTS_ABOUT }),
     idempotency: z.enum(IDEMPOTENCY_MODES).meta({ description: IDEMPOTENCY_ABOUT }),
     ...modelRulesView,
+    ...shownLimitMembers,
     version: version(),
   })
   .meta({ id: 'Key' });
@@ -105,6 +107,7 @@ export const newKeySchema = z
     endpoints: oneOf(ENDPOINT_RULES).default('inference').meta({ description: ENDPOINTS_ABOUT }),
     idempotency: oneOf(IDEMPOTENCY_MODES).default('forward').meta({ description: IDEMPOTENCY_ABOUT }),
     ...newModelRules,
+    ...limitMembers,
   })
   .meta({ id: 'NewKey', example: { team: 'search', name: 'ci', endpoints: 'inference' } });
 export type NewKey = z.output<typeof newKeySchema>;
@@ -125,6 +128,7 @@ export const keyChangeSchema = z
     idempotency: oneOf(IDEMPOTENCY_MODES).optional().meta({ description: IDEMPOTENCY_ABOUT }),
     ...modelRulesChange,
     disabled: flag().optional().meta({ description: DISABLED_ABOUT }),
+    ...limitMembers,
   })
   .meta({ id: 'KeyChange', example: { endpoints: 'all', expires_at: null } });
 export type KeyChange = z.output<typeof keyChangeSchema>;

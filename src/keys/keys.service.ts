@@ -5,6 +5,9 @@ import { recordChange } from '../audit/record-change.js';
 import { idOfCursor, isUuid, type Page, pageOf } from '../database/page.js';
 import { isUniqueViolation } from '../database/sql-state.js';
 import { ServiceError } from '../errors/service-error.js';
+import type { LimitMembers } from '../limit-rules/limit-rules.schema.js';
+import { LimitRules } from '../limit-rules/limit-rules.service.js';
+import { changedLimits, NO_LIMITS, sameLimits } from '../limit-rules/stored-rules.js';
 import { mustBeKnownProviders } from '../providers/known-providers.js';
 import { insertKey, insertSecret, type IssuedKey, type KeyGrant } from './insert-key.js';
 import { FIND_KEY, KEY_STATUS_SQL, type KeyRow, keyView, SELECT_KEYS } from './key-view.js';
@@ -13,10 +16,10 @@ import { type Expected, mustBeExpected } from '../database/revision.js';
 import { TeamsService } from '../teams/teams.service.js';
 
 /** A new key; `team` is a name or an ID. */
-export type NewKey = KeyGrant & { team: string };
+export type NewKey = KeyGrant & LimitMembers & { team: string };
 
 /** Fields of a key that can be changed. */
-export type KeyChange = Partial<KeyGrant & { disabled: boolean }>;
+export type KeyChange = Partial<KeyGrant & { disabled: boolean }> & LimitMembers;
 
 const LIST = `${SELECT_KEYS}
   WHERE ($1::uuid IS NULL OR k.team_id = $1)
@@ -51,6 +54,7 @@ export class KeysService {
   constructor(
     private readonly dataSource: DataSource,
     private readonly teams: TeamsService,
+    private readonly limits: LimitRules,
   ) {}
 
   /**
@@ -62,7 +66,11 @@ export class KeysService {
   async create({ team, ...grant }: NewKey, by: Actor): Promise<IssuedKey> {
     const { id: teamId } = await this.teams.resolve(team);
     await mustBeKnownProviders(this.dataSource.manager, grant.providers);
-    return unlessTaken(this.dataSource.transaction((manager) => insertKey(manager, teamId, grant, by)));
+    const limits = changedLimits(NO_LIMITS, grant);
+    const creating = this.dataSource.transaction((manager) =>
+      insertKey(manager, teamId, grant, by, (id) => this.limits.save(manager, 'key', id, limits)),
+    );
+    return unlessTaken(creating);
   }
 
   /** Newest first. @throws ServiceError not_found for an unknown team, invalid for a foreign cursor */
@@ -101,10 +109,13 @@ export class KeysService {
       const differing = fields.filter(
         (field) => JSON.stringify(wanted[field]) !== JSON.stringify(present[field]),
       );
-      if (differing.length === 0) return null;
+      const limits = changedLimits(key, change);
+      const limitsDiffer = !sameLimits(limits, key);
+      if (differing.length === 0 && !limitsDiffer) return null;
       // A provider that the key has already may be gone by now.
       if (differing.includes('providers')) await mustBeKnownProviders(manager, change.providers);
-      if (differing.some((field) => field !== 'name')) mustNotBeRevoked(key);
+      if (limitsDiffer || differing.some((field) => field !== 'name')) mustNotBeRevoked(key);
+      if (limitsDiffer) await this.limits.save(manager, 'key', id, limits);
       await manager.query(UPDATE, [id, ...fields.map((field) => wanted[field])]);
       return {};
     });

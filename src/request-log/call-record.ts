@@ -1,6 +1,7 @@
 import { firstHeader } from '../platform/raw-headers.js';
 import { type Attribution, withBody } from './attribution.js';
 import type { CallTicket } from './finished-call.js';
+import type { Reservation } from './charges.js';
 import type { JournalFile } from './journal/journal-file.js';
 import { modelFromPath, scanModel } from '../tokens/model-scan.js';
 import type { Outcome } from './outcome.js';
@@ -69,6 +70,8 @@ export class CallRecord {
   readonly files: JournalFile[] = [];
   /** True once the end is journalled. */
   endIsWritten = false;
+  /** What the call has reserved of budgets; null: none applies. Set before its start is journalled. */
+  reservation: Reservation | null = null;
   /** From the request's head to forwarding, without the wait for a buffered body. */
   overheadMs: number | null = null;
 

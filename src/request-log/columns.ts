@@ -9,6 +9,7 @@ import {
   tagsJson,
   text,
 } from './column-domains.js';
+import { CHARGE_COLUMNS } from './charge-columns.js';
 import type { Column, Phase } from './column.js';
 import { type Outcome, OUTCOMES } from './outcome.js';
 
@@ -265,6 +266,7 @@ export const COLUMNS = {
     nullMeans: 'request and response were forwarded unchanged.',
     example: 'stream_usage',
   },
+  ...CHARGE_COLUMNS,
 } as const satisfies Record<string, Column<unknown>>;
 
 type Columns = typeof COLUMNS;

@@ -1,5 +1,6 @@
 import type { Attribution } from './attribution.js';
 import type { CallRecord } from './call-record.js';
+import { setReservation } from './charges.js';
 import { startIso, text } from './column-domains.js';
 import { COLUMNS, LOGGED_COLUMNS, type LogRow } from './columns.js';
 import { setReportedCost } from './row-cost.js';
@@ -19,8 +20,13 @@ export function emptyRow(): LogRow {
 
 /** Sets the columns that are known before a call is forwarded. */
 /** @param attribution as the row may show it */
-export function setBegin(row: LogRow, { origin }: CallRecord, attribution: Attribution | null): void {
+export function setBegin(
+  row: LogRow,
+  { origin, reservation }: CallRecord,
+  attribution: Attribution | null,
+): void {
   const { key } = origin;
+  if (reservation !== null) setReservation(row, reservation);
   row.started_at = startIso(origin.id);
   row.id = origin.id;
   row.team_id = origin.teamId;

@@ -14,9 +14,11 @@ export async function insertTeam(
   manager: EntityManager,
   { name, models, stream_usage }: { name: string } & Partial<ModelRules>,
   by: Actor,
+  saveLimits?: (id: string) => Promise<void>,
 ): Promise<TeamView> {
   const id = uuidv7();
   await manager.query(INSERT_TEAM, [id, name, models ?? null, stream_usage ?? 'as_sent']);
+  await saveLimits?.(id);
   const [row] = await manager.query<[TeamRow]>(FIND_TEAM, [id]);
   const team = teamView(row);
   await recordChange(manager, by, { action: 'created', type: 'team', before: null, after: team });

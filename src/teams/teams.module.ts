@@ -1,12 +1,13 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
+import { LimitRulesModule } from '../limit-rules/limit-rules.module.js';
 import { Team } from './team.entity.js';
 import { TeamsController } from './teams.controller.js';
 import { TeamsService } from './teams.service.js';
 
 /** The teams that gateway keys belong to. */
 @Module({
-  imports: [TypeOrmModule.forFeature([Team])],
+  imports: [TypeOrmModule.forFeature([Team]), LimitRulesModule],
   controllers: [TeamsController],
   providers: [TeamsService],
   exports: [TeamsService]

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { flag, name, pageOf, paging, shownId, timestamp, version } from '../admin/fields.schema.js';
 import { modelRulesChange, modelRulesView, newModelRules } from './model-rules.js';
+import { limitMembers, shownLimitMembers } from '../limit-rules/limit-rules.schema.js';
 
 const DISABLED = 'All keys of a disabled team are rejected.';
 
@@ -11,6 +12,7 @@ export const teamSchema = z
     name: z.string().meta({ description: 'Unique name of the team.', example: 'search' }),
     disabled: z.boolean().meta({ description: DISABLED, example: false }),
     ...modelRulesView,
+    ...shownLimitMembers,
     version: version(),
     created_at: timestamp('When the team was created.'),
   })
@@ -24,6 +26,7 @@ export const newTeamSchema = z
   .strictObject({
     name: name().meta({ description: 'Unique name of the team.', example: 'search' }),
     ...newModelRules,
+    ...limitMembers,
   })
   .meta({ id: 'NewTeam', example: { name: 'search' } });
 export type NewTeam = z.output<typeof newTeamSchema>;
@@ -34,6 +37,7 @@ export const teamChangeSchema = z
     name: name().optional().meta({ description: 'New unique name of the team.', example: 'search' }),
     disabled: flag().optional().meta({ description: DISABLED }),
     ...modelRulesChange,
+    ...limitMembers,
   })
   .meta({ id: 'TeamChange', example: { disabled: true } });
 export type TeamChange = z.output<typeof teamChangeSchema>;

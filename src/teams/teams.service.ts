@@ -5,6 +5,9 @@ import { recordChange } from '../audit/record-change.js';
 import { idOfCursor, isUuid, type Page, pageOf, type PageRequest } from '../database/page.js';
 import { isUniqueViolation } from '../database/sql-state.js';
 import { ServiceError } from '../errors/service-error.js';
+import type { LimitMembers } from '../limit-rules/limit-rules.schema.js';
+import { LimitRules } from '../limit-rules/limit-rules.service.js';
+import { changedLimits, NO_LIMITS, sameLimits } from '../limit-rules/stored-rules.js';
 import { insertTeam } from './insert-team.js';
 import { type Expected, mustBeExpected } from '../database/revision.js';
 import { SELECT_TEAMS, type TeamRow, teamView } from './team-view.js';
@@ -22,12 +25,19 @@ const UPDATE = `
 /** Creates, finds and changes teams. */
 @Injectable()
 export class TeamsService {
-  constructor(private readonly dataSource: DataSource) {}
+  constructor(
+    private readonly dataSource: DataSource,
+    private readonly limits: LimitRules,
+  ) {}
 
   /** @throws ServiceError conflict if the name is taken, invalid if it looks like an ID */
-  async create(team: { name: string } & Partial<ModelRules>, by: Actor): Promise<TeamView> {
+  async create(team: { name: string } & Partial<ModelRules> & LimitMembers, by: Actor): Promise<TeamView> {
     mustNotLookLikeId(team.name);
-    return unlessTaken(this.dataSource.transaction((manager) => insertTeam(manager, team, by)));
+    const limits = changedLimits(NO_LIMITS, team);
+    const creating = this.dataSource.transaction((manager) =>
+      insertTeam(manager, team, by, (id) => this.limits.save(manager, 'team', id, limits)),
+    );
+    return unlessTaken(creating);
   }
 
   /** Newest first. @throws ServiceError invalid for a foreign cursor */
@@ -55,12 +65,17 @@ export class TeamsService {
   ): Promise<TeamView> {
     if (change.name !== undefined) mustNotLookLikeId(change.name);
     const changing = this.dataSource.transaction(async (manager) => {
-      const before = await find(manager, nameOrId, 'id', 'FOR UPDATE');
+      const locked = await find(manager, nameOrId, 'id', 'FOR UPDATE');
+      // Again, so that the limits are those of the last change that the lock waited for.
+      const before = await find(manager, locked.id, 'id');
       mustBeExpected('team', before, expected);
       const wanted = { ...before, ...change };
       const isSame = (field: (typeof FIELDS)[number]) =>
         JSON.stringify(wanted[field]) === JSON.stringify(before[field]);
-      if (FIELDS.every(isSame)) return before;
+      const limits = changedLimits(before, change);
+      const limitsDiffer = !sameLimits(limits, before);
+      if (FIELDS.every(isSame) && !limitsDiffer) return before;
+      if (limitsDiffer) await this.limits.save(manager, 'team', before.id, limits);
       await manager.query(UPDATE, [before.id, ...FIELDS.map((field) => wanted[field])]);
       const after = await find(manager, before.id, 'id');
       await recordChange(manager, by, { action: 'changed', type: 'team', before, after });

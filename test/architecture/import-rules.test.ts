@@ -11,7 +11,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = layers(
   ['config', 'embedded-postgres'],
   ['database'],
   ['admin'],
-  ['audit'],
+  ['audit', 'limit-rules'],
   ['teams', 'providers'],
   ['keys', 'request-log', 'idempotency'],
   ['auth', 'requests'],

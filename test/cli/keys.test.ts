@@ -1,7 +1,6 @@
 import { userInfo } from 'node:os';
-import { KeysService } from '../../src/keys/keys.service.js';
-import { TeamsService } from '../../src/teams/teams.service.js';
-import { type KeysDatabase, openKeysDatabase, TESTER } from '../keys/data-source.js';
+import type { KeysService } from '../../src/keys/keys.service.js';
+import { type KeysDatabase, keysService, openKeysDatabase, TESTER } from '../keys/data-source.js';
 import type { TestDatabase } from '../support/database.js';
 import { type Ran, runCli } from './run-cli.js';
 import { runHere } from './run-here.js';
@@ -14,7 +13,7 @@ const cli = (...args: string[]): Promise<Ran> => runHere(args, { DATABASE_URL: d
 beforeAll(async () => {
   at = await openKeysDatabase();
   ({ database } = at);
-  keys = new KeysService(at.dataSource, new TeamsService(at.dataSource));
+  keys = keysService(at.dataSource);
   expect(await cli('teams', 'create', 'search')).toMatchObject({ code: 0, stderr: '' });
   await createJson('taken');
 });

@@ -40,6 +40,8 @@ describe('loadEnv', () => {
       usageRetentionDays: 800,
       reportTimezone: 'UTC',
       keyCacheStaleMs: 600_000,
+      budgetTimezone: 'UTC',
+      limitsWithoutDatabase: 'reject',
       shutdownDelayMs: 0,
       shutdownGraceMs: 30_000,
       migrate: true,

@@ -3,7 +3,12 @@ import type { Actor } from '../../src/platform/actor.js';
 import type { Grant } from '../../src/auth/caller.js';
 import { FIND_GRANTS, type GrantRow, grantsOf } from '../../src/auth/find-grants.js';
 import { digestKey } from '../../src/keys/key-secret.js';
+import type { Settings } from '../../src/config/settings.js';
+import type { DatabaseService } from '../../src/database/database.service.js';
 import { dataSourceOptions } from '../../src/database/data-source-options.js';
+import { KeysService } from '../../src/keys/keys.service.js';
+import { LimitRules } from '../../src/limit-rules/limit-rules.service.js';
+import { TeamsService } from '../../src/teams/teams.service.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 
 /** Who makes the changes of these tests. */
@@ -28,6 +33,19 @@ export async function openKeysDatabase(poolSize = 10): Promise<KeysDatabase> {
       await database.drop();
     },
   };
+}
+
+function limitRules(dataSource: DataSource): LimitRules {
+  const env = { budgetTimezone: 'UTC' } as Settings;
+  return new LimitRules(dataSource, env, { whenReady: () => {} } as unknown as DatabaseService);
+}
+
+export function teamsService(dataSource: DataSource): TeamsService {
+  return new TeamsService(dataSource, limitRules(dataSource));
+}
+
+export function keysService(dataSource: DataSource): KeysService {
+  return new KeysService(dataSource, teamsService(dataSource), limitRules(dataSource));
 }
 
 /** What Postgres says of a key. */

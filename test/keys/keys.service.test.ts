@@ -2,8 +2,15 @@ import { ADVISORY_LOCKS } from '../../src/database/advisory-locks.js';
 import { FirstKeyService } from '../../src/keys/first-key.service.js';
 import { digestKey } from '../../src/keys/key-secret.js';
 import { KeysService, type NewKey } from '../../src/keys/keys.service.js';
-import { TeamsService } from '../../src/teams/teams.service.js';
-import { findGrant, type KeysDatabase, openKeysDatabase, TESTER } from './data-source.js';
+import type { TeamsService } from '../../src/teams/teams.service.js';
+import {
+  findGrant,
+  type KeysDatabase,
+  keysService,
+  openKeysDatabase,
+  teamsService,
+  TESTER,
+} from './data-source.js';
 
 describe('service', () => {
   let at: KeysDatabase;
@@ -12,8 +19,8 @@ describe('service', () => {
 
   beforeAll(async () => {
     at = await openKeysDatabase();
-    teams = new TeamsService(at.dataSource);
-    keys = new KeysService(at.dataSource, teams);
+    teams = teamsService(at.dataSource);
+    keys = keysService(at.dataSource);
     await teams.create({ name: 'search' }, TESTER);
   });
   afterAll(() => at.close());
@@ -151,7 +158,7 @@ describe('first key', () => {
         providers: null,
         expiresAt: Infinity,
       });
-      const page = await new KeysService(at.dataSource, new TeamsService(at.dataSource)).list({ limit: 10 });
+      const page = await keysService(at.dataSource).list({ limit: 10 });
       expect(page.data).toMatchObject([
         { team: 'default', name: 'first', prefix: keys[0]!.key.slice(0, 12) },
       ]);
@@ -167,13 +174,13 @@ describe('first key', () => {
     });
 
     it('is not made where there is a team already', async () => {
-      await new TeamsService(at.dataSource).create({ name: 'search' }, TESTER);
+      await teamsService(at.dataSource).create({ name: 'search' }, TESTER);
       expect(await first.create()).toBeNull();
     });
 
     it('is not made again after it was revoked', async () => {
       await first.create();
-      const keys = new KeysService(at.dataSource, new TeamsService(at.dataSource));
+      const keys = keysService(at.dataSource);
       const { data } = await keys.list({ limit: 1 });
       await keys.revoke(data[0]!.id, TESTER);
       expect(await first.create()).toBeNull();

@@ -91,6 +91,12 @@ const UNSEEN = {
   cost_usd: null,
   // The log writer sets it.
   price_id: null,
+  end_user: null,
+  session_id: null,
+  tags: null,
+  charge_usd: null,
+  charge_tokens: null,
+  limit_subject: null,
 } as const;
 
 /** What must be known of the calls of a dead process when exactly these records of it are left. */

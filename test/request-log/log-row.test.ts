@@ -149,6 +149,13 @@ const call = fc.record({
       tags: fc.option(fc.dictionary(nasty, nasty).map((tags) => JSON.stringify(tags))),
     }),
   ),
+  reservation: fc.option(
+    fc.record({
+      usd: fc.option(fc.oneof(fc.constantFrom('0', '0.0000000001', '1e30', 'x'), fc.double().map(String))),
+      tokens: numberOrNull,
+      subject: textOrNull,
+    }),
+  ),
   requestModel: textOrNull,
   model: textOrNull,
   tokens: fc.tuple(numberOrNull, numberOrNull, numberOrNull, numberOrNull, numberOrNull),
@@ -200,10 +207,12 @@ function rowOf(facts: typeof call extends fc.Arbitrary<infer T> ? T : never): Lo
   });
   const { id } = origin;
   const part = (phase: Phase) => Object.fromEntries(columnsOf(phase).map(({ name }) => [name, row[name]]));
+  // The first record leaves out what is null.
+  const begin = Object.fromEntries(Object.entries(part('begin')).filter(([, value]) => value !== null));
   const parts = (['B', 'E', 'U'] as const).map((t) => encodeRecord(t, row));
   expect(decodeLines(encodeLines(parts))).toEqual({
     records: [
-      { t: 'B', ...part('begin') },
+      { t: 'B', ...begin },
       { t: 'E', id, ...part('end') },
       { t: 'U', id, ...part('usage') },
     ].map((record) => JSON.parse(JSON.stringify(record)) as unknown),
@@ -262,7 +271,10 @@ it.each([
 ] as const)('sets in the phase "%s" exactly the columns of its journal record', (phase, set) => {
   const untouched = Symbol('untouched');
   const row = Object.fromEntries(LOGGED_COLUMNS.map(({ name }) => [name, untouched]));
-  set(row as unknown as LogRow, { origin: { id: uuidv7(), key: CALLERS_KEY } } as CallRecord);
+  set(
+    row as unknown as LogRow,
+    { origin: { id: uuidv7(), key: CALLERS_KEY }, reservation: {} } as CallRecord,
+  );
   const changed = LOGGED_COLUMNS.filter(({ name }) => row[name] !== untouched);
   expect(changed).toEqual(columnsOf(phase));
 });
@@ -287,7 +299,7 @@ it('does not keep a long text alive for the part it stores', () => {
   const before = process.memoryUsage.rss();
   const rows = Array.from({ length: 4_000 }, (_, i) => {
     const row = emptyRow();
-    setBegin(row, { origin: origin(1_000 + i) } as CallRecord, null);
+    setBegin(row, { origin: origin(1_000 + i), reservation: null } as CallRecord, null);
     return row;
   });
   expect(rows.at(-1)!.user_agent).toHaveLength(1_024);

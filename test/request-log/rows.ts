@@ -89,6 +89,9 @@ export function logRow(startedAtMs: number, columns: Partial<LogRow> = {}): LogR
     tags: null,
     cost_usd: null,
     price_id: null,
+    charge_usd: null,
+    charge_tokens: null,
+    limit_subject: null,
     ...columns,
   };
 }

@@ -5,7 +5,7 @@ import { InjectSettings } from '../../config/config.module.js';
 import type { Settings } from '../../config/settings.js';
 import { describeError } from '../../errors/describe-error.js';
 import { DatabaseService } from '../../database/database.service.js';
-import { runDirectories, abandonedReserves, drainerOf, logFiles } from './run-directories.js';
+import { runDirectories, abandonedReserves, drainerOf, logFiles, runOf } from './run-directories.js';
 import { Journal } from './journal.js';
 import type { JournalFile } from './journal-file.js';
 import { readDeadRows, readSpilledRows } from './recovery.js';
@@ -65,8 +65,11 @@ export class JournalDrainService implements OnApplicationShutdown {
       if (folder === this.journal.runDirectory || drainerOf(folder, this.env.workers) !== this.env.worker)
         continue;
       try {
-        if (await this.drainDead(await logFiles(folder))) await rm(folder, { recursive: true });
-        else done = false;
+        if (await this.drainDead(await logFiles(folder))) {
+          // First the charges of its calls, then what it held for them: in between, budgets count too much, not too little.
+          await this.writer.forgetHolds(runOf(folder));
+          await rm(folder, { recursive: true });
+        } else done = false;
       } catch (error) {
         this.report(error);
         done = false;

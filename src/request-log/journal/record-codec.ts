@@ -46,14 +46,15 @@ interface Field {
 }
 
 const FIELDS_OF = Object.fromEntries(
-  Object.entries(COLUMNS_OF).map(([t, columns]) => [t, columns.map(fieldOf)]),
+  Object.entries(COLUMNS_OF).map(([t, columns]) => [t, columns.map((column) => fieldOf(column, t === 'B'))]),
 ) as Record<RecordType, Field[]>;
 
-function fieldOf({ name, type }: LoggedColumn): Field {
+/** @param isFirst in the first record of a call, where a column that is left out is null */
+function fieldOf({ name, type }: LoggedColumn, isFirst: boolean): Field {
   const prefix = `,"${name}":`;
   const isBare = ['boolean', 'smallint', 'int', 'bigint', 'real'].includes(type);
   const isFree = type === 'text' || type === 'inet' || type === 'jsonb';
-  return { name, prefix, quote: `${prefix}"`, ifNull: `${prefix}null`, isBare, isFree };
+  return { name, prefix, quote: `${prefix}"`, ifNull: isFirst ? '' : `${prefix}null`, isBare, isFree };
 }
 
 /** The JSON of a record in ASCII, so that one character is one byte. It never contains a newline. */

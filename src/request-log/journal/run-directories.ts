@@ -9,6 +9,11 @@ export function runDirectoryName(id: string, worker: number): string {
   return worker === 1 ? id : `${id}.${worker}`;
 }
 
+/** The UUID of the process run that a directory belongs to. */
+export function runOf(folder: string): string {
+  return basename(folder).slice(0, 36);
+}
+
 /** A worker's reserve of disk space, one for all its runs: restarts on a full disk must not each take another. */
 const RESERVE = /^reserve(?:\.(\d+))?$/;
 

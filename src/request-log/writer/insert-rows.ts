@@ -1,22 +1,47 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { Logger } from '@nestjs/common';
 import type { ClientBase } from 'pg';
 import { describeError } from '../../errors/describe-error.js';
+import { CHARGE_COLUMNS } from '../charge-columns.js';
+import { finalizeCharge, returningCharged, settleEach, withSettlement } from '../charges.js';
 import { startOf } from '../column-domains.js';
 import { LOGGED_COLUMNS, type LogRow } from '../columns.js';
 import { createPartitions } from '../partitions.js';
 
+const logger = new Logger('RequestLog');
+
 /** SQLSTATE of a row for which there is no partition; `request_log` has no CHECK constraint that could raise it. */
 const NO_PARTITION = '23514';
 
-const NAMES = LOGGED_COLUMNS.map(({ name }) => name);
-const FACTS = NAMES.filter((name) => name !== 'started_at' && name !== 'id');
+/** SQLSTATE classes of errors that the settlement may cause: its data, or its tables. Others are for the next attempt. */
+const SETTLEMENT_ERROR = /^(2[123]|42|P0)...$/;
 
-const TEXT = `
-  INSERT INTO request_log (${NAMES.join(', ')})
-  SELECT * FROM unnest(${LOGGED_COLUMNS.map(({ type }, i) => `$${i + 1}::${type}[]`).join(', ')})
-  ON CONFLICT (started_at, id) DO UPDATE SET recorded_at = EXCLUDED.recorded_at, repaired_at = EXCLUDED.recorded_at, ${FACTS.map((name) => `${name} = EXCLUDED.${name}`).join(', ')}
+type Name = keyof LogRow;
+
+interface Statement {
+  readonly name: string;
+  readonly columns: readonly Name[];
+  readonly text: string;
+}
+
+const LISTED = LOGGED_COLUMNS.map(({ name }) => name);
+const UNCHARGED = LISTED.filter((name) => !(name in CHARGE_COLUMNS));
+/** Only an update sets it. */
+const UPDATED_AT = 'repaired_at';
+/** A charge is written once: it is already part of what is spent. */
+const UPDATED = UNCHARGED.filter((name) => name !== 'started_at' && name !== 'id');
+
+function insertInto(columns: readonly Name[]): string {
+  const types = columns.map(
+    (name, i) => `$${i + 1}::${LOGGED_COLUMNS.find((column) => column.name === name)!.type}[]`,
+  );
+  return `
+  INSERT INTO request_log (${columns.join(', ')})
+  SELECT * FROM unnest(${types.join(', ')})
+  ON CONFLICT (started_at, id) DO UPDATE SET recorded_at = EXCLUDED.recorded_at, ${UPDATED_AT} = EXCLUDED.recorded_at, ${UPDATED.map((name) => `${name} = EXCLUDED.${name}`).join(', ')}
   WHERE request_log.outcome = 'interrupted' AND EXCLUDED.outcome <> 'interrupted'`;
+}
 
 /**
  * The one statement that writes request-log rows: a named statement, parsed once per connection, with one array per
@@ -24,25 +49,74 @@ const TEXT = `
  * takes 19 and 3 (PostgreSQL 18, all indexes in place). Writing a row again changes nothing, except that a wrong
  * `interrupted` is corrected.
  */
-export function insertRows(rows: readonly LogRow[]): { name: string; text: string; values: string[] } {
-  return {
-    name: 'insert_request_log',
-    text: TEXT,
-    values: NAMES.map((name) => arrayLiteral(rows, name)),
-  };
+const PLAIN: Statement = { name: 'insert_request_log', columns: UNCHARGED, text: insertInto(UNCHARGED) };
+
+/** The same for a batch in which a row has a charge. The other rows of the batch have none and settle nothing. */
+const SETTLING: Statement = {
+  name: 'insert_and_settle_request_log',
+  columns: LISTED,
+  text: withSettlement(insertInto(LISTED), UPDATED_AT),
+};
+const CHARGED_ONLY: Statement = {
+  name: 'insert_charged_request_log',
+  columns: LISTED,
+  text: returningCharged(insertInto(LISTED), UPDATED_AT),
+};
+
+function queryOf({ name, columns, text }: Statement, rows: readonly LogRow[]) {
+  return { name, text, values: columns.map((column) => arrayLiteral(rows, column)) };
 }
 
-/** Inserts rows. A day that has no partition gets one. */
+/** The statement for these rows. It is prepared with a settlement only if a budget applies to one of them. */
+export function insertRows(rows: readonly LogRow[]): { name: string; text: string; values: string[] } {
+  let charged = false;
+  for (const row of rows) if (finalizeCharge(row)) charged = true;
+  return queryOf(charged ? SETTLING : PLAIN, rows);
+}
+
+/** Inserts rows and settles their charges. A day that has no partition gets one. */
 export async function insertCreatingDays(client: ClientBase, rows: readonly LogRow[]): Promise<void> {
   try {
-    await client.query(insertRows(rows));
+    await insertOrSettleApart(client, rows);
   } catch (error) {
     if ((error as { code?: string }).code !== NO_PARTITION) throw error;
     await createPartitions(
       client,
       rows.map(({ id }) => startOf(id)),
     );
-    await client.query(insertRows(rows));
+    await insertOrSettleApart(client, rows);
+  }
+}
+
+/** A row is never lost for its charge: what cannot be settled with the others is settled alone, and reported. */
+async function insertOrSettleApart(client: ClientBase, rows: readonly LogRow[]): Promise<void> {
+  const query = insertRows(rows);
+  try {
+    await client.query(query);
+  } catch (error) {
+    const { code = '' } = error as { code?: string };
+    if (query.name !== SETTLING.name || code === NO_PARTITION || !SETTLEMENT_ERROR.test(code)) throw error;
+    await settleApart(client, rows, error);
+  }
+}
+
+async function settleApart(client: ClientBase, rows: readonly LogRow[], cause: unknown): Promise<void> {
+  await client.query('BEGIN');
+  let failed: Map<string, unknown>;
+  try {
+    const inserted = await client.query<{ id: string; started_at: Date }>(queryOf(CHARGED_ONLY, rows));
+    failed = await settleEach(client, inserted.rows);
+    await client.query('COMMIT');
+  } catch (error) {
+    // If the connection is gone, Postgres has ended the transaction.
+    await client.query('ROLLBACK').catch(() => {});
+    throw error;
+  }
+  logger.fatal(
+    `Charges could not be settled with their rows, which are stored: ${describeError(cause)}. Please report this.`,
+  );
+  for (const [id, error] of failed) {
+    logger.fatal(`The charge of call ${id} counts against no budget: ${describeError(error)}`);
   }
 }
 

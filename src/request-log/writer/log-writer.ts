@@ -4,17 +4,21 @@ import { InjectSettings } from '../../config/config.module.js';
 import type { Settings } from '../../config/settings.js';
 import { describeError } from '../../errors/describe-error.js';
 import { DatabaseService } from '../../database/database.service.js';
+import { type ChargeKeeper, forgetHolds } from '../charges.js';
 import type { LogRow } from '../columns.js';
 import { FutureRows } from './future-rows.js';
 import { insertBatch, keepRejected } from './insert-rows.js';
 import { Journal } from '../journal/journal.js';
 import type { JournalFile } from '../journal/journal-file.js';
-import { LogConnection } from './log-connection.js';
+import { RenewedConnection } from '../../database/renewed-connection.js';
 import { weightOf } from '../log-row.js';
 import { OutageLog } from './outage-log.js';
-import { type Priceable, priceOnce, type RowPricer } from './row-pricer.js';
+import { priceOnce, type RowPricer } from './row-pricer.js';
+import type { WaitingRow as Waiting, WriterCounts } from './waiting-row.js';
 import { withTimeout } from '../../platform/with-timeout.js';
 
+/** A batch takes some 20 ms. */
+const QUERY_TIMEOUT_MS = 10_000;
 /** A row waits at most this long for others to fill its batch. */
 const FLUSH_MS = 100;
 const LARGEST_BATCH = 1_000;
@@ -28,22 +32,6 @@ const CHECK_MS = 5_000;
 /** Rows that are not written by then stay in the journal until the next start. */
 const STOP_MS = 5_000;
 
-interface Waiting extends Priceable {
-  files: readonly JournalFile[];
-  /** False if the journal lacks part of it. */
-  journalled: boolean;
-  written?: (inPostgres: boolean) => void;
-}
-
-/** Counts since the start: `enqueued = persisted + waiting + spilled + rejected` at all times. */
-export interface WriterCounts {
-  enqueued: number;
-  persisted: number;
-  /** Whole rows that wait in the journal, not in memory. */
-  spilled: number;
-  rejected: number;
-}
-
 /** Writes rows to Postgres in batches, on a connection of its own, one batch in flight at a time. */
 @Injectable()
 export class LogWriter {
@@ -52,9 +40,11 @@ export class LogWriter {
   onCaughtUp: () => void = () => {};
   /** Computes the cost of rows; null: they have none but what their provider reported. */
   pricer: RowPricer | null = null;
+  /** Keeps budgets; null: calls reserve nothing. */
+  charges: ChargeKeeper | null = null;
   private readonly logger = new Logger('RequestLog');
   readonly future = new FutureRows();
-  private readonly connection: LogConnection;
+  private readonly connection: RenewedConnection;
   /** Rows of calls that have just ended. */
   private readonly live: Waiting[] = [];
   /** Rows read back from journal files; at most a batch or two. */
@@ -77,7 +67,10 @@ export class LogWriter {
     private readonly journal: Journal,
     private readonly database: DatabaseService,
   ) {
-    this.connection = new LogConnection(env.databaseUrl);
+    this.connection = new RenewedConnection(env.databaseUrl, {
+      applicationName: 'postern-log',
+      queryTimeoutMs: QUERY_TIMEOUT_MS,
+    });
     this.checkTimer = setInterval(() => {
       if (this.future.count > 0) this.schedule(0);
     }, CHECK_MS).unref();
@@ -146,6 +139,11 @@ export class LogWriter {
     });
   }
 
+  /** Returns what a dead process held of limits, once its rows are in Postgres. @param run the UUID of its process run */
+  async forgetHolds(run: string): Promise<void> {
+    await forgetHolds(await this.connection.open(), run);
+  }
+
   /** Writes the rows in memory until a timeout; the rest stays in the journal until the next start. */
   async stop(): Promise<void> {
     await withTimeout(STOP_MS, this.empty());
@@ -154,6 +152,7 @@ export class LogWriter {
     clearInterval(this.checkTimer);
     await this.connection.end();
     await this.inFlight;
+    await this.charges?.stopped();
     for (const { written } of this.old) written?.(false);
     this.journalRemaining();
     if (this.live.length > 0) {
@@ -252,7 +251,9 @@ export class LogWriter {
       settled: (settled, rejected) => {
         if (rejected) this.counts.rejected += settled;
         else this.counts.persisted += settled;
-        for (const waiting of queue.splice(0, settled)) this.settle(queue, waiting);
+        const done = queue.splice(0, settled);
+        this.charges?.written(done.map(({ row }) => row));
+        for (const waiting of done) this.settle(queue, waiting);
       },
     });
   }

@@ -1,30 +1,32 @@
 import { Socket } from 'node:net';
 import pg from 'pg';
-import { clientOptions } from '../../database/data-source-options.js';
-import { GOODBYE_MS, withTimeout } from '../../platform/with-timeout.js';
+import { clientOptions, type Purpose } from './data-source-options.js';
+import { GOODBYE_MS, withTimeout } from '../platform/with-timeout.js';
 
-/** A batch takes some 20 ms; a connection that does not respond for this long is replaced. */
-const QUERY_TIMEOUT_MS = 10_000;
-/** A commit must survive a crash of the server, because the journal releases rows that were committed. */
+/** A commit must survive a crash of the server: the journal releases rows that were committed, and calls are admitted. */
 const COMMITS_LAST = `SELECT set_config('synchronous_commit', 'on', false)
   WHERE current_setting('synchronous_commit') = 'off'`;
 
-/** The log writer's own connection to Postgres: opened when needed, closed on the first error. */
-export class LogConnection {
+/** A service's own connection to Postgres: opened when needed, closed on the first error. */
+export class RenewedConnection {
   private client: pg.Client | null = null;
   private socket: Socket | null = null;
   private ended = false;
 
-  constructor(private readonly url: string) {}
+  /** @param purpose a connection that does not respond within its `queryTimeoutMs` is replaced */
+  constructor(
+    private readonly url: string,
+    private readonly purpose: Omit<Purpose, 'poolSize'>,
+  ) {}
 
   async open(): Promise<pg.Client> {
     if (this.client !== null) return this.client;
-    if (this.ended) throw new Error('the log writer has stopped');
+    if (this.ended) throw new Error('this process is stopping');
     // Created here, so that close() can destroy a socket that hangs, also while it connects.
     const socket = new Socket();
     this.socket = socket;
     const client = new pg.Client({
-      ...clientOptions(this.url, { applicationName: 'postern-log', queryTimeoutMs: QUERY_TIMEOUT_MS }),
+      ...clientOptions(this.url, this.purpose),
       stream: () => socket,
     });
     // Without a listener, a connection lost between batches would end the process.

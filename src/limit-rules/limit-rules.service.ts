@@ -1,0 +1,88 @@
+import { Injectable, Logger } from '@nestjs/common';
+import { DataSource, type EntityManager } from 'typeorm';
+import { v7 as uuidv7 } from 'uuid';
+import { InjectSettings } from '../config/config.module.js';
+import type { Settings } from '../config/settings.js';
+import { DatabaseService } from '../database/database.service.js';
+import { describeError } from '../errors/describe-error.js';
+import { ServiceError } from '../errors/service-error.js';
+import type { ShownLimits } from './limit-rules.schema.js';
+import { type Owner, rulesOf } from './stored-rules.js';
+
+/** Rules by what identifies them. One that is there and different keeps its id and with it what was used. */
+const SAVE = `
+  INSERT INTO limit_rule AS r (id, scope, scope_id, resource, period, amount, mode, alert_at, time_zone)
+  SELECT id, scope, $1, resource, period, amount, mode, alert_at, $3
+  FROM jsonb_to_recordset($2) AS x (id uuid, scope text, resource text, period text, amount bigint, mode text, alert_at smallint[])
+  ON CONFLICT ON CONSTRAINT limit_rule_key DO UPDATE
+    SET amount = EXCLUDED.amount, mode = EXCLUDED.mode, alert_at = EXCLUDED.alert_at, time_zone = EXCLUDED.time_zone,
+        version = r.version + 1
+    WHERE (r.amount, r.mode, r.alert_at) IS DISTINCT FROM (EXCLUDED.amount, EXCLUDED.mode, EXCLUDED.alert_at)`;
+
+const REMOVE = `
+  DELETE FROM limit_rule r
+  WHERE scope_id = $1 AND NOT EXISTS (
+    SELECT FROM jsonb_to_recordset($2) AS x (scope text, resource text, period text)
+    WHERE (x.scope, x.resource, x.period) = (r.scope, r.resource, r.period))
+  RETURNING id`;
+
+/** In the order in which exchanges lock meters. */
+const LOCK_METERS = `
+  SELECT FROM limit_meter WHERE rule_id = ANY ($1) ORDER BY rule_id, subject, window_start FOR UPDATE`;
+const REMOVE_USE = ['limit_meter', 'limit_hold', 'limit_slot'].map(
+  (table) => `DELETE FROM ${table} WHERE rule_id = ANY ($1)`,
+);
+
+const SET_TIME_ZONE = 'UPDATE limit_rule SET time_zone = $1, version = version + 1 WHERE time_zone <> $1';
+
+/**
+ * Stores the limits of teams and keys. A trigger publishes each change through the change feed, so that every replica has
+ * it in force within a second.
+ */
+@Injectable()
+export class LimitRules {
+  private readonly logger = new Logger('Limits');
+
+  constructor(
+    private readonly dataSource: DataSource,
+    @InjectSettings() private readonly env: Settings,
+    database: DatabaseService,
+  ) {
+    database.whenReady(() => this.moveToTimeZone());
+  }
+
+  /**
+   * Makes these the limits of a team or key, in the transaction of `manager`, which must have locked that team or key.
+   *
+   * @throws ServiceError invalid for limits of end users if this gateway does not read who they are
+   */
+  async save(manager: EntityManager, owner: Owner, ownerId: string, limits: ShownLimits): Promise<void> {
+    const { requestLogUsers, attribution } = this.env;
+    if (limits.each_end_user !== null && (requestLogUsers === 'none' || attribution === 'off')) {
+      throw ServiceError.of(
+        'invalid',
+        'each_end_user',
+        'needs the end users of calls: REQUEST_LOG_USERS must not be none, and ATTRIBUTION not off',
+      );
+    }
+    const rules = JSON.stringify(rulesOf(limits, owner).map((rule) => ({ id: uuidv7(), ...rule })));
+    const [removed] = await manager.query<[{ id: string }[], number]>(REMOVE, [ownerId, rules]);
+    if (removed.length > 0) {
+      const ids = [removed.map(({ id }) => id)];
+      await manager.query(LOCK_METERS, ids);
+      for (const sql of REMOVE_USE) await manager.query(sql, ids);
+    }
+    if (rules !== '[]') await manager.query(SAVE, [ownerId, rules, this.env.budgetTimezone]);
+  }
+
+  /** Applies a changed BUDGET_TIMEZONE to the rules that there are. */
+  private async moveToTimeZone(): Promise<void> {
+    try {
+      await this.dataSource.query(SET_TIME_ZONE, [this.env.budgetTimezone]);
+    } catch (error) {
+      // 22023: Postgres does not know the name that Node knows.
+      if ((error as { code?: string }).code !== '22023') throw error;
+      this.logger.error(`BUDGET_TIMEZONE: ${describeError(error)}. Budgets keep their time zone.`);
+    }
+  }
+}

@@ -1,0 +1,15 @@
+import { formatDecimal, parseDecimal } from '../platform/decimal.js';
+
+/** Decimal places of an amount in USD: it is counted in billionths of a dollar. */
+const USD_SCALE = 9;
+
+/** Billionths of a dollar of a decimal; null for text that is no decimal. */
+export function nanoOf(usd: string): bigint | null {
+  return parseDecimal(usd, USD_SCALE);
+}
+
+/** An amount in USD without superfluous zeros, with at least two decimal places: `500.00`, `0.0001425`. */
+export function usdOf(nano: bigint): string {
+  const sign = nano < 0n ? '-' : '';
+  return sign + formatDecimal(nano < 0n ? -nano : nano, USD_SCALE).replace(/0{1,7}$/, '');
+}

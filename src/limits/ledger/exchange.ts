@@ -1,0 +1,195 @@
+import { Logger } from '@nestjs/common';
+import type pg from 'pg';
+import { RenewedConnection } from '../../database/renewed-connection.js';
+import { describeError } from '../../errors/describe-error.js';
+import { OutageLog } from '../../request-log/writer/outage-log.js';
+import { type HoldEntry, HoldMeter, type HoldResult } from './hold-meter.js';
+import type { Meter } from './meter.js';
+import type { Periods } from './periods.js';
+import type { PostgresClock } from './postgres-clock.js';
+import { type RateEntry, RateMeter, type RateResult } from './rate-meter.js';
+
+/** At most ten exchanges a second. */
+const SPACING_MS = 100;
+/** A call waits at most this long for a Postgres that does not respond. */
+const TIMEOUT_MS = 2_000;
+/** After an error the next attempt waits this long. */
+const RETRY_MS = 1_000;
+/** A process is away to the others after 15 s without an exchange. */
+const HEARTBEAT_MS = 2_000;
+
+const EXCHANGE: pg.QueryConfig = {
+  name: 'limit_exchange',
+  text: 'SELECT limit_exchange($1, $2, make_interval(secs => $3), $4, $5, $6) AS result',
+};
+
+interface Result {
+  processes: number;
+  windows: [period: string, timeZone: string, starts: number, ends: number][] | null;
+  holds: HoldResult[] | null;
+  rates: RateResult[] | null;
+  now: number;
+}
+
+interface Sent {
+  holds: (HoldEntry & { n: number })[];
+  rates: (RateEntry & { n: number })[];
+  meters: Meter[];
+}
+
+export interface ExchangeOptions {
+  databaseUrl: string;
+  /** UUID of this process run. */
+  process: string;
+  /** Holds of a process that was not seen for this long are void. */
+  voidMs: number;
+}
+
+/**
+ * The exchange of this process with the ledger in Postgres: one message at a time for all meters. A message states what
+ * this process holds and needs, so that a repeated one changes nothing; one that Postgres executes after a newer one is
+ * ignored there.
+ */
+export class Exchange {
+  readonly counts = { ok: 0, failed: 0 };
+  /** Called after each exchange. @param askedAt when it began; null if it failed */
+  onEnded: (askedAt: number | null) => void = () => {};
+  /** Called with the milliseconds that an exchange took. */
+  onTimed: (ms: number) => void = () => {};
+  /** Processes that were seen lately, this one included. */
+  processes = 1;
+  /** The last exchange failed; its error. */
+  failure: Error | null = null;
+  /** When the last exchange that succeeded began (monotonic ms). */
+  confirmedAt = -Infinity;
+  private readonly logger = new Logger('Limits');
+  private readonly outage = new OutageLog(this.logger);
+  private readonly connection: RenewedConnection;
+  private readonly due = new Set<Meter>();
+  private seq = 0;
+  private startedAt = -Infinity;
+  private timer: NodeJS.Timeout | null = null;
+  private underWay: Promise<void> | null = null;
+  private isWanted = false;
+  private stopped = false;
+
+  constructor(
+    private readonly options: ExchangeOptions,
+    private readonly clock: PostgresClock,
+    private readonly periods: Periods,
+  ) {
+    this.connection = new RenewedConnection(options.databaseUrl, {
+      applicationName: 'postern-limits',
+      queryTimeoutMs: TIMEOUT_MS,
+    });
+  }
+
+  /** Makes a meter part of the next exchange, which begins as soon as it may. */
+  request(meter: Meter): void {
+    this.due.add(meter);
+    this.wake();
+  }
+
+  /** Starts an exchange as soon as it may begin. */
+  wake(): void {
+    this.isWanted = true;
+    if (this.timer !== null || this.underWay !== null || this.stopped) return;
+    const spacing = this.failure === null ? SPACING_MS : RETRY_MS;
+    this.timer = setTimeout(() => this.run(), Math.max(this.startedAt + spacing - performance.now(), 0));
+  }
+
+  /** Called each second: adds what is due, and keeps the process known. */
+  tick(now: number, meters: Iterable<Meter>, isAlive: boolean): void {
+    for (const meter of meters) if (meter.isDue(now)) this.due.add(meter);
+    if (this.due.size > 0 || (isAlive && now - this.startedAt >= HEARTBEAT_MS)) this.wake();
+  }
+
+  /** The last exchange. Never rejects. */
+  async stop(meters: Iterable<Meter>): Promise<void> {
+    this.stopped = true;
+    if (this.timer !== null) clearTimeout(this.timer);
+    this.timer = null;
+    await this.underWay;
+    // Nothing to return, and nobody knows this process.
+    if (this.seq > 0) {
+      for (const meter of meters) this.due.add(meter);
+      await this.exchange();
+    }
+    await this.connection.end();
+  }
+
+  /** @param work uses the connection of the exchanges, while none is under way */
+  async withConnection(work: (client: pg.Client) => Promise<void>): Promise<void> {
+    await this.underWay;
+    if (!this.stopped) await work(await this.connection.open());
+  }
+
+  private run(): void {
+    this.timer = null;
+    this.isWanted = false;
+    this.underWay = this.exchange().then((askedAt) => {
+      this.underWay = null;
+      this.onEnded(askedAt);
+      if (this.isWanted) this.wake();
+    });
+  }
+
+  /** @returns when it began; null if it failed */
+  private async exchange(): Promise<number | null> {
+    const askedAt = performance.now();
+    this.startedAt = askedAt;
+    const sent = this.collect(askedAt);
+    try {
+      const client = await this.connection.open();
+      const sentAt = performance.now();
+      const { rows } = await client.query<{ result: Result | null }>({
+        ...EXCHANGE,
+        values: [
+          this.options.process,
+          ++this.seq,
+          this.options.voidMs / 1_000,
+          JSON.stringify(this.periods.asked()),
+          JSON.stringify(sent.holds),
+          JSON.stringify(sent.rates),
+        ],
+      });
+      const { result } = rows[0]!;
+      if (result === null) throw new Error('Postgres has executed a newer message of this process');
+      this.apply(sent, result, sentAt);
+      this.confirmedAt = askedAt;
+      this.failure = null;
+      this.counts.ok++;
+      this.onTimed(performance.now() - askedAt);
+      this.outage.ended('Limits are exchanged with Postgres again.');
+      return askedAt;
+    } catch (error) {
+      this.failure = error as Error;
+      this.counts.failed++;
+      for (const entry of sent.holds) (sent.meters[entry.n] as HoldMeter).failed(entry);
+      for (const entry of sent.rates) (sent.meters[entry.n] as RateMeter).failed(entry);
+      for (const meter of sent.meters) this.due.add(meter);
+      if (!this.stopped) this.outage.report('Limits cannot be exchanged with Postgres', describeError(error));
+      await this.connection.close();
+      return null;
+    }
+  }
+
+  private collect(now: number): Sent {
+    const sent: Sent = { holds: [], rates: [], meters: [...this.due] };
+    this.due.clear();
+    sent.meters.forEach((meter, n) => {
+      if (meter instanceof HoldMeter) sent.holds.push({ n, ...meter.entry(now) });
+      else if (meter instanceof RateMeter) sent.rates.push({ n, ...meter.entry(now) });
+    });
+    return sent;
+  }
+
+  private apply({ meters }: Sent, result: Result, sentAt: number): void {
+    const now = performance.now();
+    this.clock.set(result.now, sentAt, now);
+    this.processes = Math.max(result.processes, 1);
+    this.periods.add(result.windows ?? []);
+    for (const one of result.holds ?? []) (meters[one.n] as HoldMeter).apply(one, now);
+    for (const one of result.rates ?? []) (meters[one.n] as RateMeter).apply(one, now);
+  }
+}

@@ -1,0 +1,172 @@
+import type { LimitState } from './limit-errors.js';
+import { Meter, UNLIMITED, type Verdict } from './meter.js';
+
+/** What one exchange states of a hold; see limit_take_holds in the migrations. */
+export interface HoldEntry {
+  rule: string;
+  subject: string;
+  starts: number;
+  used: string;
+  kept: string;
+  recent: string;
+  waiting: string;
+  one: string;
+  refused: number;
+  recall: boolean;
+}
+
+export interface HoldResult {
+  n: number;
+  total: string;
+  free: string;
+  most: string;
+  spent: string;
+  limit: string;
+  low: boolean;
+  recalled: boolean;
+}
+
+/** The others have this long to return what they do not use, before a call is rejected. */
+const RECALL_MS = 1_000;
+/** They are asked again after this. */
+const RECALL_AGAIN_MS = 5_000;
+
+/** What this process holds of a budget, or its slots of a concurrency limit. */
+export class HoldMeter extends Meter {
+  /** As Postgres knows it, but for what was returned or became part of what is spent since. */
+  private held = 0n;
+  /** Reserved by calls in flight, or used by calls whose charge is not yet part of what is spent. */
+  private used = 0n;
+  private heldWhenSent = 0n;
+  private recalledAt = -Infinity;
+  private last: { free: bigint; most: bigint; spent: bigint; limit: bigint } | null = null;
+
+  get isConcurrency(): boolean {
+    return this.rule.period === 'at_once';
+  }
+
+  /** True if Postgres said at the last exchange that everything is spent. */
+  get isExhausted(): boolean {
+    return this.last !== null && this.last.most <= 0n && this.used >= this.held;
+  }
+
+  available(): bigint {
+    return this.rule.removed ? UNLIMITED : this.held - this.used;
+  }
+
+  take(amount: bigint, now: number): number {
+    this.used += amount;
+    this.noteUse(amount, now);
+    return 0;
+  }
+
+  canTakeOffline(amount: bigint, _now: number, processes: number): boolean {
+    if (this.available() >= amount) return true;
+    // A budget ends with what is held; slots are shared by the processes that there were.
+    return this.isConcurrency && this.used < share(this.rule.amount, processes);
+  }
+
+  giveBack(amount: bigint, _slot: number, now: number): void {
+    this.used -= amount;
+    this.returned(now);
+  }
+
+  correct(difference: bigint, _slot: number, now: number): void {
+    this.used += difference;
+    if (this.used > this.held) this.changed = true;
+    if (difference < 0n) this.returned(now);
+  }
+
+  /** The charge of a call is part of what is spent now. @param reserved what the call still had reserved */
+  settled(reserved: bigint, charge: bigint, now: number): void {
+    this.used -= reserved;
+    this.held -= charge;
+    this.changed = true;
+    this.returned(now);
+  }
+
+  get isIdle(): boolean {
+    return this.held === 0n && this.used === 0n;
+  }
+
+  isDue(now: number): boolean {
+    return this.changed || this.refused > 0 || (this.held > this.used && this.isSurplus(now));
+  }
+
+  needsMore(now: number): boolean {
+    return !this.isScarce(now) && (this.held - this.used) * 2n < this.recent(now);
+  }
+
+  /** What is returned leaves memory here, before the message is sent. */
+  entry(now: number): HoldEntry {
+    const isSurplus = this.isSurplus(now);
+    if (isSurplus && this.held > this.used) this.held = this.used;
+    this.changed = false;
+    const idle = max(this.held - this.used, 0n);
+    const missing = max(this.waiting - idle, 0n);
+    const refused = this.refused;
+    this.refused = 0;
+    this.heldWhenSent = this.held;
+    return {
+      rule: this.rule.id,
+      subject: this.subject,
+      starts: this.period.starts,
+      used: String(max(this.used, 0n)),
+      kept: String(max(this.held, 0n)),
+      recent: isSurplus || this.low ? '0' : String(max(this.recent(now) - idle, 0n)),
+      waiting: String(missing),
+      one: missing === 0n ? '0' : String(max(this.smallest - idle, 1n)),
+      refused,
+      recall: missing > 0n && now - this.recalledAt > RECALL_AGAIN_MS,
+    };
+  }
+
+  apply(result: HoldResult, now: number): void {
+    this.held += BigInt(result.total) - this.heldWhenSent;
+    this.low = result.low;
+    if (result.recalled) this.recalledAt = now;
+    this.last = {
+      free: BigInt(result.free),
+      most: BigInt(result.most),
+      spent: BigInt(result.spent),
+      limit: BigInt(result.limit),
+    };
+  }
+
+  /** The message may or may not have been executed: the next one states everything again. */
+  failed(entry: HoldEntry): void {
+    this.changed = true;
+    this.refused += entry.refused;
+  }
+
+  verdict(amount: bigint, askedAt: number, arrivedAt: number): Verdict {
+    if (this.last === null || askedAt < arrivedAt) return 'wait';
+    const missing = amount - this.available();
+    // Not even if the others returned everything.
+    if (this.last.most < missing) return 'reject';
+    // Each exchange grants half of what is free.
+    if (this.last.free >= missing) return 'wait';
+    return askedAt - this.recalledAt >= RECALL_MS && this.recalledAt !== -Infinity ? 'reject' : 'wait';
+  }
+
+  state(): LimitState {
+    const { spent, limit, most } = this.last ?? { spent: 0n, limit: this.rule.amount, most: 0n };
+    const { ends } = this.period;
+    return {
+      rule: this.rule,
+      used: this.isConcurrency ? limit - max(most, 0n) : spent,
+      amount: limit,
+      resetsAt: ends === Infinity ? null : new Date(ends),
+      retryAfterMs: this.isConcurrency ? 1_000 : null,
+    };
+  }
+}
+
+/** The part of a limit that a process may use alone. */
+export function share(amount: bigint, processes: number): bigint {
+  return amount === 0n ? 0n : max(amount / BigInt(processes), 1n);
+}
+
+function max(a: bigint, b: bigint): bigint {
+  return a > b ? a : b;
+}

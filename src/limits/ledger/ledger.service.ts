@@ -1,0 +1,83 @@
+import { createHmac } from 'node:crypto';
+import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
+import { Interval } from '@nestjs/schedule';
+import { InjectSettings } from '../../config/config.module.js';
+import { required, type Settings } from '../../config/settings.js';
+import { ChangeFeed } from '../../database/change-feed.js';
+import { DatabaseService } from '../../database/database.service.js';
+import { describeError } from '../../errors/describe-error.js';
+import { forgetHolds } from '../../request-log/charges.js';
+import { Journal } from '../../request-log/journal/journal.js';
+import { runOf } from '../../request-log/journal/run-directories.js';
+import { LogWriter } from '../../request-log/writer/log-writer.js';
+import { Ledger } from './ledger.js';
+import { RuleCache } from './rule-cache.js';
+
+/** After this and KEY_CACHE_STALE_MS without an exchange, what a process holds is void. */
+const VOID_MS = 15 * 60_000;
+const SWEEP_MS = 10 * 60_000;
+
+const VOID_PROCESSES = `
+  SELECT id FROM limit_process WHERE seen_at < clock_timestamp() - make_interval(secs => $1)`;
+
+/** The ledger of this process, connected with the log writer and the change feed. */
+@Injectable()
+export class LedgerService extends Ledger implements OnApplicationShutdown {
+  private readonly logger = new Logger('Limits');
+  private readonly subjectKey: Buffer;
+  private readonly voidMs: number;
+  private isStopping = false;
+
+  constructor(
+    rules: RuleCache,
+    feed: ChangeFeed,
+    database: DatabaseService,
+    journal: Journal,
+    writer: LogWriter,
+    @InjectSettings() env: Settings,
+  ) {
+    const voidMs = env.keyCacheStaleMs + VOID_MS;
+    super(rules, {
+      databaseUrl: env.databaseUrl,
+      process: runOf(journal.runDirectory),
+      voidMs,
+      staleMs: env.keyCacheStaleMs,
+      withoutDatabase: env.limitsWithoutDatabase,
+    });
+    this.voidMs = voidMs;
+    this.subjectKey = createHmac('sha256', required(env, 'masterKey')).update('postern end users').digest();
+    writer.charges = this;
+    feed.listen('postern_limit_recall', (payload) => this.recall(payload));
+    database.whenReady(() => {
+      this.start();
+      return Promise.resolve();
+    });
+  }
+
+  /** The subject of an end user. Calls without one share one subject. */
+  subjectOf(endUser: string | null): string {
+    if (endUser === null) return '-';
+    return createHmac('sha256', this.subjectKey).update(endUser).digest('base64url').slice(0, 22);
+  }
+
+  /** Removes what dead processes and past periods have left. */
+  @Interval(SWEEP_MS)
+  async sweep(): Promise<void> {
+    if (this.isStopping || this.exchange.confirmedAt === -Infinity) return;
+    try {
+      await this.exchange.withConnection(async (client) => {
+        const { rows } = await client.query<{ id: string }>(VOID_PROCESSES, [this.voidMs / 1_000]);
+        // Each in a transaction of its own, so that meters are locked in one order.
+        for (const { id } of rows) await forgetHolds(client, id);
+        await client.query('SELECT limit_sweep()');
+      });
+    } catch (error) {
+      this.logger.warn(`Old holds could not be removed, trying again later: ${describeError(error)}`);
+    }
+  }
+
+  onApplicationShutdown(): void {
+    // The log writer stops the ledger after its last rows.
+    this.isStopping = true;
+  }
+}

@@ -1,0 +1,291 @@
+import type { ChargeKeeper, Reservation } from '../../request-log/charges.js';
+import { chargesOf } from '../../request-log/charges.js';
+import type { LogRow } from '../../request-log/columns.js';
+import { startOf } from '../../request-log/column-domains.js';
+import { nanoOf, usdOf } from '../../limit-rules/usd.js';
+import { Exchange, type ExchangeOptions } from './exchange.js';
+import { HoldMeter } from './hold-meter.js';
+import { LimitsUnavailableError } from './limit-errors.js';
+import type { Meter } from './meter.js';
+import { Periods } from './periods.js';
+import { PostgresClock } from './postgres-clock.js';
+import { RateMeter } from './rate-meter.js';
+import { isPerEndUser, type LimitRule, type RuleCache, type RuleSet } from './rule-cache.js';
+import { type Part, Ticket } from './ticket.js';
+import { offlineError, type Want, WaitingCalls } from './waiting-calls.js';
+
+export interface LedgerOptions extends ExchangeOptions {
+  /** Without Postgres, calls are admitted for this long. */
+  staleMs: number;
+  /** Without Postgres, budgets admit calls beyond what this process holds; they are charged afterwards. */
+  withoutDatabase: 'reject' | 'allow';
+}
+
+/** What a call may use at most. */
+export interface CallReservation {
+  /** Billionths of a US dollar; 0 if no budget in USD applies. */
+  readonly usd: bigint;
+  readonly tokens: bigint;
+}
+
+const TICK_MS = 1_000;
+/**
+ * Calls wait this long for an exchange to succeed again before they are decided without Postgres: what the others hold
+ * stays theirs for a while, and a busy server is not an outage.
+ */
+const OFFLINE_AFTER_MS = 5_000;
+
+/**
+ * Holds, spends and settles. For a policy:
+ *
+ *     const rules = ledger.rulesOf(teamId, keyId);            // null: no limit applies, and nothing else is to be done
+ *     const ticket = await ledger.admit(rules, id, subject, { usd, tokens });   // a Ticket at once, or a promise of it
+ *     call.reservation = ticket.reservation;                  // before the start of the call is journalled
+ *     ...
+ *     ticket.settle({ usd, tokens });                         // when the call has ended; null: not known
+ *     ticket.release();                                       // instead, if the call gets no row
+ *
+ * The charge itself is computed by the log writer (request-log/charges.ts) and becomes part of what is spent in the
+ * statement that inserts the row.
+ *
+ * Within what this process holds, a call costs no await. Otherwise it waits for an exchange, which all waiting calls
+ * share. `admit` throws or rejects with LimitExceededError, which says which rule, what was used, when the budget begins
+ * anew and when a retry may succeed; or with LimitsUnavailableError.
+ */
+export class Ledger implements ChargeKeeper {
+  readonly clock = new PostgresClock();
+  readonly exchange: Exchange;
+  private readonly periods = new Periods();
+  private readonly waiting = new WaitingCalls();
+  private readonly tickets = new Map<string, Ticket>();
+  private readonly meters = new Map<string, Meter>();
+  /** The newest meter of each rule, for most calls the only one. */
+  private readonly newest = new Map<LimitRule, Map<string, Meter>>();
+  private readonly request = (meter: Meter) => this.exchange.request(meter);
+  private readonly onClosed = (id: string) => void this.tickets.delete(id);
+  private timer: NodeJS.Timeout | null = null;
+
+  constructor(
+    private readonly rules: RuleCache,
+    private readonly options: LedgerOptions,
+  ) {
+    this.exchange = new Exchange(options, this.clock, this.periods);
+    this.exchange.onEnded = (askedAt) => this.decide(askedAt);
+    rules.onLowered = (lowered) => this.returnUnused((meter) => lowered.includes(meter.rule));
+  }
+
+  /** Begins to exchange. Call once Postgres is ready. */
+  start(): void {
+    this.timer ??= setInterval(() => this.tick(), TICK_MS).unref();
+  }
+
+  /** The rules of a key and its team; null if there are none. */
+  rulesOf(teamId: string, keyId: string): RuleSet | null {
+    return this.rules.of(teamId, keyId);
+  }
+
+  /** Calls that wait for an exchange. */
+  get waitingCalls(): number {
+    return this.waiting.size;
+  }
+
+  /** Budgets of which nothing was left at the last exchange. */
+  get exhaustedBudgets(): number {
+    let count = 0;
+    for (const meter of this.meters.values())
+      if (meter instanceof HoldMeter && !meter.isConcurrency && meter.isExhausted) count++;
+    return count;
+  }
+
+  /**
+   * Admits a call.
+   *
+   * @param id of the call, a UUIDv7: its time decides in which period it counts
+   * @param subject keyed hash of the end user; ignored if no rule for each end user applies
+   * @throws LimitExceededError, LimitsUnavailableError; the promise rejects with the same
+   */
+  admit(set: RuleSet, id: string, subject: string, reservation: CallReservation): Ticket | Promise<Ticket> {
+    const now = performance.now();
+    const startedAt = startOf(id);
+    const parts: Part[] = [];
+    for (const rule of set.rules) {
+      const amount = amountOf(rule, reservation);
+      if (amount === 0n || rule.mode === 'warn') continue;
+      const meter = this.meterOf(rule, isPerEndUser(rule) ? subject : '', startedAt);
+      if (meter === null || meter.waiters > 0 || meter.available(now) < amount)
+        return this.admitLater(set, id, subject, reservation, startedAt, now);
+      parts.push({ meter, amount, slot: 0 });
+    }
+    if (this.isStale(now)) throw new LimitsUnavailableError(this.exchange.failure);
+    return this.take(set, id, subject, reservation, parts, now);
+  }
+
+  /** Rows of calls with a ticket were written: their charges are part of what is spent. */
+  written(rows: readonly LogRow[]): void {
+    if (this.tickets.size === 0) return;
+    for (const row of rows) {
+      const ticket = this.tickets.get(row.id);
+      if (ticket === undefined) continue;
+      const { usd, tokens } = chargesOf(row);
+      ticket.written({
+        usd: usd === null ? null : nanoOf(usd),
+        tokens: tokens === null ? null : BigInt(tokens),
+      });
+    }
+  }
+
+  async stopped(): Promise<void> {
+    if (this.timer !== null) clearInterval(this.timer);
+    this.waiting.each((call) => () => call.reject(new LimitsUnavailableError()));
+    for (const meter of this.meters.values()) meter.recall(performance.now());
+    await this.exchange.stop(this.meters.values());
+  }
+
+  /** Another process needs what this one holds of a meter and does not use. @param payload of the notification */
+  recall(payload: string): void {
+    let key: string;
+    try {
+      const [rule, subject, starts] = JSON.parse(payload) as [string, string, number];
+      key = keyOf(rule, subject, starts);
+    } catch {
+      // Any session of the database may notify, with any payload.
+      return;
+    }
+    this.returnUnused((_, known) => known === key);
+  }
+
+  private returnUnused(isMeant: (meter: Meter, key: string) => boolean): void {
+    const now = performance.now();
+    for (const [key, meter] of this.meters) if (isMeant(meter, key)) meter.recall(now);
+  }
+
+  private admitLater(
+    set: RuleSet,
+    id: string,
+    subject: string,
+    reservation: CallReservation,
+    startedAt: number,
+    now: number,
+  ): Ticket | Promise<Ticket> {
+    const wants: Want[] = [];
+    for (const rule of set.rules) {
+      const amount = amountOf(rule, reservation);
+      if (amount === 0n || rule.mode === 'warn') continue;
+      const search = () => this.meterOf(rule, isPerEndUser(rule) ? subject : '', startedAt);
+      wants.push({ meter: search(), amount, find: search });
+    }
+    const admit = () => {
+      const at = performance.now();
+      const parts = wants.flatMap(({ meter, amount }) =>
+        meter === null ? [] : [{ meter, amount, slot: 0 }],
+      );
+      return this.take(set, id, subject, reservation, parts, at);
+    };
+    if (this.isOffline(now)) {
+      const error = this.errorOffline(wants, now);
+      if (error !== null) throw error;
+      return admit();
+    }
+    return new Promise((resolve, reject) => {
+      this.waiting.add({ wants, arrivedAt: now, admit: () => resolve(admit()), reject });
+      for (const { meter } of wants) if (meter !== null) this.exchange.request(meter);
+      this.exchange.wake();
+    });
+  }
+
+  private take(
+    set: RuleSet,
+    id: string,
+    subject: string,
+    { usd, tokens }: CallReservation,
+    parts: Part[],
+    now: number,
+  ): Ticket {
+    for (const part of parts) {
+      part.slot = part.meter.take(part.amount, now);
+      if (part.meter.needsMore(now)) this.exchange.request(part.meter);
+    }
+    const isCharged = set.needsUsd || set.chargesTokens;
+    const charged: Reservation | null = isCharged
+      ? {
+          usd: set.needsUsd ? usdOf(usd) : null,
+          tokens: set.chargesTokens ? Number(tokens) : null,
+          subject: set.chargesEndUser ? subject : null,
+        }
+      : null;
+    const ticket = new Ticket(id, charged, parts, this.onClosed);
+    this.tickets.set(id, ticket);
+    return ticket;
+  }
+
+  /** Null: its period is not known yet. */
+  private meterOf(rule: LimitRule, subject: string, at: number): Meter | null {
+    const newest = this.newest.get(rule)?.get(subject);
+    if (newest !== undefined && at >= newest.period.starts && at < newest.period.ends) return newest;
+    const period = this.periods.of(rule, at);
+    if (period === null) return null;
+    const key = keyOf(rule.id, subject, period.starts);
+    let meter = this.meters.get(key);
+    if (meter === undefined || meter.rule !== rule) {
+      meter =
+        rule.period === 'minute'
+          ? new RateMeter(rule, subject, period, this.request, this.clock)
+          : new HoldMeter(rule, subject, period, this.request);
+      this.meters.set(key, meter);
+    }
+    if (newest === undefined || newest.period.starts < period.starts) {
+      const bySubject = this.newest.get(rule) ?? new Map<string, Meter>();
+      this.newest.set(rule, bySubject.set(subject, meter));
+    }
+    return meter;
+  }
+
+  private tick(): void {
+    const now = performance.now();
+    for (const [key, meter] of this.meters) {
+      if (!meter.isForgettable(now) && !(meter.rule.removed && meter.waiters === 0)) continue;
+      this.meters.delete(key);
+      const bySubject = this.newest.get(meter.rule);
+      if (bySubject?.get(meter.subject) === meter) bySubject.delete(meter.subject);
+      if (bySubject?.size === 0) this.newest.delete(meter.rule);
+    }
+    this.exchange.tick(now, this.meters.values(), !this.rules.isEmpty || this.meters.size > 0);
+  }
+
+  private decide(askedAt: number | null): void {
+    const now = performance.now();
+    if (askedAt !== null) this.waiting.decide(askedAt, now);
+    else if (this.isOffline(now))
+      this.waiting.each((call) => {
+        const error = this.errorOffline(call.wants, now);
+        return error === null ? () => call.admit() : () => call.reject(error);
+      });
+    for (const meter of this.waiting.meters()) this.exchange.request(meter);
+    if (this.waiting.size > 0) this.exchange.wake();
+  }
+
+  private errorOffline(wants: Want[], now: number): Error | null {
+    const { failure, processes } = this.exchange;
+    if (this.isStale(now)) return new LimitsUnavailableError(failure);
+    return offlineError(wants, now, processes, this.options.withoutDatabase === 'allow', failure);
+  }
+
+  /** Postgres is unavailable, not only slow. */
+  private isOffline(now: number): boolean {
+    return this.exchange.failure !== null && now - this.exchange.confirmedAt > OFFLINE_AFTER_MS;
+  }
+
+  /** Postgres has been away for so long that what this process holds may be void soon. */
+  private isStale(now: number): boolean {
+    return this.exchange.failure !== null && now - this.exchange.confirmedAt > this.options.staleMs;
+  }
+}
+
+function amountOf({ resource }: LimitRule, { usd, tokens }: CallReservation): bigint {
+  if (resource === 'usd') return usd;
+  return resource === 'tokens' ? tokens : 1n;
+}
+
+function keyOf(rule: string, subject: string, starts: number): string {
+  return `${rule} ${starts} ${subject}`;
+}

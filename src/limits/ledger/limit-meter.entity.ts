@@ -1,0 +1,38 @@
+import { Column, Entity, PrimaryColumn } from 'typeorm';
+
+const KEY = { primaryKeyConstraintName: 'limit_meter_pkey' };
+const COUNT = { default: 0 };
+
+/** What was used of a rule by one subject in one period. `pg` returns bigint as text. */
+@Entity('limit_meter')
+export class LimitMeter {
+  @PrimaryColumn('uuid', { ...KEY, name: 'rule_id' })
+  ruleId!: string;
+
+  /** The keyed hash of an end user; empty for a rule of a team or key itself. */
+  @PrimaryColumn('text', { ...KEY, default: '' })
+  subject!: string;
+
+  @PrimaryColumn('timestamptz', { ...KEY, name: 'window_start' })
+  windowStart!: Date;
+
+  /** The sum of the charges in the request log. */
+  @Column('bigint', { ...COUNT })
+  spent!: string;
+
+  /** The sum of the holds. */
+  @Column('bigint', { ...COUNT })
+  held!: string;
+
+  /** What resets have added to the amount. */
+  @Column('bigint', { ...COUNT })
+  credited!: string;
+
+  /** Rejected calls. */
+  @Column('bigint', { ...COUNT })
+  refused!: string;
+
+  /** The highest percentage for which an alert was sent. */
+  @Column('smallint', { ...COUNT })
+  alerted!: number;
+}

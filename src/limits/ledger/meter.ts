@@ -1,0 +1,123 @@
+import type { LimitState } from './limit-errors.js';
+import type { LimitRule } from './rule-cache.js';
+
+/** A period of a budget, in epoch milliseconds. */
+export interface Period {
+  readonly starts: number;
+  /** Infinity: it never ends. */
+  readonly ends: number;
+}
+
+/** What a call does when a meter has too little for it. */
+export type Verdict = 'wait' | 'reject';
+
+/** What a rule that was removed still admits. */
+export const UNLIMITED = 2n ** 62n;
+
+const UNUSED_MS = 5_000;
+/** A call elsewhere waits this long for what is returned here, and for the exchanges in between. */
+const RECALL_MS = 2_000;
+
+/**
+ * The part of one limit that this process may use, for one subject and one period: taken from in memory, filled by the
+ * exchange with Postgres.
+ */
+export abstract class Meter {
+  /** Sum of what the waiting calls need, the smallest of them, and their number. */
+  waiting = 0n;
+  smallest = 0n;
+  waiters = 0;
+  /** Calls rejected since the last exchange. */
+  refused = 0;
+  /** The next exchange has to state it. */
+  changed = false;
+  /** Less than a tenth of the limit is free: nothing is held in advance. */
+  low = false;
+  /** Until then another process needs what this one does not use (monotonic ms). */
+  recalledUntil = -Infinity;
+  protected lastUsedAt = -Infinity;
+  private secondAt = 0;
+  private thisSecond = 0n;
+  private lastSecond = 0n;
+
+  constructor(
+    readonly rule: LimitRule,
+    readonly subject: string,
+    readonly period: Period,
+    /** Called when the meter should be part of an exchange soon. */
+    private readonly request: (meter: Meter) => void,
+  ) {}
+
+  /** What calls can take now. @param now monotonic ms, as everywhere below */
+  abstract available(now: number): bigint;
+  /** Takes an amount, whether it is available or not. @returns the slot of a rate that it belongs to */
+  abstract take(amount: bigint, now: number): number;
+  /** Takes an amount while Postgres is unavailable. @returns false if that is not allowed */
+  abstract canTakeOffline(amount: bigint, now: number, processes: number): boolean;
+  /** Returns what was reserved and not used. */
+  abstract giveBack(amount: bigint, slot: number, now: number): void;
+  /** Corrects a reservation: `difference` more was used, or less. */
+  abstract correct(difference: bigint, slot: number, now: number): void;
+  /** What this process holds is used, or may be needed soon. */
+  abstract get isIdle(): boolean;
+  /** Whether the meter should be part of an exchange although nobody waits for it. */
+  abstract isDue(now: number): boolean;
+  /** Whether to ask for more before a call has to wait. */
+  abstract needsMore(now: number): boolean;
+  /** What a call needs to know if this meter rejects it. */
+  abstract state(amount: bigint, now: number): LimitState;
+  /** @param askedAt when the exchange began on which the verdict is based, @param arrivedAt when the call came */
+  abstract verdict(amount: bigint, askedAt: number, arrivedAt: number): Verdict;
+
+  /** A call was reserved: keeps the sums of what was used in the last second. */
+  protected noteUse(amount: bigint, now: number): void {
+    this.lastUsedAt = now;
+    this.roll(now);
+    this.thisSecond += amount;
+  }
+
+  /** What was used in about one second. */
+  recent(now: number): bigint {
+    this.roll(now);
+    return this.lastSecond > this.thisSecond ? this.lastSecond : this.thisSecond;
+  }
+
+  /** Another process needs what this one holds and does not use. */
+  recall(now: number): void {
+    this.recalledUntil = now + RECALL_MS;
+    this.request(this);
+  }
+
+  /** Whether what is not used is to be returned at once, not kept for the next call. */
+  protected isScarce(now: number): boolean {
+    return this.low || now < this.recalledUntil;
+  }
+
+  /** Something of what is held became free. */
+  protected returned(now: number): void {
+    if (this.isScarce(now)) this.request(this);
+  }
+
+  /** Whether what is held should be returned. */
+  protected isSurplus(now: number): boolean {
+    return this.waiters === 0 && (this.isScarce(now) || now - this.lastUsedAt > UNUSED_MS);
+  }
+
+  isForgettable(now: number): boolean {
+    return (
+      this.isIdle &&
+      this.waiters === 0 &&
+      this.refused === 0 &&
+      !this.changed &&
+      now - this.lastUsedAt > UNUSED_MS
+    );
+  }
+
+  private roll(now: number): void {
+    const passed = now - this.secondAt;
+    if (passed < 1_000) return;
+    this.lastSecond = passed < 2_000 ? this.thisSecond : 0n;
+    this.thisSecond = 0n;
+    this.secondAt = now;
+  }
+}

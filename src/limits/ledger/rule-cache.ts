@@ -1,0 +1,152 @@
+import { Injectable } from '@nestjs/common';
+import type pg from 'pg';
+import { DataSource } from 'typeorm';
+import { ChangeFeed } from '../../database/change-feed.js';
+import { DatabaseService } from '../../database/database.service.js';
+import type {
+  BudgetMode,
+  LimitPeriod,
+  LimitResource,
+  LimitScope,
+} from '../../limit-rules/limit-rule.entity.js';
+
+/** A rule in force. Its values change in place when the stored rule does. */
+export interface LimitRule {
+  readonly id: string;
+  readonly scope: LimitScope;
+  readonly scopeId: string;
+  readonly resource: LimitResource;
+  readonly period: LimitPeriod;
+  readonly timeZone: string;
+  /** Requests, tokens, calls, or billionths of a US dollar. */
+  amount: bigint;
+  mode: BudgetMode;
+  /** True once the rule was removed. */
+  removed: boolean;
+}
+
+/** The rules that apply to a call, and what they need to know of it. */
+export interface RuleSet {
+  readonly rules: readonly LimitRule[];
+  /** A budget in USD applies: the call needs a price. */
+  readonly needsUsd: boolean;
+  /** A budget or a rate in tokens applies. */
+  readonly needsTokens: boolean;
+  /** A budget in tokens applies. */
+  readonly chargesTokens: boolean;
+  /** A rule for each end user applies. */
+  readonly needsEndUser: boolean;
+  /** A budget for each end user applies. */
+  readonly chargesEndUser: boolean;
+}
+
+interface RuleRow {
+  id: string;
+  scope: LimitScope;
+  scope_id: string;
+  resource: LimitResource;
+  period: LimitPeriod;
+  amount: string;
+  mode: BudgetMode;
+  time_zone: string;
+}
+
+const READ = 'SELECT id, scope, scope_id, resource, period, amount, mode, time_zone FROM limit_rule';
+const MOST_SETS = 100_000;
+
+/** All rules, in memory: which apply to a call takes no query. */
+@Injectable()
+export class RuleCache {
+  /** Called with rules whose amount was lowered, or that were removed. */
+  onLowered: (rules: readonly LimitRule[]) => void = () => {};
+  private readonly rules = new Map<string, LimitRule>();
+  private byOwner = new Map<string, LimitRule[]>();
+  private readonly sets = new Map<string, RuleSet | null>();
+
+  constructor(dataSource: DataSource, feed: ChangeFeed, database: DatabaseService) {
+    database.whenReady(async () => this.replace(await dataSource.query<RuleRow[]>(READ)));
+    feed.subscribe('limits', {
+      onChange: null,
+      compare: async (client: pg.ClientBase) => this.replace((await client.query<RuleRow>(READ)).rows),
+    });
+  }
+
+  get isEmpty(): boolean {
+    return this.rules.size === 0;
+  }
+
+  /** The rules of a key and its team; null if there are none. */
+  of(teamId: string, keyId: string): RuleSet | null {
+    if (this.rules.size === 0) return null;
+    const known = this.sets.get(keyId);
+    if (known !== undefined) return known;
+    const rules = [...(this.byOwner.get(teamId) ?? []), ...(this.byOwner.get(keyId) ?? [])];
+    const set = rules.length === 0 ? null : ruleSet(rules);
+    if (this.sets.size >= MOST_SETS) this.sets.clear();
+    this.sets.set(keyId, set);
+    return set;
+  }
+
+  /** Takes over the stored rules. A rule that is still there stays the same object. */
+  replace(rows: readonly RuleRow[]): void {
+    const lowered: LimitRule[] = [];
+    const seen = new Set<string>();
+    const byOwner = new Map<string, LimitRule[]>();
+    for (const row of rows) {
+      seen.add(row.id);
+      const amount = BigInt(row.amount);
+      let rule = this.rules.get(row.id);
+      // Another time zone has other periods.
+      if (rule === undefined || rule.timeZone !== row.time_zone) this.rules.set(row.id, (rule = ruleOf(row)));
+      if (amount < rule.amount) lowered.push(rule);
+      rule.amount = amount;
+      rule.mode = row.mode;
+      const siblings = byOwner.get(row.scope_id);
+      if (siblings === undefined) byOwner.set(row.scope_id, [rule]);
+      else siblings.push(rule);
+    }
+    for (const [id, rule] of this.rules) {
+      if (seen.has(id)) continue;
+      rule.removed = true;
+      this.rules.delete(id);
+      lowered.push(rule);
+    }
+    this.byOwner = byOwner;
+    this.sets.clear();
+    if (lowered.length > 0) this.onLowered(lowered);
+  }
+}
+
+function ruleOf(row: RuleRow): LimitRule {
+  return {
+    id: row.id,
+    scope: row.scope,
+    scopeId: row.scope_id,
+    resource: row.resource,
+    period: row.period,
+    timeZone: row.time_zone,
+    amount: BigInt(row.amount),
+    mode: row.mode,
+    removed: false,
+  };
+}
+
+/** Rates have the period `minute`, concurrency `at_once`; everything else is a budget. */
+export function isBudget({ period }: Pick<LimitRule, 'period'>): boolean {
+  return period !== 'minute' && period !== 'at_once';
+}
+
+export function isPerEndUser({ scope }: Pick<LimitRule, 'scope'>): boolean {
+  return scope === 'team_end_user' || scope === 'key_end_user';
+}
+
+function ruleSet(rules: readonly LimitRule[]): RuleSet {
+  return {
+    rules,
+    needsUsd: rules.some(({ resource }) => resource === 'usd'),
+    needsTokens: rules.some(({ resource }) => resource === 'tokens'),
+    chargesTokens: rules.some((rule) => rule.resource === 'tokens' && isBudget(rule)),
+    needsEndUser: rules.some(isPerEndUser),
+    chargesEndUser: rules.some((rule) => isPerEndUser(rule) && isBudget(rule)),
+  };
+}

@@ -1,0 +1,86 @@
+import type { Reservation } from '../../request-log/charges.js';
+import { HoldMeter } from './hold-meter.js';
+import type { Meter } from './meter.js';
+import { isBudget } from './rule-cache.js';
+
+/** What a call has taken from one meter. */
+export interface Part {
+  readonly meter: Meter;
+  /** Reserved first; what was used once that is known. */
+  amount: bigint;
+  slot: number;
+}
+
+/** What a call used. Null: unknown, so that what was reserved counts until the row of the call is written. */
+export interface Usage {
+  /** Billionths of a US dollar. */
+  readonly usd: bigint | null;
+  readonly tokens: bigint | null;
+}
+
+/**
+ * A call that was admitted. Exactly one of these must follow: `settle()` when the call has ended and gets a row in the
+ * request log, or `release()` if it does not.
+ */
+export class Ticket {
+  private state: 'open' | 'ended' | 'closed' = 'open';
+
+  /**
+   * @param id of the call: its row in the request log
+   * @param reservation must be set on the call's record before its start is journalled
+   */
+  constructor(
+    readonly id: string,
+    readonly reservation: Reservation | null,
+    private readonly parts: readonly Part[],
+    private readonly onClosed: (id: string) => void,
+  ) {}
+
+  /**
+   * The call has ended. Its slots are free at once, rates are corrected, and budgets keep what was used until the row
+   * with the charge is in Postgres.
+   */
+  settle({ usd, tokens }: Usage): void {
+    if (this.state !== 'open') return;
+    this.state = 'ended';
+    const now = performance.now();
+    let isCharged = false;
+    for (const part of this.parts) {
+      const { meter } = part;
+      const { resource } = meter.rule;
+      const used = resource === 'usd' ? usd : tokens;
+      if (resource === 'concurrent_requests') meter.giveBack(part.amount, part.slot, now);
+      else if (resource !== 'requests' && used !== null) {
+        meter.correct(used - part.amount, part.slot, now);
+        part.amount = used;
+      }
+      isCharged ||= isBudget(meter.rule);
+    }
+    if (!isCharged) this.close();
+  }
+
+  /** The call does not take place, and gets no row: everything is returned. */
+  release(): void {
+    if (this.state !== 'open') return;
+    const now = performance.now();
+    for (const { meter, amount, slot } of this.parts) meter.giveBack(amount, slot, now);
+    this.close();
+  }
+
+  /** The charge of the call is part of what is spent. Called by the ledger. */
+  written({ usd, tokens }: Usage): void {
+    if (this.state === 'open') this.settle({ usd, tokens });
+    if (this.state === 'closed') return;
+    const now = performance.now();
+    for (const { meter, amount } of this.parts) {
+      if (!(meter instanceof HoldMeter) || meter.isConcurrency) continue;
+      meter.settled(amount, (meter.rule.resource === 'usd' ? usd : tokens) ?? 0n, now);
+    }
+    this.close();
+  }
+
+  private close(): void {
+    this.state = 'closed';
+    this.onClosed(this.id);
+  }
+}

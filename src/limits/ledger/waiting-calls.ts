@@ -1,0 +1,137 @@
+import { type LimitState, LimitExceededError, LimitsUnavailableError } from './limit-errors.js';
+import type { Meter } from './meter.js';
+
+/** What a call wants to take from one meter. The meter is null while its period is not known. */
+export interface Want {
+  meter: Meter | null;
+  readonly amount: bigint;
+  readonly find: () => Meter | null;
+}
+
+export interface WaitingCall {
+  readonly wants: Want[];
+  readonly arrivedAt: number;
+  admit(): void;
+  reject(error: Error): void;
+}
+
+/** Calls for which this process held too little, in the order in which they came. */
+export class WaitingCalls {
+  private calls: WaitingCall[] = [];
+
+  get size(): number {
+    return this.calls.length;
+  }
+
+  add(call: WaitingCall): void {
+    this.calls.push(call);
+    for (const want of call.wants) count(want);
+  }
+
+  /** Admits, rejects or leaves each call after an exchange that began at `askedAt`. */
+  decide(askedAt: number, now: number): void {
+    this.each((call) => {
+      if (!find(call.wants)) return false;
+      if (canTake(call.wants, now)) return call.admit.bind(call);
+      const state = rejection(call.wants, askedAt, call.arrivedAt, now);
+      return state !== null && (() => call.reject(new LimitExceededError(state)));
+    });
+  }
+
+  /** @param decision an admission or a rejection for each call, which takes no more than what the calls before left */
+  each(decision: (call: WaitingCall) => (() => void) | false): void {
+    const { calls } = this;
+    this.calls = [];
+    const left: WaitingCall[] = [];
+    for (const call of calls) {
+      const act = decision(call);
+      if (act === false) {
+        left.push(call);
+        continue;
+      }
+      for (const want of call.wants) uncount(want);
+      act();
+    }
+    // What arrived meanwhile came later.
+    this.calls = [...left, ...this.calls];
+    for (const { wants } of this.calls)
+      for (const { meter } of wants) if (meter !== null) meter.smallest = 0n;
+    for (const { wants } of this.calls) for (const want of wants) countSmallest(want);
+  }
+
+  /** The meters of all waiting calls. */
+  *meters(): Iterable<Meter> {
+    for (const { wants } of this.calls) for (const { meter } of wants) if (meter !== null) yield meter;
+  }
+}
+
+/** True if every meter has enough. */
+function canTake(wants: readonly Want[], now: number): boolean {
+  for (const { meter, amount } of wants) if (meter!.available(now) < amount) return false;
+  return true;
+}
+
+/** @returns null if the call may go on while Postgres is unavailable */
+export function offlineError(
+  wants: readonly Want[],
+  now: number,
+  processes: number,
+  isAllowed: boolean,
+  cause: Error | null,
+): Error | null {
+  if (!find(wants)) return isAllowed ? null : new LimitsUnavailableError(cause);
+  for (const { meter, amount } of wants) {
+    if (meter!.canTakeOffline(amount, now, processes)) continue;
+    if (meter!.rule.period === 'minute' || meter!.rule.period === 'at_once') {
+      meter!.refused++;
+      return new LimitExceededError(meter!.state(amount, now));
+    }
+    if (!isAllowed) return new LimitsUnavailableError(cause);
+  }
+  return null;
+}
+
+/** @returns false while the period of a meter is not known */
+function find(wants: readonly Want[]): boolean {
+  let all = true;
+  for (const want of wants) {
+    if (want.meter !== null) continue;
+    want.meter = want.find();
+    if (want.meter === null) all = false;
+    else count(want);
+  }
+  return all;
+}
+
+function rejection(
+  wants: readonly Want[],
+  askedAt: number,
+  arrivedAt: number,
+  now: number,
+): LimitState | null {
+  for (const { meter, amount } of wants) {
+    if (meter!.available(now) >= amount || meter!.verdict(amount, askedAt, arrivedAt) === 'wait') continue;
+    meter!.refused++;
+    return meter!.state(amount, now);
+  }
+  return null;
+}
+
+function count(want: Want): void {
+  const { meter, amount } = want;
+  if (meter === null) return;
+  meter.waiters++;
+  meter.waiting += amount;
+  countSmallest(want);
+}
+
+function countSmallest({ meter, amount }: Want): void {
+  if (meter !== null && (meter.smallest === 0n || amount < meter.smallest)) meter.smallest = amount;
+}
+
+function uncount({ meter, amount }: Want): void {
+  if (meter === null) return;
+  meter.waiters--;
+  meter.waiting -= amount;
+  if (meter.waiters === 0) meter.smallest = 0n;
+}

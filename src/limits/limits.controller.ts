@@ -1,0 +1,52 @@
+import { Body, Get, HttpCode, Param, Post, Query } from '@nestjs/common';
+import { ApiOkResponse, ApiOperation } from '../admin/api-decorators.js';
+import { AdminController } from '../admin/admin-controller.js';
+import { ApiErrors } from '../admin/api-errors.js';
+import { CurrentActor } from '../admin/current-actor.js';
+import type { Page } from '../database/page.js';
+import type { Actor } from '../platform/actor.js';
+import {
+  type LimitFilter,
+  limitFilterSchema,
+  limitId,
+  limitPageSchema,
+  type LimitReset,
+  limitResetSchema,
+  limitSchema,
+  type LimitView,
+} from './limits.schema.js';
+import { LimitsService } from './limits.service.js';
+
+@AdminController('limits', {
+  name: 'Limits',
+  description: 'Limits and budgets with what was used of them. They are set as members of teams and keys.',
+})
+export class LimitsController {
+  constructor(private readonly limits: LimitsService) {}
+
+  @Get()
+  @ApiOperation({ operationId: 'listLimits', summary: 'List limits and budgets with their use' })
+  @ApiOkResponse({ standardSchema: limitPageSchema, description: 'One page of limits.' })
+  @ApiErrors(404)
+  list(@Query({ schema: limitFilterSchema }) filter: LimitFilter): Promise<Page<LimitView>> {
+    return this.limits.list(filter);
+  }
+
+  @Post(':id/reset')
+  @HttpCode(200)
+  @ApiOperation({
+    operationId: 'resetLimit',
+    summary: 'Reset a budget',
+    description:
+      'Gives a budget its whole amount again for the rest of its period. What was spent stays recorded.',
+  })
+  @ApiOkResponse({ standardSchema: limitSchema, description: 'The budget.' })
+  @ApiErrors(404, 413, 415)
+  reset(
+    @Param('id', { schema: limitId }) id: string,
+    @Body({ schema: limitResetSchema }) reset: LimitReset,
+    @CurrentActor() by: Actor,
+  ): Promise<LimitView> {
+    return this.limits.reset(id, reset, by);
+  }
+}

@@ -1,0 +1,94 @@
+import { z } from 'zod';
+import {
+  EXAMPLE_ID,
+  oneOf,
+  pageOf,
+  paging,
+  pathId,
+  searchText,
+  shownId,
+  team,
+  timestamp,
+} from '../admin/fields.schema.js';
+import { BUDGET_MODES, LIMIT_PERIODS, LIMIT_RESOURCES } from '../limit-rules/limit-rule.entity.js';
+
+export const LIMIT_STATES = ['ok', 'warned', 'exhausted'] as const;
+
+const AMOUNT = 'As a decimal, in USD for `usd`.';
+
+/** A limit or budget and what was used of it in its present period. */
+export const limitSchema = z
+  .strictObject({
+    id: shownId('the limit'),
+    scope: z.enum(['team', 'key', 'team_end_user', 'key_end_user']).meta({
+      description: 'Whose it is; `…_end_user`: each end user of the team or key has the amount for itself.',
+    }),
+    team: z.string().meta({ description: 'Name of the team.', example: 'search' }),
+    key: z
+      .string()
+      .nullable()
+      .meta({ description: 'Name of the key; null for a limit of a team.', example: 'ci' }),
+    owner_id: shownId('the team or key'),
+    subject: z.string().nullable().meta({
+      description:
+        'Keyed hash of the end user who used most; null for a limit that is not per end user, or that nobody used yet. The other figures are those of this end user.',
+      example: 'n4bQgYhMfWWaL-qgxVrQFa',
+    }),
+    resource: z.enum(LIMIT_RESOURCES).meta({ description: 'What is limited.' }),
+    period: z.enum(LIMIT_PERIODS).meta({
+      description: '`minute`: any 60 seconds; `at_once`: at the same time; else the period of a budget.',
+    }),
+    mode: z.enum(BUDGET_MODES).meta({ description: '`block` rejects calls; `warn` only counts.' }),
+    amount: z.string().meta({ description: `The limit. ${AMOUNT}`, example: '500.00' }),
+    credited: z
+      .string()
+      .meta({ description: `What resets have added in this period. ${AMOUNT}`, example: '0.00' }),
+    used: z.string().meta({
+      description: `The charges of calls in the request log, or what was used in the last minute or is in use. ${AMOUNT}`,
+      example: '123.45',
+    }),
+    held: z.string().meta({ description: `Reserved by gateways for calls. ${AMOUNT}`, example: '1.20' }),
+    left: z
+      .string()
+      .meta({ description: `What is neither used nor held; not below 0. ${AMOUNT}`, example: '375.35' }),
+    refused: z.int().meta({ description: 'Calls rejected by it in this period.', example: 0 }),
+    state: z.enum(LIMIT_STATES).meta({
+      description: '`exhausted`: nothing is left; `warned`: used up to one of its `alert_at` percentages.',
+    }),
+    resets_at: timestamp(
+      'When the budget begins anew; null if it never does, and for other limits.',
+    ).nullable(),
+  })
+  .meta({ id: 'Limit' });
+export type LimitView = z.output<typeof limitSchema>;
+
+export const limitPageSchema = pageOf('LimitPage', limitSchema);
+
+/** `GET /admin/v1/limits` */
+export const limitFilterSchema = z.strictObject({
+  team: team()
+    .optional()
+    .meta({ description: 'Only limits of this team and its keys, by name or ID.', example: 'search' }),
+  key: searchText().optional().meta({ description: 'Only limits of this key, by ID.', example: EXAMPLE_ID }),
+  state: oneOf(LIMIT_STATES).optional().meta({ description: 'Only limits in this state.' }),
+  ...paging,
+});
+export type LimitFilter = z.output<typeof limitFilterSchema>;
+
+const REASON = 'must be text of 1 to 200 printable characters: why the budget is reset';
+
+/** `POST /admin/v1/limits/:id/reset` */
+export const limitResetSchema = z
+  .strictObject({
+    reason: searchText(REASON)
+      .refine((text) => text.length <= 200, REASON)
+      .meta({ description: 'Why; recorded in the audit log.', example: 'budget of the pilot extended' }),
+    subject: searchText().optional().meta({
+      description: 'Only this end user, as `GET /admin/v1/limits` shows it; absent: all of them.',
+      example: 'n4bQgYhMfWWaL-qgxVrQFa',
+    }),
+  })
+  .meta({ id: 'LimitReset', example: { reason: 'budget of the pilot extended' } });
+export type LimitReset = z.output<typeof limitResetSchema>;
+
+export const limitId = pathId('limit');

@@ -1,0 +1,158 @@
+import { Injectable } from '@nestjs/common';
+import { DataSource, type EntityManager } from 'typeorm';
+import { ACTIONS, recordChange, SUBJECT_TYPES } from '../audit/record-change.js';
+import { idOfCursor, isUuid, type Page, pageOf } from '../database/page.js';
+import { ServiceError } from '../errors/service-error.js';
+import { usdOf } from '../limit-rules/usd.js';
+import type { Actor } from '../platform/actor.js';
+import { TeamsService } from '../teams/teams.service.js';
+import type { LimitFilter, LimitReset, LimitView } from './limits.schema.js';
+
+SUBJECT_TYPES.add('limit');
+ACTIONS.add('reset');
+
+type LimitRow = Omit<LimitView, 'resets_at' | 'amount' | 'credited' | 'used' | 'held' | 'left'> & {
+  amount: string;
+  credited: string;
+  used: string;
+  held: string;
+  left: string;
+  resets_at: Date | null;
+};
+
+const PERIOD_START = `
+  CASE WHEN r.period IN ('minute', 'at_once', 'total') THEN to_timestamp(0)
+       ELSE date_trunc(r.period, clock_timestamp(), r.time_zone) END`;
+
+/** Each rule with its present meter; of a rule for each end user the one that is used most. */
+const SELECT = `
+  SELECT * FROM (
+    SELECT *, CASE WHEN "left" = '0' THEN 'exhausted'
+                   WHEN used::numeric * 100 >= alert_from * (amount::numeric + credited::numeric) THEN 'warned'
+                   ELSE 'ok' END AS state
+    FROM (
+      SELECT r.id, r.scope, t.name AS team, k.name AS key, r.scope_id AS owner_id, NULLIF(m.subject, '') AS subject,
+             r.resource, r.period, r.mode, r.amount::text, COALESCE(m.credited, 0)::text AS credited,
+             COALESCE(m.used, 0)::text AS used, COALESCE(m.holding, 0)::text AS held,
+             GREATEST(r.amount + COALESCE(m.credited - m.used - m.holding, 0), 0)::text AS "left",
+             COALESCE(m.refused, 0)::int AS refused, (SELECT min(at) FROM unnest(r.alert_at) at) AS alert_from,
+             CASE WHEN r.period NOT IN ('minute', 'at_once', 'total')
+               THEN (w.starts AT TIME ZONE r.time_zone + ('1 ' || r.period)::interval) AT TIME ZONE r.time_zone END AS resets_at,
+             t.id AS team_id
+      FROM limit_rule r
+      LEFT JOIN gateway_key k ON k.id = r.scope_id
+      JOIN team t ON t.id = COALESCE(k.team_id, r.scope_id)
+      CROSS JOIN LATERAL (SELECT ${PERIOD_START} AS starts) w
+      LEFT JOIN LATERAL (
+        SELECT subject, credited, refused,
+               CASE r.period WHEN 'at_once' THEN held
+                    WHEN 'minute' THEN (
+                      SELECT COALESCE(sum(s.used), 0) FROM limit_slot s
+                      WHERE s.rule_id = meter.rule_id AND s.subject = meter.subject
+                        AND s.slot > floor(extract(epoch FROM clock_timestamp()) / 5) - 13)
+                    ELSE spent END AS used,
+               CASE WHEN r.period IN ('at_once', 'minute') THEN 0 ELSE held END AS holding
+        FROM limit_meter meter
+        WHERE rule_id = r.id AND window_start = w.starts
+        ORDER BY 4 DESC, spent + held DESC LIMIT 1) m ON true) figures) limits`;
+
+const LIST = `${SELECT}
+  WHERE ($1::uuid IS NULL OR team_id = $1) AND ($2::uuid IS NULL OR owner_id = $2) AND ($3::text IS NULL OR state = $3)
+    AND ($4::uuid IS NULL OR id < $4)
+  ORDER BY id DESC LIMIT $5`;
+const FIND = `${SELECT} WHERE id = $1`;
+
+const LOCK = 'SELECT FROM limit_rule WHERE id = $1 FOR UPDATE';
+/** In the order in which exchanges and settlements lock meters. */
+const LOCK_METERS = `
+  SELECT FROM limit_meter m JOIN limit_rule r ON r.id = m.rule_id
+  WHERE r.id = $1 AND m.window_start = ${PERIOD_START} AND ($2::text IS NULL OR m.subject = $2)
+  ORDER BY m.rule_id, m.subject, m.window_start FOR UPDATE OF m`;
+/** What was spent stays: it is the sum of the charges in the request log. */
+const RESET = `
+  UPDATE limit_meter m SET credited = m.spent, alerted = 0 FROM limit_rule r
+  WHERE r.id = $1 AND m.rule_id = r.id AND m.window_start = ${PERIOD_START} AND ($2::text IS NULL OR m.subject = $2)`;
+
+/** Shows limits and budgets with what was used of them, and resets budgets. */
+@Injectable()
+export class LimitsService {
+  constructor(
+    private readonly dataSource: DataSource,
+    private readonly teams: TeamsService,
+  ) {}
+
+  /** Newest first. @throws ServiceError not_found for an unknown team, invalid for a foreign cursor or key */
+  async list({ team, key, state, limit, cursor }: LimitFilter): Promise<Page<LimitView>> {
+    const after = idOfCursor(cursor);
+    if (key !== undefined && !isUuid(key)) throw ServiceError.of('invalid', 'key', 'must be the id of a key');
+    const teamId = team === undefined ? null : (await this.teams.resolve(team)).id;
+    const values = [teamId, key ?? null, state ?? null, after, limit + 1];
+    return pageOf(await this.dataSource.query<LimitRow[]>(LIST, values), limit, limitView);
+  }
+
+  /**
+   * Gives a budget its whole amount again for the rest of the period.
+   *
+   * @throws ServiceError not_found; invalid for a limit that is not a budget
+   */
+  reset(id: string, { reason, subject }: LimitReset, by: Actor): Promise<LimitView> {
+    return this.dataSource.transaction(async (manager) => {
+      if (isUuid(id)) await manager.query(LOCK, [id]);
+      const before = await find(manager, id);
+      if (before.period === 'minute' || before.period === 'at_once') {
+        throw ServiceError.of(
+          'invalid',
+          'id',
+          'only a budget can be reset; this limit frees itself within a minute',
+        );
+      }
+      await manager.query(LOCK_METERS, [id, subject ?? null]);
+      await manager.query(RESET, [id, subject ?? null]);
+      const after = await find(manager, id);
+      const more = { reason, ...(subject !== undefined && { subject }) };
+      await recordChange(manager, by, {
+        action: 'reset',
+        type: 'limit',
+        before: named(before),
+        after: named(after),
+        more,
+      });
+      return after;
+    });
+  }
+}
+
+async function find(manager: EntityManager, id: string): Promise<LimitView> {
+  const [row] = isUuid(id) ? await manager.query<LimitRow[]>(FIND, [id]) : [];
+  if (row === undefined)
+    throw ServiceError.of('not_found', 'id', 'no limit has this id; list the limits to find it');
+  return limitView(row);
+}
+
+function named(view: LimitView): LimitView & { name: string } {
+  const owner = view.key === null ? view.team : `${view.team}/${view.key}`;
+  return { ...view, name: `${owner}: ${view.resource} per ${view.period}` };
+}
+
+function limitView(row: LimitRow): LimitView {
+  const shown = (amount: string) => (row.resource === 'usd' ? usdOf(BigInt(amount)) : amount);
+  return {
+    id: row.id,
+    scope: row.scope,
+    team: row.team,
+    key: row.key,
+    owner_id: row.owner_id,
+    subject: row.subject,
+    resource: row.resource,
+    period: row.period,
+    mode: row.mode,
+    amount: shown(row.amount),
+    credited: shown(row.credited),
+    used: shown(row.used),
+    held: shown(row.held),
+    left: shown(row.left),
+    refused: row.refused,
+    state: row.state,
+    resets_at: row.resets_at?.toISOString() ?? null,
+  };
+}

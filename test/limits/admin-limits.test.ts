@@ -1,0 +1,180 @@
+import { randomBytes } from 'node:crypto';
+import { LedgerService } from '../../src/limits/ledger/ledger.service.js';
+import { startTestGateway, type TestGateway } from '../support/gateway.js';
+import { eventually } from '../support/eventually.js';
+import { insertRows } from '../../src/request-log/writer/insert-rows.js';
+import { createDays } from '../request-log/rows.js';
+import { logRow } from '../request-log/rows.js';
+
+let gateway: TestGateway;
+beforeAll(async () => {
+  gateway = await startTestGateway({ MASTER_KEY: randomBytes(32).toString('base64') });
+});
+afterAll(() => gateway.stop());
+
+interface Limit {
+  id: string;
+  resource: string;
+  subject: string | null;
+  [name: string]: unknown;
+}
+
+const limitsOf = (key: string) =>
+  gateway.admin<{ data: Limit[] }>('GET', `/limits?key=${key}`).then(({ data }) => data);
+
+const LIMITS = {
+  limits: { requests_per_minute: 600, tokens_per_minute: null, concurrent_requests: 20 },
+  budgets: [
+    { usd: '500.00', period: 'month', mode: 'block', alert_at: [] },
+    { tokens: 2_000_000, period: 'day', mode: 'warn', alert_at: [80, 100] },
+  ],
+  each_end_user: {
+    requests_per_minute: 20,
+    tokens_per_minute: null,
+    concurrent_requests: null,
+    budgets: [{ usd: '2.00', period: 'day', mode: 'block', alert_at: [] }],
+  },
+};
+const NONE = { limits: null, budgets: [], each_end_user: null };
+
+async function createKey(members: object): Promise<{ id: string; team_id: string }> {
+  const name = randomBytes(6).toString('hex');
+  return gateway.admin('POST', '/keys', { team: 'default', name, ...members });
+}
+
+it('stores the limits of a key, shows them, and changes one member without the others', async () => {
+  const key = await createKey({
+    limits: { requests_per_minute: 600, concurrent_requests: 20 },
+    budgets: [
+      { usd: '500', period: 'month' },
+      { tokens: 2_000_000, period: 'day', mode: 'warn', alert_at: [100, 80] },
+    ],
+    each_end_user: { requests_per_minute: 20, budgets: [{ usd: '2.00', period: 'day' }] },
+  });
+  expect(key).toMatchObject(LIMITS);
+  const ids = (await limitsOf(key.id)).map(({ id }) => id).sort();
+  expect(ids).toHaveLength(6);
+
+  const budgets = [{ usd: '750.50', period: 'month', mode: 'block', alert_at: [] }, LIMITS.budgets[1]];
+  const changed = await gateway.admin<object>('PATCH', `/keys/${key.id}`, { budgets });
+  expect(changed).toMatchObject({ ...LIMITS, budgets, version: 2 });
+  // The budget kept its id, and with it what was used.
+  expect((await limitsOf(key.id)).map(({ id }) => id).sort()).toEqual(ids);
+  // The same again changes nothing.
+  expect(await gateway.admin('PATCH', `/keys/${key.id}`, { budgets })).toMatchObject({ version: 2 });
+
+  const none = { limits: null, budgets: null, each_end_user: null };
+  expect(await gateway.admin('PATCH', `/keys/${key.id}`, none)).toMatchObject(NONE);
+  expect(await limitsOf(key.id)).toEqual([]);
+  const audit = await gateway.admin<{ data: { before: object; after: object }[] }>(
+    'GET',
+    `/audit?subject_id=${key.id}&action=changed`,
+  );
+  expect(audit.data[0]).toMatchObject({ before: { limits: LIMITS.limits }, after: NONE });
+});
+
+it('stores the limits of a team', async () => {
+  const team = await gateway.admin<{ id: string }>('POST', '/teams', { name: 'limited', ...LIMITS });
+  expect(team).toMatchObject(LIMITS);
+  expect(await gateway.admin('PATCH', `/teams/${team.id}`, { limits: null })).toMatchObject({
+    ...LIMITS,
+    limits: null,
+  });
+  const { data } = await gateway.admin<{ data: Limit[] }>('GET', '/limits?team=limited');
+  expect(data).toHaveLength(4);
+  expect(data[0]).toMatchObject({ team: 'limited', key: null });
+});
+
+it.each([
+  [{ budgets: [{ usd: 5, period: 'month' }] }],
+  [{ budgets: [{ usd: '5.0000000001', period: 'month' }] }],
+  [{ budgets: [{ usd: '5', period: 'year' }] }],
+  [{ budgets: [{ usd: '5', tokens: 5, period: 'month' }] }],
+  [{ budgets: [{ period: 'month' }] }],
+  [
+    {
+      budgets: [
+        { usd: '5', period: 'month' },
+        { usd: '6', period: 'month' },
+      ],
+    },
+  ],
+  [{ budgets: Array.from({ length: 5 }, () => ({ usd: '5', period: 'month' })) }],
+  [{ limits: { requests_per_minute: -1 } }],
+  [{ limits: { requests_per_day: 1 } }],
+])('rejects %j', async (members) => {
+  await expect(createKey(members)).rejects.toThrow(/: 400 /);
+});
+
+it('shows what was used and gives a budget its amount again, with the reason in the audit log', async () => {
+  const key = await createKey({ budgets: [{ usd: '10', period: 'month', alert_at: [50] }] });
+  const row = logRow(Date.now(), { key_id: key.id, team_id: key.team_id, charge_usd: '10', cost_usd: '10' });
+  await createDays(gateway.database, Date.now());
+  const { text, values } = insertRows([row]);
+  await gateway.database.query(text, values);
+  const [limit] = await limitsOf(key.id);
+  expect(limit).toMatchObject({
+    scope: 'key',
+    team: 'default',
+    owner_id: key.id,
+    resource: 'usd',
+    period: 'month',
+    amount: '10.00',
+    used: '10.00',
+    held: '0.00',
+    left: '0.00',
+    credited: '0.00',
+    state: 'exhausted',
+    refused: 0,
+  });
+  expect(await limitsOf(`${key.id}&state=ok`)).toEqual([]);
+  expect(await limitsOf(`${key.id}&state=exhausted`)).toHaveLength(1);
+
+  await expect(gateway.admin('POST', `/limits/${limit!.id}/reset`, {})).rejects.toThrow(/: 400 .*reason/);
+  const after = await gateway.admin('POST', `/limits/${limit!.id}/reset`, { reason: 'pilot extended' });
+  // What was spent stays: it is the sum of the charges in the log.
+  expect(after).toMatchObject({ used: '10.00', credited: '10.00', left: '10.00', state: 'warned' });
+  const { data } = await gateway.admin<{ data: object[] }>('GET', `/audit?subject_id=${limit!.id}`);
+  expect(data).toMatchObject([
+    {
+      action: 'reset',
+      subject_type: 'limit',
+      before: { credited: '0.00' },
+      after: { credited: '10.00', reason: 'pilot extended' },
+    },
+  ]);
+});
+
+it('does not reset a rate, nor what is not there', async () => {
+  const key = await createKey({ limits: { requests_per_minute: 1 } });
+  const [limit] = await limitsOf(key.id);
+  const reason = { reason: 'x' };
+  await expect(gateway.admin('POST', `/limits/${limit!.id}/reset`, reason)).rejects.toThrow(/: 400 /);
+  await expect(gateway.admin('POST', `/limits/${key.id}/reset`, reason)).rejects.toThrow(/: 404 /);
+});
+
+it('has a changed limit in force on every replica within a second, and reports its metrics', async () => {
+  const replica = await startTestGateway(
+    { MASTER_KEY: randomBytes(32).toString('base64') },
+    gateway.database,
+  );
+  const ledgers = [gateway, replica].map((one) => one.gateway.app.get(LedgerService));
+  const key = await createKey({ limits: { requests_per_minute: 5 } });
+  for (const ledger of ledgers)
+    await eventually(() => ledger.rulesOf(key.team_id, key.id)?.rules[0]?.amount === 5n);
+  await gateway.admin('PATCH', `/keys/${key.id}`, { limits: { requests_per_minute: 7 } });
+  for (const ledger of ledgers)
+    await eventually(() => ledger.rulesOf(key.team_id, key.id)?.rules[0]?.amount === 7n);
+  const metrics = await fetch(`${gateway.url}/metrics`, {
+    headers: { authorization: 'Bearer test-admin-token-0123456789' },
+  }).then((response) => response.text());
+  await eventually(() => ledgers[0]!.exchange.counts.ok > 0);
+  for (const name of [
+    'postern_limit_exchanges_total{result="failed"} 0',
+    'postern_limit_exchange_seconds_count',
+    'postern_limit_waiting_calls 0',
+    'postern_budgets_exhausted 0',
+  ]) {
+    expect(metrics).toContain(name);
+  }
+});

@@ -1,0 +1,108 @@
+import { mkdtemp, readdir } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createDatabase, type TestDatabase } from '../support/database.js';
+import { eventually } from '../support/eventually.js';
+import { FULL } from '../support/scale.js';
+import { LedgerProcess } from './ledger-process.js';
+import { addRule, chargedUsd, holdsOf, KEY, meterOf, TEAM, USD } from './rules.js';
+import { spend } from './spenders.js';
+
+let database: TestDatabase;
+beforeEach(async () => {
+  database = await createDatabase();
+});
+afterEach(() => database.drop());
+
+const PROCESSES = 4;
+const IN_FLIGHT = 50;
+const BUDGET = 20n * USD;
+/** Cents, so that the budget is spent in seconds. */
+const CENT = USD / 100n;
+
+const isRun = (name: string) => name.length === 36;
+
+const work = {
+  kind: 'spend',
+  teamId: TEAM,
+  keyId: KEY,
+  inFlight: IN_FLIGHT,
+  callMs: 60,
+  forMs: 60_000,
+} as const;
+
+const settings = () => Array.from({ length: PROCESSES }, () => ({ databaseUrl: database.url }));
+
+/** Four processes spend a budget until each call in flight of theirs was rejected. */
+async function spendAll(reserved: bigint, least: bigint, most: bigint) {
+  const rule = await addRule(database, 'usd', 'month', BUDGET);
+  const spenders = await spend(settings(), {
+    ...work,
+    reserved: String(reserved),
+    least: String(least),
+    most: String(most),
+  });
+  const reports = await Promise.all(spenders.map(({ done }) => done));
+  const charged = await chargedUsd(database);
+  const meter = await meterOf(database, rule);
+  const errors = reports.flatMap((report) => report!.errors);
+  expect({ errors, spent: meter.spent, held: meter.held, holds: await holdsOf(database, rule) }).toEqual({
+    errors: [],
+    spent: charged,
+    held: 0n,
+    holds: 0n,
+  });
+  return { charged, reports };
+}
+
+it('spends a budget with four processes of 50 calls in flight each, never more than there is, if no call costs more than it reserved', async () => {
+  const { charged } = await spendAll(CENT, CENT / 4n, CENT);
+  expect(charged).toBeLessThanOrEqual(BUDGET);
+  // What is left is less than what one call reserves.
+  expect(charged).toBeGreaterThan(BUDGET - 2n * CENT);
+});
+
+it('exceeds a budget by at most 1 % if calls cost what they reserved only on average', async () => {
+  const { charged } = await spendAll(CENT / 2n, 0n, CENT);
+  expect(charged).toBeLessThanOrEqual(BUDGET + BUDGET / 100n);
+  expect(charged).toBeGreaterThan(BUDGET - BUDGET / 50n);
+});
+
+it('counts to the billionth of a dollar what the log has, also after two of four processes were killed', async () => {
+  const rule = await addRule(database, 'usd', 'month', 100n * BUDGET);
+  const team = await addRule(database, 'usd', 'total', 100n * BUDGET, { scope: 'team', scope_id: TEAM });
+  const folders = await Promise.all(
+    Array.from({ length: PROCESSES }, () => mkdtemp(join(tmpdir(), 'postern-ledger-'))),
+  );
+  const spenders = await spend(
+    folders.map((dataDir) => ({ databaseUrl: database.url, dataDir })),
+    { ...work, forMs: FULL ? 30_000 : 4_000, reserved: String(CENT), least: '1', most: String(CENT) },
+  );
+  await sleep(2_000);
+  spenders[0]!.kill();
+  await sleep(500);
+  spenders[1]!.kill();
+  const reports = await Promise.all(spenders.map(({ done }) => done));
+  expect(reports.map((report) => report?.errors ?? null)).toEqual([null, null, [], []]);
+  // What the dead held is not free for others until their calls are charged.
+  expect(await holdsOf(database, rule)).toBeGreaterThan(0n);
+
+  // A start on the folder of each dead process drains its journal.
+  for (const dataDir of folders.slice(0, 2)) {
+    const next = await LedgerProcess.start({ databaseUrl: database.url, dataDir });
+    // Its folder is gone, so what the dead process held is returned.
+    await eventually(async () => (await readdir(join(dataDir, 'journal'))).filter(isRun).length === 1);
+    await next.stop();
+  }
+  expect(await holdsOf(database, rule)).toBe(0n);
+  const [interrupted] = await database.query<{ count: string; charged: string }>(
+    `SELECT count(*), min(charge_usd)::text AS charged FROM request_log WHERE outcome = 'interrupted'`,
+  );
+  // The calls that ran when their process died are charged what they had reserved.
+  expect(interrupted!.charged).toBe('0.010000000');
+  const charged = await chargedUsd(database);
+  expect(charged).toBeGreaterThan(0n);
+  expect(await meterOf(database, rule)).toMatchObject({ spent: charged, held: 0n });
+  expect(await meterOf(database, team)).toMatchObject({ spent: charged, held: 0n });
+});

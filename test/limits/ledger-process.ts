@@ -1,0 +1,120 @@
+import { mkdtemp } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Logger } from '@nestjs/common';
+import pg from 'pg';
+import { v7 as uuidv7 } from 'uuid';
+import type { Settings } from '../../src/config/settings.js';
+import { ChangeFeed } from '../../src/database/change-feed.js';
+import type { DatabaseService } from '../../src/database/database.service.js';
+import { usdOf } from '../../src/limit-rules/usd.js';
+import { LedgerService } from '../../src/limits/ledger/ledger.service.js';
+import type { CallReservation } from '../../src/limits/ledger/ledger.js';
+import { RuleCache } from '../../src/limits/ledger/rule-cache.js';
+import type { Ticket } from '../../src/limits/ledger/ticket.js';
+import type { LogRow } from '../../src/request-log/columns.js';
+import { JournalDrainService } from '../../src/request-log/journal/journal-drain.service.js';
+import { Journal } from '../../src/request-log/journal/journal.js';
+import { LogWriter } from '../../src/request-log/writer/log-writer.js';
+import { logRow } from '../request-log/rows.js';
+
+export interface LedgerSettings {
+  databaseUrl: string;
+  dataDir?: string;
+  withoutDatabase?: 'reject' | 'allow';
+  staleMs?: number;
+}
+
+/** The engine with the log writer, the journal and the change feed, as a gateway has them, without the proxy. */
+export class LedgerProcess {
+  private constructor(
+    readonly dataDir: string,
+    readonly ledger: LedgerService,
+    readonly rules: RuleCache,
+    readonly journal: Journal,
+    readonly writer: LogWriter,
+    readonly drain: JournalDrainService,
+    private readonly feed: ChangeFeed,
+  ) {}
+
+  static async start(settings: LedgerSettings): Promise<LedgerProcess> {
+    Logger.overrideLogger(false);
+    const { databaseUrl, withoutDatabase = 'reject', staleMs = 600_000 } = settings;
+    const dataDir = settings.dataDir ?? (await mkdtemp(join(tmpdir(), 'postern-ledger-')));
+    const env = {
+      dataDir,
+      databaseUrl,
+      journalFsyncMs: 100,
+      worker: 1,
+      workers: 1,
+      keyCacheStaleMs: staleMs,
+      limitsWithoutDatabase: withoutDatabase,
+      requestLogUsers: 'plain',
+      attribution: 'all',
+      masterKey: Buffer.alloc(32, 7),
+    } as unknown as Settings;
+    const hooks: (() => Promise<void>)[] = [];
+    const database = {
+      notReady: null,
+      whenReady: (hook: () => Promise<void>) => void hooks.push(hook),
+    } as unknown as DatabaseService;
+    const feed = new ChangeFeed(env, database);
+    const dataSource = {
+      query: async (text: string) => {
+        const client = new pg.Client({ connectionString: databaseUrl });
+        await client.connect();
+        const { rows } = await client.query(text);
+        await client.end();
+        return rows as unknown[];
+      },
+    };
+    const rules = new RuleCache(dataSource as never, feed, database);
+    const journal = new Journal(env);
+    journal.onModuleInit();
+    const writer = new LogWriter(env, journal, database);
+    const drain = new JournalDrainService(journal, writer, env, database);
+    const ledger = new LedgerService(rules, feed, database, journal, writer, env);
+    // The rules first: the feed, which was made first, would read them too.
+    for (const hook of hooks.slice(1)) await hook();
+    await hooks[0]!();
+    return new LedgerProcess(dataDir, ledger, rules, journal, writer, drain, feed);
+  }
+
+  admit(
+    teamId: string,
+    keyId: string,
+    reservation: CallReservation,
+    id = uuidv7(),
+  ): Promise<Ticket> | Ticket {
+    return this.ledger.admit(this.ledger.rulesOf(teamId, keyId)!, id, '', reservation);
+  }
+
+  /** The row of an admitted call, its start journalled. */
+  begin(ticket: Ticket, keyId: string, teamId: string): { row: LogRow; end: (usd: bigint) => void } {
+    const startedAt = parseInt(ticket.id.slice(0, 8) + ticket.id.slice(9, 13), 16);
+    const row: LogRow = {
+      ...logRow(startedAt),
+      id: ticket.id,
+      key_id: keyId,
+      team_id: teamId,
+      charge_usd: ticket.reservation?.usd ?? null,
+      charge_tokens: ticket.reservation?.tokens ?? null,
+      limit_subject: ticket.reservation?.subject ?? null,
+    };
+    const files = [this.journal.append({ t: 'B', ...row })];
+    const end = (usd: bigint) => {
+      row.cost_usd = usdOf(usd);
+      files.push(this.journal.append({ t: 'E', ...row }), this.journal.append({ t: 'U', ...row }));
+      ticket.settle({ usd, tokens: null });
+      this.writer.add(row, files);
+    };
+    return { row, end };
+  }
+
+  async stop(): Promise<void> {
+    await this.feed.onApplicationShutdown();
+    this.drain.onApplicationShutdown();
+    await this.writer.stop();
+    await this.journal.close();
+  }
+}

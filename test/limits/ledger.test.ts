@@ -1,0 +1,348 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { v7 as uuidv7 } from 'uuid';
+import { LimitExceededError, LimitsUnavailableError } from '../../src/limits/ledger/limit-errors.js';
+import { Ticket } from '../../src/limits/ledger/ticket.js';
+import { createDatabase, type TestDatabase } from '../support/database.js';
+import { eventually } from '../support/eventually.js';
+import { PostgresRelay } from '../support/postgres-relay.js';
+import { LedgerProcess, type LedgerSettings } from './ledger-process.js';
+import { addRule, chargedUsd, holdsOf, KEY, meterOf, TEAM, USD } from './rules.js';
+
+let database: TestDatabase;
+let engines: LedgerProcess[];
+let relay: PostgresRelay | null;
+beforeEach(async () => {
+  database = await createDatabase();
+  engines = [];
+  relay = null;
+});
+afterEach(async () => {
+  relay?.set('*', 'none');
+  await Promise.all(engines.map((engine) => engine.stop()));
+  await relay?.close();
+  await database.drop();
+});
+
+async function engine(settings: Partial<LedgerSettings> = {}): Promise<LedgerProcess> {
+  const started = await LedgerProcess.start({ databaseUrl: database.url, ...settings });
+  engines.push(started);
+  return started;
+}
+
+const usd = (amount: bigint) => ({ usd: amount, tokens: 0n });
+
+/** A whole call: admitted, logged and charged. */
+async function call(at: LedgerProcess, reserved: bigint, cost = reserved): Promise<void> {
+  const ticket = await at.admit(TEAM, KEY, usd(reserved));
+  at.begin(ticket, KEY, TEAM).end(cost);
+}
+
+/** What rejects a call; fails if it is admitted. */
+async function rejection(admitting: () => Promise<Ticket> | Ticket): Promise<LimitExceededError> {
+  try {
+    await admitting();
+  } catch (error) {
+    if (error instanceof LimitExceededError) return error;
+    throw error;
+  }
+  throw new Error('the call was admitted');
+}
+
+const written = (at: LedgerProcess, count: number) => eventually(() => at.writer.counts.persisted >= count);
+
+describe('a budget', () => {
+  it('admits calls without an await once the process holds some of it, and rejects them when it is spent', async () => {
+    const rule = await addRule(database, 'usd', 'month', 10n * USD);
+    const at = await engine();
+    await call(at, USD);
+    // One second's worth was asked for together with what the first call needed.
+    for (let i = 0; i < 9; i++) await call(at, USD);
+    const { state } = await rejection(() => at.admit(TEAM, KEY, usd(USD)));
+    expect(state).toMatchObject({ amount: 10n * USD, retryAfterMs: null });
+    expect(state.rule.id).toBe(rule);
+    const now = new Date();
+    expect(state.resetsAt).toEqual(new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1, 1)));
+    await written(at, 10);
+    await at.stop();
+    engines = [];
+    expect(await meterOf(database, rule)).toEqual({ subject: '', spent: 10n * USD, held: 0n, refused: 1n });
+  });
+
+  it('takes no exchange for a call within what is held', async () => {
+    await addRule(database, 'usd', 'month', 1_000n * USD);
+    const at = await engine();
+    let synchronous = 0;
+    for (let i = 0; i < 300; i++) {
+      const admitted = at.admit(TEAM, KEY, usd(1_000n));
+      if (admitted instanceof Ticket) synchronous++;
+      at.begin(await admitted, KEY, TEAM).end(1_000n);
+      if (i % 20 === 0) await sleep(20);
+    }
+    // But for the first ones, which show how much is used in a second.
+    expect(synchronous).toBeGreaterThan(250);
+    expect(at.ledger.exchange.counts.ok).toBeLessThan(30);
+  });
+
+  it('calls back what another process holds and does not use, before it rejects', async () => {
+    await addRule(database, 'usd', 'month', 10n * USD);
+    const [one, two] = [await engine(), await engine()];
+    // One process holds the whole budget for calls that end up cheap.
+    const tickets = [];
+    for (let i = 0; i < 9; i++) tickets.push(await one.admit(TEAM, KEY, usd(USD)));
+    const waiting = two.admit(TEAM, KEY, usd(3n * USD));
+    expect(waiting).toBeInstanceOf(Promise);
+    await sleep(300);
+    for (const ticket of tickets) ticket.release();
+    const ticket = await waiting;
+    ticket.release();
+  });
+
+  it('rejects at once if nothing that others hold could help', async () => {
+    await addRule(database, 'usd', 'month', USD);
+    const at = await engine();
+    await call(at, USD);
+    await written(at, 1);
+    const before = at.ledger.exchange.counts.ok;
+    await rejection(() => at.admit(TEAM, KEY, usd(USD)));
+    expect(at.ledger.exchange.counts.ok - before).toBeLessThanOrEqual(3);
+  });
+
+  it('is charged what the call cost, also if that is more than it reserved', async () => {
+    const rule = await addRule(database, 'usd', 'month', 10n * USD);
+    const at = await engine();
+    await call(at, USD, 12n * USD);
+    await rejection(() => at.admit(TEAM, KEY, usd(USD)));
+    await written(at, 1);
+    await eventually(async () => (await meterOf(database, rule)).spent === 12n * USD);
+  });
+
+  it('is shared: a call must be admitted by the team and the key', async () => {
+    await addRule(database, 'usd', 'month', 100n * USD);
+    const team = await addRule(database, 'usd', 'day', 2n * USD, { scope: 'team', scope_id: TEAM });
+    const at = await engine();
+    await call(at, USD);
+    await call(at, USD);
+    expect((await rejection(() => at.admit(TEAM, KEY, usd(USD)))).state.rule.id).toBe(team);
+    // The same team, another key without limits of its own.
+    expect((await rejection(() => at.admit(TEAM, uuidv7(), usd(USD)))).state.rule.id).toBe(team);
+    // Another team.
+    expect(at.ledger.rulesOf(uuidv7(), uuidv7())).toBeNull();
+  });
+
+  it('counts for each end user alone, in a mode that blocks or only warns', async () => {
+    await addRule(database, 'usd', 'day', USD, { scope: 'key_end_user' });
+    const warns = await addRule(database, 'usd', 'month', USD, { mode: 'warn' });
+    const at = await engine();
+    const set = at.ledger.rulesOf(TEAM, KEY)!;
+    expect(set).toMatchObject({
+      needsUsd: true,
+      needsEndUser: true,
+      chargesEndUser: true,
+      chargesTokens: false,
+    });
+    for (const user of ['ann', 'ben']) {
+      const subject = at.ledger.subjectOf(user);
+      const ticket = await at.ledger.admit(set, uuidv7(), subject, usd(USD));
+      expect(ticket.reservation).toEqual({ usd: '1.00', tokens: null, subject });
+      at.begin(ticket, KEY, TEAM).end(USD);
+      await rejection(() => at.ledger.admit(set, uuidv7(), subject, usd(USD)));
+    }
+    await written(at, 2);
+    // It would have been exhausted by the first.
+    await eventually(async () => (await meterOf(database, warns)).spent === 2n * USD);
+    expect(await holdsOf(database, warns)).toBe(0n);
+  });
+
+  it('is in force with a new amount within a second, and held no longer than it is needed', async () => {
+    const rule = await addRule(database, 'usd', 'month', 100n * USD);
+    const at = await engine();
+    for (let i = 0; i < 5; i++) await call(at, USD);
+    await written(at, 5);
+    await database.query('UPDATE limit_rule SET amount = $2 WHERE id = $1', [rule, String(5n * USD)]);
+    await eventually(() => at.ledger.rulesOf(TEAM, KEY)!.rules[0]!.amount === 5n * USD);
+    await eventually(async () => (await holdsOf(database, rule)) === 0n);
+    await rejection(() => at.admit(TEAM, KEY, usd(USD)));
+    await database.query('UPDATE limit_rule SET amount = $2 WHERE id = $1', [rule, String(6n * USD)]);
+    await call(at, USD);
+    await database.query('DELETE FROM limit_rule WHERE id = $1', [rule]);
+    await eventually(() => at.ledger.rulesOf(TEAM, KEY) === null);
+  });
+});
+
+describe('holds', () => {
+  const exchange = (process: string, seq: number, rule: string, entry: object) =>
+    database.query<{ result: { holds: { total: string; free: string }[] } | null }>(
+      `SELECT limit_exchange($1, $2, interval '25 min', '[]', $3, '[]') AS result`,
+      [
+        process,
+        seq,
+        JSON.stringify([
+          {
+            n: 0,
+            rule,
+            subject: '',
+            starts: 0,
+            used: 0,
+            kept: 0,
+            recent: 0,
+            waiting: 0,
+            one: 0,
+            refused: 0,
+            recall: false,
+            ...entry,
+          },
+        ]),
+      ],
+    );
+
+  it('do not change by a message that is executed after a newer one', async () => {
+    const rule = await addRule(database, 'usd', 'total', 100);
+    const process = uuidv7();
+    await exchange(process, 2, rule, { waiting: 10, one: 10 });
+    expect(await holdsOf(database, rule)).toBe(10n);
+    const [late] = await exchange(process, 1, rule, { waiting: 50, one: 50 });
+    expect(late!.result).toBeNull();
+    expect(await meterOf(database, rule)).toMatchObject({ held: 10n });
+  });
+
+  it('never add up to more than the budget, however many ask at once', async () => {
+    const rule = await addRule(database, 'usd', 'total', 100);
+    await Promise.all(
+      Array.from({ length: 20 }, () => exchange(uuidv7(), 1, rule, { waiting: 30, one: 10, recent: 30 })),
+    );
+    const held = await holdsOf(database, rule);
+    expect(held).toBeLessThanOrEqual(100n);
+    expect(held).toBeGreaterThan(90n);
+    expect(await meterOf(database, rule)).toMatchObject({ held });
+  });
+
+  it('of a process that was not seen for so long go to those who need them, and it cannot use what it kept', async () => {
+    const rule = await addRule(database, 'usd', 'total', 100);
+    const [dead, alive] = [uuidv7(), uuidv7()];
+    await exchange(dead, 1, rule, { waiting: 100, one: 100 });
+    expect((await exchange(alive, 1, rule, { waiting: 60, one: 60 }))[0]!.result!.holds[0]!.total).toBe('0');
+    await database.query(`UPDATE limit_process SET seen_at = now() - interval '26 min' WHERE id = $1`, [
+      dead,
+    ]);
+    expect((await exchange(alive, 2, rule, { waiting: 60, one: 60 }))[0]!.result!.holds[0]!.total).toBe('60');
+    // What it has used is a fact; what it kept for later is gone.
+    expect((await exchange(dead, 2, rule, { used: 10, kept: 100 }))[0]!.result!.holds[0]!.total).toBe('10');
+    expect(await meterOf(database, rule)).toMatchObject({ held: 70n });
+  });
+
+  it('of concurrency are void after 15 seconds', async () => {
+    const rule = await addRule(database, 'concurrent_requests', 'at_once', 2);
+    const [dead, alive] = [uuidv7(), uuidv7()];
+    await exchange(dead, 1, rule, { waiting: 2, one: 2 });
+    await database.query(`UPDATE limit_process SET seen_at = now() - interval '14 s' WHERE id = $1`, [dead]);
+    expect((await exchange(alive, 1, rule, { waiting: 1, one: 1 }))[0]!.result!.holds[0]!.total).toBe('0');
+    await database.query(`UPDATE limit_process SET seen_at = now() - interval '16 s' WHERE id = $1`, [dead]);
+    expect((await exchange(alive, 2, rule, { waiting: 1, one: 1 }))[0]!.result!.holds[0]!.total).toBe('1');
+  });
+});
+
+describe('a rate', () => {
+  it('says when a call may come again', async () => {
+    await addRule(database, 'requests', 'minute', 5);
+    const at = await engine();
+    for (let i = 0; i < 5; i++) await at.admit(TEAM, KEY, usd(0n));
+    const { state } = await rejection(() => at.admit(TEAM, KEY, usd(0n)));
+    expect(state).toMatchObject({ used: 5n, amount: 5n, resetsAt: null });
+    expect(state.retryAfterMs).toBeGreaterThan(45_000);
+    expect(state.retryAfterMs).toBeLessThanOrEqual(60_000);
+  });
+
+  it('of tokens is corrected by what a call has used', async () => {
+    await addRule(database, 'tokens', 'minute', 1_000);
+    const at = await engine();
+    const tokens = (count: bigint) => ({ usd: 0n, tokens: count });
+    const large = await at.admit(TEAM, KEY, tokens(900n));
+    await rejection(() => at.admit(TEAM, KEY, tokens(200n)));
+    large.settle({ usd: null, tokens: 100n });
+    await at.admit(TEAM, KEY, tokens(800n));
+    await rejection(() => at.admit(TEAM, KEY, tokens(200n)));
+    // Nothing of it was in a budget, so no row has to be waited for.
+    expect(large.reservation).toBeNull();
+  });
+});
+
+describe('while Postgres is unavailable', () => {
+  async function behindRelay(settings: Partial<LedgerSettings> = {}): Promise<LedgerProcess> {
+    relay = await PostgresRelay.to(database.url);
+    return engine({ databaseUrl: relay.url, ...settings });
+  }
+
+  it('a budget spends what is held, then calls fail, and everything is charged afterwards', async () => {
+    const rule = await addRule(database, 'usd', 'month', 1_000n * USD);
+    const at = await behindRelay();
+    const cent = USD / 100n;
+    for (let i = 0; i < 40; i++) await call(at, cent);
+    await eventually(async () => (await holdsOf(database, rule)) > 0n && at.writer.waiting === 0);
+    relay!.set('*', 'cut');
+    let admitted = 0;
+    await expect(
+      (async () => {
+        for (; admitted < 1_000_000; admitted++) await call(at, cent);
+      })(),
+    ).rejects.toThrow(LimitsUnavailableError);
+    // Then without an attempt to reach Postgres for each call.
+    expect(() => at.admit(TEAM, KEY, usd(1_000n * USD))).toThrow(LimitsUnavailableError);
+    expect(admitted).toBeLessThan(10_000);
+    relay!.set('*', 'none');
+    await written(at, 40 + admitted);
+    await eventually(() => at.ledger.exchange.failure === null);
+    await call(at, cent);
+    await written(at, 41 + admitted);
+    expect(await chargedUsd(database)).toBe(BigInt(41 + admitted) * cent);
+    expect((await meterOf(database, rule)).spent).toBe(BigInt(41 + admitted) * cent);
+  });
+
+  it('a budget admits calls if LIMITS_WITHOUT_DATABASE=allow, but not for longer than KEY_CACHE_STALE_MS', async () => {
+    const rule = await addRule(database, 'usd', 'month', 10n * USD);
+    const at = await behindRelay({ withoutDatabase: 'allow', staleMs: 15_000 });
+    await call(at, USD);
+    await written(at, 1);
+    relay!.set('*', 'cut');
+    for (let i = 0; i < 20; i++) await call(at, USD);
+    await eventually(() => {
+      try {
+        (at.admit(TEAM, KEY, usd(USD)) as Ticket).release();
+      } catch (error) {
+        return error instanceof LimitsUnavailableError;
+      }
+    });
+    relay!.set('*', 'none');
+    await written(at, 21);
+    await eventually(async () => (await meterOf(database, rule)).spent === 21n * USD);
+    await eventually(() => at.ledger.exchange.failure === null);
+    await rejection(() => at.admit(TEAM, KEY, usd(USD)));
+  });
+
+  it('a rate and slots go on with the part of this process', async () => {
+    await addRule(database, 'requests', 'minute', 40);
+    await addRule(database, 'concurrent_requests', 'at_once', 10);
+    const [at, other] = [await behindRelay(), await engine()];
+    (await other.admit(TEAM, KEY, usd(0n))).settle({ usd: null, tokens: null });
+    (await at.admit(TEAM, KEY, usd(0n))).settle({ usd: null, tokens: null });
+    await eventually(() => at.ledger.exchange.processes === 2);
+    relay!.set('*', 'cut');
+    await eventually(() => at.ledger.exchange.failure !== null);
+    const tickets: Ticket[] = [];
+    let slots = 0;
+    const { state } = await rejection(async () => {
+      for (;;) tickets.push(await at.admit(TEAM, KEY, usd(0n)));
+    });
+    expect(state.rule.resource).toBe('concurrent_requests');
+    expect((slots = tickets.length)).toBe(5);
+    for (const ticket of tickets) ticket.settle({ usd: null, tokens: null });
+    const rejected = await rejection(async () => {
+      for (;;) {
+        (await at.admit(TEAM, KEY, usd(0n))).settle({ usd: null, tokens: null });
+        slots++;
+      }
+    });
+    expect(rejected.state.rule.resource).toBe('requests');
+    // With the one from before: half of 40.
+    expect(slots + 1).toBe(20);
+  });
+});

@@ -1,0 +1,77 @@
+// A process of its own that uses limits: started by spenders.ts.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { LimitExceededError } from '../../src/limits/ledger/limit-errors.js';
+import { LedgerProcess, type LedgerSettings } from './ledger-process.js';
+
+export type Work = {
+  teamId: string;
+  keyId: string;
+  inFlight: number;
+  /** Ends after this; a spender also ends when a limit rejects it. */
+  forMs: number;
+} & (
+  | { kind: 'spend'; reserved: string; least: string; most: string; callMs: number }
+  | { kind: 'rate'; callMs: number }
+  | { kind: 'slots'; callMs: number }
+);
+
+export interface Report {
+  admitted: number;
+  rejected: number;
+  errors: string[];
+  /** When calls were admitted, and when they ended (epoch ms). */
+  times: [number, number][];
+  exchanges: number;
+  /** Exchanges that failed: the process was cut off from Postgres, or the machine too busy. */
+  failed: number;
+  /** From the first call to the end of the last. */
+  ms: number;
+}
+
+const [settings, work] = JSON.parse(process.argv[2]!) as [LedgerSettings, Work];
+const engine = await LedgerProcess.start(settings);
+const report: Report = { admitted: 0, rejected: 0, errors: [], times: [], exchanges: 0, failed: 0, ms: 0 };
+const now = () => performance.timeOrigin + performance.now();
+const until = now() + work.forMs;
+
+process.send!('ready');
+await new Promise((go) => process.once('message', go));
+
+const begunAt = now();
+await Promise.all(Array.from({ length: work.inFlight }, use));
+report.ms = now() - begunAt;
+await engine.stop();
+report.exchanges = engine.ledger.exchange.counts.ok;
+report.failed = engine.ledger.exchange.counts.failed;
+await new Promise((sent) => process.send!(report, sent));
+process.disconnect();
+
+async function use(): Promise<void> {
+  const { teamId, keyId, kind } = work;
+  const reservation = { usd: kind === 'spend' ? BigInt(work.reserved) : 0n, tokens: 0n };
+  while (now() < until) {
+    let ticket;
+    try {
+      ticket = await engine.admit(teamId, keyId, reservation);
+    } catch (error) {
+      report.rejected++;
+      if (!(error instanceof LimitExceededError)) report.errors.push(String(error));
+      if (kind === 'spend') return;
+      const { retryAfterMs } = (error as LimitExceededError).state;
+      await sleep(Math.min(retryAfterMs ?? 100, 200));
+      continue;
+    }
+    const admittedAt = now();
+    report.admitted++;
+    if (kind === 'spend') {
+      const { end } = engine.begin(ticket, keyId, teamId);
+      await sleep(Math.random() * 2 * work.callMs);
+      const [least, most] = [Number(work.least), Number(work.most)];
+      end(BigInt(Math.floor(least + Math.random() * (most - least))));
+    } else {
+      await sleep(work.callMs * (0.5 + Math.random()));
+      report.times.push([admittedAt, now()]);
+      ticket.settle({ usd: null, tokens: null });
+    }
+  }
+}
