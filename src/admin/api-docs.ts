@@ -3,7 +3,7 @@ import { NestFactory } from '@nestjs/core';
 import type { Express, NextFunction, Request, Response } from 'express';
 import { applyApiDecorators } from './api-decorators.js';
 import { AdminErrorFilter } from './admin-error.filter.js';
-import { AdminTokenGuard } from './admin-token.guard.js';
+import { AdminGuard } from './admin.guard.js';
 
 @Module({})
 class DocsModule {}
@@ -20,7 +20,7 @@ const BROWSER_CHALLENGE = 'Basic realm="Postern", charset="UTF-8"';
  */
 export function serveApiDocs(app: INestApplication, guarded: boolean): void {
   if (guarded) {
-    const guard = app.get(AdminTokenGuard, { strict: false });
+    const guard = app.get(AdminGuard, { strict: false });
     const filter = app.get(AdminErrorFilter, { strict: false });
     app.use(PATHS, (req: Request, res: Response, next: NextFunction) => {
       guard.admit(req, res, { basic: true }).then(

@@ -3,7 +3,7 @@ import { ApiBearerAuth, ApiOkResponse, ApiOperation } from '../admin/api-decorat
 import type { Response } from 'express';
 import { ADMIN_TOKEN_SCHEME, ApiGroup } from '../admin/admin-controller.js';
 import { AdminErrorFilter } from '../admin/admin-error.filter.js';
-import { AdminTokenGuard } from '../admin/admin-token.guard.js';
+import { AdminGuard } from '../admin/admin.guard.js';
 import { ApiErrors } from '../admin/api-errors.js';
 import { MetricsService } from './metrics.service.js';
 
@@ -12,7 +12,7 @@ import { MetricsService } from './metrics.service.js';
 @ApiBearerAuth(ADMIN_TOKEN_SCHEME)
 @ApiErrors(401)
 @Controller('metrics')
-@UseGuards(AdminTokenGuard)
+@UseGuards(AdminGuard)
 @UseFilters(AdminErrorFilter)
 export class MetricsController {
   constructor(private readonly metrics: MetricsService) {}

@@ -122,9 +122,10 @@ describe('/docs-json', () => {
       .map(({ name }) => `${name}: describe it by @AdminController(path, { name: '${name}', description })`);
     expect(undescribed).toEqual([]);
     for (const { operationId, responses, security, tags } of operations) {
-      if (tags.includes('Health')) continue;
+      // Open to all.
+      if (tags.includes('Health') || tags.includes('Session')) continue;
       expect([operationId, security]).toEqual([operationId, [{ adminToken: [] }]]);
-      const errors = tags.includes('Metrics') ? ['401'] : ['400', '401', '503'];
+      const errors = tags.includes('Metrics') ? ['401'] : ['400', '401', '403', '503'];
       expect(Object.keys(responses)).toEqual(expect.arrayContaining(errors));
     }
     expect(document).toMatchObject({
@@ -192,6 +193,7 @@ describe('/docs-json', () => {
     expect(Object.fromEntries(codes)).toEqual({
       400: 'invalid_request',
       401: 'invalid_admin_token',
+      403: 'forbidden',
       404: 'not_found',
       409: 'conflict',
       413: 'request_too_large',
