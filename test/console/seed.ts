@@ -97,6 +97,8 @@ export async function seedConsole(
       keyIds.map((_, index) => teamIds[index % teamIds.length]),
       ...[0, 1, 2, 3, 4].map((column) => MODELS.map((model) => model[column])),
     ]);
+    // The roll-up adds what was recorded after its cursor.
+    await client.query('UPDATE usage_rollup SET cursor = to_timestamp(0)');
     await client.query('VACUUM (ANALYZE) request_log');
     return { teamIds, keyIds };
   } finally {
