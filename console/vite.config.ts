@@ -7,6 +7,9 @@ import { defineConfig, type Plugin } from 'vite';
 
 /** Where `npm run dev` finds a running gateway. */
 const gateway = process.env.POSTERN_URL ?? 'http://127.0.0.1:8080';
+const proxy = Object.fromEntries(
+  ['/admin', '/self', '/health', '/v1'].map((path) => [path, { target: gateway }]),
+);
 
 export default defineConfig({
   base: '/console/',
@@ -23,10 +26,9 @@ export default defineConfig({
   server: {
     port: 5173,
     strictPort: true,
-    proxy: Object.fromEntries(
-      ['/admin', '/self', '/health', '/v1'].map((path) => [path, { target: gateway }]),
-    ),
+    proxy,
   },
+  preview: { port: 5174, strictPort: true, proxy },
 });
 
 /** Writes a .gz and a .br file beside every asset that gets smaller, for a server that serves them as they are. */

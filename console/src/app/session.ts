@@ -1,25 +1,13 @@
 import { queryOptions, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
-import { send } from '../api/client';
+import { api, type ResponseOf } from '../api/client';
 
-export type Role = 'admin' | 'viewer' | 'team' | 'metrics';
-
+type SessionState = ResponseOf<'/admin/v1/session', 'get'>;
 /** Who is signed in, as the gateway says. */
-export interface Session {
-  actor: string;
-  role: Role;
-  teams?: readonly string[] | null;
-  expires_at?: string | null;
-}
-
-interface SessionState {
-  session: Session | null;
-  /** Where to sign in with single sign-on, if it is configured. */
-  oidc?: { url?: string; start?: string } | null;
-}
+export type Session = NonNullable<SessionState['session']>;
 
 export const sessionQuery = queryOptions({
   queryKey: ['session'],
-  queryFn: ({ signal }) => send<SessionState>('GET', '/admin/v1/session', { signal }),
+  queryFn: ({ signal }) => api.get('/admin/v1/session', { signal }),
   staleTime: 60_000,
   retry: 1,
 });
@@ -37,7 +25,7 @@ export function useMayChange(): boolean {
 export function useSignIn() {
   const client = useQueryClient();
   return useMutation({
-    mutationFn: (token: string) => send<undefined>('POST', '/admin/v1/session', { body: { token } }),
+    mutationFn: (token: string) => api.post('/admin/v1/session', { body: { token } }),
     // The token stays in no cache: neither in the variables of the mutation nor in its result.
     gcTime: 0,
     onSuccess: async () => {
@@ -50,7 +38,7 @@ export function useSignIn() {
 export function useSignOut() {
   const client = useQueryClient();
   return useMutation({
-    mutationFn: () => send<undefined>('DELETE', '/admin/v1/session'),
+    mutationFn: () => api.delete('/admin/v1/session'),
     onSuccess: () => {
       client.clear();
       client.setQueryData(sessionQuery.queryKey, { session: null });

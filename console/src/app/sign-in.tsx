@@ -1,30 +1,17 @@
-import {
-  Anchor,
-  Button,
-  Center,
-  Code,
-  Divider,
-  Paper,
-  PasswordInput,
-  Stack,
-  Text,
-  Title,
-} from '@mantine/core';
+import { Anchor, Button, Center, Code, Paper, PasswordInput, Stack, Text, Title } from '@mantine/core';
 import { useDocumentTitle } from '@mantine/hooks';
 import { Link } from '@tanstack/react-router';
 import { type FormEvent, useState } from 'react';
 import { ErrorAlert } from '../display/error-alert';
 import { ColorSchemeButton } from './color-scheme-button';
 import { Logo } from './logo';
-import { useSession, useSignIn } from './session';
+import { useSignIn } from './session';
 
 /** Shown at any address while nobody is signed in, so that the address leads on after signing in. */
 export function SignIn() {
   useDocumentTitle('Sign in · Postern');
   const [token, setToken] = useState('');
   const signIn = useSignIn();
-  const oidc = useSession().data?.oidc;
-  const start = oidc?.url ?? oidc?.start;
   const submit = (event: FormEvent) => {
     event.preventDefault();
     if (token.trim() !== '') signIn.mutate(token.trim());
@@ -35,14 +22,6 @@ export function SignIn() {
         <Stack gap="md">
           <Logo />
           <Title order={1}>Sign in</Title>
-          {typeof start === 'string' && (
-            <>
-              <Button component="a" href={start}>
-                Sign in with single sign-on
-              </Button>
-              <Divider label="or with a token" />
-            </>
-          )}
           <form onSubmit={submit}>
             <Stack gap="sm">
               <PasswordInput

@@ -10,10 +10,12 @@ interface Props extends ChartData {
   /** Controls on the left, above the chart. */
   children?: ReactNode;
   loading?: boolean;
+  /** Shown instead of the chart when there is nothing to draw. */
+  empty?: ReactNode;
 }
 
 /** A chart with its legend, and the same figures as a table behind a switch. */
-export function ChartPanel({ children, loading = false, height = 260, onZoom, ...chart }: Props) {
+export function ChartPanel({ children, empty, loading = false, height = 260, onZoom, ...chart }: Props) {
   const [asTable, setAsTable] = useState(false);
   return (
     <div>
@@ -28,6 +30,8 @@ export function ChartPanel({ children, loading = false, height = 260, onZoom, ..
       </Group>
       {loading ? (
         <Skeleton height={height} />
+      ) : empty !== undefined ? (
+        empty
       ) : asTable ? (
         <PeriodTable {...chart} height={height} />
       ) : (
@@ -35,7 +39,7 @@ export function ChartPanel({ children, loading = false, height = 260, onZoom, ..
           <StackedBars {...chart} height={height} onZoom={onZoom} />
         </Suspense>
       )}
-      {!asTable && chart.series.length > 1 && (
+      {!asTable && empty === undefined && chart.series.length > 1 && (
         <Group
           component="ul"
           gap="md"
@@ -59,7 +63,7 @@ export function ChartPanel({ children, loading = false, height = 260, onZoom, ..
           ))}
         </Group>
       )}
-      {onZoom !== undefined && !asTable && (
+      {onZoom !== undefined && !asTable && empty === undefined && (
         <Text size="xs" c="dimmed" mt={4} visibleFrom="sm">
           Drag over the chart to zoom in.
         </Text>
