@@ -9,6 +9,7 @@ import { ProvidersModule } from './providers/providers.module.js';
 import { RequestsModule } from './requests/requests.module.js';
 import { TeamsModule } from './teams/teams.module.js';
 import { UsageModule } from './usage/usage.module.js';
+import { WebhooksAdminModule } from './webhooks/webhooks-admin.module.js';
 
 /**
  * The modules of the admin API. The gateway has them all; the command line opens them alone when no gateway runs, so they
@@ -24,5 +25,6 @@ export const ADMIN_MODULES: NonNullable<ModuleMetadata['imports']> = [
   UsageModule,
   LimitsAdminModule,
   PricesModule,
+  WebhooksAdminModule,
   AuditModule,
 ];

@@ -6,11 +6,12 @@ import { ConsoleModule } from './console/console.module.js';
 import type { Settings } from './config/settings.js';
 import { DatabaseModule } from './database/database.module.js';
 import { LimitsModule } from './limits/limits.module.js';
-import { LedgerModule } from './limits/ledger/ledger.module.js';
 import { ObservabilityModule } from './observability/observability.module.js';
 import { PricingModule } from './pricing/pricing.module.js';
 import { ProxyModule } from './proxy/proxy.module.js';
+import { SelfModule } from './self/self.module.js';
 import { UsageRollupModule } from './usage/usage-rollup.module.js';
+import { WebhooksModule } from './webhooks/webhooks.module.js';
 
 /**
  * The whole gateway. ProxyModule comes before the other modules with routes, so that its route is matched first on every
@@ -28,10 +29,11 @@ export class AppModule {
         ProxyModule,
         LimitsModule,
         ...ADMIN_MODULES,
-        LedgerModule,
         ConsoleModule,
         PricingModule,
         UsageRollupModule,
+        WebhooksModule,
+        SelfModule,
         ObservabilityModule
       ]
     };

@@ -16,6 +16,9 @@ import { AdminValidationPipe } from './validation.pipe.js';
 /** Name of the admin token in the OpenAPI document. */
 export const ADMIN_TOKEN_SCHEME = 'adminToken';
 
+/** Name of a gateway key in the OpenAPI document. */
+export const GATEWAY_KEY_SCHEME = 'gatewayKey';
+
 /** Descriptions of the groups of endpoints in the OpenAPI document, by their names. */
 export const TAG_DESCRIPTIONS = new Map<string, string>();
 

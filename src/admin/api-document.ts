@@ -4,7 +4,7 @@ import type { INestApplication } from '@nestjs/common';
 import { DocumentBuilder, type OpenAPIObject, SwaggerModule } from '@nestjs/swagger';
 import { z } from 'zod';
 import { packageRoot } from '../platform/package-root.js';
-import { ADMIN_TOKEN_SCHEME, TAG_DESCRIPTIONS } from './admin-controller.js';
+import { ADMIN_TOKEN_SCHEME, GATEWAY_KEY_SCHEME, TAG_DESCRIPTIONS } from './admin-controller.js';
 import { errorExample } from './api-errors.js';
 
 type Schema = Record<string, unknown>;
@@ -32,13 +32,17 @@ export function apiDocument(app: INestApplication): OpenAPIObject {
     .setDescription(
       'Manages teams, gateway keys and providers, and reads the request log and the audit log. Responses that show or ' +
         'change one team, key or provider carry an `ETag`. Send it back as `If-Match`, and a change is rejected with 409 ' +
-        'if the object has changed since.',
+        'if the object has changed since. A gateway key opens only `/self/v1`, which shows its own data.',
     )
     .setVersion(version())
     .setOpenAPIVersion('3.0.3')
     .addBearerAuth(
       { type: 'http', scheme: 'bearer', bearerFormat: 'opaque', description: 'The value of ADMIN_TOKEN.' },
       ADMIN_TOKEN_SCHEME,
+    )
+    .addBearerAuth(
+      { type: 'http', scheme: 'bearer', bearerFormat: 'opaque', description: 'A gateway key, as for calls.' },
+      GATEWAY_KEY_SCHEME,
     )
     .build();
   const document = SwaggerModule.createDocument(app, config, { standardSchemaConverter: converter() });

@@ -11,4 +11,6 @@ export const ADVISORY_LOCKS = {
   firstKey: 7_061_003,
   /** Updates of costs in the request log: repair and repricing. */
   repricing: 7_061_004,
+  /** The search for expiring keys and models without a price, and alerts of degraded journals. */
+  alerts: 7_061_005,
 } as const;

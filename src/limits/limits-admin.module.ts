@@ -7,6 +7,7 @@ import { LimitsService } from './limits.service.js';
 @Module({
   imports: [TeamsModule],
   controllers: [LimitsController],
-  providers: [LimitsService]
+  providers: [LimitsService],
+  exports: [LimitsService]
 })
 export class LimitsAdminModule {}

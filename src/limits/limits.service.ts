@@ -24,8 +24,12 @@ const PERIOD_START = `
   CASE WHEN r.period IN ('minute', 'at_once', 'total') THEN to_timestamp(0)
        ELSE date_trunc(r.period, clock_timestamp(), r.time_zone) END`;
 
-/** Each rule with its present meter; of a rule for each end user the one that is used most. */
-const SELECT = `
+/**
+ * Each rule with its present meter; of a rule for each end user the one that is used most.
+ *
+ * @param meters condition that a meter must meet
+ */
+const select = (meters = 'true') => `
   SELECT * FROM (
     SELECT *, CASE WHEN "left" = '0' THEN 'exhausted'
                    WHEN used::numeric * 100 >= alert_from * (amount::numeric + credited::numeric) THEN 'warned'
@@ -53,14 +57,19 @@ const SELECT = `
                     ELSE spent END AS used,
                CASE WHEN r.period IN ('at_once', 'minute') THEN 0 ELSE held END AS holding
         FROM limit_meter meter
-        WHERE rule_id = r.id AND window_start = w.starts
+        WHERE rule_id = r.id AND window_start = w.starts AND ${meters}
         ORDER BY 4 DESC, spent + held DESC LIMIT 1) m ON true) figures) limits`;
 
-const LIST = `${SELECT}
+const LIST = `${select()}
   WHERE ($1::uuid IS NULL OR team_id = $1) AND ($2::uuid IS NULL OR owner_id = $2) AND ($3::text IS NULL OR state = $3)
     AND ($4::uuid IS NULL OR id < $4)
   ORDER BY id DESC LIMIT $5`;
-const FIND = `${SELECT} WHERE id = $1`;
+const FIND = `${select()} WHERE id = $1`;
+
+/** The rules of a key and its team. Those of end users only with an end user, and with no other's meters. */
+const OF_CALLER = `${select(`subject IN ('', $3)`)}
+  WHERE owner_id IN ($1, $2) AND (scope IN ('team', 'key') OR $3::text IS NOT NULL)
+  ORDER BY id`;
 
 const LOCK = 'SELECT FROM limit_rule WHERE id = $1 FOR UPDATE';
 /** In the order in which exchanges and settlements lock meters. */
@@ -70,7 +79,7 @@ const LOCK_METERS = `
   ORDER BY m.rule_id, m.subject, m.window_start FOR UPDATE OF m`;
 /** What was spent stays: it is the sum of the charges in the request log. */
 const RESET = `
-  UPDATE limit_meter m SET credited = m.spent, alerted = 0 FROM limit_rule r
+  UPDATE limit_meter m SET credited = m.spent, alerted = 0, exhausted_at = NULL FROM limit_rule r
   WHERE r.id = $1 AND m.rule_id = r.id AND m.window_start = ${PERIOD_START} AND ($2::text IS NULL OR m.subject = $2)`;
 
 /** Shows limits and budgets with what was used of them, and resets budgets. */
@@ -88,6 +97,12 @@ export class LimitsService {
     const teamId = team === undefined ? null : (await this.teams.resolve(team)).id;
     const values = [teamId, key ?? null, state ?? null, after, limit + 1];
     return pageOf(await this.dataSource.query<LimitRow[]>(LIST, values), limit, limitView);
+  }
+
+  /** The rules that apply to the calls of a key. @param subject of an end user; null: without the rules of end users */
+  async ofCaller(keyId: string, teamId: string, subject: string | null): Promise<LimitView[]> {
+    const rows = await this.dataSource.query<LimitRow[]>(OF_CALLER, [keyId, teamId, subject]);
+    return rows.map(limitView);
   }
 
   /**

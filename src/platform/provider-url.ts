@@ -127,17 +127,8 @@ export function normaliseProviderUrl(value: string): ProviderUrlResult {
   if (value.includes('?') || value.includes('#')) return { fault: 'must not contain a query or a fragment' };
   if (parsed.port === '0') return { fault: 'must not name port 0' };
 
-  const host = parsed.hostname.replace(/^\[|\]$/g, '');
-  if (isIP(host) !== 0) {
-    const kind = addressClass(host);
-    if (kind === 'forbidden')
-      return { fault: 'must not point to a link-local, unspecified, multicast or cloud metadata address' };
-    if (kind === 'public' && parsed.protocol === 'http:') {
-      return {
-        fault: 'must use https:// for a public address; plain http:// would send the secret in clear',
-      };
-    }
-  }
+  const fault = hostProblem(parsed);
+  if (fault !== null) return { fault };
 
   const path = parsed.pathname.replace(/\/+$/, '');
   if (/\/v1$/i.test(path)) {
@@ -145,4 +136,16 @@ export function normaliseProviderUrl(value: string): ProviderUrlResult {
     return { fault: `remove the trailing /v1: callers send it themselves. Use ${right}` };
   }
   return { url: `${parsed.origin}${path}` };
+}
+
+/** What is wrong with the host of this URL if it is an IP address; null: nothing. A name is checked when it is resolved. */
+export function hostProblem({ hostname, protocol }: URL): string | null {
+  const host = hostname.replace(/^\[|\]$/g, '');
+  if (isIP(host) === 0) return null;
+  const kind = addressClass(host);
+  if (kind === 'forbidden')
+    return 'must not point to a link-local, unspecified, multicast or cloud metadata address';
+  return kind === 'public' && protocol === 'http:'
+    ? 'must use https:// for a public address; plain http:// would send the secret in clear'
+    : null;
 }

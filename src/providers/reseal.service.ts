@@ -6,7 +6,7 @@ import { serialized } from './provider-rows.js';
 import { ProviderSecrets } from './provider-secrets.service.js';
 import { type ProviderRow, SELECT_PROVIDERS } from './provider-view.js';
 
-/** Names of providers by the outcome for their secrets. */
+/** Names of providers, and of what else has secrets, by the outcome for their secrets. */
 export interface Resealed {
   resealed: string[];
   /** Already encrypted with the current master key. */
@@ -20,9 +20,12 @@ const FIND = `${SELECT_PROVIDERS} WHERE id = $1`;
 /** No setting changes, so the version stays. */
 const RESEAL = 'UPDATE provider SET sealed_secret = $2 WHERE id = $1';
 
-/** Re-encrypts provider secrets with the current master key. */
+/** Re-encrypts stored secrets with the current master key. */
 @Injectable()
 export class ResealService {
+  /** Re-encrypt the secrets of other modules: each adds its names to the outcome. */
+  readonly others: ((done: Resealed, by: Actor) => Promise<void>)[] = [];
+
   constructor(
     private readonly dataSource: DataSource,
     private readonly secrets: ProviderSecrets,
@@ -40,6 +43,7 @@ export class ResealService {
       const outcome = await this.resealOne(id, by);
       if (outcome !== null) done[outcome].push(name);
     }
+    for (const reseal of this.others) await reseal(done, by);
     return done;
   }
 

@@ -25,6 +25,10 @@ const provider = async () => (await call(postern, 'POST', '/providers', newProvi
 const newPrice = () => ({ catalog: 'mine', model: `model-${++names}`, input: '1' });
 const price = async () => (await call(postern, 'POST', '/prices', newPrice())).body;
 
+// A closed port: the test of a webhook needs no receiver.
+const newWebhook = () => ({ url: 'http://127.0.0.1:9/', events: ['key.expiring'] });
+const webhook = async () => (await call(postern, 'POST', '/webhooks', newWebhook())).body;
+
 const rows = () => postern.database.query<Partial<AuditView>>('SELECT * FROM audit_log ORDER BY id');
 
 /** How each changing route is called so that it changes something: the row it leaves, or null where it changes nothing. */
@@ -65,6 +69,18 @@ const CHANGES: Record<
     body: () => ({ from: '2026-01-01T00:00:00Z', to: '2026-01-02T00:00:00Z' }),
     leaves: 'price repriced',
   },
+  'POST /admin/v1/webhooks': {
+    subject: () => Promise.resolve(null),
+    body: newWebhook,
+    leaves: 'webhook created',
+  },
+  'PATCH /admin/v1/webhooks/:id': {
+    subject: webhook,
+    body: () => ({ events: ['price.missing'] }),
+    leaves: 'webhook changed',
+  },
+  'DELETE /admin/v1/webhooks/:id': { subject: webhook, leaves: 'webhook removed' },
+  'POST /admin/v1/webhooks/:id/test': { subject: webhook, leaves: null },
   'DELETE /admin/v1/providers/:name': { subject: provider, leaves: 'provider removed' },
   'POST /admin/v1/providers/:name/test': { subject: provider, leaves: null },
 };

@@ -5,7 +5,7 @@ import { action, type Session } from '../session.js';
 export function addResealCommand(providers: Command): void {
   providers
     .command('reseal')
-    .description('re-encrypt provider secrets with MASTER_KEY')
+    .description('re-encrypt the secrets of providers and webhooks with MASTER_KEY')
     .option('--json', 'print the names by outcome as JSON')
     .addHelpText(
       'after',

@@ -111,11 +111,11 @@ export class HoldMeter extends Meter {
       rule: this.rule.id,
       subject: this.subject,
       starts: this.period.starts,
-      used: String(max(this.used, 0n)),
-      kept: String(max(this.held, 0n)),
-      recent: isSurplus || this.low ? '0' : String(max(this.recent(now) - idle, 0n)),
-      waiting: String(missing),
-      one: missing === 0n ? '0' : String(max(this.smallest - idle, 1n)),
+      used: bounded(this.used),
+      kept: bounded(this.held),
+      recent: isSurplus || this.low ? '0' : bounded(this.recent(now) - idle),
+      waiting: bounded(missing),
+      one: missing === 0n ? '0' : bounded(max(this.smallest - idle, 1n)),
       refused,
       recall: missing > 0n && now - this.recalledAt > RECALL_AGAIN_MS,
     };
@@ -149,12 +149,13 @@ export class HoldMeter extends Meter {
     return askedAt - this.recalledAt >= RECALL_MS && this.recalledAt !== -Infinity ? 'reject' : 'wait';
   }
 
-  state(): LimitState {
+  state(needed: bigint): LimitState {
     const { spent, limit, most } = this.last ?? { spent: 0n, limit: this.rule.amount, most: 0n };
     const { ends } = this.period;
     return {
       rule: this.rule,
       used: this.isConcurrency ? limit - max(most, 0n) : spent,
+      needed,
       amount: limit,
       resetsAt: ends === Infinity ? null : new Date(ends),
       retryAfterMs: this.isConcurrency ? 1_000 : null,
@@ -165,6 +166,11 @@ export class HoldMeter extends Meter {
 /** The part of a limit that a process may use alone. */
 export function share(amount: bigint, processes: number): bigint {
   return amount === 0n ? 0n : max(amount / BigInt(processes), 1n);
+}
+
+/** As text for Postgres: not negative, and below what makes a sum of two overflow there. */
+export function bounded(amount: bigint): string {
+  return String(amount < 0n ? 0n : amount < UNLIMITED ? amount : UNLIMITED);
 }
 
 function max(a: bigint, b: bigint): bigint {

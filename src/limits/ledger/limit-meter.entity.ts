@@ -35,4 +35,8 @@ export class LimitMeter {
   /** The highest percentage for which an alert was sent. */
   @Column('smallint', { ...COUNT })
   alerted!: number;
+
+  /** When it was announced that the budget is exhausted; null: not yet. */
+  @Column('timestamptz', { name: 'exhausted_at', nullable: true })
+  exhaustedAt!: Date | null;
 }

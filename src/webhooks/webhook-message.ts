@@ -1,0 +1,110 @@
+import { createHmac } from 'node:crypto';
+import { usdOf } from '../limit-rules/usd.js';
+import type { EventType, WebhookFormat } from './webhook.entity.js';
+
+/** The type of the event that a test sends. */
+export const TEST_TYPE = 'webhook.test';
+
+/** An event as it is stored. */
+export interface StoredEvent {
+  id: string;
+  type: EventType | typeof TEST_TYPE;
+  created_at: Date;
+  data: Record<string, unknown>;
+}
+
+/** A request to the receiver. Its body is the same in each attempt. */
+export interface WebhookMessage {
+  body: string;
+  headers: Record<string, string>;
+}
+
+/** @param secret null for a format that is not signed @param now of the signature; receivers reject old ones */
+export function messageOf(
+  event: StoredEvent,
+  format: WebhookFormat,
+  secret: string | null,
+  now = new Date(),
+): WebhookMessage {
+  const body = JSON.stringify(format === 'slack' ? { text: slackText(event) } : payloadOf(event));
+  const headers = { 'content-type': 'application/json', 'user-agent': 'Postern' };
+  if (secret === null) return { body, headers };
+  const timestamp = Math.floor(now.getTime() / 1_000);
+  return {
+    body,
+    headers: {
+      ...headers,
+      'webhook-id': event.id,
+      'webhook-timestamp': String(timestamp),
+      'webhook-signature': signatureOf(secret, event.id, timestamp, body),
+    },
+  };
+}
+
+/** Before the base64 of the key, as Standard Webhooks say. */
+export const SECRET_PREFIX = 'whsec_';
+
+/** The signature of Standard Webhooks 1.0.0, "Signature scheme". */
+export function signatureOf(secret: string, id: string, timestamp: number, body: string): string {
+  const key = Buffer.from(secret.slice(SECRET_PREFIX.length), 'base64');
+  return `v1,${createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest('base64')}`;
+}
+
+function payloadOf({ type, created_at: at, data }: StoredEvent): object {
+  return { type, timestamp: at.toISOString(), data: shownData(type, data) };
+}
+
+/** Amounts of budgets are stored as counts, and times in milliseconds. */
+function shownData(type: StoredEvent['type'], data: Record<string, unknown>): Record<string, unknown> {
+  if (type !== 'budget.threshold' && type !== 'budget.exhausted') return data;
+  const amount = BigInt(data.amount as string);
+  const used = BigInt(data.used as string);
+  const shown = (count: bigint) => (data.resource === 'usd' ? usdOf(count) : String(count));
+  return {
+    ...data,
+    amount: shown(amount),
+    used: shown(used),
+    left: shown(amount > used ? amount - used : 0n),
+    resets_at: data.resets_at === null ? null : new Date(Number(data.resets_at)).toISOString(),
+  };
+}
+
+function slackText({ type, data }: StoredEvent): string {
+  const shown = shownData(type, data);
+  const text = (name: string) => escaped(String(shown[name]));
+  switch (type) {
+    case 'budget.threshold':
+      return `${budgetName(shown)} has reached ${text('threshold')} %: ${amounts(shown)}.${reset(shown)}`;
+    case 'budget.exhausted':
+      return `${budgetName(shown)} is exhausted: ${amounts(shown)}.${shown.mode === 'block' ? ' Calls are rejected.' : ''}${reset(shown)}`;
+    case 'key.expiring':
+      return `Gateway key ${text('team')}/${text('key')} (${text('prefix')}…) expires at ${text('expires_at')}.`;
+    case 'price.missing':
+      return `Model ${text('model')} of provider ${text('provider')} has no price: its calls have no cost.`;
+    case 'journal.degraded':
+      return `The journal of the gateway on ${text('host')} is degraded: ${text('reason')}`;
+    case TEST_TYPE:
+      return 'This is a test of a Postern webhook.';
+  }
+}
+
+/** The characters that Slack reads as control sequences (Slack documentation, "Escaping text"). */
+function escaped(text: string): string {
+  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
+}
+
+function budgetName({ key, team, subject, period }: Record<string, unknown>): string {
+  const owner = key === null ? `team ${team as string}` : `key ${team as string}/${key as string}`;
+  const user = subject === null ? '' : ` for end user ${subject as string}`;
+  return escaped(
+    `The ${period === 'total' ? 'total budget' : `budget per ${period as string}`} of ${owner}${user}`,
+  );
+}
+
+function amounts({ used, amount, resource }: Record<string, unknown>): string {
+  return `${used as string} of ${amount as string} ${resource === 'usd' ? 'USD' : 'tokens'} used`;
+}
+
+function reset({ resets_at: at }: Record<string, unknown>): string {
+  return at === null ? '' : ` It begins anew at ${at as string}.`;
+}

@@ -1,0 +1,91 @@
+import type { WebhookTestResult, WebhookView } from './webhooks.schema.js';
+import type { Attempt } from './webhook-sender.service.js';
+import type { EventType, WebhookFormat } from './webhook.entity.js';
+
+export interface WebhookRow {
+  id: string;
+  shown_url: string;
+  events: EventType[];
+  format: WebhookFormat;
+  sealed: Buffer;
+  version: number;
+  created_at: Date;
+  updated_at: Date;
+  waiting: number;
+  event_id: string | null;
+  type: EventType;
+  attempts: number;
+  attempted_at: Date;
+  delivered_at: Date | null;
+  next_attempt_at: Date | null;
+  status: number | null;
+  error: string | null;
+}
+
+/** Webhooks, each with the delivery that was attempted last. */
+export const SELECT_WEBHOOKS = `
+  SELECT w.id, w.shown_url, w.events, w.format, w.sealed, w.version, w.created_at, w.updated_at,
+         (SELECT count(*)::int FROM webhook_delivery WHERE webhook_id = w.id AND next_attempt_at IS NOT NULL) AS waiting,
+         d.event_id, d.type, d.attempts, d.attempted_at, d.delivered_at, d.next_attempt_at, d.status, d.error
+  FROM webhook w
+  LEFT JOIN LATERAL (
+    SELECT d.*, e.type FROM webhook_delivery d JOIN webhook_event e ON e.id = d.event_id
+    WHERE d.webhook_id = w.id AND d.attempted_at IS NOT NULL
+    ORDER BY d.attempted_at DESC LIMIT 1) d ON true`;
+
+/** Lists each field, so that a new column is not shown by accident. */
+export function webhookView(row: WebhookRow, isReadable: boolean): WebhookView {
+  return {
+    id: row.id,
+    url: row.shown_url,
+    events: row.events,
+    format: row.format,
+    secret_state: isReadable ? 'sealed' : 'unreadable',
+    waiting: row.waiting,
+    last_delivery: lastDelivery(row),
+    version: row.version,
+    created_at: row.created_at.toISOString(),
+    updated_at: row.updated_at.toISOString(),
+  };
+}
+
+function lastDelivery(row: WebhookRow): WebhookView['last_delivery'] {
+  if (row.event_id === null) return null;
+  const { delivered_at: delivered, next_attempt_at: next } = row;
+  return {
+    event_id: row.event_id,
+    type: row.type,
+    state: delivered !== null ? 'delivered' : next !== null ? 'retrying' : 'failed',
+    attempts: row.attempts,
+    attempted_at: row.attempted_at.toISOString(),
+    next_attempt_at: next?.toISOString() ?? null,
+    status: row.status,
+    error: row.error,
+  };
+}
+
+/** What the audit log records of a webhook. */
+export function settingsOf({ id, url, events, format }: WebhookView) {
+  return { id, name: url, url, events, format };
+}
+
+const MESSAGES: Record<WebhookTestResult['code'], string> = {
+  ok: 'OK: the receiver accepted the event.',
+  name_not_resolved: 'The host name of the URL does not resolve. Correct the URL or the DNS.',
+  refused:
+    'Connection refused: nothing listens at this host and port. Start the receiver, or correct the URL.',
+  unreachable: 'The receiver could not be reached. Check the URL, the network and any egress proxy.',
+  timeout:
+    'The receiver did not respond within 10 seconds. Let it respond first and process the event later.',
+  tls: 'The TLS handshake failed, or the certificate is not trusted. For a private CA, set NODE_EXTRA_CA_CERTS.',
+  forbidden_address:
+    'The URL leads to an address that is not allowed: link-local, a cloud metadata service, a public address with plain http, or this gateway.',
+  not_http: 'The receiver does not respond with HTTP. Check the scheme and port of the URL.',
+  redirect: 'The receiver redirects; Postern does not follow redirects. Use the final URL.',
+  unexpected_status: 'The receiver rejected the event: it must respond with a status from 200 to 299.',
+};
+
+export function testResult({ status, error }: Attempt, durationMs: number): WebhookTestResult {
+  const code = (error ?? 'ok') as WebhookTestResult['code'];
+  return { ok: error === null, code, message: MESSAGES[code], status, duration_ms: Math.round(durationMs) };
+}

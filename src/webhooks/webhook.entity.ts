@@ -1,0 +1,49 @@
+import { Check, Column, Entity, PrimaryColumn } from 'typeorm';
+
+/**
+ * What webhooks can subscribe to. `provider.down` and `provider.up` are not among them yet: nothing observes providers.
+ */
+export const EVENT_TYPES = [
+  'budget.threshold',
+  'budget.exhausted',
+  'key.expiring',
+  'price.missing',
+  'journal.degraded',
+] as const;
+export type EventType = (typeof EVENT_TYPES)[number];
+
+/** `standard`: JSON, signed as Standard Webhooks say; `slack`: a message for an incoming webhook of Slack. */
+export const WEBHOOK_FORMATS = ['standard', 'slack'] as const;
+export type WebhookFormat = (typeof WEBHOOK_FORMATS)[number];
+
+/** Where events are delivered. */
+@Entity('webhook', { comment: 'Where alerts are delivered.' })
+@Check('webhook_format_check', `format IN ('standard', 'slack')`)
+export class Webhook {
+  @PrimaryColumn('uuid', { primaryKeyConstraintName: 'webhook_pkey' })
+  id!: string;
+
+  /** Without what may be secret in it, see shownUrl(). */
+  @Column('text', { name: 'shown_url' })
+  shownUrl!: string;
+
+  @Column('text', { array: true })
+  events!: EventType[];
+
+  @Column('text')
+  format!: WebhookFormat;
+
+  /** The URL and the secret, encrypted with MASTER_KEY and bound to this row. */
+  @Column('bytea')
+  sealed!: Buffer;
+
+  /** For If-Match. */
+  @Column('int', { default: 1 })
+  version!: number;
+
+  @Column('timestamptz', { name: 'created_at', default: () => 'now()' })
+  createdAt!: Date;
+
+  @Column('timestamptz', { name: 'updated_at', default: () => 'now()' })
+  updatedAt!: Date;
+}

@@ -1,0 +1,20 @@
+import { Module } from '@nestjs/common';
+import { TypeOrmModule } from '@nestjs/typeorm';
+import { ProvidersModule } from '../providers/providers.module.js';
+import { WebhookDelivery } from './webhook-delivery.entity.js';
+import { WebhookEvent } from './webhook-event.entity.js';
+import { WebhookReseal } from './webhook-reseal.service.js';
+import { WebhookSecrets } from './webhook-secrets.service.js';
+import { WebhookSender } from './webhook-sender.service.js';
+import { Webhook } from './webhook.entity.js';
+import { WebhooksController } from './webhooks.controller.js';
+import { WebhooksService } from './webhooks.service.js';
+
+/** Where alerts go, and how people say so. */
+@Module({
+  imports: [TypeOrmModule.forFeature([Webhook, WebhookEvent, WebhookDelivery]), ProvidersModule],
+  controllers: [WebhooksController],
+  providers: [WebhookSecrets, WebhookSender, WebhooksService, WebhookReseal],
+  exports: [WebhookSecrets, WebhookSender]
+})
+export class WebhooksAdminModule {}

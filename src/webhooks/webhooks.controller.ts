@@ -1,0 +1,129 @@
+import { Body, Delete, Get, Header, HttpCode, Param, Patch, Post, Query } from '@nestjs/common';
+import {
+  ApiBody,
+  ApiCreatedResponse,
+  ApiNoContentResponse,
+  ApiOkResponse,
+  ApiOperation,
+} from '../admin/api-decorators.js';
+import { AdminController } from '../admin/admin-controller.js';
+import { ApiErrors } from '../admin/api-errors.js';
+import { CurrentActor } from '../admin/current-actor.js';
+import { ETAG, EntityTags, IfMatch } from '../admin/entity-tag.js';
+import { nothingSchema } from '../admin/fields.schema.js';
+import type { Page } from '../database/page.js';
+import type { Expected } from '../database/revision.js';
+import type { Actor } from '../platform/actor.js';
+import {
+  type CreatedWebhook,
+  createdWebhookSchema,
+  type NewWebhook,
+  newWebhookSchema,
+  type WebhookChange,
+  webhookChangeSchema,
+  webhookId,
+  webhookPageSchema,
+  webhookSchema,
+  type WebhookTestResult,
+  webhookTestSchema,
+  type WebhookView,
+} from './webhooks.schema.js';
+import { WebhooksService } from './webhooks.service.js';
+
+/** With If-Match, a change of a webhook that has changed meanwhile gets 409. */
+@AdminController('webhooks', {
+  name: 'Webhooks',
+  description: 'Where alerts are delivered: of budgets, expiring keys, missing prices and the journal.',
+})
+@EntityTags()
+export class WebhooksController {
+  constructor(private readonly webhooks: WebhooksService) {}
+
+  /** Not paged, because there are few webhooks. */
+  @Get()
+  @ApiOperation({ operationId: 'listWebhooks', summary: 'List all webhooks with their last delivery' })
+  @ApiOkResponse({ standardSchema: webhookPageSchema, description: 'All webhooks, newest first.' })
+  async list(@Query({ schema: nothingSchema }) _: object): Promise<Page<WebhookView>> {
+    return { data: await this.webhooks.list(), next_cursor: null };
+  }
+
+  @Post()
+  @Header('Cache-Control', 'no-store')
+  @ApiOperation({
+    operationId: 'createWebhook',
+    summary: 'Create a webhook',
+    description: 'The response contains the secret that verifies signatures. It is not shown again.',
+  })
+  @ApiCreatedResponse({
+    standardSchema: createdWebhookSchema,
+    description: 'The new webhook.',
+    headers: ETAG,
+  })
+  @ApiErrors(409, 413, 415)
+  create(
+    @Body({ schema: newWebhookSchema }) webhook: NewWebhook,
+    @CurrentActor() by: Actor,
+  ): Promise<CreatedWebhook> {
+    return this.webhooks.create(webhook, by);
+  }
+
+  @Get(':id')
+  @ApiOperation({ operationId: 'getWebhook', summary: 'Get a webhook' })
+  @ApiOkResponse({ standardSchema: webhookSchema, description: 'The webhook.', headers: ETAG })
+  @ApiErrors(404)
+  get(@Param('id', { schema: webhookId }) id: string): Promise<WebhookView> {
+    return this.webhooks.get(id);
+  }
+
+  @Patch(':id')
+  @ApiOperation({
+    operationId: 'changeWebhook',
+    summary: 'Change a webhook',
+    description: 'Events that are not delivered yet go to the new URL.',
+  })
+  @ApiOkResponse({ standardSchema: webhookSchema, description: 'The changed webhook.', headers: ETAG })
+  @ApiErrors(404, 409, 413, 415)
+  update(
+    @Param('id', { schema: webhookId }) id: string,
+    @Body({ schema: webhookChangeSchema }) change: WebhookChange,
+    @CurrentActor() by: Actor,
+    @IfMatch() expected: Expected,
+  ): Promise<WebhookView> {
+    return this.webhooks.update(id, change, by, expected);
+  }
+
+  @Delete(':id')
+  @HttpCode(204)
+  @ApiOperation({
+    operationId: 'removeWebhook',
+    summary: 'Remove a webhook with its undelivered events',
+  })
+  @ApiNoContentResponse({ description: 'Removed.' })
+  @ApiErrors(404, 409)
+  remove(
+    @Param('id', { schema: webhookId }) id: string,
+    @CurrentActor() by: Actor,
+    @IfMatch() expected: Expected,
+  ): Promise<void> {
+    return this.webhooks.remove(id, by, expected);
+  }
+
+  /** Always 200: the body has the result of the test. */
+  @Post(':id/test')
+  @HttpCode(200)
+  @ApiOperation({
+    operationId: 'testWebhook',
+    summary: 'Send an event of type webhook.test and report what is wrong',
+    description:
+      'The status is 200 also when the receiver fails: the body has the result. It is not repeated.',
+  })
+  @ApiBody({ required: false })
+  @ApiOkResponse({ standardSchema: webhookTestSchema, description: 'The result.' })
+  @ApiErrors(404, 409, 413, 415)
+  test(
+    @Param('id', { schema: webhookId }) id: string,
+    @Body({ schema: nothingSchema }) _: object,
+  ): Promise<WebhookTestResult> {
+    return this.webhooks.test(id);
+  }
+}
