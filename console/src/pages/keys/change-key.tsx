@@ -21,9 +21,7 @@ export function useKeyChange<Result, Input = void>(change: (input: Input) => Pro
     mutationFn: change,
     gcTime: 0,
     onSuccess: () =>
-      Promise.all(
-        ['keys', 'key', 'limits'].map((name) => client.invalidateQueries({ queryKey: [name] })),
-      ),
+      Promise.all(['keys', 'key', 'limits'].map((name) => client.invalidateQueries({ queryKey: [name] }))),
   });
 }
 
@@ -89,7 +87,8 @@ export function RotateKey({ shown, onClose }: Props) {
       size="md"
     >
       <Text size="sm">
-        The key gets a new secret. Its name, limits and usage stay. If the old secret has leaked, end it at once.
+        The key gets a new secret. Its name, limits and usage stay. If the old secret has leaked, end it at
+        once.
       </Text>
       <Select
         label="The old secret stops working"
@@ -121,8 +120,8 @@ export function RevokeKey({ shown, opened, onClose }: Props & { opened: boolean 
       error={revoke.error}
       onConfirm={() => revoke.mutate(undefined, { onSuccess: onClose })}
     >
-      All its secrets stop working at once, and for ever. Calls with it get 401. Its usage stays in the log. To
-      stop it for a while, disable it instead.
+      All its secrets stop working at once, and for ever. Calls with it get 401. Its usage stays in the log.
+      To stop it for a while, disable it instead.
     </ConfirmByName>
   );
 }

@@ -140,7 +140,13 @@ function Actions({ shown, status }: { shown: Key; status: string }) {
         <Button size="xs" variant="default" onClick={() => disable.mutate()} loading={disable.isPending}>
           {shown.disabled ? 'Enable' : 'Disable'}
         </Button>
-        <Button size="xs" variant="outline" color="red" c="var(--postern-bad)" onClick={() => setDialog('revoke')}>
+        <Button
+          size="xs"
+          variant="outline"
+          color="red"
+          c="var(--postern-bad)"
+          onClick={() => setDialog('revoke')}
+        >
           Revoke
         </Button>
       </Group>
