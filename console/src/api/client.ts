@@ -71,6 +71,7 @@ interface Plain {
   body?: unknown;
   version?: number | null;
   signal?: AbortSignal;
+  headers?: Readonly<Record<string, string>>;
 }
 
 /** Called when the gateway says that nobody is signed in any more. */
@@ -86,7 +87,7 @@ export function whenSignedOut(listener: () => void): void {
  */
 export async function send<T>(method: string, path: string, options: Plain = {}): Promise<T> {
   const { body, version, signal } = options;
-  const headers: Record<string, string> = { accept: 'application/json' };
+  const headers: Record<string, string> = { accept: 'application/json', ...options.headers };
   if (method !== 'GET') {
     // The gateway requires both for a change that a cookie authorizes (CSRF).
     headers['x-postern-console'] = '1';
