@@ -34,7 +34,7 @@ export type UsageFilter = Pick<UsageQuery, 'team' | 'key' | 'provider' | 'model'
 
 const REFRESH_MS = 30_000;
 /** More series cannot be told apart. */
-const SHOWN_SERIES = 6;
+const SHOWN_SERIES = 8;
 const LARGEST_PAGE = 500;
 
 function usageOptions(query: UsageQuery) {
