@@ -12,8 +12,13 @@ const POLL_MS = 200;
 /** Runs `work` while holding the lock file `path`; `onWait` is told once when somebody else holds it. */
 export async function withLock(path, work, onWait) {
   const me = `${process.pid} ${hostname()}\n`;
-  for (let waited = false; !tryTake(path, me); waited = true) {
-    if (!waited) onWait(read(path)?.split(' ')[0] ?? '?');
+  for (let waited = false; !tryTake(path, me);) {
+    const holder = read(path);
+    // None: just released, or left by a start that was killed and now removed.
+    if (holder !== undefined && !waited) {
+      onWait(holder.split(' ')[0]);
+      waited = true;
+    }
     await sleep(POLL_MS);
   }
   const heartbeat = setInterval(() => touch(path), HEARTBEAT_MS);

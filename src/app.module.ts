@@ -2,6 +2,7 @@ import { type DynamicModule, Module } from '@nestjs/common';
 import { ScheduleModule } from '@nestjs/schedule';
 import { ADMIN_MODULES } from './admin-modules.js';
 import { ConfigModule } from './config/config.module.js';
+import { ConsoleModule } from './console/console.module.js';
 import type { Settings } from './config/settings.js';
 import { DatabaseModule } from './database/database.module.js';
 import { LimitsModule } from './limits/limits.module.js';
@@ -28,6 +29,7 @@ export class AppModule {
         LimitsModule,
         ...ADMIN_MODULES,
         LedgerModule,
+        ConsoleModule,
         PricingModule,
         UsageRollupModule,
         ObservabilityModule

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { join } from 'node:path';
 import type { INestApplication } from '@nestjs/common';
 import { DocumentBuilder, type OpenAPIObject, SwaggerModule } from '@nestjs/swagger';
 import { z } from 'zod';
+import { packageRoot } from '../platform/package-root.js';
 import { ADMIN_TOKEN_SCHEME, TAG_DESCRIPTIONS } from './admin-controller.js';
 import { errorExample } from './api-errors.js';
 
@@ -65,16 +65,10 @@ function describeByExample(parameter: Parameter): void {
   delete schema?.example;
 }
 
-/** Version of the package that contains this file, compiled or not. */
+/** Version of the package. */
 function version(): string {
-  for (let folder = dirname(fileURLToPath(import.meta.url)); ;) {
-    try {
-      return (JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as { version: string }).version;
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'ENOENT' || dirname(folder) === folder) throw error;
-      folder = dirname(folder);
-    }
-  }
+  const text = readFileSync(join(packageRoot(), 'package.json'), 'utf8');
+  return (JSON.parse(text) as { version: string }).version;
 }
 
 /**

@@ -120,6 +120,7 @@ export const envSchema = z.object({
   ),
   PORT: port().default(8080),
   ADMIN_PORT: port().optional(),
+  CONSOLE: oneOf('on', 'off').default('on'),
   DATABASE_URL: text(
     postgresUrl,
     'must look like postgres://user:password@host:5432/database, special characters percent-encoded',

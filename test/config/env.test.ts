@@ -20,6 +20,7 @@ describe('loadEnv', () => {
       nodeEnv: 'development',
       host: '127.0.0.1',
       port: 8080,
+      console: 'on',
       databasePoolSize: 10,
       dataDir: resolve('data'),
       providerAuth: 'bearer',

@@ -88,7 +88,9 @@ describe('npm start', () => {
   it('is not held up by the lock of a start that was killed', async () => {
     const { pid } = spawnSync(process.execPath, ['-e', '']);
     checkout.write('.prepare.lock', `${pid} ${hostname()}\n`);
-    expect((await checkout.start().ended).code).toBe(7);
+    const { code, stdout } = await checkout.start().ended;
+    expect(code).toBe(7);
+    expect(stdout).not.toContain('Waiting for another start');
     expect(exists('.prepare.lock')).toBe(false);
   });
 

@@ -1,6 +1,7 @@
 import type { Settings } from '../../src/config/settings.js';
 import { ReaderPool } from '../../src/requests/reader-pool.js';
 import { RequestLogReader } from '../../src/requests/request-log.reader.js';
+import { SHOWN_COLUMNS } from '../../src/requests/request-view.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { insertRow, KEY, TEAM } from '../request-log/rows.js';
 
@@ -44,13 +45,13 @@ describe('the request log reader', () => {
       extra_usage: '{"web_searches":1,"service_tier":"batch"}',
     });
     const row = {
+      // Every column that is not set above.
+      ...Object.fromEntries(SHOWN_COLUMNS.map((name) => [name, null])),
       id,
       started_at: '2031-01-01T00:00:01.000Z',
       recorded_at: '2031-01-01T00:00:02.500Z',
       team_id: TEAM,
-      team: null,
       key_id: KEY,
-      key: null,
       provider: 'default',
       method: 'POST',
       path: '/v1/chat/completions',
@@ -74,12 +75,6 @@ describe('the request log reader', () => {
       user_agent: 'OpenAI/JS',
       cache_write_tokens: 2,
       extra_usage: { web_searches: 1, service_tier: 'batch' },
-      cost_usd: null,
-      price_id: null,
-      repaired_at: null,
-      end_user: null,
-      session_id: null,
-      tags: null,
     };
     expect(await reader.list({ limit: 1 })).toEqual({ data: [row], next_cursor: null });
     expect(await reader.get(id)).toEqual(row);
