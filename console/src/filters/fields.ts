@@ -10,14 +10,18 @@ export const FIELDS = {
   model: { label: 'Model', input: 'suggest' },
   status: { label: 'Status', input: 'suggest', hint: 'A status such as 429, or a class such as 5xx' },
   outcome: { label: 'Outcome', input: 'choice' },
+  end_user: { label: 'End user', input: 'text', hint: 'As the client named it' },
+  session: { label: 'Session', input: 'text', hint: 'As the client named it' },
+  slower_than_ms: { label: 'Slower than', input: 'number', hint: 'In milliseconds', unit: 'ms' },
 } as const satisfies Partial<Record<keyof CallQuery, Field>>;
 export type FieldName = keyof typeof FIELDS;
 
 export interface Field {
   label: string;
-  /** `choice`: one of a list; `suggest`: any text, with suggestions; `text`: any text. */
-  input: 'choice' | 'suggest' | 'text';
+  /** `choice`: one of a list; `suggest`: any text, with suggestions. */
+  input: 'choice' | 'suggest' | 'text' | 'number';
   hint?: string;
+  unit?: string;
 }
 
 export const OUTCOMES = {

@@ -45,14 +45,16 @@ export function FilterBar({ fields, range }: { fields: readonly FieldName[]; ran
 function Chip({ field, value, range }: { field: FieldName; value: string; range: TimeRange }) {
   const [, setUrl] = useUrlState();
   const name = useChoices(field, range).find((choice) => choice.value === value)?.label ?? value;
-  const text = `${FIELDS[field].label}: ${name}`;
+  const { label, unit }: Field = FIELDS[field];
+  const shown = unit === undefined ? name : `${name} ${unit}`;
+  const text = `${label}: ${shown}`;
   return (
     <span className={classes.chip}>
       <Text span size="sm" truncate="end" maw={280} title={text}>
         <Text span c="dimmed" size="sm">
-          {FIELDS[field].label}:
+          {label}:
         </Text>{' '}
-        {name}
+        {shown}
       </Text>
       <ActionIcon
         size="sm"
@@ -155,6 +157,8 @@ function Form({
             description={definition.hint}
             size="sm"
             value={value}
+            inputMode={definition.input === 'number' ? 'numeric' : undefined}
+            pattern={definition.input === 'number' ? '[0-9]{1,9}' : undefined}
             onChange={(event) => setValue(event.currentTarget.value)}
           />
         )}

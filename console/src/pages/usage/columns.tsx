@@ -86,14 +86,12 @@ export function rowKey(row: UsageRow, dimensions: readonly Dimension[]): string 
   return JSON.stringify(dimensions.map((dimension) => groupValue(row, dimension) ?? null));
 }
 
-const FILTERS: readonly Dimension[] = ['team', 'key', 'provider', 'model'];
-
-/** A group's name, which leads to its requests where there is a filter for it. */
+/** A group's name, which leads to its requests; calls without a value have no filter. */
 function GroupLink({ row, dimension }: { row: UsageRow; dimension: Dimension }) {
   const [url] = useUrlState();
   const value = groupValue(row, dimension);
   const label = groupLabel(row, dimension);
-  if (value === undefined || !FILTERS.includes(dimension)) return <>{label}</>;
+  if (value === undefined) return <>{label}</>;
   return (
     <Anchor
       component={Link}

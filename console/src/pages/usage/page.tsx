@@ -28,7 +28,7 @@ import { useUsage, useUsageSeries } from '../../usage/use-usage';
 import { columnsFor, rowKey, totalsOf } from './columns';
 import { saveCsv } from './csv';
 
-const FILTERS = ['team', 'key', 'provider', 'model', 'status', 'outcome'] as const;
+const FILTERS = ['team', 'key', 'provider', 'model', 'status', 'outcome', 'end_user', 'session'] as const;
 const GROUPS = Object.keys(DIMENSIONS) as Dimension[];
 /** A download stops here: more groups are a job for the API. */
 const MOST_CSV_PAGES = 40;
