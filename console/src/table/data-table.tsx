@@ -20,6 +20,8 @@ export interface Column<Row> {
   align?: 'left' | 'right';
   /** The column can be sorted by this on the page. Only for tables that are loaded whole. */
   sortBy?: (row: Row) => string | number | bigint | null;
+  /** Never breaks into lines. */
+  oneLine?: boolean;
   /** Hidden until it is chosen. */
   optional?: boolean;
   /** A shorter heading is not enough on narrow screens: leave the column out of the cards there. */
@@ -161,7 +163,7 @@ function Rows<Row extends object>(props: Props<Row> & { rows: readonly Row[] }) 
                     return (
                       <Table.Td
                         key={cell.id}
-                        data-align={column.align}
+                        data-one-line={column.oneLine || column.align === 'right' || undefined}
                         role="cell"
                         ta={column.align}
                         data-label={column.header}

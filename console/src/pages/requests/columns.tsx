@@ -12,12 +12,17 @@ const tokens = (value: number | null) => (value === null ? '–' : count(value))
 const text = (value: string | null) => value ?? '–';
 
 export const COLUMNS: readonly Column<Call>[] = [
-  { id: 'started_at', header: 'Time', cell: ({ started_at }) => <ExactTime at={started_at} seconds /> },
-  { id: 'result', header: 'Result', cell: (call) => <CallResult call={call} /> },
+  {
+    id: 'started_at',
+    header: 'Time',
+    oneLine: true,
+    cell: ({ started_at }) => <ExactTime at={started_at} seconds />,
+  },
+  { id: 'result', header: 'Result', oneLine: true, cell: (call) => <CallResult call={call} /> },
   { id: 'team', header: 'Team', cell: ({ team }) => text(team) },
   { id: 'key', header: 'Key', cell: ({ key }) => text(key) },
   { id: 'provider', header: 'Provider', cell: ({ provider }) => provider, optional: true },
-  { id: 'model', header: 'Model', cell: ({ model }) => text(model) },
+  { id: 'model', header: 'Model', oneLine: true, cell: ({ model }) => text(model) },
   { id: 'input', header: 'Input', align: 'right', cell: ({ prompt_tokens }) => tokens(prompt_tokens) },
   {
     id: 'output',
