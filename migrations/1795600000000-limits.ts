@@ -17,6 +17,11 @@ export class Limits1795600000000 implements MigrationInterface {
           CHECK (amount >= 0 AND amount <= 1000000000000000000),
         mode text NOT NULL DEFAULT 'block' CONSTRAINT limit_rule_mode_check CHECK (mode IN ('block', 'warn')),
         alert_at smallint[] NOT NULL DEFAULT '{}',
+        -- Of budgets in USD: what happens to calls of models without a price.
+        unpriced text NOT NULL DEFAULT 'reject' CONSTRAINT limit_rule_unpriced_check CHECK (unpriced IN ('reject', 'allow')),
+        -- Of budgets: whether a call reserves what such calls usually cost, or the most that it can cost.
+        reservation text NOT NULL DEFAULT 'typical' CONSTRAINT limit_rule_reservation_check
+          CHECK (reservation IN ('typical', 'worst')),
         -- BUDGET_TIMEZONE. Here, so that every process and the log writer's statement agree on when a period begins.
         -- The check rejects a name that Postgres does not know, with which no row could be charged.
         time_zone text NOT NULL DEFAULT 'UTC' CONSTRAINT limit_rule_time_zone_check

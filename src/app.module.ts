@@ -6,7 +6,6 @@ import { ConsoleModule } from './console/console.module.js';
 import type { Settings } from './config/settings.js';
 import { DatabaseModule } from './database/database.module.js';
 import { LimitsModule } from './limits/limits.module.js';
-import { LedgerModule } from './limits/ledger/ledger.module.js';
 import { ObservabilityModule } from './observability/observability.module.js';
 import { PricingModule } from './pricing/pricing.module.js';
 import { ProxyModule } from './proxy/proxy.module.js';
@@ -28,7 +27,6 @@ export class AppModule {
         ProxyModule,
         LimitsModule,
         ...ADMIN_MODULES,
-        LedgerModule,
         ConsoleModule,
         PricingModule,
         UsageRollupModule,

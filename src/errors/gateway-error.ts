@@ -5,9 +5,11 @@ export const GATEWAY_ERROR_CODES = [
   'credential_in_query',
   'invalid_idempotency_key',
   'invalid_api_key',
+  'insufficient_quota',
   'endpoint_not_allowed',
   'model_not_allowed',
   'model_not_determined',
+  'model_not_priced',
   'provider_not_allowed',
   'not_found',
   'provider_not_found',
@@ -18,6 +20,7 @@ export const GATEWAY_ERROR_CODES = [
   'idempotency_in_progress',
   'idempotency_outcome_unknown',
   'idempotency_mismatch',
+  'rate_limit_exceeded',
   'request_too_large',
   'internal_error',
   'upstream_unreachable',
@@ -25,6 +28,7 @@ export const GATEWAY_ERROR_CODES = [
   'upstream_timeout',
   'no_provider_configured',
   'database_unavailable',
+  'limits_unavailable',
   'journal_unavailable',
   'overloaded',
   'shutting_down',
@@ -56,6 +60,10 @@ export interface GatewayErrorOptions {
   message?: string;
   /** The error behind it, for our log only. */
   cause?: unknown;
+  /** Further headers of the response: names and values in turn, as `retry-after`. Must not hold keys or host names. */
+  headers?: readonly string[];
+  /** The error's `type` in the OpenAI and in the Anthropic shape, if it is not the one that belongs to the status. */
+  type?: { readonly openai?: string; readonly anthropic?: string };
 }
 
 /**

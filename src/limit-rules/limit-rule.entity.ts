@@ -16,12 +16,22 @@ export type LimitPeriod = (typeof LIMIT_PERIODS)[number];
 export const BUDGET_MODES = ['block', 'warn'] as const;
 export type BudgetMode = (typeof BUDGET_MODES)[number];
 
+/** What a budget in USD does with calls of models that have no price. */
+export const UNPRICED_MODES = ['reject', 'allow'] as const;
+export type UnpricedMode = (typeof UNPRICED_MODES)[number];
+
+/** `typical`: a call reserves what such calls usually use; `worst`: the most that it can use. */
+export const RESERVATIONS = ['typical', 'worst'] as const;
+export type ReservationMode = (typeof RESERVATIONS)[number];
+
 /** One limit or budget. Identified by its owner, resource and period: a new amount keeps what was used. */
 @Entity('limit_rule')
 @Unique('limit_rule_key', ['scopeId', 'scope', 'resource', 'period'])
 @Check('limit_rule_scope_check', `scope IN ('team', 'key', 'team_end_user', 'key_end_user')`)
 @Check('limit_rule_amount_check', `amount >= 0 AND amount <= 1000000000000000000`)
 @Check('limit_rule_mode_check', `mode IN ('block', 'warn')`)
+@Check('limit_rule_unpriced_check', `unpriced IN ('reject', 'allow')`)
+@Check('limit_rule_reservation_check', `reservation IN ('typical', 'worst')`)
 @Check('limit_rule_time_zone_check', `date_trunc('day', to_timestamp(0), time_zone) IS NOT NULL`)
 @Check(
   'limit_rule_kind_check',
@@ -52,6 +62,12 @@ export class LimitRule {
 
   @Column('smallint', { name: 'alert_at', array: true, default: '{}' })
   alertAt!: number[];
+
+  @Column('text', { default: 'reject' })
+  unpriced!: UnpricedMode;
+
+  @Column('text', { default: 'typical' })
+  reservation!: ReservationMode;
 
   /** Where its periods begin: BUDGET_TIMEZONE. */
   @Column('text', { name: 'time_zone', default: 'UTC' })

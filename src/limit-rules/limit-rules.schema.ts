@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { oneOf } from '../admin/fields.schema.js';
-import { BUDGET_MODES, BUDGET_PERIODS } from './limit-rule.entity.js';
+import { BUDGET_MODES, BUDGET_PERIODS, RESERVATIONS, UNPRICED_MODES } from './limit-rule.entity.js';
 import { nanoOf } from './usd.js';
 
 const MOST_BUDGETS = 4;
@@ -20,6 +20,10 @@ const BUDGET_TOKENS_ABOUT = 'Input and output tokens. Either this or `usd`.';
 const PERIOD_ABOUT = 'Days, weeks from Monday and months begin in `BUDGET_TIMEZONE`; `total` never ends.';
 const MODE_ABOUT = '`block` rejects calls once the budget is spent; `warn` only counts.';
 const ALERT_ABOUT = 'Percentages of the amount at which an alert is due.';
+const UNPRICED_ABOUT =
+  'Of budgets in USD: `reject` rejects calls of models without a price, whose cost is unknown; `allow` forwards them.';
+const RESERVATION_ABOUT =
+  'What a call reserves until its usage is known: `typical`, what such calls used lately; `worst`, the most that it can use, so that the budget is never exceeded.';
 const USER_BUDGETS_ABOUT = 'At most 4 budgets of each end user.';
 
 const count = (description: string, example: number) =>
@@ -53,6 +57,8 @@ const newBudget = z
       .default([])
       .transform((list) => [...new Set(list)].sort((a, b) => a - b))
       .meta({ description: ALERT_ABOUT, example: [80, 100] }),
+    unpriced: oneOf(UNPRICED_MODES).default('reject').meta({ description: UNPRICED_ABOUT }),
+    reservation: oneOf(RESERVATIONS).default('typical').meta({ description: RESERVATION_ABOUT }),
   })
   .refine(({ usd, tokens }) => (usd === undefined) !== (tokens === undefined), {
     path: ['usd'],
@@ -104,11 +110,15 @@ const budget = z
     period: z.enum(BUDGET_PERIODS).meta({ description: PERIOD_ABOUT }),
     mode: z.enum(BUDGET_MODES).meta({ description: MODE_ABOUT }),
     alert_at: z.array(z.int()).meta({ description: ALERT_ABOUT, example: [80, 100] }),
+    unpriced: z.enum(UNPRICED_MODES).meta({ description: UNPRICED_ABOUT }),
+    reservation: z.enum(RESERVATIONS).meta({ description: RESERVATION_ABOUT }),
   })
   .meta({ id: 'Budget' });
 export type Budget = z.output<typeof budget>;
 
-const EXAMPLE_BUDGETS: Budget[] = [{ usd: '500.00', period: 'month', mode: 'block', alert_at: [] }];
+const EXAMPLE_BUDGETS: Budget[] = [
+  { usd: '500.00', period: 'month', mode: 'block', alert_at: [], unpriced: 'reject', reservation: 'typical' },
+];
 const EXAMPLE_RATES: Rates = { requests_per_minute: 600, tokens_per_minute: null, concurrent_requests: 20 };
 const EXAMPLE_PER_USER = { ...EXAMPLE_RATES, requests_per_minute: 20, budgets: [] };
 

@@ -11,13 +11,16 @@ import { type Owner, rulesOf } from './stored-rules.js';
 
 /** Rules by what identifies them. One that is there and different keeps its id and with it what was used. */
 const SAVE = `
-  INSERT INTO limit_rule AS r (id, scope, scope_id, resource, period, amount, mode, alert_at, time_zone)
-  SELECT id, scope, $1, resource, period, amount, mode, alert_at, $3
-  FROM jsonb_to_recordset($2) AS x (id uuid, scope text, resource text, period text, amount bigint, mode text, alert_at smallint[])
+  INSERT INTO limit_rule AS r
+    (id, scope, scope_id, resource, period, amount, mode, alert_at, unpriced, reservation, time_zone)
+  SELECT id, scope, $1, resource, period, amount, mode, alert_at, unpriced, reservation, $3
+  FROM jsonb_to_recordset($2) AS x (id uuid, scope text, resource text, period text, amount bigint, mode text,
+                                    alert_at smallint[], unpriced text, reservation text)
   ON CONFLICT ON CONSTRAINT limit_rule_key DO UPDATE
-    SET amount = EXCLUDED.amount, mode = EXCLUDED.mode, alert_at = EXCLUDED.alert_at, time_zone = EXCLUDED.time_zone,
-        version = r.version + 1
-    WHERE (r.amount, r.mode, r.alert_at) IS DISTINCT FROM (EXCLUDED.amount, EXCLUDED.mode, EXCLUDED.alert_at)`;
+    SET amount = EXCLUDED.amount, mode = EXCLUDED.mode, alert_at = EXCLUDED.alert_at, unpriced = EXCLUDED.unpriced,
+        reservation = EXCLUDED.reservation, time_zone = EXCLUDED.time_zone, version = r.version + 1
+    WHERE (r.amount, r.mode, r.alert_at, r.unpriced, r.reservation)
+      IS DISTINCT FROM (EXCLUDED.amount, EXCLUDED.mode, EXCLUDED.alert_at, EXCLUDED.unpriced, EXCLUDED.reservation)`;
 
 const REMOVE = `
   DELETE FROM limit_rule r

@@ -4,6 +4,8 @@ import type {
   LimitPeriod,
   LimitResource,
   LimitScope,
+  ReservationMode,
+  UnpricedMode,
 } from './limit-rule.entity.js';
 import type { Budget, EndUserLimits, LimitMembers, Rates, ShownLimits } from './limit-rules.schema.js';
 import { nanoOf, usdOf } from './usd.js';
@@ -19,6 +21,8 @@ export interface RuleValues {
   amount: string;
   mode: BudgetMode;
   alert_at: number[];
+  unpriced: UnpricedMode;
+  reservation: ReservationMode;
 }
 
 const RATES = [
@@ -30,7 +34,8 @@ const RATES = [
 /** The rules of an owner as JSON, for a query of teams or keys. @param id the column with the owner's id */
 export const rulesSql = (id: string) => `
   (SELECT jsonb_agg(jsonb_build_object('scope', scope, 'resource', resource, 'period', period, 'amount', amount::text,
-                                       'mode', mode, 'alert_at', alert_at) ORDER BY id)
+                                       'mode', mode, 'alert_at', alert_at, 'unpriced', unpriced,
+                                       'reservation', reservation) ORDER BY id)
    FROM limit_rule WHERE scope_id = ${id}) AS rules`;
 
 /** The members of an owner that these rules make. */
@@ -91,13 +96,18 @@ function ratesOf(rules: readonly RuleValues[]): Rates | null {
 function budgetsOf(rules: readonly RuleValues[]): Budget[] {
   return rules
     .filter(({ period }) => period !== 'minute' && period !== 'at_once')
-    .map(({ resource, period, amount, mode, alert_at }) => ({
+    .map(({ resource, period, amount, mode, alert_at, unpriced, reservation }) => ({
       ...(resource === 'usd' ? { usd: usdOf(BigInt(amount)) } : { tokens: Number(amount) }),
       period: period as BudgetPeriod,
       mode,
       alert_at,
+      unpriced,
+      reservation,
     }));
 }
+
+/** What only budgets choose. */
+const DEFAULTS = { mode: 'block', unpriced: 'reject', reservation: 'typical' } as const;
 
 function rateRules(rates: Rates | EndUserLimits | null, scope: LimitScope): RuleValues[] {
   if (rates === null) return [];
@@ -105,12 +115,12 @@ function rateRules(rates: Rates | EndUserLimits | null, scope: LimitScope): Rule
     const amount = rates[name];
     return amount === null
       ? []
-      : [{ scope, resource, period, amount: String(amount), mode: 'block', alert_at: [] }];
+      : [{ scope, resource, period, amount: String(amount), ...DEFAULTS, alert_at: [] }];
   });
 }
 
-function budgetRule({ usd, tokens, period, mode, alert_at }: Budget, scope: LimitScope): RuleValues {
+function budgetRule({ usd, tokens, period, ...chosen }: Budget, scope: LimitScope): RuleValues {
   const [resource, amount] =
     usd === undefined ? (['tokens', tokens] as const) : (['usd', nanoOf(usd)] as const);
-  return { scope, resource, period, amount: String(amount), mode, alert_at };
+  return { scope, resource, period, amount: String(amount), ...chosen };
 }

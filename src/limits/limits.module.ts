@@ -1,11 +1,14 @@
 import { Module } from '@nestjs/common';
+import { PricesModule } from '../pricing/prices.module.js';
 import { PoliciesModule } from '../proxy/policies/policies.module.js';
+import { LedgerModule } from './ledger/ledger.module.js';
+import { LimitPolicy } from './limit-policy.js';
 import { ModelPolicy } from './model-policy.js';
 import { StreamUsagePolicy } from './stream-usage-policy.js';
 
-/** Rules of keys and teams that are checked before a call is forwarded. */
+/** Rules, limits and budgets of keys and teams that are checked before a call is forwarded. */
 @Module({
-  imports: [PoliciesModule],
-  providers: [ModelPolicy, StreamUsagePolicy]
+  imports: [PoliciesModule, PricesModule, LedgerModule],
+  providers: [ModelPolicy, StreamUsagePolicy, LimitPolicy]
 })
 export class LimitsModule {}

@@ -114,6 +114,8 @@ export class CompiledPrice {
   private readonly perCall: bigint;
   private readonly base: Rates;
   private readonly conditions: readonly Condition[];
+  /** Pico-dollars of the dearest kinds of input and output tokens, computed when they are asked for. */
+  private dearest: readonly [input: bigint, output: bigint] | null = null;
   /** By the tiers that apply, one bit each. */
   private readonly tiered = new Map<number, Rates>();
 
@@ -149,6 +151,13 @@ export class CompiledPrice {
     if (billed.output > 0) pico += BigInt(billed.output) * rates.output;
     const nano = divideHalfUp(pico, PICO_PER_NANO);
     return nano < MOST_NANO ? nano : null;
+  }
+
+  /** The most that a call with so many tokens costs, of whatever kind and tier they are, in nano-dollars. Searches are left out. */
+  highestCostOf(inputTokens: number, outputTokens: number): bigint {
+    const [input, output] = (this.dearest ??= dearestRates(this.stored));
+    const pico = this.perCall + BigInt(inputTokens) * input + BigInt(outputTokens) * output;
+    return divideHalfUp(pico, PICO_PER_NANO) + 1n;
   }
 
   private ratesFor({ promptTokens, extra }: TokenUsage, startedAt: number): Rates | null {
@@ -207,6 +216,23 @@ function ratesOf(prices: Prices): Rates {
             ]),
           ),
   };
+}
+
+function dearestRates(stored: StoredPrice): [input: bigint, output: bigint] {
+  const inputs: bigint[] = [];
+  const outputs: bigint[] = [];
+  for (const tier of [{}, ...(stored.tiers ?? [])] as Tier[]) {
+    const rates = ratesOf({ ...stored, ...tier, extra: { ...stored.extra, ...tier.extra } });
+    inputs.push(rates.uncached, rates.cached, rates.written, rates.written1h);
+    outputs.push(rates.output);
+    for (const [unit, rate] of rates.extra ?? []) {
+      if (COUNTED.has(unit)) continue;
+      if (unit === 'reasoning_tokens' || unit.startsWith('output')) outputs.push(rate);
+      else inputs.push(rate);
+    }
+  }
+  const highest = (rates: bigint[]) => rates.reduce((a, b) => (a > b ? a : b));
+  return [highest(inputs), highest(outputs)];
 }
 
 function conditionOf({ above, between, service_tier: serviceTier }: Tier): Condition {

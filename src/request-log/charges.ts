@@ -41,16 +41,18 @@ export function chargesOf(row: Readonly<LogRow>): { usd: string | null; tokens: 
  */
 export function finalizeCharge(row: LogRow): boolean {
   if (row.charge_usd === null && row.charge_tokens === null) return false;
-  const free = isFree(row);
-  const { prompt_tokens: input, completion_tokens: output } = row;
-  const isCounted = input !== null || output !== null;
   if (row.charge_usd !== null)
-    row.charge_usd = free ? '0' : (costOf(row) ?? (isRejected(row) ? '0' : row.charge_usd));
-  if (row.charge_tokens !== null) {
-    if (free || (!isCounted && isRejected(row))) row.charge_tokens = 0;
-    else if (isCounted) row.charge_tokens = (input ?? 0) + (output ?? 0);
-  }
+    row.charge_usd = isFree(row) ? '0' : (costOf(row) ?? (isRejected(row) ? '0' : row.charge_usd));
+  if (row.charge_tokens !== null) row.charge_tokens = usedTokens(row) ?? row.charge_tokens;
   return true;
+}
+
+/** The tokens that a call is charged; null if they are not known. */
+export function usedTokens(row: Readonly<LogRow>): number | null {
+  if (isFree(row)) return 0;
+  const { prompt_tokens: input, completion_tokens: output } = row;
+  if (input !== null || output !== null) return (input ?? 0) + (output ?? 0);
+  return isRejected(row) ? 0 : null;
 }
 
 function isFree({ outcome, error_code }: LogRow): boolean {

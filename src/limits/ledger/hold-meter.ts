@@ -28,6 +28,8 @@ export interface HoldResult {
 
 /** The others have this long to return what they do not use, before a call is rejected. */
 const RECALL_MS = 1_000;
+/** A call waits so long for the charges of those that have ended, which a message may count twice. */
+const SETTLING_MS = 1_000;
 /** They are asked again after this. */
 const RECALL_AGAIN_MS = 5_000;
 
@@ -38,8 +40,11 @@ export class HoldMeter extends Meter {
   /** Reserved by calls in flight, or used by calls whose charge is not yet part of what is spent. */
   private used = 0n;
   private heldWhenSent = 0n;
+  /** What calls have used that ended, and whose charge is not known to be part of what is spent. */
+  private unsettled = 0n;
+  private unsettledWhenSent = 0n;
   private recalledAt = -Infinity;
-  private last: { free: bigint; most: bigint; spent: bigint; limit: bigint } | null = null;
+  private last: { free: bigint; most: bigint; spent: bigint; limit: bigint; unsettled: bigint } | null = null;
 
   get isConcurrency(): boolean {
     return this.rule.period === 'at_once';
@@ -77,9 +82,15 @@ export class HoldMeter extends Meter {
     if (difference < 0n) this.returned(now);
   }
 
+  /** A call has ended, and what it used waits to become part of what is spent. */
+  ended(amount: bigint): void {
+    this.unsettled += amount;
+  }
+
   /** The charge of a call is part of what is spent now. @param reserved what the call still had reserved */
   settled(reserved: bigint, charge: bigint, now: number): void {
     this.used -= reserved;
+    this.unsettled -= reserved;
     this.held -= charge;
     this.changed = true;
     this.returned(now);
@@ -107,15 +118,16 @@ export class HoldMeter extends Meter {
     const refused = this.refused;
     this.refused = 0;
     this.heldWhenSent = this.held;
+    this.unsettledWhenSent = this.unsettled;
     return {
       rule: this.rule.id,
       subject: this.subject,
       starts: this.period.starts,
-      used: String(max(this.used, 0n)),
-      kept: String(max(this.held, 0n)),
-      recent: isSurplus || this.low ? '0' : String(max(this.recent(now) - idle, 0n)),
-      waiting: String(missing),
-      one: missing === 0n ? '0' : String(max(this.smallest - idle, 1n)),
+      used: bounded(this.used),
+      kept: bounded(this.held),
+      recent: isSurplus || this.low ? '0' : bounded(this.recent(now) - idle),
+      waiting: bounded(missing),
+      one: missing === 0n ? '0' : bounded(max(this.smallest - idle, 1n)),
       refused,
       recall: missing > 0n && now - this.recalledAt > RECALL_AGAIN_MS,
     };
@@ -130,6 +142,7 @@ export class HoldMeter extends Meter {
       most: BigInt(result.most),
       spent: BigInt(result.spent),
       limit: BigInt(result.limit),
+      unsettled: this.unsettledWhenSent,
     };
   }
 
@@ -143,18 +156,23 @@ export class HoldMeter extends Meter {
     if (this.last === null || askedAt < arrivedAt) return 'wait';
     const missing = amount - this.available();
     // Not even if the others returned everything.
-    if (this.last.most < missing) return 'reject';
+    if (this.last.most < missing) {
+      // Their charges may have been part of what is spent already.
+      const isSettling = this.last.most + this.last.unsettled >= missing;
+      return isSettling && askedAt - arrivedAt < SETTLING_MS ? 'wait' : 'reject';
+    }
     // Each exchange grants half of what is free.
     if (this.last.free >= missing) return 'wait';
     return askedAt - this.recalledAt >= RECALL_MS && this.recalledAt !== -Infinity ? 'reject' : 'wait';
   }
 
-  state(): LimitState {
+  state(needed: bigint): LimitState {
     const { spent, limit, most } = this.last ?? { spent: 0n, limit: this.rule.amount, most: 0n };
     const { ends } = this.period;
     return {
       rule: this.rule,
       used: this.isConcurrency ? limit - max(most, 0n) : spent,
+      needed,
       amount: limit,
       resetsAt: ends === Infinity ? null : new Date(ends),
       retryAfterMs: this.isConcurrency ? 1_000 : null,
@@ -165,6 +183,11 @@ export class HoldMeter extends Meter {
 /** The part of a limit that a process may use alone. */
 export function share(amount: bigint, processes: number): bigint {
   return amount === 0n ? 0n : max(amount / BigInt(processes), 1n);
+}
+
+/** As text for Postgres: not negative, and below what makes a sum of two overflow there. */
+export function bounded(amount: bigint): string {
+  return String(amount < 0n ? 0n : amount < UNLIMITED ? amount : UNLIMITED);
 }
 
 function max(a: bigint, b: bigint): bigint {

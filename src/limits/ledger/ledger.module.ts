@@ -20,6 +20,6 @@ import { RuleCache } from './rule-cache.js';
     RequestLogModule
   ],
   providers: [RuleCache, LedgerService, LimitMetrics],
-  exports: [LedgerService]
+  exports: [RuleCache, LedgerService]
 })
 export class LedgerModule {}

@@ -4,6 +4,8 @@ export interface LimitState {
   readonly rule: LimitRule;
   /** Used of the amount: spent and reserved of a budget, used in the last minute of a rate. */
   readonly used: bigint;
+  /** What the call would have used. */
+  readonly needed: bigint;
   /** The amount, with what was credited by a reset. */
   readonly amount: bigint;
   /** When the period ends and the budget begins anew; null if it never does, and for rates. */

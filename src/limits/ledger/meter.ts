@@ -12,7 +12,7 @@ export interface Period {
 export type Verdict = 'wait' | 'reject';
 
 /** What a rule that was removed still admits. */
-export const UNLIMITED = 2n ** 62n;
+export const UNLIMITED = 2n ** 61n;
 
 const UNUSED_MS = 5_000;
 /** A call elsewhere waits this long for what is returned here, and for the exchanges in between. */

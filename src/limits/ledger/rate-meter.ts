@@ -1,4 +1,4 @@
-import { share } from './hold-meter.js';
+import { bounded, share } from './hold-meter.js';
 import type { LimitState } from './limit-errors.js';
 import { Meter, type Period, UNLIMITED, type Verdict } from './meter.js';
 import type { PostgresClock } from './postgres-clock.js';
@@ -123,9 +123,9 @@ export class RateMeter extends Meter {
     return {
       rule: this.rule.id,
       subject: this.subject,
-      recent: isSurplus || this.low || recent < 0n ? '0' : String(recent),
-      waiting: String(missing),
-      one: missing === 0n ? '0' : String(smallest),
+      recent: isSurplus || this.low ? '0' : bounded(recent),
+      waiting: bounded(missing),
+      one: missing === 0n ? '0' : bounded(smallest),
       refused,
       changes: [...changes].map(([slot, difference]) => [slot, String(difference)]),
     };
@@ -167,7 +167,7 @@ export class RateMeter extends Meter {
     return this.last.free + this.lease >= amount ? 'wait' : 'reject';
   }
 
-  state(amount: bigint, now: number): LimitState {
+  state(needed: bigint, now: number): LimitState {
     const { limit, slots, free, granted, slot } = this.last ?? {
       limit: this.rule.amount,
       slots: [],
@@ -175,7 +175,8 @@ export class RateMeter extends Meter {
       granted: 0n,
       slot: this.clock.slot(now, SLOT_MS),
     };
-    let missing = amount - free - this.lease;
+    const left = free + this.lease;
+    let missing = needed - left;
     let retryAfterMs = 60_000;
     const used = [...slots, [slot, Number(granted)] as const];
     for (const [at, count] of used) {
@@ -186,7 +187,8 @@ export class RateMeter extends Meter {
     }
     return {
       rule: this.rule,
-      used: limit - free,
+      used: limit - left,
+      needed,
       amount: limit,
       resetsAt: null,
       retryAfterMs: Math.min(Math.ceil(retryAfterMs), 60_000),

@@ -8,6 +8,8 @@ import type {
   LimitPeriod,
   LimitResource,
   LimitScope,
+  ReservationMode,
+  UnpricedMode,
 } from '../../limit-rules/limit-rule.entity.js';
 
 /** A rule in force. Its values change in place when the stored rule does. */
@@ -21,6 +23,8 @@ export interface LimitRule {
   /** Requests, tokens, calls, or billionths of a US dollar. */
   amount: bigint;
   mode: BudgetMode;
+  unpriced: UnpricedMode;
+  reservation: ReservationMode;
   /** True once the rule was removed. */
   removed: boolean;
 }
@@ -28,8 +32,14 @@ export interface LimitRule {
 /** The rules that apply to a call, and what they need to know of it. */
 export interface RuleSet {
   readonly rules: readonly LimitRule[];
-  /** A budget in USD applies: the call needs a price. */
+  /** A budget in USD applies. */
   readonly needsUsd: boolean;
+  /** A budget in USD applies that rejects calls once it is spent: the model of the call must be certain. */
+  readonly blocksUsd: boolean;
+  /** One of those rejects calls of models without a price. */
+  readonly needsPrice: boolean;
+  /** One of the budgets must never be exceeded: the call reserves the most that it can use. */
+  readonly reservesWorst: boolean;
   /** A budget or a rate in tokens applies. */
   readonly needsTokens: boolean;
   /** A budget in tokens applies. */
@@ -48,10 +58,13 @@ interface RuleRow {
   period: LimitPeriod;
   amount: string;
   mode: BudgetMode;
+  unpriced: UnpricedMode;
+  reservation: ReservationMode;
   time_zone: string;
 }
 
-const READ = 'SELECT id, scope, scope_id, resource, period, amount, mode, time_zone FROM limit_rule';
+const READ =
+  'SELECT id, scope, scope_id, resource, period, amount, mode, unpriced, reservation, time_zone FROM limit_rule';
 const MOST_SETS = 100_000;
 
 /** All rules, in memory: which apply to a call takes no query. */
@@ -59,6 +72,10 @@ const MOST_SETS = 100_000;
 export class RuleCache {
   /** Called with rules whose amount was lowered, or that were removed. */
   onLowered: (rules: readonly LimitRule[]) => void = () => {};
+  /** Called after each change of the rules. */
+  onChanged: () => void = () => {};
+  /** False until the rules were read for the first time. */
+  isLoaded = false;
   private readonly rules = new Map<string, LimitRule>();
   private byOwner = new Map<string, LimitRule[]>();
   private readonly sets = new Map<string, RuleSet | null>();
@@ -101,6 +118,8 @@ export class RuleCache {
       if (amount < rule.amount) lowered.push(rule);
       rule.amount = amount;
       rule.mode = row.mode;
+      rule.unpriced = row.unpriced;
+      rule.reservation = row.reservation;
       const siblings = byOwner.get(row.scope_id);
       if (siblings === undefined) byOwner.set(row.scope_id, [rule]);
       else siblings.push(rule);
@@ -113,7 +132,9 @@ export class RuleCache {
     }
     this.byOwner = byOwner;
     this.sets.clear();
+    this.isLoaded = true;
     if (lowered.length > 0) this.onLowered(lowered);
+    this.onChanged();
   }
 }
 
@@ -127,6 +148,8 @@ function ruleOf(row: RuleRow): LimitRule {
     timeZone: row.time_zone,
     amount: BigInt(row.amount),
     mode: row.mode,
+    unpriced: row.unpriced,
+    reservation: row.reservation,
     removed: false,
   };
 }
@@ -141,9 +164,14 @@ export function isPerEndUser({ scope }: Pick<LimitRule, 'scope'>): boolean {
 }
 
 function ruleSet(rules: readonly LimitRule[]): RuleSet {
+  const blocking = rules.filter(({ mode }) => mode === 'block');
+  const blockingUsd = blocking.filter(({ resource }) => resource === 'usd');
   return {
     rules,
     needsUsd: rules.some(({ resource }) => resource === 'usd'),
+    blocksUsd: blockingUsd.length > 0,
+    needsPrice: blockingUsd.some(({ unpriced }) => unpriced === 'reject'),
+    reservesWorst: blocking.some(({ reservation }) => reservation === 'worst'),
     needsTokens: rules.some(({ resource }) => resource === 'tokens'),
     chargesTokens: rules.some((rule) => rule.resource === 'tokens' && isBudget(rule)),
     needsEndUser: rules.some(isPerEndUser),

@@ -43,6 +43,11 @@ const FORMS: Record<GatewayErrorCode, GatewayErrorForm> = {
     message:
       'The gateway key is missing, malformed, unknown, expired or revoked. Send "Authorization: Bearer <gateway key>".',
   },
+  insufficient_quota: {
+    status: 402,
+    final: true,
+    message: 'A budget of this gateway key is spent.',
+  },
   endpoint_not_allowed: {
     status: 403,
     final: true,
@@ -58,6 +63,12 @@ const FORMS: Record<GatewayErrorCode, GatewayErrorForm> = {
     status: 400,
     final: true,
     message: 'The model of this request cannot be determined.',
+  },
+  model_not_priced: {
+    status: 403,
+    final: true,
+    message:
+      'This gateway key has a budget in USD, and the price of this model is unknown. Ask for a price, or for a budget with "unpriced": "allow".',
   },
   usage_required: {
     status: 400,
@@ -101,6 +112,10 @@ const FORMS: Record<GatewayErrorCode, GatewayErrorForm> = {
     final: true,
     message: 'The request body is larger than this gateway allows.',
   },
+  rate_limit_exceeded: {
+    status: 429,
+    message: 'This gateway key has reached a limit. Try again later.',
+  },
   internal_error: {
     status: 500,
     message: 'Internal gateway error. Search the gateway log for this request ID.',
@@ -123,6 +138,12 @@ const FORMS: Record<GatewayErrorCode, GatewayErrorForm> = {
     status: 503,
     retryAfter: 1,
     message: 'The gateway key cannot be checked because the database is unavailable. Try again.',
+  },
+  limits_unavailable: {
+    status: 503,
+    retryAfter: 5,
+    message:
+      'The limits of this gateway key cannot be checked because the database is unavailable. Try again.',
   },
   journal_unavailable: {
     status: 503,
@@ -165,12 +186,14 @@ export function gatewayErrorResponse(
   target?: string,
 ): GatewayErrorResponse {
   const form = formOf(error);
-  const message = error.options.message ?? form.message;
+  const { type, headers: further, message = form.message } = error.options;
   const body = Buffer.from(
     JSON.stringify(
       isAnthropic(target)
-        ? { type: 'error', error: { type: anthropicType(form.status), message } }
-        : { error: { message, type: openaiType(form.status), param: null, code: error.code } },
+        ? { type: 'error', error: { type: type?.anthropic ?? anthropicType(form.status), message } }
+        : {
+            error: { message, type: type?.openai ?? openaiType(form.status), param: null, code: error.code },
+          },
     ),
   );
   const headers = [
@@ -192,6 +215,7 @@ export function gatewayErrorResponse(
   if (form.status === 401) headers.push('www-authenticate', 'Bearer');
   if (form.retryAfter !== undefined) headers.push('retry-after', String(form.retryAfter));
   if (form.final) headers.push('x-should-retry', 'false');
+  if (further !== undefined) headers.push(...further);
   return {
     status: form.status,
     reason: STATUS_CODES[form.status] ?? 'Error',
@@ -201,13 +225,15 @@ export function gatewayErrorResponse(
   };
 }
 
-function isAnthropic(target: string | undefined): boolean {
+/** Whether errors of this request are in the shape of Anthropic's API. @param target raw request target */
+export function isAnthropic(target: string | undefined): boolean {
   return target !== undefined && /^(?:\/p\/[^/?]+)?\/v1\/messages(?:[/?]|$)/.test(target);
 }
 
 /** Error types as the OpenAI API names them. */
 function openaiType(status: number): string {
   if (status === 401) return 'authentication_error';
+  if (status === 402) return 'insufficient_quota';
   if (status === 403) return 'permission_error';
   if (status === 429) return 'rate_limit_error';
   if (status >= 500) return 'api_error';

@@ -23,8 +23,7 @@ export class AdmissionService {
    * @throws GatewayError or HttpException if nothing was sent to the client yet
    */
   forward(req: Request, res: Response): Promise<void> {
-    const { grant } = req.caller;
-    const policies = grant.policies === undefined ? this.policies.resolve(grant) : grant.policies;
+    const policies = this.policies.of(req.caller.grant);
     // Most keys have none: nothing is read or allocated for them.
     return policies === null ? this.calls.forward(req, res, null) : this.forwardAdmitted(policies, req, res);
   }

@@ -6,6 +6,8 @@ declare module '../../auth/caller.js' {
   interface Grant {
     /** Set by CallPolicies at the first call: the policies for this key, or null. Undefined before. */
     policies?: readonly CallPolicy[] | null;
+    /** Version of CallPolicies at that time. */
+    policiesVersion?: number;
   }
 }
 
@@ -14,6 +16,7 @@ declare module '../../auth/caller.js' {
 export class CallPolicies {
   private readonly policies: CallPolicy[] = [];
   private isInUse = false;
+  private changes = 0;
 
   /**
    * Registers a policy. Call in a constructor.
@@ -26,9 +29,19 @@ export class CallPolicies {
     this.policies.sort((a, b) => (a.order ?? 0) - (b.order ?? 0));
   }
 
-  /** Finds the policies for a key, and remembers them in its grant. @returns null if there is none */
-  resolve(grant: Grant): readonly CallPolicy[] | null {
+  /** Has `appliesTo` asked again for every key. Call when something else than the grant, on which it depends, has changed. */
+  changed(): void {
+    this.changes++;
+  }
+
+  /** The policies for a key. @returns null if there is none */
+  of(grant: Grant): readonly CallPolicy[] | null {
+    return grant.policiesVersion === this.changes ? grant.policies! : this.resolve(grant);
+  }
+
+  private resolve(grant: Grant): readonly CallPolicy[] | null {
     this.isInUse = true;
+    grant.policiesVersion = this.changes;
     const policies = this.policies.filter((policy) => policy.appliesTo?.(grant) ?? true);
     return (grant.policies = policies.length === 0 ? null : policies);
   }

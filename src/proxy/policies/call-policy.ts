@@ -12,7 +12,8 @@ export interface CallPolicy {
 
   /**
    * True if the policy applies to calls with this key; by default it applies to all. Asked once for each version of a key,
-   * not for each call, so it may depend on nothing else. Calls of a key without a policy cost nothing.
+   * not for each call, so that calls of a key without a policy cost nothing. If it depends on something else, call
+   * `CallPolicies.changed()` when that has changed.
    */
   appliesTo?(grant: Grant): boolean;
 

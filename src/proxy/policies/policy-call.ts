@@ -4,6 +4,7 @@ import type { Grant } from '../../auth/caller.js';
 import { overridesTarget } from '../../auth/endpoint-rule.js';
 import { GatewayError } from '../../errors/gateway-error.js';
 import type { Attribution } from '../../request-log/attribution.js';
+import type { Reservation } from '../../request-log/charges.js';
 import { JsonMembers, NamesByLength } from './json-members.js';
 import {
   modelOfPath,
@@ -27,6 +28,8 @@ const NAMES = new NamesByLength([
   'max_output_tokens',
   'generationConfig',
   'inferenceConfig',
+  'n',
+  'best_of',
 ]);
 /** With these, some providers answer with another model than `model`. */
 const OTHER_MODELS = ['models', 'fallbacks'];
@@ -36,6 +39,8 @@ const NESTED_OUTPUT_LIMITS = [
   ['generationConfig', 'maxOutputTokens'],
   ['inferenceConfig', 'maxTokens'],
 ] as const;
+/** With these, a response has several choices, each as long as the limit allows. */
+const CHOICES = ['n', 'best_of'];
 const LONGEST_MODEL = 1_024;
 /** A body of this size is read in some milliseconds; larger ones are read in slices. */
 const SLICE_BYTES = 262_144;
@@ -157,6 +162,16 @@ export class PolicyCall {
     return Math.max(...(numbers as number[]));
   }
 
+  /** The number of choices that the request asks for, or 1. */
+  get choices(): number {
+    const json = this.members;
+    if (json.problem !== null) return 1;
+    const values = CHOICES.flatMap((name) => json.all(name)).map((span) => json.parse(span));
+    for (const span of json.all('generationConfig'))
+      values.push((json.parse(span) as Record<string, unknown> | null | undefined)?.candidateCount);
+    return Math.max(1, ...values.filter((value) => Number.isSafeInteger(value)).map(Number));
+  }
+
   /** Members of the JSON body. */
   get members(): JsonMembers {
     const json = (this.json ??= new JsonMembers(this.body ?? Buffer.alloc(0), NAMES));
@@ -180,6 +195,11 @@ export class PolicyCall {
   replaceBody(body: Buffer, what: string): void {
     this.replacement = body;
     this.req.call.altered = what;
+  }
+
+  /** Sets what the call has reserved of budgets: it is charged that if its process dies. */
+  reserve(reservation: Reservation | null): void {
+    this.req.call.reservation = reservation;
   }
 
   /** Changes the response body, which is gathered for it: at most 8 MiB. @param what for `x-gateway-altered` and the row */

@@ -1,0 +1,202 @@
+import { Injectable } from '@nestjs/common';
+import type { Grant } from '../auth/caller.js';
+import { InjectSettings } from '../config/config.module.js';
+import type { Settings } from '../config/settings.js';
+import { GatewayError } from '../errors/gateway-error.js';
+import { withTimeout } from '../platform/with-timeout.js';
+import { type DatedPrice, priceAt, PriceResolver } from '../pricing/price-resolver.js';
+import { isAnthropic } from '../proxy/http/error-response.js';
+import { CallPolicies } from '../proxy/policies/call-policies.js';
+import type { Admission, CallPolicy } from '../proxy/policies/call-policy.js';
+import type { PolicyCall } from '../proxy/policies/policy-call.js';
+import { startOf } from '../request-log/column-domains.js';
+import { type Estimate, Estimates } from './estimates.js';
+import { LedgerService } from './ledger/ledger.service.js';
+import type { CallReservation } from './ledger/ledger.js';
+import { RuleCache, type RuleSet } from './ledger/rule-cache.js';
+import type { Ticket } from './ledger/ticket.js';
+import { limitRejection } from './limit-rejection.js';
+import { LimitTicket } from './limit-ticket.js';
+
+/** Endpoints that cost nothing: they count tokens or check texts. */
+const FREE =
+  /\/(?:v1\/messages\/count_tokens|v1\/responses\/input_tokens|v1\/moderations|models\/[^/]+:countTokens)$/;
+/** A call waits at most this long for a price that is not in memory. */
+const PATIENCE_MS = 2_000;
+/** The longest output of the models that there are: what `worst` assumes if the request does not limit it. */
+const LONGEST_OUTPUT = 131_072;
+/** No call uses more: a million dollars, a trillion tokens. */
+const MOST_NANO = 10n ** 15n;
+const MOST_TOKENS = 1e12;
+
+const FORM = /^multipart\//i;
+
+const NOTHING: CallReservation = { usd: 0n, tokens: 0n };
+const UNPRICED_ENDPOINT =
+  'This gateway key has a budget in USD, and requests to this endpoint name no model, so that their cost is unknown. Ask for a budget with "unpriced": "allow".';
+
+/** What a call will use, as far as it is known before it is forwarded. */
+interface Expected {
+  readonly estimate: Estimate;
+  readonly input: number;
+  readonly output: number;
+}
+
+/** Admits calls within the limits and budgets of their key, its team and their end users. */
+@Injectable()
+export class LimitPolicy implements CallPolicy {
+  /** After all others: a call that one of them rejects uses up no limit. */
+  readonly order = 100;
+  private readonly estimates = new Estimates();
+
+  constructor(
+    private readonly policies: CallPolicies,
+    private readonly rules: RuleCache,
+    private readonly ledger: LedgerService,
+    private readonly prices: PriceResolver,
+    @InjectSettings() private readonly env: Settings,
+  ) {
+    policies.register(this);
+    rules.onChanged = () => this.policies.changed();
+  }
+
+  appliesTo(grant: Grant): boolean {
+    return !this.rules.isLoaded || this.setOf(grant) !== null;
+  }
+
+  needsBody(call: PolicyCall): boolean {
+    const set = this.setOf(call.grant);
+    if (set === null) return false;
+    const { modelSource } = call;
+    if (modelSource !== 'body' && modelSource !== 'path') return false;
+    return set.needsUsd || set.needsTokens || (set.needsEndUser && this.env.attribution === 'all');
+  }
+
+  /** @throws GatewayError insufficient_quota, rate_limit_exceeded, limits_unavailable, model_not_determined, model_not_priced */
+  admit(call: PolicyCall): Admission | Promise<Admission> {
+    if (!this.rules.isLoaded) throw new GatewayError('limits_unavailable');
+    const set = this.setOf(call.grant);
+    if (set === null) return;
+    if ((!set.needsUsd && !set.needsTokens) || isFree(call)) return this.take(call, set, NOTHING, null);
+    const model = modelOf(call, set);
+    if (model === null) return this.take(call, set, NOTHING, null);
+    const expected = this.expect(call, set, model);
+    if (!set.needsUsd) return this.take(call, set, reserve(0n, expected), expected.estimate);
+    const prices = isStorable(model) ? this.prices.known(call.provider, model) : [];
+    if (prices === undefined) return this.admitOncePriced(call, set, model, expected);
+    return this.admitPriced(call, set, priceAt(prices, startOf(call.id)), expected);
+  }
+
+  private async admitOncePriced(
+    call: PolicyCall,
+    set: RuleSet,
+    model: string,
+    expected: Expected,
+  ): Promise<Admission> {
+    await withTimeout(PATIENCE_MS, this.prices.load([{ provider: call.provider, model }]));
+    const prices = this.prices.known(call.provider, model);
+    if (prices === undefined && set.needsPrice && this.env.limitsWithoutDatabase === 'reject')
+      throw new GatewayError('limits_unavailable');
+    // Its cost is computed with its row, and charged.
+    if (prices === undefined) return this.take(call, set, reserve(0n, expected), expected.estimate);
+    return this.admitPriced(call, set, priceAt(prices, startOf(call.id)), expected);
+  }
+
+  private admitPriced(
+    call: PolicyCall,
+    set: RuleSet,
+    dated: DatedPrice | null,
+    expected: Expected,
+  ): Admission | Promise<Admission> {
+    if (dated === null && set.needsPrice) throw new GatewayError('model_not_priced');
+    const usd = dated === null ? 0n : costOf(dated, set, expected, startOf(call.id));
+    return this.take(call, set, reserve(usd, expected), expected.estimate);
+  }
+
+  private take(
+    call: PolicyCall,
+    set: RuleSet,
+    reservation: CallReservation,
+    estimate: Estimate | null,
+  ): Admission | Promise<Admission> {
+    const subject = set.needsEndUser ? this.ledger.subjectOf(call.attribution?.endUser ?? null) : '';
+    try {
+      const ticket = this.ledger.admit(set, call.id, subject, reservation);
+      if (!(ticket instanceof Promise)) return ticketOf(call, ticket, estimate);
+      return ticket.then(
+        (late) => ticketOf(call, late, estimate),
+        (error: unknown) => {
+          throw limitRejection(error, isAnthropic(call.endpoint));
+        },
+      );
+    } catch (error) {
+      throw limitRejection(error, isAnthropic(call.endpoint));
+    }
+  }
+
+  private expect(call: PolicyCall, set: RuleSet, model: string): Expected {
+    const bytes = call.requestBytes ?? 0;
+    const isForm = FORM.test(call.headers['content-type'] ?? '');
+    const estimate = this.estimates.of(call.grant.keyId, model, isForm);
+    const declared = call.maxOutputTokens;
+    const most = declared !== null && declared > 0 ? declared : LONGEST_OUTPUT;
+    const output = set.reservesWorst ? most : Math.min(most, estimate.output);
+    return {
+      estimate,
+      input: set.reservesWorst ? bytes : estimate.input(bytes),
+      output: Math.min(output * call.choices, MOST_TOKENS),
+    };
+  }
+
+  private setOf({ teamId, keyId }: Grant): RuleSet | null {
+    return this.rules.of(teamId, keyId);
+  }
+}
+
+/** Requests that only read something cost nothing, but for WebSockets. */
+function isFree(call: PolicyCall): boolean {
+  const { modelSource } = call;
+  if (modelSource === 'list' || (modelSource === 'path' && call.method === 'GET')) return true;
+  return modelSource !== 'none' && FREE.test(call.endpoint);
+}
+
+/**
+ * The model of a call; null if no budget needs it.
+ *
+ * @throws GatewayError model_not_determined, model_not_priced
+ */
+function modelOf(call: PolicyCall, set: RuleSet): string | null {
+  if (call.modelSource === 'none') {
+    if (set.needsPrice) throw new GatewayError('model_not_priced', { message: UNPRICED_ENDPOINT });
+    return null;
+  }
+  return set.blocksUsd ? call.requireModel() : (call.model ?? '');
+}
+
+/** A name that Postgres cannot store has no price. */
+function isStorable(model: string): boolean {
+  return model.isWellFormed() && !model.includes('\0');
+}
+
+function costOf({ price }: DatedPrice, set: RuleSet, { input, output }: Expected, startedAt: number): bigint {
+  if (set.reservesWorst) return price.highestCostOf(input, output);
+  const usage = {
+    promptTokens: input,
+    cachedTokens: null,
+    cacheWriteTokens: null,
+    completionTokens: output,
+    reasoningTokens: null,
+    extra: null,
+    reportedCost: null,
+  };
+  return price.costOf(usage, startedAt) ?? MOST_NANO;
+}
+
+function reserve(usd: bigint, { input, output }: Expected): CallReservation {
+  return { usd: usd < MOST_NANO ? usd : MOST_NANO, tokens: BigInt(input + output) };
+}
+
+function ticketOf(call: PolicyCall, ticket: Ticket, estimate: Estimate | null): LimitTicket {
+  call.reserve(ticket.reservation);
+  return new LimitTicket(ticket, estimate, call.requestBytes ?? 0);
+}

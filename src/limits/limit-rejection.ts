@@ -1,0 +1,104 @@
+import { GatewayError } from '../errors/gateway-error.js';
+import { usdOf } from '../limit-rules/usd.js';
+import { type LimitState, LimitExceededError, LimitsUnavailableError } from './ledger/limit-errors.js';
+import { isBudget, type LimitRule } from './ledger/rule-cache.js';
+
+const WINDOW_S = 60;
+/** A little less than a minute, above which the SDKs ignore the header. */
+const LONGEST_RETRY_MS = 59_999;
+
+const OWNERS = {
+  key: 'this gateway key',
+  team: 'the team of this gateway key',
+  key_end_user: 'this end user of the gateway key',
+  team_end_user: 'this end user of the team',
+} as const;
+const PERIODS = { day: 'daily', week: 'weekly', month: 'monthly', total: 'total', minute: '', at_once: '' };
+
+/**
+ * The response for a call that a limit does not admit.
+ *
+ * @param error of the ledger; any other is returned as it is
+ * @param isAnthropic whether the caller reads the headers of Anthropic's API
+ */
+export function limitRejection(error: unknown, isAnthropic: boolean): unknown {
+  if (error instanceof LimitsUnavailableError)
+    return new GatewayError('limits_unavailable', { cause: error.cause });
+  if (!(error instanceof LimitExceededError)) return error;
+  const { state } = error;
+  return isBudget(state.rule) ? spent(state) : tooMany(state, isAnthropic);
+}
+
+function spent({ rule, used, needed, amount, resetsAt }: LimitState): GatewayError {
+  const shown = (value: bigint) => (rule.resource === 'usd' ? `$${usdOf(value)}` : `${value} tokens`);
+  const what =
+    used >= amount
+      ? `is spent: ${shown(used)} of ${shown(amount)}.`
+      : `does not cover this request: ${shown(used)} of ${shown(amount)} was spent, and the request may use ${shown(needed)}.`;
+  const until =
+    resetsAt === null ? 'It does not reset by itself.' : `It resets at ${resetsAt.toISOString()}.`;
+  return new GatewayError('insufficient_quota', {
+    message: `The ${PERIODS[rule.period]} budget of ${OWNERS[rule.scope]} ${what} ${until}`,
+  });
+}
+
+function tooMany(state: LimitState, isAnthropic: boolean): GatewayError {
+  const { rule, amount } = state;
+  const retryMs = Math.min(Math.max(Math.ceil(state.retryAfterMs ?? 0), 1), LONGEST_RETRY_MS);
+  const retryS = Math.ceil(retryMs / 1_000);
+  const remaining = amount > state.used ? amount - state.used : 0n;
+  const limit =
+    rule.resource === 'concurrent_requests'
+      ? `${amount} concurrent requests`
+      : `${amount} ${rule.resource} per minute`;
+  return new GatewayError('rate_limit_exceeded', {
+    message: `The limit of ${limit} of ${OWNERS[rule.scope]} is reached. Try again in ${retryS} s.`,
+    type: { openai: rule.resource },
+    headers: [
+      'retry-after',
+      String(retryS),
+      'retry-after-ms',
+      String(retryMs),
+      ...providerHeaders(rule, amount, remaining, retryMs, isAnthropic),
+      ...standardHeaders(rule, amount, remaining, retryS),
+    ],
+  });
+}
+
+/** As the provider's own API has them, for the programs that read those. */
+function providerHeaders(
+  { resource }: LimitRule,
+  amount: bigint,
+  remaining: bigint,
+  retryMs: number,
+  isAnthropic: boolean,
+): string[] {
+  if (resource === 'concurrent_requests') return [];
+  const values = {
+    limit: String(amount),
+    remaining: String(remaining),
+    reset: isAnthropic
+      ? new Date(Date.now() + retryMs).toISOString()
+      : retryMs < 1_000
+        ? `${retryMs}ms`
+        : `${retryMs / 1_000}s`,
+  };
+  return Object.entries(values).flatMap(([name, value]) => [
+    isAnthropic ? `anthropic-ratelimit-${resource}-${name}` : `x-ratelimit-${name}-${resource}`,
+    value,
+  ]);
+}
+
+/** RateLimit header fields for HTTP (draft-ietf-httpapi-ratelimit-headers-10). */
+function standardHeaders(
+  { resource }: LimitRule,
+  amount: bigint,
+  remaining: bigint,
+  retryS: number,
+): string[] {
+  const policy =
+    resource === 'concurrent_requests'
+      ? `"concurrent_requests";q=${amount};qu="concurrent-requests"`
+      : `"${resource}";q=${amount};w=${WINDOW_S}`;
+  return ['RateLimit-Policy', policy, 'RateLimit', `"${resource}";r=${remaining};t=${retryS}`];
+}

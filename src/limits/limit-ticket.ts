@@ -1,0 +1,26 @@
+import { usedTokens } from '../request-log/charges.js';
+import type { CallTicket, FinishedCall } from '../request-log/finished-call.js';
+import type { Estimate } from './estimates.js';
+import type { Ticket } from './ledger/ticket.js';
+
+/** Settles what a call has reserved. */
+export class LimitTicket implements CallTicket {
+  /** @param estimate learns from the call; null: there is nothing to learn */
+  constructor(
+    private readonly ticket: Ticket,
+    private readonly estimate: Estimate | null,
+    private readonly requestBytes: number,
+  ) {}
+
+  settle({ row }: FinishedCall): void {
+    const tokens = usedTokens(row);
+    // What it cost is known once the log writer has computed it with the row.
+    this.ticket.settle({ usd: null, tokens: tokens === null ? null : BigInt(tokens) });
+    if (row.prompt_tokens !== null && row.outcome === 'completed')
+      this.estimate?.add(this.requestBytes, row.prompt_tokens, row.completion_tokens ?? 0);
+  }
+
+  abandon(): void {
+    this.ticket.release();
+  }
+}
