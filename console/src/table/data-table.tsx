@@ -49,6 +49,8 @@ interface Props<Row> {
   shown?: readonly string[];
   /** Older rows are shown while new ones are loaded. */
   stale?: boolean;
+  /** Many columns: with less space between them. */
+  dense?: boolean;
   /** A row of sums below the others: cells by column ID. */
   totals?: Readonly<Record<string, ReactNode>>;
 }
@@ -109,6 +111,7 @@ function Rows<Row extends object>(props: Props<Row> & { rows: readonly Row[] }) 
         <div className={classes.scroll}>
           <Table
             className={classes.table}
+            horizontalSpacing={props.dense === true ? 6 : undefined}
             aria-label={props.label}
             role="table"
             highlightOnHover={onOpen !== undefined}

@@ -143,7 +143,7 @@ const COLUMNS: readonly Column<Limit>[] = [
 
 function UsedOf({ limit }: { limit: Limit }) {
   return (
-    <div style={{ minWidth: 150 }}>
+    <div style={{ minWidth: 220 }}>
       <Text size="xs" mb={3} style={{ whiteSpace: 'nowrap' }}>
         {limitAmount(limit, limit.used)} of {limitAmount(limit, limit.amount)}
         {nanoOf(limit.credited) > 0n && ` + ${limitAmount(limit, limit.credited)}`}

@@ -128,6 +128,7 @@ export default function Usage() {
           </Text>
           <DataTable
             label="Usage by group"
+            dense
             columns={columnsFor(dimensions, previous.data, metric)}
             rows={table.rows}
             rowId={(row) => rowKey(row, dimensions)}
