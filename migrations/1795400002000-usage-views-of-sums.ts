@@ -38,10 +38,41 @@ const HALF_HOURS = `
   WHERE l.recorded_at > (SELECT "cursor" FROM usage_rollup) AND l.repaired_at IS NULL
   GROUP BY 1, 2, 3, 4, 5, 6`;
 
+/** The rows that are not in the sums yet, like usage_half_hour. */
+const NEW_ROWS = HALF_HOURS.slice(HALF_HOURS.indexOf('UNION ALL'));
+/** The same by UTC day, where the days of `usage_day` are enough. */
+export const DAYS = `(
+  SELECT slot, (slot AT TIME ZONE 'UTC')::date AS day, team_id, key_id, provider, model, ${NAMES.join(', ')}
+  FROM usage_day ${NEW_ROWS})`;
+
 /** Counts and tokens are 0 where there are none; a cost is null. */
 const OF_SLOTS = NAMES.map((name) =>
   name === 'cost_usd' ? 'sum(u.cost_usd) AS cost_usd' : `COALESCE(sum(u.${name}), 0)::bigint AS ${name}`,
 ).join(', ');
+
+/** @param source usage_half_hour, or DAYS */
+export function viewsOf(source: string): string {
+  return `
+    CREATE OR REPLACE VIEW usage_by_team_day AS
+      SELECT u.day, t.name AS team, u.team_id, ${OF_SLOTS}
+      FROM ${source} u LEFT JOIN team t ON t.id = u.team_id
+      GROUP BY 1, 2, 3;
+    CREATE OR REPLACE VIEW usage_by_key_day AS
+      SELECT u.day, t.name AS team, k.name AS key, u.key_id, ${OF_SLOTS}
+      FROM ${source} u LEFT JOIN gateway_key k ON k.id = u.key_id LEFT JOIN team t ON t.id = u.team_id
+      GROUP BY 1, 2, 3, 4;
+    CREATE OR REPLACE VIEW usage_by_model_day AS
+      SELECT u.day, u.provider, u.model, ${OF_SLOTS}
+      FROM ${source} u
+      GROUP BY 1, 2, 3;
+    CREATE OR REPLACE VIEW cost_by_team_month AS
+      SELECT date_trunc('month', u.day)::date AS month, t.name AS team, u.team_id, sum(u.calls)::bigint AS calls,
+             COALESCE(sum(u.prompt_tokens), 0)::bigint AS prompt_tokens,
+             COALESCE(sum(u.completion_tokens), 0)::bigint AS completion_tokens,
+             sum(u.cost_usd) AS cost_usd, sum(u.unpriced_calls)::bigint AS unpriced_calls
+      FROM ${source} u LEFT JOIN team t ON t.id = u.team_id
+      GROUP BY 1, 2, 3;`;
+}
 
 const SUMS_ABOUT = {
   errors: 'Calls with a status of 400 or above, or that the provider or the gateway did not complete.',
@@ -116,25 +147,7 @@ export class UsageViewsOfSums1795400002000 implements MigrationInterface {
       CREATE INDEX usage_slot_day_idx ON usage_slot (((slot AT TIME ZONE 'UTC')::date));
       DROP VIEW usage_by_team_day, usage_by_key_day, usage_by_model_day;
       CREATE VIEW usage_half_hour AS ${HALF_HOURS};
-      CREATE VIEW usage_by_team_day AS
-        SELECT u.day, t.name AS team, u.team_id, ${OF_SLOTS}
-        FROM usage_half_hour u LEFT JOIN team t ON t.id = u.team_id
-        GROUP BY 1, 2, 3;
-      CREATE VIEW usage_by_key_day AS
-        SELECT u.day, t.name AS team, k.name AS key, u.key_id, ${OF_SLOTS}
-        FROM usage_half_hour u LEFT JOIN gateway_key k ON k.id = u.key_id LEFT JOIN team t ON t.id = u.team_id
-        GROUP BY 1, 2, 3, 4;
-      CREATE VIEW usage_by_model_day AS
-        SELECT u.day, u.provider, u.model, ${OF_SLOTS}
-        FROM usage_half_hour u
-        GROUP BY 1, 2, 3;
-      CREATE VIEW cost_by_team_month AS
-        SELECT date_trunc('month', u.day)::date AS month, t.name AS team, u.team_id, sum(u.calls)::bigint AS calls,
-               COALESCE(sum(u.prompt_tokens), 0)::bigint AS prompt_tokens,
-               COALESCE(sum(u.completion_tokens), 0)::bigint AS completion_tokens,
-               sum(u.cost_usd) AS cost_usd, sum(u.unpriced_calls)::bigint AS unpriced_calls
-        FROM usage_half_hour u LEFT JOIN team t ON t.id = u.team_id
-        GROUP BY 1, 2, 3;
+      ${viewsOf('usage_half_hour')}
       CREATE VIEW cost_by_user_day AS
         SELECT (l.started_at AT TIME ZONE 'UTC')::date AS day, t.name AS team, k.name AS key, l.key_id, l.end_user,
                ${['calls', 'errors', 'prompt_tokens', 'completion_tokens', 'cost_usd', 'unpriced_calls']

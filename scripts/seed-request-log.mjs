@@ -16,7 +16,7 @@ const DAY_MS = 86_400_000;
 const INSERT = `
   INSERT INTO request_log (started_at, id, recorded_at, team_id, key_id, provider, method, path, model, streamed, status,
     outcome, error_code, request_bytes, response_bytes, ttfb_ms, duration_ms, prompt_tokens, completion_tokens,
-    cached_tokens, reasoning_tokens, provider_request_id, sdk_retry_count, client_ip, user_agent)
+    cached_tokens, reasoning_tokens, cost_usd, provider_request_id, sdk_retry_count, client_ip, user_agent)
   SELECT to_timestamp(ms / 1000.0),
     -- A UUIDv7: 48 bits of Unix milliseconds, the version, then what a random UUID has there (RFC 9562 5.7).
     (substr(hex, 1, 8) || '-' || substr(hex, 9, 4) || '-7' || substr(gen_random_uuid()::text, 16))::uuid,
@@ -29,13 +29,26 @@ const INSERT = `
     CASE WHEN lot < 0.99 THEN 'completed' ELSE 'client_aborted' END,
     NULL, 400 + floor(lot * 4000), 300 + floor(slow * 9000), 80 + slow * 200, 100 + slow * 4000,
     CASE WHEN lot < 0.95 THEN 50 + floor(lot * 1500)::int END, CASE WHEN lot < 0.95 THEN 20 + floor(slow * 800)::int END,
-    NULL, NULL, 'req_' || substr(md5(i::text), 1, 24), 0, '203.0.113.7', 'OpenAI/JS 6.49.0'
+    NULL, NULL,
+    -- USD 0.15 and 0.60 per million tokens, as if the provider had reported the cost.
+    CASE WHEN lot < 0.95 THEN ((50 + floor(lot * 1500)) * 0.15 + (20 + floor(slow * 800)) * 0.60)::numeric / 1000000 END,
+    'req_' || substr(md5(i::text), 1, 24), 0, '203.0.113.7', 'OpenAI/JS 6.49.0'
   FROM (
     SELECT i, k, lot, slow, ms, lpad(to_hex(ms), 12, '0') AS hex FROM (
       -- The cube: a few keys make most of the calls.
       SELECT i, floor(power(random(), 3) * array_length($5::uuid[], 1))::int AS k, random() AS lot, random() AS slow,
         ($1::float8 + i * $2::float8)::bigint AS ms
       FROM generate_series($3::bigint, $4::bigint) AS i) AS lots) AS row`;
+
+/**
+ * The roll-up of usage has passed the times at which these rows claim to be recorded. It adds up all rows of the log
+ * again; sums of days that the log no longer has stay as they are.
+ */
+const ADD_UP_AGAIN = `
+  BEGIN;
+  UPDATE usage_rollup SET "cursor" = 'epoch';
+  DELETE FROM usage_slot WHERE slot >= (SELECT date_trunc('day', min(started_at), 'UTC') FROM request_log);
+  COMMIT`;
 
 await main(async () => {
   const { rows, days, teams, yes } = options();
@@ -64,6 +77,7 @@ await main(async () => {
       if (to === rows || to % 500_000 === 0) console.log(`  ${to} of ${rows} rows`);
     }
     console.log('Analyzing ...');
+    await client.query(ADD_UP_AGAIN);
     await client.query('VACUUM (ANALYZE) request_log');
     console.log('Done. Try: ./postern usage --group-by team,day --limit 10');
   } finally {

@@ -51,7 +51,9 @@ export const auditEntrySchema = z
     action: oneOfOpen(ACTIONS, 'What was done.'),
     subject_type: oneOfOpen(SUBJECT_TYPES, 'Type of the object.'),
     subject_id: shownId('the object'),
-    subject_name: z.string().meta({ description: 'Name of the object at that time.', example: 'search' }),
+    subject_name: z
+      .string()
+      .meta({ description: 'Name of the object at that time; of a key, `team/name`.', example: 'search' }),
     before: settings().meta({
       example: { disabled: false },
       description: 'Previous values of what changed; all values of a removed object; null for a new one.',

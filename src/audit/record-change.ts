@@ -21,6 +21,8 @@ export interface Change {
   before: Shown | null;
   /** null: it is there no more. */
   after: Shown | null;
+  /** The name of the subject, if its own is not unique. */
+  name?: string;
   /** What the views do not tell, such as that a secret changed; never the secret. */
   more?: object;
 }
@@ -42,6 +44,7 @@ export async function recordChange(manager: EntityManager, by: Actor, change: Ch
   if (!ACTIONS.has(action)) throw new Error(`${action} is not in ACTIONS; add it there`);
   if (!SUBJECT_TYPES.has(type)) throw new Error(`${type} is not in SUBJECT_TYPES; add it there`);
   const subject = (after ?? before)!;
+  const name = change.name ?? subject.name;
   const [was, is] = differing(before, after);
   await manager.query(INSERT, [
     uuidv7(),
@@ -50,7 +53,7 @@ export async function recordChange(manager: EntityManager, by: Actor, change: Ch
     action,
     type,
     subject.id,
-    subject.name,
+    name,
     was && JSON.stringify(was),
     is === null ? null : JSON.stringify({ ...is, ...more }),
   ]);
@@ -60,7 +63,7 @@ export async function recordChange(manager: EntityManager, by: Actor, change: Ch
     action,
     subject_type: type,
     subject_id: subject.id,
-    subject_name: subject.name,
+    subject_name: name,
   });
 }
 

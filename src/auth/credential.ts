@@ -1,4 +1,5 @@
 import { GatewayError } from '../errors/gateway-error.js';
+import { isWellFormedKey, shownPrefix } from '../keys/key-secret.js';
 
 /** Headers in which Anthropic, Azure and Google clients send a key, in the order they are checked. */
 const KEY_HEADERS = ['x-api-key', 'api-key', 'x-goog-api-key'] as const;
@@ -42,4 +43,24 @@ export function readCredential(raw: readonly string[]): string | null {
     });
   }
   return values[0] || null;
+}
+
+/** Headers that may carry a key. */
+const CREDENTIAL_HEADER = /^(?:authorization|x-api-key|api-key|x-goog-api-key)$/i;
+
+/**
+ * Describes the key of a request for the log: its prefix, `malformed` if it is not a single well-formed key, or `none`.
+ * It does not check whether the key exists.
+ *
+ * @param raw flat raw headers
+ */
+export function keyLabel(raw: readonly string[]): string {
+  let key: string | null = null;
+  try {
+    key = readCredential(raw);
+  } catch {
+    return 'malformed';
+  }
+  if (key !== null && isWellFormedKey(key)) return shownPrefix(key);
+  return raw.some((name, i) => i % 2 === 0 && CREDENTIAL_HEADER.test(name)) ? 'malformed' : 'none';
 }

@@ -108,14 +108,20 @@ export class Api {
       });
     } catch (error) {
       const { cause = error } = error as { cause?: unknown };
-      throw new UnreachableError(
-        `the gateway at ${url} cannot be reached: ${describeError(cause)}; check its URL and that it runs`,
-        { cause: error },
-      );
+      throw new UnreachableError(`the gateway at ${url} cannot be reached: ${whyUnreachable(cause)}`, {
+        cause: error,
+      });
     }
     if (!response.ok) throw await errorOf(response, url);
     return response;
   }
+}
+
+/** In one line, with the remedy. */
+function whyUnreachable(cause: unknown): string {
+  if ((cause as { code?: unknown }).code === 'ERR_SSL_WRONG_VERSION_NUMBER')
+    return 'it does not speak TLS; begin its URL with http:// if it is on this machine';
+  return `${describeError(cause)}; check its URL and that it runs`;
 }
 
 /** A path with each part encoded. */
@@ -142,8 +148,9 @@ async function errorOf(response: Response, url: string): Promise<Error> {
   } catch {
     // Reported below.
   }
-  const { message, code, details = [] } = body?.error ?? {};
-  if (typeof message === 'string' && typeof code === 'string')
+  const { message, code, details } = body?.error ?? {};
+  // Other APIs have errors with a message and a code too.
+  if (typeof message === 'string' && typeof code === 'string' && Array.isArray(details))
     return new ApiError(response.status, code, message, details);
   const location = response.headers.get('location');
   const what = location === null ? '' : `, redirect to ${location}`;

@@ -12,7 +12,7 @@ export async function explain(error: unknown, command: Command | null): Promise<
   return lines.map((line) => `error: ${line}`).join('\n');
 }
 
-function apiErrorLines({ status, code, message, details }: ApiError, command: Command | null): string[] {
+function apiErrorLines({ status, message, details }: ApiError, command: Command | null): string[] {
   if (details.length === 0) {
     const hint =
       status === 401
@@ -20,8 +20,10 @@ function apiErrorLines({ status, code, message, details }: ApiError, command: Co
         : '';
     return [message + hint];
   }
-  const colon = code === 'invalid_request' ? '' : ':';
-  return details.map(({ field, message }) => `${inputName(field, command)}${colon} ${message}`);
+  return details.map(({ field, message }) => {
+    if (field === 'body') return message;
+    return `${inputName(field, command)}${message.startsWith('must ') ? '' : ':'} ${message}`;
+  });
 }
 
 /** The option or the argument of a command that a field of the admin API comes from. */

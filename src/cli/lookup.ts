@@ -1,4 +1,5 @@
 import type { Page } from '../database/page.js';
+import { cliCommand } from '../platform/cli-command.js';
 import type { KeyView } from '../keys/keys.schema.js';
 import { type Api, ApiError, path } from './api.js';
 import { CliError } from './cli-error.js';
@@ -21,6 +22,12 @@ export async function findKey(api: Api, text: string): Promise<KeyView> {
 /** The ID of a key, see findKey(). The ID of a key that no longer exists is accepted: its calls may still be in the log. */
 export async function findKeyId(api: Api, text: string): Promise<string> {
   return UUID.test(text) ? text : (await findKey(api, text)).id;
+}
+
+/** Returns the secret that somebody found. @throws CliError if it is what lists show of a key */
+export function wholeKey(secret: string): string {
+  if (!PREFIX.test(secret)) return secret;
+  throw new CliError(`this is only the beginning of a key; use ${cliCommand(`keys show ${secret}`)}`);
 }
 
 async function findByPrefix(api: Api, prefix: string): Promise<KeyView> {

@@ -35,6 +35,10 @@ export class Output {
     return this.options.json === true;
   }
 
+  get printsNotes(): boolean {
+    return !this.isJson && !this.isQuiet;
+  }
+
   /** Prints one JSON document. */
   json(value: unknown): void {
     console.log(JSON.stringify(value, null, 2));
@@ -48,7 +52,12 @@ export class Output {
 
   /** Prints what helps but is not the result. */
   note(line: string): void {
-    if (!this.isJson && !this.isQuiet) console.log(line);
+    if (this.printsNotes) console.log(line);
+  }
+
+  /** Prints how far long work is, to standard error. */
+  progress(line: string): void {
+    if (!this.isQuiet) console.error(line);
   }
 
   /** Prints a page: as the admin API returns it with --json, else as a table. */

@@ -1,6 +1,6 @@
+import pg from 'pg';
 import type { DataSourceOptions } from 'typeorm';
 import { MIGRATIONS } from './migrations.js';
-import { PooledClient } from './pooled-client.js';
 
 export interface Purpose {
   /** Shown in pg_stat_activity. */
@@ -16,6 +16,18 @@ export interface Purpose {
  * minute, also on an idle connection: after the delay, Node sends ten probes, one per second.
  */
 const KEEP_ALIVE = { keepAlive: true, keepAliveInitialDelayMillis: 10_000 };
+
+/**
+ * A pg client that always has an `error` listener, so that a broken connection never ends the process. A pool removes its
+ * own listener from a connection that it hands out; until the user adds one, Node would throw an `error` event. No error
+ * is lost: the current or the next query fails.
+ */
+export class PooledClient extends pg.Client {
+  constructor(config?: string | pg.ClientConfig) {
+    super(config);
+    this.on('error', () => {});
+  }
+}
 
 type PostgresOptions = Extract<DataSourceOptions, { type: 'postgres' }>;
 

@@ -16,6 +16,7 @@ import { ModelRules1795500000000 } from '../../migrations/1795500000000-model-ru
 import { Limits1795600000000 } from '../../migrations/1795600000000-limits.js';
 import { LimitExchange1795600000001 } from '../../migrations/1795600000001-limit-exchange.js';
 import { RequestLogCharges1795600000002 } from '../../migrations/1795600000002-request-log-charges.js';
+import { UsageDays1795600500000 } from '../../migrations/1795600500000-usage-days.js';
 import { Webhooks1795700000000 } from '../../migrations/1795700000000-webhooks.js';
 import { AdminAccess1795800000000 } from '../../migrations/1795800000000-admin-access.js';
 
@@ -39,6 +40,7 @@ export const MIGRATIONS = [
   Limits1795600000000,
   LimitExchange1795600000001,
   RequestLogCharges1795600000002,
+  UsageDays1795600500000,
   Webhooks1795700000000,
   AdminAccess1795800000000,
 ];

@@ -1,8 +1,7 @@
 import type { Logger } from '@nestjs/common';
 import pg from 'pg';
-import { clientOptions, type Purpose } from './data-source-options.js';
+import { clientOptions, PooledClient, type Purpose } from './data-source-options.js';
 import { describeError } from '../errors/describe-error.js';
-import { PooledClient } from './pooled-client.js';
 
 /**
  * Opens a pool separate from the one for key look-ups, so that its queries cannot delay them.

@@ -3,7 +3,7 @@ import { DataSource } from 'typeorm';
 import { STARTING } from '../platform/actor.js';
 import { ADVISORY_LOCKS } from '../database/advisory-locks.js';
 import { isUniqueViolation } from '../database/sql-state.js';
-import { insertTeam } from '../teams/insert-team.js';
+import { insertTeam } from '../teams/team-rows.js';
 import { insertKey } from './insert-key.js';
 
 const IS_EMPTY = 'SELECT NOT EXISTS (SELECT FROM team) AND NOT EXISTS (SELECT FROM gateway_key) AS empty';

@@ -5,7 +5,7 @@ import { recordChange } from '../audit/record-change.js';
 import type { ModelRules } from '../teams/model-rules.js';
 import type { EndpointRule, IdempotencyMode } from './gateway-key.entity.js';
 import { digestKey, mintKey, shownPrefix } from './key-secret.js';
-import { FIND_KEY, type KeyRow, keyView } from './key-view.js';
+import { FIND_KEY, fullName, type KeyRow, keyView } from './key-view.js';
 import type { KeyView } from './keys.schema.js';
 
 export interface KeyGrant extends Partial<ModelRules> {
@@ -60,7 +60,10 @@ export async function insertKey(
   await saveLimits?.(id);
   const [row] = await manager.query<[KeyRow]>(FIND_KEY, [id]);
   const key = keyView(row);
-  await recordChange(manager, by, { action: 'created', type: 'key', before: null, after: key });
+  await recordChange(manager, by, {
+    ...{ action: 'created', type: 'key', name: fullName(key) },
+    ...{ before: null, after: key },
+  });
   return { key, secret };
 }
 

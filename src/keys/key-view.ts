@@ -46,6 +46,11 @@ export const KEY_STATUS_SQL = `
        ELSE 'active' END`;
 
 /** Lists each field, so that a new column is not shown by accident. */
+/** The name of a key is unique only within its team. */
+export function fullName({ team, name }: Pick<KeyView, 'team' | 'name'>): string {
+  return `${team}/${name}`;
+}
+
 export function keyView(row: KeyRow): KeyView {
   return {
     id: row.id,

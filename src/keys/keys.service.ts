@@ -8,9 +8,9 @@ import { ServiceError } from '../errors/service-error.js';
 import type { LimitMembers } from '../limit-rules/limit-rules.schema.js';
 import { LimitRules } from '../limit-rules/limit-rules.service.js';
 import { changedLimits, NO_LIMITS, sameLimits } from '../limit-rules/stored-rules.js';
-import { mustBeKnownProviders } from '../providers/known-providers.js';
+import { mustBeKnownProviders } from '../providers/provider-rows.js';
 import { insertKey, insertSecret, type IssuedKey, type KeyGrant } from './insert-key.js';
-import { FIND_KEY, KEY_STATUS_SQL, type KeyRow, keyView, SELECT_KEYS } from './key-view.js';
+import { FIND_KEY, fullName, KEY_STATUS_SQL, type KeyRow, keyView, SELECT_KEYS } from './key-view.js';
 import type { KeyFilter, KeyView } from './keys.schema.js';
 import { type Expected, mustBeExpected } from '../database/revision.js';
 import { TeamsService } from '../teams/teams.service.js';
@@ -179,7 +179,7 @@ export class KeysService {
       const more = await work(manager, before);
       if (more === null) return before;
       const after = await find(manager, id);
-      await recordChange(manager, by, { action, type: 'key', before, after, more });
+      await recordChange(manager, by, { action, type: 'key', name: fullName(after), before, after, more });
       return after;
     });
   }

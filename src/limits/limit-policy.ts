@@ -82,7 +82,7 @@ export class LimitPolicy implements CallPolicy {
     if (model === null) return this.take(call, set, NOTHING, null);
     const expected = this.expect(call, set, model);
     if (!set.needsUsd) return this.take(call, set, reserve(0n, expected), expected.estimate);
-    const prices = this.prices.known(call.provider, model);
+    const prices = isStorable(model) ? this.prices.known(call.provider, model) : [];
     if (prices === undefined) return this.admitOncePriced(call, set, model, expected);
     return this.admitPriced(call, set, priceAt(prices, startOf(call.id)), expected);
   }
@@ -157,7 +157,7 @@ export class LimitPolicy implements CallPolicy {
 function isFree(call: PolicyCall): boolean {
   const { modelSource } = call;
   if (modelSource === 'list' || (modelSource === 'path' && call.method === 'GET')) return true;
-  return FREE.test(call.endpoint);
+  return modelSource !== 'none' && FREE.test(call.endpoint);
 }
 
 /**
@@ -171,6 +171,11 @@ function modelOf(call: PolicyCall, set: RuleSet): string | null {
     return null;
   }
   return set.blocksUsd ? call.requireModel() : (call.model ?? '');
+}
+
+/** A name that Postgres cannot store has no price. */
+function isStorable(model: string): boolean {
+  return model.isWellFormed() && !model.includes('\0');
 }
 
 function costOf({ price }: DatedPrice, set: RuleSet, { input, output }: Expected, startedAt: number): bigint {

@@ -4,6 +4,8 @@ import { type LimitState, LimitExceededError, LimitsUnavailableError } from './l
 import { isBudget, type LimitRule } from './ledger/rule-cache.js';
 
 const WINDOW_S = 60;
+/** A little less than a minute, above which the SDKs ignore the header. */
+const LONGEST_RETRY_MS = 59_999;
 
 const OWNERS = {
   key: 'this gateway key',
@@ -42,7 +44,7 @@ function spent({ rule, used, needed, amount, resetsAt }: LimitState): GatewayErr
 
 function tooMany(state: LimitState, isAnthropic: boolean): GatewayError {
   const { rule, amount } = state;
-  const retryMs = Math.min(Math.max(Math.ceil(state.retryAfterMs ?? 0), 1), WINDOW_S * 1_000);
+  const retryMs = Math.min(Math.max(Math.ceil(state.retryAfterMs ?? 0), 1), LONGEST_RETRY_MS);
   const retryS = Math.ceil(retryMs / 1_000);
   const remaining = amount > state.used ? amount - state.used : 0n;
   const limit =

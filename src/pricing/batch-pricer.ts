@@ -1,4 +1,6 @@
 import { Injectable, Logger } from '@nestjs/common';
+import { reportsCost } from '../providers/provider-catalog.js';
+import { ProvidersService } from '../providers/providers.service.js';
 import { describeError } from '../errors/describe-error.js';
 import { formatDecimal, parseDecimal } from '../platform/decimal.js';
 import { withTimeout } from '../platform/with-timeout.js';
@@ -6,7 +8,7 @@ import { startOf } from '../request-log/column-domains.js';
 import type { LogRow } from '../request-log/columns.js';
 import { LogWriter } from '../request-log/writer/log-writer.js';
 import { OutageLog } from '../request-log/writer/outage-log.js';
-import { costOf, hasUsage, setCost, usageOf } from '../request-log/row-cost.js';
+import { costOf, hasUsage, priceIdOf, setCost, usageOf } from '../request-log/row-cost.js';
 import type { RowPricer } from '../request-log/writer/row-pricer.js';
 import { COST_SCALE } from './cost.js';
 import { type ModelPrices, priceAt, PriceResolver } from './price-resolver.js';
@@ -14,6 +16,8 @@ import { UnpricedModels } from './unpriced-models.service.js';
 
 /** A batch of rows waits at most this long for prices that are not in memory. */
 const PATIENCE_MS = 250;
+/** No call costs more: a provider that reports more is mistaken. */
+const MOST_REPORTED_NANO = 10_000n * 10n ** BigInt(COST_SCALE);
 /** Providers beyond this number share one entry of the metrics. */
 const MOST_PROVIDERS = 100;
 const OTHER_PROVIDERS = 'others';
@@ -33,6 +37,7 @@ export class BatchPricer implements RowPricer {
   constructor(
     private readonly resolver: PriceResolver,
     private readonly unpriced: UnpricedModels,
+    private readonly providers: ProvidersService,
     writer: LogWriter,
   ) {
     writer.pricer = this;
@@ -45,6 +50,7 @@ export class BatchPricer implements RowPricer {
     for (const row of rows) {
       // Every provider that is called appears in the metrics.
       const figures = this.figuresOf(row.provider);
+      if (costOf(row) !== null && !this.isCredible(row)) setCost(row, null, null);
       if (!hasUsage(row) && costOf(row) === null) continue;
       if (row.model !== null && (last?.model !== row.model || last.provider !== row.provider)) {
         prices = this.resolver.known(row.provider, row.model);
@@ -87,6 +93,13 @@ export class BatchPricer implements RowPricer {
     }
     figures.unpriced++;
     if (dated === null && row.model !== null) this.unpriced.add(row);
+  }
+
+  /** Whether the cost of a row is one that its provider is known to report, or that a price yielded earlier. */
+  private isCredible(row: LogRow): boolean {
+    if (priceIdOf(row) !== null) return true;
+    const nano = parseDecimal(costOf(row)!, COST_SCALE) ?? MOST_REPORTED_NANO;
+    return nano < MOST_REPORTED_NANO && reportsCost(this.providers.catalogOf(row.provider));
   }
 
   private figuresOf(provider: string): CostFigures {

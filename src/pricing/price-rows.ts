@@ -23,9 +23,13 @@ export interface PriceRow extends StoredPrice {
   created_at: Date;
 }
 
+const AMOUNTS = ['input', 'cached_input', 'cache_write', 'cache_write_1h', 'output', 'per_call'] as const;
+
+/** What a price consists of: all columns but its ID, what it is a price of, and what Postern keeps about it. */
+export const PRICE_COLUMNS = ['effective_from', ...AMOUNTS, 'extra', 'tiers', 'note'] as const;
+
 export const SELECT_PRICES = `
-  SELECT p.id, p.catalog, p.model, p.effective_from, p.input, p.cached_input, p.cache_write, p.cache_write_1h, p.output,
-         p.per_call, p.extra, p.tiers, p.source, p.note, p.version, p.created_at`;
+  SELECT p.id, p.catalog, p.model, p.source, p.version, p.created_at, ${PRICE_COLUMNS.map((name) => `p.${name}`).join(', ')}`;
 
 /**
  * All prices that may apply to these models. Only a custom price has a pattern: a model of the catalogue is stored under the
@@ -56,28 +60,14 @@ export async function findPrices(
 /** Start of the note of a price that was taken from the catalogue; its version follows. */
 const NOTE = 'genai-prices';
 
-const COLUMNS = [
-  'effective_from',
-  'input',
-  'cached_input',
-  'cache_write',
-  'cache_write_1h',
-  'output',
-  'per_call',
-];
-const DOCUMENTS = ['extra', 'tiers'];
-const CHANGING = [...COLUMNS.slice(1), ...DOCUMENTS, 'note'];
-
 /** Stores what the catalogue has, and corrects what an older version of it had. */
 const STORE = `
-  INSERT INTO price (id, catalog, model, source, note, ${[...COLUMNS, ...DOCUMENTS].join(', ')})
-  SELECT r.id, $2, $3, 'catalog', $4, ${[...COLUMNS, ...DOCUMENTS].map((name) => `r.${name}`).join(', ')}
+  INSERT INTO price (id, catalog, model, source, ${PRICE_COLUMNS.join(', ')})
+  SELECT r.id, $2, $3, 'catalog', ${PRICE_COLUMNS.map((name) => (name === 'note' ? '$4' : `r.${name}`)).join(', ')}
   FROM jsonb_to_recordset($1) AS r (
-    id uuid, effective_from timestamptz, ${COLUMNS.slice(1)
-      .map((name) => `${name} numeric`)
-      .join(', ')}, extra jsonb, tiers jsonb)
+    id uuid, effective_from timestamptz, ${AMOUNTS.map((name) => `${name} numeric`).join(', ')}, extra jsonb, tiers jsonb)
   ON CONFLICT (catalog, model, effective_from, source) DO UPDATE
-  SET ${CHANGING.map((name) => `${name} = EXCLUDED.${name}`).join(', ')}, version = price.version + 1
+  SET ${PRICE_COLUMNS.map((name) => `${name} = EXCLUDED.${name}`).join(', ')}, version = price.version + 1
   WHERE price.note IS DISTINCT FROM EXCLUDED.note`;
 
 /** @param version of the catalogue, such as 0.1.8 */

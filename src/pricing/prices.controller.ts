@@ -86,7 +86,7 @@ export class PricesController {
     operationId: 'reprice',
     summary: 'Compute the costs of stored calls again',
     description:
-      'With the prices of now, as of the start of each call. Costs that the provider reported stay. Commits every 5,000 rows, so that it can be interrupted and repeated; `dry_run` changes nothing.',
+      'With the prices of now, as of the start of each call. Costs that the provider reported stay. A request works for about 10 seconds; if `next_cursor` is not null, send it again with that `cursor`, and add up the results. Commits every 5,000 rows, so that it can be interrupted and repeated; `dry_run` changes nothing.',
   })
   @ApiOkResponse({ standardSchema: repricedSchema, description: 'What changed.' })
   @ApiErrors(409, 413, 415)

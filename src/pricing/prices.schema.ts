@@ -239,8 +239,9 @@ export const repricingSchema = z
     to: time().meta({ description: 'Calls that started before this time.', example: EXAMPLE_TIME }),
     model: searchText().optional().meta({ description: 'Only calls of this model.', example: 'gpt-4o-mini' }),
     dry_run: flag().default(false).meta({ description: 'Only count what would change.' }),
+    cursor: paging.cursor.meta({ description: '`next_cursor` of the response before.' }),
   })
-  .refine(({ from, to }) => from < to, 'from: must be before to')
+  .refine(({ from, to }) => from < to, { message: 'must be before to', path: ['from'] })
   .meta({
     id: 'Repricing',
     example: { from: '2026-01-01T00:00:00Z', to: '2026-02-01T00:00:00Z', dry_run: true },
@@ -250,7 +251,7 @@ export type Repricing = z.output<typeof repricingSchema>;
 export const repricedSchema = z
   .strictObject({
     rows: z.int().meta({
-      description: 'Calls with token counts whose cost the provider did not report.',
+      description: 'Calls with token counts whose cost the provider did not report, of this request.',
       example: 1200,
     }),
     changed: z
@@ -259,6 +260,10 @@ export const repricedSchema = z
     cost_before: z.string().meta({ description: 'Sum of their costs in USD.', example: '12.345678900' }),
     cost_after: z.string().meta({ description: 'Sum of their costs in USD.', example: '12.345678900' }),
     dry_run: z.boolean().meta({ description: 'True if nothing was changed.' }),
+    next_cursor: z.string().nullable().meta({
+      description: 'Send the request again with this as `cursor` to go on; null at the end of the range.',
+      example: 'MTc2NzIyNTYwMDAwMCAwMTg5MGE1ZC1hYzk2LTc3NGItYmNjZS1iMzAyMDk5YTgwNTc',
+    }),
   })
   .meta({ id: 'Repriced' });
 export type RepricedView = z.output<typeof repricedSchema>;

@@ -9,7 +9,7 @@ import { ServiceError } from '../errors/service-error.js';
 import type { Actor } from '../platform/actor.js';
 import { ProvidersService } from '../providers/providers.service.js';
 import { PriceResolver } from './price-resolver.js';
-import { type PriceRow, SELECT_PRICES } from './price-rows.js';
+import { PRICE_COLUMNS, type PriceRow, SELECT_PRICES } from './price-rows.js';
 import { isSameAmount, priceView } from './price-view.js';
 import {
   MISSING_DAYS,
@@ -23,24 +23,14 @@ import {
   type Resolution,
   type ResolveQuery,
 } from './prices.schema.js';
-import { Repricer } from './repricer.service.js';
+import { type Place, Repricer } from './repricer.service.js';
 import { UnpricedModels } from './unpriced-models.service.js';
+
+/** The repair of costs, which runs every minute, is soon done. */
+const LOCK_PATIENCE_MS = 5_000;
 
 SUBJECT_TYPES.add('price');
 ACTIONS.add('repriced');
-
-const AMOUNTS = [
-  'effective_from',
-  'input',
-  'cached_input',
-  'cache_write',
-  'cache_write_1h',
-  'output',
-  'per_call',
-  'extra',
-  'tiers',
-  'note',
-] as const;
 
 const LIST = `${SELECT_PRICES} FROM price p
   WHERE ($1::text IS NULL OR p.catalog = $1) AND ($2::text IS NULL OR p.model = $2)
@@ -48,14 +38,17 @@ const LIST = `${SELECT_PRICES} FROM price p
   ORDER BY p.id DESC LIMIT $5`;
 const FIND = `${SELECT_PRICES} FROM price p WHERE p.id = $1`;
 const INSERT = `
-  INSERT INTO price (id, catalog, model, source, ${AMOUNTS.join(', ')})
-  VALUES ($1, $2, $3, 'custom', ${AMOUNTS.map((_, i) => `$${i + 4}`).join(', ')})`;
+  INSERT INTO price (id, catalog, model, source, ${PRICE_COLUMNS.join(', ')})
+  VALUES ($1, $2, $3, 'custom', ${PRICE_COLUMNS.map((_, i) => `$${i + 4}`).join(', ')})`;
 const UPDATE = `
-  UPDATE price SET ${AMOUNTS.map((name, i) => `${name} = $${i + 2}`).join(', ')}, version = version + 1 WHERE id = $1`;
+  UPDATE price SET ${PRICE_COLUMNS.map((name, i) => `${name} = $${i + 2}`).join(', ')}, version = version + 1 WHERE id = $1`;
 
 /** Sets, shows and explains prices. */
 @Injectable()
 export class PricesService {
+  /** A repricing of months takes longer than any HTTP client waits, so that it takes many requests. */
+  repriceMs = 10_000;
+
   constructor(
     private readonly dataSource: DataSource,
     private readonly resolver: PriceResolver,
@@ -97,7 +90,7 @@ export class PricesService {
       const before = await findCustom(manager, id, expected);
       const present = { ...before, effective_from: new Date(before.effective_from) };
       const wanted = { ...present, ...change };
-      if (AMOUNTS.every((name) => isSameAmount(wanted[name], present[name]))) return before;
+      if (PRICE_COLUMNS.every((name) => isSameAmount(wanted[name], present[name]))) return before;
       await manager.query(UPDATE, [id, ...valuesOf(wanted)]);
       const after = await find(manager, id);
       await recordChange(manager, by, {
@@ -161,21 +154,28 @@ export class PricesService {
   }
 
   /**
-   * Computes the costs of stored calls again. A repricing that was interrupted can be repeated.
+   * Computes the costs of stored calls again, for about `repriceMs`: the cursor of the result goes on from there. Sums of
+   * usage have the new costs when it returns. A repricing that was interrupted can be repeated.
    *
-   * @throws ServiceError conflict while another one runs
+   * @throws ServiceError conflict while another one runs, invalid for a foreign cursor
    */
-  async reprice({ from, to, model, dry_run: isDryRun }: Repricing, by: Actor): Promise<RepricedView> {
+  async reprice(repricing: Repricing, by: Actor): Promise<RepricedView> {
+    const { from, to, model, cursor, dry_run: isDryRun } = repricing;
+    const after = cursor === undefined ? undefined : placeOf(cursor, repricing);
     const result = await this.repricer.exclusively(async (client) => {
-      if (!isDryRun) await this.recordRepricing(from, to, model, by);
-      return this.repricer.reprice(client, { from, to, model }, isDryRun);
-    });
-    if (result !== null) return { ...result, dry_run: isDryRun };
-    throw ServiceError.of(
-      'conflict',
-      'from',
-      'costs are being updated already; try again when that has ended',
-    );
+      if (!isDryRun) await this.recordRepricing(after?.startedAt ?? from, to, model, by);
+      return this.repricer.reprice(client, { from, to, model, after }, isDryRun, this.repriceMs);
+    }, LOCK_PATIENCE_MS);
+    if (result === null) {
+      throw ServiceError.of(
+        'conflict',
+        'from',
+        'costs are being updated already; try again when that has ended',
+      );
+    }
+    const { next, ...sums } = result;
+    if (!isDryRun && sums.changed > 0) await this.repricer.afterwards();
+    return { ...sums, dry_run: isDryRun, next_cursor: next && cursorOf(next) };
   }
 
   /** Before the first change, because what is done stays done if it is interrupted. */
@@ -204,8 +204,8 @@ export class PricesService {
   }
 }
 
-function valuesOf(amounts: Partial<Record<(typeof AMOUNTS)[number], unknown>>): unknown[] {
-  return AMOUNTS.map((name) => {
+function valuesOf(amounts: Partial<Record<(typeof PRICE_COLUMNS)[number], unknown>>): unknown[] {
+  return PRICE_COLUMNS.map((name) => {
     const value = amounts[name] ?? null;
     return (name === 'extra' || name === 'tiers') && value !== null ? JSON.stringify(value) : value;
   });
@@ -225,6 +225,21 @@ async function findCustom(manager: EntityManager, id: string, expected: Expected
     'conflict',
     'source',
     'this price is taken from the catalogue; create a custom price, which comes before it',
+  );
+}
+
+function cursorOf({ startedAt, id }: Place): string {
+  return Buffer.from(`${startedAt.getTime()} ${id}`).toString('base64url');
+}
+
+function placeOf(cursor: string, { from, to }: Repricing): Place {
+  const [time = '', id = ''] = Buffer.from(cursor, 'base64url').toString().split(' ');
+  const startedAt = new Date(/^\d{1,15}$/.test(time) ? Number(time) : NaN);
+  if (startedAt >= from && startedAt < to && isUuid(id)) return { startedAt, id };
+  throw ServiceError.of(
+    'invalid',
+    'cursor',
+    'must be the next_cursor of a response for the same from and to; leave it out to begin',
   );
 }
 

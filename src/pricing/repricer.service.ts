@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
 import type pg from 'pg';
 import { InjectSettings } from '../config/config.module.js';
@@ -28,10 +29,21 @@ const BATCH = 5_000;
 const SLICE_MS = 3_600_000;
 const PURPOSE = { applicationName: 'postern-prices', poolSize: 2, queryTimeoutMs: 60_000 };
 
+/** How often exclusively() tries again. */
+const RETRY_MS = 100;
+
+/** The place after a row. */
+export interface Place {
+  startedAt: Date;
+  id: string;
+}
+
 /** The rows whose cost is computed again. */
 export interface Range {
   from: Date;
   to: Date;
+  /** Only rows after this one. */
+  after?: Place;
   provider?: string;
   model?: string;
   /** Only rows without a cost. */
@@ -45,6 +57,8 @@ export interface Repriced {
   changed: number;
   cost_before: string;
   cost_after: string;
+  /** Where it stopped; null at the end of the range. */
+  next: Place | null;
 }
 
 type Row = Pick<LogRow, 'id' | 'provider' | 'model' | (typeof COST_COLUMNS)[number]> & {
@@ -63,6 +77,8 @@ const NO_ID = '00000000-0000-0000-0000-000000000000';
 /** Computes the cost of stored rows again. What the provider reported is never changed. */
 @Injectable()
 export class Repricer implements OnApplicationShutdown {
+  /** Called after a repricing on request: brings what is computed from the rows up to date. Never rejects. */
+  afterwards: () => Promise<void> = () => Promise.resolve();
   private readonly pool: pg.Pool;
   private stopped = false;
 
@@ -81,17 +97,16 @@ export class Repricer implements OnApplicationShutdown {
   /**
    * Runs work that updates costs, unless any replica runs such work.
    *
-   * @returns null if one does
+   * @param patienceMs how long to wait for it to end
+   * @returns null if it does not
    */
-  async exclusively<T>(work: (client: pg.PoolClient) => Promise<T>): Promise<T | null> {
+  async exclusively<T>(work: (client: pg.PoolClient) => Promise<T>, patienceMs = 0): Promise<T | null> {
     const client = await this.pool.connect();
     let isSound = false;
     try {
-      const { rows } = await client.query<{ taken: boolean }>('SELECT pg_try_advisory_lock($1) AS taken', [
-        ADVISORY_LOCKS.repricing,
-      ]);
-      const result = rows[0]!.taken ? await work(client) : null;
-      if (rows[0]!.taken) await client.query('SELECT pg_advisory_unlock($1)', [ADVISORY_LOCKS.repricing]);
+      const isLocked = await lockWithin(client, patienceMs);
+      const result = isLocked ? await work(client) : null;
+      if (isLocked) await client.query('SELECT pg_advisory_unlock($1)', [ADVISORY_LOCKS.repricing]);
       isSound = true;
       return result;
     } finally {
@@ -105,34 +120,44 @@ export class Repricer implements OnApplicationShutdown {
    * safe horizon of exports moves on.
    *
    * @param isDryRun counts what would change, and changes nothing
+   * @param budgetMs stops after the batch that takes it past this time
    */
-  async reprice(client: pg.ClientBase, range: Range, isDryRun = false): Promise<Repriced> {
+  async reprice(
+    client: pg.ClientBase,
+    range: Range,
+    isDryRun = false,
+    budgetMs = Infinity,
+  ): Promise<Repriced> {
+    const until = performance.now() + budgetMs;
     const sums = { rows: 0, changed: 0, before: 0n, after: 0n };
     const { from, to } = await rowsIn(client, range);
-    for (let at = from; at < to; at += SLICE_MS) {
+    let place = range.after ?? { startedAt: new Date(from), id: NO_ID };
+    let isOver = from === to;
+    for (let at = from; !isOver;) {
+      if (this.stopped) throw new Error('the gateway is stopping');
       const end = new Date(Math.min(at + SLICE_MS, to));
-      let start = new Date(at);
-      let id = NO_ID;
-      for (;;) {
-        if (this.stopped) throw new Error('the gateway is stopping');
-        const { rows } = await client.query<Row>(READ, [
-          start,
-          end,
-          id,
-          range.provider ?? null,
-          range.model ?? null,
-          range.unpriced !== true,
-        ]);
-        await this.repriceBatch(client, rows, sums, isDryRun);
-        if (rows.length < BATCH) break;
-        ({ started_at: start, id } = rows.at(-1)!);
-      }
+      const { rows } = await client.query<Row>(READ, [
+        place.startedAt,
+        end,
+        place.id,
+        range.provider ?? null,
+        range.model ?? null,
+        range.unpriced !== true,
+      ]);
+      await this.repriceBatch(client, rows, sums, isDryRun);
+      const last = rows[BATCH - 1];
+      if (last === undefined) at = end.getTime();
+      place =
+        last === undefined ? { startedAt: end, id: NO_ID } : { startedAt: last.started_at, id: last.id };
+      isOver = at === to;
+      if (performance.now() >= until) break;
     }
     return {
       rows: sums.rows,
       changed: sums.changed,
       cost_before: formatDecimal(sums.before, COST_SCALE),
       cost_after: formatDecimal(sums.after, COST_SCALE),
+      next: isOver ? null : place,
     };
   }
 
@@ -174,12 +199,28 @@ export class Repricer implements OnApplicationShutdown {
   }
 }
 
+/** @returns whether this connection has the lock */
+async function lockWithin(client: pg.ClientBase, patienceMs: number): Promise<boolean> {
+  for (const until = performance.now() + patienceMs; ; await sleep(RETRY_MS)) {
+    const { rows } = await client.query<{ taken: boolean }>('SELECT pg_try_advisory_lock($1) AS taken', [
+      ADVISORY_LOCKS.repricing,
+    ]);
+    if (rows[0]!.taken || performance.now() >= until) return rows[0]!.taken;
+  }
+}
+
 const BOUNDS = `
   SELECT min(started_at) AS first, max(started_at) AS last FROM request_log WHERE started_at >= $1 AND started_at < $2`;
 
 /** The part of a range in which there are rows, in Unix milliseconds; a range may be far longer than the log. */
-async function rowsIn(client: pg.ClientBase, { from, to }: Range): Promise<{ from: number; to: number }> {
-  const { rows } = await client.query<{ first: Date | null; last: Date | null }>(BOUNDS, [from, to]);
+async function rowsIn(
+  client: pg.ClientBase,
+  { from, to, after }: Range,
+): Promise<{ from: number; to: number }> {
+  const { rows } = await client.query<{ first: Date | null; last: Date | null }>(BOUNDS, [
+    after?.startedAt ?? from,
+    to,
+  ]);
   const { first, last } = rows[0]!;
   return first === null || last === null
     ? { from: 0, to: 0 }

@@ -29,3 +29,13 @@ export function catalogOf(url: string): string | null {
   const host = URL.canParse(url) ? new URL(url).hostname : '';
   return CATALOGS.find(([pattern]) => pattern.test(host))?.[1] ?? null;
 }
+
+/**
+ * Price lists whose providers report what a call cost, in USD, in its usage. Others may mean another currency, credits, or
+ * a price that the customer does not pay.
+ */
+const REPORTS_COST: ReadonlySet<string | null> = new Set(['openrouter', 'x-ai', 'perplexity']);
+
+export function reportsCost(catalog: string | null): boolean {
+  return REPORTS_COST.has(catalog);
+}

@@ -1,8 +1,9 @@
 import type { DataSource, EntityManager } from 'typeorm';
 import { ServiceError } from '../errors/service-error.js';
-import { PROVIDER_NAME } from './provider-name.js';
+import { DEFAULT_PROVIDER, PROVIDER_NAME } from './provider-name.js';
 import { type ProviderRow, SELECT_PROVIDERS } from './provider-view.js';
 
+const NAMES = 'SELECT name FROM provider ORDER BY name';
 const FIND = `${SELECT_PROVIDERS} WHERE name = $1`;
 
 /** Serializes changes of providers, so that of two new defaults the later one wins and neither fails. */
@@ -27,4 +28,26 @@ export async function findProvider(manager: EntityManager, name: string): Promis
   const [row] = PROVIDER_NAME.test(name) ? await manager.query<ProviderRow[]>(FIND, [name]) : [];
   if (row !== undefined) return row;
   throw ServiceError.of('not_found', 'name', 'no provider has this name; list the providers to find it');
+}
+
+/**
+ * Checks names that something is limited to. `default` is always known: the command line may run without the gateway's
+ * PROVIDER_URL.
+ *
+ * @throws ServiceError invalid, naming the providers that there are
+ */
+export async function mustBeKnownProviders(
+  manager: EntityManager,
+  names: readonly string[] | null | undefined,
+): Promise<void> {
+  if (names == null) return;
+  const stored = await manager.query<{ name: string }[]>(NAMES);
+  const known = [DEFAULT_PROVIDER, ...stored.map(({ name }) => name)];
+  const unknown = names.filter((name) => !known.includes(name));
+  if (unknown.length === 0) return;
+  throw ServiceError.of(
+    'invalid',
+    'providers',
+    `there is no provider ${unknown.join(', ')}; add it first, or choose from ${known.join(', ')}`,
+  );
 }

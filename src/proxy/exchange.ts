@@ -5,15 +5,14 @@ import type { Provider } from '../providers/provider.js';
 import type { CallRecord } from '../request-log/call-record.js';
 import type { Outcome } from '../request-log/outcome.js';
 import type { RequestLogService } from '../request-log/request-log.service.js';
-import { outcomeOfClose } from './client-outcome.js';
-import type { ExchangeLimits } from './exchange-limits.js';
+import type { Settings } from '../config/settings.js';
 import type { ExchangePhase } from './exchange-phase.js';
 import { bodyLength, hasForeignCoding, requestHeaders, responseHeaders } from './headers.js';
 import { statusOf } from './http/error-response.js';
 import type { PolicyCall } from './policies/policy-call.js';
 import { type BodyOwner, sendBody } from './request-body.js';
 import { writerFor } from './filtered-response.js';
-import type { ResponseWriter } from './response-writer.js';
+import { outcomeOfClose, type ResponseWriter } from './response-writer.js';
 import { StreamedBody } from './streamed-body.js';
 import { InterimResponses } from './upstream/interim-responses.js';
 import { isTrailerError, readUpstreamError } from './upstream/upstream-error.js';
@@ -49,7 +48,7 @@ export class Exchange implements BodyOwner, PooledCall {
     readonly call: CallRecord,
     private readonly log: RequestLogService,
     readonly claim: Claim | null,
-    private readonly limits: ExchangeLimits,
+    private readonly limits: Settings,
     readonly admitted: PolicyCall | null,
   ) {
     this.writer = writerFor(this, res, limits.clientIdleTimeoutMs, this.onClientDrained);

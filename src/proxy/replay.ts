@@ -5,7 +5,7 @@ import type { StoredResponse } from '../idempotency/stored-response.js';
 import { GatewayError } from '../errors/gateway-error.js';
 import type { RequestLogService } from '../request-log/request-log.service.js';
 import { ResponseWriter } from './response-writer.js';
-import type { ExchangeLimits } from './exchange-limits.js';
+import type { Settings } from '../config/settings.js';
 import { sendContinue } from './http/expect-continue.js';
 import { StreamedBody } from './streamed-body.js';
 
@@ -20,7 +20,7 @@ export class Replay {
     private readonly req: Request,
     private readonly res: Response,
     private readonly log: RequestLogService,
-    private readonly limits: ExchangeLimits,
+    private readonly limits: Settings,
     private readonly gathered: Buffer | null,
   ) {
     this.writer = new ResponseWriter(req, res, limits.clientIdleTimeoutMs, () => {});

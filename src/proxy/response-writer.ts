@@ -1,6 +1,8 @@
 import { IncomingMessage, ServerResponse, STATUS_CODES } from 'node:http';
 import { Socket } from 'node:net';
 import type { Request, Response } from 'express';
+import type { GatewayErrorCode } from '../errors/gateway-error.js';
+import type { Outcome } from '../request-log/outcome.js';
 import { firstHeader } from '../platform/raw-headers.js';
 
 const EMPTY = Buffer.alloc(0);
@@ -160,4 +162,14 @@ function keepDisposition(headers: string[]): void {
     const length = firstHeader(headers.slice(0, i), 'content-length');
     if (Number(length ?? 0) > 0) headers[i + 1] = Buffer.from(headers[i + 1]!, 'utf8').toString('latin1');
   }
+}
+
+/** Node's parser rejected what the client sent. INVALID_EOF_STATE is left out: the client disconnected in a message. */
+const BROKEN_FRAMING = /^HPE_(?!INVALID_EOF_STATE)/;
+
+/** Outcome and error code of a call whose response was written to the end, or whose client's socket is closed. */
+export function outcomeOfClose(req: Request, res: Response): [Outcome, GatewayErrorCode?] {
+  if (res.writableFinished) return ['completed'];
+  const { code = '' } = (req.socket.errored ?? {}) as { code?: string };
+  return BROKEN_FRAMING.test(code) ? ['client_error', 'invalid_request'] : ['client_aborted'];
 }

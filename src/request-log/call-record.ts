@@ -4,6 +4,7 @@ import type { CallTicket } from './finished-call.js';
 import type { Reservation } from './charges.js';
 import type { JournalFile } from './journal/journal-file.js';
 import { modelFromPath, scanModel } from '../tokens/model-scan.js';
+import { MultipartModelScan, startsMultipart } from '../tokens/multipart-model-scan.js';
 import type { Outcome } from './outcome.js';
 import { isStreamed } from '../tokens/framing/stream-framing.js';
 import { StreamedModelScan } from '../tokens/streamed-model-scan.js';
@@ -76,7 +77,7 @@ export class CallRecord {
   overheadMs: number | null = null;
 
   private tickets: CallTicket[] | null = null;
-  private modelScan: StreamedModelScan | null = null;
+  private modelScan: StreamedModelScan | MultipartModelScan | null = null;
   private readonly openedAt = performance.now();
   private bodyAwaitedAt = 0;
   private bodyWaitMs = 0;
@@ -131,13 +132,20 @@ export class CallRecord {
     if (this.bodyAwaitedAt > 0) this.bodyWaitMs = performance.now() - this.bodyAwaitedAt;
     if (this.origin.attributesBody) this.attribution = withBody(this.attribution, body);
     // A provider that takes the model from the path has no `model` member, so a member wins over the path.
-    this.requestModel = scanModel(body) ?? this.requestModel;
+    if (startsMultipart(body)) this.scanForModel(body);
+    else this.requestModel = scanModel(body) ?? this.requestModel;
   }
 
   /** A chunk of a streamed request body has arrived: looks for the model in it. The chunk is not kept. */
   requestChunkRead(chunk: Buffer): void {
     this.requestBytes += chunk.length;
-    const scan = (this.modelScan ??= new StreamedModelScan());
+    this.scanForModel(chunk);
+  }
+
+  private scanForModel(chunk: Buffer): void {
+    const scan = (this.modelScan ??= startsMultipart(chunk)
+      ? new MultipartModelScan()
+      : new StreamedModelScan());
     if (scan.done) return;
     scan.add(chunk);
     this.requestModel = scan.model ?? this.requestModel;

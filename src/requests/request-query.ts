@@ -15,6 +15,11 @@ export interface RequestFilter {
   /** As STATUS_FILTER has it. */
   status?: string;
   outcome?: Outcome;
+  /** As the log stores it. */
+  end_user?: string;
+  session?: string;
+  /** Took longer than this. Calls without a duration did not. */
+  slower_than_ms?: number;
   /** Started at this time or later. */
   from?: Date;
   /** Started before this time. */
@@ -58,6 +63,9 @@ export function conditionsOf(filter: RequestFilter): Conditions {
     .add('provider = ?', filter.provider)
     .add('model = ?', filter.model)
     .add('outcome = ?', filter.outcome)
+    .add('end_user = ?', filter.end_user)
+    .add('session_id = ?', filter.session)
+    .add('duration_ms > ?', filter.slower_than_ms)
     .add('recorded_at > ?', filter.recorded_after)
     .add('status >= ?', lowest)
     .add('status <= ?', highest);

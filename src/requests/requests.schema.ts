@@ -26,6 +26,7 @@ export type ExportFormat = (typeof EXPORT_FORMATS)[number];
 
 const STATUS = 'must be a status such as 429, or a class of them such as 5xx';
 const KEY = `must be the id of a key or the first ${SHOWN_LENGTH} characters of its secret; never send a whole key`;
+const MILLISECONDS = 'must be an integer from 0 to 999999999, given once';
 const ROWS = 'must be an integer from 1 to 1000000000, given once; leave it out for all';
 
 const JSON_TYPES = {
@@ -102,6 +103,22 @@ export const callFilter = {
     example: '429',
   }),
   outcome: oneOf(OUTCOMES).optional().meta({ description: 'Only calls with this outcome.' }),
+  end_user: searchText().optional().meta({
+    description: 'Only calls of this end user, as the request log stores it.',
+    example: 'user-7',
+  }),
+  session: searchText().optional().meta({ description: 'Only calls of this session.', example: 'session-12' }),
+  slower_than_ms: z
+    .string(MILLISECONDS)
+    .regex(/^\d{1,9}$/, MILLISECONDS)
+    .transform(Number)
+    .optional()
+    .meta({
+      description: 'Only calls that took longer than this, in milliseconds.',
+      type: 'integer',
+      minimum: 0,
+      example: 5_000,
+    }),
   from: time()
     .optional()
     .meta({ description: 'Only calls that started at this time or later.', example: EXAMPLE_TIME }),

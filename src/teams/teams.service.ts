@@ -8,9 +8,8 @@ import { ServiceError } from '../errors/service-error.js';
 import type { LimitMembers } from '../limit-rules/limit-rules.schema.js';
 import { LimitRules } from '../limit-rules/limit-rules.service.js';
 import { changedLimits, NO_LIMITS, sameLimits } from '../limit-rules/stored-rules.js';
-import { insertTeam } from './insert-team.js';
+import { insertTeam, SELECT_TEAMS, type TeamRow, teamView } from './team-rows.js';
 import { type Expected, mustBeExpected } from '../database/revision.js';
-import { SELECT_TEAMS, type TeamRow, teamView } from './team-view.js';
 import type { ModelRules } from './model-rules.js';
 import type { TeamChange, TeamView } from './teams.schema.js';
 

@@ -2,11 +2,28 @@ import { type Measure, MEASURES } from './measures.js';
 
 const ENTRIES = Object.entries<Measure>(MEASURES);
 const NAMES = ENTRIES.map(([name]) => name).join(', ');
+/** Length of a slot. */
+export const SLOT_MS = 1_800_000;
 /** Start of the half hour of a call. */
 const SLOT = `date_bin('30 minutes', started_at, 'epoch')`;
 /** Of `usage_slot`, in the order of slotsOfRows(). */
 export const SLOT_COLUMNS = `slot, team_id, key_id, provider, model, ${NAMES}`;
-const INSERT = `INSERT INTO usage_slot (${SLOT_COLUMNS})`;
+
+/** Adds what a SELECT of SLOT_COLUMNS returns to what there is. */
+function addTo(table: string, select: string): string {
+  return `
+    INSERT INTO ${table} (${SLOT_COLUMNS}) ${select}
+    ON CONFLICT (slot, key_id, provider, model) DO UPDATE SET
+      ${ENTRIES.map(([name, { add }]) => `${name} = ${add(`${table}.${name}`, `EXCLUDED.${name}`)}`).join(',\n      ')}`;
+}
+
+/** Half-hourly sums added up by UTC day, as rows of `usage_day`. */
+function daysOfSlots(from: string): string {
+  return `
+    SELECT date_trunc('day', s.slot, 'UTC'), s.team_id, s.key_id, s.provider, s.model,
+           ${ENTRIES.map(([name, { ofSlots }]) => ofSlots(`s.${name}`)).join(', ')}
+    FROM ${from} GROUP BY 1, 2, 3, 4, 5`;
+}
 
 /** The sums of rows of the log, as rows of `usage_slot`. */
 export function slotsOfRows(where: string, from = 'request_log'): string {
@@ -20,25 +37,28 @@ export function slotsOfRows(where: string, from = 'request_log'): string {
 /** Matches rows that are not in `usage_slot` yet. */
 export const IS_NEW = 'recorded_at > (SELECT cursor FROM usage_rollup) AND repaired_at IS NULL';
 
+export const CURSOR = 'SELECT cursor FROM usage_rollup';
 /** Locks the cursor for the rest of the transaction; no row if another process has locked it. */
-export const CURSOR = 'SELECT cursor FROM usage_rollup FOR UPDATE SKIP LOCKED';
+export const LOCK_CURSOR = `${CURSOR} FOR UPDATE SKIP LOCKED`;
 export const MOVE_CURSOR = 'UPDATE usage_rollup SET cursor = $1';
 
-/** $1, $2: a range of `recorded_at`, here and below, without its start. */
-export const FIRST_ROW =
-  'SELECT min(recorded_at) AS first FROM request_log WHERE recorded_at > $1 AND recorded_at <= $2';
+/** When the first call of the log began: no row was recorded before. An index has it; it has no `min(recorded_at)`. */
+export const FIRST_START = 'SELECT min(started_at) AS first FROM request_log';
 
-/** Adds the rows of a range. What a row that was changed had added before is put right by REPAIRED. */
+/**
+ * $1, $2, here and below: a range of `recorded_at`, without its start. Adds its rows, also
+ * those that were changed: the slots that REPAIRED finds are then computed again.
+ */
 export const ADD_NEW_ROWS = `
-  ${INSERT}
-  ${slotsOfRows('recorded_at > $1 AND recorded_at <= $2')}
-  ON CONFLICT (slot, key_id, provider, model) DO UPDATE SET
-    ${ENTRIES.map(([name, { add }]) => `${name} = ${add(`usage_slot.${name}`, `EXCLUDED.${name}`)}`).join(',\n    ')}`;
+  WITH added AS (${slotsOfRows('recorded_at > $1 AND recorded_at <= $2')}),
+       slots AS (${addTo('usage_slot', `SELECT ${SLOT_COLUMNS} FROM added`)})
+  ${addTo('usage_day', daysOfSlots('added AS s'))}`;
 
 /** The half hours and keys whose rows were changed. Their sums are computed again, from the rows. */
 export const REPAIRED = `
   SELECT DISTINCT ${SLOT} AS slot, key_id FROM request_log
-  WHERE recorded_at > $1 AND recorded_at <= $2 AND repaired_at IS NOT NULL`;
+  WHERE recorded_at > $1 AND recorded_at <= $2 AND repaired_at IS NOT NULL
+  ORDER BY 1`;
 
 /** The half hours and keys of yesterday for which the log has other counts than the sums. $1: the cursor. */
 export const DIFFERENT = `
@@ -59,15 +79,39 @@ export const CLEAR = `
 
 /** $3: the cursor. $4, $5: all half hours lie between these, so that Postgres skips other days. */
 export const FILL = `
-  ${INSERT}
+  INSERT INTO usage_slot (${SLOT_COLUMNS})
   ${slotsOfRows(
     `key_id = d.key AND started_at >= d.start AND started_at < d.start + interval '30 minutes'
      AND started_at >= $4 AND started_at <= $5 AND recorded_at <= $3`,
     'request_log, unnest($1::timestamptz[], $2::uuid[]) AS d (start, key)',
   )}`;
 
-/** $1: days. */
-export const DELETE_OLD = `DELETE FROM usage_slot WHERE slot < now() - make_interval(days => $1)`;
+const DAYS_OF_KEYS = `
+  (SELECT DISTINCT date_trunc('day', start, 'UTC') AS day, key FROM unnest($1::timestamptz[], $2::uuid[]) AS k (start, key))`;
+
+/** $1, $2: half hours and their keys, the days of which are added up again. */
+export const CLEAR_DAYS = `
+  DELETE FROM usage_day u USING ${DAYS_OF_KEYS} AS d WHERE u.slot = d.day AND u.key_id = d.key`;
+
+/** $3, $4: all half hours of these days lie between these. */
+export const FILL_DAYS = `
+  INSERT INTO usage_day (${SLOT_COLUMNS})
+  ${daysOfSlots(
+    `usage_slot AS s JOIN ${DAYS_OF_KEYS} AS d ON s.key_id = d.key AND date_trunc('day', s.slot, 'UTC') = d.day
+     WHERE s.slot >= $3 AND s.slot < $4`,
+  )}`;
+
+const YESTERDAY = `date_trunc('day', now(), 'UTC') - interval '24 hours'`;
+
+/** Adds up yesterday again: during an upgrade, a process of a release without `usage_day` may have added half hours. */
+export const CLEAR_YESTERDAY = `DELETE FROM usage_day WHERE slot = ${YESTERDAY}`;
+export const FILL_YESTERDAY = `
+  INSERT INTO usage_day (${SLOT_COLUMNS})
+  ${daysOfSlots(`usage_slot AS s WHERE s.slot >= ${YESTERDAY} AND s.slot < date_trunc('day', now(), 'UTC')`)}`;
+
+/** $1: days. Whole UTC days, as partitions are. */
+export const deleteOld = (table: 'usage_slot' | 'usage_day'): string =>
+  `DELETE FROM ${table} WHERE slot < date_trunc('day', now(), 'UTC') - make_interval(days => $1 + 1)`;
 
 /** Are all rows of this partition in the sums? */
 export const isAdded = (table: string): string =>

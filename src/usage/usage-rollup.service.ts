@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
 import { Cron, CronExpression, Interval } from '@nestjs/schedule';
 import type pg from 'pg';
@@ -7,29 +8,39 @@ import { DatabaseService } from '../database/database.service.js';
 import { openPool } from '../database/open-pool.js';
 import { describeError } from '../errors/describe-error.js';
 import { GOODBYE_MS, withTimeout } from '../platform/with-timeout.js';
+import { Repricer } from '../pricing/repricer.service.js';
 import { OutageLog } from '../request-log/writer/outage-log.js';
 import { PartitionsService } from '../request-log/partitions.service.js';
 import { recordedUntil } from '../request-log/recorded-until.js';
 import {
   ADD_NEW_ROWS,
   CLEAR,
+  CLEAR_DAYS,
+  CLEAR_YESTERDAY,
   CURSOR,
-  DELETE_OLD,
+  deleteOld,
   DIFFERENT,
   FILL,
-  FIRST_ROW,
+  FILL_DAYS,
+  FILL_YESTERDAY,
+  FIRST_START,
   isAdded,
+  LOCK_CURSOR,
   MOVE_CURSOR,
   REPAIRED,
+  SLOT_MS,
 } from './rollup-sql.js';
 
+const DAY_MS = 86_400_000;
 /** How often the rows written since are added. */
 const EVERY_MS = 10_000;
 /** After a long pause, or with an existing log: rows of this much time are added in one transaction. */
 const STEP_MS = 3_600_000;
+/** A repricing waits at most this long until usage has the new costs, and looks this often. */
+const CATCH_UP_MS = 10_000;
+const LOOK_MS = 50;
 /** Half hours of keys that one statement computes again. */
 const MOST_AT_ONCE = 1_000;
-const HALF_HOUR_MS = 1_800_000;
 const POOL = { applicationName: 'postern-usage', poolSize: 1, queryTimeoutMs: 600_000 };
 
 interface KeySlot {
@@ -38,11 +49,12 @@ interface KeySlot {
 }
 
 /**
- * Keeps the half-hourly sums in `usage_slot`, from which usage is answered without reading the log.
+ * Keeps the half-hourly sums in `usage_slot` and the daily ones in `usage_day`, from which usage is answered without
+ * reading the log.
  *
  * One process at a time adds the rows recorded since the cursor, and moves the cursor in the same transaction: a process
- * that is killed leaves nothing counted twice or missed. A row that was changed after it was written is not added; the
- * slots of its key are computed again from the log.
+ * that is killed leaves nothing counted twice or missed. A row that was changed after it was written may be counted
+ * already: the same transaction computes the slots of its key again from the log.
  */
 @Injectable()
 export class UsageRollup implements OnApplicationShutdown {
@@ -56,7 +68,9 @@ export class UsageRollup implements OnApplicationShutdown {
     @InjectSettings() private readonly env: Settings,
     private readonly database: DatabaseService,
     partitions: PartitionsService,
+    repricer: Repricer,
   ) {
+    repricer.afterwards = () => this.catchUp();
     this.pool = openPool(env.databaseUrl, POOL, this.logger);
     partitions.keepWhile(async (client, table) => {
       const { rows } = await client.query<{ added: boolean }>(isAdded(table));
@@ -89,6 +103,29 @@ export class UsageRollup implements OnApplicationShutdown {
     return this.round;
   }
 
+  /**
+   * Adds all rows recorded by now, also if another process is adding them, or if writers keep them from being visible yet.
+   * Never rejects, and resolves after CATCH_UP_MS at the latest: then the rows are added later.
+   */
+  async catchUp(): Promise<void> {
+    const giveUpAt = performance.now() + CATCH_UP_MS;
+    try {
+      await withTimeout(CATCH_UP_MS, this.reachNow(giveUpAt));
+    } catch (error) {
+      this.outage.report('Usage could not be added up', describeError(error));
+    }
+  }
+
+  private async reachNow(giveUpAt: number): Promise<void> {
+    const { rows } = await this.pool.query<{ now: Date }>('SELECT clock_timestamp() AS now');
+    while (!this.stopped && performance.now() < giveUpAt) {
+      await this.run();
+      const { rows: reached } = await this.pool.query<{ cursor: Date }>(CURSOR);
+      if (reached[0]!.cursor >= rows[0]!.now) return;
+      await sleep(LOOK_MS);
+    }
+  }
+
   private async attempt(what: string, work: (client: pg.PoolClient) => Promise<void>): Promise<void> {
     let client: pg.PoolClient | undefined;
     try {
@@ -110,7 +147,7 @@ export class UsageRollup implements OnApplicationShutdown {
   /** @returns whether there may be more rows until then */
   private async addStep(client: pg.PoolClient, until: Date): Promise<boolean> {
     await client.query('BEGIN');
-    const { rows } = await client.query<{ cursor: Date }>(CURSOR);
+    const { rows } = await client.query<{ cursor: Date }>(LOCK_CURSOR);
     // No row: another process holds it.
     const cursor = rows[0]?.cursor;
     if (cursor === undefined || cursor >= until) {
@@ -128,9 +165,9 @@ export class UsageRollup implements OnApplicationShutdown {
 
   private async stepEnd(client: pg.PoolClient, cursor: Date, until: Date): Promise<Date> {
     if (until.getTime() - cursor.getTime() <= STEP_MS) return until;
-    const { rows } = await client.query<{ first: Date | null }>(FIRST_ROW, [cursor, until]);
-    const first = rows[0]!.first;
-    return first === null ? until : new Date(Math.min(first.getTime() + STEP_MS, until.getTime()));
+    const { rows } = await client.query<{ first: Date | null }>(FIRST_START);
+    const start = Math.max(cursor.getTime(), (rows[0]!.first ?? until).getTime());
+    return new Date(Math.min(start + STEP_MS, until.getTime()));
   }
 
   /** Computes the sums of these half hours and keys from their rows recorded up to the cursor. */
@@ -140,19 +177,22 @@ export class UsageRollup implements OnApplicationShutdown {
       const slots = some.map(({ slot }) => slot);
       const keys = some.map(({ key_id }) => key_id);
       const times = slots.map((slot) => slot.getTime());
-      const bounds = [new Date(Math.min(...times)), new Date(Math.max(...times) + HALF_HOUR_MS)];
+      const [first, last] = [Math.min(...times), Math.max(...times)];
       await client.query(CLEAR, [slots, keys]);
-      await client.query(FILL, [slots, keys, cursor, ...bounds]);
+      await client.query(FILL, [slots, keys, cursor, new Date(first), new Date(last + SLOT_MS)]);
+      await client.query(CLEAR_DAYS, [slots, keys]);
+      const days = [first, last + DAY_MS].map((time) => new Date(Math.floor(time / DAY_MS) * DAY_MS));
+      await client.query(FILL_DAYS, [slots, keys, ...days]);
     }
   }
 
   /**
    * Compares yesterday's slots with the log and computes those again that differ: a server whose clock stepped back (a
-   * failover) can write a row behind the cursor. Deletes slots that are older than USAGE_RETENTION_DAYS.
+   * failover) can write a row behind the cursor. Deletes sums that are older than USAGE_RETENTION_DAYS.
    */
   private async reconcile(client: pg.PoolClient): Promise<void> {
     await client.query('BEGIN');
-    const { rows } = await client.query<{ cursor: Date }>(CURSOR);
+    const { rows } = await client.query<{ cursor: Date }>(LOCK_CURSOR);
     if (rows[0] !== undefined) {
       const { cursor } = rows[0];
       const { rows: different } = await client.query<KeySlot>(DIFFERENT, [cursor]);
@@ -162,7 +202,10 @@ export class UsageRollup implements OnApplicationShutdown {
           `${different.length} half-hourly sums of yesterday differed from the log and were computed again.`,
         );
       }
-      await client.query(DELETE_OLD, [this.env.usageRetentionDays]);
+      await client.query(CLEAR_YESTERDAY);
+      await client.query(FILL_YESTERDAY);
+      for (const table of ['usage_slot', 'usage_day'] as const)
+        await client.query(deleteOld(table), [this.env.usageRetentionDays]);
     }
     await client.query('COMMIT');
   }

@@ -1,7 +1,7 @@
 import { Conditions, conditionsOf, type RequestFilter } from '../requests/request-query.js';
 import type { Measure } from './measures.js';
-import { IS_NEW, SLOT_COLUMNS, slotsOfRows } from './rollup-sql.js';
-import { isInterval, SLOT_GROUPS, type UsageGroup } from './usage-groups.js';
+import { IS_NEW, SLOT_COLUMNS, SLOT_MS, slotsOfRows } from './rollup-sql.js';
+import { type Interval, isInterval, SLOT_GROUPS, type UsageGroup } from './usage-groups.js';
 
 /** What usage is added up from. */
 export interface UsageSource {
@@ -12,7 +12,8 @@ export interface UsageSource {
   sum: (name: string, measure: Measure) => string;
 }
 
-export const SLOT_MS = 1_800_000;
+/** Not '1 day', which has 23 hours or 25 where the session's time zone changes its clocks. */
+const A_DAY = `interval '24 hours'`;
 /** Filters that can be applied to half-hourly sums. */
 const SLOT_FILTERS = ['team', 'key', 'provider', 'model', 'from', 'to'];
 
@@ -27,7 +28,7 @@ export function fitsSlots(groups: readonly UsageGroup[], filter: RequestFilter, 
 }
 
 /** Do the days and hours of this time zone begin with a half hour of UTC? Those of Asia/Kathmandu do not. */
-export function isOnHalfHours(zone: string): boolean {
+function isOnHalfHours(zone: string): boolean {
   const format = new Intl.DateTimeFormat('en', { timeZone: zone, timeZoneName: 'longOffset' });
   const year = new Date().getUTCFullYear();
   const dates = Array.from({ length: 36 }, (_, month) => Date.UTC(year - 2, month));
@@ -51,10 +52,17 @@ export function rowsSource(filter: RequestFilter): { source: UsageSource; condit
 }
 
 /**
- * The half-hourly sums, and the rows that are not in them: those recorded since the last run of the roll-up, and those of
- * half hours that the range cuts. One statement reads all three, so that no call is counted twice or missed.
+ * The daily sums of UTC days that lie within one period and within the range; the half-hourly sums of the others; and the
+ * rows that are in neither: those recorded since the last run of the roll-up, and those of half hours that the range cuts.
+ * One statement reads all, so that no call is counted twice or missed.
+ *
+ * @param interval the period to group by @param zone in which it begins
  */
-export function slotsSource(filter: RequestFilter): { source: UsageSource; conditions: Conditions } {
+export function slotsSource(
+  filter: RequestFilter,
+  interval: Interval | undefined,
+  zone: string,
+): { source: UsageSource; conditions: Conditions } {
   const { from, to, ...subject } = filter;
   const first = from && ceil(from);
   const last = to && floor(to);
@@ -71,8 +79,28 @@ export function slotsSource(filter: RequestFilter): { source: UsageSource; condi
     ...(end ? [`${column} < ${end}`] : []),
     ...subjects,
   ];
+  const isWhole = ['true'];
+  if (start) isWhole.push(`day >= ${start}`);
+  if (end) isWhole.push(`day + ${A_DAY} <= ${end}`);
+  if (interval === 'hour' || interval === 'half_hour') isWhole.push('false');
+  else if (interval) {
+    // Each day whose first and last half hour lie in the same period: none by day in Berlin, nearly all by month.
+    const [begin, last] = ['day', `day + ${A_DAY} - interval '30 minutes'`];
+    const place = `${conditions.placeholder(zone)}::text`;
+    isWhole.push(
+      `date_trunc('${interval}', ${begin}, ${place}) = date_trunc('${interval}', ${last}, ${place})`,
+    );
+  }
+  const days = `
+    SELECT day, ${isWhole.join(' AND ')} AS is_whole
+    FROM generate_series(
+      date_trunc('day', COALESCE(${start ?? 'NULL'}, (SELECT min(slot) FROM usage_day)), 'UTC'),
+      COALESCE(${end ?? 'NULL'}, (SELECT max(slot) FROM usage_day)), ${A_DAY}) AS day`;
   const parts = [
-    `SELECT ${SLOT_COLUMNS} FROM usage_slot ${whereOf(within('slot'))}`,
+    `SELECT ${SLOT_COLUMNS} FROM usage_day
+     WHERE ${['slot IN (SELECT day FROM days WHERE is_whole)', ...subjects].join(' AND ')}`,
+    `SELECT ${SLOT_COLUMNS} FROM days JOIN usage_slot ON slot >= day AND slot < day + ${A_DAY}
+     WHERE ${['NOT is_whole', ...within('slot')].join(' AND ')}`,
     slotsOfRows([...within('started_at'), IS_NEW].join(' AND ')),
   ];
   const edges = [
@@ -88,7 +116,7 @@ export function slotsSource(filter: RequestFilter): { source: UsageSource; condi
   return {
     conditions,
     source: {
-      from: `(${parts.join(' UNION ALL ')}) AS slots`,
+      from: `(WITH days AS (${days}) ${parts.join(' UNION ALL ')}) AS slots`,
       time: 'slot',
       sum: (name, { ofSlots }) => ofSlots(name),
     },
@@ -97,8 +125,8 @@ export function slotsSource(filter: RequestFilter): { source: UsageSource; condi
 
 const COLUMN = { team: 'team_id', key: 'key_id', provider: 'provider', model: 'model' } as const;
 
-function whereOf(parts: readonly string[]): string {
-  return parts.length === 0 ? '' : `WHERE ${parts.join(' AND ')}`;
+export function isSlotStart(time: Date): boolean {
+  return time.getTime() % SLOT_MS === 0;
 }
 
 function floor(time: Date): Date {

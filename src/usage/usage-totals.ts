@@ -1,12 +1,17 @@
 import { Injectable } from '@nestjs/common';
+import { InjectSettings } from '../config/config.module.js';
+import type { Settings } from '../config/settings.js';
 import type { PageRequest } from '../database/page.js';
+import { ServiceError } from '../errors/service-error.js';
 import { ReaderPool } from '../requests/reader-pool.js';
 import type { RequestFilter } from '../requests/request-query.js';
 import { percentile } from './latency.js';
 import { SUM_NAMES, type UsagePage, type UsageSums, type UsageView } from './usage.schema.js';
-import { SORTS, TAG_GROUP, type UsageGroup, type UsageSort } from './usage-groups.js';
+import { isInterval, SORTS, TAG_GROUP, type UsageGroup, type UsageSort } from './usage-groups.js';
 import { cursorOf, inOrder, memberOf, usageSql } from './usage-query.js';
-import { fitsSlots, rowsSource, slotsSource } from './usage-source.js';
+import { fitsSlots, isSlotStart, rowsSource, slotsSource } from './usage-source.js';
+
+const DAY_MS = 86_400_000;
 
 /** A group without the names of its team and key. */
 export type UsageRow = Omit<UsageView, 'team' | 'key' | 'key_prefix'>;
@@ -20,13 +25,16 @@ export type UsageRequest = RequestFilter & PageRequest & { sort?: UsageSort };
 /** Computes usage sums, from half-hourly sums where they can answer the question, else from the rows of the log. */
 @Injectable()
 export class UsageTotals {
-  constructor(private readonly pool: ReaderPool) {}
+  constructor(
+    private readonly pool: ReaderPool,
+    @InjectSettings() private readonly env: Settings,
+  ) {}
 
   /**
    * Sums by the given groups, newest period first, or the largest of the sum in `sort` first.
    *
    * @param groups one or more; at most one of them a period @param zone IANA name
-   * @throws ServiceError invalid for a foreign cursor
+   * @throws ServiceError invalid for a foreign cursor, or a time for which nothing is kept any more
    */
   async list(
     groups: readonly UsageGroup[],
@@ -34,7 +42,11 @@ export class UsageTotals {
     zone = 'UTC',
   ): Promise<UsagePage<UsageRow>> {
     const ordered = inOrder(groups);
-    const { source, conditions } = fitsSlots(groups, filter, zone) ? slotsSource(filter) : rowsSource(filter);
+    const fromSlots = fitsSlots(groups, filter, zone);
+    this.mustBeKept(filter, fromSlots);
+    const { source, conditions } = fromSlots
+      ? slotsSource(filter, groups.find(isInterval), zone)
+      : rowsSource(filter);
     const sql = usageSql(ordered, source, conditions, zone, { sort, cursor, limit: limit + 1 });
     const { rows } = await this.pool.queries.query<SqlRow>(sql, conditions.values);
     const page = rows.slice(0, limit);
@@ -47,6 +59,30 @@ export class UsageTotals {
       // The condition of a later page leaves the groups of earlier ones out.
       totals: cursor === undefined ? (rows[0]?.totals ?? NOTHING) : null,
     };
+  }
+
+  /** Sums of a time for which nothing is kept any more would be too small. */
+  private mustBeKept(filter: RequestFilter, fromSlots: boolean): void {
+    const { usageRetentionDays, requestLogRetentionDays } = this.env;
+    for (const name of ['from', 'to'] as const) {
+      const time = filter[name];
+      if (time === undefined) continue;
+      // Of a half hour that is cut, the rows are added up.
+      const needsRows = !fromSlots || !isSlotStart(time);
+      const days = needsRows
+        ? requestLogRetentionDays
+        : Math.max(usageRetentionDays, requestLogRetentionDays);
+      if (time.getTime() >= Date.now() - (days + 1) * DAY_MS) continue;
+      throw ServiceError.of(
+        'invalid',
+        name,
+        needsRows
+          ? `must be at most ${days} days ago (REQUEST_LOG_RETENTION_DAYS): only the rows of the request log can answer this. ` +
+              'Group and filter by team, key, provider and model, between half hours, in a time zone that is a whole number ' +
+              'of half hours from UTC, to read the sums that are kept for longer'
+          : `must be at most ${days} days ago: usage is kept for so long (USAGE_RETENTION_DAYS)`,
+      );
+    }
   }
 }
 

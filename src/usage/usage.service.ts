@@ -7,9 +7,6 @@ import { CallFilters } from '../requests/call-filters.js';
 import { UsageTotals } from './usage-totals.js';
 import { isInterval, type UsageGroup } from './usage-groups.js';
 import type { UsageFilter, UsagePage } from './usage.schema.js';
-import { fitsSlots } from './usage-source.js';
-
-const DAY_MS = 86_400_000;
 
 /** A page of usage, and the time until which calls are counted. */
 export type CurrentUsage = UsagePage & { as_of: string };
@@ -17,25 +14,22 @@ export type CurrentUsage = UsagePage & { as_of: string };
 /** Usage sums of the request log, with the names of teams and keys. */
 @Injectable()
 export class UsageService {
-  private readonly zone: string;
-  private readonly retentionDays: number;
-
   constructor(
     private readonly totals: UsageTotals,
     private readonly names: KeyNames,
     private readonly filters: CallFilters,
     @InjectSettings() private readonly env: Settings,
-  ) {
-    this.zone = env.reportTimezone;
-    this.retentionDays = env.usageRetentionDays;
-  }
+  ) {}
 
   /** @throws ServiceError not_found for an unknown team or key, invalid for a foreign cursor or a time no data is kept for */
-  async list({ group_by, interval, tz = this.zone, ...filter }: UsageFilter): Promise<CurrentUsage> {
+  async list({
+    group_by,
+    interval,
+    tz = this.env.reportTimezone,
+    ...filter
+  }: UsageFilter): Promise<CurrentUsage> {
     const groups = withInterval(group_by, interval);
     const resolved = await this.filters.resolve(filter);
-    const { limit: _, cursor: __, sort: ___, ...conditions } = resolved;
-    this.checkRetention(resolved.from, fitsSlots(groups, conditions, tz));
     const as_of = new Date().toISOString();
     const page = await this.totals.list(groups, resolved, tz);
     const teams = await this.names.ofTeams(page.data.flatMap(({ team_id }) => team_id ?? []));
@@ -54,23 +48,6 @@ export class UsageService {
         };
       }),
     };
-  }
-
-  /** Sums of a time for which nothing is kept any more would be too small. */
-  private checkRetention(from: Date | undefined, fromSlots: boolean): void {
-    const days = fromSlots
-      ? Math.max(this.retentionDays, this.env.requestLogRetentionDays)
-      : this.env.requestLogRetentionDays;
-    if (from === undefined || from.getTime() >= Date.now() - (days + 1) * DAY_MS) return;
-    throw ServiceError.of(
-      'invalid',
-      'from',
-      fromSlots
-        ? `must be at most ${days} days ago: usage is kept for so long (USAGE_RETENTION_DAYS)`
-        : `must be at most ${days} days ago (REQUEST_LOG_RETENTION_DAYS): with these groups, filters and time zone, only ` +
-            'the rows of the request log can answer. Group and filter by team, key, provider and model, in a time zone that ' +
-            'is a whole number of half hours from UTC, to read the sums that are kept for longer',
-    );
   }
 }
 

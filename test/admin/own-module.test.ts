@@ -7,18 +7,18 @@ import { call, fieldsOf } from './call.js';
 import { QuotasModule } from './own-module/quotas.module.js';
 
 /** A plain controller beside it: no admin endpoint. */
-const noteSchema = z.strictObject({ text: z.string() }).meta({ id: 'Note' });
+const postcardSchema = z.strictObject({ text: z.string() }).meta({ id: 'Postcard' });
 
-@Controller('notes')
-class NotesController {
+@Controller('postcards')
+class PostcardsController {
   @Post()
-  add(@Body({ schema: noteSchema }) note: object): object {
-    return note;
+  add(@Body({ schema: postcardSchema }) postcard: object): object {
+    return postcard;
   }
 }
 
-@Module({ controllers: [NotesController] })
-class NotesModule {}
+@Module({ controllers: [PostcardsController] })
+class PostcardsModule {}
 
 interface Document {
   tags: { name: string; description: string }[];
@@ -28,7 +28,7 @@ interface Document {
 
 /** What one line in src/app.module.ts does, before all other modules or after them. */
 const forSettings = AppModule.forSettings.bind(AppModule);
-const modules = [QuotasModule, NotesModule];
+const modules = [QuotasModule, PostcardsModule];
 const orders: [string, (...args: Parameters<typeof forSettings>) => ReturnType<typeof forSettings>][] = [
   ['first', (settings) => ({ ...forSettings(settings), imports: [...modules, ...imports(settings)] })],
   ['last', (settings) => ({ ...forSettings(settings), imports: [...imports(settings), ...modules] })],
@@ -80,9 +80,9 @@ describe.each(orders)('an admin resource in a module of its own, listed %s', (_,
     const { body } = await call(postern, 'GET', '/audit?action=granted&subject_type=quota');
     expect(body.data).toMatchObject([{ subject_name: 'limited', after: { calls_per_day: 5 } }]);
     const { body: wrong } = await call(postern, 'GET', '/audit?subject_type=quotum');
-    expect(wrong.error.details).toEqual([
-      { field: 'subject_type', message: 'must be team, key, provider, price or quota' },
-    ]);
+    const [detail] = wrong.error.details;
+    expect(detail!.field).toBe('subject_type');
+    expect(detail!.message).toMatch(/^must be team, key, provider, (?:\w+, )*\w+ or quota$/);
   });
 
   it('leaves 404 in the admin shape to paths that nobody has, and 401 without the token', async () => {
@@ -102,15 +102,15 @@ describe.each(orders)('an admin resource in a module of its own, listed %s', (_,
     expect(Object.keys(post!.responses)).toEqual(['201', '400', '401', '403', '404', '413', '415', '503']);
     expect(post!.security).toEqual([{ adminToken: [] }]);
     expect(Object.keys(components.schemas)).toEqual(
-      expect.arrayContaining(['Quota', 'QuotaPage', 'NewQuota', 'Note', 'Team']),
+      expect.arrayContaining(['Quota', 'QuotaPage', 'NewQuota', 'Postcard', 'Team']),
     );
     expect(tags).toContainEqual({ name: 'Quotas', description: 'How much each team may use.' });
-    expect(paths['/notes']!.post).toMatchObject({
-      requestBody: { content: { 'application/json': { schema: { $ref: '#/components/schemas/Note' } } } },
+    expect(paths['/postcards']!.post).toMatchObject({
+      requestBody: { content: { 'application/json': { schema: { $ref: '#/components/schemas/Postcard' } } } },
     });
-    expect(paths['/notes']!.post!.security).toBeUndefined();
+    expect(paths['/postcards']!.post!.security).toBeUndefined();
     expect(
-      Object.keys(paths).filter((path) => !/^\/(admin\/v1\/|health\/|metrics$|notes$)/.test(path)),
+      Object.keys(paths).filter((path) => !/^\/(admin\/v1\/|health\/|metrics$|postcards$)/.test(path)),
     ).toEqual([]);
   });
 });

@@ -96,7 +96,9 @@ describe('postern keys', () => {
     const first = await cli('keys', 'revoke', id);
     expect(first).toMatchObject({ code: 0, stderr: '' });
     expect(first.stdout).toContain('Revoked key search/ended (');
-    expect((await cli('keys', 'revoke', id)).stdout).toBe(first.stdout);
+    expect((await cli('keys', 'revoke', id)).stdout).toBe(
+      first.stdout.replace('Revoked key', 'Revoked already: key'),
+    );
     const { stdout } = await cli('keys', 'list', '--status', 'revoked', '--json');
     expect((JSON.parse(stdout) as { data: KeyJson[] }).data.map((key) => key.id)).toEqual([id]);
   });
@@ -189,6 +191,10 @@ describe('postern keys', () => {
     });
     await cli('keys', 'revoke', id);
     expect((await find(key)).stdout).toMatch(/status +revoked/);
+    const { prefix } = JSON.parse((await cli('keys', 'show', 'search/leaked', '--json')).stdout) as KeyJson;
+    expect((await find(`${prefix}\n`)).stderr).toBe(
+      `error: this is only the beginning of a key; use ./postern keys show ${prefix}\n`,
+    );
     for (const [input, reason] of [
       [`ptn_${'a'.repeat(38)}`, 'not a gateway key'],
       ["' OR 1=1 --", 'not a gateway key'],

@@ -42,8 +42,26 @@ describe('postern prices', () => {
     expect((await remote('prices set mine llama-3* --input many')).stderr).toMatch(
       /^error: --input must be an amount/,
     );
+    expect((await remote('prices set mine llama-4')).stderr).toBe(
+      'error: give at least one of input, output, per_call and extra; "0" for what is free\n',
+    );
     expect((await remote(`prices remove ${id}`)).stdout).toBe(`Removed price ${id}.\n`);
     expect(await json('prices list --source custom')).toMatchObject({ data: [] });
+  });
+
+  it('says that a price is for no provider there is', async () => {
+    const note = /^No provider is called typo or has that price list, .* Providers: own\.$/m;
+    await gateway.admin('POST', '/providers', {
+      name: 'own',
+      url: 'http://127.0.0.1:9',
+      secret: null,
+      catalog: 'shared',
+    });
+    expect((await remote('prices set typo x --input 1')).stdout).toMatch(note);
+    for (const catalog of ['own', 'shared'])
+      expect((await remote(`prices set ${catalog} x --input 1`)).stdout).toMatch(/^Set the price of .*\n$/);
+    for (const { id } of (await json<{ data: { id: string }[] }>('prices list --source custom')).data)
+      await remote(`prices remove ${id}`);
   });
 
   it('computes stored costs again, and shows them in usage', async () => {
@@ -57,8 +75,7 @@ describe('postern prices', () => {
     const dry = await remote('prices reprice --from 1h --dry-run');
     expect(dry.stdout).toMatch(/^Would change 1 of 1 calls: 0\.0+ USD before, 2\.50* USD after\.\n$/);
     expect(await json('prices reprice --from 1h --model m')).toMatchObject({ changed: 1, dry_run: false });
-    // Filtered by outcome, usage is added up from the rows and not from the sums of half hours, which lag behind.
-    const usage = await remote('usage --group-by model --sort cost --from 1h --tz UTC --outcome completed');
+    const usage = await remote('usage --group-by model --sort cost --from 1h --tz UTC');
     expect(usage.stdout).toMatch(/^MODEL .* COST \$ /);
     expect(usage.stdout).toMatch(/^m +1 +0 +1,000,000 +1,000,000 +0 +2\.50 /m);
     expect((await remote('prices reprice')).stderr).toBe('error: --from must be given, for example 7d\n');

@@ -68,6 +68,19 @@ describe('postern providers', () => {
     await gateway.stop();
   });
 
+  it('names the keys that are limited to a removed provider', async () => {
+    expect((await cli(['add', 'brief', '--url', 'https://brief.example', '--no-secret'])).code).toBe(0);
+    const create = ['keys', 'create', '--team', 'default', '--providers', 'brief', '--name'];
+    for (const name of ['only', 'ended']) await runHere([...create, name], settings({}));
+    await runHere(['keys', 'revoke', 'default/ended'], settings({}));
+    const { code, stdout } = await cli(['remove', 'brief']);
+    expect([code, stdout]).toEqual([
+      0,
+      'Removed provider brief.\nKeys that are limited to it: default/only. ' +
+        'To change one: ./postern keys update <key> --providers <names>\n',
+    ]);
+  });
+
   it('asks for no secret where none is needed', async () => {
     const { code, stdout } = await cli(['add', 'ollama', '--json']);
     expect([code, JSON.parse(stdout)]).toMatchObject([

@@ -99,6 +99,7 @@ describe('postern with the URL of a gateway', () => {
     [200, '<html>', {}],
     [200, '{"id":"other"}', {}],
     [404, '<html>', {}],
+    [401, '{"error":{"message":"Bad key","code":"invalid_api_key"}}', {}],
     [302, '', { location: 'https://elsewhere.example/' }],
   ])(
     'says that something else responds with %s %s, and follows no redirect',
@@ -119,6 +120,17 @@ describe('postern with the URL of a gateway', () => {
       expect(seen).toHaveLength(1);
     },
   );
+
+  it('names the remedy for https:// before a listener without TLS', async () => {
+    const env = { POSTERN_ADMIN_TOKEN: ADMIN_TOKEN };
+    const url = gateway.url.replace('http:', 'https:');
+    // Not here: inside Jest an error of Node's own is no instance of Error.
+    const { code, stderr } = await runCli(['teams', 'list', '--url', url], env);
+    expect([code, stderr]).toEqual([
+      1,
+      `error: the gateway at ${url} cannot be reached: it does not speak TLS; begin its URL with http:// if it is on this machine\n`,
+    ]);
+  });
 
   it.each([['migrate'], ['journal status /nowhere'], ['journal drain /nowhere'], ['providers reseal']])(
     'does not run %s, which is not an endpoint',

@@ -143,6 +143,8 @@ describe('postern usage', () => {
       '2032-01-01 search 1 0 7 7 0 - 0 0 10 20',
       'TOTAL 1 0 7 7 0 - 0 0 10 20',
       '',
+      'COST $ leaves out calls whose model has no price (1): ./postern prices missing',
+      '',
     ]);
     const json = await cli('usage', '--group-by', 'model,hour', '--team', 'search', '--json');
     expect(JSON.parse(json.stdout)).toMatchObject({

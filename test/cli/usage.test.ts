@@ -41,7 +41,7 @@ it('tells the keys of different teams apart, with their prefixes', async () => {
   const all = await usage('--group-by', 'key');
   expect(
     all
-      .filter((line) => line.includes('/'))
+      .filter((line) => /^\w+\//.test(line))
       .map((line) => line.split(' ')[0])
       .sort(),
   ).toEqual([...['ads/ci', 'search/ci', 'search/prod']]);
@@ -63,6 +63,19 @@ it('sorts by a sum, the largest first, with totals over all groups', async () =>
   expect((await usage('--group-by', 'team', '--top', '1')).join('\n')).not.toContain('More results');
   expect((await usage('--group-by', 'team', '--limit', '1')).join('\n')).toContain(
     'More results: ./postern usage',
+  );
+});
+
+it('says how many calls have no cost because their model has no price', async () => {
+  const note = 'COST $ leaves out calls whose model has no price (4): ./postern prices missing';
+  expect(await usage('--group-by', 'team')).toContain(note);
+  expect((await usage('--key', ids.get('prod')!.id)).join('\n')).not.toContain('COST $ leaves out');
+});
+
+it.each(['0', '501', 'x', '1.5'])('rejects --top %s by its own name', async (top) => {
+  const env = { POSTERN_URL: gateway.url, POSTERN_ADMIN_TOKEN: ADMIN_TOKEN };
+  expect((await runHere(['usage', '--top', top], env)).stderr).toBe(
+    'error: --top must be an integer from 1 to 500\n',
   );
 });
 

@@ -35,6 +35,9 @@ it.each([
   ['usage_by_team_day', 2],
   ['usage_by_key_day', 2],
   ['usage_by_model_day', 2],
+  ['usage_half_hour', 2],
+  ['cost_by_team_month', 2],
+  ['cost_by_user_day', 2],
   ['errors_by_key_hour', 1],
 ])('the role of reports.md reads %s', async (table, rows) => {
   expect((await client.query(`SELECT * FROM ${table}`)).rows).toHaveLength(rows);

@@ -1,4 +1,5 @@
 import { DataSource, type QueryRunner } from 'typeorm';
+import { SUBJECT_TYPES } from '../../src/audit/record-change.js';
 import { dataSourceOptions } from '../../src/database/data-source-options.js';
 import { Team } from '../../src/teams/team.entity.js';
 import { runHere } from '../cli/run-here.js';
@@ -21,6 +22,8 @@ beforeAll(async () => {
   postern = await startTestGateway({}, database);
 });
 afterAll(async () => {
+  // Known to the process: the next test file of this worker must not see it.
+  SUBJECT_TYPES.delete('quota');
   await postern.stop();
   await database.drop();
 });
@@ -38,6 +41,21 @@ it('stores and lists quotas, in a gateway that has no code for them', async () =
   const stored = await quotas('PUT', `/${id}`, { tokens_per_day: 5 });
   expect([stored.status, await stored.json()]).toEqual([200, { team_id: id, tokens_per_day: 5 }]);
   expect(await (await quotas()).json()).toEqual({ data: [{ team_id: id, tokens_per_day: 5 }] });
+});
+
+it('records each change in the audit log', async () => {
+  const { data } = await postern.admin<{ data: { id: string }[] }>('GET', '/teams');
+  await quotas('PUT', `/${data[0]!.id}`, { tokens_per_day: 6 });
+  const audit = await postern.admin<{ data: object[] }>('GET', '/audit?subject_type=quota');
+  expect(audit.data).toMatchObject([
+    {
+      action: 'changed',
+      subject_name: 'default',
+      before: { tokens_per_day: 5 },
+      after: { tokens_per_day: 6 },
+    },
+    { action: 'created', subject_name: 'default', before: null },
+  ]);
 });
 
 it('asks for the admin token, checks the body, and says what is wrong in the shape of the admin API', async () => {

@@ -1,7 +1,7 @@
 import { Logger } from '@nestjs/common';
 import { addToApp } from '../support/app-modules.js';
 import { eventually } from '../support/eventually.js';
-import { startTestGateway, type TestGateway } from '../support/gateway.js';
+import { ADMIN_TOKEN, startTestGateway, type TestGateway } from '../support/gateway.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
 import { TokenAlarmModule } from './token-alarm/token-alarm.module.js';
 
@@ -42,4 +42,11 @@ it('observes every call, in a gateway that has no code for it', async () => {
   await eventually(() => lines.length > 0);
   await postern.row(await call());
   expect(lines).toEqual(['Team default has used 30 tokens today; the limit is 25.']);
+});
+
+it('has a metric of its own', async () => {
+  const response = await fetch(`${postern.url}/metrics`, {
+    headers: { authorization: `Bearer ${ADMIN_TOKEN}` },
+  });
+  expect((await response.text()).split('\n')).toContain('token_alarms_total 1');
 });

@@ -3,13 +3,17 @@ import { eventually } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { RawClient, request } from '../support/raw-client.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
+import { inForce, type Issued } from './limited-gateway.js';
 
-// Ways to have a provider read another model than the gateway checks. The key may only use gpt-5-mini.
+// Ways to have a provider read another model than the gateway checks. The keys may only use gpt-5-mini: it alone is on their
+// list, or has a price.
 
 let provider: RawProvider;
 let postern: TestGateway;
 let limited: string;
 let everywhere: string;
+/** Has a budget in USD. */
+let budgeted: string;
 beforeAll(async () => {
   provider = await RawProvider.start(async ({ body, socket }) => {
     await body.catch(() => {});
@@ -18,6 +22,20 @@ beforeAll(async () => {
   postern = await startTestGateway({ PROVIDER_URL: provider.url });
   limited = await postern.createKey({ models: ['gpt-5-mini'] });
   everywhere = await postern.createKey({ models: ['gpt-5-mini'], endpoints: 'all' });
+  await postern.admin('POST', '/prices', {
+    catalog: 'default',
+    model: 'gpt-5-mini',
+    input: '1',
+    output: '1',
+  });
+  const issued = await postern.admin<Issued>('POST', '/keys', {
+    team: 'default',
+    name: 'budgeted',
+    endpoints: 'all',
+    budgets: [{ usd: '100', period: 'total' }],
+  });
+  budgeted = issued.key;
+  await inForce(postern, issued);
 });
 afterAll(async () => {
   await postern.stop();
@@ -203,7 +221,7 @@ const UNCERTAIN: Case[] = [
 ];
 
 it.each(UNCERTAIN)('rejects with 400: %s', async (_, body, headers = JSON_TYPE, line = CHAT) => {
-  for (const key of [everywhere, limited]) {
+  for (const key of [everywhere, limited, budgeted]) {
     const reply = await send(key, line, headers, body);
     if (key === limited && reply.header('x-gateway-error') === 'endpoint_not_allowed') continue;
     expect([reply.status, reply.header('x-gateway-error')]).toEqual([400, 'model_not_determined']);
@@ -290,14 +308,28 @@ it.each([
   expect(reply.header('x-should-retry')).toBe('false');
 });
 
+/** Reading the description of a model costs nothing. */
+const isDescription = ([, , , line = '']: Case) => /^GET .*\/models\//.test(line);
+
+it.each([...NOT_ALLOWED, ...NOT_ALLOWED_EVERYWHERE].filter((one) => !isDescription(one)))(
+  'rejects with 403, of a key with a budget: %s',
+  async (_, body, headers = JSON_TYPE, line = CHAT) => {
+    const reply = await send(budgeted, line, headers, body);
+    expect([reply.status, reply.header('x-gateway-error')]).toEqual([403, 'model_not_priced']);
+    expect(reply.header('x-should-retry')).toBe('false');
+  },
+);
+
 it.each<[string, string[], string]>([
   ['a header that overrides the path', ['X-Original-URL: /v1/batches'], CHAT],
   ['a parameter that overrides the method', [], `${CHAT}?_method=PUT`],
   ['a WebSocket without a model', ['Connection: Upgrade', 'Upgrade: websocket'], 'GET /v1/realtime'],
   ['a WebSocket with two models', [], 'GET /v1/realtime?model=gpt-5-mini&model=gpt-5'],
 ])('rejects with 400, with all endpoints: %s', async (_, headers, line) => {
-  const reply = await send(everywhere, line, [...JSON_TYPE, ...headers], line.startsWith('POST') ? good : '');
-  expect([reply.status, reply.header('x-gateway-error')]).toEqual([400, 'model_not_determined']);
+  for (const key of [everywhere, budgeted]) {
+    const reply = await send(key, line, [...JSON_TYPE, ...headers], line.startsWith('POST') ? good : '');
+    expect([reply.status, reply.header('x-gateway-error')]).toEqual([400, 'model_not_determined']);
+  }
 });
 
 it('rejects a body of over 32 MiB with 413, announced or not, and streams it for a key without rules', async () => {
@@ -342,18 +374,21 @@ const ALLOWED: Case[] = [
 it.each(ALLOWED)(
   'forwards what is certain and allowed: %s',
   async (_, body, headers = JSON_TYPE, line = CHAT) => {
-    const reply = await send(limited, line, headers, body);
-    expect([reply.status, reply.body.toString()]).toEqual([200, 'forwarded']);
-    expect((await provider.requests.at(-1)!.body).bytes.toString()).toBe(body.toString());
+    for (const key of [limited, budgeted]) {
+      const reply = await send(key, line, headers, body);
+      expect([reply.status, reply.body.toString()]).toEqual([200, 'forwarded']);
+      expect((await provider.requests.at(-1)!.body).bytes.toString()).toBe(body.toString());
+    }
   },
 );
 
 it('forwarded only these, and left no row for the others', async () => {
-  expect(provider.requests).toHaveLength(ALLOWED.length);
+  const forwarded = 2 * ALLOWED.length;
+  expect(provider.requests).toHaveLength(forwarded);
   const models = await eventually(async () => {
     const rows = await postern.database.query<{ model: string | null }>('SELECT model FROM request_log');
-    return rows.length >= ALLOWED.length && rows.map(({ model }) => model);
+    return rows.length >= forwarded && rows.map(({ model }) => model);
   });
-  expect(models).toHaveLength(ALLOWED.length);
+  expect(models).toHaveLength(forwarded);
   expect(new Set(models)).toEqual(new Set(['gpt-5-mini', null]));
 });

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { v7 as uuidv7 } from 'uuid';
 import { LimitExceededError, LimitsUnavailableError } from '../../src/limits/ledger/limit-errors.js';
 import { Ticket } from '../../src/limits/ledger/ticket.js';
+import type { LogRow } from '../../src/request-log/columns.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 import { PostgresRelay } from '../support/postgres-relay.js';
@@ -105,6 +106,21 @@ describe('a budget', () => {
     const before = at.ledger.exchange.counts.ok;
     await rejection(() => at.admit(TEAM, KEY, usd(USD)));
     expect(at.ledger.exchange.counts.ok - before).toBeLessThanOrEqual(3);
+  });
+
+  it('waits for the charges of calls that have ended, which an exchange may count twice', async () => {
+    const rule = await addRule(database, 'usd', 'month', 10n * USD);
+    const at = await engine();
+    const late: (readonly LogRow[])[] = [];
+    const charges = at.writer.charges!;
+    at.writer.charges = { written: (rows) => void late.push([...rows]), stopped: () => charges.stopped() };
+    await call(at, 5n * USD);
+    await eventually(async () => (await meterOf(database, rule)).spent === 5n * USD);
+    // Spent, and still held by the call: nothing seems to be left.
+    const admitted = at.admit(TEAM, KEY, usd(3n * USD));
+    await sleep(300);
+    for (const rows of late) charges.written(rows);
+    (await admitted).release();
   });
 
   it('is charged what the call cost, also if that is more than it reserved', async () => {

@@ -1,3 +1,4 @@
+import { LedgerService } from '../../src/limits/ledger/ledger.service.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { eventually } from '../support/eventually.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
@@ -15,8 +16,17 @@ export interface LimitedGateway {
   provider: RawProvider;
   use: Use;
   send(key: string, body: object, path?: string, headers?: Record<string, string>): Promise<Reply>;
-  /** Waits until every replica has the rules of a key in force. */
+  /** A new key, once its limits are in force. @param members also of another team than `default` */
+  issue(members: object): Promise<Issued>;
+  /** The same, only the key. */
+  createKey(members: object): Promise<string>;
   stop(): Promise<void>;
+}
+
+export interface Issued {
+  id: string;
+  key: string;
+  team_id: string;
 }
 
 export interface Reply {
@@ -44,9 +54,22 @@ export async function startLimited(variables: Record<string, string> = {}): Prom
   });
   const postern = await startTestGateway({ PROVIDER_URL: provider.url, ...variables });
   await setPrice(postern);
+  let keys = 0;
+  const issue = async (members: object) => {
+    const issued = await postern.admin<Issued>('POST', '/keys', {
+      team: 'default',
+      name: `limited-${++keys}`,
+      ...members,
+    });
+    const isLimited = 'limits' in members || 'budgets' in members || 'each_end_user' in members;
+    if (isLimited) await inForce(postern, issued);
+    return issued;
+  };
   return {
     postern,
     provider,
+    issue,
+    createKey: async (members) => (await issue(members)).key,
     use,
     send: (key, body, path, headers) => sendTo(postern.url, key, body, path, headers),
     stop: async () => {
@@ -54,6 +77,12 @@ export async function startLimited(variables: Record<string, string> = {}): Prom
       await provider.stop();
     },
   };
+}
+
+/** Waits until a gateway has the limits of a new key in force. */
+export async function inForce({ gateway }: TestGateway, { team_id, id }: Issued): Promise<void> {
+  const ledger = gateway.app.get(LedgerService);
+  await eventually(() => ledger.rulesOf(team_id, id) !== null);
 }
 
 export async function setPrice(postern: Pick<TestGateway, 'admin'>): Promise<void> {

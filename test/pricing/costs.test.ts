@@ -29,6 +29,7 @@ beforeAll(async () => {
   await add('claude', 'anthropic');
   await add('slow', 'mistral');
   await add('mine');
+  await add('router', 'openrouter');
 });
 afterAll(() => priced.gateway.stop());
 
@@ -79,9 +80,76 @@ describe('the cost of a call', () => {
     });
   });
 
-  it('is what the provider reports, if it does', async () => {
-    const row = await priced.call('openai', 'gpt-4o-mini', { ...OPENAI, cost: 0.00014250000000001 });
+  it('is what the provider reports, if it is one that reports the cost in USD', async () => {
+    const row = await priced.call('router', 'gpt-4o-mini', { ...OPENAI, cost: 0.00014250000000001 });
     expect(row).toMatchObject({ cost_usd: '0.000142500', price_id: null });
+    expect(await priced.call('router', 'free', { ...OPENAI, cost: 0 })).toMatchObject({
+      cost_usd: '0.000000000',
+      price_id: null,
+    });
+    expect(await priced.call('router', 'grok', { ...OPENAI, cost_in_usd_ticks: 37_756_000 })).toMatchObject({
+      cost_usd: '0.003775600',
+    });
+    expect(await priced.call('router', 'most', { ...OPENAI, cost: 9_999.999999999 })).toMatchObject({
+      cost_usd: '9999.999999999',
+    });
+  });
+
+  it.each([0, 0.5, 1e300])('is computed from its tokens if another provider claims %d', async (cost) => {
+    expect(await catalogCall('openai', 'gpt-4o-mini', { ...OPENAI, cost })).toMatchObject({
+      cost_usd: '0.000240000',
+      price_id: expect.any(String) as string,
+    });
+    expect(await priced.call('mine', 'llama', { ...OPENAI, cost })).toMatchObject({ cost_usd: null });
+  });
+
+  it.each([-1, -0.000000001, 10_000, 1e9, 1e300, '1', 'NaN', true, [], {}, null])(
+    'is not %j, whoever reports it',
+    async (cost) => {
+      expect(await priced.call('router', 'claims-too-much', { ...OPENAI, cost })).toMatchObject({
+        cost_usd: null,
+        prompt_tokens: 1_000,
+      });
+    },
+  );
+
+  it('follows a price that changes at noon, on the two halves of one day', async () => {
+    const noon = new Date(Math.floor(Date.now() / 86_400_000) * 86_400_000 - 43_200_000);
+    const price = { catalog: 'mine', model: 'noon', output: '0' };
+    const before = await admin<Price>('POST', '/prices', { ...price, input: '1' });
+    const after = await admin<Price>('POST', '/prices', { ...price, input: '3', effective_from: noon });
+    const rows = [-43_200_000, -1, 0, 43_199_999].map((offset) =>
+      logRow(noon.getTime() + offset, {
+        provider: 'mine',
+        model: 'noon',
+        prompt_tokens: 1_000_000,
+        completion_tokens: 0,
+      }),
+    );
+    await priced.gateway.gateway.app.get(LogWriter).persist(rows, false);
+    const expected = [before, before, after, after].map(({ id }, i) => [
+      i < 2 ? '1.000000000' : '3.000000000',
+      id,
+    ]);
+    const stored = () =>
+      query<{ cost_usd: string; price_id: string }>(
+        "SELECT cost_usd, price_id FROM request_log WHERE model = 'noon' ORDER BY started_at",
+      );
+    expect((await stored()).map((row) => [row.cost_usd, row.price_id])).toEqual(expected);
+    const day = noon.toISOString().slice(0, 10);
+    const usage = () =>
+      admin<{ data: object[] }>('GET', '/usage?group_by=model&interval=day&tz=UTC&model=noon');
+    expect((await usage()).data).toMatchObject([{ day, calls: 4, cost_usd: '8.000000000' }]);
+    // Later prices: each half is computed again with its own.
+    await admin('PATCH', `/prices/${before.id}`, { input: '2' });
+    await admin('PATCH', `/prices/${after.id}`, { input: '5' });
+    const range = { from: `${day}T00:00:00Z`, to: new Date(noon.getTime() + 43_200_000) };
+    expect(await admin('POST', '/prices/reprice', { ...range, model: 'noon' })).toMatchObject({
+      changed: 4,
+      cost_before: '8.000000000',
+      cost_after: '14.000000000',
+    });
+    expect((await usage()).data).toMatchObject([{ day, calls: 4, cost_usd: '14.000000000' }]);
   });
 
   it('is null without a price, without figures, and never 0', async () => {
@@ -248,13 +316,14 @@ describe('sums', () => {
       .reduce((all, { cost_usd: cost }) => all + BigInt(cost!.replace('.', '')), 0n);
     expect(total).toBe(expected);
     const { data: all } = await admin<{ data: object[] }>('GET', '/usage?group_by=model&model=llama');
-    expect(all).toMatchObject([{ cost_usd: null, unpriced_calls: 1 }]);
+    expect(all).toMatchObject([{ cost_usd: null, unpriced_calls: 4 }]);
   });
 
   it('are in the metrics by provider', async () => {
     const series = (await Scrape.of(priced.gateway.url)).series;
-    expect(series.get('postern_cost_usd_total{provider="openai"}')).toBeCloseTo(0.00024 * 3 + 0.0001425, 12);
+    expect(series.get('postern_cost_usd_total{provider="openai"}')).toBeCloseTo(0.00024 * 6, 12);
+    expect(series.get('postern_cost_usd_total{provider="router"}')).toBeCloseTo(10_000.0039181, 6);
     expect(series.get('postern_unpriced_calls_total{provider="openai"}')).toBe(1);
-    expect(series.get('postern_unpriced_calls_total{provider="mine"}')).toBe(3);
+    expect(series.get('postern_unpriced_calls_total{provider="mine"}')).toBe(6);
   });
 });

@@ -1,5 +1,6 @@
 import pg from 'pg';
 import { ADVISORY_LOCKS } from '../../src/database/advisory-locks.js';
+import { PricesService } from '../../src/pricing/prices.service.js';
 import { eventually } from '../support/eventually.js';
 import { ADMIN_TOKEN } from '../support/gateway.js';
 import { type Priced, startPriced } from './priced-provider.js';
@@ -29,6 +30,7 @@ beforeAll(async () => {
     ['one', 'openai'],
     ['two', 'openai'],
     ['local', null],
+    ['router', 'openrouter'],
   ]) {
     await priced.gateway.admin('POST', '/providers', { name, url, secret: null, catalog });
   }
@@ -241,14 +243,24 @@ describe('repricing', () => {
   it('computes stored costs again, but for those that the provider reported, and says what it would do', async () => {
     const { id } = await admin('POST', '/prices', { catalog: 'local', model: 'rep', input: '1' });
     const row = await priced.call('local', 'rep', USAGE);
-    const reported = await priced.call('local', 'rep', { ...USAGE, cost: 7 });
+    const reported = await priced.call('router', 'rep', { ...USAGE, cost: 7 });
     await admin('PATCH', `/prices/${id}`, { input: '3' });
     const ask = (dry_run: boolean) =>
       admin<object>('POST', '/prices/reprice', { ...range(), model: 'rep', dry_run });
-    const expected = { rows: 1, changed: 1, cost_before: '1.000000000', cost_after: '3.000000000' };
+    const expected = {
+      rows: 1,
+      changed: 1,
+      cost_before: '1.000000000',
+      cost_after: '3.000000000',
+      next_cursor: null,
+    };
+    const usage = () => admin<{ totals: object }>('GET', '/usage?group_by=model&tz=UTC&model=rep');
+    await eventually(async () => (await query("SELECT FROM usage_slot WHERE model = 'rep'")).length === 2);
     expect(await ask(true)).toEqual({ ...expected, dry_run: true });
     expect(await priced.gateway.row(row.id)).toMatchObject({ cost_usd: '1.000000000', repaired_at: null });
     expect(await ask(false)).toEqual({ ...expected, dry_run: false });
+    // The half-hourly sums had the old cost.
+    expect(await usage()).toMatchObject({ totals: { calls: 2, cost_usd: '10.000000000' } });
     const after = await priced.gateway.row(row.id);
     expect(after).toMatchObject({ cost_usd: '3.000000000', price_id: id });
     expect(after.repaired_at).toEqual(after.recorded_at);
@@ -259,6 +271,11 @@ describe('repricing', () => {
     });
     // Again, nothing changes.
     expect(await ask(false)).toMatchObject({ rows: 1, changed: 0, cost_before: '3.000000000' });
+    const backwards = { from: '2026-01-02T00:00:00Z', to: '2026-01-01T00:00:00Z', dry_run: true };
+    expect(await send('POST', '/reprice', backwards)).toMatchObject({
+      status: 400,
+      body: { error: { details: [{ field: 'from', message: 'must be before to' }] } },
+    });
     const { data } = await admin<{ data: object[] }>('GET', '/audit?action=repriced');
     expect(data).toMatchObject([{ subject_name: 'request log' }, { after: { model: 'rep' } }]);
   });
@@ -296,6 +313,45 @@ describe('repricing', () => {
     expect(commits).toHaveLength(3);
     expect(commits.reduce((sum, { rows }) => sum + rows, 0)).toBe(12_000);
     expect(Math.max(...commits.map(({ rows }) => rows))).toBe(5_000);
+  });
+
+  it('takes several requests if it takes long, which do together what one does', async () => {
+    await admin('POST', '/prices', { catalog: 'local', model: 'long', input: '1' });
+    const { id } = await priced.call('local', 'long', USAGE);
+    // Thousands of rows of one moment, and one two hours earlier.
+    await query(
+      `INSERT INTO request_log (started_at, id, team_id, key_id, provider, method, streamed, outcome, model, prompt_tokens)
+       SELECT started_at - CASE n WHEN 0 THEN interval '2 hours' ELSE interval '0' END, gen_random_uuid(), team_id, key_id, provider,
+              method, streamed, outcome, model, 1
+       FROM request_log, generate_series(0, 11999) AS n WHERE id = $1`,
+      [id],
+    );
+    const prices = priced.gateway.gateway.app.get(PricesService);
+    prices.repriceMs = 0;
+    const sums = { requests: 0, rows: 0, changed: 0 };
+    let cursor: string | null | undefined;
+    while (cursor !== null) {
+      const body = { ...range(), from: '1990-01-01T00:00:00Z', model: 'long', ...(cursor && { cursor }) };
+      const part = await admin<{ rows: number; changed: number; next_cursor: string | null }>(
+        'POST',
+        '/prices/reprice',
+        body,
+      );
+      sums.requests++;
+      sums.rows += part.rows;
+      sums.changed += part.changed;
+      expect(part.rows).toBeLessThanOrEqual(5_000);
+      cursor = part.next_cursor;
+    }
+    prices.repriceMs = 10_000;
+    expect(sums).toEqual({ requests: expect.any(Number) as number, rows: 12_001, changed: 12_000 });
+    expect(sums.requests).toBeGreaterThan(3);
+    expect(await query("SELECT FROM request_log WHERE model = 'long' AND cost_usd IS NULL")).toEqual([]);
+    // Each request is in the audit log, from where it went on.
+    const { data } = await admin<{ data: object[] }>('GET', '/audit?action=repriced&limit=500');
+    expect(data.length).toBeGreaterThanOrEqual(sums.requests);
+    for (const foreign of ['x', Buffer.from('0 x').toString('base64url')])
+      expect(await send('POST', '/reprice', { ...range(), cursor: foreign })).toMatchObject({ status: 400 });
   });
 
   it('runs once at a time', async () => {

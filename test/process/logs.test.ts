@@ -74,7 +74,7 @@ it('are JSON in production: start, stop, changes, refusals and faults, and no li
   expect(lines).toMatchObject([
     { context: 'Postern', msg: `Serving on ${url}`, url },
     { ...change, subject_type: 'team', subject_name: 'search' },
-    { ...change, subject_type: 'key', subject_name: 'ci', subject_id: id },
+    { ...change, subject_type: 'key', subject_name: 'search/ci', subject_id: id },
     {
       code: 'endpoint_not_allowed',
       request_id: refused.headers.get('x-gateway-request-id'),
@@ -111,7 +111,7 @@ it('are readable lines elsewhere', async () => {
   expect(await gateway.stop()).toEqual({ code: 0, signal: null });
   const lines = logged(gateway.process.stdout).filter((line) => /^\d{4}-/.test(line));
   expect(lines.map((line) => line.replace(/^\S+Z /, '').replace(/\([0-9a-f-]{36}\)/, '(<id>)'))).toEqual([
-    'INFO  Audit: admin-token from 127.0.0.1 created key ci (<id>)',
+    'INFO  Audit: admin-token from 127.0.0.1 created key default/ci (<id>)',
     'INFO  Shutdown: Stopping; 0 requests in flight.',
     'INFO  Postern: Stopped.',
   ]);

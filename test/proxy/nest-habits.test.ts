@@ -194,6 +194,24 @@ it.each<[string, Provider[], Type[], [want: string, expected: object][]]>([
   await postern.stop();
 });
 
+it('gives middleware the request as Express does: without the path that its pattern matched in req.url', async () => {
+  let urls: string[] = [];
+  class MiddlewareModule implements NestModule {
+    configure(consumer: MiddlewareConsumer): void {
+      const keep = (req: Request, _: Response, next: () => void) => {
+        urls = [req.url, req.originalUrl];
+        next();
+      };
+      consumer.apply(keep).forRoutes('v1/*splat');
+    }
+  }
+  Module({})(MiddlewareModule);
+  const postern = await startWith([], [MiddlewareModule]);
+  expect(await call(postern, 'all')).toMatchObject(ANSWERED);
+  expect(urls).toEqual(['/', '/v1/models']);
+  await postern.stop();
+});
+
 @Injectable()
 class ThrowingGuard implements CanActivate {
   canActivate(context: ExecutionContext): boolean {

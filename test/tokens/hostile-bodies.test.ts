@@ -5,7 +5,7 @@ import { inflationMemory } from '../../src/tokens/inflation.js';
 import { readJsonUsage } from '../../src/tokens/json-usage.js';
 import { scanModel } from '../../src/tokens/model-scan.js';
 import { AWS_EVENT_STREAM } from '../../src/tokens/framing/aws-event-stream.js';
-import { LINES } from '../../src/tokens/framing/line-stream.js';
+import { LINES } from '../../src/tokens/framing/stream-framing.js';
 import { SERVER_SENT_EVENTS } from '../../src/tokens/framing/server-sent-events.js';
 import { readStreamUsage } from '../../src/tokens/stream-usage.js';
 import { NO_USAGE } from '../../src/tokens/token-usage.js';

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Settings } from '../../src/config/settings.js';
 import type { DatabaseService } from '../../src/database/database.service.js';
 import type { NeedsPartition, PartitionsService } from '../../src/request-log/partitions.service.js';
+import type { Repricer } from '../../src/pricing/repricer.service.js';
 import { ReaderPool } from '../../src/requests/reader-pool.js';
 import type { RequestFilter } from '../../src/requests/request-query.js';
 import type { UsageGroup } from '../../src/usage/usage-groups.js';
@@ -24,7 +25,7 @@ let needed: NeedsPartition[];
 beforeEach(async () => {
   database = await createDatabase();
   pool = new ReaderPool({ databaseUrl: database.url } as Settings);
-  totals = new UsageTotals(pool);
+  totals = new UsageTotals(pool, { usageRetentionDays: 800, requestLogRetentionDays: 90 } as Settings);
   needed = [];
   const partitions = { keepWhile: (one: NeedsPartition) => needed.push(one) } as unknown as PartitionsService;
   rollups = Array.from(
@@ -34,6 +35,7 @@ beforeEach(async () => {
         { databaseUrl: database.url, worker: 1, usageRetentionDays: 800 } as Settings,
         { notReady: null } as DatabaseService,
         partitions,
+        {} as Repricer,
       ),
   );
   await createDays(database, ...Array.from({ length: DAYS }, (_, i) => today - i * DAY_MS));
@@ -71,17 +73,24 @@ async function expectAllEqual(): Promise<void> {
   for (const zone of ZONES) await expectEqual(['day', 'model'], zone);
   await expectEqual(['team', 'month'], 'UTC');
   await expectEqual(['week'], 'America/New_York');
+  await expectEqual(['key', 'month'], 'Asia/Kolkata');
+  await expectEqual(['model'], 'UTC');
   await expectEqual(['provider', 'hour'], 'Asia/Kolkata', { key: KEY });
   // A range that cuts half hours, and one within a half hour.
   const from = new Date(today - 2 * DAY_MS + 1_234_567);
   await expectEqual(['day', 'provider'], 'UTC', { from, to: new Date(today - 7_654_321) });
+  await expectEqual(['provider'], 'UTC', { from, to: new Date(today + 7_654_321) });
+  await expectEqual(['month'], 'Asia/Kolkata', { from, model: 'gpt-4o' });
   await expectEqual(['half_hour'], 'UTC', { from, to: new Date(from.getTime() + 900_000) });
 }
 
-/** Exact: the sums in the table, without the rows that are not in it yet. */
+/** Exact: the sums in the tables, without the rows that are not in them yet. */
 async function storedCost(): Promise<unknown> {
-  const [row] = await database.query('SELECT sum(calls) AS calls, sum(cost_usd) AS cost FROM usage_slot');
-  return row;
+  const sums = (table: string) =>
+    database.query(`SELECT sum(calls) AS calls, sum(cost_usd) AS cost FROM ${table}`);
+  const [[slots], [days]] = [await sums('usage_slot'), await sums('usage_day')];
+  expect(days).toEqual(slots);
+  return slots;
 }
 
 async function loggedCost(): Promise<unknown> {
@@ -148,6 +157,26 @@ it('adds nothing twice and misses nothing when its connection is killed at any m
   await expectAllEqual();
 }, 120_000);
 
+it('catches up with an existing log hour by hour, and skips the time before it', async () => {
+  await insert(500);
+  await database.query(
+    `UPDATE request_log SET recorded_at = started_at + interval '1 second' WHERE started_at < now() - interval '3 hours'`,
+  );
+  await run();
+  await run();
+  expect(await storedCost()).toEqual(await loggedCost());
+  await expectAllEqual();
+});
+
+it('adds up yesterday again if its days differ from its half hours', async () => {
+  await insert(500);
+  await run();
+  await database.query('DELETE FROM usage_day WHERE slot = $1', [new Date(today - DAY_MS)]);
+  await expect(storedCost()).rejects.toThrow();
+  await rollups[0]!.onNight();
+  expect(await storedCost()).toEqual(await loggedCost());
+});
+
 it('keeps a partition until its rows are added', async () => {
   const client = await pool.queries.connect();
   try {
@@ -172,7 +201,12 @@ it('finds at night what a clock that stepped back has hidden', async () => {
     `UPDATE request_log SET recorded_at = to_timestamp(0) WHERE started_at >= $1 AND started_at < $2`,
     [yesterday, new Date(today)],
   );
-  await database.query('DELETE FROM usage_slot WHERE slot >= $1 AND slot < $2', [yesterday, new Date(today)]);
+  for (const table of ['usage_slot', 'usage_day']) {
+    await database.query(`DELETE FROM ${table} WHERE slot >= $1 AND slot < $2`, [
+      new Date(today - DAY_MS),
+      new Date(today),
+    ]);
+  }
   expect(await storedCost()).not.toEqual(await loggedCost());
   await rollups[0]!.onNight();
   expect(await storedCost()).toEqual(await loggedCost());

@@ -17,7 +17,7 @@ beforeAll(async () => {
     `ALTER DATABASE ${new URL(database.url).pathname.slice(1)} SET timezone TO 'Pacific/Auckland'`,
   );
   pool = new ReaderPool({ databaseUrl: database.url } as Settings);
-  totals = new UsageTotals(pool);
+  totals = new UsageTotals(pool, { usageRetentionDays: 800, requestLogRetentionDays: 90 } as Settings);
   const row = (time: string, columns: object) =>
     insertRow(database, new Date(`2031-01-${time}Z`), { ...columns });
   await row('01T00:00:00', {
@@ -204,6 +204,28 @@ describe('usage', () => {
     const from = new Date('2031-01-02T02:00:00Z');
     expect((await totals.list(['team'], { limit: 9, from })).data).toMatchObject([{ calls: 4 }]);
     expect((await totals.list(['team'], { limit: 9, team: KEY })).data).toEqual([]);
+  });
+
+  it.each<[string, UsageGroup, string, object, 'from' | 'to' | null]>([
+    ['sums', 'model', 'UTC', { from: 800 }, null],
+    ['sums longer ago than they are kept', 'model', 'UTC', { from: 802 }, 'from'],
+    ['sums of a half hour that is cut', 'model', 'UTC', { from: 100.01 }, 'from'],
+    ['sums up to a half hour that is cut', 'model', 'UTC', { to: 100.01 }, 'to'],
+    ['rows', 'end_user', 'UTC', { from: 90 }, null],
+    ['rows longer ago than they are kept', 'end_user', 'UTC', { from: 100 }, 'from'],
+    ['rows, for the time zone', 'day', 'Asia/Kathmandu', { from: 100 }, 'from'],
+    ['rows, for the filter', 'day', 'UTC', { from: 100, status: '5xx' }, 'from'],
+  ])('answers for times of which it has all: %s', async (_, group, zone, ago, field) => {
+    const today = Math.floor(Date.now() / 86_400_000);
+    const filter = Object.fromEntries(
+      Object.entries(ago).map(([name, value]) => [
+        name,
+        typeof value === 'number' ? new Date((today - value) * 86_400_000) : (value as string),
+      ]),
+    );
+    const asked = totals.list([group], { limit: 1, ...filter }, zone);
+    if (field === null) expect(await asked).toMatchObject({ totals: expect.anything() as object });
+    else await expect(asked).rejects.toMatchObject({ kind: 'invalid', details: [{ field }] });
   });
 
   it.each([

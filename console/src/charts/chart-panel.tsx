@@ -1,5 +1,6 @@
 import { Box, ColorSwatch, Group, ScrollArea, Skeleton, Switch, Table, Text } from '@mantine/core';
 import { lazy, type ReactNode, Suspense, useState } from 'react';
+import classes from './chart-panel.module.css';
 import type { ChartData } from './series';
 
 const StackedBars = lazy(() => import('./stacked-bars'));
@@ -17,17 +18,14 @@ interface Props extends ChartData {
 /** A chart with its legend, and the same figures as a table behind a switch. */
 export function ChartPanel({ children, empty, loading = false, height = 260, onZoom, ...chart }: Props) {
   const [asTable, setAsTable] = useState(false);
+  const legend = !asTable && empty === undefined && chart.series.length > 1;
   return (
     <div>
-      <Group justify="space-between" gap="sm" mb="sm">
-        <Group gap="xs">{children}</Group>
-        <Switch
-          label="Show as table"
-          size="sm"
-          checked={asTable}
-          onChange={(event) => setAsTable(event.currentTarget.checked)}
-        />
-      </Group>
+      {children !== undefined && (
+        <Group gap="xs" mb="sm">
+          {children}
+        </Group>
+      )}
       {loading ? (
         <Skeleton height={height} />
       ) : empty !== undefined ? (
@@ -39,35 +37,47 @@ export function ChartPanel({ children, empty, loading = false, height = 260, onZ
           <StackedBars {...chart} height={height} onZoom={onZoom} />
         </Suspense>
       )}
-      {!asTable && empty === undefined && chart.series.length > 1 && (
-        <Group
-          component="ul"
-          gap="md"
-          mt="xs"
-          p={0}
-          m={0}
-          style={{ rowGap: 2, listStyle: 'none' }}
-          aria-label="Legend"
-        >
-          {chart.series.map(({ id, label, color }) => (
-            <Group key={id} component="li" gap={6} wrap="nowrap" maw="100%">
-              <ColorSwatch
-                size={10}
-                color={`var(--mantine-color-${color.replace('.', '-')})`}
-                withShadow={false}
-              />
-              <Text size="xs" truncate="end">
-                {label}
-              </Text>
+      <Group
+        justify="space-between"
+        align="flex-start"
+        gap="sm"
+        mt="xs"
+        wrap="nowrap"
+        className={classes.footer}
+      >
+        <div>
+          {legend && (
+            <Group component="ul" gap="md" p={0} m={0} className={classes.legend} aria-label="Legend">
+              {chart.series.map(({ id, label, color }) => (
+                <Group key={id} component="li" gap={6} wrap="nowrap" maw="100%">
+                  <ColorSwatch
+                    size={10}
+                    color={`var(--mantine-color-${color.replace('.', '-')})`}
+                    withShadow={false}
+                  />
+                  <Text size="xs" truncate="end">
+                    {label}
+                  </Text>
+                </Group>
+              ))}
             </Group>
-          ))}
-        </Group>
-      )}
-      {onZoom !== undefined && !asTable && empty === undefined && (
-        <Text size="xs" c="dimmed" mt={4} visibleFrom="sm">
-          Drag over the chart to zoom in.
-        </Text>
-      )}
+          )}
+          {onZoom !== undefined && !asTable && empty === undefined && (
+            <Text size="xs" c="dimmed" mt={legend ? 4 : 0} visibleFrom="sm">
+              Drag over the chart to zoom in.
+            </Text>
+          )}
+        </div>
+        {empty === undefined && (
+          <Switch
+            label="Show as table"
+            size="xs"
+            className={classes.switch}
+            checked={asTable}
+            onChange={(event) => setAsTable(event.currentTarget.checked)}
+          />
+        )}
+      </Group>
     </div>
   );
 }

@@ -47,7 +47,7 @@ export default function StackedBars({ periods, series, format, formatAxis, heigh
         valueFormatter={format}
         withLegend={false}
         tickLine="none"
-        gridAxis="y"
+        gridAxis="x"
         maxBarWidth={48}
         xAxisProps={{
           tickFormatter: (index: string) => periods[Number(index)]?.label ?? '',

@@ -20,6 +20,8 @@ export interface Column<Row> {
   align?: 'left' | 'right';
   /** The column can be sorted by this on the page. Only for tables that are loaded whole. */
   sortBy?: (row: Row) => string | number | bigint | null;
+  /** Never breaks into lines. */
+  oneLine?: boolean;
   /** Hidden until it is chosen. */
   optional?: boolean;
   /** A shorter heading is not enough on narrow screens: leave the column out of the cards there. */
@@ -47,6 +49,8 @@ interface Props<Row> {
   shown?: readonly string[];
   /** Older rows are shown while new ones are loaded. */
   stale?: boolean;
+  /** Many columns: with less space between them. */
+  dense?: boolean;
   /** A row of sums below the others: cells by column ID. */
   totals?: Readonly<Record<string, ReactNode>>;
 }
@@ -103,84 +107,92 @@ function Rows<Row extends object>(props: Props<Row> & { rows: readonly Row[] }) 
   });
   return (
     <>
-      <Table
-        className={classes.table}
-        aria-label={props.label}
-        role="table"
-        highlightOnHover={onOpen !== undefined}
-        data-stale={props.stale || undefined}
-      >
-        <Table.Thead className={classes.head} role="rowgroup">
-          {table.getHeaderGroups().map((group) => (
-            <Table.Tr key={group.id} role="row">
-              {group.headers.map((header) => {
-                const column = byId.get(header.column.id);
-                const sorted = header.column.getIsSorted();
-                return (
-                  <Table.Th
-                    key={header.id}
-                    role="columnheader"
-                    ta={column?.align}
-                    aria-sort={sorted === false ? undefined : sorted === 'asc' ? 'ascending' : 'descending'}
-                  >
-                    {header.column.getCanSort() ? (
-                      <UnstyledButton
-                        className={classes.sort}
-                        onClick={header.column.getToggleSortingHandler()}
+      <div className={classes.frame}>
+        <div className={classes.scroll}>
+          <Table
+            className={classes.table}
+            horizontalSpacing={props.dense === true ? 6 : undefined}
+            aria-label={props.label}
+            role="table"
+            highlightOnHover={onOpen !== undefined}
+            data-stale={props.stale || undefined}
+          >
+            <Table.Thead className={classes.head} role="rowgroup">
+              {table.getHeaderGroups().map((group) => (
+                <Table.Tr key={group.id} role="row">
+                  {group.headers.map((header) => {
+                    const column = byId.get(header.column.id);
+                    const sorted = header.column.getIsSorted();
+                    return (
+                      <Table.Th
+                        key={header.id}
+                        role="columnheader"
+                        ta={column?.align}
+                        aria-sort={
+                          sorted === false ? undefined : sorted === 'asc' ? 'ascending' : 'descending'
+                        }
                       >
-                        {column?.header}
-                        <span aria-hidden="true">
-                          {sorted === 'asc' ? ' ↑' : sorted === 'desc' ? ' ↓' : ''}
-                        </span>
-                      </UnstyledButton>
-                    ) : (
-                      column?.header
-                    )}
-                  </Table.Th>
-                );
-              })}
-            </Table.Tr>
-          ))}
-        </Table.Thead>
-        <Table.Tbody role="rowgroup">
-          {table.getRowModel().rows.map((row) => (
-            <Table.Tr
-              key={row.id}
-              role="row"
-              data-open={row.id === openId || undefined}
-              className={onOpen === undefined ? classes.row : `${classes.row} ${classes.opens}`}
-              {...(onOpen !== undefined && opens(() => onOpen(row.original)))}
-            >
-              {row.getVisibleCells().map((cell) => {
-                const column = byId.get(cell.column.id);
-                if (column === undefined) return null;
-                return (
-                  <Table.Td
-                    key={cell.id}
-                    role="cell"
-                    ta={column.align}
-                    data-label={column.header}
-                    data-wide-only={column.wideOnly}
-                  >
-                    <span className={classes.value}>{column.cell(row.original)}</span>
-                  </Table.Td>
-                );
-              })}
-            </Table.Tr>
-          ))}
-        </Table.Tbody>
-        {totals !== undefined && (
-          <Table.Tfoot role="rowgroup">
-            <Table.Tr role="row" className={`${classes.row} ${classes.totals}`}>
-              {table.getVisibleLeafColumns().map(({ id }) => (
-                <Table.Td key={id} role="cell" ta={byId.get(id)?.align} data-label={byId.get(id)?.header}>
-                  <span className={classes.value}>{totals[id]}</span>
-                </Table.Td>
+                        {header.column.getCanSort() ? (
+                          <UnstyledButton
+                            className={classes.sort}
+                            onClick={header.column.getToggleSortingHandler()}
+                          >
+                            {column?.header}
+                            <span aria-hidden="true">
+                              {sorted === 'asc' ? ' ↑' : sorted === 'desc' ? ' ↓' : ''}
+                            </span>
+                          </UnstyledButton>
+                        ) : (
+                          column?.header
+                        )}
+                      </Table.Th>
+                    );
+                  })}
+                </Table.Tr>
               ))}
-            </Table.Tr>
-          </Table.Tfoot>
-        )}
-      </Table>
+            </Table.Thead>
+            <Table.Tbody role="rowgroup">
+              {table.getRowModel().rows.map((row) => (
+                <Table.Tr
+                  key={row.id}
+                  role="row"
+                  data-open={row.id === openId || undefined}
+                  className={onOpen === undefined ? classes.row : `${classes.row} ${classes.opens}`}
+                  {...(onOpen !== undefined && opens(() => onOpen(row.original)))}
+                >
+                  {row.getVisibleCells().map((cell) => {
+                    const column = byId.get(cell.column.id);
+                    if (column === undefined) return null;
+                    return (
+                      <Table.Td
+                        key={cell.id}
+                        data-one-line={column.oneLine || column.align === 'right' || undefined}
+                        role="cell"
+                        ta={column.align}
+                        data-label={column.header}
+                        data-wide-only={column.wideOnly}
+                      >
+                        <span className={classes.value}>{column.cell(row.original)}</span>
+                      </Table.Td>
+                    );
+                  })}
+                </Table.Tr>
+              ))}
+            </Table.Tbody>
+            {totals !== undefined && (
+              <Table.Tfoot role="rowgroup">
+                <Table.Tr role="row" className={`${classes.row} ${classes.totals}`}>
+                  {table.getVisibleLeafColumns().map(({ id }) => (
+                    <Table.Td key={id} role="cell" ta={byId.get(id)?.align} data-label={byId.get(id)?.header}>
+                      <span className={classes.value}>{totals[id]}</span>
+                    </Table.Td>
+                  ))}
+                </Table.Tr>
+              </Table.Tfoot>
+            )}
+          </Table>
+        </div>
+      </div>
       {props.hasMore === true && (
         <Center mt="md">
           <Button variant="default" onClick={props.loadMore} loading={props.loadingMore}>

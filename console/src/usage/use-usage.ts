@@ -3,6 +3,7 @@ import { api } from '../api/client';
 import { OTHER_COLOR, SERIES_COLORS } from '../app/theme';
 import type { ChartPeriod, ChartSeries } from '../charts/series';
 import { exactTime, shortDate, shortTime } from '../figures/times';
+import type { CallFilter } from '../filters/fields';
 import { addPeriods, periodsBetween } from '../url/calendar';
 import type { TimeRange } from '../url/time-range';
 import {
@@ -14,7 +15,7 @@ import {
   type UsageRow,
 } from './metrics';
 
-export interface UsageQuery {
+export interface UsageQuery extends CallFilter {
   group_by: string;
   from: string;
   to: string;
@@ -22,33 +23,26 @@ export interface UsageQuery {
   sort?: Metric['id'];
   limit?: number;
   cursor?: string;
-  team?: string;
-  key?: string;
-  provider?: string;
-  model?: string;
-  status?: string;
-  outcome?: string;
 }
 /** Which calls are counted. */
-export type UsageFilter = Pick<UsageQuery, 'team' | 'key' | 'provider' | 'model' | 'status' | 'outcome'>;
+export type UsageFilter = CallFilter;
 
 const REFRESH_MS = 30_000;
 /** More series cannot be told apart. */
-const SHOWN_SERIES = 6;
+const SHOWN_SERIES = 8;
 const LARGEST_PAGE = 500;
 
 function usageOptions(query: UsageQuery) {
   return {
     queryKey: ['usage', query],
-    queryFn: ({ signal }: { signal: AbortSignal }) =>
-      api.get('/admin/v1/usage', { query: query as never, signal }),
+    queryFn: ({ signal }: { signal: AbortSignal }) => api.get('/admin/v1/usage', { query, signal }),
     placeholderData: keepPreviousData<UsagePage>,
     refetchInterval: REFRESH_MS,
   };
 }
 
-export function useUsage(query: UsageQuery, enabled = true) {
-  return useQuery({ ...usageOptions(query), enabled });
+export function useUsage(query: UsageQuery, enabled = true, refetchInterval = REFRESH_MS) {
+  return useQuery({ ...usageOptions(query), enabled, refetchInterval });
 }
 
 export interface UsageSeries {
@@ -96,8 +90,8 @@ export function useUsageSeries(
         limit: LARGEST_PAGE,
         [dimension]: groupValue(group, dimension),
       }),
-      // There is no filter for calls without a value, nor for end users and sessions: these are among the others.
-      enabled: !atOnce && groupValue(group, dimension) !== undefined && isFilter(dimension),
+      // There is no filter for calls without a value: these are among the others.
+      enabled: !atOnce && groupValue(group, dimension) !== undefined,
     })),
   });
   const values = (found: readonly UsageRow[]) => {
@@ -147,10 +141,6 @@ export function useUsageSeries(
     pending: all.some(({ isPending, fetchStatus }) => isPending && fetchStatus !== 'idle'),
     retry: () => all.forEach((query) => void query.refetch()),
   };
-}
-
-function isFilter(dimension: Dimension): boolean {
-  return dimension !== 'end_user' && dimension !== 'session';
 }
 
 /** The periods of a chart with the names that the API gives them. */

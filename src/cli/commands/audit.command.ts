@@ -18,14 +18,16 @@ interface ListOptions extends PageOptions {
 
 /** `postern audit …` */
 export function auditCommand(): Command {
-  const audit = new Command('audit').description('the audit log: who changed teams, keys and providers');
+  const audit = new Command('audit').description(
+    'the audit log: who changed teams, keys, providers and prices',
+  );
   const list = audit
     .command('list')
     .description('list changes, newest first')
     .option('--actor <actor>', 'filter by who made the change, for example admin-token or cli:root')
     .option('--action <action>', 'filter by what was done, for example created, changed or revoked')
-    .option('--subject-type <type>', 'filter by what was changed: team, key or provider')
-    .option('--subject-name <name>', 'filter by the name it had at that time')
+    .option('--subject-type <type>', 'filter by what was changed: team, key, provider or price')
+    .option('--subject-name <name>', 'filter by the name it had at that time; of a key, team/name')
     .option('--subject-id <id>', 'filter by its ID');
   addPageOptions(addRangeOptions(list))
     .option('--json', 'print the page as JSON, with all values before and after')

@@ -6,7 +6,7 @@ import { cliCommand, shellQuoted } from '../../platform/cli-command.js';
 import { path } from '../api.js';
 import { addPageOptions, listPages, type PageOptions } from '../list-options.js';
 import { CliError } from '../cli-error.js';
-import { findKey, KEY_FORMS } from '../lookup.js';
+import { findKey, KEY_FORMS, wholeKey } from '../lookup.js';
 import { addModelRuleOptions, modelRuleLines, type ModelRuleOptions, modelRulesOf } from './model-rules.js';
 import { type Output, statusStyle } from '../output.js';
 import { readSecret } from '../prompt.js';
@@ -203,7 +203,7 @@ async function show({ api, out }: Session, _: object, text?: string) {
 }
 
 async function find({ api, out }: Session) {
-  const secret = (await readSecret('Leaked key')).trim();
+  const secret = wholeKey((await readSecret('Leaked key')).trim());
   const key = await api.post<LeakedKey>('keys/find', { key: secret });
   out.result(key, () => keyLines(out, key, key.status));
   if (key.secret_status === 'ended') out.note('\nThis secret has been rotated and no longer works.');
@@ -251,7 +251,8 @@ async function revoke(session: Session, _: object, text?: string) {
       `Revoke key ${nameOf(before)} (${before.prefix}…)? Its calls are rejected at once, and it cannot be restored.`,
     );
   const key = await api.post<KeyView>(path('keys', id, 'revoke'));
-  out.result(key, () => `Revoked key ${nameOf(key)} (${key.prefix}…) at ${utcTime(key.revoked_at!)}.`);
+  const what = before.revoked_at === null ? 'Revoked key' : 'Revoked already: key';
+  out.result(key, () => `${what} ${nameOf(key)} (${key.prefix}…) at ${utcTime(key.revoked_at!)}.`);
 }
 
 function printIssued(out: Output, key: IssuedKeyView, title: string): void {

@@ -1,6 +1,8 @@
 import { Command } from 'commander';
 import type { Page } from '../../database/page.js';
 import type { MissingPrices, PriceView, RepricedView, Resolution } from '../../pricing/prices.schema.js';
+import { formatDecimal, parseDecimal } from '../../platform/decimal.js';
+import type { ProviderView } from '../../providers/providers.schema.js';
 import { path } from '../api.js';
 import { CliError } from '../cli-error.js';
 import { addPageOptions, addRangeOptions, listPages, type PageOptions } from '../list-options.js';
@@ -146,6 +148,13 @@ function amountsOf(options: Amounts): object {
 async function set({ api, out }: Session, options: Amounts, catalog?: string, model?: string) {
   const price = await api.post<PriceView>('prices', { catalog, model, ...amountsOf(options) });
   out.result(price, () => `Set the price of ${nameOf(price)} (${price.id}).`);
+  if (!out.printsNotes) return;
+  const { data } = await api.get<Page<ProviderView>>('providers');
+  if (!data.some((provider) => [provider.name, provider.catalog].includes(price.catalog)))
+    out.note(
+      `No provider is called ${price.catalog} or has that price list, so the price applies to no call. ` +
+        `Providers: ${data.map(({ name }) => name).join(', ') || 'none'}.`,
+    );
 }
 
 async function update({ api, out }: Session, options: Amounts, id?: string) {
@@ -179,6 +188,9 @@ async function resolve({ api, out }: Session, { at }: { at?: string }, provider?
   });
 }
 
+/** Decimal places of a cost. */
+const USD_SCALE = 9;
+
 interface RepriceOptions {
   from?: string;
   to?: string;
@@ -192,16 +204,25 @@ async function reprice(session: Session, { model, dryRun = false, ...options }: 
   const range = { from, to: to ?? new Date().toISOString() };
   if (!dryRun) await session.confirm(`Compute the costs of calls from ${range.from} to ${range.to} again?`);
   const { api, out } = session;
-  const done = await api.post<RepricedView>('prices/reprice', {
-    ...range,
-    ...(model !== undefined && { model }),
-    dry_run: dryRun,
-  });
+  const body = { ...range, ...(model !== undefined && { model }), dry_run: dryRun };
+  const sums = { rows: 0, changed: 0, before: 0n, after: 0n };
+  let cursor: string | undefined;
+  do {
+    const part = await api.post<RepricedView>('prices/reprice', { ...body, ...(cursor && { cursor }) });
+    sums.rows += part.rows;
+    sums.changed += part.changed;
+    sums.before += parseDecimal(part.cost_before, USD_SCALE)!;
+    sums.after += parseDecimal(part.cost_after, USD_SCALE)!;
+    cursor = part.next_cursor ?? undefined;
+    if (cursor !== undefined) out.progress(`${count(sums.rows)} calls so far`);
+  } while (cursor !== undefined);
+  const [before, after] = [sums.before, sums.after].map((cost) => formatDecimal(cost, USD_SCALE));
+  const { rows, changed } = sums;
   out.result(
-    done,
+    { rows, changed, cost_before: before, cost_after: after, dry_run: dryRun },
     () =>
-      `${dryRun ? 'Would change' : 'Changed'} ${count(done.changed)} of ${count(done.rows)} calls: ` +
-      `${done.cost_before} USD before, ${done.cost_after} USD after.`,
+      `${dryRun ? 'Would change' : 'Changed'} ${count(changed)} of ${count(rows)} calls: ` +
+      `${before} USD before, ${after} USD after.`,
   );
 }
 

@@ -1,5 +1,6 @@
 import { Command } from 'commander';
 import type { Page } from '../../database/page.js';
+import type { KeyView } from '../../keys/keys.schema.js';
 import { cliCommand } from '../../platform/cli-command.js';
 import { PRESETS } from '../../providers/presets.js';
 import type { ProbeResult, ProviderView } from '../../providers/providers.schema.js';
@@ -147,6 +148,7 @@ Examples:
         await session.confirm(`Remove provider ${name} and its secret? Calls to it are rejected at once.`);
         await session.api.delete(path('providers', name));
         session.out.result({ removed: name }, () => `Removed provider ${name}.`);
+        await notePermittedKeys(session, name);
       }),
     );
 
@@ -239,6 +241,20 @@ async function test({ api, out }: Session, _: object, name?: string) {
   const line = `${name!}: ${code}${status}, ${Math.round(result.duration_ms)} ms\n${result.message}`;
   if (result.ok) console.log(line);
   else console.error(line);
+}
+
+/** Names the keys whose list of providers still has a removed one. */
+async function notePermittedKeys({ api, out }: Session, name: string): Promise<void> {
+  if (!out.printsNotes) return;
+  const keys: string[] = [];
+  for await (const { data } of api.pages<Page<KeyView>>('keys', { status: 'active' }, true))
+    keys.push(
+      ...data.filter(({ providers }) => providers?.includes(name)).map((key) => `${key.team}/${key.name}`),
+    );
+  if (keys.length > 0)
+    out.note(
+      `Keys that are limited to it: ${keys.join(', ')}. To change one: ${cliCommand('keys update <key> --providers <names>')}`,
+    );
 }
 
 function statusOf({ enabled }: ProviderView): string {

@@ -1,5 +1,7 @@
 import { Command } from 'commander';
+import { cliCommand } from '../../platform/cli-command.js';
 import type { UsagePage, UsageSums, UsageView } from '../../usage/usage.schema.js';
+import { CliError } from '../cli-error.js';
 import {
   addCallOptions,
   addPageOptions,
@@ -12,6 +14,9 @@ import {
 } from '../list-options.js';
 import { action, type Session } from '../session.js';
 import { type Cell, type Column, count } from '../table.js';
+
+/** The largest page of the admin API. */
+const MOST_GROUPS = 500;
 
 interface UsageOptions extends CallOptions, TimeOptions, PageOptions {
   groupBy?: string;
@@ -52,6 +57,8 @@ async function print({ api, out }: Session, { groupBy, tz, sort, top, ...options
     ...(await callQuery(api, options)),
     ...{ group_by: groupBy, tz, sort: sort ?? (top === undefined ? undefined : 'calls') },
   };
+  if (top !== undefined && !(Number(top) >= 1 && Number(top) <= MOST_GROUPS && /^\d+$/.test(top)))
+    throw new CliError(`--top must be an integer from 1 to ${MOST_GROUPS}`);
   const paging = top === undefined ? options : { limit: top };
   const page = await listPages<UsagePage>(api, 'usage', query, paging);
   const { totals } = page;
@@ -66,6 +73,11 @@ async function print({ api, out }: Session, { groupBy, tz, sort, top, ...options
   if (uncounted > 0 && page.data.length > 0)
     out.note(
       '\nNO COUNTS: calls without token counts from the provider. They add nothing to the token columns.',
+    );
+  const unpriced = totals?.unpriced_calls ?? 0;
+  if (unpriced > 0 && page.data.length > 0)
+    out.note(
+      `\nCOST $ leaves out calls whose model has no price (${count(unpriced)}): ${cliCommand('prices missing')}`,
     );
 }
 

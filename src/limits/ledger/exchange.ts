@@ -60,6 +60,8 @@ export class Exchange {
   processes = 1;
   /** The last exchange failed; its error. */
   failure: Error | null = null;
+  /** When the first of the exchanges that have failed since began (monotonic ms); Infinity: the last one succeeded. */
+  failingSince = Infinity;
   /** When the last exchange that succeeded began (monotonic ms). */
   confirmedAt = -Infinity;
   private readonly logger = new Logger('Limits');
@@ -158,12 +160,14 @@ export class Exchange {
       this.apply(sent, result, sentAt);
       this.confirmedAt = askedAt;
       this.failure = null;
+      this.failingSince = Infinity;
       this.counts.ok++;
       this.onTimed(performance.now() - askedAt);
       this.outage.ended('Limits are exchanged with Postgres again.');
       return askedAt;
     } catch (error) {
       this.failure = error as Error;
+      this.failingSince = Math.min(this.failingSince, askedAt);
       this.counts.failed++;
       for (const entry of sent.holds) (sent.meters[entry.n] as HoldMeter).failed(entry);
       for (const entry of sent.rates) (sent.meters[entry.n] as RateMeter).failed(entry);

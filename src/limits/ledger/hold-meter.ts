@@ -28,6 +28,8 @@ export interface HoldResult {
 
 /** The others have this long to return what they do not use, before a call is rejected. */
 const RECALL_MS = 1_000;
+/** A call waits so long for the charges of those that have ended, which a message may count twice. */
+const SETTLING_MS = 1_000;
 /** They are asked again after this. */
 const RECALL_AGAIN_MS = 5_000;
 
@@ -38,8 +40,11 @@ export class HoldMeter extends Meter {
   /** Reserved by calls in flight, or used by calls whose charge is not yet part of what is spent. */
   private used = 0n;
   private heldWhenSent = 0n;
+  /** What calls have used that ended, and whose charge is not known to be part of what is spent. */
+  private unsettled = 0n;
+  private unsettledWhenSent = 0n;
   private recalledAt = -Infinity;
-  private last: { free: bigint; most: bigint; spent: bigint; limit: bigint } | null = null;
+  private last: { free: bigint; most: bigint; spent: bigint; limit: bigint; unsettled: bigint } | null = null;
 
   get isConcurrency(): boolean {
     return this.rule.period === 'at_once';
@@ -77,9 +82,15 @@ export class HoldMeter extends Meter {
     if (difference < 0n) this.returned(now);
   }
 
+  /** A call has ended, and what it used waits to become part of what is spent. */
+  ended(amount: bigint): void {
+    this.unsettled += amount;
+  }
+
   /** The charge of a call is part of what is spent now. @param reserved what the call still had reserved */
   settled(reserved: bigint, charge: bigint, now: number): void {
     this.used -= reserved;
+    this.unsettled -= reserved;
     this.held -= charge;
     this.changed = true;
     this.returned(now);
@@ -107,6 +118,7 @@ export class HoldMeter extends Meter {
     const refused = this.refused;
     this.refused = 0;
     this.heldWhenSent = this.held;
+    this.unsettledWhenSent = this.unsettled;
     return {
       rule: this.rule.id,
       subject: this.subject,
@@ -130,6 +142,7 @@ export class HoldMeter extends Meter {
       most: BigInt(result.most),
       spent: BigInt(result.spent),
       limit: BigInt(result.limit),
+      unsettled: this.unsettledWhenSent,
     };
   }
 
@@ -143,7 +156,11 @@ export class HoldMeter extends Meter {
     if (this.last === null || askedAt < arrivedAt) return 'wait';
     const missing = amount - this.available();
     // Not even if the others returned everything.
-    if (this.last.most < missing) return 'reject';
+    if (this.last.most < missing) {
+      // Their charges may have been part of what is spent already.
+      const isSettling = this.last.most + this.last.unsettled >= missing;
+      return isSettling && askedAt - arrivedAt < SETTLING_MS ? 'wait' : 'reject';
+    }
     // Each exchange grants half of what is free.
     if (this.last.free >= missing) return 'wait';
     return askedAt - this.recalledAt >= RECALL_MS && this.recalledAt !== -Infinity ? 'reject' : 'wait';

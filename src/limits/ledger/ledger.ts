@@ -265,19 +265,20 @@ export class Ledger implements ChargeKeeper {
   }
 
   private errorOffline(wants: Want[], now: number): Error | null {
-    const { failure, processes } = this.exchange;
-    if (this.isStale(now)) return new LimitsUnavailableError(failure);
+    const { failure, processes, confirmedAt } = this.exchange;
+    // A process that was never connected does not know how many others there are.
+    if (this.isStale(now) || confirmedAt === -Infinity) return new LimitsUnavailableError(failure);
     return offlineError(wants, now, processes, this.options.withoutDatabase === 'allow', failure);
   }
 
   /** Postgres is unavailable, not only slow. */
   private isOffline(now: number): boolean {
-    return this.exchange.failure !== null && now - this.exchange.confirmedAt > OFFLINE_AFTER_MS;
+    return now - this.exchange.failingSince > OFFLINE_AFTER_MS;
   }
 
   /** Postgres has been away for so long that what this process holds may be void soon. */
   private isStale(now: number): boolean {
-    return this.exchange.failure !== null && now - this.exchange.confirmedAt > this.options.staleMs;
+    return now - this.exchange.failingSince > this.options.staleMs;
   }
 }
 

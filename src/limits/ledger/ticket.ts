@@ -54,7 +54,10 @@ export class Ticket {
         meter.correct(used - part.amount, part.slot, now);
         part.amount = used;
       }
-      isCharged ||= isBudget(meter.rule);
+      if (meter instanceof HoldMeter && isBudget(meter.rule)) {
+        meter.ended(part.amount);
+        isCharged = true;
+      }
     }
     if (!isCharged) this.close();
   }

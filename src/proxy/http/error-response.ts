@@ -142,7 +142,8 @@ const FORMS: Record<GatewayErrorCode, GatewayErrorForm> = {
   limits_unavailable: {
     status: 503,
     retryAfter: 5,
-    message: 'The limits of this gateway key cannot be checked because the database is unavailable. Try again.',
+    message:
+      'The limits of this gateway key cannot be checked because the database is unavailable. Try again.',
   },
   journal_unavailable: {
     status: 503,
@@ -190,7 +191,9 @@ export function gatewayErrorResponse(
     JSON.stringify(
       isAnthropic(target)
         ? { type: 'error', error: { type: type?.anthropic ?? anthropicType(form.status), message } }
-        : { error: { message, type: type?.openai ?? openaiType(form.status), param: null, code: error.code } },
+        : {
+            error: { message, type: type?.openai ?? openaiType(form.status), param: null, code: error.code },
+          },
     ),
   );
   const headers = [

@@ -4,7 +4,7 @@ import { Logger } from '@nestjs/common';
 import { ClientAddress } from '../../platform/client-address.js';
 import type { Settings } from '../../config/settings.js';
 import { describeError } from '../../errors/describe-error.js';
-import { keyLabel } from '../../auth/key-label.js';
+import { keyLabel } from '../../auth/credential.js';
 import type { GatewayError } from '../../errors/gateway-error.js';
 
 const WINDOW_MS = 60_000;

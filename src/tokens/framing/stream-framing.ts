@@ -1,7 +1,21 @@
 import { AWS_EVENT_STREAM } from './aws-event-stream.js';
-import { LINES } from './line-stream.js';
-import type { StreamFraming } from './stream-events.js';
+import type { LastEvents, StreamFraming } from './stream-events.js';
 import { SERVER_SENT_EVENTS } from './server-sent-events.js';
+
+/** One JSON document a line (NDJSON). */
+export const LINES: StreamFraming = {
+  events: (bytes) => linesOf(bytes.toString('utf8')),
+  lastEvents(bytes): LastEvents {
+    const text = bytes.toString('utf8').trimEnd();
+    const end = text.indexOf('\n');
+    // What comes before the first line end is the rest of a line.
+    return end === -1 ? { events: [], broken: text } : { events: linesOf(text.slice(end + 1)), broken: null };
+  },
+};
+
+function linesOf(text: string): string[] {
+  return text.split('\n').filter((line) => line.trim() !== '');
+}
 
 /** By media type, in lower case. */
 const FRAMINGS: Readonly<Record<string, StreamFraming>> = {

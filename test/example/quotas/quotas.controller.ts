@@ -2,6 +2,8 @@ import { Body, Get, Param, Put } from '@nestjs/common';
 import { AdminController } from '../../../src/admin/admin-controller.js';
 import { ApiOkResponse, ApiOperation } from '../../../src/admin/api-decorators.js';
 import { ApiErrors } from '../../../src/admin/api-errors.js';
+import { CurrentActor } from '../../../src/admin/current-actor.js';
+import type { Actor } from '../../../src/platform/actor.js';
 import {
   type NewQuota,
   newQuotaSchema,
@@ -30,7 +32,8 @@ export class QuotasController {
   set(
     @Param('team_id', { schema: teamId }) id: string,
     @Body({ schema: newQuotaSchema }) quota: NewQuota,
+    @CurrentActor() by: Actor,
   ): Promise<QuotaView> {
-    return this.quotas.set(id, quota.tokens_per_day);
+    return this.quotas.set(id, quota.tokens_per_day, by);
   }
 }

@@ -1,16 +1,20 @@
 import { Injectable, NotFoundException } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import type { Repository } from 'typeorm';
+import { DataSource, type Repository } from 'typeorm';
+import { recordChange, SUBJECT_TYPES } from '../../../src/audit/record-change.js';
 import { isUuid } from '../../../src/database/page.js';
+import type { Actor } from '../../../src/platform/actor.js';
 import { Team } from '../../../src/teams/team.entity.js';
 import { Quota } from './quota.entity.js';
 import type { QuotaView } from './quotas.schema.js';
 
+SUBJECT_TYPES.add('quota');
+
 @Injectable()
 export class QuotasService {
   constructor(
+    private readonly dataSource: DataSource,
     @InjectRepository(Quota) private readonly quotas: Repository<Quota>,
-    @InjectRepository(Team) private readonly teams: Repository<Team>,
   ) {}
 
   async list(): Promise<QuotaView[]> {
@@ -18,10 +22,22 @@ export class QuotasService {
   }
 
   /** @throws NotFoundException if there is no such team */
-  async set(teamId: string, tokensPerDay: number): Promise<QuotaView> {
-    const found = isUuid(teamId) && (await this.teams.existsBy({ id: teamId }));
-    if (!found) throw new NotFoundException('No team has this ID.');
-    return view(await this.quotas.save({ teamId, tokensPerDay }));
+  set(teamId: string, tokensPerDay: number, by: Actor): Promise<QuotaView> {
+    return this.dataSource.transaction(async (manager) => {
+      const lock = { mode: 'pessimistic_write' } as const;
+      const team = isUuid(teamId) ? await manager.findOne(Team, { where: { id: teamId }, lock }) : null;
+      if (team === null) throw new NotFoundException('No team has this ID.');
+      const before = await manager.findOneBy(Quota, { teamId });
+      const after = await manager.save(Quota, { teamId, tokensPerDay });
+      const shown = (quota: Quota) => ({ id: team.id, name: team.name, ...view(quota) });
+      await recordChange(manager, by, {
+        action: before === null ? 'created' : 'changed',
+        type: 'quota',
+        before: before && shown(before),
+        after: shown(after),
+      });
+      return view(after);
+    });
   }
 }
 

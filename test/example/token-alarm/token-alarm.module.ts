@@ -2,6 +2,7 @@ import { Module } from '@nestjs/common';
 import { z } from 'zod';
 import { ConfigModule } from '../../../src/config/config.module.js';
 import { KeysModule } from '../../../src/keys/keys.module.js';
+import { ObservabilityModule } from '../../../src/observability/observability.module.js';
 import { RequestLogModule } from '../../../src/request-log/request-log.module.js';
 import { TokenAlarmService } from './token-alarm.service.js';
 
@@ -10,7 +11,7 @@ const settings = z.object({
 });
 
 @Module({
-  imports: [ConfigModule.forFeature(settings), KeysModule, RequestLogModule],
+  imports: [ConfigModule.forFeature(settings), KeysModule, ObservabilityModule, RequestLogModule],
   providers: [TokenAlarmService]
 })
 export class TokenAlarmModule {}

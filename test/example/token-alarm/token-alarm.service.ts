@@ -1,6 +1,7 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { ConfigService } from '@nestjs/config';
 import { KeyNames } from '../../../src/keys/key-names.service.js';
+import { MetricsService } from '../../../src/observability/metrics.service.js';
 import { type FinishedCall, FinishedCalls } from '../../../src/request-log/finished-calls.js';
 
 /** Logs a warning, once a day, for each team that uses too many tokens. Counts the calls of this process. */
@@ -10,13 +11,16 @@ export class TokenAlarmService {
   private readonly limit: number;
   private readonly used = new Map<string, number>();
   private day = '';
+  private alarms = 0;
 
   constructor(
     finished: FinishedCalls,
     config: ConfigService,
     private readonly names: KeyNames,
+    { instruments }: MetricsService,
   ) {
     this.limit = config.getOrThrow<number>('TOKEN_ALARM_PER_DAY');
+    instruments.counter('token_alarms_total', 'Warnings about teams.', () => this.alarms);
     finished.listen('token alarm', (call) => this.count(call));
   }
 
@@ -33,6 +37,7 @@ export class TokenAlarmService {
   }
 
   private async warn(teamId: string, used: number): Promise<void> {
+    this.alarms++;
     const team = (await this.names.ofTeams([teamId])).get(teamId) ?? teamId;
     this.logger.warn(`Team ${team} has used ${used} tokens today; the limit is ${this.limit}.`);
   }

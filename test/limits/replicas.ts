@@ -1,0 +1,178 @@
+import { randomBytes } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createDatabase, type TestDatabase } from '../support/database.js';
+import { eventually } from '../support/eventually.js';
+import { ADMIN_TOKEN } from '../support/gateway.js';
+import { PostgresRelay } from '../support/postgres-relay.js';
+import type { GatewayProcess } from '../support/process.js';
+import { answer, RawProvider } from '../support/raw-provider.js';
+import { Workplace } from '../support/workplace.js';
+import { type Issued, JSON_TYPE, type Reply, sendTo, usageResponse } from './limited-gateway.js';
+
+interface Replica {
+  workplace: Workplace;
+  gateway: GatewayProcess;
+  url: string;
+}
+
+/** What came of the calls of a load. */
+export interface Outcome {
+  forwarded: number;
+  /** Rejections by code. */
+  rejected: Map<string, number>;
+  /** Calls without a response: their gateway was killed. */
+  broken: number;
+}
+
+/** Gateway processes with one database and one provider, as they run in production. */
+export class Replicas {
+  /** Output tokens and duration of the next call. */
+  call: () => { output: number; ms: number } = () => ({ output: 500, ms: 20 });
+  /** Calls that the provider works on, and the most that there were. */
+  inProgress = 0;
+  most = 0;
+  /** When calls arrived (ms). */
+  readonly arrivals: number[] = [];
+  private keys = 0;
+
+  private constructor(
+    readonly database: TestDatabase,
+    readonly relay: PostgresRelay,
+    readonly provider: RawProvider,
+    readonly all: Replica[],
+    private readonly settings: Record<string, string>,
+  ) {
+    provider.script = async ({ body, socket }) => {
+      await body.catch(() => {});
+      this.arrivals.push(performance.now());
+      this.most = Math.max(this.most, ++this.inProgress);
+      const { output, ms } = this.call();
+      await sleep(ms);
+      this.inProgress--;
+      socket.write(answer('200 OK', JSON_TYPE, usageResponse({ input: 100, output })));
+    };
+  }
+
+  /** Their model `m` costs 20 USD for a million output tokens. */
+  static async start(count: number): Promise<Replicas> {
+    const database = await createDatabase();
+    const relay = await PostgresRelay.to(database.url);
+    const provider = await RawProvider.start(() => {});
+    const settings = {
+      DATABASE_URL: relay.url,
+      PROVIDER_URL: provider.url,
+      PROVIDER_KEY: 'sk-provider',
+      ADMIN_TOKEN,
+      MASTER_KEY: randomBytes(32).toString('base64'),
+      LOG_LEVEL: 'fatal',
+    };
+    const replicas = new Replicas(database, relay, provider, [], settings);
+    for (let i = 0; i < count; i++) await replicas.add(await Workplace.make());
+    await replicas.admin('POST', '/prices', { catalog: 'default', model: 'm', input: '0', output: '20' });
+    return replicas;
+  }
+
+  async admin<T>(method: string, path: string, body?: object): Promise<T> {
+    const response = await fetch(`${this.all.at(-1)!.url}/admin/v1${path}`, {
+      method,
+      headers: { authorization: `Bearer ${ADMIN_TOKEN}`, 'content-type': 'application/json' },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    });
+    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`);
+    return (await response.json()) as T;
+  }
+
+  /** A new key. Its limits are in force on every replica. */
+  async issue(members: object): Promise<Issued> {
+    const name = `key-${++this.keys}`;
+    // One call with it on each replica, before it has limits; then the limits, which are there when they are shown.
+    const issued = await this.admin<Issued>('POST', '/keys', { team: 'default', name });
+    await this.admin('PATCH', `/keys/${issued.id}`, { limits: { requests_per_minute: 0 } });
+    for (const { url } of this.all)
+      await eventually(async () => (await this.send(url, issued.key)).status === 429);
+    await this.admin('PATCH', `/keys/${issued.id}`, { limits: null, ...members });
+    for (const { url } of this.all)
+      await eventually(async () => (await this.send(url, issued.key)).status !== 429);
+    return issued;
+  }
+
+  send(url: string, key: string): Promise<Reply> {
+    return sendTo(url, key, { model: 'm', max_tokens: 1_000 });
+  }
+
+  /**
+   * Calls each replica with so many calls in flight.
+   *
+   * @param goesOn whether to call again after a rejection with this code, or after a call (null)
+   */
+  async load(
+    key: string,
+    inFlight: number,
+    goesOn: (code: string | null) => boolean = (code) => code === null,
+  ): Promise<Outcome> {
+    const outcome: Outcome = { forwarded: 0, rejected: new Map(), broken: 0 };
+    const loop = async (url: string): Promise<void> => {
+      let code: string | null = null;
+      while (goesOn(code)) {
+        const reply = await this.send(url, key).catch(() => null);
+        if (reply === null) {
+          outcome.broken++;
+          return;
+        }
+        code = reply.status === 200 ? null : (reply.code ?? `status ${reply.status}`);
+        if (code === null) {
+          outcome.forwarded++;
+          continue;
+        }
+        outcome.rejected.set(code, (outcome.rejected.get(code) ?? 0) + 1);
+        await sleep(50);
+      }
+    };
+    const loops = this.all.flatMap(({ url }) => Array.from({ length: inFlight }, () => loop(url)));
+    await Promise.all(loops);
+    return outcome;
+  }
+
+  /** Ends a replica as the death of its machine would. */
+  async kill(index: number): Promise<void> {
+    await this.all[index]!.gateway.process.kill();
+  }
+
+  /** Starts one again in the folder of one that was killed. */
+  async restart(index: number): Promise<void> {
+    const [{ workplace }] = this.all.splice(index, 1) as [Replica];
+    await this.add(workplace);
+  }
+
+  /** The sum of the charges of a key in the log, and what its only budget says was spent, in billionths of a dollar. */
+  async books(keyId: string): Promise<{ charged: bigint; spent: bigint; held: bigint }> {
+    const [row] = await this.database.query<{ charged: string; spent: string; held: string }>(
+      `SELECT (SELECT (COALESCE(sum(charge_usd), 0) * 1000000000)::bigint::text FROM request_log WHERE key_id = $1) AS charged,
+              COALESCE(sum(spent), 0)::text AS spent, COALESCE(sum(held), 0)::text AS held
+       FROM limit_meter JOIN limit_rule r ON r.id = rule_id WHERE r.scope_id = $1 AND r.resource = 'usd'`,
+      [keyId],
+    );
+    return { charged: BigInt(row!.charged), spent: BigInt(row!.spent), held: BigInt(row!.held) };
+  }
+
+  /** The books once every row is written. */
+  async settledBooks(keyId: string): Promise<{ charged: bigint; spent: bigint }> {
+    return eventually(async () => {
+      const { charged, spent, held } = await this.books(keyId);
+      return held === 0n && { charged, spent };
+    }, 60_000);
+  }
+
+  async stop(): Promise<void> {
+    this.relay.set('*', 'none');
+    for (const { workplace } of this.all) await workplace.remove();
+    await this.provider.stop();
+    await this.relay.close();
+    await this.database.drop();
+  }
+
+  private async add(workplace: Workplace): Promise<void> {
+    const gateway = workplace.gateway(this.settings);
+    this.all.push({ workplace, gateway, url: await gateway.ready() });
+  }
+}
