@@ -26,6 +26,8 @@ export default defineConfig({
   server: {
     port: 5173,
     strictPort: true,
+    // The presets of providers are the gateway's own.
+    fs: { allow: ['.', '../src/providers'] },
     proxy,
   },
   preview: { port: 5174, strictPort: true, proxy },

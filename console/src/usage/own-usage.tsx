@@ -4,13 +4,22 @@ import { ChartPanel } from '../charts/chart-panel';
 import { ErrorAlert } from '../display/error-alert';
 import { Compact, Money } from '../figures/figure';
 import { percent } from '../figures/numbers';
-import { useTimeRange } from '../url/time-range';
+import { type Preset, useTimeRange } from '../url/time-range';
 import { type Dimension, type Metric, METRICS } from './metrics';
 import { type UsageFilter, useUsageSeries } from './use-usage';
 
 /** The usage of one team or key in the time range of the page. */
-export function OwnUsage({ filter, by }: { filter: UsageFilter; by: Dimension }) {
-  const range = useTimeRange('30d');
+export function OwnUsage({
+  filter,
+  by,
+  fallback = '30d',
+}: {
+  filter: UsageFilter;
+  by: Dimension;
+  /** The range of the page if its URL names none. */
+  fallback?: Preset;
+}) {
+  const range = useTimeRange(fallback);
   const [metric, setMetric] = useState<Metric>(METRICS[0]!);
   const { periods, series, totals, error, pending, retry } = useUsageSeries(range, by, metric, filter);
   if (error) return <ErrorAlert error={error} retry={retry} />;
@@ -42,6 +51,9 @@ export function OwnUsage({ filter, by }: { filter: UsageFilter; by: Dimension })
       </ChartPanel>
       {totals !== undefined && totals !== null && totals.calls > 0 && (
         <Group gap="lg" mt="xs">
+          <Text size="sm" c="dimmed">
+            {range.label}
+          </Text>
           <Text size="sm">
             <Text span c="dimmed" size="sm">
               Cost{' '}

@@ -18,7 +18,7 @@ export function DiffList({ entry }: { entry: AuditEntry }) {
             {before !== undefined && (
               <del className={classes.before}>
                 <VisuallyHidden>before: </VisuallyHidden>
-                <span aria-hidden="true">− </span>
+                <span aria-hidden="true">{'−\u00a0'}</span>
                 {before}
               </del>
             )}
@@ -26,7 +26,7 @@ export function DiffList({ entry }: { entry: AuditEntry }) {
             {after !== undefined && (
               <ins className={classes.after}>
                 <VisuallyHidden>after: </VisuallyHidden>
-                <span aria-hidden="true">+ </span>
+                <span aria-hidden="true">{'+\u00a0'}</span>
                 {after}
               </ins>
             )}

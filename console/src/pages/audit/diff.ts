@@ -17,5 +17,6 @@ export function diffOf({ before, after }: Pick<AuditEntry, 'before' | 'after'>):
 function textOf(side: AuditEntry['before'], field: string): string | undefined {
   if (side === null || !(field in side)) return undefined;
   const value = (side as Record<string, unknown>)[field];
-  return typeof value === 'string' ? value : JSON.stringify(value);
+  // Spaces, so that long values break between members.
+  return typeof value === 'string' ? value : JSON.stringify(value, null, 1).replace(/\n\s*/g, ' ');
 }

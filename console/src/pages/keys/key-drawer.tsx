@@ -1,4 +1,4 @@
-import { Anchor, Button, Divider, Group, Stack, Title } from '@mantine/core';
+import { Anchor, Button, Divider, Group, Stack, Text, Title } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
@@ -93,7 +93,7 @@ function Details({ shown }: { shown: Key }) {
       <ErrorAlert error={limits.error} />
       {limits.data !== undefined &&
         (limits.data.data.length === 0 ? (
-          <span>None of its own. Those of its team apply.</span>
+          <Text size="sm">None of its own. Those of its team apply.</Text>
         ) : (
           <LimitList limits={limits.data.data} />
         ))}

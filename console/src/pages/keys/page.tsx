@@ -37,7 +37,7 @@ export default function Keys() {
   const close = () => setUrl({ new: undefined, find: undefined });
   return (
     <>
-      <PageHeader title="Keys" description="Gateway keys, which programs send instead of providers’ secrets.">
+      <PageHeader title="Keys" description="Programs send them to the gateway.">
         <TimeRangePicker range={range} />
         {mayChange && (
           <Button variant="default" onClick={() => setUrl({ find: '1' })}>

@@ -93,6 +93,7 @@ export function PriceForm({
             value={catalog}
             onChange={(event) => setCatalog(event.currentTarget.value.trim())}
             error={error?.of('catalog')}
+            data-autofocus
             spellCheck={false}
           />
           <TextInput

@@ -68,7 +68,7 @@ function Details({ shown, secretAt, test, onClose }: Props & { onClose: () => vo
           ['Changed', shown.updated_at === null ? undefined : <ExactTime at={shown.updated_at} />],
         ]}
       />
-      <OwnUsage filter={{ provider: shown.name }} by="model" />
+      <OwnUsage filter={{ provider: shown.name }} by="model" fallback="24h" />
     </Stack>
   );
 }

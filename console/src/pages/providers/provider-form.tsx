@@ -101,7 +101,6 @@ export function ProviderForm({
           <Select
             label="Preset"
             placeholder="Another provider"
-            searchable
             clearable
             clearButtonProps={{ 'aria-label': 'No preset' }}
             data={Object.entries(PRESETS).map(([value, { title }]) => ({ value, label: title }))}

@@ -150,7 +150,11 @@ const PARTITION_COLUMNS: Column<Partition>[] = [
 
 function Partitions({ partitions }: { partitions: Partition[] }) {
   const [all, setAll] = useState(false);
-  const rows = useMemo(() => (all ? partitions : partitions.slice(0, FIRST_SHOWN)), [all, partitions]);
+  const rows = useMemo(() => {
+    // Those of the next days are made in advance and empty.
+    const today = new Date().toISOString().slice(0, 10);
+    return all ? partitions : partitions.filter(({ name }) => dayOf(name) <= today).slice(0, FIRST_SHOWN);
+  }, [all, partitions]);
   const total = partitions.reduce((sum, partition) => sum + partition.bytes, 0);
   return (
     <Section title="Days of the request log">
