@@ -24,12 +24,22 @@ type QueryOf<P extends keyof paths, M extends Method> =
 type PathOf<P extends keyof paths, M extends Method> =
   Operation<P, M> extends { parameters: { path: infer Path } } ? Path : undefined;
 
+interface Versioned {
+  id: string | null;
+  version: number | null;
+}
+
+/** As the gateway makes it from an object. */
+function entityTagOf({ id, version }: Versioned): string {
+  return `"${id ?? 'environment'}.${version ?? 0}"`;
+}
+
 interface Options<P extends keyof paths, M extends Method> {
   path?: PathOf<P, M>;
   query?: QueryOf<P, M>;
   body?: BodyOf<P, M>;
-  /** The `version` of the object that is changed: the change is rejected if somebody else changed it meanwhile. */
-  version?: number | null;
+  /** The object as it was read: the change is rejected if somebody else changed it meanwhile. */
+  shown?: Versioned;
   signal?: AbortSignal;
 }
 
@@ -69,7 +79,7 @@ interface Plain {
   path?: Record<string, string>;
   query?: Record<string, string | number | undefined>;
   body?: unknown;
-  version?: number | null;
+  shown?: Versioned;
   signal?: AbortSignal;
   headers?: Readonly<Record<string, string>>;
 }
@@ -86,14 +96,14 @@ export function whenSignedOut(listener: () => void): void {
  * @throws ApiError for a status of 400 or above, and for no response
  */
 export async function send<T>(method: string, path: string, options: Plain = {}): Promise<T> {
-  const { body, version, signal } = options;
+  const { body, shown, signal } = options;
   const headers: Record<string, string> = { accept: 'application/json', ...options.headers };
   if (method !== 'GET') {
     // The gateway requires both for a change that a cookie authorizes (CSRF).
     headers['x-postern-console'] = '1';
     headers['content-type'] = 'application/json';
   }
-  if (typeof version === 'number') headers['if-match'] = `"${version}"`;
+  if (shown !== undefined) headers['if-match'] = entityTagOf(shown);
   let response: Response;
   let text: string;
   try {
@@ -156,8 +166,14 @@ function parsed(text: string): ErrorBody {
 }
 
 function withRemedy(status: number, message: string, headers: Headers): string {
-  if (status === 409 || status === 412) return `${message} Load the page again to see the present state.`;
+  if (status === 409 || status === 412)
+    return `${sentence(message)} Load the page again to see the present state.`;
   const seconds = headers.get('retry-after');
-  if ((status === 429 || status === 503) && seconds !== null) return `${message} Try again in ${seconds} s.`;
+  if ((status === 429 || status === 503) && seconds !== null)
+    return `${sentence(message)} Try again in ${seconds} s.`;
   return message;
+}
+
+function sentence(text: string): string {
+  return /[.!?]$/.test(text) ? text : `${text}.`;
 }

@@ -29,7 +29,7 @@ export function EditKey({ shown, onClose }: Props) {
   const [draft, setDraft] = useState(draftOf(shown));
   const changes = changesOf(draftOf(shown), draft);
   const save = useKeyChange(() =>
-    api.patch('/admin/v1/keys/{id}', { path: { id: shown.id }, body: changes, version: shown.version }),
+    api.patch('/admin/v1/keys/{id}', { path: { id: shown.id }, body: changes, shown }),
   );
   return (
     <FormModal
@@ -68,7 +68,7 @@ export function RotateKey({ shown, onClose }: Props) {
     api.post('/admin/v1/keys/{id}/rotate', {
       path: { id: shown.id },
       body: { grace_seconds: seconds },
-      version: shown.version,
+      shown,
     }),
   );
   if (rotate.data !== undefined) {
@@ -107,7 +107,7 @@ export function RotateKey({ shown, onClose }: Props) {
 
 export function RevokeKey({ shown, opened, onClose }: Props & { opened: boolean }) {
   const revoke = useKeyChange(() =>
-    api.post('/admin/v1/keys/{id}/revoke', { path: { id: shown.id }, body: {}, version: shown.version }),
+    api.post('/admin/v1/keys/{id}/revoke', { path: { id: shown.id }, body: {}, shown }),
   );
   return (
     <ConfirmByName

@@ -123,7 +123,7 @@ function Actions({ shown, status }: { shown: Key; status: string }) {
     api.patch('/admin/v1/keys/{id}', {
       path: { id: shown.id },
       body: { disabled: !shown.disabled },
-      version: shown.version,
+      shown,
     }),
   );
   if (!mayChange || status === 'revoked') return null;

@@ -60,7 +60,7 @@ function Actions({ shown, onClose }: { shown: Price; onClose: () => void }) {
   const [dialog, setDialog] = useState<'edit' | 'own' | 'remove'>();
   const client = useQueryClient();
   const remove = useMutation({
-    mutationFn: () => api.delete('/admin/v1/prices/{id}', { path: { id: shown.id }, version: shown.version }),
+    mutationFn: () => api.delete('/admin/v1/prices/{id}', { path: { id: shown.id }, shown }),
     onSuccess: () => {
       onClose();
       return client.invalidateQueries({ queryKey: ['prices'] });

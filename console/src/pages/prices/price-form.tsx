@@ -62,7 +62,7 @@ export function PriceForm({
         : api.patch('/admin/v1/prices/{id}', {
             path: { id: shown.id },
             body: { ...amounts, ...from },
-            version: shown.version,
+            shown,
           }),
     onSuccess: async () => {
       await client.invalidateQueries({ queryKey: ['prices'] });

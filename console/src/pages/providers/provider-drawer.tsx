@@ -78,8 +78,7 @@ function Actions({ shown, test, onClose }: Omit<Props, 'secretAt'> & { onClose: 
   const mayChange = useMayChange();
   const client = useQueryClient();
   const remove = useMutation({
-    mutationFn: () =>
-      api.delete('/admin/v1/providers/{name}', { path: { name: shown.name }, version: shown.version }),
+    mutationFn: () => api.delete('/admin/v1/providers/{name}', { path: { name: shown.name }, shown }),
     onSuccess: () => {
       onClose();
       return client.invalidateQueries({ queryKey: ['providers'] });

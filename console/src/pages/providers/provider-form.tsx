@@ -59,7 +59,7 @@ export function ProviderForm({
         return api.patch('/admin/v1/providers/{name}', {
           path: { name: shown.name },
           body: { ...body, ...(secret !== '' && { secret }) },
-          version: shown.version,
+          shown,
         });
       }
       // Without a price list of its own, the one of the URL's host applies.

@@ -37,7 +37,7 @@ export function TeamForm({
         : api.patch('/admin/v1/teams/{id}', {
             path: { id: shown.id },
             body: changes,
-            version: shown.version,
+            shown,
           }),
     onSuccess: async (team) => {
       await Promise.all(
