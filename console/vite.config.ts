@@ -22,6 +22,14 @@ export default defineConfig({
     sourcemap: false,
     chunkSizeWarningLimit: 700,
     reportCompressedSize: false,
+    rolldownOptions: {
+      output: {
+        chunkFileNames: ({ facadeModuleId }) => {
+          const page = /\/pages\/(\w+)\/page\.tsx$/.exec(facadeModuleId ?? '')?.[1];
+          return page === undefined ? 'assets/[name]-[hash].js' : `assets/page-${page}-[hash].js`;
+        },
+      },
+    },
   },
   server: {
     port: 5173,

@@ -40,8 +40,9 @@ export function useSignOut() {
   return useMutation({
     mutationFn: () => api.delete('/admin/v1/session'),
     onSuccess: () => {
-      client.clear();
+      // The session itself stays, or what shows it would not hear of its end.
       client.setQueryData(sessionQuery.queryKey, { session: null });
+      client.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== 'session' });
     },
   });
 }

@@ -65,7 +65,7 @@ export const cssVariablesResolver: CSSVariablesResolver = () => ({
     '--mantine-color-anchor': '#364fc7',
     '--mantine-color-body': '#ffffff',
     '--postern-surface': '#f8f9fa',
-    '--postern-good': '#2b8a3e',
+    '--postern-good': '#1f6f33',
     '--postern-warning': '#8a5a00',
     '--postern-bad': '#c92a2a',
   },

@@ -12,7 +12,7 @@ export function EmptyState({
   action?: ReactNode;
 }) {
   return (
-    <Stack align="center" gap={6} py="xl" px="md">
+    <Stack align="center" gap={6} py="xl" px="md" data-empty-state="">
       <Text fw={600} ta="center">
         {title}
       </Text>

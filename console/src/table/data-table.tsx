@@ -1,4 +1,4 @@
-import { Button, Center, Checkbox, Menu, Table, Text, UnstyledButton } from '@mantine/core';
+import { Button, Center, Table, Text, UnstyledButton } from '@mantine/core';
 import {
   columnVisibilityFeature,
   createColumnHelper,
@@ -10,7 +10,6 @@ import {
 import { type KeyboardEvent, type MouseEvent, type ReactNode, useMemo } from 'react';
 import { ErrorAlert } from '../display/error-alert';
 import { LoadingRows } from '../display/loading';
-import { DownIcon } from '../display/icons';
 import classes from './data-table.module.css';
 
 export interface Column<Row> {
@@ -221,46 +220,4 @@ function opens(open: () => void) {
       if (event.key === 'Enter' && event.target === event.currentTarget) open();
     },
   };
-}
-
-/** A menu to choose the columns of a table. */
-export function ColumnChooser<Row>({
-  columns,
-  shown,
-  onChange,
-}: {
-  columns: readonly Column<Row>[];
-  shown: readonly string[] | undefined;
-  onChange: (shown: readonly string[] | undefined) => void;
-}) {
-  const standard = columns.filter(({ optional }) => optional !== true).map(({ id }) => id);
-  const current = shown ?? standard;
-  const toggle = (id: string) => {
-    const next = columns
-      .map((column) => column.id)
-      .filter((other) => current.includes(other) !== (other === id));
-    onChange(next.join() === standard.join() ? undefined : next);
-  };
-  return (
-    <Menu closeOnItemClick={false} position="bottom-end" withinPortal>
-      <Menu.Target>
-        <Button variant="default" size="xs" rightSection={<DownIcon size={14} />}>
-          Columns
-        </Button>
-      </Menu.Target>
-      <Menu.Dropdown mah={360} style={{ overflowY: 'auto' }}>
-        {columns.map(({ id, header }) => (
-          <Menu.Item
-            key={id}
-            role="menuitemcheckbox"
-            aria-checked={current.includes(id)}
-            onClick={() => toggle(id)}
-            leftSection={<Checkbox.Indicator checked={current.includes(id)} size="xs" />}
-          >
-            {header}
-          </Menu.Item>
-        ))}
-      </Menu.Dropdown>
-    </Menu>
-  );
 }

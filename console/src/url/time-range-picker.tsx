@@ -36,12 +36,12 @@ export function TimeRangePicker({ range, presets }: { range: TimeRange; presets?
           size="sm"
           onClick={() => setOpened(!opened)}
           rightSection={<DownIcon size={14} />}
-          aria-label={`Time range: ${range.label}, ${bounds}, ${zoneLabel(range.zone)}`}
+          aria-label={`Time range: ${shown} ${zone}, ${bounds}, ${zoneLabel(range.zone)}`}
           title={`${bounds} ${zoneLabel(range.zone)}`}
         >
-          {range.preset === 'custom' ? bounds : range.label}
+          {shown}{' '}
           <Text span size="xs" c="dimmed" ml={8}>
-            {range.zone === 'UTC' ? 'UTC' : 'local time'}
+            {zone}
           </Text>
         </Button>
       </Popover.Target>

@@ -1,7 +1,9 @@
 import { Anchor, Grid, Stack, Text } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
+import { lazy, Suspense } from 'react';
 import { RelativeTime } from '../../figures/figure';
 import { EmptyState } from '../../display/empty-state';
+import { LoadingRows } from '../../display/loading';
 import { PageHeader } from '../../display/page-header';
 import { Section } from '../../display/section';
 import { TimeRangePicker } from '../../url/time-range-picker';
@@ -12,8 +14,10 @@ import { UsageChart } from '../../usage/usage-chart';
 import { useUsage, useUsageSeries } from '../../usage/use-usage';
 import { Budgets } from './budgets';
 import { Cards } from './cards';
-import { ProviderHealth } from './provider-health';
 import { Ranking } from './ranking';
+
+/** Brings the tables along, which the rest of the page does not need. */
+const ProviderHealth = lazy(() => import('./provider-health'));
 
 export default function Overview() {
   const [url] = useUrlState();
@@ -42,7 +46,7 @@ export default function Overview() {
       <Stack gap="md">
         <Cards totals={usage.totals} previous={previous.data?.totals} range={range} />
         <Section title={`${metric.label} over time`}>
-          {isEmpty && !('from' in url && url.from) && <FirstCall />}
+          {isEmpty && url.from === undefined && <FirstCall />}
           {(!isEmpty || url.from !== undefined) && (
             <UsageChart
               range={range}
@@ -63,7 +67,9 @@ export default function Overview() {
             <Budgets />
           </Grid.Col>
           <Grid.Col span={{ base: 12, md: 6 }}>
-            <ProviderHealth zone={range.zone} />
+            <Suspense fallback={<LoadingRows />}>
+              <ProviderHealth zone={range.zone} />
+            </Suspense>
           </Grid.Col>
         </Grid>
       </Stack>

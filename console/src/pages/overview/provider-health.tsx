@@ -33,7 +33,7 @@ const COLUMNS: readonly Column<Health>[] = [
 ];
 
 /** How the providers did in the last hour, whatever the range of the page. */
-export function ProviderHealth({ zone }: { zone: string }) {
+export default function ProviderHealth({ zone }: { zone: string }) {
   const [url] = useUrlState();
   const hour = timeRangeOf({ range: '1h' }, '1h', zone, new Date());
   const usage = useUsage({ ...hour.query, group_by: 'provider', limit: 100 });
