@@ -53,7 +53,7 @@ export async function openPage(url: string, options: BrowserContextOptions = {})
     ...options,
   });
   const page = await context.newPage();
-  page.setDefaultTimeout(60_000);
+  page.setDefaultTimeout(30_000);
   const problems: string[] = [];
   // Chromium reports a violated content security policy here, too.
   page.on('console', (message) => {
