@@ -28,7 +28,7 @@ describeInBrowser('the providers and prices pages of the console', () => {
     expect(await form.getByLabel('URL').inputValue()).toBe('https://api.openai.com');
     await form.getByLabel('Name').fill('Not A Name');
     await form.getByLabel('URL').fill(provider.url);
-    await form.getByLabel('Secret', { exact: false }).first().fill(SECRET);
+    await form.locator('input[type="password"]').fill(SECRET);
     await form.getByRole('button', { name: 'Add and test' }).click();
     // The form keeps what was typed and says what is wrong where it is wrong.
     await form.getByText('must be 1 to 63 characters', { exact: false }).first().waitFor();
