@@ -88,5 +88,7 @@ function sources() {
   walk(folder);
   // The types of the API are made from it.
   add(join(root, 'openapi.json'));
+  // The form for a new provider has them.
+  add(join(root, 'src', 'providers', 'presets.ts'));
   return hash.digest('hex');
 }

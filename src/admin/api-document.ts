@@ -1,9 +1,7 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import type { INestApplication } from '@nestjs/common';
 import { DocumentBuilder, type OpenAPIObject, SwaggerModule } from '@nestjs/swagger';
 import { z } from 'zod';
-import { packageRoot } from '../platform/package-root.js';
+import { packageVersion } from '../platform/package-root.js';
 import { ADMIN_TOKEN_SCHEME, GATEWAY_KEY_SCHEME, TAG_DESCRIPTIONS } from './admin-controller.js';
 import { errorExample } from './api-errors.js';
 
@@ -34,7 +32,7 @@ export function apiDocument(app: INestApplication): OpenAPIObject {
         'change one team, key or provider carry an `ETag`. Send it back as `If-Match`, and a change is rejected with 409 ' +
         'if the object has changed since. A gateway key opens only `/self/v1`, which shows its own data.',
     )
-    .setVersion(version())
+    .setVersion(packageVersion())
     .setOpenAPIVersion('3.0.3')
     .addBearerAuth(
       { type: 'http', scheme: 'bearer', bearerFormat: 'opaque', description: 'The value of ADMIN_TOKEN.' },
@@ -67,12 +65,6 @@ function describeByExample(parameter: Parameter): void {
   parameter.description = `${description} For example \`${typeof example === 'string' ? example : JSON.stringify(example)}\`.`;
   delete parameter.example;
   delete schema?.example;
-}
-
-/** Version of the package. */
-function version(): string {
-  const text = readFileSync(join(packageRoot(), 'package.json'), 'utf8');
-  return (JSON.parse(text) as { version: string }).version;
 }
 
 /**

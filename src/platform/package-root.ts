@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -9,4 +9,10 @@ export function packageRoot(): string {
     if (existsSync(join(folder, 'package.json'))) return folder;
     if (dirname(folder) === folder) throw new Error(`there is no package.json above ${here}`);
   }
+}
+
+/** Version of the package. */
+export function packageVersion(): string {
+  const text = readFileSync(join(packageRoot(), 'package.json'), 'utf8');
+  return (JSON.parse(text) as { version: string }).version;
 }

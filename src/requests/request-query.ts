@@ -23,6 +23,9 @@ export interface RequestFilter {
   /** Failed calls, or only others. */
   failed?: boolean;
   min_duration_ms?: number;
+  /** As the log stores it. */
+  end_user?: string;
+  session?: string;
   /** Started at this time or later. */
   from?: Date;
   /** Started before this time. */
@@ -69,6 +72,8 @@ export function conditionsOf(filter: RequestFilter): Conditions {
     .add('outcome = ?', filter.outcome)
     .add(`(${IS_ERROR_SQL} IS TRUE) = ?`, filter.failed)
     .add('duration_ms >= ?', filter.min_duration_ms)
+    .add('end_user = ?', filter.end_user)
+    .add('session_id = ?', filter.session)
     .add('recorded_at > ?', filter.recorded_after)
     .add('status >= ?', lowest)
     .add('status <= ?', highest);

@@ -1,0 +1,61 @@
+import { Anchor, Button, Center, Code, Paper, PasswordInput, Stack, Text, Title } from '@mantine/core';
+import { useDocumentTitle } from '@mantine/hooks';
+import { Link } from '@tanstack/react-router';
+import { type FormEvent, useState } from 'react';
+import { ErrorAlert } from '../display/error-alert';
+import { ColorSchemeButton } from './color-scheme-button';
+import { Logo } from './logo';
+import { useSignIn } from './session';
+
+/** Shown at any address while nobody is signed in, so that the address leads on after signing in. */
+export function SignIn() {
+  useDocumentTitle('Sign in · Postern');
+  const [token, setToken] = useState('');
+  const signIn = useSignIn();
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    if (token.trim() !== '') signIn.mutate(token.trim());
+  };
+  return (
+    <Center mih="100vh" p="md" component="main">
+      <Paper withBorder p="xl" w="100%" maw={420}>
+        <Stack gap="md">
+          <Logo />
+          <Title order={1}>Sign in</Title>
+          <form onSubmit={submit}>
+            <Stack gap="sm">
+              <PasswordInput
+                label="Admin token"
+                description={
+                  <>
+                    <Code>ADMIN_TOKEN</Code> of the gateway, or a token of your own (<Code>pta_…</Code>). In a
+                    local clone it is in <Code>data/admin-token</Code>.
+                  </>
+                }
+                value={token}
+                onChange={(event) => setToken(event.currentTarget.value)}
+                autoComplete="current-password"
+                spellCheck={false}
+                visibilityToggleButtonProps={{ 'aria-label': 'Show or hide the token', tabIndex: 0 }}
+                required
+                withAsterisk={false}
+                autoFocus
+              />
+              <ErrorAlert error={signIn.error} title="Not signed in" />
+              <Button type="submit" loading={signIn.isPending} disabled={token.trim() === ''}>
+                Sign in
+              </Button>
+            </Stack>
+          </form>
+          <Text size="sm" c="dimmed">
+            Do you only have a gateway key?{' '}
+            <Anchor component={Link} to="/key" underline="always">
+              Look at your key
+            </Anchor>
+          </Text>
+          <ColorSchemeButton />
+        </Stack>
+      </Paper>
+    </Center>
+  );
+}
