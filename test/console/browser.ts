@@ -40,7 +40,7 @@ export interface WatchedPage {
   /** Errors and warnings of the browser's console, violations of the content security policy, requests elsewhere. */
   problems: string[];
   /** Problems since the last time, without those that match. */
-  take(...expected: RegExp[]): string[];
+  take: (...expected: RegExp[]) => string[];
 }
 
 /** Opens a page of the console in a browser context of its own: no cookie, no storage. */

@@ -11,7 +11,7 @@ const ROOT = resolve(__dirname, '../..');
 export interface ConsoleGateway {
   url: string;
   database: TestDatabase;
-  admin<T = Record<string, unknown>>(method: string, path: string, body?: unknown): Promise<T>;
+  admin: <T = Record<string, unknown>>(method: string, path: string, body?: unknown) => Promise<T>;
   stop(): Promise<void>;
 }
 

@@ -85,7 +85,7 @@ describeInBrowser('the console, with three months of calls', () => {
       timezoneId: 'Asia/Kolkata',
     });
     await settled(page);
-    await page.getByText('Show as table').click();
+    await page.getByRole('switch', { name: 'Show as table' }).click();
     const table = page.getByRole('table', { name: 'Calls by team and day' });
     const rows = await table.locator('tbody tr').all();
     const shown = await Promise.all(

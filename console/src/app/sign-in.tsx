@@ -29,7 +29,7 @@ export function SignIn() {
                 description={
                   <>
                     <Code>ADMIN_TOKEN</Code> of the gateway, or a token of your own (<Code>pta_…</Code>). In a
-                    local clone it is in <Code>data/admin-token</Code>.
+                    local clone it is in <Code>data/secrets/admin-token</Code>.
                   </>
                 }
                 value={token}

@@ -62,6 +62,7 @@ export default function Requests() {
           </Group>
           <DataTable
             label="Requests"
+            dense
             columns={COLUMNS}
             rows={list.rows}
             rowId={({ id }) => id}
