@@ -110,7 +110,9 @@ describe.each(orders)('an admin resource in a module of its own, listed %s', (_,
     });
     expect(paths['/postcards']!.post!.security).toBeUndefined();
     expect(
-      Object.keys(paths).filter((path) => !/^\/(admin\/v1\/|health\/|metrics$|postcards$)/.test(path)),
+      Object.keys(paths).filter(
+        (path) => !/^\/(admin\/v1\/|self\/v1\/|health\/|metrics$|postcards$)/.test(path),
+      ),
     ).toEqual([]);
   });
 });
