@@ -14,24 +14,30 @@ export const systemSchema = z
     started_at: timestamp('When this process started.'),
     status: z.enum(['ok', 'degraded', 'unavailable']).meta({ description: 'As `GET /health/ready` says.' }),
     reasons: z.array(z.string()).meta({ description: 'What does not work.', example: [] }),
-    journal: z.strictObject({
-      accepting: flag('False: new calls get 503.'),
-      degraded: text('Why it does not keep all its guarantees now; null if it does.', null).nullable(),
-      bytes: count('Size of the files of this process.', 65_536),
-      oldest_seconds: seconds('Age of the oldest file that is still needed; 0 without one.'),
-    }),
-    log_writer: z.strictObject({
-      persisted: count('Rows that this process wrote to Postgres.', 12_000),
-      waiting: count('Rows that are in memory and not in Postgres yet.', 3),
-      spilled: count('Rows that are only in the journal.', 0),
-      rejected: count('Rows that Postgres rejected; each is stored in a file.', 0),
-      failing_seconds: seconds('For how long writing has failed; 0 while it succeeds.'),
-    }),
+    journal: z
+      .strictObject({
+        accepting: flag('False: new calls get 503.'),
+        degraded: text('Why it does not keep all its guarantees now; null if it does.', null).nullable(),
+        bytes: count('Size of the files of this process.', 65_536),
+        oldest_seconds: seconds('Age of the oldest file that is still needed; 0 without one.'),
+      })
+      .meta({ description: 'The journal of this process.' }),
+    log_writer: z
+      .strictObject({
+        persisted: count('Rows that this process wrote to Postgres.', 12_000),
+        waiting: count('Rows that are in memory and not in Postgres yet.', 3),
+        spilled: count('Rows that are only in the journal.', 0),
+        rejected: count('Rows that Postgres rejected; each is stored in a file.', 0),
+        failing_seconds: seconds('For how long writing has failed; 0 while it succeeds.'),
+      })
+      .meta({ description: 'What this process writes to Postgres.' }),
     usage_as_of: timestamp('Calls recorded until then are in the sums of usage.').nullable(),
-    database: z.strictObject({
-      version: text('Version of Postgres.', '16.4'),
-      bytes: count('Size of the database.', 104_857_600),
-    }),
+    database: z
+      .strictObject({
+        version: text('Version of Postgres.', '16.4'),
+        bytes: count('Size of the database.', 104_857_600),
+      })
+      .meta({ description: 'The database of the gateway.' }),
     processes: z
       .array(
         z.strictObject({
