@@ -13,13 +13,13 @@ import {
 } from '../admin/fields.schema.js';
 import { ACTIONS, SUBJECT_TYPES } from './record-change.js';
 
-/** One of a list of values that modules can extend. */
+/** One of a list of values that modules can extend. Sorted: modules add theirs in the order in which they are loaded. */
 function oneOfOpen(words: ReadonlySet<string>, description: string) {
   return z
     .string()
     .refine((word) => words.has(word), {
       error: () => {
-        const list = [...words];
+        const list = [...words].sort();
         return `must be ${list.slice(0, -1).join(', ')} or ${list.at(-1)}`;
       },
     })
@@ -27,7 +27,7 @@ function oneOfOpen(words: ReadonlySet<string>, description: string) {
       description,
       // Evaluated when the OpenAPI document is built.
       get enum() {
-        return [...words];
+        return [...words].sort();
       },
     });
 }

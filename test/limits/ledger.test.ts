@@ -51,6 +51,22 @@ async function rejection(admitting: () => Promise<Ticket> | Ticket): Promise<Lim
 
 const written = (at: LedgerProcess, count: number) => eventually(() => at.writer.counts.persisted >= count);
 
+it('exchanges the meters of thousands of end users in parts, and decides the calls of others meanwhile', async () => {
+  const users = 3_000;
+  await addRule(database, 'usd', 'month', USD, { scope: 'key_end_user' });
+  const at = await engine();
+  const { ledger } = at;
+  const admit = (user: number) =>
+    ledger.admit(ledger.rulesOf(TEAM, KEY)!, uuidv7(), `user ${user}`, usd(USD));
+  const calls = Array.from({ length: users }, async (_, i) => admit(i));
+  const second = rejection(() => admit(0));
+  const tickets = await Promise.all(calls);
+  expect(ledger.exchange.counts.failed).toBe(0);
+  expect(ledger.exchange.counts.ok).toBeGreaterThanOrEqual(users / 1_000);
+  await second;
+  for (const ticket of tickets) ticket.release();
+});
+
 describe('a budget', () => {
   it('admits calls without an await once the process holds some of it, and rejects them when it is spent', async () => {
     const rule = await addRule(database, 'usd', 'month', 10n * USD);

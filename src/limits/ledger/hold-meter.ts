@@ -152,7 +152,8 @@ export class HoldMeter extends Meter {
     this.refused += entry.refused;
   }
 
-  verdict(amount: bigint, askedAt: number, arrivedAt: number): Verdict {
+  verdict(amount: bigint, arrivedAt: number): Verdict {
+    const { askedAt } = this;
     if (this.last === null || askedAt < arrivedAt) return 'wait';
     const missing = amount - this.available();
     // Not even if the others returned everything.

@@ -70,7 +70,7 @@ export class Ledger implements ChargeKeeper {
     private readonly options: LedgerOptions,
   ) {
     this.exchange = new Exchange(options, this.clock, this.periods);
-    this.exchange.onEnded = (askedAt) => this.decide(askedAt);
+    this.exchange.onEnded = (succeeded) => this.decide(succeeded);
     rules.onLowered = (lowered) => this.returnUnused((meter) => lowered.includes(meter.rule));
   }
 
@@ -252,9 +252,9 @@ export class Ledger implements ChargeKeeper {
     this.exchange.tick(now, this.meters.values(), !this.rules.isEmpty || this.meters.size > 0);
   }
 
-  private decide(askedAt: number | null): void {
+  private decide(succeeded: boolean): void {
     const now = performance.now();
-    if (askedAt !== null) this.waiting.decide(askedAt, now);
+    if (succeeded) this.waiting.decide(now);
     else if (this.isOffline(now))
       this.waiting.each((call) => {
         const error = this.errorOffline(call.wants, now);

@@ -31,6 +31,8 @@ export abstract class Meter {
   refused = 0;
   /** The next exchange has to state it. */
   changed = false;
+  /** When the last exchange that succeeded and stated it began (monotonic ms). */
+  askedAt = -Infinity;
   /** Less than a tenth of the limit is free: nothing is held in advance. */
   low = false;
   /** Until then another process needs what this one does not use (monotonic ms). */
@@ -66,8 +68,8 @@ export abstract class Meter {
   abstract needsMore(now: number): boolean;
   /** What a call needs to know if this meter rejects it. */
   abstract state(amount: bigint, now: number): LimitState;
-  /** @param askedAt when the exchange began on which the verdict is based, @param arrivedAt when the call came */
-  abstract verdict(amount: bigint, askedAt: number, arrivedAt: number): Verdict;
+  /** Based on an exchange that began after the call came. @param arrivedAt when the call came */
+  abstract verdict(amount: bigint, arrivedAt: number): Verdict;
 
   /** A call was reserved: keeps the sums of what was used in the last second. */
   protected noteUse(amount: bigint, now: number): void {

@@ -165,8 +165,8 @@ export class RateMeter extends Meter {
     this.changed = true;
   }
 
-  verdict(amount: bigint, askedAt: number, arrivedAt: number): Verdict {
-    if (this.last === null || askedAt < arrivedAt) return 'wait';
+  verdict(amount: bigint, arrivedAt: number): Verdict {
+    if (this.last === null || this.askedAt < arrivedAt) return 'wait';
     return this.last.free + this.lease >= amount ? 'wait' : 'reject';
   }
 

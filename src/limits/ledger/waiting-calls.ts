@@ -28,12 +28,12 @@ export class WaitingCalls {
     for (const want of call.wants) count(want);
   }
 
-  /** Admits, rejects or leaves each call after an exchange that began at `askedAt`. */
-  decide(askedAt: number, now: number): void {
+  /** Admits, rejects or leaves each call after an exchange. */
+  decide(now: number): void {
     this.each((call) => {
       if (!find(call.wants)) return false;
       if (canTake(call.wants, now)) return call.admit.bind(call);
-      const state = rejection(call.wants, askedAt, call.arrivedAt, now);
+      const state = rejection(call.wants, call.arrivedAt, now);
       return state !== null && (() => call.reject(new LimitExceededError(state)));
     });
   }
@@ -103,14 +103,9 @@ function find(wants: readonly Want[]): boolean {
   return all;
 }
 
-function rejection(
-  wants: readonly Want[],
-  askedAt: number,
-  arrivedAt: number,
-  now: number,
-): LimitState | null {
+function rejection(wants: readonly Want[], arrivedAt: number, now: number): LimitState | null {
   for (const { meter, amount } of wants) {
-    if (meter!.available(now) >= amount || meter!.verdict(amount, askedAt, arrivedAt) === 'wait') continue;
+    if (meter!.available(now) >= amount || meter!.verdict(amount, arrivedAt) === 'wait') continue;
     meter!.refused++;
     return meter!.state(amount, now);
   }
