@@ -78,11 +78,11 @@ export class AdminErrorFilter implements ExceptionFilter {
   constructor(private readonly database: DatabaseService) {}
 
   catch(error: unknown, host: ArgumentsHost): void {
-    this.answer(error, host.switchToHttp().getResponse<Response>());
+    this.respond(error, host.switchToHttp().getResponse<Response>());
   }
 
   /** @param challenge for `WWW-Authenticate` of a 401 */
-  answer(error: unknown, res: Response, challenge = 'Bearer'): void {
+  respond(error: unknown, res: Response, challenge = 'Bearer'): void {
     const { status, code, message, details = [], headers = {} } = this.responseTo(error);
     if (res.headersSent) {
       // A truncated response must not look complete.

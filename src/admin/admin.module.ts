@@ -42,7 +42,7 @@ export class AdminModule implements OnModuleInit {
             'No such endpoint or method. The admin API is below /admin/v1/; /docs lists its endpoints.'
           );
         })
-        .catch((error: unknown) => this.filter.answer(error, res));
+        .catch((error: unknown) => this.filter.respond(error, res));
     });
   }
 }

@@ -34,13 +34,13 @@ export function serveApiDocs(app: INestApplication, guarded: boolean): void {
         () => {
           const { role } = req.access;
           if (mayUse(role, req.method, READERS)) next();
-          else filter.answer(new ForbiddenException(`The role ${role} may not read this.`), res);
+          else filter.respond(new ForbiddenException(`The role ${role} may not read this.`), res);
         },
         (error: unknown) => {
           // Browsers send Basic credentials with every further request, where they would count instead of the session.
           const isPage = req.headers.authorization === undefined && req.accepts(['json', 'html']) === 'html';
           if (hasConsole && isPage && error instanceof UnauthorizedException) askToSignIn(res);
-          else filter.answer(error, res, BROWSER_CHALLENGE);
+          else filter.respond(error, res, BROWSER_CHALLENGE);
         },
       );
     });

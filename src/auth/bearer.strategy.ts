@@ -27,7 +27,7 @@ export class BearerStrategy extends PassportStrategy(Strategy) {
    */
   declare name: string;
   /** Set by passport on the copy of the strategy for one request. */
-  declare error: (fault: Error) => void;
+  declare error: (error: Error) => void;
 
   constructor(private readonly lookup: KeyLookupService) {
     super({ passReqToCallback: true });

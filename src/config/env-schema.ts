@@ -53,7 +53,7 @@ const masterKey = () =>
 const providerUrl = z.string().transform((value, context): string => {
   const result = normaliseProviderUrl(value.trim());
   if (result.url !== undefined) return result.url;
-  context.addIssue({ code: 'custom', message: result.fault });
+  context.addIssue({ code: 'custom', message: result.problem });
   return z.NEVER;
 });
 

@@ -95,7 +95,7 @@ async function runInitdb(
     max_connections: '100',
     timezone: 'UTC',
     log_timezone: 'UTC',
-    // The log is one file, cut only when the server starts: nothing that recurs without a fault belongs in it.
+    // The log is one file, cut only when the server starts: nothing that recurs without a problem belongs in it.
     log_checkpoints: 'off',
     log_autovacuum_min_duration: '-1',
   };

