@@ -66,7 +66,7 @@ export class PricesController {
   }
 
   @Get('resolve')
-  @Roles(['viewer'])
+  @Roles(['viewer', 'team'])
   @ApiOperation({ operationId: 'resolvePrice', summary: 'Show which price applies to a call, and why' })
   @ApiOkResponse({ standardSchema: resolutionSchema, description: 'The price, or why there is none.' })
   resolve(@Query({ schema: resolveQuerySchema }) query: ResolveQuery): Promise<Resolution> {

@@ -1,14 +1,9 @@
-import { createServer, type Server } from 'node:http';
-import { once } from 'node:events';
-import { type AddressInfo, createServer as createTcpServer } from 'node:net';
-import { Provider, type Configuration } from 'oidc-provider';
 import { loadEnv } from '../../src/config/env.js';
 import { FlowCookie } from '../../src/admin/oidc/flow-cookie.js';
 import { ADMIN_TOKEN, startTestGateway, type TestGateway } from '../support/gateway.js';
 import type { ReceivedAnswer } from '../support/raw-client.js';
 import { send } from './browser.js';
-
-const SECRET = 'a-client-secret-of-this-test';
+import { CLIENT_SECRET, freePort, OpenIdProvider } from './openid-provider.js';
 
 /** What the provider says of its users, by their names. */
 const users: Record<string, Record<string, unknown>> = {
@@ -25,75 +20,22 @@ const users: Record<string, Record<string, unknown>> = {
   nobody: {},
   odd: { groups: { 'llm-admins': true } },
 };
-/** The user who signs in next. */
-let user = 'admin';
-/** Changes the nonce that the provider sees. */
-let tamper = (nonce: string) => nonce;
 
-let issuer: Server;
-let issuerUrl: string;
+let issuer: OpenIdProvider;
 let postern: TestGateway;
-
-async function freePort(): Promise<number> {
-  const server = createTcpServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  await new Promise((closed) => server.close(closed));
-  return port;
-}
-
-/** A real provider, whose only page, the one to sign in at, signs `user` in. */
-async function startIssuer(redirectUri: string): Promise<void> {
-  const port = await freePort();
-  issuerUrl = `http://127.0.0.1:${port}`;
-  const configuration: Configuration = {
-    clients: [{ client_id: 'postern', client_secret: SECRET, redirect_uris: [redirectUri] }],
-    claims: { openid: ['sub', 'groups'], email: ['email', 'email_verified'], profile: [] },
-    conformIdTokenClaims: false,
-    pkce: { required: () => true },
-    features: { devInteractions: { enabled: false } },
-    cookies: { keys: ['test'] },
-    interactions: { url: (_, { uid }) => `/interaction/${uid}` },
-    findAccount: (_, id) => ({ accountId: id, claims: () => ({ sub: id, ...users[id] }) }),
-    renderError: (ctx, out) => void (ctx.body = JSON.stringify(out)),
-  };
-  const provider = new Provider(issuerUrl, configuration);
-  const handle = provider.callback();
-  issuer = createServer((req, res) => {
-    void (async () => {
-      if (!req.url!.startsWith('/interaction/')) {
-        req.url = req.url!.replace(
-          /([?&]nonce=)([^&]+)/,
-          (_, name: string, nonce: string) => name + tamper(nonce),
-        );
-        return void (await handle(req, res));
-      }
-      const { prompt, grantId, params, session } = await provider.interactionDetails(req, res);
-      if (prompt.name === 'login')
-        return provider.interactionFinished(req, res, { login: { accountId: user } });
-      const grant = grantId
-        ? (await provider.Grant.find(grantId))!
-        : new provider.Grant({ accountId: session!.accountId, clientId: params.client_id as string });
-      grant.addOIDCScope('openid email profile');
-      return provider.interactionFinished(req, res, { consent: { grantId: await grant.save() } });
-    })();
-  });
-  issuer.listen(port, '127.0.0.1');
-  await once(issuer, 'listening');
-}
 
 beforeAll(async () => {
   // The provider says at length that it is one for tests.
   for (const level of ['warn', 'info'] as const) jest.spyOn(console, level).mockImplementation(() => {});
   const port = await freePort();
   const publicUrl = `http://127.0.0.1:${port}`;
-  await startIssuer(`${publicUrl}/admin/v1/oidc/callback`);
+  issuer = await OpenIdProvider.start(publicUrl, users);
   postern = await startTestGateway({
     PORT: String(port),
     PUBLIC_URL: publicUrl,
-    OIDC_ISSUER: issuerUrl,
+    OIDC_ISSUER: issuer.url,
     OIDC_CLIENT_ID: 'postern',
-    OIDC_CLIENT_SECRET: SECRET,
+    OIDC_CLIENT_SECRET: CLIENT_SECRET,
     OIDC_ADMINS: 'llm-admins, more',
     OIDC_VIEWERS: 'llm-viewers',
     OIDC_TEAM_PREFIX: 'postern-team-',
@@ -101,11 +43,10 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await postern.stop();
-  issuer.closeAllConnections();
-  await new Promise((closed) => issuer.close(closed));
+  await issuer.stop();
 });
 beforeEach(() => {
-  tamper = (nonce) => nonce;
+  issuer.tamper = (nonce) => nonce;
 });
 
 const cookiesOf = (answer: ReceivedAnswer) =>
@@ -121,7 +62,7 @@ async function start(query = ''): Promise<{ location: URL; cookie: string; attri
 
 /** What a browser does at the provider. @returns path and query of the callback */
 async function atProvider(location: URL, as: string): Promise<string> {
-  user = as;
+  issuer.user = as;
   const jar = new Map<string, string>();
   let url = location;
   for (let hops = 0; hops < 10; hops++) {
@@ -156,7 +97,7 @@ describe('single sign-on', () => {
   it('is announced, and asks the provider with PKCE, state and nonce', async () => {
     expect((await send(postern, 'GET /admin/v1/oidc')).json()).toEqual({ enabled: true });
     const { location, attributes } = await start();
-    expect(location.origin).toBe(issuerUrl);
+    expect(location.origin).toBe(issuer.url);
     const { state, nonce, code_challenge: challenge, ...rest } = Object.fromEntries(location.searchParams);
     expect([state!.length, nonce!.length, challenge!.length]).toEqual([43, 43, 43]);
     expect(rest).toEqual({
@@ -251,7 +192,7 @@ describe('the callback', () => {
   });
 
   it('is rejected with another nonce in the ID token', async () => {
-    tamper = (nonce) => nonce.replace(/^./, (first) => (first === 'A' ? 'B' : 'A'));
+    issuer.tamper = (nonce) => nonce.replace(/^./, (first) => (first === 'A' ? 'B' : 'A'));
     await isRejected(await signInAs('admin'));
   });
 
@@ -290,7 +231,7 @@ it('a provider that cannot be reached is told, and asked again the next time', a
       PUBLIC_URL: 'https://gateway.example',
       OIDC_ISSUER: `http://127.0.0.1:${port}`,
       OIDC_CLIENT_ID: 'postern',
-      OIDC_CLIENT_SECRET: SECRET,
+      OIDC_CLIENT_SECRET: CLIENT_SECRET,
       OIDC_ADMINS: 'llm-admins',
     },
     postern.database,

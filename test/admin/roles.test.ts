@@ -85,7 +85,7 @@ const DECLARED: Record<string, readonly Role[]> = {
   'GET /admin/v1/providers': ['viewer'],
   'GET /admin/v1/providers/:name': ['viewer'],
   'GET /admin/v1/prices': ['viewer'],
-  'GET /admin/v1/prices/resolve': ['viewer'],
+  'GET /admin/v1/prices/resolve': ['viewer', 'team'],
   'GET /admin/v1/prices/missing': ['viewer'],
   'GET /admin/v1/webhooks': ['viewer'],
   'GET /admin/v1/webhooks/:id': ['viewer'],

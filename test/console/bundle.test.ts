@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { buildConsole } from './console-gateway.js';
+import { buildConsole } from './build-console.js';
 
 const dist = resolve(__dirname, '../../console/dist');
 

@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { api } from './client';
 
-/** Teams, keys and providers to choose from. The first 500 of each: a filter takes any ID or name beyond those, too. */
+/** Teams and keys to choose from. The first 500 of each: a filter takes any ID or name beyond those, too. */
 
 const STALE_MS = 60_000;
 
@@ -18,15 +18,6 @@ export function useKeys(enabled = true) {
   return useQuery({
     queryKey: ['keys', 'names'],
     queryFn: ({ signal }) => api.get('/admin/v1/keys', { query: { limit: 500 }, signal }),
-    staleTime: STALE_MS,
-    enabled,
-  });
-}
-
-export function useProviders(enabled = true) {
-  return useQuery({
-    queryKey: ['providers'],
-    queryFn: ({ signal }) => api.get('/admin/v1/providers', { signal }),
     staleTime: STALE_MS,
     enabled,
   });

@@ -58,7 +58,7 @@ export function Layout({ session }: { session: Session }) {
         </Group>
         <ScrollArea style={{ flex: 1 }}>
           <Stack component="ul" gap={2} p={0} m={0}>
-            {PAGES.map(({ to, label, Icon }) => (
+            {PAGES.filter(({ all }) => all || session.role !== 'team').map(({ to, label, Icon }) => (
               <li key={to} className={classes.item}>
                 <Link
                   to={to}

@@ -22,6 +22,17 @@ export function useMayChange(): boolean {
   return role === 'admin';
 }
 
+/** Whether only the data of some teams is shown: there are no providers, prices, changes and processes to see then. */
+export function useIsMember(): boolean {
+  return useSession().data?.session?.role === 'team';
+}
+
+/** Whether a key belongs to the one who is signed in, who may rotate and revoke it. */
+export function useIsOwn(): (key: { owner: string | null }) => boolean {
+  const session = useSession().data?.session;
+  return ({ owner }) => session?.role === 'team' && owner === session.actor;
+}
+
 export function useSignIn() {
   const client = useQueryClient();
   return useMutation({

@@ -1,7 +1,20 @@
-import { Anchor, Button, Center, Code, Paper, PasswordInput, Stack, Text, Title } from '@mantine/core';
+import {
+  Anchor,
+  Button,
+  Center,
+  Code,
+  Divider,
+  Paper,
+  PasswordInput,
+  Stack,
+  Text,
+  Title,
+} from '@mantine/core';
 import { useDocumentTitle } from '@mantine/hooks';
+import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { type FormEvent, useState } from 'react';
+import { api, urlOf } from '../api/client';
 import { ErrorAlert } from '../display/error-alert';
 import { ColorSchemeButton } from './color-scheme-button';
 import { Logo } from './logo';
@@ -22,6 +35,7 @@ export function SignIn() {
         <Stack gap="md">
           <Logo />
           <Title order={1}>Sign in</Title>
+          <SingleSignOn />
           <form onSubmit={submit}>
             <Stack gap="sm">
               <PasswordInput
@@ -57,5 +71,24 @@ export function SignIn() {
         </Stack>
       </Paper>
     </Center>
+  );
+}
+
+/** Leads to the provider, and from there back to this address. */
+function SingleSignOn() {
+  const { data } = useQuery({
+    queryKey: ['single-sign-on'],
+    queryFn: ({ signal }) => api.get('/admin/v1/oidc', { signal }),
+    staleTime: Infinity,
+  });
+  if (data?.enabled !== true) return null;
+  const { pathname, search } = window.location;
+  return (
+    <>
+      <Button component="a" href={urlOf('/admin/v1/oidc/start', { query: { return_to: pathname + search } })}>
+        Sign in with single sign-on
+      </Button>
+      <Divider label="or with a token" />
+    </>
   );
 }

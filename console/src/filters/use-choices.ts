@@ -1,4 +1,4 @@
-import { useKeys, useProviders, useTeams } from '../api/names';
+import { useKeys, useTeams } from '../api/names';
 import type { TimeRange } from '../url/time-range';
 import { useUsage } from '../usage/use-usage';
 import { type FieldName, OUTCOMES, STATUSES } from './fields';
@@ -12,10 +12,9 @@ export interface Choice {
 export function useChoices(field: FieldName | undefined, range: TimeRange): Choice[] {
   const teams = useTeams(field === 'team');
   const keys = useKeys(field === 'key');
-  const providers = useProviders(field === 'provider');
-  const models = useUsage(
-    { ...range.query, group_by: 'model', sort: 'calls', limit: 100 },
-    field === 'model',
+  const called = useUsage(
+    { ...range.query, group_by: field === 'provider' ? 'provider' : 'model', sort: 'calls', limit: 100 },
+    field === 'provider' || field === 'model',
   );
   switch (field) {
     case 'team':
@@ -26,10 +25,9 @@ export function useChoices(field: FieldName | undefined, range: TimeRange): Choi
         label: `${team} / ${name} (${prefix}…)`,
       }));
     case 'provider':
-      return (providers.data?.data ?? []).map(({ name }) => ({ value: name, label: name }));
     case 'model':
-      return (models.data?.data ?? []).flatMap(({ model }) =>
-        model ? [{ value: model, label: model }] : [],
+      return (called.data?.data ?? []).flatMap(({ [field]: name }) =>
+        name ? [{ value: name, label: name }] : [],
       );
     case 'status':
       return STATUSES.map((status) => ({ value: status, label: status }));

@@ -1,15 +1,19 @@
-import { Button, Select, TextInput } from '@mantine/core';
+import { Button, Select, Text, TextInput } from '@mantine/core';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { api, ApiError } from '../../api/client';
 import { teamsQuery } from '../../api/load-all';
+import { useIsMember } from '../../app/session';
 import { FormModal } from '../../forms/form-modal';
 import { IssuedSecret } from './issued-secret';
-import { KeyFields, NEW_KEY } from './key-fields';
+import { type KeyDraft, KeyFields, NEW_KEY } from './key-fields';
 
 /** Creates a key and shows its secret, once. */
 export function CreateKey({ team: given, onClose }: { team: string | undefined; onClose: () => void }) {
-  const teams = useQuery(teamsQuery).data?.rows;
+  const isMember = useIsMember();
+  const teams = useQuery(teamsQuery).data?.rows.filter(
+    ({ self_service }) => !isMember || self_service !== null,
+  );
   const client = useQueryClient();
   const only = teams?.length === 1 ? teams[0]!.name : undefined;
   const [chosen, setTeam] = useState(given);
@@ -17,7 +21,11 @@ export function CreateKey({ team: given, onClose }: { team: string | undefined; 
   const [draft, setDraft] = useState(NEW_KEY);
   const [more, setMore] = useState(false);
   const create = useMutation({
-    mutationFn: () => api.post('/admin/v1/keys', { body: { team, ...draft } }),
+    mutationFn: () => {
+      // What members may not choose is not sent.
+      const body = isMember ? { team, name: draft.name } : { team, ...draft };
+      return api.post('/admin/v1/keys', { body: body as { team: string } & KeyDraft });
+    },
     // The secret stays in no cache.
     gcTime: 0,
     onSuccess: () => client.invalidateQueries({ queryKey: ['keys'] }),
@@ -62,11 +70,15 @@ export function CreateKey({ team: given, onClose }: { team: string | undefined; 
             autoComplete="off"
             data-autofocus
           />
-          <div>
-            <Button variant="default" size="xs" onClick={() => setMore(true)}>
-              Expiry, models, limits and more
-            </Button>
-          </div>
+          {isMember ? (
+            <Text size="sm">It is yours, and has the lifetime and the budget that the team sets.</Text>
+          ) : (
+            <div>
+              <Button variant="default" size="xs" onClick={() => setMore(true)}>
+                Expiry, models, limits and more
+              </Button>
+            </div>
+          )}
         </>
       )}
     </FormModal>

@@ -4,7 +4,7 @@ import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import { api } from '../../api/client';
 import { teamsQuery } from '../../api/load-all';
-import { useMayChange } from '../../app/session';
+import { useIsOwn, useMayChange } from '../../app/session';
 import { CopyableId } from '../../display/copyable';
 import { ErrorAlert } from '../../display/error-alert';
 import { Facts } from '../../display/facts';
@@ -66,6 +66,7 @@ function Details({ shown }: { shown: Key }) {
             </Group>,
           ],
           ['Team', shown.team],
+          ['Owner', shown.owner ?? undefined],
           ['Secret begins with', <CopyableId id={shown.prefix} what="start of the secret" />],
           ['Last used', <RelativeTime at={shown.last_used_at} empty="never" />],
           ['Created', <ExactTime at={shown.created_at} />],
@@ -126,20 +127,25 @@ function Actions({ shown, status }: { shown: Key; status: string }) {
       shown,
     }),
   );
-  if (!mayChange || status === 'revoked') return null;
+  const isOwn = useIsOwn()(shown);
+  if (!(mayChange || isOwn) || status === 'revoked') return null;
   const close = () => setDialog(undefined);
   return (
     <>
       <Group gap="xs">
-        <Button size="xs" onClick={() => setDialog('edit')}>
-          Edit
-        </Button>
+        {mayChange && (
+          <Button size="xs" onClick={() => setDialog('edit')}>
+            Edit
+          </Button>
+        )}
         <Button size="xs" variant="default" onClick={() => setDialog('rotate')}>
           Rotate
         </Button>
-        <Button size="xs" variant="default" onClick={() => disable.mutate()} loading={disable.isPending}>
-          {shown.disabled ? 'Enable' : 'Disable'}
-        </Button>
+        {mayChange && (
+          <Button size="xs" variant="default" onClick={() => disable.mutate()} loading={disable.isPending}>
+            {shown.disabled ? 'Enable' : 'Disable'}
+          </Button>
+        )}
         <Button
           size="xs"
           variant="outline"

@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { type FormEvent, useEffect, useMemo, useState } from 'react';
 import { api } from '../../api/client';
 import { limitsQuery, teamsQuery } from '../../api/load-all';
-import { useMayChange } from '../../app/session';
+import { useIsMember, useMayChange } from '../../app/session';
 import { EmptyState } from '../../display/empty-state';
 import { PageHeader } from '../../display/page-header';
 import { useNow } from '../../figures/figure';
@@ -33,7 +33,8 @@ export default function Keys() {
   );
   const columns = useKeyColumns(range.query, range.label);
   const isFiltered = Object.values(filter).some((value) => value !== undefined);
-  const create = mayChange && <Button onClick={() => setUrl({ new: '1' })}>Create key</Button>;
+  const mayCreate = useMayCreate();
+  const create = mayCreate && <Button onClick={() => setUrl({ new: '1' })}>Create key</Button>;
   const close = () => setUrl({ new: undefined, find: undefined });
   return (
     <>
@@ -83,12 +84,20 @@ export default function Keys() {
         }
       />
       <KeyDrawer id={url.key} onClose={() => setUrl({ key: undefined })} />
-      {mayChange && url.new === '1' && <CreateKey team={teamName(url.team)} onClose={close} />}
+      {mayCreate && url.new === '1' && <CreateKey team={teamName(url.team)} onClose={close} />}
       {mayChange && url.find === '1' && (
         <FindKey onClose={close} onOpen={(id) => setUrl({ find: undefined, key: id })} />
       )}
     </>
   );
+}
+
+/** Members create keys of their own where their team lets them. */
+function useMayCreate(): boolean {
+  const isMember = useIsMember();
+  const teams = useQuery(teamsQuery).data?.rows;
+  const mayChange = useMayChange();
+  return mayChange || (isMember && (teams ?? []).some(({ self_service }) => self_service !== null));
 }
 
 function teamName(team: string | undefined): string | undefined {

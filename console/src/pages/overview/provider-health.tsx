@@ -3,6 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { useMemo } from 'react';
 import { api } from '../../api/client';
+import { useIsMember } from '../../app/session';
 import { EmptyState } from '../../display/empty-state';
 import { Section } from '../../display/section';
 import { StatusBadge } from '../../display/status-badge';
@@ -35,28 +36,35 @@ const COLUMNS: readonly Column<Health>[] = [
 /** How the providers did in the last hour, whatever the range of the page. */
 export default function ProviderHealth({ zone }: { zone: string }) {
   const [url] = useUrlState();
+  const isMember = useIsMember();
   const hour = timeRangeOf({ range: '1h' }, '1h', zone, new Date());
   const usage = useUsage({ ...hour.query, group_by: 'provider', limit: 100 });
   const providers = useQuery({
     queryKey: ['providers'],
     queryFn: ({ signal }) => api.get('/admin/v1/providers', { signal }),
+    enabled: !isMember,
   });
   const rows = useMemo(() => {
-    if (providers.data === undefined || usage.data === undefined) return undefined;
-    return providers.data.data.map(({ name, enabled }) => ({
+    const called = usage.data?.data;
+    if (called === undefined) return undefined;
+    // Members do not see the list of providers, only their own calls.
+    if (isMember) return called.map((row) => ({ name: row.provider ?? '–', disabled: false, usage: row }));
+    return providers.data?.data.map(({ name, enabled }) => ({
       name,
       disabled: !enabled,
-      usage: usage.data.data.find(({ provider }) => provider === name),
+      usage: called.find(({ provider }) => provider === name),
     }));
-  }, [providers.data, usage.data]);
+  }, [providers.data, usage.data, isMember]);
   return (
     <Section
       title="Providers in the last hour"
       h="100%"
       actions={
-        <Anchor component={Link} to="/providers" search={sharedState(url) as never} size="sm">
-          All providers
-        </Anchor>
+        !isMember && (
+          <Anchor component={Link} to="/providers" search={sharedState(url) as never} size="sm">
+            All providers
+          </Anchor>
+        )
       }
     >
       <DataTable
@@ -67,16 +75,27 @@ export default function ProviderHealth({ zone }: { zone: string }) {
         error={providers.error ?? usage.error}
         retry={() => void Promise.all([providers.refetch(), usage.refetch()])}
         empty={
-          <EmptyState
-            title="No provider yet"
-            action={
-              <Anchor component={Link} to="/providers" search={sharedState(url) as never} underline="always">
-                Add a provider
-              </Anchor>
-            }
-          >
-            Calls get 503 until there is one.
-          </EmptyState>
+          isMember ? (
+            <EmptyState title="No calls in the last hour">
+              Calls appear here a few seconds after they end.
+            </EmptyState>
+          ) : (
+            <EmptyState
+              title="No provider yet"
+              action={
+                <Anchor
+                  component={Link}
+                  to="/providers"
+                  search={sharedState(url) as never}
+                  underline="always"
+                >
+                  Add a provider
+                </Anchor>
+              }
+            >
+              Calls get 503 until there is one.
+            </EmptyState>
+          )
         }
       />
     </Section>

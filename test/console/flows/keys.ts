@@ -1,52 +1,25 @@
 import type { Page } from 'playwright-core';
-import { digestToken, generateToken } from '../../src/admin/access/token-format.js';
-import { eventually } from '../support/eventually.js';
-import { describeInBrowser, openPage, settled, signedIn, signIn } from './browser.js';
-import { type ConsoleGateway, startConsoleGateway } from './console-gateway.js';
-import { callWith, type ModelProvider, startModelProvider } from './model-provider.js';
-import { seedConsole } from './seed.js';
+import { SECRETS, settled, signedIn, until } from '../browser.js';
+import type { ConsoleGateway } from '../console-gateway.js';
+import { callWith } from '../model-provider.js';
+import { HOSTILE } from './hostile.js';
 
-const HOSTILE = '<img src=x onerror=alert(1)>';
-
-describeInBrowser('the keys page of the console', () => {
-  let gateway: ConsoleGateway;
-  let provider: ModelProvider;
-
-  beforeAll(async () => {
-    provider = await startModelProvider();
-    gateway = await startConsoleGateway((database) => seedConsole(database.url, { rows: 4_000 }));
-    await gateway.admin('POST', '/admin/v1/providers', {
-      name: 'mock',
-      url: provider.url,
-      secret: 'sk-0123456789',
-      default: true,
-    });
-    // A call costs $1.10.
-    await gateway.admin('POST', '/admin/v1/prices', {
-      catalog: 'mock',
-      model: 'priced-model',
-      input: '1000',
-      output: '1000',
-    });
-  });
-  afterAll(async () => {
-    await gateway.stop();
-    await provider.stop();
-  });
-
+/** Creating, using, rotating and revoking keys, of teams without budgets. A call costs $1.10. */
+export function keyFlows(gateway: ConsoleGateway): void {
   const dialog = (page: Page) => page.getByRole('dialog');
   const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true });
 
   it('creates a key, shows its secret once, and shows what it used', async () => {
-    const { page, context, take } = await signedIn(gateway.url, '/keys');
+    const { page, done } = await signedIn(gateway.url, '/keys');
     await settled(page);
     await button(page, 'Create key').click();
     await dialog(page).getByLabel('Team').first().click();
-    await page.getByRole('option', { name: 'search', exact: true }).click();
+    await page.getByRole('option', { name: 'checkout', exact: true }).click();
     await dialog(page).getByLabel('Name').fill('flow');
     await dialog(page).getByRole('button', { name: 'Create key' }).click();
     const secret = (await dialog(page).getByRole('region', { name: 'secret' }).innerText()).trim();
     expect(secret).toMatch(/^ptn_\w{38}$/);
+    SECRETS.add(secret);
     for (const [tab, line] of [
       ['curl', `Authorization: Bearer ${secret}`],
       ['OpenAI', `OPENAI_API_KEY=${secret}`],
@@ -60,10 +33,6 @@ describeInBrowser('the keys page of the console', () => {
     expect(await callWith(gateway.url, secret)).toBe(200);
     await button(page, 'I have copied it').click();
     await dialog(page).waitFor({ state: 'detached' });
-    const rest = await page.evaluate<string>(
-      'document.documentElement.outerHTML + location.href + JSON.stringify({ ...localStorage, ...sessionStorage })',
-    );
-    expect(rest).not.toContain(secret);
 
     // A whole secret in the search field is cut to the characters that are shown.
     await page.getByLabel('Name or start of the secret').fill(secret);
@@ -72,7 +41,7 @@ describeInBrowser('the keys page of the console', () => {
     await row.waitFor();
     expect(page.url()).toContain(`q=${secret.slice(0, 12)}`);
     expect(page.url()).not.toContain(secret.slice(0, 13));
-    const shown = await eventually(async () => {
+    const shown = await until(async () => {
       await page.reload();
       await settled(page);
       const cells = await row.getByRole('cell').allInnerTexts();
@@ -83,17 +52,16 @@ describeInBrowser('the keys page of the console', () => {
     );
     expect(Number(cost)).toBe(1.1);
     expect(shown[6]).toBe('$1.10');
-    expect(take()).toEqual([]);
-    await context.close();
+    await done();
   });
 
   it('revokes a key only after its name was typed; calls with it get 401', async () => {
     const { key, id } = await gateway.admin<{ key: string; id: string }>('POST', '/admin/v1/keys', {
-      team: 'search',
+      team: 'checkout',
       name: 'leaving',
     });
     expect(await callWith(gateway.url, key)).toBe(200);
-    const { page, context, take } = await signedIn(gateway.url, `/keys?key=${id}`);
+    const { page, done } = await signedIn(gateway.url, `/keys?key=${id}`);
     await button(page, 'Revoke').click();
     const confirm = button(page, 'Revoke key');
     expect(await confirm.isDisabled()).toBe(true);
@@ -103,17 +71,16 @@ describeInBrowser('the keys page of the console', () => {
     await confirm.click();
     await dialog(page).getByText('revoked', { exact: true }).waitFor();
     expect(await button(page, 'Edit').count()).toBe(0);
-    await eventually(async () => ((await callWith(gateway.url, key)) === 401 ? true : undefined));
-    expect(take()).toEqual([]);
-    await context.close();
+    await until(async () => ((await callWith(gateway.url, key)) === 401 ? true : undefined));
+    await done();
   });
 
   it('rotates with a grace, and finds the key of either secret', async () => {
     const { key, id } = await gateway.admin<{ key: string; id: string }>('POST', '/admin/v1/keys', {
-      team: 'support',
+      team: 'checkout',
       name: 'turning',
     });
-    const { page, context, take } = await signedIn(gateway.url, `/keys?key=${id}`);
+    const { page, done } = await signedIn(gateway.url, `/keys?key=${id}`);
     await button(page, 'Rotate').click();
     await button(page, 'Rotate key').click();
     const fresh = (await page.getByRole('region', { name: 'secret' }).innerText()).trim();
@@ -129,9 +96,8 @@ describeInBrowser('the keys page of the console', () => {
     await dialog(page).getByText('works until it ends').waitFor();
     await button(page, 'Open the key').click();
     await page.waitForURL((url) => url.searchParams.get('key') === id);
-    expect(await page.content()).not.toContain(key);
-    expect(take()).toEqual([]);
-    await context.close();
+    SECRETS.add(key).add(fresh);
+    await done();
   });
 
   it('raises a budget that is exhausted', async () => {
@@ -141,12 +107,12 @@ describeInBrowser('the keys page of the console', () => {
       budgets: [{ usd: '1.00', period: 'month' }],
     });
     expect(await callWith(gateway.url, key)).toBe(200);
-    await eventually(async () => ((await callWith(gateway.url, key)) === 402 ? true : undefined));
+    await until(async () => ((await callWith(gateway.url, key)) === 402 ? true : undefined));
     const { spent } = await gateway.database.find<{ spent: string }>(
       'SELECT sum(charge_usd)::numeric(12, 2)::text AS spent FROM request_log WHERE key_id = $1',
       [id],
     );
-    const { page, context, take } = await signedIn(gateway.url, `/keys?key=${id}`);
+    const { page, done } = await signedIn(gateway.url, `/keys?key=${id}`);
     const meter = dialog(page).getByRole('meter');
     await meter.waitFor();
     expect(await meter.getAttribute('aria-valuetext')).toBe(`$${spent} used, $0.00 left`);
@@ -154,16 +120,15 @@ describeInBrowser('the keys page of the console', () => {
     await page.getByRole('group', { name: 'Budget 1' }).getByLabel('Amount').fill('50.00');
     await button(page, 'Save').click();
     await dialog(page).getByText(`$${spent} of $50.00`).waitFor();
-    await eventually(async () => ((await callWith(gateway.url, key)) === 200 ? true : undefined));
-    expect(take()).toEqual([]);
-    await context.close();
+    await until(async () => ((await callWith(gateway.url, key)) === 200 ? true : undefined));
+    await done();
   });
 
   it('shows the figures that SQL finds, and names as text', async () => {
     const to = new Date();
     to.setUTCHours(0, 0, 0, 0);
     const from = new Date(to.getTime() - 20 * 86_400_000);
-    const { page, context, take } = await signedIn(
+    const { page, done } = await signedIn(
       gateway.url,
       `/keys?team=${encodeURIComponent(HOSTILE)}&from=${from.toISOString()}&to=${to.toISOString()}`,
     );
@@ -175,7 +140,7 @@ describeInBrowser('the keys page of the console', () => {
       [HOSTILE, from, to],
     );
     expect(sums).toHaveLength(5);
-    const shown = await eventually(async () => {
+    const shown = await until(async () => {
       await settled(page);
       const rows = await page.getByRole('row').filter({ hasText: HOSTILE }).all();
       const cells = await Promise.all(
@@ -194,36 +159,11 @@ describeInBrowser('the keys page of the console', () => {
     expect(shown.sort((a, b) => (a.name! < b.name! ? -1 : 1))).toEqual(
       sums.map(({ name, calls, cost }) => ({ name, calls, cost: usd(cost) })),
     );
-    expect(take()).toEqual([]);
-    await context.close();
-  });
-
-  it('shows a viewer no buttons, and the API rejects what they would do', async () => {
-    const token = generateToken();
-    await gateway.database.query(
-      `INSERT INTO admin_token (id, name, digest, prefix, role)
-       VALUES (gen_random_uuid(), 'reader', decode($1, 'hex'), $2, 'viewer')`,
-      [digestToken(token), token.slice(0, 12)],
-    );
-    const { page, context, take } = await openPage(gateway.url);
-    await page.goto(`${gateway.url}/console/keys`);
-    await signIn(page, token);
-    await settled(page);
-    await page.getByRole('row').nth(1).click();
-    await dialog(page).getByText('Secret begins with').waitFor();
-    for (const name of ['Create key', 'Edit', 'Rotate', 'Disable', 'Revoke'])
-      expect(await button(page, name).count()).toBe(0);
-    const status = await page.evaluate<number>(
-      `fetch('/admin/v1/keys', { method: 'POST', headers: { 'content-type': 'application/json', 'x-postern-console': '1' },
-        body: '{"team":"search","name":"forbidden"}' }).then((response) => response.status)`,
-    );
-    expect(status).toBe(403);
-    expect(take(/403/)).toEqual([]);
-    await context.close();
+    await done();
   });
 
   it('opens a key by keyboard alone, and returns to its row', async () => {
-    const { page, context, take } = await signedIn(gateway.url, '/keys');
+    const { page, done } = await signedIn(gateway.url, '/keys');
     await settled(page);
     const row = page.getByRole('row').nth(1);
     await row.focus();
@@ -231,8 +171,7 @@ describeInBrowser('the keys page of the console', () => {
     await dialog(page).waitFor();
     await page.keyboard.press('Escape');
     await dialog(page).waitFor({ state: 'detached' });
-    await eventually(() => page.evaluate<boolean>(`document.activeElement?.getAttribute('role') === 'row'`));
-    expect(take()).toEqual([]);
-    await context.close();
+    await until(() => page.evaluate<boolean>(`document.activeElement?.getAttribute('role') === 'row'`));
+    await done();
   });
-});
+}
