@@ -17,9 +17,6 @@ describeInBrowser('the pages for administration of the console', () => {
     gateway = await startConsoleGateway((database) => seedConsole(database.url, { rows: 20_000 }));
     const { admin, database } = gateway;
     await seedProvidersAndLimits(database.url, admin);
-    await database.query(
-      `INSERT INTO unpriced_model (provider, model, day) VALUES ('vllm', 'house-model-7b', current_date)`,
-    );
     for (const [catalog, model, input, output] of [
       ['openai', 'gpt-5', '1.25', '10'],
       ['openai', 'gpt-5-mini', '0.25', '2'],

@@ -1,4 +1,4 @@
-import { Anchor, Button, Center, Code, Paper, PasswordInput, Stack, Text, Title } from '@mantine/core';
+import { Anchor, Button, Center, Code, Group, Paper, PasswordInput, Stack, Text, Title } from '@mantine/core';
 import { useDocumentTitle } from '@mantine/hooks';
 import { Link } from '@tanstack/react-router';
 import { type FormEvent, useState } from 'react';
@@ -20,7 +20,10 @@ export function SignIn() {
     <Center mih="100vh" p="md" component="main">
       <Paper withBorder p="xl" w="100%" maw={420}>
         <Stack gap="md">
-          <Logo />
+          <Group justify="space-between">
+            <Logo />
+            <ColorSchemeButton />
+          </Group>
           <Title order={1}>Sign in</Title>
           <form onSubmit={submit}>
             <Stack gap="sm">
@@ -28,8 +31,9 @@ export function SignIn() {
                 label="Admin token"
                 description={
                   <>
-                    <Code>ADMIN_TOKEN</Code> of the gateway, or a token of your own (<Code>pta_…</Code>). In a
-                    local clone it is in <Code>data/secrets/admin-token</Code>.
+                    The gateway’s <Code>ADMIN_TOKEN</Code>, or your own token, which begins with{' '}
+                    <Code>pta_</Code>. A local clone has it in{' '}
+                    <Code style={{ whiteSpace: 'nowrap' }}>data/secrets/admin-token</Code>
                   </>
                 }
                 value={token}
@@ -48,12 +52,11 @@ export function SignIn() {
             </Stack>
           </form>
           <Text size="sm" c="dimmed">
-            Do you only have a gateway key?{' '}
+            Only have a gateway key?{' '}
             <Anchor component={Link} to="/key" underline="always">
-              Look at your key
+              Show your key
             </Anchor>
           </Text>
-          <ColorSchemeButton />
         </Stack>
       </Paper>
     </Center>

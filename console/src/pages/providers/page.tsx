@@ -17,6 +17,7 @@ import type { UsagePage } from '../../usage/metrics';
 import { useUsage } from '../../usage/use-usage';
 import { type Provider, SECRET_STATES, secretSetAt } from './provider';
 import { ProviderDrawer } from './provider-drawer';
+import { ProviderHealth } from './provider-health';
 import { ProviderForm } from './provider-form';
 import { useProviderTest } from './provider-test';
 
@@ -38,9 +39,12 @@ export default function Providers() {
   const add = mayChange && <Button onClick={() => setUrl({ new: '1' })}>Add provider</Button>;
   return (
     <>
-      <PageHeader title="Providers and routes" description="Where calls go.">
+      <PageHeader
+        title="Providers and routes"
+        description="The services that calls are forwarded to, and how they respond."
+      >
         <TimeRangePicker range={range} />
-        {add}
+        {rows?.length !== 0 && add}
       </PageHeader>
       <DataTable
         label="Providers"
@@ -104,9 +108,7 @@ function columnsOf(
     {
       id: 'status',
       header: 'Status',
-      cell: ({ enabled }) => (
-        <StatusBadge tone={enabled ? 'good' : 'warning'}>{enabled ? 'enabled' : 'disabled'}</StatusBadge>
-      ),
+      cell: ({ enabled, name }) => <ProviderHealth enabled={enabled} sums={sums.get(name)} />,
     },
     {
       id: 'secret',

@@ -2,26 +2,30 @@ import { Anchor } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { useMemo } from 'react';
-import { api } from '../../api/client';
+import { providersQuery } from '../../api/load-all';
 import { EmptyState } from '../../display/empty-state';
 import { Section } from '../../display/section';
-import { StatusBadge } from '../../display/status-badge';
 import { count, duration, percent } from '../../figures/numbers';
 import { type Column, DataTable } from '../../table/data-table';
 import { timeRangeOf } from '../../url/time-range';
 import { sharedState, useUrlState } from '../../url/url-state';
 import type { UsageRow } from '../../usage/metrics';
 import { useUsage } from '../../usage/use-usage';
+import { ProviderHealth } from '../providers/provider-health';
 
 interface Health {
   name: string;
-  disabled: boolean;
+  enabled: boolean;
   usage: UsageRow | undefined;
 }
 
 const COLUMNS: readonly Column<Health>[] = [
   { id: 'name', header: 'Provider', cell: ({ name }) => name },
-  { id: 'state', header: 'State', cell: (row) => <State {...row} /> },
+  {
+    id: 'state',
+    header: 'State',
+    cell: ({ enabled, usage }) => <ProviderHealth enabled={enabled} sums={usage} />,
+  },
   { id: 'calls', header: 'Calls', align: 'right', cell: ({ usage }) => count(usage?.calls ?? 0) },
   {
     id: 'errors',
@@ -29,23 +33,20 @@ const COLUMNS: readonly Column<Health>[] = [
     align: 'right',
     cell: ({ usage }) => (usage === undefined ? '–' : percent(usage.errors, usage.calls)),
   },
-  { id: 'p95', header: 'p95', align: 'right', cell: ({ usage }) => duration(usage?.p95_ms) },
+  { id: 'p95', header: 'p95 duration', align: 'right', cell: ({ usage }) => duration(usage?.p95_ms) },
 ];
 
 /** How the providers did in the last hour, whatever the range of the page. */
-export default function ProviderHealth({ zone }: { zone: string }) {
+export default function Providers({ zone }: { zone: string }) {
   const [url] = useUrlState();
   const hour = timeRangeOf({ range: '1h' }, '1h', zone, new Date());
   const usage = useUsage({ ...hour.query, group_by: 'provider', limit: 100 });
-  const providers = useQuery({
-    queryKey: ['providers'],
-    queryFn: ({ signal }) => api.get('/admin/v1/providers', { signal }),
-  });
+  const providers = useQuery(providersQuery);
   const rows = useMemo(() => {
     if (providers.data === undefined || usage.data === undefined) return undefined;
     return providers.data.data.map(({ name, enabled }) => ({
       name,
-      disabled: !enabled,
+      enabled,
       usage: usage.data.data.find(({ provider }) => provider === name),
     }));
   }, [providers.data, usage.data]);
@@ -81,13 +82,4 @@ export default function ProviderHealth({ zone }: { zone: string }) {
       />
     </Section>
   );
-}
-
-const UNHEALTHY = 0.2;
-
-function State({ disabled, usage }: Health) {
-  if (disabled) return <StatusBadge tone="neutral">Disabled</StatusBadge>;
-  if (usage === undefined || usage.calls === 0) return <StatusBadge tone="neutral">No calls</StatusBadge>;
-  if (usage.errors / usage.calls >= UNHEALTHY) return <StatusBadge tone="bad">Failing</StatusBadge>;
-  return <StatusBadge tone="good">Healthy</StatusBadge>;
 }
