@@ -11,14 +11,19 @@ export const TEAMS = [
   'data-platform',
   'mobile',
   'checkout',
+  // A name that would be markup if it were not shown as text.
+  '<img src=x onerror=alert(1)>',
   'fraud',
   'research',
   'documentation',
   'billing',
   'customer-success-onboarding-and-translation-europe-middle-east-africa',
-  // A name that would be markup if it were not shown as text.
-  '<img src=x onerror=alert(1)>',
 ];
+/** Names that a picture for readers shows instead. */
+const PLAIN: Readonly<Record<string, string>> = {
+  '<img src=x onerror=alert(1)>': 'internal-tools',
+  'customer-success-onboarding-and-translation-europe-middle-east-africa': 'customer-success',
+};
 const KEYS = ['production', 'staging', 'ci', 'batch', 'notebook'];
 /** Provider, model, USD per million input, cached input and output tokens; null: no price is known. */
 const MODELS: [string, string, number | null, number | null, number | null][] = [
@@ -87,11 +92,11 @@ export interface Seeded {
 
 /**
  * Fills a database with 12 teams, 60 keys and the calls of 5 providers over three months. The same number of rows gives
- * the same data, but for the times, which end now.
+ * the same data, but for the times, which end now. Some names are hostile or very long, unless they must be `plain`.
  */
 export async function seedConsole(
   url: string,
-  { rows = 40_000, days = 90, now = Date.now() } = {},
+  { rows = 40_000, days = 90, now = Date.now(), plain = false } = {},
 ): Promise<Seeded> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
@@ -101,7 +106,7 @@ export async function seedConsole(
       client,
       Array.from({ length: days + 1 }, (_, index) => dayOf(start) + index * DAY_MS),
     );
-    const seeded = await createKeys(client, start);
+    const seeded = await createKeys(client, start, plain);
     const { teamIds, keyIds } = seeded;
     await client.query(INSERT_ROWS, [
       start,
@@ -141,7 +146,7 @@ const LIVES_OF_KEYS = `
     disabled = team.name || '/' || k.name = 'mobile/batch'
   FROM team, used WHERE team.id = k.team_id AND used.key_id = k.id`;
 
-async function createKeys(client: pg.Client, start: number): Promise<Seeded> {
+async function createKeys(client: pg.Client, start: number, plain: boolean): Promise<Seeded> {
   const teamIds: string[] = [];
   const keyIds: string[] = [];
   const created = (index: number) => new Date(start - (60 - index) * 3_600_000);
@@ -150,7 +155,7 @@ async function createKeys(client: pg.Client, start: number): Promise<Seeded> {
     const id = uuidv7();
     await client.query('INSERT INTO team (id, name, created_at) VALUES ($1, $2, $3)', [
       id,
-      team,
+      plain ? (PLAIN[team] ?? team) : team,
       created(index),
     ]);
     teamIds.push(id);
@@ -218,6 +223,12 @@ export async function seedProvidersAndLimits(url: string, send: Send): Promise<v
       default: name === 'openai',
     });
   }
+  await send('POST', '/admin/v1/prices', {
+    catalog: 'openai',
+    model: 'text-embedding-3-*',
+    input: '0.1',
+    note: 'Enterprise agreement',
+  });
   const client = new pg.Client({ connectionString: url });
   await client.connect();
   try {

@@ -55,7 +55,7 @@ export default function StackedBars({ periods, series, format, formatAxis, heigh
         xAxisProps={{
           tickFormatter: (index: string) => periods[Number(index)]?.tick ?? '',
           minTickGap: 24,
-          interval: 'preserveStartEnd',
+          interval: 'equidistantPreserveStart',
         }}
         yAxisProps={{
           tickFormatter: formatAxis,

@@ -12,7 +12,7 @@ export function BudgetCell({ limit }: { limit: Limit | undefined }) {
     );
   }
   return (
-    <span style={{ display: 'block', minWidth: '9.5rem' }} title={limitTitle(limit)}>
+    <span style={{ display: 'block', minWidth: '11.5rem' }} title={limitTitle(limit)}>
       <LimitBar limit={limit} />
       <Text span size="xs" c="dimmed">
         {limitAmount(limit, limit.used)} of {limitAmount(limit, limit.amount)}{' '}

@@ -95,7 +95,8 @@ function Rows<Row extends object>(props: Props<Row> & { rows: readonly Row[] }) 
       }),
     );
   }, [columns]);
-  const data = useMemo(() => [...rows], [rows]);
+  // Rows keep the values that they were sorted by: other columns need other rows.
+  const data = useMemo(() => [...rows], [rows, columns]);
   const byId = useMemo(() => new Map(columns.map((column) => [column.id, column])), [columns]);
   const columnVisibility = useMemo(
     () =>
@@ -142,6 +143,7 @@ function Rows<Row extends object>(props: Props<Row> & { rows: readonly Row[] }) 
                         {header.column.getCanSort() ? (
                           <UnstyledButton
                             className={classes.sort}
+                            data-align={column?.align}
                             onClick={header.column.getToggleSortingHandler()}
                           >
                             {column?.header}

@@ -24,7 +24,7 @@ export interface TimeRange {
   label: string;
   /** For sentences: "in the last 30 days", "this month". */
   phrase: string;
-  /** What it is compared with: "the 30 days before". */
+  /** What it is compared with: "previous 30 days". */
   comparedWith: string;
   /** The period of one bar of a chart. */
   interval: Interval;
@@ -101,9 +101,9 @@ function phraseOf(preset: Preset): string {
 }
 
 function comparedWith(preset: TimeRange['preset']): string {
-  if (preset === 'custom') return 'the range before';
-  if (preset === 'month') return 'the same part of last month';
-  return preset === 'last-month' ? 'the month before' : `the ${PRESETS[preset].replace('Last ', '')} before`;
+  if (preset === 'custom') return 'previous range';
+  if (preset === 'month') return 'same part of last month';
+  return preset === 'last-month' ? 'month before' : PRESETS[preset].replace('Last', 'previous');
 }
 
 function customOf({ from, to }: UrlState): Bounds | undefined {

@@ -1,4 +1,4 @@
-import { Group, Paper, SimpleGrid, Skeleton, Text } from '@mantine/core';
+import { Paper, SimpleGrid, Skeleton, Text } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { Compact, Money } from '../../figures/figure';
 import { change, count, percent } from '../../figures/numbers';
@@ -24,7 +24,7 @@ export function Cards({ totals, previous, range }: { totals: Totals; previous: T
           totals && previous && change(Number(nanoOf(totals.cost_usd)), Number(nanoOf(previous.cost_usd)))
         }
         comparison={comparison}
-        note={unpriced > 0 ? `without ${count(unpriced)} calls that have no price` : undefined}
+        note={unpriced > 0 ? `${count(unpriced)} calls have no price` : undefined}
       />
       <Card
         title="Calls"
@@ -84,12 +84,12 @@ function Card({ title, value, change: by, comparison, note, moreIsWorse = false 
       )}
       <Text size="xs" c="dimmed" mih="1.2em" component="div">
         {by !== null && by !== undefined && (
-          <Group gap={4} title={`Compared with ${comparison.bounds}`}>
+          <div title={`Compared with ${comparison.bounds}`}>
             <span data-worse={(moreIsWorse && by.direction > 0) || undefined} className={classes.change}>
               <span aria-hidden="true">{ARROWS[by.direction]}</span> {by.text}
-            </span>
-            <span>against {comparison.with}</span>
-          </Group>
+            </span>{' '}
+            vs. {comparison.with}
+          </div>
         )}
         {note}
       </Text>

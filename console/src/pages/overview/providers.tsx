@@ -7,11 +7,9 @@ import { EmptyState } from '../../display/empty-state';
 import { Section } from '../../display/section';
 import { count, duration, percent } from '../../figures/numbers';
 import { type Column, DataTable } from '../../table/data-table';
-import { timeRangeOf } from '../../url/time-range';
 import { sharedState, useUrlState } from '../../url/url-state';
 import type { UsageRow } from '../../usage/metrics';
-import { useUsage } from '../../usage/use-usage';
-import { ProviderHealth } from '../providers/provider-health';
+import { ProviderHealth, useLastHour } from '../providers/provider-health';
 
 interface Health {
   name: string;
@@ -24,7 +22,7 @@ const COLUMNS: readonly Column<Health>[] = [
   {
     id: 'state',
     header: 'State',
-    cell: ({ enabled, usage }) => <ProviderHealth enabled={enabled} sums={usage} />,
+    cell: ({ enabled, usage }) => <ProviderHealth enabled={enabled} lastHour={usage} />,
   },
   { id: 'calls', header: 'Calls', align: 'right', cell: ({ usage }) => count(usage?.calls ?? 0) },
   {
@@ -39,8 +37,7 @@ const COLUMNS: readonly Column<Health>[] = [
 /** How the providers did in the last hour, whatever the range of the page. */
 export default function Providers({ zone }: { zone: string }) {
   const [url] = useUrlState();
-  const hour = timeRangeOf({ range: '1h' }, '1h', zone, new Date());
-  const usage = useUsage({ ...hour.query, group_by: 'provider', limit: 100 });
+  const usage = useLastHour(zone);
   const providers = useQuery(providersQuery);
   const rows = useMemo(() => {
     if (providers.data === undefined || usage.data === undefined) return undefined;

@@ -1,19 +1,27 @@
 import { StatusBadge } from '../../display/status-badge';
-import type { UsageSums } from '../../usage/metrics';
+import { timeRangeOf } from '../../url/time-range';
+import { useUsage } from '../../usage/use-usage';
 
 /** From this part of failed calls on, a provider is shown as failing. */
 const FAILING = 0.2;
 
-/** Whether calls go to a provider, and whether they succeed. */
+/** How the providers responded in the last hour, whatever the range of the page. */
+export function useLastHour(zone: string) {
+  const hour = timeRangeOf({ range: '1h' }, '1h', zone, new Date());
+  return useUsage({ ...hour.query, group_by: 'provider', limit: 500 });
+}
+
+/** Whether calls go to a provider, and whether those of the last hour succeeded. */
 export function ProviderHealth({
   enabled,
-  sums,
+  lastHour,
 }: {
   enabled: boolean;
-  sums: Pick<UsageSums, 'calls' | 'errors'> | undefined;
+  lastHour: { calls: number; errors: number } | undefined;
 }) {
   if (!enabled) return <StatusBadge tone="neutral">Disabled</StatusBadge>;
-  if (sums === undefined || sums.calls === 0) return <StatusBadge tone="neutral">No calls</StatusBadge>;
-  if (sums.errors / sums.calls >= FAILING) return <StatusBadge tone="bad">Failing</StatusBadge>;
+  if (lastHour === undefined || lastHour.calls === 0)
+    return <StatusBadge tone="neutral">No calls</StatusBadge>;
+  if (lastHour.errors / lastHour.calls >= FAILING) return <StatusBadge tone="bad">Failing</StatusBadge>;
   return <StatusBadge tone="good">Healthy</StatusBadge>;
 }
