@@ -1,11 +1,7 @@
-import { join, resolve } from 'node:path';
 import { describeInBrowser, fitsWindow, openPage, seriousViolations, settled, signedIn } from './browser.js';
 import { type ConsoleGateway, startConsoleGateway } from './console-gateway.js';
 import { seedConsole, seedProvidersAndLimits } from './seed.js';
 
-const IMAGES = resolve(__dirname, '../../docs/images');
-/** `POSTERN_WRITE_DOCS=1` writes the screenshots of the docs. */
-const WRITES_IMAGES = process.env.POSTERN_WRITE_DOCS === '1';
 const PAGES = ['keys', 'teams', 'providers', 'prices', 'audit', 'system'];
 const SCHEMES = ['light', 'dark'] as const;
 
@@ -37,8 +33,6 @@ describeInBrowser('the pages for administration of the console', () => {
         await settled(page);
         expect({ path, found: await seriousViolations(page) }).toEqual({ path, found: [] });
         expect(await page.getByRole('heading', { level: 1 }).count()).toBe(1);
-        if (WRITES_IMAGES && colorScheme === 'light')
-          await page.screenshot({ path: join(IMAGES, `console-${path}.png`) });
       }
       expect(take()).toEqual([]);
       await context.close();
@@ -158,8 +152,6 @@ describeInBrowser('the pages for administration of the console', () => {
       );
       expect(rest).not.toContain(key);
       expect(take(/401/)).toEqual([]);
-      if (WRITES_IMAGES && colorScheme === 'light')
-        await page.screenshot({ path: join(IMAGES, 'console-key.png') });
       await context.close();
     });
   }

@@ -1,5 +1,3 @@
-import { mkdirSync } from 'node:fs';
-import { join, resolve } from 'node:path';
 import type { Page } from 'playwright-core';
 import { eventually } from '../support/eventually.js';
 import { ADMIN_TOKEN } from '../support/gateway.js';
@@ -17,9 +15,6 @@ import { seedConsole, seedProvidersAndLimits } from './seed.js';
 
 const DAY_MS = 86_400_000;
 const PATHS = ['/', '/usage?then=model', '/requests', '/limits'];
-const IMAGES = resolve(__dirname, '../../docs/images');
-/** `POSTERN_WRITE_DOCS=1` writes the screenshots of the docs. */
-const WRITES_IMAGES = process.env.POSTERN_WRITE_DOCS === '1';
 
 describeInBrowser('the console, with three months of calls', () => {
   let gateway: ConsoleGateway;
@@ -161,7 +156,6 @@ describeInBrowser('the console, with three months of calls', () => {
         await settled(page);
         expect([colorScheme, await seriousViolations(page)]).toEqual([colorScheme, []]);
         expect(await page.getByRole('heading', { level: 1 }).count()).toBe(1);
-        if (WRITES_IMAGES) await screenshot(page, path, colorScheme);
         await page.setViewportSize({ width: 320, height: 800 });
         await settled(page);
         await fitsWindow(page);
@@ -189,7 +183,6 @@ describeInBrowser('the console, with three months of calls', () => {
     expect(await drawer.getByText(id).count()).toBe(1);
     expect(await drawer.getByRole('link', { name: call!.model }).count()).toBe(1);
     expect(await seriousViolations(page)).toEqual([]);
-    if (WRITES_IMAGES) await page.screenshot({ path: join(IMAGES, 'console-request.png') });
     await page.keyboard.press('Escape');
     await page.waitForURL((url) => !url.searchParams.has('id'));
     expect(take()).toEqual([]);
@@ -298,12 +291,4 @@ async function tabTo(page: Page, isThere: () => Promise<boolean>): Promise<void>
     if (await isThere()) return;
   }
   throw new Error('80 presses of Tab did not lead there.');
-}
-
-async function screenshot(page: Page, path: string, colorScheme: string): Promise<void> {
-  const name = path.replace(/\?.*/, '').slice(1) || 'overview';
-  mkdirSync(IMAGES, { recursive: true });
-  await page.screenshot({
-    path: join(IMAGES, `console-${name}${colorScheme === 'dark' ? '-dark' : ''}.png`),
-  });
 }
