@@ -1,4 +1,5 @@
-import { Body, Delete, Get, Header, HttpCode, Param, Post, Query } from '@nestjs/common';
+import { Body, Delete, Get, HttpCode, Param, Post, Query } from '@nestjs/common';
+import { Roles } from '../admin/access/role.js';
 import { AdminController } from '../admin/admin-controller.js';
 import {
   ApiCreatedResponse,
@@ -31,6 +32,7 @@ export class TokensController {
   constructor(private readonly tokens: TokensService) {}
 
   @Get()
+  @Roles(['viewer'])
   @ApiOperation({ operationId: 'listTokens', summary: 'List tokens of the admin API, newest first' })
   @ApiOkResponse({ standardSchema: tokenPageSchema, description: 'One page of tokens.' })
   list(@Query({ schema: tokenFilterSchema }) filter: TokenFilter): Promise<Page<TokenView>> {
@@ -38,7 +40,6 @@ export class TokensController {
   }
 
   @Post()
-  @Header('Cache-Control', 'no-store')
   @ApiOperation({
     operationId: 'createToken',
     summary: 'Create a token of the admin API',

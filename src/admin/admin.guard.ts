@@ -45,9 +45,12 @@ export class AdminGuard implements CanActivate {
   async canActivate(context: ExecutionContext): Promise<boolean> {
     const http = context.switchToHttp();
     const req = http.getRequest<Request>();
-    await this.admit(req, http.getResponse<Response>());
+    const res = http.getResponse<Response>();
+    // Shared caches may store responses to requests with a cookie, unlike those with Authorization (RFC 9111 3).
+    res.setHeader('Cache-Control', 'no-store');
+    await this.admit(req, res);
     const declared = this.reflector.getAllAndOverride(Roles, [context.getHandler(), context.getClass()]);
-    if (mayUse(req.access.role, req.method, declared)) return true;
+    if (mayUse(req.access.role, declared)) return true;
     throw new ForbiddenException(`The role ${req.access.role} may not do this. Ask an administrator.`);
   }
 

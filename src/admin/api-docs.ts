@@ -33,7 +33,7 @@ export function serveApiDocs(app: INestApplication, guarded: boolean): void {
       guard.admit(req, res, { basic: true }).then(
         () => {
           const { role } = req.access;
-          if (mayUse(role, req.method, READERS)) next();
+          if (mayUse(role, READERS)) next();
           else filter.respond(new ForbiddenException(`The role ${role} may not read this.`), res);
         },
         (error: unknown) => {

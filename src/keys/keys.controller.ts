@@ -1,4 +1,4 @@
-import { Body, Get, Header, HttpCode, Param, Patch, Post, Query, Req } from '@nestjs/common';
+import { Body, Get, HttpCode, Param, Patch, Post, Query, Req } from '@nestjs/common';
 import type { Request } from 'express';
 import { ApiBody, ApiCreatedResponse, ApiOkResponse, ApiOperation } from '../admin/api-decorators.js';
 import { type Access, CurrentAccess, CurrentScope, type Scope } from '../admin/access/access.js';
@@ -57,10 +57,8 @@ export class KeysController {
     return this.keys.list(filter, scope);
   }
 
-  /** `no-store`: no cache may keep a response that contains a key. */
   @Post()
   @Roles(['team'])
-  @Header('Cache-Control', 'no-store')
   @ApiOperation({
     operationId: 'createKey',
     summary: 'Create a key',
@@ -110,7 +108,6 @@ export class KeysController {
   @Post(':id/rotate')
   @Roles(['team'])
   @HttpCode(200)
-  @Header('Cache-Control', 'no-store')
   @ApiOperation({
     operationId: 'rotateKey',
     summary: 'Rotate a key',

@@ -1,6 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import type { Access } from '../admin/access/access.js';
+import { InjectSettings } from '../config/config.module.js';
+import type { Settings } from '../config/settings.js';
 import { ServiceError } from '../errors/service-error.js';
 import type { LimitMembers } from '../limit-rules/limit-rules.schema.js';
 import type { SelfService } from '../teams/self-service.js';
@@ -16,11 +18,11 @@ const CHOICES = ['team', 'name', 'expires_at'];
 
 /** Waits for other keys that are being created in the team, so that all of them are counted. */
 const LOCK_TEAM = 'SELECT FROM team WHERE id = $1 FOR UPDATE';
+/** LEAST ignores null. A budget begins anew with each calendar month. */
 const COUNT = `
   SELECT count(*)::int AS count FROM gateway_key
   WHERE team_id = $1 AND owner = $2
-    AND (revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())
-      OR $3 AND created_at > now() - interval '31 days')`;
+    AND COALESCE(LEAST(revoked_at, expires_at), 'infinity') > CASE WHEN $3 THEN date_trunc('month', now(), $4) ELSE now() END`;
 
 /** What members of a team (role `team`) do with keys of their own, within what the team allows. */
 @Injectable()
@@ -28,6 +30,7 @@ export class OwnKeysService {
   constructor(
     private readonly keys: KeysService,
     private readonly teams: TeamsService,
+    @InjectSettings() private readonly env: Settings,
   ) {}
 
   /**
@@ -58,7 +61,7 @@ export class OwnKeysService {
         ...budgetOf(allowed),
       },
       actor,
-      (manager) => mustBeFewer(manager, teamId, actor.name, allowed),
+      (manager) => this.mustBeFewer(manager, teamId, actor.name, allowed),
     );
   }
 
@@ -76,6 +79,29 @@ export class OwnKeysService {
   revoke(id: string, by: Access, expected: readonly string[] | null): Promise<KeyView> {
     return this.keys.revoke(id, by.actor, expected, by);
   }
+
+  private async mustBeFewer(
+    manager: EntityManager,
+    teamId: string,
+    owner: string,
+    { keys_per_user: most, budget_usd_per_month: budget }: SelfService,
+  ): Promise<void> {
+    await manager.query(LOCK_TEAM, [teamId]);
+    // Otherwise a new key would be a new budget.
+    const [{ count }] = await manager.query<[{ count: number }]>(COUNT, [
+      teamId,
+      owner,
+      budget !== null,
+      this.env.budgetTimezone,
+    ]);
+    if (count < most) return;
+    throw ServiceError.of(
+      'conflict',
+      'team',
+      `you have ${count} of ${most} keys in this team already; rotate one` +
+        (budget === null ? ', or revoke one first' : ': those that ended in this month count too'),
+    );
+  }
 }
 
 function expiryOf(wanted: Date | null, { max_days: days }: SelfService): Date {
@@ -90,22 +116,4 @@ function budgetOf({ budget_usd_per_month: usd }: SelfService): LimitMembers {
   if (usd === null) return {};
   const rules = { mode: 'block', unpriced: 'reject', reservation: 'typical' } as const;
   return { budgets: [{ usd, period: 'month', ...rules, alert_at: [] }] };
-}
-
-async function mustBeFewer(
-  manager: EntityManager,
-  teamId: string,
-  owner: string,
-  { keys_per_user: most, budget_usd_per_month: budget }: SelfService,
-): Promise<void> {
-  await manager.query(LOCK_TEAM, [teamId]);
-  // Otherwise a new key would be a new budget.
-  const [{ count }] = await manager.query<[{ count: number }]>(COUNT, [teamId, owner, budget !== null]);
-  if (count < most) return;
-  throw ServiceError.of(
-    'conflict',
-    'team',
-    `you have ${count} of ${most} keys in this team already; rotate one` +
-      (budget === null ? ', or revoke one first' : ': revoked keys of the last 31 days count too'),
-  );
 }

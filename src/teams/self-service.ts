@@ -15,7 +15,7 @@ const about = {
   max_days: { description: 'Longest lifetime of such a key, in days.', example: 90 },
   budget_usd_per_month: {
     description:
-      'Budget of each such key in USD per month; null for none. With one, revoked keys of the last 31 days count too.',
+      'Budget of each such key in USD per month; null for none. With one, keys that ended in this month count too.',
     example: '50',
   },
 };

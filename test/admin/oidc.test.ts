@@ -14,7 +14,13 @@ const SECRET = 'a-client-secret-of-this-test';
 const users: Record<string, Record<string, unknown>> = {
   admin: { groups: ['staff', 'llm-admins'], email: 'ada@example.com', email_verified: true },
   viewer: { groups: ['llm-viewers'], email: 'vic@example.com', email_verified: false },
-  member: { groups: ['postern-team-default', 'postern-team-nobody'], email: 'mia@example.com' },
+  member: {
+    groups: ['postern-team-default', 'postern-team-nobody'],
+    email: 'mia@example.com',
+    email_verified: true,
+  },
+  // Of providers that do not say whose address it is.
+  unverified: { groups: ['postern-team-default'], email: 'mia@example.com' },
   stranger: { groups: ['staff', 'postern-team-nobody', 'xpostern-team-default', 'LLM-ADMINS'] },
   nobody: {},
   odd: { groups: { 'llm-admins': true } },
@@ -167,6 +173,7 @@ describe('single sign-on', () => {
     ['admin', 'admin', 'sso:ada@example.com'],
     ['viewer', 'viewer', 'sso:viewer'],
     ['member', 'team', 'sso:mia@example.com'],
+    ['unverified', 'team', 'sso:unverified'],
   ])('signs %s in with the role %s', async (name, role, actor) => {
     const answer = await signInAs(name);
     expect(answer.status).toBe(200);

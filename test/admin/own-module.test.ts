@@ -61,6 +61,17 @@ describe.each(orders)('an admin resource in a module of its own, listed %s', (_,
     expect([without.status, without.headers.get('www-authenticate')]).toEqual([401, 'Bearer']);
   });
 
+  it('is for administrators only, unless it says otherwise', async () => {
+    for (const role of ['viewer', 'metrics', 'team'] as const) {
+      const body = { name: `own ${role}`, role, ...(role === 'team' && { teams: ['default'] }) };
+      const { token } = await postern.admin<{ token: string }>('POST', '/tokens', body);
+      const { status } = await call(postern, 'GET', '/quotas', undefined, {
+        authorization: `Bearer ${token}`,
+      });
+      expect(status).toBe(403);
+    }
+  });
+
   it('has its body checked by its schema, with errors in the admin shape', async () => {
     const wrong = await call(postern, 'POST', '/quotas', { team_id: 'nobody', calls_per_day: 0, perhaps: 1 });
     expect([wrong.status, wrong.body.error.code]).toEqual([400, 'invalid_request']);

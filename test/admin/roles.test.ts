@@ -65,7 +65,7 @@ function routes(): { route: string; method: string; path: string }[] {
 }
 
 const OPEN = /^(GET|POST|DELETE) \/admin\/v1\/(session|oidc)/;
-/** Routes whose roles are not those of every other one: `viewer` for GET, only `admin` for what changes something. */
+/** Routes that other roles than `admin` may use. */
 const DECLARED: Record<string, readonly Role[]> = {
   'GET /metrics': ['viewer', 'metrics'],
   'POST /admin/v1/keys/find': ['viewer'],
@@ -82,6 +82,16 @@ const DECLARED: Record<string, readonly Role[]> = {
   'GET /admin/v1/requests/:id': ['viewer', 'team'],
   'GET /admin/v1/usage': ['viewer', 'team'],
   'GET /admin/v1/limits': ['viewer', 'team'],
+  'GET /admin/v1/providers': ['viewer'],
+  'GET /admin/v1/providers/:name': ['viewer'],
+  'GET /admin/v1/prices': ['viewer'],
+  'GET /admin/v1/prices/resolve': ['viewer'],
+  'GET /admin/v1/prices/missing': ['viewer'],
+  'GET /admin/v1/webhooks': ['viewer'],
+  'GET /admin/v1/webhooks/:id': ['viewer'],
+  'GET /admin/v1/tokens': ['viewer'],
+  'GET /admin/v1/audit': ['viewer'],
+  'GET /admin/v1/system': ['viewer'],
 };
 
 const ask = (method: string, path: string, token: string) =>
@@ -92,14 +102,30 @@ const ask = (method: string, path: string, token: string) =>
     ...(method !== 'GET' && { body: '{"surprise":1}' }),
   });
 
+it('every endpoint of the OpenAPI document, and every declared one, is among the routes that are tried', async () => {
+  const { paths } = (await (await ask('GET', '/docs-json', ADMIN_TOKEN)).json()) as {
+    paths: Record<string, Record<string, object>>;
+  };
+  const documented = Object.entries(paths)
+    .flatMap(([path, methods]) =>
+      Object.keys(methods).map((method) => `${method.toUpperCase()} ${path.replace(/\{(\w+)\}/g, ':$1')}`),
+    )
+    .filter((route) => /^\w+ \/admin/.test(route));
+  expect(documented.length).toBeGreaterThan(40);
+  const tried = new Set(routes().map(({ route }) => route));
+  expect([...documented, ...Object.keys(DECLARED)].filter((route) => !tried.has(route))).toEqual([]);
+});
+
 describe.each(ROLES)('the role %s', (role) => {
   it('may use the routes that are declared for it, and no other', async () => {
     const wrong: string[] = [];
     for (const { route, method, path } of routes().filter(({ route }) => !OPEN.test(route))) {
-      // What a developer has not declared is read by viewers and changed by administrators.
-      const allowed = DECLARED[route] ?? (method === 'GET' ? ['viewer'] : []);
-      const may = role === 'admin' || allowed.includes(role);
-      const { status } = await ask(method, path, tokens[role]);
+      // What a developer has not declared is for administrators.
+      const may = role === 'admin' || (DECLARED[route] ?? []).includes(role);
+      const { status, headers } = await ask(method, path, tokens[role]);
+      // No cache may keep it, also with a cookie in place of Authorization.
+      if (headers.get('cache-control') !== 'no-store')
+        wrong.push(`${route}: ${headers.get('cache-control')}`);
       // What nobody meant to remove.
       if (method === 'DELETE' && may) expect(status).toBeGreaterThanOrEqual(400);
       if ((status === 403) === may || status === 401) wrong.push(`${route}: ${status}`);
@@ -153,6 +179,11 @@ describe('the role team', () => {
   const PATHS = () => [
     '/teams',
     '/teams?limit=1',
+    `/teams?cursor=${cursorOf(other.team)}`,
+    `/keys?cursor=${cursorOf(other.key)}`,
+    `/requests?cursor=${cursorOf(other.call)}`,
+    `/requests/recorded?recorded_after=${from}&cursor=${cursorOf(other.call)}`,
+    `/limits?cursor=${cursorOf(other.key)}`,
     `/teams/${other.team}`,
     `/teams/${encodeURIComponent(`${CANARY} team`)}`,
     '/keys',
@@ -178,6 +209,8 @@ describe('the role team', () => {
     '/prices',
     '/tokens',
   ];
+
+  const cursorOf = (id: string) => Buffer.from(id.replaceAll('-', ''), 'hex').toString('base64url');
 
   /** A request may repeat what was asked for in an error, so only what was found counts. */
   const reached = (text: string, path: string) =>

@@ -121,11 +121,22 @@ describe('a member of a team that allows it', () => {
     const [first] = [await make(jane), await make(jane)];
     expect((await ask(jane, 'POST', `/${first.body.id}/revoke`)).status).toBe(200);
     expect((await make(jane)).status).toBe(409);
-    await postern.database.query(
-      `UPDATE gateway_key SET created_at = now() - interval '32 days' WHERE id = $1`,
-      [first.body.id],
-    );
+    const age = (at: string) =>
+      postern.database.query(
+        `UPDATE gateway_key SET created_at = now() - interval '80 days', revoked_at = ${at} WHERE id = $1`,
+        [first.body.id],
+      );
+    // However old it is: this month's budget was its own.
+    await age(`date_trunc('month', now(), 'UTC') + interval '1 microsecond'`);
+    expect((await make(jane)).status).toBe(409);
+    await age(`date_trunc('month', now(), 'UTC')`);
     expect((await make(jane)).status).toBe(201);
+  });
+
+  it('gets no new budget when a key expires', async () => {
+    const [first] = [await make(jane), await make(jane)];
+    await postern.database.query('UPDATE gateway_key SET expires_at = now() WHERE id = $1', [first.body.id]);
+    expect((await make(jane)).status).toBe(409);
   });
 
   it('without a budget, gets a new key for a revoked or an expired one', async () => {

@@ -14,14 +14,12 @@ export type Role = (typeof ROLES)[number];
 export const TEAMS_OF_ROLE = "(role = 'team') = (teams IS NOT NULL)";
 
 /**
- * Decorator of an admin handler or controller: the roles that may use it besides `admin`. Without it, `viewer` may use GET
- * handlers and only `admin` the others. A handler that allows `team` must restrict what it shows to `@CurrentScope()`.
+ * Decorator of an admin handler or controller: the roles that may use it besides `admin`. Without it, only `admin` may. A
+ * handler that allows `team` must restrict what it shows to `@CurrentScope()`.
  */
 export const Roles = Reflector.createDecorator<readonly Exclude<Role, 'admin'>[]>();
 
 /** @param declared by the handler or its controller, see Roles */
-export function mayUse(role: Role, method: string, declared: readonly Role[] | undefined): boolean {
-  if (role === 'admin') return true;
-  const isRead = method === 'GET' || method === 'HEAD';
-  return (declared ?? (isRead ? ['viewer'] : [])).includes(role);
+export function mayUse(role: Role, declared: readonly Role[] = []): boolean {
+  return role === 'admin' || declared.includes(role);
 }
