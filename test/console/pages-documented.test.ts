@@ -37,6 +37,9 @@ describeInBrowser('the pages that the docs show', () => {
   const picture = async (page: Page, name: string) => {
     if (!WRITES_IMAGES) return;
     mkdirSync(IMAGES, { recursive: true });
+    // Nothing is shown because the mouse is over it.
+    await page.mouse.move(0, 0);
+    await settled(page);
     await page.screenshot({ path: join(IMAGES, `console-${name}.png`) });
   };
 

@@ -143,7 +143,7 @@ const LIVES_OF_KEYS = `
     owner = CASE WHEN k.name = 'notebook' THEN (ARRAY['ana.silva', 'jonas.weber', 'mei.tanaka', 'o.adeyemi'])
       [1 + abs(hashtext(team.name)) % 4] || '@example.com' END,
     expires_at = CASE team.name || '/' || k.name WHEN 'fraud/ci' THEN used.at + interval '1 minute'
-      WHEN 'billing/ci' THEN now() + interval '3 days' WHEN 'checkout/production' THEN now() + interval '41 days' END,
+      WHEN 'billing/ci' THEN now() + interval '3 days' WHEN 'search/staging' THEN now() + interval '12 days' END,
     revoked_at = CASE team.name || '/' || k.name WHEN 'growth/batch' THEN used.at + interval '1 minute' END,
     disabled = team.name || '/' || k.name = 'mobile/batch'
   FROM team, used WHERE team.id = k.team_id AND used.key_id = k.id`;
@@ -162,24 +162,24 @@ async function createKeys(client: pg.Client, start: number, plain: boolean): Pro
     ]);
     teamIds.push(id);
   }
-  for (const name of KEYS) {
-    for (const teamId of teamIds) {
-      const id = uuidv7();
-      const at = created(keyIds.length);
-      await client.query('INSERT INTO gateway_key (id, team_id, name, created_at) VALUES ($1, $2, $3, $4)', [
-        id,
-        teamId,
-        name,
-        at,
-      ]);
-      // Nobody knows the secrets of the others.
-      const key = keyIds.length === 0 ? secret : mintKey();
-      await client.query(
-        `INSERT INTO gateway_key_secret (id, key_id, digest, prefix, created_at) VALUES ($1, $2, decode($3, 'hex'), $4, $5)`,
-        [uuidv7(), id, digestKey(key), shownPrefix(key), at],
-      );
-      keyIds.push(id);
-    }
+  // Those of the first team are the newest ones.
+  for (let place = KEYS.length * TEAMS.length - 1; place >= 0; place--) {
+    const [team, key] = [Math.floor(place / KEYS.length), place % KEYS.length];
+    const id = uuidv7();
+    const at = created(60 - place);
+    await client.query('INSERT INTO gateway_key (id, team_id, name, created_at) VALUES ($1, $2, $3, $4)', [
+      id,
+      teamIds[team],
+      KEYS[key],
+      at,
+    ]);
+    // Nobody knows the secrets of the others.
+    const used = place === 0 ? secret : mintKey();
+    await client.query(
+      `INSERT INTO gateway_key_secret (id, key_id, digest, prefix, created_at) VALUES ($1, $2, decode($3, 'hex'), $4, $5)`,
+      [uuidv7(), id, digestKey(used), shownPrefix(used), at],
+    );
+    keyIds[key * TEAMS.length + team] = id;
   }
   return { teamIds, keyIds, secret };
 }
@@ -253,6 +253,7 @@ export async function seedProvidersAndLimits(url: string, send: Send): Promise<v
       if (team === 'growth') budgets.push({ tokens: 20_000_000, period: 'day', alert_at: [80, 100] });
       await send('PATCH', `/admin/v1/teams/${team}`, { budgets, limits: RATES[team] ?? null });
     }
+    await limitOneKey(client, send);
     for (const { team, period, usd, tokens } of rows) {
       // As much as the log has, and something held for calls that have not ended.
       await client.query(
@@ -273,4 +274,21 @@ export async function seedProvidersAndLimits(url: string, send: Send): Promise<v
   } finally {
     await client.end();
   }
+}
+
+/** A budget of the key search / production, of which three quarters are spent. */
+async function limitOneKey(client: pg.Client, send: Send): Promise<void> {
+  const { rows } = await client.query<{ id: string; usd: number }>(`
+    SELECT k.id, coalesce(sum(cost_usd), 0)::float8 AS usd FROM gateway_key k JOIN team ON team.id = k.team_id
+      LEFT JOIN request_log r ON r.key_id = k.id AND r.started_at >= date_trunc('month', now(), 'UTC')
+    WHERE team.name = 'search' AND k.name = 'production' GROUP BY 1`);
+  const { id, usd } = rows[0]!;
+  await send('PATCH', `/admin/v1/keys/${id}`, {
+    budgets: [{ usd: Math.max(1, Math.ceil(usd / 0.75)).toFixed(2), period: 'month', alert_at: [80, 100] }],
+  });
+  await client.query(
+    `INSERT INTO limit_meter (rule_id, subject, window_start, spent)
+     SELECT id, '', date_trunc('month', now(), time_zone), $2::bigint FROM limit_rule WHERE scope_id = $1`,
+    [id, Math.round(usd * 1e9)],
+  );
 }

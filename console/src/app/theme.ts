@@ -74,9 +74,9 @@ export const cssVariablesResolver: CSSVariablesResolver = () => ({
     '--mantine-color-anchor': '#364fc7',
     '--mantine-color-body': '#ffffff',
     '--postern-surface': '#f8f9fa',
-    '--postern-good': '#1f6f33',
-    '--postern-warning': '#8a5a00',
-    '--postern-bad': '#c92a2a',
+    '--postern-good': '#1a632c',
+    '--postern-warning': '#7d5200',
+    '--postern-bad': '#b02525',
   },
   dark: {
     '--mantine-color-dimmed': '#b4b9bf',

@@ -29,6 +29,7 @@ export function TimeRangePicker({ range, presets }: { range: TimeRange; presets?
   };
   const bounds = `${shortTime(range.from, range.zone)} – ${range.preset === 'custom' || range.preset === 'last-month' ? shortTime(range.to, range.zone) : 'now'}`;
   const shown = range.preset === 'custom' ? bounds : range.label;
+  const zone = range.zone.replaceAll('_', ' ');
   return (
     <Popover opened={opened} onChange={setOpened} position="bottom-end" withinPortal trapFocus returnFocus>
       <Popover.Target>
@@ -37,12 +38,12 @@ export function TimeRangePicker({ range, presets }: { range: TimeRange; presets?
           size="sm"
           onClick={() => setOpened(!opened)}
           rightSection={<DownIcon size={14} />}
-          aria-label={`Time range: ${shown}, ${bounds}, ${zoneLabel(range.zone)}`}
+          aria-label={`Time range: ${shown} ${zone}, ${bounds}, ${zoneLabel(range.zone)}`}
           title={`${bounds} ${zoneLabel(range.zone)}`}
         >
           {shown}{' '}
           <Text span size="xs" c="dimmed" ml={8}>
-            {range.zone.replaceAll('_', ' ')}
+            {zone}
           </Text>
         </Button>
       </Popover.Target>
