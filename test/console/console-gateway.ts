@@ -8,6 +8,7 @@ import { GatewayProcess } from '../support/process.js';
 import { SECRETS } from './browser.js';
 import { buildConsole } from './build-console.js';
 import { type ModelProvider, startModelProvider } from './model-provider.js';
+import type { Seeded } from './seed.js';
 
 /** The gateway as it ships, in a process of its own, with the console as it is built. */
 export interface ConsoleGateway {
@@ -15,6 +16,8 @@ export interface ConsoleGateway {
   database: TestDatabase;
   provider: ModelProvider;
   issuer: OpenIdProvider;
+  /** What seedConsole() made, once it has. */
+  seeded: Seeded;
   admin: <T = Record<string, unknown>>(method: string, path: string, body?: unknown) => Promise<T>;
   stop(): Promise<void>;
 }
@@ -28,7 +31,7 @@ const USERS = {
 const MASTER_KEY = Buffer.alloc(32, 7).toString('base64');
 
 /** Starts one as in production, with a provider of models, single sign-on, and an empty database. */
-export async function startConsoleGateway(): Promise<ConsoleGateway> {
+export async function startConsoleGateway(): Promise<Omit<ConsoleGateway, 'seeded'>> {
   await buildConsole();
   // The OpenID provider says at length that it is one for tests.
   for (const level of ['warn', 'info'] as const) jest.spyOn(console, level).mockImplementation(() => {});

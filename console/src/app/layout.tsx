@@ -31,7 +31,7 @@ export function Layout({ session }: { session: Session }) {
   return (
     <AppShell
       header={{ height: 52, collapsed: false }}
-      navbar={{ width: 236, breakpoint: 'md', collapsed: { mobile: !opened } }}
+      navbar={{ width: 244, breakpoint: 'md', collapsed: { mobile: !opened } }}
       layout="alt"
       padding={{ base: 'sm', sm: 'lg' }}
       classNames={{ header: classes.header, main: classes.main, navbar: classes.navbar }}

@@ -4,6 +4,7 @@ import {
   Center,
   Code,
   Divider,
+  Group,
   Paper,
   PasswordInput,
   Stack,
@@ -33,7 +34,10 @@ export function SignIn() {
     <Center mih="100vh" p="md" component="main">
       <Paper withBorder p="xl" w="100%" maw={420}>
         <Stack gap="md">
-          <Logo />
+          <Group justify="space-between">
+            <Logo />
+            <ColorSchemeButton />
+          </Group>
           <Title order={1}>Sign in</Title>
           <SingleSignOn />
           <form onSubmit={submit}>
@@ -42,8 +46,9 @@ export function SignIn() {
                 label="Admin token"
                 description={
                   <>
-                    <Code>ADMIN_TOKEN</Code> of the gateway, or a token of your own (<Code>pta_…</Code>). In a
-                    local clone it is in <Code>data/secrets/admin-token</Code>.
+                    The gateway’s <Code>ADMIN_TOKEN</Code>, or your own token, which begins with{' '}
+                    <Code>pta_</Code>. A local clone has it in{' '}
+                    <Code style={{ whiteSpace: 'nowrap' }}>data/secrets/admin-token</Code>
                   </>
                 }
                 value={token}
@@ -62,12 +67,11 @@ export function SignIn() {
             </Stack>
           </form>
           <Text size="sm" c="dimmed">
-            Do you only have a gateway key?{' '}
+            Only have a gateway key?{' '}
             <Anchor component={Link} to="/key" underline="always">
-              Look at your key
+              Show your key
             </Anchor>
           </Text>
-          <ColorSchemeButton />
         </Stack>
       </Paper>
     </Center>

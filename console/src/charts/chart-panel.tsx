@@ -45,7 +45,7 @@ export function ChartPanel({ children, empty, loading = false, height = 260, onZ
         wrap="nowrap"
         className={classes.footer}
       >
-        <div>
+        <div style={{ minWidth: 0 }}>
           {legend && (
             <Group component="ul" gap="md" p={0} m={0} className={classes.legend} aria-label="Legend">
               {chart.series.map(({ id, label, color }) => (

@@ -15,6 +15,8 @@ export interface ChartPeriod {
   /** Exclusive. */
   end: Date;
   label: string;
+  /** A shorter label for the axis. */
+  tick: string;
 }
 
 export interface ChartData {

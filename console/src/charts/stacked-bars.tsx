@@ -11,6 +11,9 @@ interface Props extends ChartData {
   onZoom?: (from: Date, to: Date) => void;
 }
 
+/** Lower charts have fewer lines, in pixels. */
+const LOW = 200;
+
 /** Stacked bars over time. Loaded only where a chart is shown. */
 export default function StackedBars({ periods, series, format, formatAxis, height, onZoom, label }: Props) {
   const [drag, setDrag] = useState<{ from: number; to: number } | null>(null);
@@ -50,13 +53,21 @@ export default function StackedBars({ periods, series, format, formatAxis, heigh
         gridAxis="x"
         maxBarWidth={48}
         xAxisProps={{
-          tickFormatter: (index: string) => periods[Number(index)]?.label ?? '',
+          tickFormatter: (index: string) => periods[Number(index)]?.tick ?? '',
           minTickGap: 24,
-          interval: 'preserveStartEnd',
+          interval: 'equidistantPreserveStart',
         }}
-        yAxisProps={{ tickFormatter: formatAxis, width: 58, allowDecimals: true }}
-        barProps={{ isAnimationActive: false }}
+        yAxisProps={{
+          tickFormatter: formatAxis,
+          width: 58,
+          allowDecimals: true,
+          interval: 0,
+          tickCount: height < LOW ? 3 : 5,
+        }}
+        // A line between the parts of a bar, so that they can be told apart without colour.
+        barProps={{ isAnimationActive: false, stroke: 'var(--mantine-color-body)', strokeWidth: 1 }}
         barChartProps={{
+          margin: { top: 8, right: 4 },
           accessibilityLayer: false,
           onMouseDown: (state) => {
             const index = indexOf(state);

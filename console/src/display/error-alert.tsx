@@ -32,7 +32,7 @@ function titleOf(error: unknown): string {
   if (error.status === 403) return 'Not allowed';
   if (error.status === 404) return 'Not found';
   if (error.status === 409 || error.status === 412) return 'Changed by somebody else';
-  return error.status >= 500 ? 'The gateway could not do it' : 'The gateway rejected this';
+  return error.status >= 500 ? 'The gateway failed' : 'The gateway rejected this';
 }
 
 export function messageOf(error: unknown): string {

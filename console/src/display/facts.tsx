@@ -6,7 +6,7 @@ export function Facts({ facts }: { facts: readonly (readonly [name: string, valu
   return (
     <dl className={classes.list}>
       {facts.map(([name, value]) =>
-        value === undefined || value === null ? null : (
+        value === undefined || value === null || value === '' ? null : (
           <div key={name} className={classes.row}>
             <dt className={classes.name}>{name}</dt>
             <dd className={classes.value}>{value}</dd>

@@ -15,7 +15,7 @@ export function PageHeader({
   useDocumentTitle(`${title} · Postern`);
   return (
     <Group justify="space-between" align="flex-start" mb="md" gap="sm">
-      <div>
+      <div style={{ flex: '1 1 18rem' }}>
         <Title order={1}>{title}</Title>
         {description !== undefined && (
           <Text c="dimmed" size="sm" component="div" maw={640}>

@@ -22,7 +22,6 @@ export function SideDrawer({
       size="lg"
       padding="md"
       closeButtonProps={{ 'aria-label': 'Close' }}
-      styles={{ title: { fontWeight: 600, overflowWrap: 'anywhere', minWidth: 0 } }}
     >
       {children}
     </Drawer>

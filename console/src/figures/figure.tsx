@@ -33,7 +33,7 @@ export function Compact({ value }: { value: number }) {
 export function Unknown({ why }: { why: string }) {
   return (
     <Tooltip label={why} multiline maw={280}>
-      <Text span c="dimmed" tabIndex={0} aria-label={`unknown: ${why}`} role="note">
+      <Text span inherit c="dimmed" tabIndex={0} aria-label={`unknown: ${why}`} role="note">
         –
       </Text>
     </Tooltip>

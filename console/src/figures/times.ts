@@ -36,6 +36,21 @@ export function shortDate(instant: Date, zone: string): string {
   }).format(instant);
 }
 
+/** "Nov 22" */
+export function dayOfYear(instant: Date, zone: string): string {
+  return new Intl.DateTimeFormat('en-US', { timeZone: zone, month: 'short', day: 'numeric' }).format(instant);
+}
+
+/** "15:04" */
+export function timeOfDay(instant: Date, zone: string): string {
+  return new Intl.DateTimeFormat('en-US', {
+    timeZone: zone,
+    hour: '2-digit',
+    minute: '2-digit',
+    hourCycle: 'h23',
+  }).format(instant);
+}
+
 const UNITS: [Intl.RelativeTimeFormatUnit, number][] = [
   ['year', 365 * 86_400],
   ['month', 30 * 86_400],

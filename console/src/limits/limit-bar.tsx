@@ -1,6 +1,5 @@
-import { percent } from '../figures/numbers';
 import classes from './limit-bar.module.css';
-import { type Limit, limitAmount, limitOwner, limitShares, limitTitle } from './limit';
+import { type Limit, limitAmount, limitOwner, limitShares, limitTitle, usedPercent } from './limit';
 
 /** What is used (solid) and held by gateways for calls (hatched), of the whole amount. */
 export function LimitBar({ limit }: { limit: Limit }) {
@@ -16,7 +15,7 @@ export function LimitBar({ limit }: { limit: Limit }) {
       aria-valuenow={Math.round(shown * 100)}
       aria-valuetext={`${limitAmount(limit, limit.used)} used, ${limitAmount(limit, limit.left)} left`}
       data-state={limit.state}
-      title={`${percent(Math.round(used * 10_000), 10_000)} used${held > 0 ? `, ${limitAmount(limit, limit.held)} held for calls` : ''}`}
+      title={`${usedPercent(limit)} used${held > 0 ? `, ${limitAmount(limit, limit.held)} held for calls` : ''}`}
     >
       <span className={classes.used} style={{ width: `${shown * 100}%` }} />
       <span className={classes.held} style={{ width: `${Math.min(1 - shown, held) * 100}%` }} />

@@ -1,4 +1,4 @@
-import { Fieldset, Group, NumberInput, Select, Stack, Switch, TagsInput, Text } from '@mantine/core';
+import { Fieldset, NumberInput, Select, SimpleGrid, Stack, Switch, TagsInput, Text } from '@mantine/core';
 import { useState } from 'react';
 import type { ApiError } from '../api/client';
 import { BudgetFields } from './budget-fields';
@@ -26,7 +26,7 @@ export function LimitFields({ value, onChange, error }: Props) {
   return (
     <Stack gap="md">
       <ModelFields value={value} onChange={onChange} error={error} />
-      <Fieldset legend="Limits of all calls together" p="sm">
+      <Fieldset legend="Limits of all calls" p="sm">
         <RateFields
           rates={value.limits ?? NO_RATES}
           onChange={(rates) => onChange({ ...value, limits: ratesOrNull(rates) })}
@@ -77,8 +77,8 @@ function EachEndUser({
   return (
     <>
       <Switch
-        label="Limit each end user alone"
-        description="The end user is what the caller says: this protects honest callers from each other."
+        label="Limit each end user separately"
+        description="Callers name their end users themselves. This shares fairly among honest callers; it stops nobody who lies."
         checked={on}
         onChange={(event) => {
           setOn(event.currentTarget.checked);
@@ -115,12 +115,12 @@ function ModelFields({ value, onChange, error }: Props) {
         />
       )}
       <Select
-        label="Streams that would not report their tokens"
+        label="Streams that do not report tokens"
         allowDeselect={false}
         data={[
-          { value: 'as_sent', label: 'Forward as they are; their tokens and cost stay unknown' },
-          { value: 'require', label: 'Reject, and say what the client must add' },
-          { value: 'ask', label: 'Add stream_options.include_usage to the request' },
+          { value: 'as_sent', label: 'Forward unchanged; tokens and cost stay unknown' },
+          { value: 'require', label: 'Reject, and say what to add' },
+          { value: 'ask', label: 'Ask for them: add stream_options.include_usage' },
         ]}
         value={value.stream_usage}
         onChange={(mode) => onChange({ ...value, stream_usage: mode as LimitMembers['stream_usage'] })}
@@ -147,7 +147,7 @@ function RateFields({
   const { requests_per_minute, tokens_per_minute, concurrent_requests } = rates;
   const all: Rates = { requests_per_minute, tokens_per_minute, concurrent_requests };
   return (
-    <Group gap="xs" grow preventGrowOverflow={false} align="flex-start">
+    <SimpleGrid cols={{ base: 1, xs: 3 }} spacing="xs">
       {RATES.map(([name, label]) => (
         <NumberInput
           key={name}
@@ -158,12 +158,11 @@ function RateFields({
           allowNegative={false}
           thousandSeparator=","
           hideControls
-          miw={120}
           value={rates[name] ?? ''}
           onChange={(value) => onChange({ ...all, [name]: typeof value === 'number' ? value : null })}
           error={errorOf(name)}
         />
       ))}
-    </Group>
+    </SimpleGrid>
   );
 }

@@ -1,6 +1,6 @@
 import type { ResponseOf } from '../api/client';
 import { formatUsd, nanoOf } from '../figures/money';
-import { count } from '../figures/numbers';
+import { count, percent } from '../figures/numbers';
 
 export type Limit = ResponseOf<'/admin/v1/limits', 'get'>['data'][number];
 
@@ -40,6 +40,11 @@ export function limitShares({ used, held, amount, credited }: Limit): { used: nu
   const whole = nanoOf(amount) + nanoOf(credited);
   if (whole === 0n) return { used: 1, held: 0 };
   return { used: Number(nanoOf(used)) / Number(whole), held: Number(nanoOf(held)) / Number(whole) };
+}
+
+/** "91%": how much of it is used. */
+export function usedPercent(limit: Limit): string {
+  return percent(Math.round(limitShares(limit).used * 1_000), 1_000);
 }
 
 /** Budgets can be reset; rates pass by themselves. */

@@ -23,7 +23,7 @@ export function ColumnChooser<Row>({
   return (
     <Menu closeOnItemClick={false} position="bottom-end" withinPortal>
       <Menu.Target>
-        <Button variant="default" size="xs" rightSection={<DownIcon size={14} />}>
+        <Button variant="default" size="compact-sm" flex="none" rightSection={<DownIcon size={14} />}>
           Columns
         </Button>
       </Menu.Target>

@@ -19,8 +19,10 @@ export interface Column<Row> {
   align?: 'left' | 'right';
   /** The column can be sorted by this on the page. Only for tables that are loaded whole. */
   sortBy?: (row: Row) => string | number | bigint | null;
-  /** Never breaks into lines. */
+  /** Never breaks into lines; longer text ends in an ellipsis. */
   oneLine?: boolean;
+  /** Has a line of its own in the card on a narrow screen, as bars need. */
+  wholeLine?: boolean;
   /** Hidden until it is chosen. */
   optional?: boolean;
   /** A shorter heading is not enough on narrow screens: leave the column out of the cards there. */
@@ -50,9 +52,14 @@ interface Props<Row> {
   stale?: boolean;
   /** Many columns: with less space between them. */
   dense?: boolean;
+  /** The column by which the rows are sorted at first: the largest first. */
+  sortedBy?: string;
   /** A row of sums below the others: cells by column ID. */
   totals?: Readonly<Record<string, ReactNode>>;
 }
+
+/** Tables with so few columns stay tables on narrower screens. */
+const FEW = 5;
 
 const features = tableFeatures({
   columnVisibilityFeature,
@@ -61,7 +68,7 @@ const features = tableFeatures({
 });
 
 /**
- * A table on wide screens; on narrow ones every row is a card, so that nothing scrolls sideways. Keyboard: rows that open
+ * A table on wide screens; on narrow ones every row is a card that begins with its first cell, so that nothing scrolls sideways. Keyboard: rows that open
  * can be focused and opened with Enter.
  */
 export function DataTable<Row extends object>(props: Props<Row>) {
@@ -88,7 +95,8 @@ function Rows<Row extends object>(props: Props<Row> & { rows: readonly Row[] }) 
       }),
     );
   }, [columns]);
-  const data = useMemo(() => [...rows], [rows]);
+  // Rows keep the values that they were sorted by: other columns need other rows.
+  const data = useMemo(() => [...rows], [rows, columns]);
   const byId = useMemo(() => new Map(columns.map((column) => [column.id, column])), [columns]);
   const columnVisibility = useMemo(
     () =>
@@ -103,10 +111,11 @@ function Rows<Row extends object>(props: Props<Row> & { rows: readonly Row[] }) 
     data,
     getRowId: rowId,
     state: { columnVisibility },
+    initialState: { sorting: props.sortedBy === undefined ? [] : [{ id: props.sortedBy, desc: true }] },
   });
   return (
     <>
-      <div className={classes.frame}>
+      <div className={classes.frame} data-few={columns.length <= FEW || undefined}>
         <div className={classes.scroll}>
           <Table
             className={classes.table}
@@ -134,11 +143,12 @@ function Rows<Row extends object>(props: Props<Row> & { rows: readonly Row[] }) 
                         {header.column.getCanSort() ? (
                           <UnstyledButton
                             className={classes.sort}
+                            data-align={column?.align}
                             onClick={header.column.getToggleSortingHandler()}
                           >
                             {column?.header}
-                            <span aria-hidden="true">
-                              {sorted === 'asc' ? ' ↑' : sorted === 'desc' ? ' ↓' : ''}
+                            <span aria-hidden="true" data-sorted={sorted !== false || undefined}>
+                              {sorted === 'asc' ? '↑' : sorted === 'desc' ? '↓' : '↕'}
                             </span>
                           </UnstyledButton>
                         ) : (
@@ -170,6 +180,7 @@ function Rows<Row extends object>(props: Props<Row> & { rows: readonly Row[] }) 
                         ta={column.align}
                         data-label={column.header}
                         data-wide-only={column.wideOnly}
+                        data-whole-line={column.wholeLine}
                       >
                         <span className={classes.value}>{column.cell(row.original)}</span>
                       </Table.Td>

@@ -29,7 +29,7 @@ export function TimeRangePicker({ range, presets }: { range: TimeRange; presets?
   };
   const bounds = `${shortTime(range.from, range.zone)} – ${range.preset === 'custom' || range.preset === 'last-month' ? shortTime(range.to, range.zone) : 'now'}`;
   const shown = range.preset === 'custom' ? bounds : range.label;
-  const zone = range.zone === 'UTC' ? 'UTC' : 'local time';
+  const zone = range.zone.replaceAll('_', ' ');
   return (
     <Popover opened={opened} onChange={setOpened} position="bottom-end" withinPortal trapFocus returnFocus>
       <Popover.Target>

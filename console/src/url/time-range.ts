@@ -22,6 +22,10 @@ export interface TimeRange {
   /** Exclusive. */
   to: Date;
   label: string;
+  /** For sentences: "in the last 30 days", "this month". */
+  phrase: string;
+  /** What it is compared with: "previous 30 days". */
+  comparedWith: string;
   /** The period of one bar of a chart. */
   interval: Interval;
   /** As many hours before `from`, up to the same point: what this range is compared with. */
@@ -80,12 +84,26 @@ function complete(
     from,
     to,
     label,
+    phrase: preset === 'custom' ? 'in this range' : phraseOf(preset),
+    comparedWith: comparedWith(preset),
     interval: intervalFor(to.getTime() - from.getTime()),
     previous,
     zone,
     query,
     previousQuery,
   };
+}
+
+/** "in the last 7 days", "this month", "last month" */
+function phraseOf(preset: Preset): string {
+  const text = PRESETS[preset].toLowerCase();
+  return preset === 'month' || preset === 'last-month' ? text : `in the ${text}`;
+}
+
+function comparedWith(preset: TimeRange['preset']): string {
+  if (preset === 'custom') return 'previous range';
+  if (preset === 'month') return 'same part of last month';
+  return preset === 'last-month' ? 'month before' : PRESETS[preset].replace('Last', 'previous');
 }
 
 function customOf({ from, to }: UrlState): Bounds | undefined {

@@ -26,7 +26,7 @@ export function OwnUsage({
   return (
     <>
       <ChartPanel
-        label={`${metric.label} by ${by} in the ${range.label.toLowerCase()}`}
+        label={`${metric.label} by ${by} ${range.phrase}`}
         periods={periods}
         series={series}
         format={metric.format}
@@ -36,7 +36,7 @@ export function OwnUsage({
         empty={
           totals !== undefined && totals?.calls === 0 ? (
             <Text size="sm" c="dimmed" py="md">
-              No calls in the {range.label.toLowerCase()}.
+              No calls {range.phrase}.
             </Text>
           ) : undefined
         }

@@ -2,9 +2,9 @@ import { keepPreviousData, useQueries, useQuery } from '@tanstack/react-query';
 import { api } from '../api/client';
 import { OTHER_COLOR, SERIES_COLORS } from '../app/theme';
 import type { ChartPeriod, ChartSeries } from '../charts/series';
-import { exactTime, shortDate, shortTime } from '../figures/times';
+import { dayOfYear, exactTime, shortDate, shortTime, timeOfDay } from '../figures/times';
 import type { CallFilter } from '../filters/fields';
-import { addPeriods, periodsBetween } from '../url/calendar';
+import { addPeriods, DAY_MS, periodsBetween } from '../url/calendar';
 import type { TimeRange } from '../url/time-range';
 import {
   type Dimension,
@@ -131,7 +131,7 @@ export function useUsageSeries(
     ...(atOnce ? [together] : apart.filter((query) => query.fetchStatus !== 'idle' || query.data)),
   ];
   return {
-    periods: periods.map(({ start, end, label }) => ({ start, end, label })),
+    periods: periods.map(({ start, end, label, tick }) => ({ start, end, label, tick })),
     series,
     totals: total.data?.totals,
     groups,
@@ -146,12 +146,16 @@ export function useUsageSeries(
 /** The periods of a chart with the names that the API gives them. */
 export function periodsOf(range: TimeRange): (ChartPeriod & { name: string })[] {
   const { from, to, interval, zone } = range;
-  const text = interval === 'half_hour' || interval === 'hour' ? shortTime : shortDate;
+  const isTimes = interval === 'half_hour' || interval === 'hour';
+  const text = isTimes ? shortTime : shortDate;
+  // The range of the page says which day or year it is.
+  const ticks = !isTimes ? dayOfYear : to.getTime() - from.getTime() < 2 * DAY_MS ? timeOfDay : shortTime;
   return periodsBetween(from, to, interval, zone).map(({ name, start }) => ({
     name,
     start: start < from ? from : start,
     end: earlier(addPeriods(interval, start, 1, zone), to),
     label: interval === 'month' ? exactTime(start, zone).slice(0, 7) : text(start, zone),
+    tick: interval === 'month' ? exactTime(start, zone).slice(0, 7) : ticks(start, zone),
   }));
 }
 

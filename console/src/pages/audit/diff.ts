@@ -1,4 +1,5 @@
 import type { ResponseOf } from '../../api/client';
+import { count } from '../../figures/numbers';
 
 export type AuditEntry = ResponseOf<'/admin/v1/audit', 'get'>['data'][number];
 
@@ -17,6 +18,21 @@ export function diffOf({ before, after }: Pick<AuditEntry, 'before' | 'after'>):
 function textOf(side: AuditEntry['before'], field: string): string | undefined {
   if (side === null || !(field in side)) return undefined;
   const value = (side as Record<string, unknown>)[field];
-  // Spaces, so that long values break between members.
-  return typeof value === 'string' ? value : JSON.stringify(value, null, 1).replace(/\n\s*/g, ' ');
+  return readable(value);
+}
+
+/** A value as people write it: "usd: 250.00, period: month", "80, 100"; members that are not set are left out. */
+function readable(value: unknown): string {
+  if (value === null) return 'none';
+  if (typeof value !== 'object') return typeof value === 'number' ? count(value) : String(value);
+  if (Array.isArray(value)) {
+    if (value.length === 0) return 'none';
+    const hasObjects = value.some((item) => typeof item === 'object' && item !== null);
+    return value.map(readable).join(hasObjects ? '; ' : ', ');
+  }
+  const members = Object.entries(value).filter(([, member]) => member !== null);
+  if (members.length === 0) return 'none';
+  return members
+    .map(([name, member]) => `${name}: ${Array.isArray(member) ? `[${readable(member)}]` : readable(member)}`)
+    .join(', ');
 }

@@ -52,9 +52,7 @@ export default function Audit() {
             Names are compared whole, as they were at the time.
           </EmptyState>
         ) : (
-          <EmptyState title={`No change in the ${range.label.toLowerCase()}`}>
-            Choose a longer range.
-          </EmptyState>
+          <EmptyState title={`No changes ${range.phrase}`}>Choose a longer range.</EmptyState>
         )
       ) : (
         <Stack component="ol" gap="xs" p={0} m={0} style={{ listStyle: 'none' }} aria-label="Changes">

@@ -1,15 +1,4 @@
-import {
-  Anchor,
-  Box,
-  Button,
-  Group,
-  Paper,
-  PasswordInput,
-  SimpleGrid,
-  Stack,
-  Text,
-  Title,
-} from '@mantine/core';
+import { Anchor, Box, Button, Group, Paper, PasswordInput, SimpleGrid, Stack, Text } from '@mantine/core';
 import { useMutation } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { type FormEvent, useState } from 'react';
@@ -23,6 +12,7 @@ import { PageHeader } from '../../display/page-header';
 import { Section } from '../../display/section';
 import { Compact, Money, RelativeTime } from '../../figures/figure';
 import { percent } from '../../figures/numbers';
+import { dayOfYear } from '../../figures/times';
 import { type Limit } from '../../limits/limit';
 import { LimitList } from '../../limits/limit-list';
 import { METRICS } from '../../usage/metrics';
@@ -45,7 +35,7 @@ export default function Key() {
       </Group>
       <PageHeader
         title="Your key"
-        description="What a gateway key may do, its limits, and what it has used. It is sent to this gateway only and stored nowhere."
+        description="What your gateway key may do, its limits, and what it has used. The key is sent to this gateway only, and is not stored."
       />
       <Stack gap="md">
         <Paper withBorder p="md">
@@ -115,7 +105,7 @@ function OwnData({ ownKey, usage }: { ownKey: OwnKey; usage: OwnUsage }) {
           {limits.length === 0 ? (
             <Text size="sm">None: calls are unlimited.</Text>
           ) : (
-            <LimitList limits={limits} />
+            <LimitList limits={limits} owners />
           )}
         </Section>
         <Sums title="Today" sums={usage.today} />
@@ -160,7 +150,12 @@ function Days({ usage }: { usage: OwnUsage }) {
   return (
     <ChartPanel
       label="Cost by day"
-      periods={days.map(({ day }) => ({ start: new Date(day), end: new Date(day), label: day }))}
+      periods={days.map(({ day }) => ({
+        start: new Date(day),
+        end: new Date(day),
+        label: day,
+        tick: dayOfYear(new Date(day), 'UTC'),
+      }))}
       series={[
         {
           id: 'cost',
@@ -172,10 +167,6 @@ function Days({ usage }: { usage: OwnUsage }) {
       format={cost.format}
       formatAxis={cost.formatAxis}
       height={180}
-    >
-      <Title order={3} size="h6">
-        USD
-      </Title>
-    </ChartPanel>
+    />
   );
 }

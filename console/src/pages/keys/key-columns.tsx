@@ -2,8 +2,8 @@ import { Text } from '@mantine/core';
 import type { ResponseOf } from '../../api/client';
 import { StatusBadge } from '../../display/status-badge';
 import { Compact, Money, RelativeTime, Unknown } from '../../figures/figure';
-import { byUrgency, isBudget, type Limit, limitAmount, limitTitle } from '../../limits/limit';
-import { LimitBar } from '../../limits/limit-bar';
+import { BudgetCell } from '../../limits/budget-cell';
+import { byUrgency, isBudget, type Limit } from '../../limits/limit';
 import type { Column } from '../../table/data-table';
 import type { UsagePage } from '../../usage/metrics';
 import { type Key, statusOf, STATUS_TONES } from './key';
@@ -40,7 +40,22 @@ export function keyColumns({ teams, limits, usage, rangeLabel, now }: Sources): 
         </>
       ),
     },
-    { id: 'team', header: 'Team', cell: ({ team }) => team },
+    {
+      id: 'team',
+      header: 'Team',
+      cell: ({ team, owner }) => (
+        <>
+          <span className="truncated" title={team}>
+            {team}
+          </span>
+          {owner !== null && (
+            <Text c="dimmed" size="xs" component="span" className="truncated" title={`Owner: ${owner}`}>
+              {owner}
+            </Text>
+          )}
+        </>
+      ),
+    },
     {
       id: 'status',
       header: 'Status',
@@ -81,24 +96,8 @@ export function keyColumns({ teams, limits, usage, rangeLabel, now }: Sources): 
     {
       id: 'budget',
       header: 'Budget',
-      cell: ({ id }) => {
-        const limit = budgets.get(id);
-        if (limit === undefined) {
-          return (
-            <Text span c="dimmed" size="sm">
-              none
-            </Text>
-          );
-        }
-        return (
-          <span style={{ display: 'block', minWidth: 110 }} title={limitTitle(limit)}>
-            <LimitBar limit={limit} />
-            <Text span size="xs" c="dimmed">
-              {limitAmount(limit, limit.used)} of {limitAmount(limit, limit.amount)}
-            </Text>
-          </span>
-        );
-      },
+      wholeLine: true,
+      cell: ({ id }) => <BudgetCell limit={budgets.get(id)} />,
     },
   ];
 }

@@ -66,7 +66,7 @@ function Details({ shown }: { shown: Key }) {
             </Group>,
           ],
           ['Team', shown.team],
-          ['Owner', shown.owner ?? undefined],
+          ['Owner', shown.owner],
           ['Secret begins with', <CopyableId id={shown.prefix} what="start of the secret" />],
           ['Last used', <RelativeTime at={shown.last_used_at} empty="never" />],
           ['Created', <ExactTime at={shown.created_at} />],

@@ -38,14 +38,14 @@ export default function Keys() {
   const close = () => setUrl({ new: undefined, find: undefined });
   return (
     <>
-      <PageHeader title="Keys" description="Programs send them to the gateway.">
+      <PageHeader title="Keys" description="Programs send a key with every call. It says which team calls.">
         <TimeRangePicker range={range} />
         {mayChange && (
           <Button variant="default" onClick={() => setUrl({ find: '1' })}>
             Whose key is this?
           </Button>
         )}
-        {create}
+        {(keys.rows?.length !== 0 || isFiltered) && create}
       </PageHeader>
       <Filters />
       <DataTable

@@ -10,7 +10,15 @@ import { StatusBadge } from '../../display/status-badge';
 import { RelativeTime } from '../../figures/figure';
 import { count } from '../../figures/numbers';
 import { nanoOf } from '../../figures/money';
-import { byUrgency, isBudget, type Limit, limitAmount, limitOwner, limitTitle } from '../../limits/limit';
+import {
+  byUrgency,
+  isBudget,
+  type Limit,
+  limitAmount,
+  limitOwner,
+  limitTitle,
+  usedPercent,
+} from '../../limits/limit';
 import { LimitBar } from '../../limits/limit-bar';
 import { type Column, DataTable } from '../../table/data-table';
 import { usePages } from '../../table/use-pages';
@@ -127,7 +135,7 @@ const COLUMNS: readonly Column<Limit>[] = [
     oneLine: true,
     cell: ({ state }) => <StatusBadge tone={TONES[state]}>{STATES[state]}</StatusBadge>,
   },
-  { id: 'bar', header: 'Used', cell: (limit) => <UsedOf limit={limit} /> },
+  { id: 'bar', header: 'Used', wholeLine: true, cell: (limit) => <UsedOf limit={limit} /> },
   { id: 'held', header: 'Held', align: 'right', cell: (limit) => limitAmount(limit, limit.held) },
   { id: 'left', header: 'Left', align: 'right', cell: (limit) => limitAmount(limit, limit.left) },
   { id: 'refused', header: 'Rejected calls', align: 'right', cell: ({ refused }) => count(refused) },
@@ -143,11 +151,16 @@ const COLUMNS: readonly Column<Limit>[] = [
 
 function UsedOf({ limit }: { limit: Limit }) {
   return (
-    <div style={{ minWidth: 220 }}>
-      <Text size="xs" mb={3} style={{ whiteSpace: 'nowrap' }}>
-        {limitAmount(limit, limit.used)} of {limitAmount(limit, limit.amount)}
-        {nanoOf(limit.credited) > 0n && ` + ${limitAmount(limit, limit.credited)}`}
-      </Text>
+    <div style={{ minWidth: 200 }}>
+      <Group justify="space-between" gap="xs" mb={3} wrap="nowrap">
+        <Text size="xs" style={{ whiteSpace: 'nowrap' }}>
+          {limitAmount(limit, limit.used)} of {limitAmount(limit, limit.amount)}
+          {nanoOf(limit.credited) > 0n && ` + ${limitAmount(limit, limit.credited)}`}
+        </Text>
+        <Text size="xs" c="dimmed">
+          {usedPercent(limit)}
+        </Text>
+      </Group>
       <LimitBar limit={limit} />
     </div>
   );

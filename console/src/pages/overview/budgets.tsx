@@ -51,7 +51,7 @@ export function Budgets() {
       <Stack gap="sm">
         {nearlyUsed?.slice(0, SHOWN).map((limit) => (
           <div key={limit.id}>
-            <Group justify="space-between" gap="xs" mb={4} wrap="nowrap">
+            <Group justify="space-between" gap="0 var(--mantine-spacing-xs)" mb={4}>
               <Text size="sm" truncate="end">
                 {limitOwner(limit)}{' '}
                 <Text span c="dimmed" size="sm">

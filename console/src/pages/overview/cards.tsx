@@ -1,7 +1,7 @@
 import { Paper, SimpleGrid, Skeleton, Text } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { Compact, Money } from '../../figures/figure';
-import { change, percent } from '../../figures/numbers';
+import { change, count, percent } from '../../figures/numbers';
 import { nanoOf } from '../../figures/money';
 import { shortTime } from '../../figures/times';
 import type { TimeRange } from '../../url/time-range';
@@ -14,28 +14,29 @@ type Totals = UsageSums | null | undefined;
 export function Cards({ totals, previous, range }: { totals: Totals; previous: Totals; range: TimeRange }) {
   const before = `${shortTime(range.previous.from, range.zone)} – ${shortTime(range.previous.to, range.zone)}`;
   const unpriced = totals?.unpriced_calls ?? 0;
+  const comparison = { with: range.comparedWith, bounds: before };
   return (
-    <SimpleGrid cols={{ base: 1, xs: 2, lg: 4 }} spacing="md">
+    <SimpleGrid cols={{ base: 2, lg: 4 }} spacing={{ base: 'xs', sm: 'md' }}>
       <Card
         title="Cost"
         value={totals && <Money usd={totals.cost_usd ?? '0'} />}
         change={
           totals && previous && change(Number(nanoOf(totals.cost_usd)), Number(nanoOf(previous.cost_usd)))
         }
-        before={before}
-        note={unpriced > 0 ? `without ${unpriced.toLocaleString('en-US')} unpriced calls` : undefined}
+        comparison={comparison}
+        note={unpriced > 0 ? `${count(unpriced)} calls have no price` : undefined}
       />
       <Card
         title="Calls"
         value={totals && <Compact value={totals.calls} />}
         change={totals && previous && change(totals.calls, previous.calls)}
-        before={before}
+        comparison={comparison}
       />
       <Card
         title="Tokens"
         value={totals && <Compact value={totals.total_tokens} />}
         change={totals && previous && change(totals.total_tokens, previous.total_tokens)}
-        before={before}
+        comparison={comparison}
         note={
           totals && totals.total_tokens > 0
             ? `${percent(totals.cached_tokens, totals.prompt_tokens)} of the input from cache`
@@ -52,9 +53,9 @@ export function Cards({ totals, previous, range }: { totals: Totals; previous: T
             ? change(totals.errors / totals.calls, previous.errors / previous.calls)
             : undefined
         }
-        before={before}
+        comparison={comparison}
         moreIsWorse
-        note={totals ? `${totals.errors.toLocaleString('en-US')} failed calls` : undefined}
+        note={totals && totals.errors > 0 ? `${count(totals.errors)} failed calls` : undefined}
       />
     </SimpleGrid>
   );
@@ -65,40 +66,35 @@ interface CardProps {
   value: ReactNode;
   change: { text: string; direction: -1 | 0 | 1 } | null | undefined;
   /** The range that `change` compares with. */
-  before: string;
+  comparison: { with: string; bounds: string };
   note?: string;
   moreIsWorse?: boolean;
 }
 
-function Card({ title, value, change: by, before, note, moreIsWorse = false }: CardProps) {
+function Card({ title, value, change: by, comparison, note, moreIsWorse = false }: CardProps) {
   return (
-    <Paper withBorder p="md" component="section" aria-label={title}>
+    <Paper withBorder p={{ base: 'xs', sm: 'md' }} component="section" aria-label={title}>
       <Text size="sm" c="dimmed">
         {title}
       </Text>
       {value === null || value === undefined ? (
-        <Skeleton height={34} width={120} my={4} />
+        <Skeleton height={34} width={120} maw="100%" my={4} />
       ) : (
         <div className={classes.value}>{value}</div>
       )}
-      <Text size="xs" c="dimmed" mih="1.2em">
+      <Text size="xs" c="dimmed" mih="1.2em" component="div">
         {by !== null && by !== undefined && (
-          <span
-            title={`Compared with ${before}`}
-            data-worse={(moreIsWorse && by.direction > 0) || undefined}
-            className={classes.change}
-          >
-            {by.text}
-          </span>
+          <div title={`Compared with ${comparison.bounds}`}>
+            <span data-worse={(moreIsWorse && by.direction > 0) || undefined} className={classes.change}>
+              <span aria-hidden="true">{ARROWS[by.direction]}</span> {by.text}
+            </span>{' '}
+            vs. {comparison.with}
+          </div>
         )}
-        {by !== null && by !== undefined && <span> vs. previous</span>}
-        {note !== undefined && (
-          <span>
-            {by ? ' · ' : ''}
-            {note}
-          </span>
-        )}
+        {note}
       </Text>
     </Paper>
   );
 }
+
+const ARROWS = { [-1]: '↓', 0: '', 1: '↑' };

@@ -1,8 +1,11 @@
-import { Anchor, Grid, Stack, Text } from '@mantine/core';
+import { Anchor, Grid, Stack } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { lazy, Suspense } from 'react';
-import { RelativeTime } from '../../figures/figure';
+import { providersQuery } from '../../api/load-all';
+import { CompleteUpTo } from '../../display/complete-up-to';
 import { EmptyState } from '../../display/empty-state';
+import { ErrorAlert } from '../../display/error-alert';
 import { LoadingRows } from '../../display/loading';
 import { PageHeader } from '../../display/page-header';
 import { Section } from '../../display/section';
@@ -17,7 +20,7 @@ import { Cards } from './cards';
 import { Ranking } from './ranking';
 
 /** Brings the tables along, which the rest of the page does not need. */
-const ProviderHealth = lazy(() => import('./provider-health'));
+const Providers = lazy(() => import('./providers'));
 
 export default function Overview() {
   const [url] = useUrlState();
@@ -29,65 +32,72 @@ export default function Overview() {
   const isEmpty = usage.totals?.calls === 0;
   return (
     <>
-      <PageHeader
-        title="Overview"
-        description={
-          usage.asOf === undefined ? (
-            'Counting calls …'
-          ) : (
-            <>
-              Complete up to <RelativeTime at={usage.asOf} />
-            </>
-          )
-        }
-      >
+      <PageHeader title="Overview" description={<CompleteUpTo asOf={usage.asOf} error={usage.error} />}>
         <TimeRangePicker range={range} />
       </PageHeader>
       <Stack gap="md">
-        <Cards totals={usage.totals} previous={previous.data?.totals} range={range} />
-        <Section title={`${metric.label} over time`}>
-          {isEmpty && url.from === undefined && <FirstCall />}
-          {(!isEmpty || url.from !== undefined) && (
-            <UsageChart
-              range={range}
-              metric={metric}
-              dimension={dimension}
-              dimensions={['team', 'key', 'model', 'provider']}
-              usage={usage}
-            />
-          )}
-        </Section>
+        {usage.error ? (
+          <ErrorAlert error={usage.error} retry={usage.retry} />
+        ) : (
+          <>
+            <Cards totals={usage.totals} previous={previous.data?.totals} range={range} />
+            <Section title={`${metric.label} over time`}>
+              {isEmpty && url.from === undefined ? (
+                <FirstCall phrase={range.phrase} />
+              ) : (
+                <UsageChart
+                  range={range}
+                  metric={metric}
+                  dimension={dimension}
+                  dimensions={['team', 'key', 'model', 'provider']}
+                  usage={usage}
+                />
+              )}
+            </Section>
+          </>
+        )}
         <Grid gap="md">
-          {(['team', 'model', 'key'] as const).map((by) => (
-            <Grid.Col key={by} span={{ base: 12, md: 4 }}>
-              <Ranking range={range} dimension={by} metric={metric} />
-            </Grid.Col>
-          ))}
-          <Grid.Col span={{ base: 12, md: 6 }}>
+          {!isEmpty &&
+            !usage.error &&
+            (['team', 'model', 'key'] as const).map((by) => (
+              <Grid.Col key={by} span={{ base: 12, md: 4 }}>
+                <Ranking range={range} dimension={by} metric={metric} />
+              </Grid.Col>
+            ))}
+          <Grid.Col span={{ base: 12, md: 5 }}>
             <Budgets />
           </Grid.Col>
-          <Grid.Col span={{ base: 12, md: 6 }}>
+          <Grid.Col span={{ base: 12, md: 7 }}>
             <Suspense fallback={<LoadingRows />}>
-              <ProviderHealth zone={range.zone} />
+              <Providers zone={range.zone} />
             </Suspense>
           </Grid.Col>
         </Grid>
       </Stack>
     </>
   );
+}
 
-  function FirstCall() {
-    return (
-      <EmptyState
-        title={`No calls in ${range.label.toLowerCase().replace('custom range', 'this range')}`}
-        action={
-          <Anchor component={Link} to="/keys" search={sharedState(url) as never} underline="always">
-            Create a key and make the first call
-          </Anchor>
-        }
-      >
-        <Text size="sm">Calls appear here a few seconds after they end.</Text>
-      </EmptyState>
-    );
-  }
+/** Before the first call: the one next thing to do. */
+function FirstCall({ phrase }: { phrase: string }) {
+  const [url] = useUrlState();
+  const providers = useQuery(providersQuery);
+  const hasProvider = providers.data === undefined || providers.data.data.length > 0;
+  return (
+    <EmptyState
+      title={`No calls ${phrase}`}
+      action={
+        <Anchor
+          component={Link}
+          to={hasProvider ? '/keys' : '/providers'}
+          search={sharedState(url) as never}
+          underline="always"
+        >
+          {hasProvider ? 'Create a key and make the first call' : 'Add a provider, to which calls go'}
+        </Anchor>
+      }
+    >
+      Calls appear here a few seconds after they end.
+    </EmptyState>
+  );
 }

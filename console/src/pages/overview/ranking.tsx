@@ -30,7 +30,7 @@ export function Ranking({
   const search = { ...sharedState(url), metric: metric.id === 'cost' ? undefined : metric.id };
   return (
     <Section
-      title={TITLES[dimension]}
+      title={`${TITLES[dimension]} by ${metric.label.toLowerCase()}`}
       h="100%"
       actions={
         <Anchor component={Link} to="/usage" search={{ ...search, by: dimension } as never} size="sm">

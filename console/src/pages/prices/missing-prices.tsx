@@ -33,6 +33,7 @@ export function MissingPrices({ onPrice }: { onPrice: (missing: Missing) => void
             component="li"
             justify="space-between"
             gap="sm"
+            wrap="nowrap"
             style={{ borderTop: '1px solid var(--mantine-color-default-border)', paddingTop: 6 }}
           >
             <span style={{ minWidth: 0, overflowWrap: 'anywhere' }}>
@@ -44,7 +45,7 @@ export function MissingPrices({ onPrice }: { onPrice: (missing: Missing) => void
               </Text>
             </span>
             {mayChange && (
-              <Button size="xs" variant="default" onClick={() => onPrice(missing)}>
+              <Button size="xs" variant="default" flex="none" onClick={() => onPrice(missing)}>
                 Set its price
               </Button>
             )}

@@ -45,7 +45,7 @@ export default function Prices() {
             Reprice
           </Button>
         )}
-        {add}
+        {(prices.rows?.length !== 0 || isFiltered) && add}
       </PageHeader>
       <MissingPrices onPrice={setMissing} />
       <Filters />

@@ -17,6 +17,7 @@ import type { UsagePage } from '../../usage/metrics';
 import { useUsage } from '../../usage/use-usage';
 import { type Provider, SECRET_STATES, secretSetAt } from './provider';
 import { ProviderDrawer } from './provider-drawer';
+import { ProviderHealth, useLastHour } from './provider-health';
 import { ProviderForm } from './provider-form';
 import { useProviderTest } from './provider-test';
 
@@ -33,14 +34,18 @@ export default function Providers() {
   }).data?.data;
   const test = useProviderTest();
   const rows = providers.data?.data;
-  const columns = useMemo(() => columnsOf(usage, audit ?? []), [usage, audit]);
+  const lastHour = useLastHour(range.zone).data;
+  const columns = useMemo(() => columnsOf(usage, lastHour, audit ?? []), [usage, lastHour, audit]);
   const opened = rows?.find(({ name }) => name === url.open);
   const add = mayChange && <Button onClick={() => setUrl({ new: '1' })}>Add provider</Button>;
   return (
     <>
-      <PageHeader title="Providers and routes" description="Where calls go.">
+      <PageHeader
+        title="Providers and routes"
+        description="The services that calls are forwarded to, and how they respond."
+      >
         <TimeRangePicker range={range} />
-        {add}
+        {rows?.length !== 0 && add}
       </PageHeader>
       <DataTable
         label="Providers"
@@ -79,9 +84,11 @@ export default function Providers() {
 
 function columnsOf(
   usage: UsagePage | undefined,
+  lastHour: UsagePage | undefined,
   audit: Parameters<typeof secretSetAt>[1],
 ): Column<Provider>[] {
   const sums = new Map((usage?.data ?? []).map((row) => [row.provider, row]));
+  const lastHours = new Map((lastHour?.data ?? []).map((row) => [row.provider, row]));
   return [
     {
       id: 'name',
@@ -103,10 +110,8 @@ function columnsOf(
     },
     {
       id: 'status',
-      header: 'Status',
-      cell: ({ enabled }) => (
-        <StatusBadge tone={enabled ? 'good' : 'warning'}>{enabled ? 'enabled' : 'disabled'}</StatusBadge>
-      ),
+      header: 'Last hour',
+      cell: ({ enabled, name }) => <ProviderHealth enabled={enabled} lastHour={lastHours.get(name)} />,
     },
     {
       id: 'secret',

@@ -38,9 +38,11 @@ function Details({ shown, secretAt, test, onClose }: Props & { onClose: () => vo
   const isTested = test.variables === shown.name;
   return (
     <Stack gap="md">
-      <Actions shown={shown} test={test} onClose={onClose} />
-      <div aria-live="polite">
-        {isTested && <ProbeResult name={shown.name} probe={test.data} error={test.error} />}
+      <div>
+        <Actions shown={shown} test={test} onClose={onClose} />
+        <div aria-live="polite" style={{ marginTop: isTested ? 'var(--mantine-spacing-md)' : 0 }}>
+          {isTested && <ProbeResult name={shown.name} probe={test.data} error={test.error} />}
+        </div>
       </div>
       <Facts
         facts={[

@@ -11,6 +11,15 @@ export type Call = ResponseOf<'/admin/v1/requests', 'get'>['data'][number];
 const tokens = (value: number | null) => (value === null ? '–' : count(value));
 const text = (value: string | null) => value ?? '–';
 
+/** A name in one line, whole on hover. */
+function Name({ text: name }: { text: string | null }) {
+  return (
+    <span className="truncated" title={name ?? undefined}>
+      {text(name)}
+    </span>
+  );
+}
+
 export const COLUMNS: readonly Column<Call>[] = [
   {
     id: 'started_at',
@@ -19,20 +28,20 @@ export const COLUMNS: readonly Column<Call>[] = [
     cell: ({ started_at }) => <ExactTime at={started_at} seconds />,
   },
   { id: 'result', header: 'Result', oneLine: true, cell: (call) => <CallResult call={call} /> },
-  { id: 'team', header: 'Team', cell: ({ team }) => text(team) },
-  { id: 'key', header: 'Key', cell: ({ key }) => text(key) },
+  { id: 'team', header: 'Team', oneLine: true, cell: ({ team }) => <Name text={team} /> },
+  { id: 'key', header: 'Key', oneLine: true, cell: ({ key }) => <Name text={key} /> },
   { id: 'provider', header: 'Provider', cell: ({ provider }) => provider, optional: true },
-  { id: 'model', header: 'Model', oneLine: true, cell: ({ model }) => text(model) },
-  { id: 'input', header: 'Input', align: 'right', cell: ({ prompt_tokens }) => tokens(prompt_tokens) },
+  { id: 'model', header: 'Model', oneLine: true, cell: ({ model }) => <Name text={model} /> },
+  { id: 'input', header: 'Input tokens', align: 'right', cell: ({ prompt_tokens }) => tokens(prompt_tokens) },
   {
     id: 'output',
-    header: 'Output',
+    header: 'Output tokens',
     align: 'right',
     cell: ({ completion_tokens }) => tokens(completion_tokens),
   },
   {
     id: 'cached',
-    header: 'Cached',
+    header: 'Cached tokens',
     align: 'right',
     cell: ({ cached_tokens }) => tokens(cached_tokens),
     optional: true,
@@ -51,14 +60,14 @@ export const COLUMNS: readonly Column<Call>[] = [
   { id: 'session', header: 'Session', cell: ({ session_id }) => text(session_id), optional: true },
   {
     id: 'request_bytes',
-    header: 'Request',
+    header: 'Request body',
     align: 'right',
     cell: ({ request_bytes }) => bytes(request_bytes),
     optional: true,
   },
   {
     id: 'response_bytes',
-    header: 'Response',
+    header: 'Response body',
     align: 'right',
     cell: ({ response_bytes }) => bytes(response_bytes),
     optional: true,

@@ -7,6 +7,8 @@ import type { TimeRange } from '../../url/time-range';
 import { useUrlState } from '../../url/url-state';
 import { periodsOf, useUsage } from '../../usage/use-usage';
 
+const failed = (errors: number) => (errors === 0 ? 'none failed' : `${count(errors)} failed`);
+
 /** Calls over time, failed ones in red on top. Dragging narrows the range of the list. */
 export function Histogram({ range, filter, live }: { range: TimeRange; filter: CallFilter; live: boolean }) {
   const [, setUrl] = useUrlState();
@@ -23,10 +25,10 @@ export function Histogram({ range, filter, live }: { range: TimeRange; filter: C
     const { calls = 0, errors = 0 } = byPeriod.get(name) ?? {};
     return { good: calls - errors, errors };
   });
+  // The list below says that there is none.
+  if (totals?.calls === 0) return null;
   return (
-    <Section
-      title={totals ? `${count(totals.calls)} calls, ${count(totals.errors)} failed` : 'Calls over time'}
-    >
+    <Section title={totals ? `${count(totals.calls)} calls, ${failed(totals.errors)}` : 'Calls over time'}>
       {usage.error !== null ? (
         <ErrorAlert error={usage.error} retry={() => void usage.refetch()} />
       ) : (

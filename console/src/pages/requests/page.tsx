@@ -49,41 +49,43 @@ export default function Requests() {
         />
         <TimeRangePicker range={range} />
       </PageHeader>
-      <FilterBar fields={FILTERS} range={range} />
+      <Group justify="space-between" align="flex-start" gap="xs" wrap="nowrap">
+        <FilterBar fields={FILTERS} range={range} />
+        <ColumnChooser
+          columns={COLUMNS}
+          shown={shown}
+          onChange={(ids) => setUrl({ columns: ids?.join(',') }, { replace: true })}
+        />
+      </Group>
       <Stack gap="md">
         <Histogram range={range} filter={filter} live={live} />
-        <div>
-          <Group justify="flex-end" mb="xs">
-            <ColumnChooser
-              columns={COLUMNS}
-              shown={shown}
-              onChange={(ids) => setUrl({ columns: ids?.join(',') }, { replace: true })}
-            />
-          </Group>
-          <DataTable
-            label="Requests"
-            dense
-            columns={COLUMNS}
-            rows={list.rows}
-            rowId={({ id }) => id}
-            shown={shown}
-            error={list.error}
-            retry={() => void list.refetch()}
-            stale={list.isPlaceholderData}
-            onOpen={({ id }) => setUrl({ id })}
-            openId={url.id}
-            hasMore={list.hasNextPage}
-            loadMore={() => void list.fetchNextPage()}
-            loadingMore={list.isFetchingNextPage}
-            empty={
-              <EmptyState title="No requests match">
-                {Object.keys(filter).length === 0
-                  ? 'Choose a longer time range, or make a call with a gateway key.'
-                  : 'Remove a filter or choose a longer time range.'}
+        <DataTable
+          label="Requests"
+          dense
+          columns={COLUMNS}
+          rows={list.rows}
+          rowId={({ id }) => id}
+          shown={shown}
+          error={list.error}
+          retry={() => void list.refetch()}
+          stale={list.isPlaceholderData}
+          onOpen={({ id }) => setUrl({ id })}
+          openId={url.id}
+          hasMore={list.hasNextPage}
+          loadMore={() => void list.fetchNextPage()}
+          loadingMore={list.isFetchingNextPage}
+          empty={
+            Object.values(filter).every((value) => value === undefined) ? (
+              <EmptyState title={`No calls ${range.phrase}`}>
+                Choose a longer time range, or make a call with a gateway key.
               </EmptyState>
-            }
-          />
-        </div>
+            ) : (
+              <EmptyState title={`No requests match ${range.phrase}`}>
+                Remove a filter, or choose a longer time range.
+              </EmptyState>
+            )
+          }
+        />
       </Stack>
       <RequestDrawer id={url.id} onClose={() => setUrl({ id: undefined })} />
     </>

@@ -1,11 +1,13 @@
-import { Anchor, Drawer, Group, Stack, Table, Text, Title } from '@mantine/core';
+import { Anchor, Group, Stack, Text, Title } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import { api } from '../../api/client';
 import { CopyableId, Snippet } from '../../display/copyable';
 import { ErrorAlert } from '../../display/error-alert';
+import { Facts } from '../../display/facts';
 import { LoadingRows } from '../../display/loading';
+import { SideDrawer } from '../../display/side-drawer';
 import { ExactTime } from '../../figures/figure';
 import { bytes } from '../../figures/numbers';
 import { sharedState, useUrlState } from '../../url/url-state';
@@ -24,18 +26,11 @@ export function RequestDrawer({ id, onClose }: { id: string | undefined; onClose
     staleTime: 30_000,
   });
   return (
-    <Drawer
-      opened={id !== undefined}
-      onClose={onClose}
-      position="right"
-      size="lg"
-      title={<Text fw={650}>Request</Text>}
-      closeButtonProps={{ 'aria-label': 'Close' }}
-    >
+    <SideDrawer opened={id !== undefined} onClose={onClose} title="Request">
       {call.error !== null && <ErrorAlert error={call.error} retry={() => void call.refetch()} />}
       {call.data === undefined && call.error === null && <LoadingRows rows={10} />}
       {call.data !== undefined && <Details call={call.data} />}
-    </Drawer>
+    </SideDrawer>
   );
 }
 
@@ -155,26 +150,6 @@ function Part({ title, children }: { title: string; children: ReactNode }) {
       </Title>
       {children}
     </section>
-  );
-}
-
-/** Names and values; those without a value are left out. */
-function Facts({ facts }: { facts: readonly [string, ReactNode][] }) {
-  return (
-    <Table variant="vertical" layout="fixed" verticalSpacing={4}>
-      <Table.Tbody>
-        {facts
-          .filter(([, value]) => value !== null && value !== undefined && value !== '')
-          .map(([name, value]) => (
-            <Table.Tr key={name}>
-              <Table.Th w={150} fw={400} c="dimmed" scope="row">
-                {name}
-              </Table.Th>
-              <Table.Td style={{ overflowWrap: 'anywhere' }}>{value}</Table.Td>
-            </Table.Tr>
-          ))}
-      </Table.Tbody>
-    </Table>
   );
 }
 

@@ -12,6 +12,7 @@ import { StatusBadge, type Tone } from '../../display/status-badge';
 import { RelativeTime } from '../../figures/figure';
 import { bytes, compact, count, duration } from '../../figures/numbers';
 import { type Column, DataTable } from '../../table/data-table';
+import classes from './page.module.css';
 
 type System = ResponseOf<'/admin/v1/system', 'get'>;
 const TONES: Record<System['status'], Tone> = { ok: 'good', degraded: 'warning', unavailable: 'bad' };
@@ -96,7 +97,7 @@ function State({ system }: { system: System }) {
             facts={[
               ['Postgres', database.version],
               ['Size', bytes(database.bytes)],
-              ['Days of the log', count(system.partitions.length)],
+              ['Days in the log', count(system.partitions.length)],
             ]}
           />
         </Section>
@@ -131,7 +132,7 @@ type Partition = System['partitions'][number];
 const FIRST_SHOWN = 10;
 
 const PARTITION_COLUMNS: Column<Partition>[] = [
-  { id: 'name', header: 'Day', cell: ({ name }) => dayOf(name), sortBy: ({ name }) => name },
+  { id: 'name', header: 'Day (UTC)', cell: ({ name }) => dayOf(name), sortBy: ({ name }) => name },
   {
     id: 'rows',
     header: 'Rows, about',
@@ -190,10 +191,22 @@ function Settings({ settings }: { settings: System['settings'] }) {
       </Text>
       <Facts
         facts={[
-          ['Set, or generated', changed.map(({ name }) => name).join(', ') || 'none'],
-          ['As by default', others.map(({ name }) => name).join(', ')],
+          ['Set or generated', changed.length === 0 ? 'none' : <Names of={changed} />],
+          ['By default', <Names of={others} />],
         ]}
       />
     </Section>
+  );
+}
+
+/** Names in columns, in alphabetical order. */
+function Names({ of }: { of: System['settings'] }) {
+  const names = of.map(({ name }) => name).sort();
+  return (
+    <ul className={classes.names}>
+      {names.map((name) => (
+        <li key={name}>{name}</li>
+      ))}
+    </ul>
   );
 }

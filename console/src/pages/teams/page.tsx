@@ -11,8 +11,8 @@ import { StatusBadge } from '../../display/status-badge';
 import { Compact, Money, Unknown } from '../../figures/figure';
 import { nanoOf } from '../../figures/money';
 import { count } from '../../figures/numbers';
-import { byUrgency, isBudget, type Limit, limitAmount, limitTitle } from '../../limits/limit';
-import { LimitBar } from '../../limits/limit-bar';
+import { BudgetCell } from '../../limits/budget-cell';
+import { byUrgency, isBudget, type Limit } from '../../limits/limit';
 import { type Column, DataTable } from '../../table/data-table';
 import { useTimeRange } from '../../url/time-range';
 import { TimeRangePicker } from '../../url/time-range-picker';
@@ -43,7 +43,7 @@ export default function Teams() {
     <>
       <PageHeader title="Teams" description="Teams own keys, and share limits and budgets.">
         <TimeRangePicker range={range} />
-        {create}
+        {teams.data?.rows.length !== 0 && create}
       </PageHeader>
       <DataTable
         label="Teams"
@@ -54,6 +54,7 @@ export default function Teams() {
         retry={() => void teams.refetch()}
         onOpen={({ id }) => setUrl({ open: id })}
         openId={url.open}
+        sortedBy="cost"
         empty={
           <EmptyState title="There is no team yet" action={create}>
             Every key belongs to a team.
@@ -158,25 +159,8 @@ function columnsOf({ limits, keys, usage, rangeLabel, url }: Sources): Column<Te
     {
       id: 'budget',
       header: 'Budget',
-      cell: ({ id }) => {
-        const limit = budgets.get(id);
-        if (limit === undefined) {
-          return (
-            <Text span c="dimmed" size="sm">
-              none
-            </Text>
-          );
-        }
-        return (
-          <span style={{ display: 'block', minWidth: 150 }}>
-            <LimitBar limit={limit} />
-            <Text span size="xs" c="dimmed">
-              {limitAmount(limit, limit.used)} of {limitAmount(limit, limit.amount)}{' '}
-              {limitTitle(limit).replace(/^\S+ /, '')}
-            </Text>
-          </span>
-        );
-      },
+      wholeLine: true,
+      cell: ({ id }) => <BudgetCell limit={budgets.get(id)} />,
     },
   ];
 }

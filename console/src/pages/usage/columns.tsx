@@ -1,7 +1,7 @@
 import { Anchor } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
-import { Money } from '../../figures/figure';
+import { Compact, Money } from '../../figures/figure';
 import { change, count, duration, percent } from '../../figures/numbers';
 import type { Column } from '../../table/data-table';
 import { sharedState, useUrlState } from '../../url/url-state';
@@ -29,10 +29,10 @@ const FIGURES: readonly { id: string; header: string; of: (sums: UsageSums) => R
     header: 'Errors',
     of: ({ errors, calls }) => <span title={percent(errors, calls)}>{count(errors)}</span>,
   },
-  { id: 'uncached', header: 'Uncached input', of: (sums) => count(uncached(sums)) },
-  { id: 'cached', header: 'Cached input', of: ({ cached_tokens }) => count(cached_tokens) },
-  { id: 'written', header: 'Cache writes', of: ({ cache_write_tokens }) => count(cache_write_tokens) },
-  { id: 'output', header: 'Output', of: ({ completion_tokens }) => count(completion_tokens) },
+  { id: 'uncached', header: 'Uncached input', of: (sums) => <Compact value={uncached(sums)} /> },
+  { id: 'cached', header: 'Cached input', of: (sums) => <Compact value={sums.cached_tokens} /> },
+  { id: 'written', header: 'Cache writes', of: (sums) => <Compact value={sums.cache_write_tokens} /> },
+  { id: 'output', header: 'Output', of: (sums) => <Compact value={sums.completion_tokens} /> },
 ];
 
 /** The groups, the change of the chosen metric, and all figures. */
@@ -47,6 +47,7 @@ export function columnsFor(
     ...dimensions.map((dimension): Column<UsageRow> => ({
       id: dimension,
       header: DIMENSIONS[dimension],
+      oneLine: true,
       cell: (row) => <GroupLink row={row} dimension={dimension} />,
     })),
     ...FIGURES.slice(0, 1).map(asColumn),
@@ -99,6 +100,7 @@ function GroupLink({ row, dimension }: { row: UsageRow; dimension: Dimension }) 
       search={{ ...sharedState(url), [dimension]: value } as never}
       size="sm"
       title={`Requests of ${label}`}
+      className="truncated"
     >
       {label}
     </Anchor>

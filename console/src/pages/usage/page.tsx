@@ -2,11 +2,11 @@ import { Button, Group, Select, Stack, Text } from '@mantine/core';
 import { useMutation } from '@tanstack/react-query';
 import { api } from '../../api/client';
 import { DownloadIcon } from '../../display/icons';
+import { CompleteUpTo } from '../../display/complete-up-to';
 import { EmptyState } from '../../display/empty-state';
 import { ErrorAlert } from '../../display/error-alert';
 import { PageHeader } from '../../display/page-header';
 import { Section } from '../../display/section';
-import { RelativeTime } from '../../figures/figure';
 import { shortTime } from '../../figures/times';
 import { useCallFilter } from '../../filters/use-call-filter';
 import { FilterBar } from '../../filters/filter-bar';
@@ -42,6 +42,7 @@ export default function Usage() {
   const dimensions = then === undefined || then === by ? [by] : [by, then];
   const filter = useCallFilter(FILTERS);
   const usage = useUsageSeries(range, by, metric, filter);
+  const isEmpty = usage.totals?.calls === 0;
   const question = { ...filter, tz: range.zone, group_by: dimensions.join(), sort: metric.id };
   const load = (cursor: string | undefined, limit: number, signal?: AbortSignal) =>
     api.get('/admin/v1/usage', { query: { ...question, ...range.query, limit, cursor }, signal });
@@ -64,18 +65,7 @@ export default function Usage() {
   });
   return (
     <>
-      <PageHeader
-        title="Usage"
-        description={
-          usage.asOf === undefined ? (
-            'Counting calls …'
-          ) : (
-            <>
-              Complete up to <RelativeTime at={usage.asOf} />
-            </>
-          )
-        }
-      >
+      <PageHeader title="Usage" description={<CompleteUpTo asOf={usage.asOf} error={usage.error} />}>
         <TimeRangePicker range={range} />
       </PageHeader>
       <FilterBar fields={FILTERS} range={range} />
@@ -90,62 +80,64 @@ export default function Usage() {
             height={340}
           />
         </Section>
-        <Section
-          title={`Usage by ${dimensions.map((dimension) => DIMENSIONS[dimension].toLowerCase()).join(' and ')}`}
-          actions={
-            <Group gap="xs">
-              <Select
-                size="xs"
-                w={170}
-                aria-label="Second grouping"
-                value={then === undefined || then === by ? '' : then}
-                onChange={(value) => setUrl({ then: value === '' || value === null ? undefined : value })}
-                allowDeselect={false}
-                data={[
-                  { value: '', label: 'No second grouping' },
-                  ...GROUPS.filter((dimension) => dimension !== by).map((dimension) => ({
-                    value: dimension,
-                    label: `Then by ${DIMENSIONS[dimension].toLowerCase()}`,
-                  })),
-                ]}
-              />
-              <Button
-                size="xs"
-                variant="default"
-                leftSection={<DownloadIcon size={14} />}
-                loading={csv.isPending}
-                onClick={() => csv.mutate()}
-              >
-                CSV
-              </Button>
-            </Group>
-          }
-        >
-          <ErrorAlert error={csv.error} title="No CSV" />
-          <Text size="xs" c="dimmed" mb="xs">
-            Changes compare with {shortTime(range.previous.from, range.zone)} –{' '}
-            {shortTime(range.previous.to, range.zone)}.
-          </Text>
-          <DataTable
-            label="Usage by group"
-            dense
-            columns={columnsFor(dimensions, previous.data, metric)}
-            rows={table.rows}
-            rowId={(row) => rowKey(row, dimensions)}
-            error={table.error}
-            retry={() => void table.refetch()}
-            stale={table.isPlaceholderData}
-            hasMore={table.hasNextPage}
-            loadMore={() => void table.fetchNextPage()}
-            loadingMore={table.isFetchingNextPage}
-            totals={totalsOf(table.first?.totals, dimensions)}
-            empty={
-              <EmptyState title="No calls in this time range">
-                Choose a longer range, or remove a filter.
-              </EmptyState>
+        {!isEmpty && (
+          <Section
+            title={`Usage by ${dimensions.map((dimension) => DIMENSIONS[dimension].toLowerCase()).join(' and ')}`}
+            actions={
+              <Group gap="xs">
+                <Select
+                  size="xs"
+                  w={170}
+                  aria-label="Second grouping"
+                  value={then === undefined || then === by ? '' : then}
+                  onChange={(value) => setUrl({ then: value === '' || value === null ? undefined : value })}
+                  allowDeselect={false}
+                  data={[
+                    { value: '', label: 'No second grouping' },
+                    ...GROUPS.filter((dimension) => dimension !== by).map((dimension) => ({
+                      value: dimension,
+                      label: `Then by ${DIMENSIONS[dimension].toLowerCase()}`,
+                    })),
+                  ]}
+                />
+                <Button
+                  size="xs"
+                  variant="default"
+                  leftSection={<DownloadIcon size={14} />}
+                  loading={csv.isPending}
+                  onClick={() => csv.mutate()}
+                >
+                  CSV
+                </Button>
+              </Group>
             }
-          />
-        </Section>
+          >
+            <ErrorAlert error={csv.error} title="No CSV" />
+            <Text size="xs" c="dimmed" mb="xs">
+              Changes compare with {shortTime(range.previous.from, range.zone)} –{' '}
+              {shortTime(range.previous.to, range.zone)}.
+            </Text>
+            <DataTable
+              label="Usage by group"
+              dense
+              columns={columnsFor(dimensions, previous.data, metric)}
+              rows={table.rows}
+              rowId={(row) => rowKey(row, dimensions)}
+              error={table.error}
+              retry={() => void table.refetch()}
+              stale={table.isPlaceholderData}
+              hasMore={table.hasNextPage}
+              loadMore={() => void table.fetchNextPage()}
+              loadingMore={table.isFetchingNextPage}
+              totals={totalsOf(table.first?.totals, dimensions)}
+              empty={
+                <EmptyState title="No calls in this time range">
+                  Choose a longer range, or remove a filter.
+                </EmptyState>
+              }
+            />
+          </Section>
+        )}
       </Stack>
     </>
   );

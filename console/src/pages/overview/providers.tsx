@@ -2,27 +2,29 @@ import { Anchor } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { useMemo } from 'react';
-import { api } from '../../api/client';
+import { providersQuery } from '../../api/load-all';
 import { useIsMember } from '../../app/session';
 import { EmptyState } from '../../display/empty-state';
 import { Section } from '../../display/section';
-import { StatusBadge } from '../../display/status-badge';
 import { count, duration, percent } from '../../figures/numbers';
 import { type Column, DataTable } from '../../table/data-table';
-import { timeRangeOf } from '../../url/time-range';
 import { sharedState, useUrlState } from '../../url/url-state';
 import type { UsageRow } from '../../usage/metrics';
-import { useUsage } from '../../usage/use-usage';
+import { ProviderHealth, useLastHour } from '../providers/provider-health';
 
 interface Health {
   name: string;
-  disabled: boolean;
+  enabled: boolean;
   usage: UsageRow | undefined;
 }
 
 const COLUMNS: readonly Column<Health>[] = [
   { id: 'name', header: 'Provider', cell: ({ name }) => name },
-  { id: 'state', header: 'State', cell: (row) => <State {...row} /> },
+  {
+    id: 'state',
+    header: 'State',
+    cell: ({ enabled, usage }) => <ProviderHealth enabled={enabled} lastHour={usage} />,
+  },
   { id: 'calls', header: 'Calls', align: 'right', cell: ({ usage }) => count(usage?.calls ?? 0) },
   {
     id: 'errors',
@@ -30,28 +32,23 @@ const COLUMNS: readonly Column<Health>[] = [
     align: 'right',
     cell: ({ usage }) => (usage === undefined ? '–' : percent(usage.errors, usage.calls)),
   },
-  { id: 'p95', header: 'p95', align: 'right', cell: ({ usage }) => duration(usage?.p95_ms) },
+  { id: 'p95', header: 'p95 duration', align: 'right', cell: ({ usage }) => duration(usage?.p95_ms) },
 ];
 
 /** How the providers did in the last hour, whatever the range of the page. */
-export default function ProviderHealth({ zone }: { zone: string }) {
+export default function Providers({ zone }: { zone: string }) {
   const [url] = useUrlState();
   const isMember = useIsMember();
-  const hour = timeRangeOf({ range: '1h' }, '1h', zone, new Date());
-  const usage = useUsage({ ...hour.query, group_by: 'provider', limit: 100 });
-  const providers = useQuery({
-    queryKey: ['providers'],
-    queryFn: ({ signal }) => api.get('/admin/v1/providers', { signal }),
-    enabled: !isMember,
-  });
+  const usage = useLastHour(zone);
+  const providers = useQuery({ ...providersQuery, enabled: !isMember });
   const rows = useMemo(() => {
     const called = usage.data?.data;
     if (called === undefined) return undefined;
     // Members do not see the list of providers, only their own calls.
-    if (isMember) return called.map((row) => ({ name: row.provider ?? '–', disabled: false, usage: row }));
+    if (isMember) return called.map((row) => ({ name: row.provider ?? '–', enabled: true, usage: row }));
     return providers.data?.data.map(({ name, enabled }) => ({
       name,
-      disabled: !enabled,
+      enabled,
       usage: called.find(({ provider }) => provider === name),
     }));
   }, [providers.data, usage.data, isMember]);
@@ -100,13 +97,4 @@ export default function ProviderHealth({ zone }: { zone: string }) {
       />
     </Section>
   );
-}
-
-const UNHEALTHY = 0.2;
-
-function State({ disabled, usage }: Health) {
-  if (disabled) return <StatusBadge tone="neutral">Disabled</StatusBadge>;
-  if (usage === undefined || usage.calls === 0) return <StatusBadge tone="neutral">No calls</StatusBadge>;
-  if (usage.errors / usage.calls >= UNHEALTHY) return <StatusBadge tone="bad">Failing</StatusBadge>;
-  return <StatusBadge tone="good">Healthy</StatusBadge>;
 }
