@@ -21,6 +21,7 @@ import { LimitExchangeLargeAmounts1795600600000 } from '../../migrations/1795600
 import { Webhooks1795700000000 } from '../../migrations/1795700000000-webhooks.js';
 import { AdminAccess1795800000000 } from '../../migrations/1795800000000-admin-access.js';
 import { SelfService1795800001000 } from '../../migrations/1795800001000-self-service.js';
+import { LimitHoldBusy1796000010000 } from '../../migrations/1796000010000-limit-hold-busy.js';
 
 /** Every migration, in order. Listed by name, so that a glob can neither add nor miss one. */
 export const MIGRATIONS = [
@@ -47,4 +48,5 @@ export const MIGRATIONS = [
   Webhooks1795700000000,
   AdminAccess1795800000000,
   SelfService1795800001000,
+  LimitHoldBusy1796000010000,
 ];
