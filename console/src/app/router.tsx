@@ -7,6 +7,7 @@ import {
   Link,
   Outlet,
 } from '@tanstack/react-router';
+import { lazy, Suspense } from 'react';
 import { EmptyState } from '../display/empty-state';
 import { ErrorAlert } from '../display/error-alert';
 import { LoadingRows } from '../display/loading';
@@ -14,7 +15,9 @@ import { PageHeader } from '../display/page-header';
 import { parseSearch, stringifySearch, type UrlState } from '../url/url-state';
 import { Layout } from './layout';
 import { useSession } from './session';
-import { SignIn } from './sign-in';
+
+/** Not loaded by those who are signed in already. */
+const SignIn = lazy(async () => ({ default: (await import('./sign-in')).SignIn }));
 
 const root = createRootRoute({
   validateSearch: (search): UrlState => search as UrlState,
@@ -52,7 +55,12 @@ function SignedIn() {
       </Center>
     );
   }
-  return data.session === null ? <SignIn /> : <Layout session={data.session} />;
+  if (data.session !== null) return <Layout session={data.session} />;
+  return (
+    <Suspense fallback={null}>
+      <SignIn />
+    </Suspense>
+  );
 }
 
 const signedInPage = { getParentRoute: () => signedIn };

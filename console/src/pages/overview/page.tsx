@@ -3,6 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { lazy, Suspense } from 'react';
 import { providersQuery } from '../../api/load-all';
+import { useIsMember } from '../../app/session';
 import { CompleteUpTo } from '../../display/complete-up-to';
 import { EmptyState } from '../../display/empty-state';
 import { ErrorAlert } from '../../display/error-alert';
@@ -15,12 +16,12 @@ import { sharedState, useUrlState } from '../../url/url-state';
 import { dimensionOf, metricOf } from '../../usage/metrics';
 import { UsageChart } from '../../usage/usage-chart';
 import { useUsage, useUsageSeries } from '../../usage/use-usage';
-import { Budgets } from './budgets';
 import { Cards } from './cards';
 import { Ranking } from './ranking';
 
 /** Brings the tables along, which the rest of the page does not need. */
 const Providers = lazy(() => import('./providers'));
+const Budgets = lazy(async () => ({ default: (await import('./budgets')).Budgets }));
 
 export default function Overview() {
   const [url] = useUrlState();
@@ -65,7 +66,9 @@ export default function Overview() {
               </Grid.Col>
             ))}
           <Grid.Col span={{ base: 12, md: 5 }}>
-            <Budgets />
+            <Suspense fallback={<LoadingRows />}>
+              <Budgets />
+            </Suspense>
           </Grid.Col>
           <Grid.Col span={{ base: 12, md: 7 }}>
             <Suspense fallback={<LoadingRows />}>
@@ -81,7 +84,8 @@ export default function Overview() {
 /** Before the first call: the one next thing to do. */
 function FirstCall({ phrase }: { phrase: string }) {
   const [url] = useUrlState();
-  const providers = useQuery(providersQuery);
+  const isMember = useIsMember();
+  const providers = useQuery({ ...providersQuery, enabled: !isMember });
   const hasProvider = providers.data === undefined || providers.data.data.length > 0;
   return (
     <EmptyState
