@@ -16,6 +16,8 @@ export interface KeyGrant extends Partial<ModelRules> {
   providers: readonly string[] | null;
   endpoints: EndpointRule;
   idempotency: IdempotencyMode;
+  /** Member of the team whose own it is; absent for other keys. */
+  owner?: string;
 }
 
 /** A key with its secret, which is not stored and cannot be read later. */
@@ -25,8 +27,8 @@ export interface IssuedKey {
 }
 
 const INSERT_KEY = `
-  INSERT INTO gateway_key (id, team_id, name, expires_at, providers, endpoints, idempotency, models, stream_usage)
-  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`;
+  INSERT INTO gateway_key (id, team_id, name, expires_at, providers, endpoints, idempotency, models, stream_usage, owner)
+  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`;
 
 const INSERT_SECRET = `
   INSERT INTO gateway_key_secret (id, key_id, digest, prefix) VALUES ($1, $2, decode($3, 'hex'), $4)`;
@@ -55,6 +57,7 @@ export async function insertKey(
     grant.idempotency,
     grant.models ?? null,
     grant.stream_usage ?? 'as_sent',
+    grant.owner ?? null,
   ]);
   const secret = await insertSecret(manager, id);
   await saveLimits?.(id);

@@ -60,6 +60,10 @@ export const keySchema = z
     idempotency: z.enum(IDEMPOTENCY_MODES).meta({ description: IDEMPOTENCY_ABOUT }),
     ...modelRulesView,
     ...shownLimitMembers,
+    owner: z.string().nullable().meta({
+      description: 'Member of the team who created the key for themselves; null for other keys.',
+      example: 'sso:jane@example.com',
+    }),
     version: version(),
   })
   .meta({ id: 'Key' });

@@ -27,6 +27,7 @@ const SHAPE = [
   'limits',
   'budgets',
   'each_end_user',
+  'owner',
   'version',
 ];
 
