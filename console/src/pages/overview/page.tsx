@@ -15,11 +15,11 @@ import { sharedState, useUrlState } from '../../url/url-state';
 import { dimensionOf, metricOf } from '../../usage/metrics';
 import { UsageChart } from '../../usage/usage-chart';
 import { useUsage, useUsageSeries } from '../../usage/use-usage';
-import { Budgets } from './budgets';
 import { Cards } from './cards';
 import { Ranking } from './ranking';
 
-/** Brings the tables along, which the rest of the page does not need. */
+/** Below what is seen first; the second one brings the tables along. */
+const Budgets = lazy(() => import('./budgets'));
 const Providers = lazy(() => import('./providers'));
 
 export default function Overview() {
@@ -65,7 +65,9 @@ export default function Overview() {
               </Grid.Col>
             ))}
           <Grid.Col span={{ base: 12, md: 5 }}>
-            <Budgets />
+            <Suspense fallback={<LoadingRows />}>
+              <Budgets />
+            </Suspense>
           </Grid.Col>
           <Grid.Col span={{ base: 12, md: 7 }}>
             <Suspense fallback={<LoadingRows />}>
