@@ -184,6 +184,8 @@ async function createKeys(client: pg.Client, start: number, plain: boolean): Pro
   return { teamIds, keyIds, secret };
 }
 
+const catalogOf = (provider: string) => (provider === 'gemini' ? 'google' : provider);
+
 /** @returns the IDs of the prices of MODELS, null for those without one */
 async function createPrices(client: pg.Client): Promise<(string | null)[]> {
   const ids: (string | null)[] = [];
@@ -194,7 +196,7 @@ async function createPrices(client: pg.Client): Promise<(string | null)[]> {
     await client.query(
       `INSERT INTO price (id, catalog, model, effective_from, input, cached_input, output, source)
        VALUES ($1, $2, $3, to_timestamp(0), $4, $5, $6, 'catalog')`,
-      [id, provider, model, input, cached, output],
+      [id, catalogOf(provider), model, input, cached, output],
     );
   }
   return ids;
@@ -223,6 +225,7 @@ export async function seedProvidersAndLimits(url: string, send: Send): Promise<v
       url: name === 'vllm' ? 'http://127.0.0.1:8000' : `https://${name}.example.com`,
       secret: name === 'vllm' ? null : `sk-${name}-0123456789`,
       default: name === 'openai',
+      ...(name !== 'vllm' && { catalog: catalogOf(name) }),
     });
   }
   await send('POST', '/admin/v1/prices', {

@@ -1,9 +1,7 @@
 import {
   createTheme,
   type CSSVariablesResolver,
-  Drawer,
   type MantineColorsTuple,
-  Modal,
   Table,
   Tooltip,
 } from '@mantine/core';
@@ -55,8 +53,9 @@ export const theme = createTheme({
     sizes: { h1: { fontSize: '1.5rem', lineHeight: '1.3' }, h2: { fontSize: '1.05rem', lineHeight: '1.4' } },
   },
   components: {
-    Drawer: Drawer.extend({ styles: { title: DIALOG_TITLE } }),
-    Modal: Modal.extend({ styles: { title: DIALOG_TITLE } }),
+    // Not by Drawer.extend: the first page loads neither.
+    Drawer: { styles: { title: DIALOG_TITLE } },
+    Modal: { styles: { title: DIALOG_TITLE } },
     Table: Table.extend({ defaultProps: { verticalSpacing: 'xs', horizontalSpacing: 'sm' } }),
     Tooltip: Tooltip.extend({
       defaultProps: { withArrow: true, events: { hover: true, focus: true, touch: true } },

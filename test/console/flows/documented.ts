@@ -56,11 +56,11 @@ export function documented(gateway: ConsoleGateway): void {
   });
 
   it('shows how the cost of a request came about', async () => {
-    const { page, done } = await signedIn(gateway.url, '/requests?model=claude-sonnet-4-5&status=200');
+    const { page, done } = await signedIn(gateway.url, '/requests?model=gpt-5-mini&status=200');
     await settled(page);
     await page.getByRole('table', { name: 'Requests' }).locator('tbody tr').first().click();
     const dialog = page.getByRole('dialog');
-    await dialog.getByText('Price of claude-sonnet-4-5 in anthropic').waitFor();
+    await dialog.getByText('Price of gpt-5-mini in openai').waitFor();
     const parts = await amounts(dialog.getByRole('table').locator('tbody tr td:last-child'));
     const [total] = await amounts(dialog.locator('tfoot [data-exact]'));
     const difference = parts.reduce((sum, part) => sum + part, 0n) - total!;

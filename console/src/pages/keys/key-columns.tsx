@@ -67,11 +67,13 @@ export function keyColumns({ teams, limits, usage, rangeLabel, now }: Sources): 
     {
       id: 'expires',
       header: 'Expires',
+      oneLine: true,
       cell: ({ expires_at }) => <RelativeTime at={expires_at} empty="never" />,
     },
     {
       id: 'used',
       header: 'Last used',
+      oneLine: true,
       cell: ({ last_used_at }) => <RelativeTime at={last_used_at} empty="never" />,
     },
     {

@@ -38,7 +38,7 @@ export default function Keys() {
   const close = () => setUrl({ new: undefined, find: undefined });
   return (
     <>
-      <PageHeader title="Keys" description="Programs send a key with every call. It says which team calls.">
+      <PageHeader title="Keys" description="Programs send a key with every call.">
         <TimeRangePicker range={range} />
         {mayChange && (
           <Button variant="default" onClick={() => setUrl({ find: '1' })}>

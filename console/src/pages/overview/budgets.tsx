@@ -14,7 +14,7 @@ const NEARLY_USED = 0.8;
 const SHOWN = 5;
 
 /** Budgets of which more than 80 % is used. */
-export function Budgets() {
+export default function Budgets() {
   const [url] = useUrlState();
   const limits = useQuery({
     queryKey: ['limits', 'all'],

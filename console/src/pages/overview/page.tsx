@@ -19,7 +19,8 @@ import { useUsage, useUsageSeries } from '../../usage/use-usage';
 import { Cards } from './cards';
 import { Ranking } from './ranking';
 
-/** Brings the tables along, which the rest of the page does not need. */
+/** Below what is seen first; the second one brings the tables along. */
+const Budgets = lazy(() => import('./budgets'));
 const Providers = lazy(() => import('./providers'));
 const Budgets = lazy(async () => ({ default: (await import('./budgets')).Budgets }));
 

@@ -3,6 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { api, type ResponseOf } from '../../api/client';
 import { exactUsd, formatUsd, nanoOf } from '../../figures/money';
 import { count } from '../../figures/numbers';
+import { isFromStart } from '../prices/price';
 import type { Call } from './columns';
 
 type Resolution = ResponseOf<'/admin/v1/prices/resolve', 'get'>;
@@ -41,7 +42,7 @@ export function CallCost({ call }: { call: Call }) {
           <Table.Tr>
             <Table.Th>Tokens</Table.Th>
             <Table.Th ta="right">Count</Table.Th>
-            <Table.Th ta="right">USD per million</Table.Th>
+            <Table.Th ta="right">Per million</Table.Th>
             <Table.Th ta="right">Cost</Table.Th>
           </Table.Tr>
         </Table.Thead>
@@ -50,7 +51,7 @@ export function CallCost({ call }: { call: Call }) {
             <Table.Tr key={name}>
               <Table.Td>{name}</Table.Td>
               <Table.Td ta="right">{count(tokens)}</Table.Td>
-              <Table.Td ta="right">{perMillion ?? '–'}</Table.Td>
+              <Table.Td ta="right">{perMillion === null ? '–' : `$${exactUsd(nanoOf(perMillion))}`}</Table.Td>
               <Table.Td ta="right">
                 {perMillion === null ? '–' : formatUsd(costOf(tokens, perMillion))}
               </Table.Td>
@@ -124,5 +125,5 @@ function sourceOf({ cost_usd, price_id }: Call, price: Price | null): string {
   if (price_id === null) return 'The provider reported this cost.';
   if (price === null) return 'The price at that time was replaced since; the cost is what it was then.';
   const list = price.source === 'catalog' ? 'catalogue' : 'own price';
-  return `Price of ${price.model} in ${price.catalog} (${list}), in force since ${price.effective_from.slice(0, 10)}.`;
+  return `Price of ${price.model} in ${price.catalog} (${list})${isFromStart(price) ? '' : `, in force since ${price.effective_from.slice(0, 10)}`}.`;
 }
