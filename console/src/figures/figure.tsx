@@ -12,7 +12,7 @@ export function Money({ usd }: { usd: string | bigint | null | undefined }) {
       <Unknown why="No call here has a cost: its model has no price, or the provider reported no tokens." />
     );
   const nano = typeof usd === 'bigint' ? usd : nanoOf(usd);
-  const exact = `$${exactUsd(nano)}`;
+  const exact = exactUsd(nano);
   return (
     <Hover label={exact} off={exact === formatUsd(nano)}>
       {formatUsd(nano)}

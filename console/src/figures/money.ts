@@ -13,11 +13,11 @@ export function nanoOf(amount: string | null | undefined): Nano {
   return sign === '-' ? -nano : nano;
 }
 
-/** The decimal without trailing zeros, at least two decimals: "12.345678", "5.00". */
+/** Without trailing zeros, at least two decimals: "$1,234.5678", "$5.00". */
 export function exactUsd(nano: Nano): string {
   const digits = absolute(nano).toString().padStart(10, '0');
   const fraction = digits.slice(-9).replace(/0{1,7}$/, '');
-  return `${nano < 0n ? '-' : ''}${digits.slice(0, -9)}.${fraction}`;
+  return `${nano < 0n ? '−' : ''}$${grouped(`${digits.slice(0, -9)}.${fraction}`)}`;
 }
 
 /**

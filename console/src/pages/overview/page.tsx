@@ -22,7 +22,6 @@ import { Ranking } from './ranking';
 /** Below what is seen first; the second one brings the tables along. */
 const Budgets = lazy(() => import('./budgets'));
 const Providers = lazy(() => import('./providers'));
-const Budgets = lazy(async () => ({ default: (await import('./budgets')).Budgets }));
 
 export default function Overview() {
   const [url] = useUrlState();

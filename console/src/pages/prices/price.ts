@@ -6,7 +6,7 @@ export type Missing = ResponseOf<'/admin/v1/prices/missing', 'get'>['data'][numb
 
 /** USD without needless zeros: "$2.50". Null: free, or what input costs. */
 export function amount(text: string | null): string | null {
-  return text === null ? null : `$${exactUsd(nanoOf(text))}`;
+  return text === null ? null : exactUsd(nanoOf(text));
 }
 
 /** Prices that have always applied begin in 1970. */

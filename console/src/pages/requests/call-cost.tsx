@@ -51,7 +51,7 @@ export function CallCost({ call }: { call: Call }) {
             <Table.Tr key={name}>
               <Table.Td>{name}</Table.Td>
               <Table.Td ta="right">{count(tokens)}</Table.Td>
-              <Table.Td ta="right">{perMillion === null ? '–' : `$${exactUsd(nanoOf(perMillion))}`}</Table.Td>
+              <Table.Td ta="right">{perMillion === null ? '–' : exactUsd(nanoOf(perMillion))}</Table.Td>
               <Table.Td ta="right">
                 {perMillion === null ? '–' : formatUsd(costOf(tokens, perMillion))}
               </Table.Td>
@@ -64,9 +64,7 @@ export function CallCost({ call }: { call: Call }) {
             <Table.Th ta="right">{count((prompt_tokens ?? 0) + (call.completion_tokens ?? 0))}</Table.Th>
             <Table.Td />
             <Table.Th ta="right">
-              <span data-exact={cost_usd ?? ''}>
-                {cost_usd === null ? '–' : `$${exactUsd(nanoOf(cost_usd))}`}
-              </span>
+              <span data-exact={cost_usd ?? ''}>{cost_usd === null ? '–' : exactUsd(nanoOf(cost_usd))}</span>
             </Table.Th>
           </Table.Tr>
         </Table.Tfoot>
