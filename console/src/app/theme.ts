@@ -85,6 +85,6 @@ export const cssVariablesResolver: CSSVariablesResolver = () => ({
     '--postern-surface': '#1f1f1f',
     '--postern-good': '#69db7c',
     '--postern-warning': '#ffd43b',
-    '--postern-bad': '#ff8787',
+    '--postern-bad': '#ffa8a8',
   },
 });
