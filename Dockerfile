@@ -6,8 +6,12 @@ WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci --loglevel=error
 COPY tsconfig.json tsconfig.build.json nest-cli.json .swcrc ./
+COPY openapi.json ./
+COPY scripts ./scripts
 COPY src ./src
 COPY migrations ./migrations
+COPY console ./console
+# Builds the gateway, and the console in console/dist.
 RUN npm run build
 # Optional dependencies are platform binaries: the embedded Postgres and build tools.
 RUN npm prune --omit=dev --omit=optional --loglevel=error
@@ -23,6 +27,7 @@ RUN install -d -o node -g node -m 0700 /var/lib/postern \
 COPY --from=build /app/package.json ./package.json
 COPY --from=build /app/node_modules ./node_modules
 COPY --from=build /app/dist ./dist
+COPY --from=build /app/console/dist ./console/dist
 USER node
 VOLUME /var/lib/postern
 EXPOSE 8080

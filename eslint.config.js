@@ -2,7 +2,17 @@ import { defineConfig } from 'eslint/config';
 import tseslint from 'typescript-eslint';
 
 export default defineConfig(
-  { ignores: ['dist/', '.test-build/', 'data/', 'coverage/', 'node_modules/'] },
+  {
+    ignores: [
+      'dist/',
+      '.test-build/',
+      'data/',
+      'coverage/',
+      'node_modules/',
+      'console/dist/',
+      'console/src/api/schema.d.ts',
+    ],
+  },
   {
     files: ['src/**/*.ts', 'migrations/**/*.ts', 'test/**/*.ts'],
     extends: [tseslint.configs.recommendedTypeChecked],
@@ -12,6 +22,16 @@ export default defineConfig(
       '@typescript-eslint/no-misused-promises': ['error', { checksVoidReturn: false }],
       '@typescript-eslint/consistent-type-imports': 'off',
       '@typescript-eslint/switch-exhaustiveness-check': 'error',
+      '@typescript-eslint/no-unused-vars': ['error', { argsIgnorePattern: '^_', varsIgnorePattern: '^_' }],
+      'no-empty': ['error', { allowEmptyCatch: false }],
+      eqeqeq: ['error', 'smart'],
+    },
+  },
+  {
+    // The console has packages of its own, which need not be installed to lint it: rules without types.
+    files: ['console/**/*.{ts,tsx}'],
+    extends: [tseslint.configs.recommended],
+    rules: {
       '@typescript-eslint/no-unused-vars': ['error', { argsIgnorePattern: '^_', varsIgnorePattern: '^_' }],
       'no-empty': ['error', { allowEmptyCatch: false }],
       eqeqeq: ['error', 'smart'],

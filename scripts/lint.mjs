@@ -1,8 +1,10 @@
 // `npm run lint`: ESLint, Prettier and TypeScript, which only check what changed (their caches are in
 // node_modules/.cache). `--fix` (`npm run format`) fixes what can be fixed.
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { runNode } from './child.mjs';
-import { main, prepare, root } from './prepare.mjs';
+import { withLock } from './lock.mjs';
+import { install, isInstalled, main, npmScript, prepare, root } from './prepare.mjs';
 
 const at = (...parts) => join(root, 'node_modules', ...parts);
 const fix = process.argv.includes('--fix');
@@ -21,19 +23,42 @@ const prettier = () =>
   );
 // Also the types: what runs is compiled without looking at them. TypeScript 7 checks them in a quarter of the time of
 // TypeScript 6, whose API typescript-eslint needs.
-const tsc = () =>
+const tsc = (project, name) =>
   run(
     at('typescript-7', 'bin', 'tsc'),
     '--noEmit',
+    '--project',
+    project,
     '--incremental',
     '--tsBuildInfoFile',
-    at('.cache', 'tsc.tsbuildinfo'),
+    at('.cache', `${name}.tsbuildinfo`),
   );
+
+/** The console is a package of its own, and the types of its requests are made from openapi.json. */
+async function tscOfConsole() {
+  const folder = join(root, 'console');
+  if (!existsSync(folder)) return 0;
+  return withLock(
+    join(folder, '.build-lock'),
+    async () => {
+      if (!isInstalled({ folder, all: true })) await install(process.stdout, { folder, all: true });
+      const code = await runNode([npmScript(), 'run', 'types', '--silent'], {
+        cwd: folder,
+        stdio: ['ignore', 'ignore', 'inherit'],
+      });
+      return code || tsc(join(folder, 'tsconfig.json'), 'tsc-console');
+    },
+    (pid) => console.log(`Waiting for a build of the console (process ${pid}) ...`),
+  );
+}
 
 await main(async () => {
   await prepare({ build: false, all: true });
   // Both, whatever the first finds: an error that ESLint cannot fix must not leave files unformatted.
   if (fix) return Math.max(await eslint(), await prettier());
-  const codes = await Promise.all([eslint(), prettier().then(async (code) => (await tsc()) || code)]);
+  const codes = await Promise.all([
+    eslint(),
+    prettier().then(async (code) => (await tsc(root, 'tsc')) || (await tscOfConsole()) || code),
+  ]);
   return Math.max(...codes);
 });

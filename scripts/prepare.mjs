@@ -74,7 +74,7 @@ export async function main(run) {
 const stampIn = (folder) => join(folder, 'node_modules', '.postern-install');
 const lockIn = (folder) => join(folder, 'package-lock.json');
 
-function isInstalled({ folder = root, all = false } = {}) {
+export function isInstalled({ folder = root, all = false } = {}) {
   const lock = hash(lockIn(folder));
   const stamp = read(stampIn(folder));
   if (stamp === `${lock} all` || (!all && stamp === `${lock} run`)) return true;
@@ -105,12 +105,16 @@ function packagesOf(path) {
   return text === undefined ? undefined : JSON.parse(text).packages;
 }
 
-async function install(out, { folder = root, all = false } = {}) {
-  // The npm that runs this script, where there is one; else the one that came with this Node.
+/** npm's script: of the npm that runs this one, where there is one; else of the one that came with this Node. */
+export function npmScript() {
   const running = process.env.npm_execpath ?? '';
   const bundled = join(dirname(process.execPath), '..', 'lib', 'node_modules', 'npm', 'bin', 'npm-cli.js');
   const windows = join(dirname(process.execPath), 'node_modules', 'npm', 'bin', 'npm-cli.js');
-  const npm = [basename(running) === 'npm-cli.js' ? running : '', bundled, windows].find(existsSync);
+  return [basename(running) === 'npm-cli.js' ? running : '', bundled, windows].find(existsSync);
+}
+
+export async function install(out, { folder = root, all = false } = {}) {
+  const npm = npmScript();
   if (npm === undefined)
     throw new StepError('Dependencies are missing and npm was not found: run `npm ci`.', 1);
   // `npm ci` begins by removing what is there, which a gateway that runs from this folder would miss.
@@ -176,7 +180,7 @@ function read(path) {
  *
  * @param work gets what passes on its own messages; resolves to an exit code
  */
-async function step(out, label, { remedy, progress = () => '', work }) {
+export async function step(out, label, { remedy, progress = () => '', work }) {
   const started = performance.now();
   const seconds = () => `${Math.round((performance.now() - started) / 1000)} s`;
   const soFar = () => [progress(), seconds()].filter(Boolean).join(', ');

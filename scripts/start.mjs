@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ENTRY, isToldToStop, NODE_FLAGS, runNode } from './child.mjs';
 import { compileProduct } from './compile.mjs';
+import { buildConsoleInBackground } from './console-background.mjs';
 import { keepProvider } from './keep-provider.mjs';
 import { main, prepare, root } from './prepare.mjs';
 
@@ -19,8 +20,23 @@ await main(async () => {
   }
   await keepProvider(join(root, '.env'));
   if (args.includes('--watch')) return restartOnChange(args.filter((arg) => arg.startsWith('--inspect')));
-  return runNode([...NODE_FLAGS, join(root, ENTRY), ...args], { ownGroup: true });
+  return startGateway([...NODE_FLAGS, join(root, ENTRY), ...args]);
 });
+
+/** The console is built once the gateway serves, and not longer than the gateway runs. @returns the gateway's exit code */
+async function startGateway(args) {
+  let background;
+  const code = await runNode(args, {
+    ownGroup: true,
+    stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
+    onSpawn: (gateway) =>
+      gateway.on('message', (message) => {
+        if (message.ready && message.console) background ??= buildConsoleInBackground();
+      }),
+  });
+  background?.stop();
+  return code;
+}
 
 /** @param inspect flags for Node. @returns the gateway's exit code, once a signal has ended it */
 async function restartOnChange(inspect) {

@@ -2,6 +2,7 @@ import { type DynamicModule, Module } from '@nestjs/common';
 import { ScheduleModule } from '@nestjs/schedule';
 import { ADMIN_MODULES } from './admin-modules.js';
 import { ConfigModule } from './config/config.module.js';
+import { ConsoleModule } from './console/console.module.js';
 import type { Settings } from './config/settings.js';
 import { DatabaseModule } from './database/database.module.js';
 import { LimitsModule } from './limits/limits.module.js';
@@ -9,6 +10,7 @@ import { ObservabilityModule } from './observability/observability.module.js';
 import { PricingModule } from './pricing/pricing.module.js';
 import { ProxyModule } from './proxy/proxy.module.js';
 import { SelfModule } from './self/self.module.js';
+import { SystemModule } from './system/system.module.js';
 import { UsageRollupModule } from './usage/usage-rollup.module.js';
 import { WebhooksModule } from './webhooks/webhooks.module.js';
 
@@ -28,10 +30,12 @@ export class AppModule {
         ProxyModule,
         LimitsModule,
         ...ADMIN_MODULES,
+        ConsoleModule,
         PricingModule,
         UsageRollupModule,
         WebhooksModule,
         SelfModule,
+        SystemModule,
         ObservabilityModule
       ]
     };

@@ -57,12 +57,15 @@ function main(): void {
   const env = loadEnv();
   const messages = new StartupMessages();
   const isStopping = () => stopping;
-  const starting =
+  const starting: Promise<Running> =
     workerCount(env) === 1
       ? startAlone(env, messages)
       : startWorkers(env, messages, { isStopping, onError: fail });
   stopOnSignals(starting, messages);
-  starting.catch(failWith);
+  starting.then(() => {
+    // `npm start` then builds the console.
+    if (process.connected) process.send!({ ready: true, console: env.console === 'on' });
+  }, failWith);
 }
 
 try {

@@ -8,7 +8,7 @@ import {
 } from '@nestjs/common';
 import { ApiBearerAuth, ApiTags } from './api-decorators.js';
 import { AdminErrorFilter } from './admin-error.filter.js';
-import { AdminTokenGuard } from './admin-token.guard.js';
+import { AdminGuard } from './admin.guard.js';
 import { ApiErrors } from './api-errors.js';
 import { JsonBodyInterceptor } from './json-body.interceptor.js';
 import { AdminValidationPipe } from './validation.pipe.js';
@@ -36,19 +36,20 @@ export function ApiGroup(tag: Tag): ClassDecorator & MethodDecorator {
 
 /**
  * Declares a controller of the admin API: `@AdminController('quotas')` serves `/admin/v1/quotas`, in any module. It checks
- * the token, then reads and validates the body, and sends errors in the admin format.
+ * the token or the session and its role (see Roles), then reads and validates the body, and sends errors in the admin
+ * format.
  *
  * @param tag its group in the OpenAPI document; by default one with the name of the controller
  */
 export function AdminController(path: string, tag?: Tag): ClassDecorator {
   return applyDecorators(
     Controller(`admin/v1/${path}`),
-    UseGuards(AdminTokenGuard),
+    UseGuards(AdminGuard),
     UseInterceptors(JsonBodyInterceptor),
     UsePipes(AdminValidationPipe),
     UseFilters(AdminErrorFilter),
     ApiBearerAuth(ADMIN_TOKEN_SCHEME),
-    ApiErrors(400, 401, 503),
+    ApiErrors(400, 401, 403, 503),
     ...(tag === undefined ? [] : [ApiGroup(tag)]),
   );
 }

@@ -25,6 +25,7 @@ const SERVICE_ERRORS: Record<ServiceErrorKind, { status: number; code: string }>
   invalid: { status: 400, code: 'invalid_request' },
   not_found: { status: 404, code: 'not_found' },
   conflict: { status: 409, code: 'conflict' },
+  forbidden: { status: 403, code: 'forbidden' },
 };
 
 /** For each status that Nest has an exception for, and 429. */

@@ -1,22 +1,31 @@
 import { Global, Module, NotFoundException, type OnModuleInit } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
+import { TypeOrmModule } from '@nestjs/typeorm';
 import type { Request, Response } from 'express';
 import { AdminErrorFilter } from './admin-error.filter.js';
-import { AdminTokenGuard } from './admin-token.guard.js';
+import { AdminGuard } from './admin.guard.js';
 import { StartPageController } from './start-page.controller.js';
+import { AdminToken } from './access/admin-token.entity.js';
+import { TokenVerifier } from './access/token-verifier.js';
+import { OidcController } from './oidc/oidc.controller.js';
+import { OidcService } from './oidc/oidc.service.js';
+import { AdminSession } from './sessions/admin-session.entity.js';
+import { SessionController } from './sessions/session.controller.js';
+import { SessionsService } from './sessions/sessions.service.js';
 import { TokenFailures } from './token-failures.js';
 
 /** Provides what every `@AdminController()` needs. Global, so that modules do not have to import it. */
 @Global()
 @Module({
-  controllers: [StartPageController],
-  providers: [TokenFailures, AdminTokenGuard, AdminErrorFilter],
-  exports: [TokenFailures, AdminTokenGuard, AdminErrorFilter]
+  imports: [TypeOrmModule.forFeature([AdminToken, AdminSession])],
+  controllers: [StartPageController, SessionController, OidcController],
+  providers: [TokenFailures, TokenVerifier, SessionsService, OidcService, AdminGuard, AdminErrorFilter],
+  exports: [TokenVerifier, SessionsService, AdminGuard, AdminErrorFilter]
 })
 export class AdminModule implements OnModuleInit {
   constructor(
     private readonly host: HttpAdapterHost,
-    private readonly guard: AdminTokenGuard,
+    private readonly guard: AdminGuard,
     private readonly filter: AdminErrorFilter
   ) {}
 

@@ -1,9 +1,7 @@
-import { readFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import type { INestApplication } from '@nestjs/common';
 import { DocumentBuilder, type OpenAPIObject, SwaggerModule } from '@nestjs/swagger';
 import { z } from 'zod';
+import { packageVersion } from '../platform/package-root.js';
 import { ADMIN_TOKEN_SCHEME, GATEWAY_KEY_SCHEME, TAG_DESCRIPTIONS } from './admin-controller.js';
 import { errorExample } from './api-errors.js';
 
@@ -34,7 +32,7 @@ export function apiDocument(app: INestApplication): OpenAPIObject {
         'change one team, key or provider carry an `ETag`. Send it back as `If-Match`, and a change is rejected with 409 ' +
         'if the object has changed since. A gateway key opens only `/self/v1`, which shows its own data.',
     )
-    .setVersion(version())
+    .setVersion(packageVersion())
     .setOpenAPIVersion('3.0.3')
     .addBearerAuth(
       { type: 'http', scheme: 'bearer', bearerFormat: 'opaque', description: 'The value of ADMIN_TOKEN.' },
@@ -67,18 +65,6 @@ function describeByExample(parameter: Parameter): void {
   parameter.description = `${description} For example \`${typeof example === 'string' ? example : JSON.stringify(example)}\`.`;
   delete parameter.example;
   delete schema?.example;
-}
-
-/** Version of the package that contains this file, compiled or not. */
-function version(): string {
-  for (let folder = dirname(fileURLToPath(import.meta.url)); ;) {
-    try {
-      return (JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as { version: string }).version;
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'ENOENT' || dirname(folder) === folder) throw error;
-      folder = dirname(folder);
-    }
-  }
 }
 
 /**

@@ -22,6 +22,12 @@ const ERRORS = {
     code: 'invalid_admin_token',
     message: 'The admin token is missing or wrong. Send "Authorization: Bearer <ADMIN_TOKEN>".',
   },
+  403: {
+    description:
+      'The role may not do this, or a request with a session cookie lacks a header of the console.',
+    code: 'forbidden',
+    message: 'The role viewer may not do this. Ask an administrator.',
+  },
   404: {
     description: 'Not found.',
     code: 'not_found',

@@ -4,12 +4,12 @@ import type { Actor } from '../platform/actor.js';
 
 declare module 'express-serve-static-core' {
   interface Request {
-    /** Set by AdminTokenGuard. */
+    /** Set by AdminGuard. */
     actor: Actor;
   }
 }
 
-/** Parameter decorator: the actor of the request, in a handler behind AdminTokenGuard. */
+/** Parameter decorator: the actor of the request, in a handler behind AdminGuard. */
 export const CurrentActor = createParamDecorator(
   (_: unknown, context: ExecutionContext): Actor => context.switchToHttp().getRequest<Request>().actor,
 );

@@ -13,7 +13,10 @@ const HEADERS = {
   vary: 'accept',
 };
 
-/** `GET /` in a browser: says what this is. It is open to all and holds nothing about this gateway. */
+/**
+ * `GET /` in a browser: goes to the console. On a listener without one it says what this is.
+ * It is open to all and holds nothing about this gateway.
+ */
 @ApiExcludeController()
 @Controller()
 export class StartPageController {
@@ -25,6 +28,10 @@ export class StartPageController {
     if (req.accepts(['json', 'html']) !== 'html') throw new GatewayError('not_found');
     const { adminPort } = this.env;
     const hasDocs = adminPort === undefined || adminPort === req.socket.localPort;
+    if (hasDocs && this.env.console === 'on') {
+      res.set('vary', 'accept').redirect(302, '/console');
+      return;
+    }
     res.set(HEADERS).type('html').send(page(hasDocs));
   }
 }

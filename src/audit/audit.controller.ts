@@ -1,5 +1,6 @@
 import { Get, Query } from '@nestjs/common';
 import { ApiOkResponse, ApiOperation } from '../admin/api-decorators.js';
+import { Roles } from '../admin/access/role.js';
 import { AdminController } from '../admin/admin-controller.js';
 import type { Page } from '../database/page.js';
 import { AuditReader } from './audit.reader.js';
@@ -10,6 +11,7 @@ export class AuditController {
   constructor(private readonly audit: AuditReader) {}
 
   @Get()
+  @Roles(['viewer'])
   @ApiOperation({ operationId: 'listAudit', summary: 'List changes and who made them, newest first' })
   @ApiOkResponse({ standardSchema: auditPageSchema, description: 'One page of changes.' })
   list(@Query({ schema: auditFilterSchema }) filter: AuditFilter): Promise<Page<AuditView>> {

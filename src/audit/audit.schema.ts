@@ -41,7 +41,7 @@ export const auditEntrySchema = z
     at: timestamp('When the change was made.'),
     actor: z.string().meta({
       description:
-        '`admin-token`, `cli:<user of the operating system>`, or `start` for the first team and key.',
+        '`admin-token`, `token:<name>`, `sso:<user>`, `cli:<user of the operating system>`, or `start` for the first team and key.',
       example: 'admin-token',
     }),
     client_ip: z.string().nullable().meta({

@@ -75,6 +75,8 @@ export async function findOwner(api: Api, text: string): Promise<Owner> {
     const team = await unlessMissing(api.get<TeamView>(path('teams', text)));
     if (team !== null) return { key: null, team: team.id };
   }
+  if (!text.includes('/') && !text.startsWith('ptn_') && !UUID.test(text))
+    throw new CliError(`no team is called ${JSON.stringify(text)}; a key is ${KEY_FORMS}`);
   const key = UUID.test(text) ? await unlessMissing(findKey(api, text)) : await findKey(api, text);
   if (key === null) throw new CliError('no team or key has this ID');
   return { key, team: key.team_id };

@@ -11,6 +11,7 @@ import { pricesCommand } from './commands/prices.command.js';
 import { providersCommand } from './commands/providers.command.js';
 import { requestsCommand } from './commands/requests.command.js';
 import { teamsCommand } from './commands/teams.command.js';
+import { tokensCommand } from './commands/tokens.command.js';
 import { usageCommand } from './commands/usage.command.js';
 import { webhooksCommand } from './commands/webhooks.command.js';
 import { explain } from './failure.js';
@@ -29,6 +30,7 @@ const COMMANDS: readonly (() => Command)[] = [
   limitsCommand,
   pricesCommand,
   webhooksCommand,
+  tokensCommand,
   auditCommand,
   journalCommand,
   migrateCommand,

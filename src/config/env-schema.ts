@@ -90,6 +90,34 @@ function headerNames(value: string): readonly string[] | undefined {
     : undefined;
 }
 
+/** An origin: people open the console there. Plain HTTP only on this machine. */
+function origin(value: string): string | undefined {
+  if (!URL.canParse(value)) return undefined;
+  const url = new URL(value);
+  const isPlain = url.pathname === '/' && url.search === '' && url.hash === '' && url.username === '';
+  return isPlain && isSafe(url) ? url.origin : undefined;
+}
+
+function issuer(value: string): string | undefined {
+  if (!URL.canParse(value)) return undefined;
+  const url = new URL(value);
+  return url.search === '' && url.hash === '' && url.username === '' && isSafe(url) ? value : undefined;
+}
+
+function isSafe({ protocol, hostname }: URL): boolean {
+  return (
+    protocol === 'https:' ||
+    (protocol === 'http:' && /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname))
+  );
+}
+
+function groupList(value: string): readonly string[] | undefined {
+  const groups = value.split(',').map((group) => group.trim());
+  return groups.every((group) => /^\P{C}{1,256}$/u.test(group)) ? groups : undefined;
+}
+
+const groups = () => text(groupList, 'must be names of groups separated by commas');
+
 function headerList(value: string): string | undefined {
   try {
     decodeURIComponent(value);
@@ -120,6 +148,7 @@ export const envSchema = z.object({
   ),
   PORT: port().default(8080),
   ADMIN_PORT: port().optional(),
+  CONSOLE: oneOf('on', 'off').default('on'),
   DATABASE_URL: text(
     postgresUrl,
     'must look like postgres://user:password@host:5432/database, special characters percent-encoded',
@@ -174,6 +203,21 @@ export const envSchema = z.object({
   SHUTDOWN_GRACE_MS: integer(0, 86_400_000).default(30_000),
   MIGRATE: oneOf('on', 'off').default('on'),
   LOG_LEVEL: oneOf('fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent').default('info'),
+  PUBLIC_URL: text(
+    origin,
+    'must look like https://gateway.example.com, without a path; http only for localhost',
+  ).optional(),
+  OIDC_ISSUER: text(issuer, 'must look like https://login.example.com; http only for localhost').optional(),
+  OIDC_CLIENT_ID: matching(/^[\x21-\x7e]{1,512}$/, 'must be visible ASCII without spaces').optional(),
+  OIDC_CLIENT_SECRET: matching(/^[\x20-\x7e]{1,1024}$/, 'must be ASCII').optional(),
+  OIDC_SCOPES: matching(
+    /^(?=(.* )?openid( |$))[\x21-\x7e]+( [\x21-\x7e]+)*$/,
+    'must be scopes separated by spaces, openid among them',
+  ).default('openid profile email'),
+  OIDC_ROLE_CLAIM: matching(/^[\x21-\x7e]{1,256}$/, 'must be visible ASCII without spaces').default('groups'),
+  OIDC_ADMINS: groups().default([]),
+  OIDC_VIEWERS: groups().default([]),
+  OIDC_TEAM_PREFIX: matching(/^[\x20-\x7e]{1,256}$/, 'must be ASCII').optional(),
   // As the OpenTelemetry specification names them.
   OTEL_TRACES_EXPORTER: oneOf('otlp', 'none').optional(),
   OTEL_EXPORTER_OTLP_ENDPOINT: text(collectorUrl, 'must look like http://collector.example:4318').optional(),
@@ -198,5 +242,6 @@ export const SECRET_VARIABLES = [
   'MASTER_KEY',
   'MASTER_KEY_PREVIOUS',
   'UPSTREAM_PROXY_URL',
+  'OIDC_CLIENT_SECRET',
   'OTEL_EXPORTER_OTLP_HEADERS',
 ] as const satisfies readonly EnvVariable[];

@@ -74,6 +74,16 @@ function checkCombinations(raw: RawEnv, errors: string[]): void {
       'PROVIDER_KEY: must not be set with PROVIDER_AUTH=client, because callers send their own credential',
     );
   }
+  if (raw.OIDC_ISSUER !== undefined) {
+    for (const name of ['PUBLIC_URL', 'OIDC_CLIENT_ID', 'OIDC_CLIENT_SECRET'] as const) {
+      if (raw[name] === undefined) errors.push(`${name}: must be set when OIDC_ISSUER is set`);
+    }
+    // Otherwise nobody could sign in.
+    if ([raw.OIDC_ADMINS, raw.OIDC_VIEWERS, raw.OIDC_TEAM_PREFIX].every((value) => value === undefined))
+      errors.push('OIDC_ADMINS: it, OIDC_VIEWERS or OIDC_TEAM_PREFIX must be set when OIDC_ISSUER is set');
+  } else if (raw.OIDC_CLIENT_ID !== undefined) {
+    errors.push('OIDC_ISSUER: must be set when OIDC_CLIENT_ID is set, for example https://login.example.com');
+  }
 }
 
 function toEnv(values: Values, moduleSettings: Env['moduleSettings']): Env {

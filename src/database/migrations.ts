@@ -19,6 +19,8 @@ import { RequestLogCharges1795600000002 } from '../../migrations/1795600000002-r
 import { UsageDays1795600500000 } from '../../migrations/1795600500000-usage-days.js';
 import { LimitExchangeLargeAmounts1795600600000 } from '../../migrations/1795600600000-limit-exchange-large-amounts.js';
 import { Webhooks1795700000000 } from '../../migrations/1795700000000-webhooks.js';
+import { AdminAccess1795800000000 } from '../../migrations/1795800000000-admin-access.js';
+import { SelfService1795800001000 } from '../../migrations/1795800001000-self-service.js';
 import { LimitHoldBusy1796000010000 } from '../../migrations/1796000010000-limit-hold-busy.js';
 import { ClientCredentials1796100010000 } from '../../migrations/1796100010000-client-credentials.js';
 import { Websockets1796100020000 } from '../../migrations/1796100020000-websockets.js';
@@ -46,6 +48,8 @@ export const MIGRATIONS = [
   UsageDays1795600500000,
   LimitExchangeLargeAmounts1795600600000,
   Webhooks1795700000000,
+  AdminAccess1795800000000,
+  SelfService1795800001000,
   LimitHoldBusy1796000010000,
   ClientCredentials1796100010000,
   Websockets1796100020000,

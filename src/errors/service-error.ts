@@ -4,11 +4,11 @@ export interface ErrorDetail {
   message: string;
 }
 
-export type ServiceErrorKind = 'not_found' | 'conflict' | 'invalid';
+export type ServiceErrorKind = 'not_found' | 'conflict' | 'invalid' | 'forbidden';
 
 /**
  * Thrown by a service that cannot do what it was asked. Services know neither statuses nor exit codes: the admin API
- * turns a ServiceError into 404, 409 or 400, the CLI into a message and exit code 1.
+ * turns a ServiceError into 404, 409, 400 or 403, the CLI into a message and exit code 1.
  */
 export class ServiceError extends Error {
   override readonly name = 'ServiceError';

@@ -72,6 +72,13 @@ export class GatewayKey {
   @Column('text', { name: 'stream_usage', default: 'as_sent', comment: STREAM_USAGE_COMMENT })
   streamUsage!: StreamUsage;
 
+  @Index('gateway_key_owner_idx', { where: 'owner IS NOT NULL' })
+  @Column('text', {
+    nullable: true,
+    comment: 'Member of the team who created it for themselves; null for other keys.',
+  })
+  owner!: string | null;
+
   /** For If-Match. */
   @Column('int', { default: 1, comment: 'Increases with every change by an actor.' })
   version!: number;

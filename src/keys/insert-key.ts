@@ -17,6 +17,8 @@ export interface KeyGrant extends Partial<ModelRules> {
   endpoints: EndpointRule;
   idempotency: IdempotencyMode;
   websockets?: boolean;
+  /** Member of the team whose own it is; absent for other keys. */
+  owner?: string;
 }
 
 /** A key with its secret, which is not stored and cannot be read later. */
@@ -27,8 +29,8 @@ export interface IssuedKey {
 
 const INSERT_KEY = `
   INSERT INTO gateway_key (id, team_id, name, expires_at, providers, endpoints, idempotency, models, stream_usage,
-                           websockets)
-  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`;
+                           websockets, owner)
+  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`;
 
 const INSERT_SECRET = `
   INSERT INTO gateway_key_secret (id, key_id, digest, prefix) VALUES ($1, $2, decode($3, 'hex'), $4)`;
@@ -58,6 +60,7 @@ export async function insertKey(
     grant.models ?? null,
     grant.stream_usage ?? 'as_sent',
     grant.websockets ?? false,
+    grant.owner ?? null,
   ]);
   const secret = await insertSecret(manager, id);
   await saveLimits?.(id);

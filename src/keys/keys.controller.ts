@@ -1,5 +1,8 @@
-import { Body, Get, Header, HttpCode, Param, Patch, Post, Query } from '@nestjs/common';
+import { Body, Get, HttpCode, Param, Patch, Post, Query, Req } from '@nestjs/common';
+import type { Request } from 'express';
 import { ApiBody, ApiCreatedResponse, ApiOkResponse, ApiOperation } from '../admin/api-decorators.js';
+import { type Access, CurrentAccess, CurrentScope, type Scope } from '../admin/access/access.js';
+import { Roles } from '../admin/access/role.js';
 import { CurrentActor } from '../admin/current-actor.js';
 import { AdminController } from '../admin/admin-controller.js';
 import { ApiErrors } from '../admin/api-errors.js';
@@ -26,26 +29,36 @@ import {
   rotationSchema,
 } from './keys.schema.js';
 import { KeysService } from './keys.service.js';
+import { OwnKeysService } from './own-keys.service.js';
 
 const OPTIONAL = { required: false };
 
-/** With If-Match, a change of a key that has changed meanwhile gets 409. */
+/**
+ * With If-Match, a change of a key that has changed meanwhile gets 409. Members of a team manage only keys of their own, see
+ * OwnKeysService.
+ */
 @AdminController('keys', { name: 'Keys', description: 'Gateway keys: what clients send to the gateway.' })
 @EntityTags()
 export class KeysController {
-  constructor(private readonly keys: KeysService) {}
+  constructor(
+    private readonly keys: KeysService,
+    private readonly own: OwnKeysService,
+  ) {}
 
   @Get()
+  @Roles(['viewer', 'team'])
   @ApiOperation({ operationId: 'listKeys', summary: 'List keys, newest first' })
   @ApiOkResponse({ standardSchema: keyPageSchema, description: 'One page of keys.' })
   @ApiErrors(404)
-  list(@Query({ schema: keyFilterSchema }) filter: KeyFilter): Promise<Page<KeyView>> {
-    return this.keys.list(filter);
+  list(
+    @Query({ schema: keyFilterSchema }) filter: KeyFilter,
+    @CurrentScope() scope: Scope,
+  ): Promise<Page<KeyView>> {
+    return this.keys.list(filter, scope);
   }
 
-  /** `no-store`: no cache may keep a response that contains a key. */
   @Post()
-  @Header('Cache-Control', 'no-store')
+  @Roles(['team'])
   @ApiOperation({
     operationId: 'createKey',
     summary: 'Create a key',
@@ -56,17 +69,22 @@ export class KeysController {
   async create(
     @Body({ schema: newKeySchema }) key: NewKey,
     @CurrentActor() by: Actor,
+    @CurrentAccess() access: Access,
+    @Req() { body }: Request,
   ): Promise<IssuedKeyView> {
+    if (access.role === 'team')
+      return shownOnce(await this.own.create(key, Object.keys(body as object), access));
     const { expires_at: expiresAt, ...rest } = key;
     return shownOnce(await this.keys.create({ ...rest, expiresAt }, by));
   }
 
   @Get(':id')
+  @Roles(['viewer', 'team'])
   @ApiOperation({ operationId: 'getKey', summary: 'Get a key' })
   @ApiOkResponse({ standardSchema: keySchema, description: 'The key.', headers: ETAG })
   @ApiErrors(404)
-  get(@Param('id', { schema: keyId }) id: string): Promise<KeyView> {
-    return this.keys.get(id);
+  get(@Param('id', { schema: keyId }) id: string, @CurrentScope() scope: Scope): Promise<KeyView> {
+    return this.keys.get(id, scope);
   }
 
   @Patch(':id')
@@ -88,8 +106,8 @@ export class KeysController {
   }
 
   @Post(':id/rotate')
+  @Roles(['team'])
   @HttpCode(200)
-  @Header('Cache-Control', 'no-store')
   @ApiOperation({
     operationId: 'rotateKey',
     summary: 'Rotate a key',
@@ -109,11 +127,14 @@ export class KeysController {
     @Body({ schema: rotationSchema }) { grace_seconds: grace }: Rotation,
     @CurrentActor() by: Actor,
     @IfMatch() expected: Expected,
+    @CurrentAccess() access: Access,
   ): Promise<IssuedKeyView> {
+    if (access.role === 'team') return shownOnce(await this.own.rotate(id, grace, access, expected));
     return shownOnce(await this.keys.rotate(id, grace, by, expected));
   }
 
   @Post(':id/revoke')
+  @Roles(['team'])
   @HttpCode(200)
   @ApiOperation({
     operationId: 'revokeKey',
@@ -129,7 +150,9 @@ export class KeysController {
     @Body({ schema: revocationSchema }) _: object,
     @CurrentActor() by: Actor,
     @IfMatch() expected: Expected,
+    @CurrentAccess() access: Access,
   ): Promise<KeyView> {
+    if (access.role === 'team') return this.own.revoke(id, access, expected);
     return this.keys.revoke(id, by, expected);
   }
 }

@@ -63,6 +63,10 @@ export const keySchema = z
     websockets: z.boolean().meta({ description: WEBSOCKETS_ABOUT, example: false }),
     ...modelRulesView,
     ...shownLimitMembers,
+    owner: z.string().nullable().meta({
+      description: 'Member of the team who created the key for themselves; null for other keys.',
+      example: 'sso:jane@example.com',
+    }),
     version: version(),
   })
   .meta({ id: 'Key' });

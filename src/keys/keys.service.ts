@@ -13,6 +13,7 @@ import { insertKey, insertSecret, type IssuedKey, type KeyGrant } from './insert
 import { FIND_KEY, fullName, KEY_STATUS_SQL, type KeyRow, keyView, SELECT_KEYS } from './key-view.js';
 import type { KeyFilter, KeyView } from './keys.schema.js';
 import { type Expected, mustBeExpected } from '../database/revision.js';
+import type { Access, Scope } from '../admin/access/access.js';
 import { TeamsService } from '../teams/teams.service.js';
 
 /** A new key; `team` is a name or an ID. */
@@ -28,8 +29,11 @@ const LIST = `${SELECT_KEYS}
     AND ($3::text IS NULL OR $3 = ${KEY_STATUS_SQL})
     AND ($4::uuid IS NULL OR k.id < $4)
     AND ($5::text IS NULL OR k.name = $5)
+    AND ($7::uuid[] IS NULL OR k.team_id = ANY ($7))
   ORDER BY k.id DESC
   LIMIT $6`;
+
+const FIND_IN_SCOPE = `${FIND_KEY} AND ($2::uuid[] IS NULL OR k.team_id = ANY ($2))`;
 
 /** A separate statement, so that the next read sees everything committed before the lock. */
 const LOCK = 'SELECT FROM gateway_key WHERE id = $1 FOR UPDATE';
@@ -60,30 +64,39 @@ export class KeysService {
   /**
    * Creates a key. The result contains its secret, which is not stored.
    *
+   * @param check runs first in the transaction
    * @throws ServiceError not_found for an unknown team, invalid for an unknown provider, conflict if the team has a key of
    *   this name, revoked ones included
    */
-  async create({ team, ...grant }: NewKey, by: Actor): Promise<IssuedKey> {
+  async create(
+    { team, ...grant }: NewKey,
+    by: Actor,
+    check?: (manager: EntityManager) => Promise<void>,
+  ): Promise<IssuedKey> {
     const { id: teamId } = await this.teams.resolve(team);
     await mustBeKnownProviders(this.dataSource.manager, grant.providers);
     const limits = changedLimits(NO_LIMITS, grant);
-    const creating = this.dataSource.transaction((manager) =>
-      insertKey(manager, teamId, grant, by, (id) => this.limits.save(manager, 'key', id, limits)),
-    );
+    const creating = this.dataSource.transaction(async (manager) => {
+      await check?.(manager);
+      return insertKey(manager, teamId, grant, by, (id) => this.limits.save(manager, 'key', id, limits));
+    });
     return unlessTaken(creating);
   }
 
   /** Newest first. @throws ServiceError not_found for an unknown team, invalid for a foreign cursor */
-  async list({ team, name, prefix, status, limit, cursor }: KeyFilter): Promise<Page<KeyView>> {
+  async list(
+    { team, name, prefix, status, limit, cursor }: KeyFilter,
+    scope: Scope = null,
+  ): Promise<Page<KeyView>> {
     const after = idOfCursor(cursor);
-    const teamId = team === undefined ? null : (await this.teams.resolve(team)).id;
-    const values = [teamId, prefix ?? null, status ?? null, after, name ?? null, limit + 1];
+    const teamId = team === undefined ? null : (await this.teams.resolve(team, scope)).id;
+    const values = [teamId, prefix ?? null, status ?? null, after, name ?? null, limit + 1, scope];
     return pageOf(await this.dataSource.query<KeyRow[]>(LIST, values), limit, keyView);
   }
 
-  /** @throws ServiceError not_found */
-  get(id: string): Promise<KeyView> {
-    return find(this.dataSource.manager, id);
+  /** @throws ServiceError not_found, also outside the scope */
+  get(id: string, scope: Scope = null): Promise<KeyView> {
+    return find(this.dataSource.manager, id, scope);
   }
 
   /**
@@ -127,11 +140,18 @@ export class KeysService {
    * Adds a new secret, which is returned and not stored. Old secrets stop working after the grace.
    *
    * @param graceSeconds 0 ends them at once
+   * @param owner given: the key must be theirs
    * @throws ServiceError not_found; conflict if it was changed since `expected`, or is revoked or expired
    */
-  async rotate(id: string, graceSeconds: number, by: Actor, expected: Expected = null): Promise<IssuedKey> {
+  async rotate(
+    id: string,
+    graceSeconds: number,
+    by: Actor,
+    expected: Expected = null,
+    owner: Access | null = null,
+  ): Promise<IssuedKey> {
     let secret = '';
-    const key = await this.change(id, 'rotated', by, expected, async (manager, before) => {
+    const work = async (manager: EntityManager, before: KeyView) => {
       mustNotBeRevoked(before);
       if (before.expires_at !== null && Date.parse(before.expires_at) <= Date.now()) {
         throw ServiceError.of(
@@ -144,21 +164,24 @@ export class KeysService {
       secret = await insertSecret(manager, id);
       await manager.query(COUNT_ROTATION, [id]);
       return { grace_seconds: graceSeconds };
-    });
+    };
+    const key = await this.change(id, 'rotated', by, expected, work, owner);
     return { key, secret };
   }
 
   /**
    * Revokes a key with all its secrets, permanently. Revoking it again changes nothing, not even `revoked_at`.
    *
+   * @param owner given: the key must be theirs
    * @throws ServiceError not_found; conflict if it was changed since `expected`
    */
-  revoke(id: string, by: Actor, expected: Expected = null): Promise<KeyView> {
-    return this.change(id, 'revoked', by, expected, async (manager, key) => {
+  revoke(id: string, by: Actor, expected: Expected = null, owner: Access | null = null): Promise<KeyView> {
+    const work = async (manager: EntityManager, key: KeyView) => {
       if (key.revoked_at !== null) return null;
       await manager.query(REVOKE, [id]);
       return {};
-    });
+    };
+    return this.change(id, 'revoked', by, expected, work, owner);
   }
 
   /**
@@ -172,10 +195,13 @@ export class KeysService {
     by: Actor,
     expected: Expected,
     work: (manager: EntityManager, key: KeyView) => Promise<object | null>,
+    owner: Access | null = null,
   ): Promise<KeyView> {
     return this.dataSource.transaction(async (manager) => {
       if (isUuid(id)) await manager.query(LOCK, [id]);
-      const before = await find(manager, id);
+      const before = await find(manager, id, owner?.scope);
+      if (owner !== null && before.owner !== owner.actor.name)
+        throw ServiceError.of('forbidden', 'id', 'this key is not yours; ask an administrator');
       mustBeExpected('key', before, expected);
       const more = await work(manager, before);
       if (more === null) return before;
@@ -186,8 +212,8 @@ export class KeysService {
   }
 }
 
-async function find(manager: EntityManager, id: string): Promise<KeyView> {
-  const [row] = isUuid(id) ? await manager.query<KeyRow[]>(FIND_KEY, [id]) : [];
+async function find(manager: EntityManager, id: string, scope: Scope = null): Promise<KeyView> {
+  const [row] = isUuid(id) ? await manager.query<KeyRow[]>(FIND_IN_SCOPE, [id, scope]) : [];
   if (row === undefined)
     throw ServiceError.of('not_found', 'id', 'no key has this id; list the keys to find it');
   return keyView(row);

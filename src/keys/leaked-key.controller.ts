@@ -1,5 +1,6 @@
 import { Body, Header, HttpCode, Post } from '@nestjs/common';
 import { ApiOkResponse, ApiOperation, ApiTags } from '../admin/api-decorators.js';
+import { Roles } from '../admin/access/role.js';
 import { AdminController } from '../admin/admin-controller.js';
 import { ApiErrors } from '../admin/api-errors.js';
 import {
@@ -15,8 +16,9 @@ import { LeakedKeyService } from './leaked-key.service.js';
 export class LeakedKeyController {
   constructor(private readonly leaked: LeakedKeyService) {}
 
-  /** The secret is in the body, because URLs are logged on the way. */
+  /** Changes nothing. The secret is in the body, because URLs are logged on the way. */
   @Post('find')
+  @Roles(['viewer'])
   @HttpCode(200)
   @Header('Cache-Control', 'no-store')
   @ApiOperation({

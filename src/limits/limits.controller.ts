@@ -1,5 +1,7 @@
 import { Body, Get, HttpCode, Param, Post, Query } from '@nestjs/common';
 import { ApiOkResponse, ApiOperation } from '../admin/api-decorators.js';
+import { CurrentScope, type Scope } from '../admin/access/access.js';
+import { Roles } from '../admin/access/role.js';
 import { AdminController } from '../admin/admin-controller.js';
 import { ApiErrors } from '../admin/api-errors.js';
 import { CurrentActor } from '../admin/current-actor.js';
@@ -25,11 +27,15 @@ export class LimitsController {
   constructor(private readonly limits: LimitsService) {}
 
   @Get()
+  @Roles(['viewer', 'team'])
   @ApiOperation({ operationId: 'listLimits', summary: 'List limits and budgets with their use' })
   @ApiOkResponse({ standardSchema: limitPageSchema, description: 'One page of limits.' })
   @ApiErrors(404)
-  list(@Query({ schema: limitFilterSchema }) filter: LimitFilter): Promise<Page<LimitView>> {
-    return this.limits.list(filter);
+  list(
+    @Query({ schema: limitFilterSchema }) filter: LimitFilter,
+    @CurrentScope() scope: Scope,
+  ): Promise<Page<LimitView>> {
+    return this.limits.list(filter, scope);
   }
 
   @Post(':id/reset')

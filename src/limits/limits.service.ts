@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { DataSource, type EntityManager } from 'typeorm';
+import type { Scope } from '../admin/access/access.js';
 import { ACTIONS, recordChange, SUBJECT_TYPES } from '../audit/record-change.js';
 import { idOfCursor, isUuid, type Page, pageOf } from '../database/page.js';
 import { ServiceError } from '../errors/service-error.js';
@@ -62,7 +63,7 @@ const select = (meters = 'true') => `
 
 const LIST = `${select()}
   WHERE ($1::uuid IS NULL OR team_id = $1) AND ($2::uuid IS NULL OR owner_id = $2) AND ($3::text IS NULL OR state = $3)
-    AND ($4::uuid IS NULL OR id < $4)
+    AND ($4::uuid IS NULL OR id < $4) AND ($6::uuid[] IS NULL OR team_id = ANY ($6))
   ORDER BY id DESC LIMIT $5`;
 const FIND = `${select()} WHERE id = $1`;
 
@@ -91,11 +92,11 @@ export class LimitsService {
   ) {}
 
   /** Newest first. @throws ServiceError not_found for an unknown team, invalid for a foreign cursor or key */
-  async list({ team, key, state, limit, cursor }: LimitFilter): Promise<Page<LimitView>> {
+  async list({ team, key, state, limit, cursor }: LimitFilter, seen: Scope = null): Promise<Page<LimitView>> {
     const after = idOfCursor(cursor);
     if (key !== undefined && !isUuid(key)) throw ServiceError.of('invalid', 'key', 'must be the id of a key');
-    const teamId = team === undefined ? null : (await this.teams.resolve(team)).id;
-    const values = [teamId, key ?? null, state ?? null, after, limit + 1];
+    const teamId = team === undefined ? null : (await this.teams.resolve(team, seen)).id;
+    const values = [teamId, key ?? null, state ?? null, after, limit + 1, seen];
     return pageOf(await this.dataSource.query<LimitRow[]>(LIST, values), limit, limitView);
   }
 

@@ -3,21 +3,23 @@ import { ApiBearerAuth, ApiOkResponse, ApiOperation } from '../admin/api-decorat
 import type { Response } from 'express';
 import { ADMIN_TOKEN_SCHEME, ApiGroup } from '../admin/admin-controller.js';
 import { AdminErrorFilter } from '../admin/admin-error.filter.js';
-import { AdminTokenGuard } from '../admin/admin-token.guard.js';
+import { Roles } from '../admin/access/role.js';
+import { AdminGuard } from '../admin/admin.guard.js';
 import { ApiErrors } from '../admin/api-errors.js';
 import { MetricsService } from './metrics.service.js';
 
-/** For Prometheus, with the admin token as its `authorization` credentials. */
+/** For Prometheus, with a token of the role `metrics` as its `authorization` credentials. */
 @ApiGroup({ name: 'Metrics', description: 'For Prometheus.' })
 @ApiBearerAuth(ADMIN_TOKEN_SCHEME)
-@ApiErrors(401)
+@ApiErrors(401, 403)
 @Controller('metrics')
-@UseGuards(AdminTokenGuard)
+@UseGuards(AdminGuard)
 @UseFilters(AdminErrorFilter)
 export class MetricsController {
   constructor(private readonly metrics: MetricsService) {}
 
   @Get()
+  @Roles(['viewer', 'metrics'])
   @ApiOperation({ operationId: 'getMetrics', summary: 'Get the metrics in the Prometheus text format' })
   @ApiOkResponse({
     description: 'The metrics.',

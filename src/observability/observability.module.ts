@@ -17,6 +17,6 @@ import { TracingService } from './tracing.service.js';
   imports: [AdminModule, ProxyModule, RequestLogModule, AuthModule, IdempotencyModule],
   controllers: [HealthController, MetricsController],
   providers: [ShutdownService, ReadinessService, CallMetrics, StateMetrics, MetricsService, TracingService],
-  exports: [MetricsService]
+  exports: [MetricsService, ReadinessService]
 })
 export class ObservabilityModule {}

@@ -2,7 +2,7 @@ import { userInfo } from 'node:os';
 
 /** Who makes a change. */
 export interface Actor {
-  /** `admin-token`, `cli:<user of the operating system>` or `start`. */
+  /** `admin-token`, `token:<name>`, `sso:<user>`, `cli:<user of the operating system>` or `start`. */
   name: string;
   /** Client address of an admin request; null for commands and the start. */
   address: string | null;

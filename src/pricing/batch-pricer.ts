@@ -4,8 +4,10 @@ import { ProvidersService } from '../providers/providers.service.js';
 import { describeError } from '../errors/describe-error.js';
 import { formatDecimal, parseDecimal } from '../platform/decimal.js';
 import { withTimeout } from '../platform/with-timeout.js';
+import { raiseReservation } from '../request-log/charges.js';
 import { startOf } from '../request-log/column-domains.js';
 import type { LogRow } from '../request-log/columns.js';
+import { leastOutputTokens } from '../request-log/log-row.js';
 import { OutageLog } from '../request-log/writer/outage-log.js';
 import { costOf, hasUsage, priceIdOf, setCost, usageOf } from '../request-log/row-cost.js';
 import type { RowPricer } from '../request-log/writer/row-pricer.js';
@@ -47,6 +49,7 @@ export class BatchPricer implements RowPricer {
       // Every provider that is called appears in the metrics.
       const figures = this.figuresOf(row.provider);
       if (costOf(row) !== null && !this.isCredible(row)) setCost(row, null, null);
+      this.raise(row);
       if (!hasUsage(row) && costOf(row) === null) continue;
       if (row.model !== null && (last?.model !== row.model || last.provider !== row.provider)) {
         prices = this.resolver.known(row.provider, row.model);
@@ -57,6 +60,19 @@ export class BatchPricer implements RowPricer {
     }
     const saving = this.unpriced.save();
     return unknown.length === 0 && saving === null ? null : this.priceLate(unknown, saving);
+  }
+
+  /** Prices of calls that a budget admitted are in memory. */
+  private raise(row: LogRow): void {
+    const output = leastOutputTokens(row);
+    if (output === 0) return;
+    const startedAt = startOf(row.id);
+    const prices = row.model === null ? undefined : this.resolver.known(row.provider, row.model);
+    const dated = priceAt(prices ?? [], startedAt);
+    const usage = usageOf(row);
+    const least = { ...usage, promptTokens: usage.promptTokens ?? 0, completionTokens: output };
+    const nano = dated?.price.costOf(least, startedAt) ?? null;
+    raiseReservation(row, nano === null ? null : formatDecimal(nano, COST_SCALE), output);
   }
 
   /** Waits for prices, and until the models without one are stored: a later price then finds the rows. */

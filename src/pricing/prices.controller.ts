@@ -5,6 +5,7 @@ import {
   ApiOkResponse,
   ApiOperation,
 } from '../admin/api-decorators.js';
+import { Roles } from '../admin/access/role.js';
 import { AdminController } from '../admin/admin-controller.js';
 import { ApiErrors } from '../admin/api-errors.js';
 import { CurrentActor } from '../admin/current-actor.js';
@@ -44,6 +45,7 @@ export class PricesController {
   constructor(private readonly prices: PricesService) {}
 
   @Get()
+  @Roles(['viewer'])
   @ApiOperation({ operationId: 'listPrices', summary: 'List prices, newest first' })
   @ApiOkResponse({ standardSchema: pricePageSchema, description: 'One page of prices.' })
   list(@Query({ schema: priceFilterSchema }) filter: PriceFilter): Promise<Page<PriceView>> {
@@ -64,6 +66,7 @@ export class PricesController {
   }
 
   @Get('resolve')
+  @Roles(['viewer', 'team'])
   @ApiOperation({ operationId: 'resolvePrice', summary: 'Show which price applies to a call, and why' })
   @ApiOkResponse({ standardSchema: resolutionSchema, description: 'The price, or why there is none.' })
   resolve(@Query({ schema: resolveQuerySchema }) query: ResolveQuery): Promise<Resolution> {
@@ -71,6 +74,7 @@ export class PricesController {
   }
 
   @Get('missing')
+  @Roles(['viewer'])
   @ApiOperation({
     operationId: 'listMissingPrices',
     summary: 'List models that were called in the last 7 days and have no price',

@@ -7,6 +7,7 @@ import {
   ApiOperation,
 } from '../admin/api-decorators.js';
 import { CurrentActor } from '../admin/current-actor.js';
+import { Roles } from '../admin/access/role.js';
 import { AdminController } from '../admin/admin-controller.js';
 import { ApiErrors } from '../admin/api-errors.js';
 import { ETAG, EntityTags, IfMatch } from '../admin/entity-tag.js';
@@ -43,6 +44,7 @@ export class ProvidersController {
 
   /** Not paged, because there are few providers. */
   @Get()
+  @Roles(['viewer'])
   @ApiOperation({ operationId: 'listProviders', summary: 'List all providers, without their secrets' })
   @ApiOkResponse({ standardSchema: providerPageSchema, description: 'All providers.' })
   async list(@Query({ schema: nothingSchema }) _: object): Promise<Page<ProviderView>> {
@@ -61,6 +63,7 @@ export class ProvidersController {
   }
 
   @Get(':name')
+  @Roles(['viewer'])
   @ApiOperation({ operationId: 'getProvider', summary: 'Get a provider' })
   @ApiOkResponse({ standardSchema: providerSchema, description: 'The provider.', headers: ETAG })
   @ApiErrors(404)

@@ -1,10 +1,4 @@
-import {
-  type CanActivate,
-  ForbiddenException,
-  Injectable,
-  Logger,
-  type NestInterceptor,
-} from '@nestjs/common';
+import { type CanActivate, ForbiddenException, Injectable, Logger } from '@nestjs/common';
 import { ROUTE_ARGS_METADATA } from '@nestjs/common/internal';
 import { ExternalContextCreator, HttpAdapterHost, type NestContainer } from '@nestjs/core';
 import {
@@ -14,7 +8,8 @@ import {
 } from '@nestjs/core/internal';
 import { RouterExceptionFilters } from '@nestjs/core/router/router-exception-filters.js';
 import type { Request, Response } from 'express';
-import { isObservable, lastValueFrom, Observable } from 'rxjs';
+import { isObservable, lastValueFrom } from 'rxjs';
+import { RequestLogInterceptor } from '../request-log/request-log.interceptor.js';
 import type { GatewayHttpAdapter } from './http/gateway-http.adapter.js';
 import { ProxyController } from './proxy.controller.js';
 
@@ -27,7 +22,7 @@ import { ProxyController } from './proxy.controller.js';
 export class FastPath {
   private readonly logger = new Logger('Proxy');
   private guards: CanActivate[] = [];
-  private interceptor!: NestInterceptor;
+  private interceptor!: RequestLogInterceptor;
   private controller!: ProxyController;
   private decorated!: () => Promise<void>;
   private sendError!: (error: unknown, context: ExecutionContextHost) => void;
@@ -60,8 +55,8 @@ export class FastPath {
     this.decorated = Reflect.get(this.controller, 'forward') as () => Promise<void>;
     const handler = [this.controller, this.decorated, key] as const;
     const interceptors = new InterceptorsContextCreator(container, config).create(...handler);
-    if (interceptors.length !== 1) return false;
-    this.interceptor = interceptors[0]!;
+    if (interceptors.length !== 1 || !(interceptors[0] instanceof RequestLogInterceptor)) return false;
+    this.interceptor = interceptors[0];
     this.guards = new GuardsContextCreator(container, config).create(...handler);
     const filters = new RouterExceptionFilters(container, config, this.host.httpAdapter).create(...handler);
     this.sendError = (error, context) => filters.next(error as Error, context);
@@ -97,20 +92,10 @@ export class FastPath {
 
   private proceed(admitted: boolean, context: ExecutionContextHost): void {
     if (!admitted) throw new ForbiddenException();
-    const answered = this.interceptor.intercept(context, { handle: () => this.handle(context) });
-    (answered as Observable<unknown>).subscribe({ error: (error) => this.fail(error, context) });
-  }
-
-  private handle(context: ExecutionContextHost): Observable<unknown> {
-    return new Observable((subscriber) => {
-      this.controller.forward(context.getArgByIndex(0), context.getArgByIndex(1)).then(
-        () => {
-          subscriber.next(undefined);
-          subscriber.complete();
-        },
-        (error) => subscriber.error(error),
-      );
-    });
+    const req = context.getArgByIndex<Request>(0);
+    this.interceptor
+      .record(req, () => this.controller.forward(req, context.getArgByIndex(1)))
+      .catch((error: unknown) => this.fail(error, context));
   }
 
   private fail(error: unknown, context: ExecutionContextHost): void {

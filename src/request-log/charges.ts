@@ -77,6 +77,12 @@ function isRejected({ outcome, status, prompt_tokens, completion_tokens }: LogRo
   );
 }
 
+/** Raises what a call has reserved to what it has used at least. @param usd with nine decimal places; null: not known */
+export function raiseReservation(row: LogRow, usd: string | null, tokens: number): void {
+  if (usd !== null && row.charge_usd !== null && Number(usd) > Number(row.charge_usd)) row.charge_usd = usd;
+  if (row.charge_tokens !== null && tokens > row.charge_tokens) row.charge_tokens = tokens;
+}
+
 /** The start of the period of a rule `r` that holds `at`; `total` has one period. */
 const startOfPeriod = (at: string) =>
   `CASE r.period WHEN 'total' THEN to_timestamp(0) ELSE date_trunc(r.period, ${at}, r.time_zone) END`;

@@ -1,6 +1,6 @@
 import type { Attribution } from './attribution.js';
 import type { CallRecord } from './call-record.js';
-import { setReservation } from './charges.js';
+import { chargesOf, setReservation, usedTokens } from './charges.js';
 import { startIso, text } from './column-domains.js';
 import { COLUMNS, LOGGED_COLUMNS, type LogRow } from './columns.js';
 import { setReportedCost } from './row-cost.js';
@@ -84,6 +84,19 @@ function setVerdict(row: LogRow, call: CallRecord): void {
 /** The model named in the response; null if the text contains a key. */
 export function responseModelOf(call: CallRecord, usage: ResponseUsage): string | null {
   return text(usage.model, call.origin.key);
+}
+
+/** Bytes of a stream for each output token: more than providers send. */
+const STREAM_BYTES_PER_TOKEN = 1_000;
+
+/**
+ * Output tokens that a call of unknown usage has had at least, by the length of its stream; 0 if it is charged by its
+ * usage or not at all. Otherwise short calls would teach an estimate that long ones do not pay for.
+ */
+export function leastOutputTokens(row: Readonly<LogRow>): number {
+  const { usd, tokens } = chargesOf(row);
+  if ((usd === null && tokens === null) || row.streamed !== true || usedTokens(row) !== null) return 0;
+  return Math.floor((row.response_bytes ?? 0) / STREAM_BYTES_PER_TOKEN);
 }
 
 const LONG_TEXTS = LOGGED_COLUMNS.filter(({ toDomain }) => toDomain === text).map(({ name }) => name);

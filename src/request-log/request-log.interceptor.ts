@@ -1,6 +1,6 @@
 import { type CallHandler, type ExecutionContext, Injectable, type NestInterceptor } from '@nestjs/common';
 import type { Request } from 'express';
-import { Observable } from 'rxjs';
+import { defer, lastValueFrom, type Observable } from 'rxjs';
 import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import { ofHeaders } from './attribution.js';
@@ -30,8 +30,7 @@ declare module 'express-serve-static-core' {
 
 /**
  * Opens the record of a call before its handler, and closes it when the handler's promise settles: when the last byte is
- * written or the socket is closed. It is no `tap`: Nest may unsubscribe when a client disconnects, and the row would be
- * lost.
+ * written or the socket is closed. The promise goes on if Nest unsubscribes because a client has disconnected.
  */
 @Injectable()
 export class RequestLogInterceptor implements NestInterceptor {
@@ -52,27 +51,22 @@ export class RequestLogInterceptor implements NestInterceptor {
 
   intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
     const req = context.getArgByIndex<Request>(0);
+    return defer(() => this.record(req, () => lastValueFrom(next.handle(), { defaultValue: undefined })));
+  }
+
+  /** Runs the handler of a call with its record open. */
+  async record<T>(req: Request, handle: () => Promise<T>): Promise<T> {
     const call = this.open(req);
     req.call = call;
-    return new Observable((subscriber) => {
-      next.handle().subscribe({
-        next: (value) => subscriber.next(value),
-        complete: () => {
-          this.log.close(call);
-          subscriber.complete();
-        },
-        error: (error) => {
-          const finish = () => {
-            this.log.close(call);
-            subscriber.error(error);
-          };
-          // The filter sends an error response next: it waits for the journal's sync, as every response does.
-          const durable = call.begun ? this.log.durable() : null;
-          if (durable === null) finish();
-          else void durable.then(finish, finish);
-        },
-      });
-    });
+    try {
+      return await handle();
+    } catch (error) {
+      // The filter sends an error response next: it waits for the journal's sync, as every response does.
+      if (call.begun) await this.log.durable();
+      throw error;
+    } finally {
+      this.log.close(call);
+    }
   }
 
   private open(req: Request): CallRecord {

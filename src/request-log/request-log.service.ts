@@ -6,7 +6,7 @@ import { EndUsers } from './end-users.js';
 import { FinishedCalls } from './finished-calls.js';
 import { type Entry, Journal } from './journal/journal.js';
 import type { JournalFile } from './journal/journal-file.js';
-import { encodeLines, encodeRecord } from './journal/record-codec.js';
+import { encodeLines, encodeRecord, type RecordType } from './journal/record-codec.js';
 import type { LogRow } from './columns.js';
 import { emptyRow, setBegin, setEnd, setUsage } from './log-row.js';
 import { LogWriter } from './writer/log-writer.js';
@@ -26,10 +26,11 @@ export class RequestLogService implements OnApplicationShutdown {
   private readonly openCalls = new Set<CallRecord>();
   /** Rows of begun calls that the writer does not have yet, filled as far as they are journalled. */
   private readonly unfinished = new Map<CallRecord, LogRow>();
-  /** Collected in this event-loop tick: records to journal at its end, in one write, and closed calls. */
+  /** Collected in this event-loop tick: records to journal at its end, in one write, and closed calls. `read`: calls with token counts. */
   private beginnings: [CallRecord, (error: GatewayError | null) => void][] = [];
   private endings: [CallRecord, () => void][] = [];
   private closed: CallRecord[] = [];
+  private read: ReadCall[] = [];
   private tickScheduled = false;
 
   constructor(
@@ -73,8 +74,7 @@ export class RequestLogService implements OnApplicationShutdown {
     const row = this.unfinished.get(call);
     if (row === undefined) return;
     setEnd(row, call);
-    const file = this.tryAppend([encodeRecord('E', row)], 1, row.id);
-    if (file !== null) call.endWritten(file);
+    this.journalEnd(call, row);
   }
 
   /**
@@ -120,7 +120,7 @@ export class RequestLogService implements OnApplicationShutdown {
     if (row === undefined || call.outcome !== null) return;
     const soFar = { ...row };
     setUsage(soFar, call, usage);
-    const file = this.tryAppend([encodeRecord('U', soFar)], 1, row.id);
+    const file = this.tryAppend('U', soFar);
     if (file === null) return;
     // The file of the record before is not needed for it any more: one call must not keep a file for each 10 s.
     if (call.usageFile !== null) {
@@ -140,7 +140,8 @@ export class RequestLogService implements OnApplicationShutdown {
     // The shutdown has waited for these. A row without token counts is better than none until the next start.
     const calls = [...this.unfinished.keys()];
     for (const call of calls) if (call.outcome === null) this.end(call, 'interrupted');
-    this.finish(calls.map((call) => ({ call, usage: NO_USAGE })));
+    for (const call of calls) this.read.push({ call, usage: NO_USAGE });
+    this.append(this.finals());
     await this.writer.stop();
     await this.journal.close();
   }
@@ -169,9 +170,15 @@ export class RequestLogService implements OnApplicationShutdown {
       else if (!this.journal.accepting) begun(new GatewayError('journal_unavailable'));
       else entries.push(this.beginning(call, begun));
     }
-    if (entries.length > 0) this.journal.appendBatch(entries);
-    if (closed.length > 0) this.readClosed(closed);
+    entries.push(...this.finals());
+    this.append(entries);
+    // After the write, for which other calls wait.
+    for (const call of closed) this.readClosed(call);
   };
+
+  private append(entries: readonly Entry[]): void {
+    if (entries.length > 0) this.journal.appendBatch(entries);
+  }
 
   private beginning(call: CallRecord, begun: (error: GatewayError | null) => void): Entry {
     const row = emptyRow();
@@ -198,72 +205,83 @@ export class RequestLogService implements OnApplicationShutdown {
         ended();
       },
       failed: (error) => {
-        this.logFailure(1, row.id, error);
+        this.logFailure(row.id, error);
         ended();
       },
     };
   }
 
-  private readClosed(calls: readonly CallRecord[]): void {
-    const read: ReadCall[] = [];
-    for (const call of calls) {
-      // Reading never fails; uncertain counts are null.
-      const usage =
-        call.countedUsage ?? readUsage(call.contentType, call.origin.endpoint, call.copy, call.headUsage);
-      if ('then' in usage) void usage.then((counts) => this.finish([{ call, usage: counts }]));
-      else read.push({ call, usage });
-    }
-    this.finish(read);
+  private readClosed(call: CallRecord): void {
+    // Reading never fails; uncertain counts are null.
+    const usage =
+      call.countedUsage ?? readUsage(call.contentType, call.origin.endpoint, call.copy, call.headUsage);
+    if ('then' in usage) void usage.then((counts) => this.finish(call, counts));
+    else this.finish(call, usage);
   }
 
-  /** Journals the final records of these calls in one write, and passes their rows to the writer. */
-  private finish(calls: readonly ReadCall[]): void {
-    const ended = [];
-    const records: string[] = [];
-    for (const { call, usage } of calls) {
+  /** Journals the final record of this call with the records of the next tick, and passes its row to the writer. */
+  private finish(call: CallRecord, usage: ResponseUsage): void {
+    this.read.push({ call, usage });
+    this.scheduleEndOfTick();
+  }
+
+  private finals(): Entry[] {
+    const { read } = this;
+    this.read = [];
+    const entries: Entry[] = [];
+    for (const { call, usage } of read) {
+      // After a shutdown that timed out, the writer already has the row.
       const row = this.unfinished.get(call);
-      if (row === undefined) continue;
-      this.unfinished.delete(call);
-      setEnd(row, call);
-      setUsage(row, call, usage);
-      // If the writer is full, the whole row is spilled to the journal.
-      const isSpilled = this.writer.full;
-      // If the end could not be journalled before, it is journalled here.
-      const lacksEnd = !isSpilled && !call.endIsWritten;
-      if (isSpilled) records.push(encodeRecord('R', row));
-      else if (lacksEnd) records.push(encodeRecord('E', row));
-      if (!isSpilled) records.push(encodeRecord('U', row));
-      ended.push({ call, usage, row, isSpilled, lacksEnd });
+      if (row !== undefined) entries.push(this.final(call, row, usage));
     }
-    if (ended.length === 0) return;
-    const file = this.tryAppend(records, ended.length, ended[0]!.row.id);
-    for (const { call, usage, row, isSpilled, lacksEnd } of ended) {
-      if (file === null) {
-        this.writer.add(row, call.files, false);
-      } else if (isSpilled) {
-        this.writer.spill(file);
-        this.journal.release(call.files);
-      } else {
-        call.files.push(file);
-        if (lacksEnd) call.files.push(file);
-        this.writer.add(row, call.files);
-      }
-      this.finished.notify(row, call, usage);
-    }
+    return entries;
   }
 
-  private tryAppend(records: readonly string[], calls: number, firstId: string): JournalFile | null {
+  private final(call: CallRecord, row: LogRow, usage: ResponseUsage): Entry {
+    this.unfinished.delete(call);
+    setEnd(row, call);
+    setUsage(row, call, usage);
+    // If the writer is full, the whole row is spilled to the journal.
+    const isSpilled = this.writer.full;
+    // If the end could not be journalled before, it is journalled here.
+    if (!isSpilled && !call.endIsWritten) this.journalEnd(call, row);
+    return {
+      json: encodeRecord(isSpilled ? 'R' : 'U', row),
+      isStart: false,
+      written: (file) => {
+        if (isSpilled) {
+          this.writer.spill(file);
+          this.journal.release(call.files);
+        } else {
+          call.files.push(file);
+          this.writer.add(row, call.files, call.endIsWritten);
+        }
+        this.finished.notify(row, call, usage);
+      },
+      failed: (error) => {
+        this.logFailure(row.id, error);
+        this.writer.add(row, call.files, false);
+        this.finished.notify(row, call, usage);
+      },
+    };
+  }
+
+  private journalEnd(call: CallRecord, row: LogRow): void {
+    const file = this.tryAppend('E', row);
+    if (file !== null) call.endWritten(file);
+  }
+
+  private tryAppend(type: RecordType, row: LogRow): JournalFile | null {
     try {
-      return this.journal.appendLines(encodeLines(records), records.length, true);
+      return this.journal.appendLines(encodeLines([encodeRecord(type, row)]), 1, true);
     } catch (error) {
-      this.logFailure(calls, firstId, error);
+      this.logFailure(row.id, error);
       return null;
     }
   }
 
-  /** Logs a failed write. The rows are still in memory and go to Postgres from there. */
-  private logFailure(count: number, firstId: string, error: unknown): void {
-    const calls = count === 1 ? `call ${firstId}` : `${count} calls, ${firstId} the first,`;
-    this.logger.error(`The end of ${calls} could not be journalled: ${describeError(error)}`);
+  /** Logs a failed write. The row is still in memory and goes to Postgres from there. */
+  private logFailure(id: string, error: unknown): void {
+    this.logger.error(`The end of call ${id} could not be journalled: ${describeError(error)}`);
   }
 }

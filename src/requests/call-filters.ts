@@ -1,4 +1,5 @@
 import { Injectable } from '@nestjs/common';
+import type { Scope } from '../admin/access/access.js';
 import { isUuid } from '../database/page.js';
 import { ServiceError } from '../errors/service-error.js';
 import { KeysService } from '../keys/keys.service.js';
@@ -12,19 +13,27 @@ export class CallFilters {
     private readonly keys: KeysService,
   ) {}
 
-  /** @throws ServiceError not_found for an unknown team or prefix, invalid for a prefix of several keys */
-  async resolve<T extends { team?: string; key?: string }>(filter: T): Promise<T> {
+  /**
+   * Adds the scope, so that only its calls match.
+   *
+   * @throws ServiceError not_found for an unknown team or prefix, invalid for a prefix of several keys
+   */
+  async resolve<T extends { team?: string; key?: string }>(
+    filter: T,
+    scope: Scope,
+  ): Promise<T & { teams?: readonly string[] }> {
     const { team, key } = filter;
     return {
       ...filter,
-      ...(team !== undefined && { team: (await this.teams.resolve(team)).id }),
+      ...(scope !== null && { teams: scope }),
+      ...(team !== undefined && { team: (await this.teams.resolve(team, scope)).id }),
       // The ID of a deleted key is accepted: its calls may still be in the log.
-      ...(key !== undefined && { key: isUuid(key) ? key : await this.keyOf(key) }),
+      ...(key !== undefined && { key: isUuid(key) ? key : await this.keyOf(key, scope) }),
     };
   }
 
-  private async keyOf(prefix: string): Promise<string> {
-    const { data } = await this.keys.list({ prefix, limit: 2 });
+  private async keyOf(prefix: string, scope: Scope): Promise<string> {
+    const { data } = await this.keys.list({ prefix, limit: 2 }, scope);
     if (data[0] === undefined) {
       throw ServiceError.of('not_found', 'key', 'no key begins like this; list the keys to find it');
     }

@@ -1,5 +1,7 @@
 import { Get, Query } from '@nestjs/common';
 import { ApiOkResponse, ApiOperation, ApiTags } from '../admin/api-decorators.js';
+import { CurrentScope, type Scope } from '../admin/access/access.js';
+import { Roles } from '../admin/access/role.js';
 import { AdminController } from '../admin/admin-controller.js';
 import { ApiErrors } from '../admin/api-errors.js';
 import { CallFilters } from './call-filters.js';
@@ -21,6 +23,7 @@ export class RecordedController {
   ) {}
 
   @Get('recorded')
+  @Roles(['viewer', 'team'])
   @ApiOperation({
     operationId: 'listRecordedRequests',
     summary: 'List forwarded calls in the order in which they were written to the database',
@@ -30,9 +33,12 @@ export class RecordedController {
   })
   @ApiOkResponse({ standardSchema: recordedSchema, description: 'The calls, oldest first.' })
   @ApiErrors(404)
-  async list(@Query({ schema: recordedFilterSchema }) query: RecordedFilter): Promise<Recorded> {
+  async list(
+    @Query({ schema: recordedFilterSchema }) query: RecordedFilter,
+    @CurrentScope() scope: Scope,
+  ): Promise<Recorded> {
     const { recorded_after: recordedAt, after_id: id = LAST_ID, limit, ...filter } = query;
-    const resolved = await this.filters.resolve(filter);
+    const resolved = await this.filters.resolve(filter, scope);
     // Before the rows are read: these include every row up to it.
     const until = await this.reader.recordedUntil();
     const place = recordedAt && { recorded_at: recordedAt, id };

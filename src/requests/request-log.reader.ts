@@ -1,12 +1,14 @@
 import { Injectable } from '@nestjs/common';
 import { isUuid, type Page, pageOf, type PageRequest } from '../database/page.js';
 import { ServiceError } from '../errors/service-error.js';
+import type { Scope } from '../admin/access/access.js';
 import { ReaderPool } from './reader-pool.js';
 import { recordedUntil } from '../request-log/recorded-until.js';
 import { after, conditionsOf, type RequestFilter, startedAtOf } from './request-query.js';
 import { type RequestRow, requestView, type RequestView, SELECT_REQUESTS } from './request-view.js';
 
-const FIND = `${SELECT_REQUESTS} WHERE started_at = $1 AND id = $2`;
+const FIND = `
+  ${SELECT_REQUESTS} WHERE started_at = $1 AND id = $2 AND ($3::uuid[] IS NULL OR team_id = ANY ($3))`;
 
 /** Comes after every ID. */
 export const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
@@ -33,10 +35,10 @@ export class RequestLogReader {
     return pageOf(rows, limit, requestView);
   }
 
-  /** Reads one partition: the ID contains the day of the call. @throws ServiceError not_found */
-  async get(id: string): Promise<RequestView> {
+  /** Reads one partition: the ID contains the day of the call. @throws ServiceError not_found, also outside the scope */
+  async get(id: string, scope: Scope = null): Promise<RequestView> {
     const { rows } = isUuid(id)
-      ? await this.pool.queries.query<RequestRow>(FIND, [startedAtOf(id), id])
+      ? await this.pool.queries.query<RequestRow>(FIND, [startedAtOf(id), id, scope])
       : { rows: [] };
     if (rows[0] === undefined) {
       throw ServiceError.of(

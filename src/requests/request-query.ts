@@ -9,6 +9,8 @@ export const IS_ERROR_SQL = `(status >= 400 OR outcome NOT IN ('completed', 'rep
 
 /** Selects rows of the request log; all given conditions must hold. Shared by list, export and usage. */
 export interface RequestFilter {
+  /** IDs of the teams whose calls may be seen; absent: all. */
+  teams?: readonly string[];
   /** Team ID. */
   team?: string;
   /** Key ID. */
@@ -21,6 +23,9 @@ export interface RequestFilter {
   /** Failed calls, or only others. */
   failed?: boolean;
   min_duration_ms?: number;
+  /** As the log stores it. */
+  end_user?: string;
+  session?: string;
   /** Started at this time or later. */
   from?: Date;
   /** Started before this time. */
@@ -59,6 +64,7 @@ export function conditionsOf(filter: RequestFilter): Conditions {
   return new Conditions()
     .add('started_at >= ?', filter.from)
     .add('started_at < ?', filter.to)
+    .add('team_id = ANY (?)', filter.teams)
     .add('team_id = ?', filter.team)
     .add('key_id = ?', filter.key)
     .add('provider = ?', filter.provider)
@@ -66,6 +72,8 @@ export function conditionsOf(filter: RequestFilter): Conditions {
     .add('outcome = ?', filter.outcome)
     .add(`(${IS_ERROR_SQL} IS TRUE) = ?`, filter.failed)
     .add('duration_ms >= ?', filter.min_duration_ms)
+    .add('end_user = ?', filter.end_user)
+    .add('session_id = ?', filter.session)
     .add('recorded_at > ?', filter.recorded_after)
     .add('status >= ?', lowest)
     .add('status <= ?', highest);

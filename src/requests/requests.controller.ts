@@ -7,6 +7,8 @@ import { describeError } from '../errors/describe-error.js';
 import type { Page } from '../database/page.js';
 import { type OpenExport, RequestLogExport } from './request-log.export.js';
 import { RequestLogReader } from './request-log.reader.js';
+import { CurrentScope, type Scope } from '../admin/access/access.js';
+import { Roles } from '../admin/access/role.js';
 import { AdminController } from '../admin/admin-controller.js';
 import { CallFilters } from './call-filters.js';
 import { ApiErrors } from '../admin/api-errors.js';
@@ -26,6 +28,7 @@ const GZIP = { level: constants.Z_BEST_SPEED };
 
 const STREAM = { schema: { type: 'string' as const } };
 
+@Roles(['viewer', 'team'])
 @AdminController('requests', {
   name: 'Requests',
   description: 'The request log: one row for each forwarded call.',
@@ -43,8 +46,11 @@ export class RequestsController {
   @ApiOperation({ operationId: 'listRequests', summary: 'List forwarded calls, newest first' })
   @ApiOkResponse({ standardSchema: requestPageSchema, description: 'One page of calls.' })
   @ApiErrors(404)
-  async list(@Query({ schema: requestFilterSchema }) filter: CallFilter): Promise<Page<RequestView>> {
-    return this.reader.list(await this.filters.resolve(filter));
+  async list(
+    @Query({ schema: requestFilterSchema }) filter: CallFilter,
+    @CurrentScope() scope: Scope,
+  ): Promise<Page<RequestView>> {
+    return this.reader.list(await this.filters.resolve(filter, scope));
   }
 
   /**
@@ -78,10 +84,11 @@ export class RequestsController {
   @ApiErrors(404)
   async export(
     @Query({ schema: exportSchema }) options: ExportOptions,
+    @CurrentScope() scope: Scope,
     @Req() req: Request,
     @Res() res: Response,
   ): Promise<void> {
-    const resolved = await this.filters.resolve(options);
+    const resolved = await this.filters.resolve(options, scope);
     // If the client disconnects, the running step is cancelled, also the first one.
     const disconnected = new AbortController();
     res.once('close', () => disconnected.abort());
@@ -116,7 +123,7 @@ export class RequestsController {
   @ApiOperation({ operationId: 'getRequest', summary: 'Get a forwarded call' })
   @ApiOkResponse({ standardSchema: requestSchema, description: 'The call.' })
   @ApiErrors(404)
-  get(@Param('id', { schema: requestId }) id: string): Promise<RequestView> {
-    return this.reader.get(id);
+  get(@Param('id', { schema: requestId }) id: string, @CurrentScope() scope: Scope): Promise<RequestView> {
+    return this.reader.get(id, scope);
   }
 }

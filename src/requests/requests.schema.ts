@@ -116,6 +116,11 @@ export const callFilter = {
     .transform(Number)
     .optional()
     .meta({ description: 'Only calls that took this long or longer.', type: 'integer', example: 5_000 }),
+  end_user: searchText().optional().meta({
+    description: 'Only calls of this end user, as the request log stores it.',
+    example: 'user-7',
+  }),
+  session: searchText().optional().meta({ description: 'Only calls of this session.', example: 'session-12' }),
   from: time()
     .optional()
     .meta({ description: 'Only calls that started at this time or later.', example: EXAMPLE_TIME }),

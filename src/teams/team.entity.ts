@@ -1,4 +1,5 @@
 import { Check, Column, Entity, PrimaryColumn } from 'typeorm';
+import { SELF_SERVICE_COMMENT, type SelfService } from './self-service.js';
 import { STREAM_USAGE_COMMENT, type StreamUsage } from './model-rules.js';
 
 /** A team, to which gateway keys belong. */
@@ -23,6 +24,9 @@ export class Team {
 
   @Column('text', { name: 'stream_usage', default: 'as_sent', comment: STREAM_USAGE_COMMENT })
   streamUsage!: StreamUsage;
+
+  @Column('jsonb', { name: 'self_service', nullable: true, comment: SELF_SERVICE_COMMENT })
+  selfService!: SelfService | null;
 
   @Column('timestamptz', { name: 'created_at', default: () => 'now()' })
   createdAt!: Date;

@@ -1,5 +1,7 @@
 import { Body, Get, Param, Patch, Post, Query } from '@nestjs/common';
 import { ApiCreatedResponse, ApiOkResponse, ApiOperation } from '../admin/api-decorators.js';
+import { CurrentScope, type Scope } from '../admin/access/access.js';
+import { Roles } from '../admin/access/role.js';
 import { CurrentActor } from '../admin/current-actor.js';
 import { AdminController } from '../admin/admin-controller.js';
 import { ApiErrors } from '../admin/api-errors.js';
@@ -28,10 +30,14 @@ export class TeamsController {
   constructor(private readonly teams: TeamsService) {}
 
   @Get()
+  @Roles(['viewer', 'team'])
   @ApiOperation({ operationId: 'listTeams', summary: 'List teams, newest first' })
   @ApiOkResponse({ standardSchema: teamPageSchema, description: 'One page of teams.' })
-  list(@Query({ schema: teamFilterSchema }) filter: TeamFilter): Promise<Page<TeamView>> {
-    return this.teams.list(filter);
+  list(
+    @Query({ schema: teamFilterSchema }) filter: TeamFilter,
+    @CurrentScope() scope: Scope,
+  ): Promise<Page<TeamView>> {
+    return this.teams.list(filter, scope);
   }
 
   @Post()
@@ -43,11 +49,15 @@ export class TeamsController {
   }
 
   @Get(':id')
+  @Roles(['viewer', 'team'])
   @ApiOperation({ operationId: 'getTeam', summary: 'Get a team' })
   @ApiOkResponse({ standardSchema: teamSchema, description: 'The team.', headers: ETAG })
   @ApiErrors(404)
-  get(@Param('id', { schema: teamInPath }) nameOrId: string): Promise<TeamView> {
-    return this.teams.get(nameOrId);
+  get(
+    @Param('id', { schema: teamInPath }) nameOrId: string,
+    @CurrentScope() scope: Scope,
+  ): Promise<TeamView> {
+    return this.teams.get(nameOrId, scope);
   }
 
   @Patch(':id')

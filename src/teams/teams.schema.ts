@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { flag, name, pageOf, paging, shownId, timestamp, version } from '../admin/fields.schema.js';
 import { modelRulesChange, modelRulesView, newModelRules } from './model-rules.js';
+import { selfServiceChange, selfServiceView } from './self-service.js';
 import { limitMembers, shownLimitMembers } from '../limit-rules/limit-rules.schema.js';
 
 const DISABLED = 'All keys of a disabled team are rejected.';
@@ -13,6 +14,7 @@ export const teamSchema = z
     disabled: z.boolean().meta({ description: DISABLED, example: false }),
     ...modelRulesView,
     ...shownLimitMembers,
+    ...selfServiceView,
     version: version(),
     created_at: timestamp('When the team was created.'),
   })
@@ -27,6 +29,7 @@ export const newTeamSchema = z
     name: name().meta({ description: 'Unique name of the team.', example: 'search' }),
     ...newModelRules,
     ...limitMembers,
+    ...selfServiceChange,
   })
   .meta({ id: 'NewTeam', example: { name: 'search' } });
 export type NewTeam = z.output<typeof newTeamSchema>;
@@ -38,6 +41,7 @@ export const teamChangeSchema = z
     disabled: flag().optional().meta({ description: DISABLED }),
     ...modelRulesChange,
     ...limitMembers,
+    ...selfServiceChange,
   })
   .meta({ id: 'TeamChange', example: { disabled: true } });
 export type TeamChange = z.output<typeof teamChangeSchema>;

@@ -5,21 +5,25 @@ import { recordChange } from '../audit/record-change.js';
 import { idOfCursor, isUuid, type Page, pageOf, type PageRequest } from '../database/page.js';
 import { isUniqueViolation } from '../database/sql-state.js';
 import { ServiceError } from '../errors/service-error.js';
+import type { Scope } from '../admin/access/access.js';
 import type { LimitMembers } from '../limit-rules/limit-rules.schema.js';
 import { LimitRules } from '../limit-rules/limit-rules.service.js';
 import { changedLimits, NO_LIMITS, sameLimits } from '../limit-rules/stored-rules.js';
-import { insertTeam, SELECT_TEAMS, type TeamRow, teamView } from './team-rows.js';
+import { insertTeam, type NewTeam, SELECT_TEAMS, type TeamRow, teamView } from './team-rows.js';
 import { type Expected, mustBeExpected } from '../database/revision.js';
-import type { ModelRules } from './model-rules.js';
 import type { TeamChange, TeamView } from './teams.schema.js';
 
-const LIST = `${SELECT_TEAMS} WHERE $1::uuid IS NULL OR id < $1 ORDER BY id DESC LIMIT $2`;
-const FIND_BY_ID = `${SELECT_TEAMS} WHERE id = $1`;
-const FIND_BY_NAME = `${SELECT_TEAMS} WHERE name = $1`;
+/** @param scope placeholder of the IDs of the teams that may be seen */
+const seen = (scope: string) => `(${scope}::uuid[] IS NULL OR id = ANY (${scope}))`;
 
-const FIELDS = ['name', 'disabled', 'models', 'stream_usage'] as const;
+const LIST = `
+  ${SELECT_TEAMS} WHERE ($1::uuid IS NULL OR id < $1) AND ${seen('$3')} ORDER BY id DESC LIMIT $2`;
+const FIND_BY_ID = `${SELECT_TEAMS} WHERE id = $1 AND ${seen('$2')}`;
+const FIND_BY_NAME = `${SELECT_TEAMS} WHERE name = $1 AND ${seen('$2')}`;
+
+const FIELDS = ['name', 'disabled', 'models', 'stream_usage', 'self_service'] as const;
 const UPDATE = `
-  UPDATE team SET name = $2, disabled = $3, models = $4, stream_usage = $5, version = version + 1 WHERE id = $1`;
+  UPDATE team SET name = $2, disabled = $3, models = $4, stream_usage = $5, self_service = $6, version = version + 1 WHERE id = $1`;
 
 /** Creates, finds and changes teams. */
 @Injectable()
@@ -30,7 +34,7 @@ export class TeamsService {
   ) {}
 
   /** @throws ServiceError conflict if the name is taken, invalid if it looks like an ID */
-  async create(team: { name: string } & Partial<ModelRules> & LimitMembers, by: Actor): Promise<TeamView> {
+  async create(team: NewTeam & LimitMembers, by: Actor): Promise<TeamView> {
     mustNotLookLikeId(team.name);
     const limits = changedLimits(NO_LIMITS, team);
     const creating = this.dataSource.transaction((manager) =>
@@ -40,14 +44,14 @@ export class TeamsService {
   }
 
   /** Newest first. @throws ServiceError invalid for a foreign cursor */
-  async list({ limit, cursor }: PageRequest): Promise<Page<TeamView>> {
-    const rows = await this.dataSource.query<TeamRow[]>(LIST, [idOfCursor(cursor), limit + 1]);
+  async list({ limit, cursor }: PageRequest, scope: Scope = null): Promise<Page<TeamView>> {
+    const rows = await this.dataSource.query<TeamRow[]>(LIST, [idOfCursor(cursor), limit + 1, scope]);
     return pageOf(rows, limit, teamView);
   }
 
-  /** @throws ServiceError not_found */
-  get(nameOrId: string): Promise<TeamView> {
-    return find(this.dataSource.manager, nameOrId, 'id');
+  /** @throws ServiceError not_found, also outside the scope */
+  get(nameOrId: string, scope: Scope = null): Promise<TeamView> {
+    return find(this.dataSource.manager, nameOrId, 'id', { scope });
   }
 
   /**
@@ -64,7 +68,7 @@ export class TeamsService {
   ): Promise<TeamView> {
     if (change.name !== undefined) mustNotLookLikeId(change.name);
     const changing = this.dataSource.transaction(async (manager) => {
-      const locked = await find(manager, nameOrId, 'id', 'FOR UPDATE');
+      const locked = await find(manager, nameOrId, 'id', { lock: 'FOR UPDATE' });
       // Again, so that the limits are those of the last change that the lock waited for.
       const before = await find(manager, locked.id, 'id');
       mustBeExpected('team', before, expected);
@@ -86,10 +90,10 @@ export class TeamsService {
   /**
    * Finds a team by name or ID. No name looks like an ID, so the result is unambiguous.
    *
-   * @throws ServiceError not_found
+   * @throws ServiceError not_found, also outside the scope
    */
-  resolve(nameOrId: string): Promise<TeamView> {
-    return find(this.dataSource.manager, nameOrId, 'team');
+  resolve(nameOrId: string, scope: Scope = null): Promise<TeamView> {
+    return find(this.dataSource.manager, nameOrId, 'team', { scope });
   }
 }
 
@@ -105,10 +109,10 @@ async function find(
   manager: EntityManager,
   nameOrId: string,
   field: string,
-  lock: '' | 'FOR UPDATE' = '',
+  { scope = null, lock = '' }: { scope?: Scope; lock?: '' | 'FOR UPDATE' } = {},
 ): Promise<TeamView> {
   const sql = `${isUuid(nameOrId) ? FIND_BY_ID : FIND_BY_NAME} ${lock}`;
-  const [row] = await manager.query<TeamRow[]>(sql, [nameOrId]);
+  const [row] = await manager.query<TeamRow[]>(sql, [nameOrId, scope]);
   if (row !== undefined) return teamView(row);
   throw ServiceError.of(
     'not_found',

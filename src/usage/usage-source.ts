@@ -15,7 +15,7 @@ export interface UsageSource {
 /** Not '1 day', which has 23 hours or 25 where the session's time zone changes its clocks. */
 const A_DAY = `interval '24 hours'`;
 /** Filters that can be applied to half-hourly sums. */
-const SLOT_FILTERS = ['team', 'key', 'provider', 'model', 'from', 'to'];
+const SLOT_FILTERS = ['teams', 'team', 'key', 'provider', 'model', 'from', 'to'];
 
 /** Can the half-hourly sums answer this question? Else only the rows can. */
 export function fitsSlots(groups: readonly UsageGroup[], filter: RequestFilter, zone: string): boolean {
@@ -72,7 +72,7 @@ export function slotsSource(
   const conditions = new Conditions();
   const [start, end] = [first, last].map((time) => time && conditions.placeholder(time));
   const subjects = Object.entries(subject).flatMap(([name, value]) =>
-    value === undefined ? [] : `${COLUMN[name as keyof typeof COLUMN]} = ${conditions.placeholder(value)}`,
+    value === undefined ? [] : CONDITION[name as keyof typeof CONDITION](conditions.placeholder(value)),
   );
   const within = (column: string) => [
     ...(start ? [`${column} >= ${start}`] : []),
@@ -123,7 +123,13 @@ export function slotsSource(
   };
 }
 
-const COLUMN = { team: 'team_id', key: 'key_id', provider: 'provider', model: 'model' } as const;
+const CONDITION = {
+  teams: (value: string) => `team_id = ANY (${value})`,
+  team: (value: string) => `team_id = ${value}`,
+  key: (value: string) => `key_id = ${value}`,
+  provider: (value: string) => `provider = ${value}`,
+  model: (value: string) => `model = ${value}`,
+};
 
 export function isSlotStart(time: Date): boolean {
   return time.getTime() % SLOT_MS === 0;

@@ -1,5 +1,7 @@
 import { Get, Query } from '@nestjs/common';
 import { ApiOkResponse, ApiOperation } from '../admin/api-decorators.js';
+import { CurrentScope, type Scope } from '../admin/access/access.js';
+import { Roles } from '../admin/access/role.js';
 import { AdminController } from '../admin/admin-controller.js';
 import { ApiErrors } from '../admin/api-errors.js';
 import { type UsageFilter, usageFilterSchema, usagePageSchema } from './usage.schema.js';
@@ -11,13 +13,17 @@ export class UsageController {
 
   /** Calls, errors, tokens and bytes by the groups of `group_by`, newest period first. */
   @Get()
+  @Roles(['viewer', 'team'])
   @ApiOperation({
     operationId: 'getUsage',
     summary: 'Sum calls, errors, tokens, costs and bytes by group, newest period first',
   })
   @ApiOkResponse({ standardSchema: usagePageSchema, description: 'One page of groups.' })
   @ApiErrors(404)
-  list(@Query({ schema: usageFilterSchema }) filter: UsageFilter): Promise<CurrentUsage> {
-    return this.usage.list(filter);
+  list(
+    @Query({ schema: usageFilterSchema }) filter: UsageFilter,
+    @CurrentScope() scope: Scope,
+  ): Promise<CurrentUsage> {
+    return this.usage.list(filter, scope);
   }
 }

@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import { ServiceError } from '../errors/service-error.js';
+import type { Scope } from '../admin/access/access.js';
 import { KeyNames } from '../keys/key-names.service.js';
 import { CallFilters } from '../requests/call-filters.js';
 import { UsageTotals } from './usage-totals.js';
@@ -22,14 +23,12 @@ export class UsageService {
   ) {}
 
   /** @throws ServiceError not_found for an unknown team or key, invalid for a foreign cursor or a time no data is kept for */
-  async list({
-    group_by,
-    interval,
-    tz = this.env.reportTimezone,
-    ...filter
-  }: UsageFilter): Promise<CurrentUsage> {
+  async list(
+    { group_by, interval, tz = this.env.reportTimezone, ...filter }: UsageFilter,
+    scope: Scope,
+  ): Promise<CurrentUsage> {
     const groups = withInterval(group_by, interval);
-    const resolved = await this.filters.resolve(filter);
+    const resolved = await this.filters.resolve(filter, scope);
     const as_of = new Date().toISOString();
     const page = await this.totals.list(groups, resolved, tz);
     const teams = await this.names.ofTeams(page.data.flatMap(({ team_id }) => team_id ?? []));

@@ -6,6 +6,7 @@ import {
   ApiOkResponse,
   ApiOperation,
 } from '../admin/api-decorators.js';
+import { Roles } from '../admin/access/role.js';
 import { AdminController } from '../admin/admin-controller.js';
 import { ApiErrors } from '../admin/api-errors.js';
 import { CurrentActor } from '../admin/current-actor.js';
@@ -41,6 +42,7 @@ export class WebhooksController {
 
   /** Not paged, because there are few webhooks. */
   @Get()
+  @Roles(['viewer'])
   @ApiOperation({ operationId: 'listWebhooks', summary: 'List all webhooks with their last delivery' })
   @ApiOkResponse({ standardSchema: webhookPageSchema, description: 'All webhooks, newest first.' })
   async list(@Query({ schema: nothingSchema }) _: object): Promise<Page<WebhookView>> {
@@ -68,6 +70,7 @@ export class WebhooksController {
   }
 
   @Get(':id')
+  @Roles(['viewer'])
   @ApiOperation({ operationId: 'getWebhook', summary: 'Get a webhook' })
   @ApiOkResponse({ standardSchema: webhookSchema, description: 'The webhook.', headers: ETAG })
   @ApiErrors(404)

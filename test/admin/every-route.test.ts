@@ -20,8 +20,11 @@ afterAll(async () => {
 const ID = '01890a5d-ac96-774b-bcce-b302099a8057';
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'PROPFIND', 'QUERY'];
 
-/** Open to all by design: states, the page for browsers at `/` and, outside production, the documentation. */
-const OPEN = /^\/(health|docs|$)/i;
+/**
+ * Open to all by design: states, the session, the page for browsers at `/`, the files of the console, which hold no data,
+ * and, outside production, the documentation.
+ */
+const OPEN = /^\/(health|docs|console|admin\/v1\/(session|oidc(\/(start|callback))?)$|$)/i;
 /** The inner name of the road to providers, which must not be one from outside. */
 const UNKNOWN = ['/admin', '/admin/v1', '/admin/v1/anything'];
 const ROADS = ['/v1/chat/completions', '/v1/models', '/v1', '/p/default/v1/models', '/p', '/call'];

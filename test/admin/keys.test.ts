@@ -28,6 +28,7 @@ const SHAPE = [
   'limits',
   'budgets',
   'each_end_user',
+  'owner',
   'version',
 ];
 

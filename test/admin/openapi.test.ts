@@ -13,6 +13,7 @@ import { addToApp } from '../support/app-modules.js';
 import { ADMIN_TOKEN, PROVIDER_KEY, startTestGateway, type TestGateway } from '../support/gateway.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
 import { call } from './call.js';
+import { send, signIn } from './browser.js';
 import { routesOf } from './routes.js';
 
 interface Described {
@@ -122,9 +123,10 @@ describe('/docs-json', () => {
       .map(({ name }) => `${name}: describe it by @AdminController(path, { name: '${name}', description })`);
     expect(undescribed).toEqual([]);
     for (const { operationId, responses, security, tags } of operations) {
-      if (tags.includes('Health')) continue;
+      // Open to all.
+      if (tags.includes('Health') || tags.includes('Session')) continue;
       expect([operationId, security]).toEqual([operationId, [{ adminToken: [] }]]);
-      const errors = tags.includes('Metrics') ? ['401'] : ['400', '401', '503'];
+      const errors = tags.includes('Metrics') ? ['401'] : ['400', '401', '403', '503'];
       expect(Object.keys(responses)).toEqual(expect.arrayContaining(errors));
     }
     expect(document).toMatchObject({
@@ -192,6 +194,7 @@ describe('/docs-json', () => {
     expect(Object.fromEntries(codes)).toEqual({
       400: 'invalid_request',
       401: 'invalid_admin_token',
+      403: 'forbidden',
       404: 'not_found',
       409: 'conflict',
       413: 'request_too_large',
@@ -279,7 +282,11 @@ describe('/docs', () => {
   it('is a page with its parts, from this gateway alone', async () => {
     const page = await fetch(`${postern.url}/docs`);
     expect([page.status, page.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8']);
+    expect(page.headers.get('content-security-policy')).toContain("frame-ancestors 'none'");
+    expect(page.headers.get('referrer-policy')).toBe('no-referrer');
     const html = await page.text();
+    // The content security policy allows no inline script.
+    expect(html).not.toMatch(/<script(?![^>]*src=)|\son\w+=/);
     const parts = [...html.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, part]) => part!);
     expect(parts.length).toBeGreaterThan(3);
     for (const part of parts) {
@@ -338,6 +345,31 @@ describe('in production', () => {
     const late = await fetch(`${production.url}/docs`, basic('admin:wrong'));
     expect([late.status, Number(late.headers.get('retry-after')) > 0]).toEqual([401, true]);
     expect((await fetch(`${production.url}/docs`, basic(`admin:${ADMIN_TOKEN}`))).status).toBe(200);
+  });
+
+  it('asks a browser to sign in to the console, and then opens', async () => {
+    const headers = { accept: 'text/html,*/*;q=0.8' };
+    const without = await fetch(`${production.url}/docs`, { headers });
+    expect([without.status, without.headers.get('www-authenticate')]).toEqual([401, null]);
+    expect(await without.text()).toContain('<a href="/console">');
+    const cookie = await signIn(production, ADMIN_TOKEN);
+    for (const path of ['/docs', '/docs-json', '/docs/swagger-ui-init.js'])
+      expect((await send(production, `GET ${path}`, [cookie, 'Accept: text/html'])).status).toBe(200);
+    const script = (await send(production, 'GET /docs/swagger-ui-init.js', [cookie])).body.toString();
+    expect(script).toContain('X-Postern-Console');
+  });
+
+  it('asks a browser for the password where there is no console', async () => {
+    const without = await startTestGateway(
+      { NODE_ENV: 'production', MASTER_KEY: Buffer.alloc(32, 7).toString('base64'), CONSOLE: 'off' },
+      postern.database,
+    );
+    const answer = await fetch(`${without.url}/docs`, { headers: { accept: 'text/html' } });
+    expect([answer.status, answer.headers.get('www-authenticate')]).toEqual([
+      401,
+      'Basic realm="Postern", charset="UTF-8"',
+    ]);
+    await without.stop();
   });
 
   // Otherwise another site could make the browser of an admin who has opened /docs change something.

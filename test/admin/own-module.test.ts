@@ -61,6 +61,17 @@ describe.each(orders)('an admin resource in a module of its own, listed %s', (_,
     expect([without.status, without.headers.get('www-authenticate')]).toEqual([401, 'Bearer']);
   });
 
+  it('is for administrators only, unless it says otherwise', async () => {
+    for (const role of ['viewer', 'metrics', 'team'] as const) {
+      const body = { name: `own ${role}`, role, ...(role === 'team' && { teams: ['default'] }) };
+      const { token } = await postern.admin<{ token: string }>('POST', '/tokens', body);
+      const { status } = await call(postern, 'GET', '/quotas', undefined, {
+        authorization: `Bearer ${token}`,
+      });
+      expect(status).toBe(403);
+    }
+  });
+
   it('has its body checked by its schema, with errors in the admin shape', async () => {
     const wrong = await call(postern, 'POST', '/quotas', { team_id: 'nobody', calls_per_day: 0, perhaps: 1 });
     expect([wrong.status, wrong.body.error.code]).toEqual([400, 'invalid_request']);
@@ -98,8 +109,8 @@ describe.each(orders)('an admin resource in a module of its own, listed %s', (_,
     const response = await fetch(`${postern.url}/docs-json`);
     const { paths, components, tags } = (await response.json()) as Document;
     const { get, post } = paths['/admin/v1/quotas']!;
-    expect(Object.keys(get!.responses)).toEqual(['200', '400', '401', '503']);
-    expect(Object.keys(post!.responses)).toEqual(['201', '400', '401', '404', '413', '415', '503']);
+    expect(Object.keys(get!.responses)).toEqual(['200', '400', '401', '403', '503']);
+    expect(Object.keys(post!.responses)).toEqual(['201', '400', '401', '403', '404', '413', '415', '503']);
     expect(post!.security).toEqual([{ adminToken: [] }]);
     expect(Object.keys(components.schemas)).toEqual(
       expect.arrayContaining(['Quota', 'QuotaPage', 'NewQuota', 'Postcard', 'Team']),

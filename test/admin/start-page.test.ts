@@ -23,8 +23,8 @@ it('GET / is a small page in a browser, which loads nothing and holds nothing of
   for (const link of links) expect((await fetch(postern.url + link)).status).toBe(200);
 });
 
-it('links to the documentation where it is', async () => {
-  const own = await startTestGateway({}, postern.database);
+it('links to the documentation where it is, without a console', async () => {
+  const own = await startTestGateway({ CONSOLE: 'off' }, postern.database);
   const html = await (await fetch(own.url, { headers: BROWSER })).text();
   expect(html).toContain('href="/docs"');
   expect((await fetch(`${own.url}/docs`)).status).toBe(200);

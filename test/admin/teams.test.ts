@@ -20,6 +20,7 @@ describe('/admin/v1/teams', () => {
       limits: null,
       budgets: [],
       each_end_user: null,
+      self_service: null,
       version: 1,
       created_at: expect.stringMatching(/^\d{4}-.*Z$/) as string,
     });

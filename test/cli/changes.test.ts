@@ -147,6 +147,19 @@ describe('postern teams', () => {
     expect(await cli('teams disable sizes')).toMatchObject({ code: 0, stdout: 'Team sizes is disabled.\n' });
     expect((await cli('teams list')).stdout).toMatch(/^sizes +disabled /m);
     expect(await json('teams enable', id)).toMatchObject({ disabled: false });
+    expect(await json('teams update sizes --self-service 3/90d:50.5/month')).toMatchObject({
+      self_service: { keys_per_user: 3, max_days: 90, budget_usd_per_month: '50.5' },
+    });
+    expect((await cli('teams show sizes')).stdout).toMatch(/^keys of members +3\/90d:50\.5\/month$/m);
+    expect(await json('teams update sizes --self-service 1/7d')).toMatchObject({
+      self_service: { keys_per_user: 1, max_days: 7, budget_usd_per_month: null },
+    });
+    expect((await cli('teams update sizes --self-service 3')).stderr).toMatch(
+      /^error: --self-service must be/,
+    );
+    expect((await cli('teams update sizes --self-service 3/0d')).stderr).toContain('from 1 to 3650');
+    expect(await json('teams update sizes --self-service none')).toMatchObject({ self_service: null });
+    expect((await cli('teams show sizes')).stdout).not.toContain('keys of members');
     const none = await cli('teams show nobody');
     expect([none.code, none.stderr]).toEqual([
       1,

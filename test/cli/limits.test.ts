@@ -86,7 +86,11 @@ describe('limits on the command line', () => {
     ['keys create --team default --name x --budget 1.5tokens/day', /^error: --budget must be/],
     ['keys create --team default --name x --rpm many', /^error: --rpm must be a whole number, or none/],
     ['limits set default', /^error: nothing to set: give --rpm/],
-    ['limits set nobody --rpm 1', /^error: no key is called "nobody"/],
+    ['limits set nobody --rpm 1', /^error: no team is called "nobody"; a key is team\/name, /],
+    [
+      'limits set default --budget 5/day --budget 6/day',
+      /^error: --budget must not be given twice for usd\/day/,
+    ],
     ['limits set 01890a5d-ac96-774b-bcce-b302099a8057 --rpm 1', /^error: no team or key has this ID/],
   ])('are not set by %s', async (line, reason) => {
     const { code, stderr } = await remote(line);

@@ -1,21 +1,9 @@
 import { eventually } from '../support/eventually.js';
 import { answer, chunk, LAST_CHUNK, STREAM_HEAD } from '../support/raw-provider.js';
 import { RawClient, request } from '../support/raw-client.js';
-import { limitOf, JSON_TYPE, type LimitedGateway, startLimited } from './limited-gateway.js';
+import { JSON_TYPE, limitedForFile, limitOf } from './limited-gateway.js';
 
-let limited: LimitedGateway;
-beforeAll(async () => {
-  limited = await startLimited();
-});
-afterAll(() => limited.stop());
-let script: LimitedGateway['provider']['script'];
-beforeEach(() => {
-  ({ script } = limited.provider);
-  Object.assign(limited.use, { input: 100, output: 100 });
-});
-afterEach(() => {
-  limited.provider.script = script;
-});
+const limited = limitedForFile();
 
 const CHAT = { model: 'm', max_tokens: 1_000, messages: [] };
 

@@ -1,22 +1,10 @@
 import { Periods } from '../../src/limits/ledger/periods.js';
 import type { LimitRule } from '../../src/limits/ledger/rule-cache.js';
 import { eventually } from '../support/eventually.js';
-import { answer, chunk, STREAM_HEAD } from '../support/raw-provider.js';
-import { charged, JSON_TYPE, limitOf, type LimitedGateway, startLimited } from './limited-gateway.js';
+import { answer, chunk, LAST_CHUNK, STREAM_HEAD } from '../support/raw-provider.js';
+import { charged, JSON_TYPE, limitedForFile, limitOf, type Reply } from './limited-gateway.js';
 
-let limited: LimitedGateway;
-beforeAll(async () => {
-  limited = await startLimited();
-});
-afterAll(() => limited.stop());
-let script: LimitedGateway['provider']['script'];
-beforeEach(() => {
-  ({ script } = limited.provider);
-  Object.assign(limited.use, { input: 100, output: 100 });
-});
-afterEach(() => {
-  limited.provider.script = script;
-});
+const limited = limitedForFile();
 
 async function send(key: string, method: string, path: string, body: object | null, headers = {}) {
   const response = await fetch(limited.postern.url + path, {
@@ -61,6 +49,32 @@ it('charges what was reserved for a stream of Anthropic that the client breaks o
   expect(row).toMatchObject({ outcome: 'client_aborted', prompt_tokens: 10, completion_tokens: null });
   expect(Number(row.charge_usd)).toBeGreaterThan(0.02);
   expect(Number(row.charge_tokens)).toBeGreaterThan(2_000);
+});
+
+it('charges a long stream of unknown usage by its length, after short calls that made it reserve little', async () => {
+  const key = await limited.createKey({
+    budgets: [
+      { usd: '5', period: 'month' },
+      { tokens: 1_000_000, period: 'day' },
+    ],
+  });
+  const call = { model: 'm', max_tokens: 4_000, messages: [] };
+  Object.assign(limited.use, { input: 1, output: 1 });
+  let last!: Reply;
+  for (let i = 0; i < 20; i++) last = await limited.send(key, call);
+  expect(last.status).toBe(200);
+  limited.provider.script = async ({ body, socket }) => {
+    await body;
+    socket.write(STREAM_HEAD);
+    const event = `data: ${JSON.stringify({ model: 'm', choices: [{ delta: { content: 'x'.repeat(960) } }] })}\n\n`;
+    for (let i = 0; i < 300; i++) socket.write(chunk(event));
+    socket.write(LAST_CHUNK);
+  };
+  const long = await limited.send(key, { ...call, stream: true });
+  const row = await limited.postern.row(long.id);
+  expect(row).toMatchObject({ outcome: 'completed', completion_tokens: null, cost_usd: null });
+  expect(Number(row.charge_usd)).toBeGreaterThan(0.003);
+  expect(Number(row.charge_tokens)).toBeGreaterThan(300);
 });
 
 it.each([

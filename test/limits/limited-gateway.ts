@@ -70,6 +70,22 @@ export async function startLimited(variables: Record<string, string> = {}): Prom
   };
 }
 
+/** One such gateway for all tests of a file. Before each test, its provider is as it was at first. */
+export function limitedForFile(): LimitedGateway {
+  const limited = {} as LimitedGateway;
+  let script: LimitedGateway['provider']['script'];
+  beforeAll(async () => {
+    Object.assign(limited, await startLimited());
+    ({ script } = limited.provider);
+  });
+  beforeEach(() => {
+    limited.provider.script = script;
+    Object.assign(limited.use, { input: 100, output: 100 });
+  });
+  afterAll(() => limited.stop());
+  return limited;
+}
+
 export async function setPrice(postern: Pick<TestGateway, 'admin'>): Promise<void> {
   await postern.admin('POST', '/prices', { catalog: 'default', model: 'm', input: '1', output: '10' });
 }

@@ -223,7 +223,7 @@ describe('/admin/v1/prices', () => {
     [{ catalog: 'local', model: 'm', input: '1e3' }, 'input'],
     [{ catalog: 'local', model: 'm', input: '1', tiers: [{ output: '1' }] }, 'tiers'],
     [{ catalog: 'local', model: 'm', input: '1', tiers: [{ between: ['24:00:00', '01:00:00'] }] }, 'tiers'],
-    [{ catalog: 'local', model: 'm', input: '1', extra: { video: '1' } }, 'video'],
+    [{ catalog: 'local', model: 'm', input: '1', extra: { video: '1' } }, 'extra'],
     [{ catalog: 'local', model: 'm' }, 'body'],
   ])('rejects %j', async (body, field) => {
     const { status, body: error } = await send('POST', '', body);

@@ -120,6 +120,9 @@ describe('the request log reader', () => {
       provider: { provider: 'azure' },
       model: { model: 'claude' },
       outcome: { outcome: 'truncated' },
+      user: { end_user: 'user-7' },
+      session: { session_id: 'session-12' },
+      unfinished: { duration_ms: null },
       limited: { status: 429 },
       failed: { status: 503 },
       worst: { status: 599 },
@@ -133,6 +136,9 @@ describe('the request log reader', () => {
     expect(await ids({ provider: 'azure' })).toEqual([rows.provider]);
     expect(await ids({ model: 'claude' })).toEqual([rows.model]);
     expect(await ids({ outcome: 'truncated' })).toEqual([rows.outcome]);
+    expect(await ids({ end_user: 'user-7' })).toEqual([rows.user]);
+    expect(await ids({ session: 'session-12' })).toEqual([rows.session]);
+    expect(await ids({ min_duration_ms: 5_001 })).toEqual([]);
     expect(await ids({ status: '429' })).toEqual([rows.limited]);
     expect(await ids({ status: '9xx' })).toEqual([rows.strange]);
     expect(await ids({ status: '503' })).toEqual([rows.failed]);

@@ -9,7 +9,7 @@ declare global {
 
 export interface TestDatabase {
   url: string;
-  /** Runs a query on a connection of its own. */
+  /** Runs a query on one of a few connections: a new one costs more than most queries, above all where a test asks until it is so. */
   query<T extends object>(text: string, values?: unknown[]): Promise<T[]>;
   /** Runs a query again until it finds a row, all on one connection. */
   find<T extends object>(text: string, values?: unknown[]): Promise<T>;
@@ -38,16 +38,36 @@ export async function createDatabase({ empty = false } = {}): Promise<TestDataba
   await onServer(server, `CREATE DATABASE ${name} TEMPLATE ${template} STRATEGY file_copy`);
   const url = new URL(server);
   url.pathname = `/${name}`;
+  const connect = () => {
+    const pool = new pg.Pool({ connectionString: url.href, allowExitOnIdle: true });
+    // Postgres ends connections in some tests.
+    return pool.on('error', () => {});
+  };
+  let pool = connect();
   return {
     url: url.href,
-    query: (text, values) => onServer(url.href, text, values),
+    query: async <T extends object>(text: string, values?: unknown[]) => {
+      const { rows } = await pool.query<T>(text, values);
+      // Settings of the database hold from the next connection on.
+      if (text.includes('ALTER DATABASE')) {
+        await pool.end();
+        pool = connect();
+      }
+      return rows;
+    },
     find: <T extends object>(text: string, values?: unknown[]) =>
       onConnection(url.href, (client) =>
         eventually(async () => (await client.query<T>(text, values)).rows[0]),
       ),
     drop: async () => {
-      if (globalThis.testFailed) process.stdout.write(`Kept for inspection: database ${name}\n`);
-      else await onServer(server, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
+      const ended = pool.ended ? null : pool.end();
+      if (globalThis.testFailed) {
+        process.stdout.write(`Kept for inspection: database ${name}\n`);
+        return;
+      }
+      // Also ends what a query that waits for something still uses.
+      await onServer(server, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
+      await ended;
     },
   };
 }

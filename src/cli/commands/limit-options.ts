@@ -71,14 +71,17 @@ function budgetsOf(texts: readonly string[], present: readonly Budget[]): object
     return [];
   }
   const budgets = new Map<string, object>(present.map((budget) => [kindOf(budget), budget]));
+  const given = new Set<string>();
   for (const text of texts) {
     const { amount, tokens, period, mode, alerts } = BUDGET.exec(text)?.groups ?? {};
     if (amount === undefined || (tokens !== undefined && amount.includes('.'))) {
       throw new CliError(
-        `--budget must be an amount and a period such as 50/month or 2000000tokens/day, or none; ${JSON.stringify(text)} is not`,
+        `--budget must be an amount and a period such as 50/month, 2000000tokens/day or 50/month:warn@80,100, or none; ${JSON.stringify(text)} is not`,
       );
     }
     const kind = `${tokens ?? 'usd'}/${period!}`;
+    if (given.has(kind)) throw new CliError(`--budget must not be given twice for ${kind}`);
+    given.add(kind);
     budgets.set(kind, {
       // A budget that is there keeps its mode and alerts, unless they are given.
       ...budgets.get(kind),

@@ -14,6 +14,12 @@ import {
   type LimitOptions,
 } from './limit-options.js';
 import { addModelRuleOptions, modelRuleLines, type ModelRuleOptions, modelRulesOf } from './model-rules.js';
+import {
+  addSelfServiceOption,
+  selfServiceLines,
+  selfServiceOf,
+  type SelfServiceOption,
+} from './self-service-option.js';
 import { type Output, statusStyle } from '../output.js';
 import { action } from '../session.js';
 import type { Column } from '../table.js';
@@ -21,21 +27,25 @@ import { minuteTime, utcTime } from '../times.js';
 
 const TEAM_ARGUMENT = ['<team>', 'name or ID of the team'] as const;
 
+type TeamOptions = ModelRuleOptions & LimitOptions & SelfServiceOption;
+
 /** `postern teams …` */
 export function teamsCommand(): Command {
   const teams = new Command('teams').description('teams that gateway keys belong to');
 
-  addLimitOptions(
-    addModelRuleOptions(teams.command('create').description('create a team').argument('<name>', 'team name')),
-  )
+  addTeamOptions(teams.command('create').description('create a team').argument('<name>', 'team name'))
     .option('--json', 'print the team as JSON')
     .addHelpText(
       'after',
       '\nExamples:\n  postern teams create search\n  postern teams create search --budget 500/month@80,100',
     )
     .action(
-      action<ModelRuleOptions & LimitOptions>(async ({ api, out }, options, name) => {
-        const members = { ...modelRulesOf(options), ...limitMembersOf(options, null) };
+      action<TeamOptions>(async ({ api, out }, options, name) => {
+        const members = {
+          ...modelRulesOf(options),
+          ...limitMembersOf(options, null),
+          ...selfServiceOf(options),
+        };
         const team = await api.post<TeamView>('teams', { name, ...members });
         out.result(team, () => `Created team ${team.name} (${team.id}).`);
         out.note(`Next: ${cliCommand(`keys create --team ${shellQuoted(team.name)} --name ci`)}`);
@@ -69,34 +79,34 @@ export function teamsCommand(): Command {
             ['created', utcTime(team.created_at)],
             ...modelRuleLines(team),
             ...limitLines(team),
+            ...selfServiceLines(team.self_service),
           ]),
         );
       }),
     );
 
-  addLimitOptions(
-    addModelRuleOptions(
-      teams
-        .command('update')
-        .description('change the name, models, limits or budgets of a team')
-        .argument(...TEAM_ARGUMENT)
-        .option('--name <name>', 'new name'),
-    ),
+  addTeamOptions(
+    teams
+      .command('update')
+      .description('change the name, models, limits or budgets of a team, or what its members may do')
+      .argument(...TEAM_ARGUMENT)
+      .option('--name <name>', 'new name'),
   )
     .option('--json', 'print the team as JSON')
     .addHelpText('after', '\nExample:\n  postern teams update search --name discovery')
     .action(
-      action<ModelRuleOptions & LimitOptions & { name?: string }>(async ({ api, out }, options, text) => {
+      action<TeamOptions & { name?: string }>(async ({ api, out }, options, text) => {
         const { name } = options;
         const present = hasLimitOptions(options) ? await api.get<TeamView>(path('teams', text)) : null;
         const change = {
           ...(name !== undefined && { name }),
           ...modelRulesOf(options),
           ...limitMembersOf(options, present),
+          ...selfServiceOf(options),
         };
         if (Object.keys(change).length === 0)
           throw new CliError(
-            `nothing to change: give --name, --models, --stream-usage, ${LIMIT_OPTION_NAMES}`,
+            `nothing to change: give --name, --models, --stream-usage, --self-service, ${LIMIT_OPTION_NAMES}`,
           );
         const team = await api.patch<TeamView>(path('teams', text), change);
         out.result(team, () => `Updated team ${team.name} (${team.id}).`);
@@ -123,6 +133,10 @@ export function teamsCommand(): Command {
   }
 
   return teams;
+}
+
+function addTeamOptions(command: Command): Command {
+  return addSelfServiceOption(addLimitOptions(addModelRuleOptions(command)));
 }
 
 const COLUMNS: readonly Column<TeamView>[] = [

@@ -16,7 +16,7 @@ import { sendGatewayError } from './send-error.js';
 import { lingerOverUnreadBody } from './unread-body.js';
 
 /** With ADMIN_PORT, these paths exist on that port only. */
-const ADMIN_ONLY = /^\/(?:admin|docs|docs-json|metrics)(?:[/?]|$)/;
+const ADMIN_ONLY = /^\/(?:admin|console|docs|docs-json|metrics)(?:[/?]|$)/;
 /** The routes of ProxyController, and paths that they match. */
 const CALL_ROUTES: unknown[] = ['/v1/{*path}', '/p/{*path}'];
 const CALL_PATHS = ['/v1/path', '/p/name/path'];

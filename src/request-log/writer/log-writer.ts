@@ -103,8 +103,9 @@ export class LogWriter {
    */
   add(row: LogRow, files: readonly JournalFile[], journalled = true): void {
     this.counts.enqueued++;
-    this.bytes += weightOf(row);
-    this.live.push({ row, files, journalled });
+    const weight = weightOf(row);
+    this.bytes += weight;
+    this.live.push({ row, files, journalled, weight });
     this.schedule(this.live.length >= LARGEST_BATCH ? 0 : FLUSH_MS);
   }
 
@@ -253,13 +254,13 @@ export class LogWriter {
         else this.counts.persisted += settled;
         const done = queue.splice(0, settled);
         this.charges?.written(done.map(({ row }) => row));
-        for (const waiting of done) this.settle(queue, waiting);
+        for (const waiting of done) this.settle(waiting);
       },
     });
   }
 
-  private settle(queue: Waiting[], { row, files, written }: Waiting): void {
-    if (queue === this.live) this.bytes -= weightOf(row);
+  private settle({ files, weight = 0, written }: Waiting): void {
+    this.bytes -= weight;
     this.journal.release(files);
     written?.(true);
   }
@@ -288,7 +289,7 @@ export class LogWriter {
         this.report(describeError(error));
         break;
       }
-      this.settle(queue, waiting);
+      this.settle(waiting);
     }
     return others.length;
   }

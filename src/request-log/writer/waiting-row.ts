@@ -4,6 +4,8 @@ import type { Priceable } from './row-pricer.js';
 /** A row that waits for the log writer. */
 export interface WaitingRow extends Priceable {
   files: readonly JournalFile[];
+  /** Roughly its bytes in memory; not counted for a row that was read back. */
+  weight?: number;
   /** False if the journal lacks part of it. */
   journalled: boolean;
   written?: (inPostgres: boolean) => void;

@@ -1,0 +1,59 @@
+import { queryOptions, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { api, type ResponseOf } from '../api/client';
+
+type SessionState = ResponseOf<'/admin/v1/session', 'get'>;
+/** Who is signed in, as the gateway says. */
+export type Session = NonNullable<SessionState['session']>;
+
+export const sessionQuery = queryOptions({
+  queryKey: ['session'],
+  queryFn: ({ signal }) => api.get('/admin/v1/session', { signal }),
+  staleTime: 60_000,
+  retry: 1,
+});
+
+export function useSession() {
+  return useQuery(sessionQuery);
+}
+
+/** Whether the one who is signed in may make changes. The gateway decides; this only hides what it would reject. */
+export function useMayChange(): boolean {
+  const role = useSession().data?.session?.role;
+  return role === 'admin';
+}
+
+/** Whether only the data of some teams is shown: there are no providers, prices, changes and processes to see then. */
+export function useIsMember(): boolean {
+  return useSession().data?.session?.role === 'team';
+}
+
+/** Whether a key belongs to the one who is signed in, who may rotate and revoke it. */
+export function useIsOwn(): (key: { owner: string | null }) => boolean {
+  const session = useSession().data?.session;
+  return ({ owner }) => session?.role === 'team' && owner === session.actor;
+}
+
+export function useSignIn() {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: (token: string) => api.post('/admin/v1/session', { body: { token } }),
+    // The token stays in no cache: neither in the variables of the mutation nor in its result.
+    gcTime: 0,
+    onSuccess: async () => {
+      client.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== 'session' });
+      await client.invalidateQueries(sessionQuery);
+    },
+  });
+}
+
+export function useSignOut() {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: () => api.delete('/admin/v1/session'),
+    onSuccess: () => {
+      // The session itself stays, or what shows it would not hear of its end.
+      client.setQueryData(sessionQuery.queryKey, { session: null });
+      client.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== 'session' });
+    },
+  });
+}

@@ -1,0 +1,98 @@
+import {
+  Anchor,
+  Button,
+  Center,
+  Code,
+  Divider,
+  Group,
+  Paper,
+  PasswordInput,
+  Stack,
+  Text,
+  Title,
+} from '@mantine/core';
+import { useDocumentTitle } from '@mantine/hooks';
+import { useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import { type FormEvent, useState } from 'react';
+import { api, urlOf } from '../api/client';
+import { ErrorAlert } from '../display/error-alert';
+import { ColorSchemeButton } from './color-scheme-button';
+import { Logo } from './logo';
+import { useSignIn } from './session';
+
+/** Shown at any address while nobody is signed in, so that the address leads on after signing in. */
+export function SignIn() {
+  useDocumentTitle('Sign in · Postern');
+  const [token, setToken] = useState('');
+  const signIn = useSignIn();
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    if (token.trim() !== '') signIn.mutate(token.trim());
+  };
+  return (
+    <Center mih="100vh" p="md" component="main">
+      <Paper withBorder p="xl" w="100%" maw={420}>
+        <Stack gap="md">
+          <Group justify="space-between">
+            <Logo />
+            <ColorSchemeButton />
+          </Group>
+          <Title order={1}>Sign in</Title>
+          <SingleSignOn />
+          <form onSubmit={submit}>
+            <Stack gap="sm">
+              <PasswordInput
+                label="Admin token"
+                description={
+                  <>
+                    The gateway’s <Code>ADMIN_TOKEN</Code>, or your own token, which begins with{' '}
+                    <Code>pta_</Code>. A local clone has it in{' '}
+                    <Code style={{ whiteSpace: 'nowrap' }}>data/secrets/admin-token</Code>
+                  </>
+                }
+                value={token}
+                onChange={(event) => setToken(event.currentTarget.value)}
+                autoComplete="current-password"
+                spellCheck={false}
+                visibilityToggleButtonProps={{ 'aria-label': 'Show or hide the token', tabIndex: 0 }}
+                required
+                withAsterisk={false}
+                autoFocus
+              />
+              <ErrorAlert error={signIn.error} title="Not signed in" />
+              <Button type="submit" loading={signIn.isPending} disabled={token.trim() === ''}>
+                Sign in
+              </Button>
+            </Stack>
+          </form>
+          <Text size="sm" c="dimmed">
+            Only have a gateway key?{' '}
+            <Anchor component={Link} to="/key" underline="always">
+              Show your key
+            </Anchor>
+          </Text>
+        </Stack>
+      </Paper>
+    </Center>
+  );
+}
+
+/** Leads to the provider, and from there back to this address. */
+function SingleSignOn() {
+  const { data } = useQuery({
+    queryKey: ['single-sign-on'],
+    queryFn: ({ signal }) => api.get('/admin/v1/oidc', { signal }),
+    staleTime: Infinity,
+  });
+  if (data?.enabled !== true) return null;
+  const { pathname, search } = window.location;
+  return (
+    <>
+      <Button component="a" href={urlOf('/admin/v1/oidc/start', { query: { return_to: pathname + search } })}>
+        Sign in with single sign-on
+      </Button>
+      <Divider label="or with a token" />
+    </>
+  );
+}

@@ -1,0 +1,122 @@
+import { Box, ColorSwatch, Group, ScrollArea, Skeleton, Switch, Table, Text } from '@mantine/core';
+import { lazy, type ReactNode, Suspense, useState } from 'react';
+import classes from './chart-panel.module.css';
+import type { ChartData } from './series';
+
+const StackedBars = lazy(() => import('./stacked-bars'));
+
+interface Props extends ChartData {
+  height?: number;
+  onZoom?: (from: Date, to: Date) => void;
+  /** Controls on the left, above the chart. */
+  children?: ReactNode;
+  loading?: boolean;
+  /** Shown instead of the chart when there is nothing to draw. */
+  empty?: ReactNode;
+}
+
+/** A chart with its legend, and the same figures as a table behind a switch. */
+export function ChartPanel({ children, empty, loading = false, height = 260, onZoom, ...chart }: Props) {
+  const [asTable, setAsTable] = useState(false);
+  const legend = !asTable && empty === undefined && chart.series.length > 1;
+  return (
+    <div>
+      {children !== undefined && (
+        <Group gap="xs" mb="sm">
+          {children}
+        </Group>
+      )}
+      {loading ? (
+        <Skeleton height={height} />
+      ) : empty !== undefined ? (
+        empty
+      ) : asTable ? (
+        <PeriodTable {...chart} height={height} />
+      ) : (
+        <Suspense fallback={<Skeleton height={height} />}>
+          <StackedBars {...chart} height={height} onZoom={onZoom} />
+        </Suspense>
+      )}
+      <Group
+        justify="space-between"
+        align="flex-start"
+        gap="sm"
+        mt="xs"
+        wrap="nowrap"
+        className={classes.footer}
+      >
+        <div style={{ minWidth: 0 }}>
+          {legend && (
+            <Group component="ul" gap="md" p={0} m={0} className={classes.legend} aria-label="Legend">
+              {chart.series.map(({ id, label, color }) => (
+                <Group key={id} component="li" gap={6} wrap="nowrap" maw="100%">
+                  <ColorSwatch
+                    size={10}
+                    color={`var(--mantine-color-${color.replace('.', '-')})`}
+                    withShadow={false}
+                  />
+                  <Text size="xs" truncate="end">
+                    {label}
+                  </Text>
+                </Group>
+              ))}
+            </Group>
+          )}
+          {onZoom !== undefined && !asTable && empty === undefined && (
+            <Text size="xs" c="dimmed" mt={legend ? 4 : 0} visibleFrom="sm">
+              Drag over the chart to zoom in.
+            </Text>
+          )}
+        </div>
+        {empty === undefined && (
+          <Switch
+            label="Show as table"
+            size="xs"
+            className={classes.switch}
+            checked={asTable}
+            onChange={(event) => setAsTable(event.currentTarget.checked)}
+          />
+        )}
+      </Group>
+    </div>
+  );
+}
+
+function PeriodTable({ label, periods, series, format, height }: ChartData & { height: number }) {
+  return (
+    <ScrollArea.Autosize
+      mah={Math.max(height, 320)}
+      type="auto"
+      viewportProps={{ tabIndex: 0, role: 'region', 'aria-label': label }}
+    >
+      <Box miw={Math.min(900, 160 + series.length * 110)}>
+        <Table stickyHeader aria-label={label}>
+          <Table.Thead>
+            <Table.Tr>
+              <Table.Th>Period</Table.Th>
+              {series.map(({ id, label: name }) => (
+                <Table.Th key={id} ta="right">
+                  {name}
+                </Table.Th>
+              ))}
+            </Table.Tr>
+          </Table.Thead>
+          <Table.Tbody>
+            {periods.map((period, index) => (
+              <Table.Tr key={period.start.getTime()}>
+                <Table.Th scope="row" fw={400}>
+                  {period.label}
+                </Table.Th>
+                {series.map(({ id, values }) => (
+                  <Table.Td key={id} ta="right">
+                    {format(values[index] ?? 0)}
+                  </Table.Td>
+                ))}
+              </Table.Tr>
+            ))}
+          </Table.Tbody>
+        </Table>
+      </Box>
+    </ScrollArea.Autosize>
+  );
+}

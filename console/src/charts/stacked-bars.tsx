@@ -1,0 +1,155 @@
+import { BarChart } from '@mantine/charts';
+import '@mantine/charts/styles.css';
+import { ColorSwatch, Group, Paper, Text } from '@mantine/core';
+import { useState } from 'react';
+import { ReferenceArea } from 'recharts';
+import type { ChartData } from './series';
+
+interface Props extends ChartData {
+  height: number;
+  /** Called with the bounds of the periods that were dragged over. */
+  onZoom?: (from: Date, to: Date) => void;
+}
+
+/** Lower charts have fewer lines, in pixels. */
+const LOW = 200;
+
+/** Stacked bars over time. Loaded only where a chart is shown. */
+export default function StackedBars({ periods, series, format, formatAxis, height, onZoom, label }: Props) {
+  const [drag, setDrag] = useState<{ from: number; to: number } | null>(null);
+  // Values are found by index: a name such as "a.b" would be read as a path by the chart library.
+  const data = periods.map((_, index) => ({
+    period: String(index),
+    ...Object.fromEntries(series.map(({ values }, number) => [`s${number}`, values[index] ?? 0])),
+  }));
+  const indexOf = (state: { activeTooltipIndex?: number | string | null }) => {
+    const index = Number(state.activeTooltipIndex ?? NaN);
+    return Number.isInteger(index) ? index : undefined;
+  };
+  const finish = () => {
+    if (drag !== null && onZoom !== undefined && drag.from !== drag.to) {
+      const [first, last] = [Math.min(drag.from, drag.to), Math.max(drag.from, drag.to)];
+      const from = periods[first];
+      const to = periods[last];
+      if (from !== undefined && to !== undefined) onZoom(from.start, to.end);
+    }
+    setDrag(null);
+  };
+  return (
+    <div
+      role="img"
+      aria-label={label}
+      style={{ userSelect: 'none', cursor: onZoom === undefined ? undefined : 'crosshair' }}
+    >
+      <BarChart
+        h={height}
+        data={data}
+        dataKey="period"
+        type="stacked"
+        series={series.map(({ label: name, color }, index) => ({ name: `s${index}`, label: name, color }))}
+        valueFormatter={format}
+        withLegend={false}
+        tickLine="none"
+        gridAxis="x"
+        maxBarWidth={48}
+        xAxisProps={{
+          tickFormatter: (index: string) => periods[Number(index)]?.tick ?? '',
+          minTickGap: 24,
+          interval: 'equidistantPreserveStart',
+        }}
+        yAxisProps={{
+          tickFormatter: formatAxis,
+          width: 58,
+          allowDecimals: true,
+          interval: 0,
+          tickCount: height < LOW ? 3 : 5,
+        }}
+        // A line between the parts of a bar, so that they can be told apart without colour.
+        barProps={{ isAnimationActive: false, stroke: 'var(--mantine-color-body)', strokeWidth: 1 }}
+        barChartProps={{
+          margin: { top: 8, right: 4 },
+          accessibilityLayer: false,
+          onMouseDown: (state) => {
+            const index = indexOf(state);
+            if (index !== undefined && onZoom !== undefined) setDrag({ from: index, to: index });
+          },
+          onMouseMove: (state) => {
+            const index = indexOf(state);
+            if (index !== undefined && drag !== null) setDrag({ ...drag, to: index });
+          },
+          onMouseUp: finish,
+          onMouseLeave: () => setDrag(null),
+        }}
+        tooltipProps={{
+          isAnimationActive: false,
+          content: ({ active, label: index }) =>
+            active === true ? (
+              <PeriodTooltip index={Number(index)} periods={periods} series={series} format={format} />
+            ) : null,
+        }}
+      >
+        {drag !== null && drag.from !== drag.to && (
+          <ReferenceArea
+            x1={String(Math.min(drag.from, drag.to))}
+            x2={String(Math.max(drag.from, drag.to))}
+            fill="var(--mantine-primary-color-filled)"
+            fillOpacity={0.2}
+          />
+        )}
+      </BarChart>
+    </div>
+  );
+}
+
+function PeriodTooltip({
+  index,
+  periods,
+  series,
+  format,
+}: Pick<Props, 'periods' | 'series' | 'format'> & { index: number }) {
+  const period = periods[index];
+  if (period === undefined) return null;
+  const rows = series
+    .map(({ id, label, color, values }) => ({ id, label, color, value: values[index] ?? 0 }))
+    .filter(({ value }) => value !== 0);
+  const total = rows.reduce((sum, { value }) => sum + value, 0);
+  return (
+    <Paper withBorder shadow="md" px="sm" py="xs" miw={160} maw={320}>
+      <Text size="sm" fw={600} mb={4}>
+        {period.label}
+      </Text>
+      {rows.length === 0 && (
+        <Text size="sm" c="dimmed">
+          Nothing
+        </Text>
+      )}
+      {[...rows].reverse().map(({ id, label, color, value }) => (
+        <Group key={id} justify="space-between" gap="md" wrap="nowrap">
+          <Group gap={6} wrap="nowrap" miw={0}>
+            <ColorSwatch
+              size={10}
+              color={`var(--mantine-color-${color.replace('.', '-')})`}
+              withShadow={false}
+            />
+            <Text size="sm" truncate="end" maw={180}>
+              {label}
+            </Text>
+          </Group>
+          <Text size="sm" ff="monospace">
+            {format(value)}
+          </Text>
+        </Group>
+      ))}
+      {rows.length > 1 && (
+        <Group justify="space-between" gap="md" mt={4}>
+          <Text size="sm" fw={600}>
+            Total
+          </Text>
+          <Text size="sm" ff="monospace" fw={600}>
+            {format(total)}
+          </Text>
+        </Group>
+      )}
+    </Paper>
+  );
+}

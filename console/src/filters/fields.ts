@@ -1,0 +1,55 @@
+import type { operations } from '../api/schema';
+
+type CallQuery = NonNullable<operations['listRequests']['parameters']['query']>;
+
+/** What calls can be filtered by. The names are those of the API and of the URL. */
+export const FIELDS = {
+  team: { label: 'Team', input: 'choice' },
+  key: { label: 'Key', input: 'choice' },
+  provider: { label: 'Provider', input: 'choice' },
+  model: { label: 'Model', input: 'suggest' },
+  status: { label: 'Status', input: 'suggest', hint: 'A status such as 429, or a class such as 5xx' },
+  outcome: { label: 'Outcome', input: 'choice' },
+  end_user: { label: 'End user', input: 'text', hint: 'As the client named it' },
+  session: { label: 'Session', input: 'text', hint: 'As the client named it' },
+  min_duration_ms: { label: 'Duration from', input: 'number', hint: 'In milliseconds', unit: 'ms' },
+} as const satisfies Partial<Record<keyof CallQuery, Field>>;
+export type FieldName = keyof typeof FIELDS;
+
+export interface Field {
+  label: string;
+  /** `choice`: one of a list; `suggest`: any text, with suggestions. */
+  input: 'choice' | 'suggest' | 'text' | 'number';
+  hint?: string;
+  unit?: string;
+}
+
+export const OUTCOMES = {
+  completed: 'Completed',
+  client_aborted: 'Client disconnected',
+  client_error: 'Client error',
+  upstream_error: 'Provider error',
+  upstream_timeout: 'Provider timed out',
+  truncated: 'Truncated',
+  interrupted: 'Interrupted',
+  replayed: 'Replayed',
+} as const satisfies Record<NonNullable<CallQuery['outcome']>, string>;
+
+export const STATUSES = [
+  '2xx',
+  '4xx',
+  '5xx',
+  '200',
+  '400',
+  '401',
+  '403',
+  '404',
+  '408',
+  '429',
+  '500',
+  '502',
+  '503',
+  '504',
+];
+
+export type CallFilter = Pick<CallQuery, FieldName>;

@@ -1,0 +1,171 @@
+import {
+  ActionIcon,
+  Autocomplete,
+  Button,
+  Group,
+  Popover,
+  Select,
+  Stack,
+  Text,
+  TextInput,
+} from '@mantine/core';
+import { type FormEvent, useState } from 'react';
+import { CloseIcon } from '../display/icons';
+import type { TimeRange } from '../url/time-range';
+import { useUrlState } from '../url/url-state';
+import { type Field, type FieldName, FIELDS } from './fields';
+import classes from './filter-bar.module.css';
+import { useCallFilter } from './use-call-filter';
+import { useChoices } from './use-choices';
+
+/** The filter of the page as chips, and a form that adds one. */
+export function FilterBar({ fields, range }: { fields: readonly FieldName[]; range: TimeRange }) {
+  const [, setUrl] = useUrlState();
+  const filter = useCallFilter(fields);
+  const active = fields.filter((field) => filter[field] !== undefined);
+  return (
+    <Group gap="xs" mb="md" role="group" aria-label="Filters">
+      {active.map((field) => (
+        <Chip key={field} field={field} value={String(filter[field])} range={range} />
+      ))}
+      <AddFilter key={active.join()} fields={fields} range={range} />
+      {active.length > 1 && (
+        <Button
+          size="compact-sm"
+          variant="subtle"
+          onClick={() => setUrl(Object.fromEntries(fields.map((field) => [field, undefined])))}
+        >
+          Remove all
+        </Button>
+      )}
+    </Group>
+  );
+}
+
+function Chip({ field, value, range }: { field: FieldName; value: string; range: TimeRange }) {
+  const [, setUrl] = useUrlState();
+  const name = useChoices(field, range).find((choice) => choice.value === value)?.label ?? value;
+  const { label, unit }: Field = FIELDS[field];
+  const shown = unit === undefined ? name : `${name} ${unit}`;
+  const text = `${label}: ${shown}`;
+  return (
+    <span className={classes.chip}>
+      <Text span size="sm" truncate="end" maw={280} title={text}>
+        <Text span c="dimmed" size="sm">
+          {label}:
+        </Text>{' '}
+        {shown}
+      </Text>
+      <ActionIcon
+        size="sm"
+        variant="subtle"
+        color="gray"
+        aria-label={`Remove filter ${text}`}
+        onClick={() => setUrl({ [field]: undefined })}
+      >
+        <CloseIcon size={14} />
+      </ActionIcon>
+    </span>
+  );
+}
+
+function AddFilter({ fields, range }: { fields: readonly FieldName[]; range: TimeRange }) {
+  const [opened, setOpened] = useState(false);
+  return (
+    <Popover
+      opened={opened}
+      onChange={setOpened}
+      position="bottom-start"
+      trapFocus
+      returnFocus
+      withinPortal
+      width={300}
+    >
+      <Popover.Target>
+        <Button size="compact-sm" variant="default" onClick={() => setOpened(!opened)}>
+          Add filter
+        </Button>
+      </Popover.Target>
+      <Popover.Dropdown aria-label="Add a filter">
+        {opened && <Form fields={fields} range={range} close={() => setOpened(false)} />}
+      </Popover.Dropdown>
+    </Popover>
+  );
+}
+
+function Form({
+  fields,
+  range,
+  close,
+}: {
+  fields: readonly FieldName[];
+  range: TimeRange;
+  close: () => void;
+}) {
+  const [, setUrl] = useUrlState();
+  const [field, setField] = useState<FieldName>(fields[0] ?? 'team');
+  const [value, setValue] = useState('');
+  const choices = useChoices(field, range);
+  const definition: Field = FIELDS[field];
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    if (value.trim() === '') return;
+    setUrl({ [field]: value.trim() });
+    close();
+  };
+  return (
+    <form onSubmit={submit}>
+      <Stack gap="xs">
+        <Select
+          label="Field"
+          size="sm"
+          allowDeselect={false}
+          value={field}
+          comboboxProps={{ withinPortal: false }}
+          onChange={(name) => {
+            setField(name as FieldName);
+            setValue('');
+          }}
+          data={fields.map((name) => ({ value: name, label: FIELDS[name].label }))}
+        />
+        {definition.input === 'choice' ? (
+          <Select
+            label={definition.label}
+            size="sm"
+            searchable
+            value={value === '' ? null : value}
+            onChange={(chosen) => setValue(chosen ?? '')}
+            data={choices}
+            limit={100}
+            comboboxProps={{ withinPortal: false }}
+            nothingFoundMessage="Nothing found"
+          />
+        ) : definition.input === 'suggest' ? (
+          <Autocomplete
+            label={definition.label}
+            description={definition.hint}
+            size="sm"
+            value={value}
+            onChange={setValue}
+            data={choices.map((choice) => choice.value)}
+            limit={100}
+            comboboxProps={{ withinPortal: false }}
+          />
+        ) : (
+          <TextInput
+            label={definition.label}
+            description={definition.hint}
+            size="sm"
+            value={value}
+            inputMode={definition.input === 'number' ? 'numeric' : undefined}
+            pattern={definition.input === 'number' ? '[0-9]{1,9}' : undefined}
+            onChange={(event) => setValue(event.currentTarget.value)}
+          />
+        )}
+        <Button type="submit" size="sm" disabled={value.trim() === ''}>
+          Add filter
+        </Button>
+      </Stack>
+    </form>
+  );
+}

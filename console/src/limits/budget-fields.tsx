@@ -1,0 +1,199 @@
+import { ActionIcon, Button, Group, NumberInput, Paper, Select, Stack, TextInput } from '@mantine/core';
+import { useState } from 'react';
+import { CloseIcon } from '../display/icons';
+import { type Budget, NEW_BUDGET } from './limit-draft';
+
+const MOST_BUDGETS = 4;
+const PERIODS = [
+  { value: 'day', label: 'per day' },
+  { value: 'week', label: 'per week' },
+  { value: 'month', label: 'per month' },
+  { value: 'total', label: 'in total' },
+];
+
+/** Up to 4 budgets, in dollars or tokens. */
+export function BudgetFields({
+  budgets,
+  onChange,
+  errorOf,
+  prefix,
+}: {
+  budgets: readonly Budget[];
+  onChange: (budgets: Budget[]) => void;
+  /** What the gateway says of a member, such as `budgets.0.usd`. */
+  errorOf: (field: string) => string | undefined;
+  /** The name of the member in the API. */
+  prefix: string;
+}) {
+  const replace = (index: number, budget: Budget) =>
+    onChange(budgets.map((old, at) => (at === index ? budget : old)));
+  return (
+    <Stack gap="xs">
+      {budgets.map((budget, index) => (
+        <BudgetRow
+          key={index}
+          number={index + 1}
+          budget={budget}
+          onChange={(changed) => replace(index, changed)}
+          onRemove={() => onChange(budgets.filter((_, at) => at !== index))}
+          error={errorOf(`${prefix}.${index}`)}
+        />
+      ))}
+      {errorOf(prefix) !== undefined && budgets.length === 0 && <span>{errorOf(prefix)}</span>}
+      {budgets.length < MOST_BUDGETS && (
+        <div>
+          <Button variant="default" size="xs" onClick={() => onChange([...budgets, NEW_BUDGET])}>
+            Add a budget
+          </Button>
+        </div>
+      )}
+    </Stack>
+  );
+}
+
+function BudgetRow({
+  number,
+  budget,
+  onChange,
+  onRemove,
+  error,
+}: {
+  number: number;
+  budget: Budget;
+  onChange: (budget: Budget) => void;
+  onRemove: () => void;
+  error: string | undefined;
+}) {
+  const inUsd = budget.tokens === undefined;
+  const { usd: _, tokens: __, ...rest } = budget;
+  return (
+    <Paper withBorder p="xs" role="group" aria-label={`Budget ${number}`}>
+      <Group gap="xs" align="flex-end" wrap="wrap">
+        {inUsd ? (
+          <TextInput
+            label="Amount"
+            leftSection="$"
+            placeholder="50.00"
+            inputMode="decimal"
+            value={budget.usd ?? ''}
+            onChange={(event) => onChange({ ...rest, usd: event.currentTarget.value.trim() })}
+            flex="1 1 110px"
+          />
+        ) : (
+          <NumberInput
+            label="Amount"
+            placeholder="2,000,000"
+            min={0}
+            allowDecimal={false}
+            thousandSeparator=","
+            hideControls
+            value={budget.tokens ?? ''}
+            onChange={(value) => onChange({ ...rest, tokens: typeof value === 'number' ? value : 0 })}
+            flex="1 1 110px"
+          />
+        )}
+        <Select
+          label="Unit"
+          allowDeselect={false}
+          data={[
+            { value: 'usd', label: 'USD' },
+            { value: 'tokens', label: 'tokens' },
+          ]}
+          value={inUsd ? 'usd' : 'tokens'}
+          onChange={(value) => onChange(value === 'usd' ? { ...rest, usd: '' } : { ...rest, tokens: 0 })}
+          w={100}
+        />
+        <Select
+          label="Period"
+          allowDeselect={false}
+          data={PERIODS}
+          value={budget.period}
+          onChange={(value) => onChange({ ...budget, period: value as Budget['period'] })}
+          w={120}
+        />
+        <ActionIcon
+          variant="subtle"
+          color="gray"
+          size={36}
+          aria-label={`Remove budget ${number}`}
+          onClick={onRemove}
+        >
+          <CloseIcon size={16} />
+        </ActionIcon>
+      </Group>
+      <Group gap="xs" align="flex-end" mt="xs" wrap="wrap">
+        <Select
+          label="When it is spent"
+          allowDeselect={false}
+          data={[
+            { value: 'block', label: 'Reject calls' },
+            { value: 'warn', label: 'Only count' },
+          ]}
+          value={budget.mode}
+          onChange={(value) => onChange({ ...budget, mode: value as Budget['mode'] })}
+          flex="1 1 130px"
+        />
+        <PercentField value={budget.alert_at} onChange={(alert_at) => onChange({ ...budget, alert_at })} />
+        {inUsd && (
+          <Select
+            label="Models without a price"
+            allowDeselect={false}
+            data={[
+              { value: 'reject', label: 'Reject calls' },
+              { value: 'allow', label: 'Allow, uncounted' },
+            ]}
+            value={budget.unpriced}
+            onChange={(value) => onChange({ ...budget, unpriced: value as Budget['unpriced'] })}
+            flex="1 1 150px"
+          />
+        )}
+        <Select
+          label="A call reserves"
+          allowDeselect={false}
+          data={[
+            { value: 'typical', label: 'What is typical' },
+            { value: 'worst', label: 'The most possible' },
+          ]}
+          value={budget.reservation}
+          onChange={(value) => onChange({ ...budget, reservation: value as Budget['reservation'] })}
+          flex="1 1 150px"
+        />
+      </Group>
+      {error !== undefined && (
+        <span style={{ color: 'var(--mantine-color-error)', fontSize: 'var(--mantine-font-size-xs)' }}>
+          {error}
+        </span>
+      )}
+    </Paper>
+  );
+}
+
+/** Percentages as text: "80, 100". */
+function PercentField({
+  value,
+  onChange,
+}: {
+  value: readonly number[];
+  onChange: (value: number[]) => void;
+}) {
+  const [text, setText] = useState(value.join(', '));
+  const change = (typed: string) => {
+    setText(typed);
+    onChange(
+      typed
+        .split(/[\s,]+/)
+        .filter((part) => part !== '')
+        .map(Number),
+    );
+  };
+  return (
+    <TextInput
+      label="Alert at %"
+      placeholder="80, 100"
+      inputMode="numeric"
+      value={text}
+      onChange={(event) => change(event.currentTarget.value)}
+      flex="1 1 90px"
+    />
+  );
+}

@@ -1,0 +1,31 @@
+import { Group, Stack, Text } from '@mantine/core';
+import { RelativeTime } from '../figures/figure';
+import { byUrgency, type Limit, limitAmount, limitTitle } from './limit';
+import { LimitBar } from './limit-bar';
+
+/** Limits with what is used of them, the most urgent first. `owners`: they are of a team and of one of its keys. */
+export function LimitList({ limits, owners = false }: { limits: readonly Limit[]; owners?: boolean }) {
+  return (
+    <Stack gap="sm" component="ul" p={0} m={0} style={{ listStyle: 'none' }}>
+      {[...limits].sort(byUrgency).map((limit) => (
+        <li key={limit.id}>
+          <Group justify="space-between" gap="xs" mb={2}>
+            <Text size="sm">
+              {owners && (limit.key === null ? 'Team: ' : 'This key: ')}
+              {limitTitle(limit)}
+            </Text>
+            <Text size="sm" c="dimmed">
+              {limitAmount(limit, limit.used)} of {limitAmount(limit, limit.amount)}
+            </Text>
+          </Group>
+          <LimitBar limit={limit} />
+          {limit.resets_at !== null && (
+            <Text size="xs" c="dimmed" mt={2}>
+              {limitAmount(limit, limit.left)} left, resets <RelativeTime at={limit.resets_at} />
+            </Text>
+          )}
+        </li>
+      ))}
+    </Stack>
+  );
+}

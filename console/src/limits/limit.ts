@@ -1,0 +1,60 @@
+import type { ResponseOf } from '../api/client';
+import { formatUsd, nanoOf } from '../figures/money';
+import { count, percent } from '../figures/numbers';
+
+export type Limit = ResponseOf<'/admin/v1/limits', 'get'>['data'][number];
+
+const RESOURCES: Record<Limit['resource'], string> = {
+  requests: 'Requests',
+  tokens: 'Tokens',
+  concurrent_requests: 'Concurrent requests',
+  usd: 'Budget',
+};
+const PERIODS: Record<Limit['period'], string> = {
+  minute: 'per minute',
+  at_once: 'at once',
+  day: 'per day',
+  week: 'per week',
+  month: 'per month',
+  total: 'in total',
+};
+
+/** "Budget per month", "Tokens per minute", "Tokens per day for each end user" */
+export function limitTitle({ resource, period, scope }: Limit): string {
+  const period_ = resource === 'concurrent_requests' ? '' : ` ${PERIODS[period]}`;
+  return `${RESOURCES[resource]}${period_}${scope.endsWith('_end_user') ? ' for each end user' : ''}`;
+}
+
+/** Whose limit it is: "search", or "search / ci" for a key. */
+export function limitOwner({ team, key }: Limit): string {
+  return key === null ? team : `${team} / ${key}`;
+}
+
+/** An amount of a limit, as text: dollars, or a count. */
+export function limitAmount({ resource }: Pick<Limit, 'resource'>, amount: string): string {
+  return resource === 'usd' ? formatUsd(nanoOf(amount)) : count(Number(amount));
+}
+
+/** What is used and held, as parts of the amount with what resets added. 1 is all of it; more is possible. */
+export function limitShares({ used, held, amount, credited }: Limit): { used: number; held: number } {
+  const whole = nanoOf(amount) + nanoOf(credited);
+  if (whole === 0n) return { used: 1, held: 0 };
+  return { used: Number(nanoOf(used)) / Number(whole), held: Number(nanoOf(held)) / Number(whole) };
+}
+
+/** "91%": how much of it is used. */
+export function usedPercent(limit: Limit): string {
+  return percent(Math.round(limitShares(limit).used * 1_000), 1_000);
+}
+
+/** Budgets can be reset; rates pass by themselves. */
+export function isBudget({ period }: Limit): boolean {
+  return period !== 'minute' && period !== 'at_once';
+}
+
+const ORDER: Record<Limit['state'], number> = { exhausted: 0, warned: 1, ok: 2 };
+
+/** Exhausted ones first, then by how much is used. */
+export function byUrgency(a: Limit, b: Limit): number {
+  return ORDER[a.state] - ORDER[b.state] || limitShares(b).used - limitShares(a).used;
+}

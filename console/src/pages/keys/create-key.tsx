@@ -1,0 +1,86 @@
+import { Button, Select, Text, TextInput } from '@mantine/core';
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { useState } from 'react';
+import { api, ApiError } from '../../api/client';
+import { teamsQuery } from '../../api/load-all';
+import { useIsMember } from '../../app/session';
+import { FormModal } from '../../forms/form-modal';
+import { IssuedSecret } from './issued-secret';
+import { type KeyDraft, KeyFields, NEW_KEY } from './key-fields';
+
+/** Creates a key and shows its secret, once. */
+export function CreateKey({ team: given, onClose }: { team: string | undefined; onClose: () => void }) {
+  const isMember = useIsMember();
+  const teams = useQuery(teamsQuery).data?.rows.filter(
+    ({ self_service }) => !isMember || self_service !== null,
+  );
+  const client = useQueryClient();
+  const only = teams?.length === 1 ? teams[0]!.name : undefined;
+  const [chosen, setTeam] = useState(given);
+  const team = chosen ?? only ?? '';
+  const [draft, setDraft] = useState(NEW_KEY);
+  const [more, setMore] = useState(false);
+  const create = useMutation({
+    mutationFn: () => {
+      // What members may not choose is not sent.
+      const body = isMember ? { team, name: draft.name } : { team, ...draft };
+      return api.post('/admin/v1/keys', { body: body as { team: string } & KeyDraft });
+    },
+    // The secret stays in no cache.
+    gcTime: 0,
+    onSuccess: () => client.invalidateQueries({ queryKey: ['keys'] }),
+  });
+  const error = create.error instanceof ApiError ? create.error : undefined;
+  if (create.data !== undefined) {
+    const { key, name } = create.data;
+    return <IssuedSecret secret={key} title={`Key ${name} of team ${team}`} onClose={onClose} />;
+  }
+  return (
+    <FormModal
+      title="Create a key"
+      onClose={onClose}
+      onSubmit={() => create.mutate()}
+      action="Create key"
+      pending={create.isPending}
+      error={create.error}
+      disabled={team === '' || draft.name.trim() === ''}
+    >
+      <Select
+        label="Team"
+        placeholder="Choose a team"
+        required
+        searchable
+        data={(teams ?? []).map(({ name }) => name)}
+        value={team === '' ? null : team}
+        onChange={(name) => setTeam(name ?? '')}
+        error={error?.of('team')}
+        nothingFoundMessage="There is no such team; add it on the page Teams"
+      />
+      {more ? (
+        <KeyFields draft={draft} onChange={setDraft} error={error} />
+      ) : (
+        <>
+          <TextInput
+            label="Name"
+            description="Unique within its team."
+            required
+            value={draft.name}
+            onChange={(event) => setDraft({ ...draft, name: event.currentTarget.value })}
+            error={error?.of('name')}
+            autoComplete="off"
+            data-autofocus
+          />
+          {isMember ? (
+            <Text size="sm">It is yours, and has the lifetime and the budget that the team sets.</Text>
+          ) : (
+            <div>
+              <Button variant="default" size="xs" onClick={() => setMore(true)}>
+                Expiry, models, limits and more
+              </Button>
+            </div>
+          )}
+        </>
+      )}
+    </FormModal>
+  );
+}

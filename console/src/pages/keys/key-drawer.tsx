@@ -1,0 +1,165 @@
+import { Anchor, Button, Divider, Group, Stack, Text, Title } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import { useState } from 'react';
+import { api } from '../../api/client';
+import { teamsQuery } from '../../api/load-all';
+import { useIsOwn, useMayChange } from '../../app/session';
+import { CopyableId } from '../../display/copyable';
+import { ErrorAlert } from '../../display/error-alert';
+import { Facts } from '../../display/facts';
+import { LoadingRows } from '../../display/loading';
+import { SideDrawer } from '../../display/side-drawer';
+import { StatusBadge } from '../../display/status-badge';
+import { ExactTime, RelativeTime } from '../../figures/figure';
+import { modelFacts } from '../../limits/limit-facts';
+import { LimitList } from '../../limits/limit-list';
+import { sharedState, useUrlState } from '../../url/url-state';
+import { OwnUsage } from '../../usage/own-usage';
+import { EditKey, RevokeKey, RotateKey, useKeyChange } from './change-key';
+import { type Key, statusOf, STATUS_TONES } from './key';
+
+/** One key: what it may do, what it used, and what can be done with it. */
+export function KeyDrawer({ id, onClose }: { id: string | undefined; onClose: () => void }) {
+  const query = useQuery({
+    queryKey: ['key', id],
+    queryFn: ({ signal }) => api.get('/admin/v1/keys/{id}', { path: { id: id ?? '' }, signal }),
+    enabled: id !== undefined,
+  });
+  const key = query.data;
+  return (
+    <SideDrawer
+      opened={id !== undefined}
+      onClose={onClose}
+      title={key === undefined ? 'Key' : `${key.team} / ${key.name}`}
+    >
+      {key !== undefined ? (
+        <Details shown={key} />
+      ) : query.error !== null ? (
+        <ErrorAlert error={query.error} retry={() => void query.refetch()} />
+      ) : (
+        <LoadingRows />
+      )}
+    </SideDrawer>
+  );
+}
+
+function Details({ shown }: { shown: Key }) {
+  const [url] = useUrlState();
+  const teams = useQuery(teamsQuery).data?.rows;
+  const isTeamDisabled = teams?.find(({ id }) => id === shown.team_id)?.disabled === true;
+  const status = statusOf(shown, isTeamDisabled, new Date());
+  const limits = useQuery({
+    queryKey: ['limits', 'key', shown.id],
+    queryFn: ({ signal }) => api.get('/admin/v1/limits', { query: { key: shown.id, limit: 100 }, signal }),
+  });
+  return (
+    <Stack gap="md">
+      <Actions shown={shown} status={status} />
+      <Facts
+        facts={[
+          [
+            'Status',
+            <Group gap="xs" component="span">
+              <StatusBadge tone={STATUS_TONES[status]}>{status}</StatusBadge>
+              {status === 'disabled' && isTeamDisabled && 'its team is disabled'}
+            </Group>,
+          ],
+          ['Team', shown.team],
+          ['Owner', shown.owner],
+          ['Secret begins with', <CopyableId id={shown.prefix} what="start of the secret" />],
+          ['Last used', <RelativeTime at={shown.last_used_at} empty="never" />],
+          ['Created', <ExactTime at={shown.created_at} />],
+          ['Expires', shown.expires_at === null ? 'never' : <RelativeTime at={shown.expires_at} />],
+          [
+            'Old secret',
+            shown.previous_secret_expires_at === null ? undefined : (
+              <>
+                works until it ends <RelativeTime at={shown.previous_secret_expires_at} />
+              </>
+            ),
+          ],
+          ['Revoked', shown.revoked_at === null ? undefined : <ExactTime at={shown.revoked_at} />],
+          ['Providers', shown.providers === null ? 'all' : shown.providers.join(', ')],
+          ['Endpoints', shown.endpoints === 'all' ? 'all' : 'inference only'],
+          ...modelFacts(shown),
+          ['Idempotency-Key', shown.idempotency === 'replay' ? 'repeats stored responses' : undefined],
+          ['Key ID', <CopyableId id={shown.id} what="key ID" short />],
+        ]}
+      />
+      <Divider />
+      <Title order={3} size="h5">
+        Limits of this key
+      </Title>
+      <ErrorAlert error={limits.error} />
+      {limits.data !== undefined &&
+        (limits.data.data.length === 0 ? (
+          <Text size="sm">None of its own. Those of its team apply.</Text>
+        ) : (
+          <LimitList limits={limits.data.data} />
+        ))}
+      <Divider />
+      <Group justify="space-between">
+        <Title order={3} size="h5">
+          Usage
+        </Title>
+        <Anchor
+          component={Link}
+          to="/requests"
+          search={{ ...sharedState(url), key: shown.id } as never}
+          size="sm"
+        >
+          Show its requests
+        </Anchor>
+      </Group>
+      <OwnUsage filter={{ key: shown.id }} by="model" />
+    </Stack>
+  );
+}
+
+function Actions({ shown, status }: { shown: Key; status: string }) {
+  const [dialog, setDialog] = useState<'edit' | 'rotate' | 'revoke'>();
+  const mayChange = useMayChange();
+  const disable = useKeyChange(() =>
+    api.patch('/admin/v1/keys/{id}', {
+      path: { id: shown.id },
+      body: { disabled: !shown.disabled },
+      shown,
+    }),
+  );
+  const isOwn = useIsOwn()(shown);
+  if (!(mayChange || isOwn) || status === 'revoked') return null;
+  const close = () => setDialog(undefined);
+  return (
+    <>
+      <Group gap="xs">
+        {mayChange && (
+          <Button size="xs" onClick={() => setDialog('edit')}>
+            Edit
+          </Button>
+        )}
+        <Button size="xs" variant="default" onClick={() => setDialog('rotate')}>
+          Rotate
+        </Button>
+        {mayChange && (
+          <Button size="xs" variant="default" onClick={() => disable.mutate()} loading={disable.isPending}>
+            {shown.disabled ? 'Enable' : 'Disable'}
+          </Button>
+        )}
+        <Button
+          size="xs"
+          variant="outline"
+          color="red"
+          c="var(--postern-bad)"
+          onClick={() => setDialog('revoke')}
+        >
+          Revoke
+        </Button>
+      </Group>
+      <ErrorAlert error={disable.error} />
+      {dialog === 'edit' && <EditKey shown={shown} onClose={close} />}
+      {dialog === 'rotate' && <RotateKey shown={shown} onClose={close} />}
+      <RevokeKey shown={shown} opened={dialog === 'revoke'} onClose={close} />
+    </>
+  );
+}

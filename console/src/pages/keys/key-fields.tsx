@@ -1,0 +1,102 @@
+import { MultiSelect, Select, TextInput } from '@mantine/core';
+import { DateTimePicker } from '@mantine/dates';
+import '@mantine/dates/styles.css';
+import { useQuery } from '@tanstack/react-query';
+import type { ApiError } from '../../api/client';
+import { providersQuery } from '../../api/load-all';
+import { LimitFields } from '../../limits/limit-fields';
+import { type LimitMembers, limitMembersOf, UNLIMITED } from '../../limits/limit-draft';
+import type { Key } from './key';
+
+export type KeyDraft = LimitMembers &
+  Pick<Key, 'name' | 'expires_at' | 'providers' | 'endpoints' | 'idempotency'>;
+
+export const NEW_KEY: KeyDraft = {
+  name: '',
+  expires_at: null,
+  providers: null,
+  endpoints: 'inference',
+  idempotency: 'forward',
+  ...UNLIMITED,
+};
+
+export function draftOf(key: Key): KeyDraft {
+  const { name, expires_at, providers, endpoints, idempotency } = key;
+  return { name, expires_at, providers, endpoints, idempotency, ...limitMembersOf(key) };
+}
+
+/** What can be set on a key. */
+export function KeyFields({
+  draft,
+  onChange,
+  error,
+}: {
+  draft: KeyDraft;
+  onChange: (draft: KeyDraft) => void;
+  error: ApiError | undefined;
+}) {
+  const providers = useQuery(providersQuery).data?.data ?? [];
+  const names = [...new Set([...providers.map(({ name }) => name), ...(draft.providers ?? [])])];
+  return (
+    <>
+      <TextInput
+        label="Name"
+        description="Unique within its team."
+        required
+        value={draft.name}
+        onChange={(event) => onChange({ ...draft, name: event.currentTarget.value })}
+        error={error?.of('name')}
+        autoComplete="off"
+        data-autofocus
+      />
+      <DateTimePicker
+        label="Expires"
+        placeholder="Never"
+        clearable
+        clearButtonProps={{ 'aria-label': 'Never expires' }}
+        valueFormat="MMM D, YYYY HH:mm"
+        minDate={new Date()}
+        value={draft.expires_at === null ? null : new Date(draft.expires_at)}
+        onChange={(value) =>
+          onChange({ ...draft, expires_at: value === null ? null : new Date(value).toISOString() })
+        }
+        error={error?.of('expires_at')}
+      />
+      <MultiSelect
+        label="Providers"
+        placeholder={draft.providers === null ? 'All' : undefined}
+        data={names}
+        value={draft.providers ?? []}
+        onChange={(chosen) => onChange({ ...draft, providers: chosen.length === 0 ? null : chosen })}
+        error={error?.of('providers')}
+        clearable
+        clearButtonProps={{ 'aria-label': 'Allow all providers' }}
+      />
+      <Select
+        label="Endpoints"
+        allowDeselect={false}
+        data={[
+          { value: 'inference', label: 'Inference only' },
+          { value: 'all', label: 'All, also files and batches, which all teams share' },
+        ]}
+        value={draft.endpoints}
+        onChange={(value) => onChange({ ...draft, endpoints: value as KeyDraft['endpoints'] })}
+      />
+      <Select
+        label="Idempotency-Key"
+        allowDeselect={false}
+        data={[
+          { value: 'forward', label: 'Forward it to the provider' },
+          { value: 'replay', label: 'Also repeat the stored response to a repeated call' },
+        ]}
+        value={draft.idempotency}
+        onChange={(value) => onChange({ ...draft, idempotency: value as KeyDraft['idempotency'] })}
+      />
+      <LimitFields
+        value={draft}
+        onChange={(members) => onChange({ ...draft, ...limitMembersOf(members) })}
+        error={error}
+      />
+    </>
+  );
+}

@@ -1,0 +1,34 @@
+import type { ResponseOf } from '../../api/client';
+import type { Tone } from '../../display/status-badge';
+
+export type Key = ResponseOf<'/admin/v1/keys/{id}', 'get'>;
+export type KeyStatus = 'active' | 'disabled' | 'expired' | 'revoked';
+export const KEY_STATUSES: readonly KeyStatus[] = ['active', 'disabled', 'expired', 'revoked'];
+
+export const STATUS_TONES: Record<KeyStatus, Tone> = {
+  active: 'good',
+  disabled: 'warning',
+  expired: 'bad',
+  revoked: 'neutral',
+};
+
+/** The most severe status first, as the gateway decides. A disabled team disables its keys. */
+export function statusOf(
+  key: Pick<Key, 'revoked_at' | 'expires_at' | 'disabled'>,
+  isTeamDisabled: boolean,
+  now: Date,
+): KeyStatus {
+  if (key.revoked_at !== null) return 'revoked';
+  if (key.expires_at !== null && new Date(key.expires_at) <= now) return 'expired';
+  return key.disabled || isTeamDisabled ? 'disabled' : 'active';
+}
+
+/** How many leading characters of a secret are stored and shown. More must not leave the page's memory. */
+const SHOWN_LENGTH = 12;
+
+/** What a search text looks for. Of a whole secret only the characters that are shown anyway are used. */
+export function searchOf(text: string): { name?: string; prefix?: string } {
+  const typed = text.trim();
+  if (typed === '') return {};
+  return typed.startsWith('ptn_') ? { prefix: typed.slice(0, SHOWN_LENGTH) } : { name: typed };
+}

@@ -1,0 +1,172 @@
+import { Button, Group, Select, TextInput } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { type FormEvent, useEffect, useMemo, useState } from 'react';
+import { api } from '../../api/client';
+import { limitsQuery, teamsQuery } from '../../api/load-all';
+import { useIsMember, useMayChange } from '../../app/session';
+import { EmptyState } from '../../display/empty-state';
+import { PageHeader } from '../../display/page-header';
+import { useNow } from '../../figures/figure';
+import { DataTable } from '../../table/data-table';
+import { usePages } from '../../table/use-pages';
+import { useTimeRange } from '../../url/time-range';
+import { TimeRangePicker } from '../../url/time-range-picker';
+import { useUrlState } from '../../url/url-state';
+import { useUsage } from '../../usage/use-usage';
+import { CreateKey } from './create-key';
+import { FindKey } from './find-key';
+import { type Key, KEY_STATUSES, searchOf } from './key';
+import { keyColumns } from './key-columns';
+import { KeyDrawer } from './key-drawer';
+
+export default function Keys() {
+  const [url, setUrl] = useUrlState();
+  const range = useTimeRange('30d');
+  const mayChange = useMayChange();
+  const filter = {
+    ...searchOf(url.q ?? ''),
+    team: url.team,
+    status: (KEY_STATUSES as readonly (string | undefined)[]).includes(url.status) ? url.status : undefined,
+  };
+  const keys = usePages<Key>(['keys', filter], (cursor, signal) =>
+    api.get('/admin/v1/keys', { query: { ...filter, cursor } as never, signal }),
+  );
+  const columns = useKeyColumns(range.query, range.label);
+  const isFiltered = Object.values(filter).some((value) => value !== undefined);
+  const mayCreate = useMayCreate();
+  const create = mayCreate && <Button onClick={() => setUrl({ new: '1' })}>Create key</Button>;
+  const close = () => setUrl({ new: undefined, find: undefined });
+  return (
+    <>
+      <PageHeader title="Keys" description="Programs send a key with every call.">
+        <TimeRangePicker range={range} />
+        {mayChange && (
+          <Button variant="default" onClick={() => setUrl({ find: '1' })}>
+            Whose key is this?
+          </Button>
+        )}
+        {(keys.rows?.length !== 0 || isFiltered) && create}
+      </PageHeader>
+      <Filters />
+      <DataTable
+        label="Gateway keys"
+        columns={columns}
+        rows={keys.rows}
+        rowId={({ id }) => id}
+        error={keys.error}
+        retry={() => void keys.refetch()}
+        onOpen={({ id }) => setUrl({ key: id })}
+        openId={url.key}
+        hasMore={keys.hasNextPage}
+        loadMore={() => void keys.fetchNextPage()}
+        loadingMore={keys.isFetchingNextPage}
+        stale={keys.isPlaceholderData}
+        empty={
+          isFiltered ? (
+            <EmptyState
+              title="No key matches"
+              action={
+                <Button
+                  variant="default"
+                  onClick={() => setUrl({ q: undefined, team: undefined, status: undefined })}
+                >
+                  Show all keys
+                </Button>
+              }
+            >
+              Names are compared whole. A search that begins with ptn_ looks for the start of a secret.
+            </EmptyState>
+          ) : (
+            <EmptyState title="There is no key yet" action={create}>
+              A program needs one to call the gateway.
+            </EmptyState>
+          )
+        }
+      />
+      <KeyDrawer id={url.key} onClose={() => setUrl({ key: undefined })} />
+      {mayCreate && url.new === '1' && <CreateKey team={teamName(url.team)} onClose={close} />}
+      {mayChange && url.find === '1' && (
+        <FindKey onClose={close} onOpen={(id) => setUrl({ find: undefined, key: id })} />
+      )}
+    </>
+  );
+}
+
+/** Members create keys of their own where their team lets them. */
+function useMayCreate(): boolean {
+  const isMember = useIsMember();
+  const teams = useQuery(teamsQuery).data?.rows;
+  const mayChange = useMayChange();
+  return mayChange || (isMember && (teams ?? []).some(({ self_service }) => self_service !== null));
+}
+
+function teamName(team: string | undefined): string | undefined {
+  // The filter may also be an ID, which the list of names does not have.
+  return team !== undefined && /^[0-9a-f]{8}-/.test(team) ? undefined : team;
+}
+
+function useKeyColumns(query: { from: string; to: string }, rangeLabel: string) {
+  const teams = useQuery(teamsQuery).data?.rows;
+  const limits = useQuery(limitsQuery).data?.rows;
+  const usage = useUsage({ ...query, group_by: 'key', sort: 'cost', limit: 500 }).data;
+  const now = useNow();
+  return useMemo(
+    () => keyColumns({ teams, limits, usage, rangeLabel, now }),
+    [teams, limits, usage, rangeLabel, now],
+  );
+}
+
+function Filters() {
+  const [url, setUrl] = useUrlState();
+  const teams = useQuery(teamsQuery).data?.rows;
+  const [text, setText] = useState(url.q ?? '');
+  useEffect(() => setText(url.q ?? ''), [url.q]);
+  const search = (event: FormEvent) => {
+    event.preventDefault();
+    const { name, prefix } = searchOf(text);
+    // Of a whole secret nothing but its shown characters gets into the URL, or stays in the field.
+    setUrl({ q: name ?? prefix });
+    setText(name ?? prefix ?? '');
+  };
+  return (
+    <Group gap="xs" mb="sm" align="flex-end">
+      <form onSubmit={search} role="search" style={{ flex: '1 1 200px', maxWidth: 320 }}>
+        <TextInput
+          aria-label="Name or start of the secret"
+          placeholder="Name or ptn_…"
+          value={text}
+          onChange={(event) => setText(event.currentTarget.value)}
+          onBlur={(event) => event.currentTarget.form?.requestSubmit()}
+          autoComplete="off"
+          spellCheck={false}
+        />
+      </form>
+      <Select
+        aria-label="Team"
+        placeholder="All teams"
+        clearable
+        searchable
+        clearButtonProps={{ 'aria-label': 'All teams' }}
+        data={(teams ?? []).map(({ id, name }) => ({ value: id, label: name }))}
+        value={teams?.find(({ id, name }) => id === url.team || name === url.team)?.id ?? null}
+        onChange={(team) => setUrl({ team: team ?? undefined })}
+        flex="1 1 140px"
+        maw={220}
+      />
+      <Select
+        aria-label="Status"
+        placeholder="Any status"
+        clearable
+        clearButtonProps={{ 'aria-label': 'Any status' }}
+        data={KEY_STATUSES.map((status) => ({
+          value: status,
+          label: status[0]!.toUpperCase() + status.slice(1),
+        }))}
+        value={url.status ?? null}
+        onChange={(status) => setUrl({ status: status ?? undefined })}
+        flex="1 1 120px"
+        maw={160}
+      />
+    </Group>
+  );
+}

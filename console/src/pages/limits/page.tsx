@@ -1,0 +1,188 @@
+import { Anchor, Button, Group, SegmentedControl, Select, Stack, Text } from '@mantine/core';
+import { Link } from '@tanstack/react-router';
+import { useMemo, useState } from 'react';
+import { api } from '../../api/client';
+import { useTeams } from '../../api/names';
+import { useMayChange } from '../../app/session';
+import { EmptyState } from '../../display/empty-state';
+import { PageHeader } from '../../display/page-header';
+import { StatusBadge } from '../../display/status-badge';
+import { RelativeTime } from '../../figures/figure';
+import { count } from '../../figures/numbers';
+import { nanoOf } from '../../figures/money';
+import {
+  byUrgency,
+  isBudget,
+  type Limit,
+  limitAmount,
+  limitOwner,
+  limitTitle,
+  usedPercent,
+} from '../../limits/limit';
+import { LimitBar } from '../../limits/limit-bar';
+import { type Column, DataTable } from '../../table/data-table';
+import { usePages } from '../../table/use-pages';
+import { sharedState, useUrlState } from '../../url/url-state';
+import { RaiseLimit } from './raise-limit';
+
+const STATES = { exhausted: 'Exhausted', warned: 'Warned', ok: 'OK' } as const;
+const TONES = { exhausted: 'bad', warned: 'warning', ok: 'good' } as const;
+type State = keyof typeof STATES;
+
+export default function Limits() {
+  const [url, setUrl] = useUrlState();
+  const [raised, setRaised] = useState<Limit>();
+  const mayChange = useMayChange();
+  const teams = useTeams();
+  const state =
+    url.state !== undefined && Object.hasOwn(STATES, url.state) ? (url.state as State) : undefined;
+  const filter = { team: url.team, key: url.key, state };
+  const list = usePages<Limit>(
+    ['limits', filter],
+    (cursor, signal) => api.get('/admin/v1/limits', { query: { ...filter, limit: 500, cursor }, signal }),
+    { refetchInterval: 10_000 },
+  );
+  const rows = useMemo(() => list.rows && [...list.rows].sort(byUrgency), [list.rows]);
+  const columns = useMemo<readonly Column<Limit>[]>(
+    () => [...COLUMNS, ...(mayChange ? [raiseColumn(setRaised)] : [])],
+    [mayChange],
+  );
+  return (
+    <>
+      <PageHeader
+        title="Limits"
+        description="What teams and keys may use, and how much of it is used. Exhausted limits come first."
+      />
+      <Group gap="sm" mb="md">
+        <SegmentedControl
+          size="xs"
+          aria-label="State"
+          value={state ?? ''}
+          onChange={(value) => setUrl({ state: value })}
+          data={[
+            { value: '', label: 'All' },
+            ...Object.entries(STATES).map(([value, label]) => ({ value, label })),
+          ]}
+        />
+        <Select
+          size="xs"
+          w={200}
+          aria-label="Team"
+          placeholder="All teams"
+          clearable
+          searchable
+          value={url.team ?? null}
+          onChange={(value) => setUrl({ team: value ?? undefined })}
+          data={(teams.data?.data ?? []).map(({ id, name }) => ({ value: id, label: name }))}
+          clearButtonProps={{ 'aria-label': 'All teams' }}
+        />
+        {url.key !== undefined && (
+          <Button size="xs" variant="default" onClick={() => setUrl({ key: undefined })}>
+            Show all keys
+          </Button>
+        )}
+      </Group>
+      <DataTable
+        label="Limits"
+        columns={columns}
+        rows={rows}
+        rowId={({ id }) => id}
+        error={list.error}
+        retry={() => void list.refetch()}
+        stale={list.isPlaceholderData}
+        hasMore={list.hasNextPage}
+        loadMore={() => void list.fetchNextPage()}
+        loadingMore={list.isFetchingNextPage}
+        empty={
+          Object.values(filter).some((value) => value !== undefined) ? (
+            <EmptyState title="No limits match">Choose another state or team.</EmptyState>
+          ) : (
+            <EmptyState
+              title="Nothing is limited"
+              action={
+                <Anchor component={Link} to="/teams" search={sharedState(url) as never} underline="always">
+                  Set a budget on a team
+                </Anchor>
+              }
+            >
+              Every key may use as much as its provider allows.
+            </EmptyState>
+          )
+        }
+      />
+      <RaiseLimit limit={raised} onClose={() => setRaised(undefined)} />
+    </>
+  );
+}
+
+const COLUMNS: readonly Column<Limit>[] = [
+  {
+    id: 'owner',
+    header: 'Team / key',
+    cell: (limit) => (
+      <Stack gap={0}>
+        <span>{limitOwner(limit)}</span>
+        <Text size="xs" c="dimmed">
+          {limitTitle(limit)}
+          {limit.mode === 'warn' && ', only warns'}
+        </Text>
+      </Stack>
+    ),
+  },
+  {
+    id: 'state',
+    header: 'State',
+    oneLine: true,
+    cell: ({ state }) => <StatusBadge tone={TONES[state]}>{STATES[state]}</StatusBadge>,
+  },
+  { id: 'bar', header: 'Used', wholeLine: true, cell: (limit) => <UsedOf limit={limit} /> },
+  { id: 'held', header: 'Held', align: 'right', cell: (limit) => limitAmount(limit, limit.held) },
+  { id: 'left', header: 'Left', align: 'right', cell: (limit) => limitAmount(limit, limit.left) },
+  { id: 'refused', header: 'Rejected calls', align: 'right', cell: ({ refused }) => count(refused) },
+  {
+    id: 'resets',
+    header: 'Resets',
+    align: 'right',
+    cell: ({ resets_at, period }) => (
+      <RelativeTime at={resets_at} empty={period === 'total' ? 'never' : 'continuously'} />
+    ),
+  },
+];
+
+function UsedOf({ limit }: { limit: Limit }) {
+  return (
+    <div style={{ minWidth: 200 }}>
+      <Group justify="space-between" gap="xs" mb={3} wrap="nowrap">
+        <Text size="xs" style={{ whiteSpace: 'nowrap' }}>
+          {limitAmount(limit, limit.used)} of {limitAmount(limit, limit.amount)}
+          {nanoOf(limit.credited) > 0n && ` + ${limitAmount(limit, limit.credited)}`}
+        </Text>
+        <Text size="xs" c="dimmed">
+          {usedPercent(limit)}
+        </Text>
+      </Group>
+      <LimitBar limit={limit} />
+    </div>
+  );
+}
+
+function raiseColumn(raise: (limit: Limit) => void): Column<Limit> {
+  return {
+    id: 'raise',
+    header: 'Action',
+    align: 'right',
+    cell: (limit) =>
+      isBudget(limit) ? (
+        <Button
+          size="compact-xs"
+          variant="default"
+          aria-label={`Raise ${limitTitle(limit).toLowerCase()} of ${limitOwner(limit)} for this period`}
+          onClick={() => raise(limit)}
+        >
+          Raise
+        </Button>
+      ) : (
+        ''
+      ),
+  };
+}

@@ -1,0 +1,107 @@
+import { Anchor, Grid, Stack } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import { lazy, Suspense } from 'react';
+import { providersQuery } from '../../api/load-all';
+import { useIsMember } from '../../app/session';
+import { CompleteUpTo } from '../../display/complete-up-to';
+import { EmptyState } from '../../display/empty-state';
+import { ErrorAlert } from '../../display/error-alert';
+import { LoadingRows } from '../../display/loading';
+import { PageHeader } from '../../display/page-header';
+import { Section } from '../../display/section';
+import { TimeRangePicker } from '../../url/time-range-picker';
+import { useTimeRange } from '../../url/time-range';
+import { sharedState, useUrlState } from '../../url/url-state';
+import { dimensionOf, metricOf } from '../../usage/metrics';
+import { UsageChart } from '../../usage/usage-chart';
+import { useUsage, useUsageSeries } from '../../usage/use-usage';
+import { Cards } from './cards';
+import { Ranking } from './ranking';
+
+/** Below what is seen first; the second one brings the tables along. */
+const Budgets = lazy(() => import('./budgets'));
+const Providers = lazy(() => import('./providers'));
+
+export default function Overview() {
+  const [url] = useUrlState();
+  const range = useTimeRange('30d');
+  const metric = metricOf(url.metric);
+  const dimension = dimensionOf(url.by, 'team');
+  const usage = useUsageSeries(range, dimension, metric, {});
+  const previous = useUsage({ ...range.previousQuery, group_by: 'provider', tz: range.zone, limit: 1 });
+  const isEmpty = usage.totals?.calls === 0;
+  return (
+    <>
+      <PageHeader title="Overview" description={<CompleteUpTo asOf={usage.asOf} error={usage.error} />}>
+        <TimeRangePicker range={range} />
+      </PageHeader>
+      <Stack gap="md">
+        {usage.error ? (
+          <ErrorAlert error={usage.error} retry={usage.retry} />
+        ) : (
+          <>
+            <Cards totals={usage.totals} previous={previous.data?.totals} range={range} />
+            <Section title={`${metric.label} over time`}>
+              {isEmpty && url.from === undefined ? (
+                <FirstCall phrase={range.phrase} />
+              ) : (
+                <UsageChart
+                  range={range}
+                  metric={metric}
+                  dimension={dimension}
+                  dimensions={['team', 'key', 'model', 'provider']}
+                  usage={usage}
+                />
+              )}
+            </Section>
+          </>
+        )}
+        <Grid gap="md">
+          {!isEmpty &&
+            !usage.error &&
+            (['team', 'model', 'key'] as const).map((by) => (
+              <Grid.Col key={by} span={{ base: 12, md: 4 }}>
+                <Ranking range={range} dimension={by} metric={metric} />
+              </Grid.Col>
+            ))}
+          <Grid.Col span={{ base: 12, md: 5 }}>
+            <Suspense fallback={<LoadingRows />}>
+              <Budgets />
+            </Suspense>
+          </Grid.Col>
+          <Grid.Col span={{ base: 12, md: 7 }}>
+            <Suspense fallback={<LoadingRows />}>
+              <Providers zone={range.zone} />
+            </Suspense>
+          </Grid.Col>
+        </Grid>
+      </Stack>
+    </>
+  );
+}
+
+/** Before the first call: the one next thing to do. */
+function FirstCall({ phrase }: { phrase: string }) {
+  const [url] = useUrlState();
+  const isMember = useIsMember();
+  const providers = useQuery({ ...providersQuery, enabled: !isMember });
+  const hasProvider = providers.data === undefined || providers.data.data.length > 0;
+  return (
+    <EmptyState
+      title={`No calls ${phrase}`}
+      action={
+        <Anchor
+          component={Link}
+          to={hasProvider ? '/keys' : '/providers'}
+          search={sharedState(url) as never}
+          underline="always"
+        >
+          {hasProvider ? 'Create a key and make the first call' : 'Add a provider, to which calls go'}
+        </Anchor>
+      }
+    >
+      Calls appear here a few seconds after they end.
+    </EmptyState>
+  );
+}

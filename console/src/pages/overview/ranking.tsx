@@ -1,0 +1,75 @@
+import { Anchor } from '@mantine/core';
+import { Link } from '@tanstack/react-router';
+import { BarList } from '../../display/bar-list';
+import { EmptyState } from '../../display/empty-state';
+import { ErrorAlert } from '../../display/error-alert';
+import { LoadingRows } from '../../display/loading';
+import { Section } from '../../display/section';
+import type { TimeRange } from '../../url/time-range';
+import { sharedState, useUrlState } from '../../url/url-state';
+import { groupLabel, groupValue, type Metric } from '../../usage/metrics';
+import { useUsage } from '../../usage/use-usage';
+
+const TITLES = { team: 'Top teams', model: 'Top models', key: 'Top keys' };
+const SHOWN = 6;
+
+/** The largest groups by the metric of the chart; each leads to its usage. */
+export function Ranking({
+  range,
+  dimension,
+  metric,
+}: {
+  range: TimeRange;
+  dimension: 'team' | 'model' | 'key';
+  metric: Metric;
+}) {
+  const [url] = useUrlState();
+  const query = useUsage({ ...range.query, tz: range.zone, group_by: dimension, sort: metric.id, limit: 50 });
+  const groups = query.data?.data.filter((row) => metric.of(row) > 0).slice(0, SHOWN);
+  const largest = Math.max(1, ...(groups ?? []).map((row) => metric.of(row)));
+  const search = { ...sharedState(url), metric: metric.id === 'cost' ? undefined : metric.id };
+  return (
+    <Section
+      title={`${TITLES[dimension]} by ${metric.label.toLowerCase()}`}
+      h="100%"
+      actions={
+        <Anchor component={Link} to="/usage" search={{ ...search, by: dimension } as never} size="sm">
+          All {dimension}s
+        </Anchor>
+      }
+    >
+      {query.error !== null && <ErrorAlert error={query.error} retry={() => void query.refetch()} />}
+      {groups === undefined && query.error === null && <LoadingRows rows={SHOWN} height={28} />}
+      {groups?.length === 0 && <EmptyState title={`Nothing to rank by ${metric.label.toLowerCase()}`} />}
+      {groups !== undefined && groups.length > 0 && (
+        <BarList
+          label={TITLES[dimension]}
+          items={groups.map((row) => {
+            const value = groupValue(row, dimension);
+            const label = groupLabel(row, dimension);
+            return {
+              id: value ?? 'none',
+              label:
+                value === undefined ? (
+                  label
+                ) : (
+                  <Anchor
+                    component={Link}
+                    to="/usage"
+                    search={{ ...search, [dimension]: value } as never}
+                    c="inherit"
+                    size="sm"
+                    title={label}
+                  >
+                    {label}
+                  </Anchor>
+                ),
+              value: metric.format(metric.of(row)),
+              share: metric.of(row) / largest,
+            };
+          })}
+        />
+      )}
+    </Section>
+  );
+}

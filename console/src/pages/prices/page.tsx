@@ -1,0 +1,195 @@
+import { Button, Group, Select, Text, TextInput } from '@mantine/core';
+import { type FormEvent, useMemo, useState } from 'react';
+import { api } from '../../api/client';
+import { useMayChange } from '../../app/session';
+import { EmptyState } from '../../display/empty-state';
+import { PageHeader } from '../../display/page-header';
+import { StatusBadge } from '../../display/status-badge';
+import { ExactTime } from '../../figures/figure';
+import { type Column, DataTable } from '../../table/data-table';
+import { usePages } from '../../table/use-pages';
+import { useUrlState } from '../../url/url-state';
+import { MissingPrices } from './missing-prices';
+import { amount, isFromStart, type Missing, type Price } from './price';
+import { PriceDrawer } from './price-drawer';
+import { PriceForm } from './price-form';
+import { Reprice } from './reprice';
+
+export default function Prices() {
+  const [url, setUrl] = useUrlState();
+  const mayChange = useMayChange();
+  const [missing, setMissing] = useState<Missing>();
+  const filter = {
+    source: url.source === 'custom' || url.source === 'catalog' ? url.source : undefined,
+    catalog: url.catalog,
+    model: url.model,
+  };
+  const prices = usePages<Price>(['prices', 'list', filter], (cursor, signal) =>
+    api.get('/admin/v1/prices', { query: { ...filter, cursor, limit: 100 } as never, signal }),
+  );
+  const columns = useMemo(columnsOf, []);
+  const isFiltered = Object.values(filter).some((value) => value !== undefined);
+  const add = mayChange && <Button onClick={() => setUrl({ new: '1' })}>Add price</Button>;
+  const close = () => {
+    setMissing(undefined);
+    setUrl({ new: undefined, reprice: undefined });
+  };
+  return (
+    <>
+      <PageHeader
+        title="Prices"
+        description="USD per million tokens. Your own prices come before the catalogue’s."
+      >
+        {mayChange && (
+          <Button variant="default" onClick={() => setUrl({ reprice: '1' })}>
+            Reprice
+          </Button>
+        )}
+        {(prices.rows?.length !== 0 || isFiltered) && add}
+      </PageHeader>
+      <MissingPrices onPrice={setMissing} />
+      <Filters />
+      <DataTable
+        label="Prices"
+        columns={columns}
+        rows={prices.rows}
+        rowId={({ id }) => id}
+        error={prices.error}
+        retry={() => void prices.refetch()}
+        onOpen={({ id }) => setUrl({ open: id })}
+        openId={url.open}
+        hasMore={prices.hasNextPage}
+        loadMore={() => void prices.fetchNextPage()}
+        loadingMore={prices.isFetchingNextPage}
+        stale={prices.isPlaceholderData}
+        empty={
+          isFiltered ? (
+            <EmptyState
+              title="No price matches"
+              action={
+                <Button
+                  variant="default"
+                  onClick={() => setUrl({ source: undefined, catalog: undefined, model: undefined })}
+                >
+                  Show all prices
+                </Button>
+              }
+            >
+              Price lists and models are compared whole.
+            </EmptyState>
+          ) : (
+            <EmptyState title="No price is in use yet" action={add}>
+              Prices of the catalogue appear here once their models are called.
+            </EmptyState>
+          )
+        }
+      />
+      <PriceDrawer
+        shown={prices.rows?.find(({ id }) => id === url.open)}
+        onClose={() => setUrl({ open: undefined })}
+      />
+      {mayChange && (url.new === '1' || missing !== undefined) && (
+        <PriceForm subject={missing && { catalog: missing.provider, model: missing.model }} onClose={close} />
+      )}
+      {mayChange && url.reprice === '1' && <Reprice onClose={close} />}
+    </>
+  );
+}
+
+function Filters() {
+  const [url, setUrl] = useUrlState();
+  const [catalog, setCatalog] = useState(url.catalog ?? '');
+  const [model, setModel] = useState(url.model ?? '');
+  const search = (event: FormEvent) => {
+    event.preventDefault();
+    setUrl({ catalog: catalog.trim() || undefined, model: model.trim() || undefined });
+  };
+  const submit = (event: React.FocusEvent<HTMLInputElement>) => event.currentTarget.form?.requestSubmit();
+  return (
+    <form onSubmit={search} role="search">
+      <Group gap="xs" mb="sm">
+        <Select
+          aria-label="Source"
+          placeholder="Any source"
+          clearable
+          clearButtonProps={{ 'aria-label': 'Any source' }}
+          data={[
+            { value: 'custom', label: 'Your own' },
+            { value: 'catalog', label: 'Catalogue' },
+          ]}
+          value={url.source ?? null}
+          onChange={(source) => setUrl({ source: source ?? undefined })}
+          flex="1 1 120px"
+          maw={170}
+        />
+        <TextInput
+          aria-label="Price list or provider"
+          placeholder="Price list or provider"
+          value={catalog}
+          onChange={(event) => setCatalog(event.currentTarget.value)}
+          onBlur={submit}
+          flex="1 1 150px"
+          maw={220}
+        />
+        <TextInput
+          aria-label="Model"
+          placeholder="Model"
+          value={model}
+          onChange={(event) => setModel(event.currentTarget.value)}
+          onBlur={submit}
+          flex="1 1 150px"
+          maw={260}
+        />
+        <button type="submit" hidden />
+      </Group>
+    </form>
+  );
+}
+
+function columnsOf(): Column<Price>[] {
+  const price = (id: 'input' | 'cached_input' | 'output', header: string, absent: string): Column<Price> => ({
+    id,
+    header,
+    align: 'right',
+    cell: (row) =>
+      amount(row[id]) ?? (
+        <Text span c="dimmed" size="sm">
+          {absent}
+        </Text>
+      ),
+  });
+  return [
+    {
+      id: 'model',
+      header: 'Model',
+      cell: ({ model, tiers, extra, per_call }) => (
+        <>
+          <Text span fw={600} size="sm">
+            {model}
+          </Text>
+          {(tiers !== null || extra !== null || per_call !== null) && (
+            <Text span c="dimmed" size="xs" display="block">
+              {[tiers && 'tiers', extra && 'other units', per_call && 'per call'].filter(Boolean).join(', ')}
+            </Text>
+          )}
+        </>
+      ),
+    },
+    { id: 'catalog', header: 'Price list', cell: ({ catalog }) => catalog },
+    price('input', 'Input', 'free'),
+    price('cached_input', 'Cached', 'as input'),
+    price('output', 'Output', 'free'),
+    {
+      id: 'from',
+      header: 'Applies from',
+      cell: (row) => (isFromStart(row) ? 'always' : <ExactTime at={row.effective_from} />),
+    },
+    {
+      id: 'source',
+      header: 'Source',
+      cell: ({ source }) =>
+        source === 'custom' ? <StatusBadge tone="neutral">your own</StatusBadge> : 'catalogue',
+    },
+    { id: 'note', header: 'Note', cell: ({ note }) => note ?? '', wideOnly: true },
+  ];
+}

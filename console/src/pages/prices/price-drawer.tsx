@@ -1,0 +1,111 @@
+import { Button, Code, Group, Stack } from '@mantine/core';
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { useState } from 'react';
+import { api } from '../../api/client';
+import { useMayChange } from '../../app/session';
+import { CopyableId } from '../../display/copyable';
+import { Facts } from '../../display/facts';
+import { SideDrawer } from '../../display/side-drawer';
+import { ExactTime } from '../../figures/figure';
+import { ConfirmByName } from '../../forms/confirm-by-name';
+import { amount, isFromStart, type Price } from './price';
+import { PriceForm } from './price-form';
+
+/** All of one price. Those of the catalogue cannot be changed, only overruled by one's own. */
+export function PriceDrawer({ shown, onClose }: { shown: Price | undefined; onClose: () => void }) {
+  return (
+    <SideDrawer opened={shown !== undefined} onClose={onClose} title={shown?.model ?? 'Price'}>
+      {shown !== undefined && <Details shown={shown} onClose={onClose} />}
+    </SideDrawer>
+  );
+}
+
+function Details({ shown, onClose }: { shown: Price; onClose: () => void }) {
+  const perMillion = (text: string | null) =>
+    text === null ? undefined : `${amount(text)} per million tokens`;
+  return (
+    <Stack gap="md">
+      <Actions shown={shown} onClose={onClose} />
+      <Facts
+        facts={[
+          ['Price list', shown.catalog],
+          ['Applies from', isFromStart(shown) ? 'always' : <ExactTime at={shown.effective_from} />],
+          ['Input', perMillion(shown.input) ?? 'free'],
+          ['Read from the cache', perMillion(shown.cached_input) ?? 'as input'],
+          ['Written to the cache', perMillion(shown.cache_write) ?? 'as input'],
+          ['Written for an hour', perMillion(shown.cache_write_1h)],
+          ['Output', perMillion(shown.output) ?? 'free'],
+          ['Per call', amount(shown.per_call)],
+          ['Other units', shown.extra === null ? undefined : <Json value={shown.extra} />],
+          ['Tiers', shown.tiers === null ? undefined : <Json value={shown.tiers} />],
+          ['Source', shown.source === 'custom' ? 'your own' : 'catalogue'],
+          ['Note', shown.note],
+          ['Stored', <ExactTime at={shown.created_at} />],
+          ['Price ID', <CopyableId id={shown.id} what="price ID" short />],
+        ]}
+      />
+    </Stack>
+  );
+}
+
+function Json({ value }: { value: unknown }) {
+  return (
+    <Code block style={{ whiteSpace: 'pre-wrap' }}>
+      {JSON.stringify(value, null, 2)}
+    </Code>
+  );
+}
+
+function Actions({ shown, onClose }: { shown: Price; onClose: () => void }) {
+  const [dialog, setDialog] = useState<'edit' | 'own' | 'remove'>();
+  const client = useQueryClient();
+  const remove = useMutation({
+    mutationFn: () => api.delete('/admin/v1/prices/{id}', { path: { id: shown.id }, shown }),
+    onSuccess: () => {
+      onClose();
+      return client.invalidateQueries({ queryKey: ['prices'] });
+    },
+  });
+  if (!useMayChange()) return null;
+  const close = () => setDialog(undefined);
+  if (shown.source === 'catalog') {
+    return (
+      <Group gap="xs">
+        <Button size="xs" onClick={() => setDialog('own')}>
+          Set your own price
+        </Button>
+        {dialog === 'own' && <PriceForm subject={shown} onClose={close} />}
+      </Group>
+    );
+  }
+  return (
+    <Group gap="xs">
+      <Button size="xs" onClick={() => setDialog('edit')}>
+        Edit
+      </Button>
+      <Button
+        size="xs"
+        variant="outline"
+        color="red"
+        c="var(--postern-bad)"
+        onClick={() => setDialog('remove')}
+      >
+        Remove
+      </Button>
+      {dialog === 'edit' && <PriceForm shown={shown} onClose={close} />}
+      <ConfirmByName
+        opened={dialog === 'remove'}
+        onClose={close}
+        title={`Remove the price of ${shown.model}`}
+        name={shown.model}
+        action="Remove price"
+        pending={remove.isPending}
+        error={remove.error}
+        onConfirm={() => remove.mutate()}
+      >
+        New calls get the next price that matches, or no cost. The costs of earlier calls stay until they are
+        repriced.
+      </ConfirmByName>
+    </Group>
+  );
+}

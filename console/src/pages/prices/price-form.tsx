@@ -1,0 +1,155 @@
+import { Group, Text, TextInput } from '@mantine/core';
+import { DateTimePicker } from '@mantine/dates';
+import '@mantine/dates/styles.css';
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { useState } from 'react';
+import { api, ApiError } from '../../api/client';
+import { changesOf } from '../../forms/changes';
+import { FormModal } from '../../forms/form-modal';
+import { isFromStart, type Price } from './price';
+
+const AMOUNTS = [
+  ['input', 'Input'],
+  ['output', 'Output'],
+  ['cached_input', 'Read from the cache'],
+  ['cache_write', 'Written to the cache'],
+  ['cache_write_1h', 'Written for an hour'],
+  ['per_call', 'Per call (USD)'],
+] as const;
+type Amount = (typeof AMOUNTS)[number][0];
+type Draft = Record<Amount, string | null> & { effective_from: string | null; note: string | null };
+
+const NEW: Draft = {
+  input: null,
+  output: null,
+  cached_input: null,
+  cache_write: null,
+  cache_write_1h: null,
+  per_call: null,
+  effective_from: null,
+  note: null,
+};
+
+function draftOf(price: Price): Draft {
+  const { input, output, cached_input, cache_write, cache_write_1h, per_call, note } = price;
+  const effective_from = isFromStart(price) ? null : price.effective_from;
+  return { input, output, cached_input, cache_write, cache_write_1h, per_call, note, effective_from };
+}
+
+/** Adds a price for a model, or changes the one that is given. */
+export function PriceForm({
+  shown,
+  subject,
+  onClose,
+}: {
+  shown?: Price;
+  subject?: { catalog: string; model: string };
+  onClose: () => void;
+}) {
+  const stored = shown === undefined ? NEW : draftOf(shown);
+  const [catalog, setCatalog] = useState(subject?.catalog ?? '');
+  const [model, setModel] = useState(subject?.model ?? '');
+  const [draft, setDraft] = useState(stored);
+  const client = useQueryClient();
+  const changes = changesOf<Draft>(stored, draft);
+  const { effective_from, ...amounts } = changes;
+  const from =
+    effective_from === undefined ? {} : { effective_from: effective_from ?? '1970-01-01T00:00:00Z' };
+  const save = useMutation({
+    mutationFn: () =>
+      shown === undefined
+        ? api.post('/admin/v1/prices', { body: { catalog, model, ...amounts, ...from } })
+        : api.patch('/admin/v1/prices/{id}', {
+            path: { id: shown.id },
+            body: { ...amounts, ...from },
+            shown,
+          }),
+    onSuccess: async () => {
+      await client.invalidateQueries({ queryKey: ['prices'] });
+      onClose();
+    },
+  });
+  const error = save.error instanceof ApiError ? save.error : undefined;
+  return (
+    <FormModal
+      title={shown === undefined ? 'Add a price' : `Edit the price of ${shown.model}`}
+      onClose={onClose}
+      onSubmit={() => save.mutate()}
+      action={shown === undefined ? 'Add price' : 'Save'}
+      pending={save.isPending}
+      error={save.error}
+      disabled={
+        shown === undefined
+          ? catalog === '' || model === '' || Object.keys(amounts).length === 0
+          : Object.keys(changes).length === 0
+      }
+    >
+      {shown === undefined && (
+        <Group gap="xs" grow preventGrowOverflow={false} align="flex-start">
+          <TextInput
+            label="Provider or price list"
+            required
+            miw={180}
+            value={catalog}
+            onChange={(event) => setCatalog(event.currentTarget.value.trim())}
+            error={error?.of('catalog')}
+            data-autofocus
+            spellCheck={false}
+          />
+          <TextInput
+            label="Model"
+            description="A name, or the start of one and *."
+            inputWrapperOrder={['label', 'input', 'description', 'error']}
+            required
+            miw={180}
+            value={model}
+            onChange={(event) => setModel(event.currentTarget.value)}
+            error={error?.of('model')}
+            spellCheck={false}
+          />
+        </Group>
+      )}
+      <div>
+        <Text size="sm" c="dimmed" mb={6}>
+          USD per million tokens. Empty: input and output are free, and the cache costs what input costs.
+        </Text>
+        <Group gap="xs" align="flex-start">
+          {AMOUNTS.map(([name, label], index) => (
+            <TextInput
+              key={name}
+              label={label}
+              leftSection="$"
+              inputMode="decimal"
+              flex="1 1 150px"
+              value={draft[name] ?? ''}
+              onChange={(event) => {
+                const text = event.currentTarget.value.trim();
+                setDraft({ ...draft, [name]: text === '' ? null : text });
+              }}
+              error={error?.of(name)}
+              data-autofocus={(index === 0 && subject !== undefined) || undefined}
+            />
+          ))}
+        </Group>
+      </div>
+      <DateTimePicker
+        label="Applies to calls from"
+        placeholder="Always"
+        clearable
+        clearButtonProps={{ 'aria-label': 'Always applies' }}
+        valueFormat="MMM D, YYYY HH:mm"
+        value={draft.effective_from === null ? null : new Date(draft.effective_from)}
+        onChange={(value) =>
+          setDraft({ ...draft, effective_from: value === null ? null : new Date(value).toISOString() })
+        }
+        error={error?.of('effective_from')}
+      />
+      <TextInput
+        label="Note"
+        value={draft.note ?? ''}
+        onChange={(event) => setDraft({ ...draft, note: event.currentTarget.value || null })}
+        error={error?.of('note')}
+      />
+    </FormModal>
+  );
+}

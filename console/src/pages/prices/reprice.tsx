@@ -1,0 +1,104 @@
+import { Button, Group, Modal, Stack, Text, TextInput } from '@mantine/core';
+import { DatePickerInput } from '@mantine/dates';
+import '@mantine/dates/styles.css';
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { useState } from 'react';
+import { api } from '../../api/client';
+import { ErrorAlert } from '../../display/error-alert';
+import { Facts } from '../../display/facts';
+import { Money } from '../../figures/figure';
+import { count } from '../../figures/numbers';
+import { addPeriods, instantOf } from '../../url/calendar';
+import { useTimeZone } from '../../url/time-zone';
+
+/** Computes costs again with the present prices: first only what would change, then in earnest. */
+export function Reprice({ onClose }: { onClose: () => void }) {
+  const zone = useTimeZone();
+  const [days, setDays] = useState<[string | null, string | null]>([null, null]);
+  const [model, setModel] = useState('');
+  const client = useQueryClient();
+  const [first, last] = days;
+  const reprice = useMutation({
+    mutationFn: (dry_run: boolean) =>
+      api.post('/admin/v1/prices/reprice', {
+        body: {
+          from: startOf(first!, zone).toISOString(),
+          to: addPeriods('day', startOf(last!, zone), 1, zone).toISOString(),
+          ...(model.trim() !== '' && { model: model.trim() }),
+          dry_run,
+        },
+      }),
+    onSuccess: ({ dry_run }) => (dry_run ? undefined : client.invalidateQueries()),
+  });
+  const result = reprice.data;
+  const isReady = first !== null && last !== null;
+  const change = <T,>(set: (value: T) => void) => {
+    return (value: T) => {
+      reprice.reset();
+      set(value);
+    };
+  };
+  return (
+    <Modal opened onClose={onClose} title="Reprice calls" closeButtonProps={{ 'aria-label': 'Close' }}>
+      <Stack gap="md">
+        <Text size="sm">
+          The costs of these calls are computed again with the prices of today, and so are all sums. Costs
+          that a provider reported itself stay. What budgets have charged stays, too.
+        </Text>
+        <DatePickerInput
+          type="range"
+          allowSingleDateInRange
+          label="Days"
+          placeholder="First and last day"
+          value={days}
+          onChange={change(setDays)}
+          maxDate={new Date()}
+          data-autofocus
+        />
+        <TextInput
+          label="Only this model"
+          placeholder="All models"
+          value={model}
+          onChange={(event) => change(setModel)(event.currentTarget.value)}
+          spellCheck={false}
+        />
+        <ErrorAlert error={reprice.error} />
+        <div aria-live="polite">
+          {result !== undefined && (
+            <Facts
+              facts={[
+                ['Calls with tokens', count(result.rows)],
+                [result.dry_run ? 'Would change' : 'Changed', count(result.changed)],
+                ['Cost before', <Money usd={result.cost_before} />],
+                [result.dry_run ? 'Cost would be' : 'Cost after', <Money usd={result.cost_after} />],
+              ]}
+            />
+          )}
+        </div>
+        <Group justify="flex-end" gap="xs">
+          <Button variant="default" onClick={onClose}>
+            {result?.dry_run === false ? 'Close' : 'Cancel'}
+          </Button>
+          {result?.dry_run === true && result.changed > 0 ? (
+            <Button onClick={() => reprice.mutate(false)} loading={reprice.isPending}>
+              Reprice {count(result.changed)} calls
+            </Button>
+          ) : (
+            <Button
+              onClick={() => reprice.mutate(true)}
+              loading={reprice.isPending}
+              disabled={!isReady || result !== undefined}
+            >
+              Show what would change
+            </Button>
+          )}
+        </Group>
+      </Stack>
+    </Modal>
+  );
+}
+
+function startOf(text: string, zone: string): Date {
+  const [year = 0, month = 1, day = 1] = text.slice(0, 10).split('-').map(Number);
+  return instantOf({ year, month, day }, zone);
+}

@@ -1,0 +1,139 @@
+import { Button, Group, Stack, Text } from '@mantine/core';
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { useState } from 'react';
+import { api } from '../../api/client';
+import { useMayChange } from '../../app/session';
+import { CopyableId } from '../../display/copyable';
+import { Facts } from '../../display/facts';
+import { SideDrawer } from '../../display/side-drawer';
+import { StatusBadge } from '../../display/status-badge';
+import { ExactTime, RelativeTime } from '../../figures/figure';
+import { ConfirmByName } from '../../forms/confirm-by-name';
+import { OwnUsage } from '../../usage/own-usage';
+import { type Provider, SECRET_STATES } from './provider';
+import { ProviderForm } from './provider-form';
+import { ProbeResult, useProviderTest } from './provider-test';
+
+interface Props {
+  shown: Provider;
+  /** When its secret was last set; undefined if unknown. */
+  secretAt: string | undefined;
+  test: ReturnType<typeof useProviderTest>;
+}
+
+export function ProviderDrawer({
+  shown,
+  onClose,
+  ...props
+}: Omit<Props, 'shown'> & { shown: Provider | undefined; onClose: () => void }) {
+  return (
+    <SideDrawer opened={shown !== undefined} onClose={onClose} title={shown?.name ?? 'Provider'}>
+      {shown !== undefined && <Details shown={shown} onClose={onClose} {...props} />}
+    </SideDrawer>
+  );
+}
+
+function Details({ shown, secretAt, test, onClose }: Props & { onClose: () => void }) {
+  const secret = SECRET_STATES[shown.secret_state];
+  const isTested = test.variables === shown.name;
+  return (
+    <Stack gap="md">
+      <div>
+        <Actions shown={shown} test={test} onClose={onClose} />
+        <div aria-live="polite" style={{ marginTop: isTested ? 'var(--mantine-spacing-md)' : 0 }}>
+          {isTested && <ProbeResult name={shown.name} probe={test.data} error={test.error} />}
+        </div>
+      </div>
+      <Facts
+        facts={[
+          [
+            'Status',
+            <StatusBadge tone={shown.enabled ? 'good' : 'warning'}>
+              {shown.enabled ? 'enabled' : 'disabled'}
+            </StatusBadge>,
+          ],
+          ['Default', shown.default ? 'yes: calls to /v1 go to it' : 'no'],
+          [
+            'Takes its place',
+            shown.shadowed_by === null ? undefined : 'the provider of PROVIDER_URL is the default meanwhile',
+          ],
+          ['URL', <CopyableId id={shown.url} what="URL" />],
+          [
+            'Programs send to',
+            <CopyableId id={`${window.location.origin}/p/${shown.name}`} what="address" />,
+          ],
+          ['Secret', secret.label],
+          ['Secret set', secretAt === undefined ? undefined : <RelativeTime at={secretAt} />],
+          ['Sent as', shown.auth === 'bearer' ? 'Authorization: Bearer' : shown.auth],
+          ['Price list', shown.catalog ?? `prices of ${shown.name} only`],
+          ['Added', shown.created_at === null ? 'by PROVIDER_URL' : <ExactTime at={shown.created_at} />],
+          ['Changed', shown.updated_at === null ? undefined : <ExactTime at={shown.updated_at} />],
+        ]}
+      />
+      <OwnUsage filter={{ provider: shown.name }} by="model" fallback="24h" />
+    </Stack>
+  );
+}
+
+function Actions({ shown, test, onClose }: Omit<Props, 'secretAt'> & { onClose: () => void }) {
+  const [dialog, setDialog] = useState<'edit' | 'remove'>();
+  const mayChange = useMayChange();
+  const client = useQueryClient();
+  const remove = useMutation({
+    mutationFn: () => api.delete('/admin/v1/providers/{name}', { path: { name: shown.name }, shown }),
+    onSuccess: () => {
+      onClose();
+      return client.invalidateQueries({ queryKey: ['providers'] });
+    },
+  });
+  if (!mayChange) return null;
+  const close = () => setDialog(undefined);
+  return (
+    <>
+      <Group gap="xs">
+        <Button
+          size="xs"
+          onClick={() => test.mutate(shown.name)}
+          loading={test.isPending && test.variables === shown.name}
+        >
+          Test
+        </Button>
+        {shown.source === 'stored' && (
+          <>
+            <Button size="xs" variant="default" onClick={() => setDialog('edit')}>
+              Edit
+            </Button>
+            <Button
+              size="xs"
+              variant="outline"
+              color="red"
+              c="var(--postern-bad)"
+              onClick={() => setDialog('remove')}
+            >
+              Remove
+            </Button>
+          </>
+        )}
+      </Group>
+      {shown.source === 'environment' && (
+        <Text size="sm" c="dimmed">
+          PROVIDER_URL sets this provider. Change it there and restart the gateway.
+        </Text>
+      )}
+      {dialog === 'edit' && <ProviderForm shown={shown} onClose={close} onSaved={close} />}
+      <ConfirmByName
+        opened={dialog === 'remove'}
+        onClose={close}
+        title={`Remove provider ${shown.name}`}
+        name={shown.name}
+        action="Remove provider"
+        pending={remove.isPending}
+        error={remove.error}
+        onConfirm={() => remove.mutate()}
+      >
+        Calls to it are rejected from now on, and its secret is deleted. Its usage stays in the log. To stop
+        it for a while, disable it instead.
+      </ConfirmByName>
+    </>
+  );
+}

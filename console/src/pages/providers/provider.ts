@@ -1,0 +1,28 @@
+import type { ResponseOf } from '../../api/client';
+import type { Tone } from '../../display/status-badge';
+
+export type Provider = ResponseOf<'/admin/v1/providers/{name}', 'get'>;
+export type Probe = ResponseOf<'/admin/v1/providers/{name}/test', 'post'>;
+export type AuditEntry = ResponseOf<'/admin/v1/audit', 'get'>['data'][number];
+
+export const SECRET_STATES: Record<Provider['secret_state'], { label: string; tone: Tone }> = {
+  sealed: { label: 'stored', tone: 'good' },
+  none: { label: 'none', tone: 'neutral' },
+  unreadable: { label: 'unreadable', tone: 'bad' },
+  environment: { label: 'from PROVIDER_KEY', tone: 'neutral' },
+};
+
+/**
+ * When the secret of a provider was last set, from the audit log's entries of providers, newest first. Undefined if they
+ * do not tell.
+ */
+export function secretSetAt(
+  { id, secret_state }: Provider,
+  audit: readonly AuditEntry[],
+): string | undefined {
+  if (id === null || secret_state === 'none') return undefined;
+  return audit.find(
+    ({ subject_id, action, after }) =>
+      subject_id === id && (action === 'created' || (after !== null && 'secret' in after)),
+  )?.at;
+}

@@ -1,0 +1,127 @@
+import { Alert, Table, Text } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { api, type ResponseOf } from '../../api/client';
+import { exactUsd, formatUsd, nanoOf } from '../../figures/money';
+import { count } from '../../figures/numbers';
+import { isFromStart } from '../prices/price';
+import type { Call } from './columns';
+
+type Resolution = ResponseOf<'/admin/v1/prices/resolve', 'get'>;
+type Price = NonNullable<Resolution['price']>;
+
+/** The tokens of a call, the price of each kind, and the cost that came of them. */
+export function CallCost({ call }: { call: Call }) {
+  const { provider, model, started_at, price_id, cost_usd, prompt_tokens } = call;
+  const resolution = useQuery({
+    queryKey: ['price', provider, model, started_at],
+    queryFn: ({ signal }) =>
+      api.get('/admin/v1/prices/resolve', {
+        query: { provider, model: model ?? '', at: started_at },
+        signal,
+      }),
+    enabled: price_id !== null && model !== null,
+    staleTime: 60_000,
+  });
+  if (prompt_tokens === null && call.completion_tokens === null) {
+    return (
+      <Text size="sm" c="dimmed">
+        {call.streamed
+          ? 'The provider reported no tokens. Streams report them if the request has stream_options.include_usage.'
+          : 'The provider reported no tokens.'}
+        {cost_usd !== null && ` It reported the cost: ${formatUsd(nanoOf(cost_usd))}.`}
+      </Text>
+    );
+  }
+  // The price in force may have changed since; the one of the row is shown only if it is the same.
+  const price = resolution.data?.price?.id === price_id ? (resolution.data?.price ?? null) : null;
+  const rows = tokenRows(call, price);
+  return (
+    <>
+      <Table verticalSpacing={4} aria-label="Tokens and cost">
+        <Table.Thead>
+          <Table.Tr>
+            <Table.Th>Tokens</Table.Th>
+            <Table.Th ta="right">Count</Table.Th>
+            <Table.Th ta="right">Per million</Table.Th>
+            <Table.Th ta="right">Cost</Table.Th>
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>
+          {rows.map(({ name, tokens, perMillion }) => (
+            <Table.Tr key={name}>
+              <Table.Td>{name}</Table.Td>
+              <Table.Td ta="right">{count(tokens)}</Table.Td>
+              <Table.Td ta="right">{perMillion === null ? '–' : exactUsd(nanoOf(perMillion))}</Table.Td>
+              <Table.Td ta="right">
+                {perMillion === null ? '–' : formatUsd(costOf(tokens, perMillion))}
+              </Table.Td>
+            </Table.Tr>
+          ))}
+        </Table.Tbody>
+        <Table.Tfoot>
+          <Table.Tr>
+            <Table.Th>Total</Table.Th>
+            <Table.Th ta="right">{count((prompt_tokens ?? 0) + (call.completion_tokens ?? 0))}</Table.Th>
+            <Table.Td />
+            <Table.Th ta="right">
+              <span data-exact={cost_usd ?? ''}>{cost_usd === null ? '–' : exactUsd(nanoOf(cost_usd))}</span>
+            </Table.Th>
+          </Table.Tr>
+        </Table.Tfoot>
+      </Table>
+      <Text size="xs" c="dimmed" mt={6}>
+        {sourceOf(call, price)}
+      </Text>
+      {resolution.error !== null && (
+        <Alert color="red" variant="outline" mt="xs">
+          The price could not be read: {resolution.error.message}
+        </Alert>
+      )}
+    </>
+  );
+}
+
+interface TokenRow {
+  name: string;
+  tokens: number;
+  /** A decimal, as the price has it; null: not known. */
+  perMillion: string | null;
+}
+
+function tokenRows(call: Call, price: Price | null): TokenRow[] {
+  const { prompt_tokens, cached_tokens, cache_write_tokens, completion_tokens, reasoning_tokens } = call;
+  const cached = cached_tokens ?? 0;
+  const written = cache_write_tokens ?? 0;
+  // A price with tiers depends on the length of the input: the parts are not shown then.
+  const rate = (value: string | null | undefined) =>
+    price === null || price.tiers !== null ? null : (value ?? null);
+  return [
+    {
+      name: 'Uncached input',
+      tokens: (prompt_tokens ?? 0) - cached - written,
+      perMillion: rate(price?.input),
+    },
+    { name: 'Cached input', tokens: cached, perMillion: rate(price?.cached_input ?? price?.input) },
+    { name: 'Written to cache', tokens: written, perMillion: rate(price?.cache_write ?? price?.input) },
+    {
+      name: reasoning_tokens ? `Output (${count(reasoning_tokens)} reasoning)` : 'Output',
+      tokens: completion_tokens ?? 0,
+      perMillion: rate(price?.output),
+    },
+  ].filter(({ tokens, name }) => tokens > 0 || name === 'Uncached input');
+}
+
+/** In billionths of a dollar. */
+function costOf(tokens: number, perMillion: string): bigint {
+  const product = BigInt(tokens) * nanoOf(perMillion);
+  return (product + 500_000n) / 1_000_000n;
+}
+
+function sourceOf({ cost_usd, price_id }: Call, price: Price | null): string {
+  if (cost_usd === null)
+    return 'No cost: the model has no price, or tokens are missing. Set one under Prices.';
+  if (price_id === null) return 'The provider reported this cost.';
+  if (price === null) return 'The price at that time was replaced since; the cost is what it was then.';
+  const list = price.source === 'catalog' ? 'catalogue' : 'own price';
+  return `Price of ${price.model} in ${price.catalog} (${list})${isFromStart(price) ? '' : `, in force since ${price.effective_from.slice(0, 10)}`}.`;
+}

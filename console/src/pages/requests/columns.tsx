@@ -1,0 +1,92 @@
+import { Text } from '@mantine/core';
+import type { ResponseOf } from '../../api/client';
+import { CopyableId } from '../../display/copyable';
+import { ExactTime, Money } from '../../figures/figure';
+import { bytes, count, duration } from '../../figures/numbers';
+import type { Column } from '../../table/data-table';
+import { CallResult } from './call-result';
+
+export type Call = ResponseOf<'/admin/v1/requests', 'get'>['data'][number];
+
+const tokens = (value: number | null) => (value === null ? '–' : count(value));
+const text = (value: string | null) => value ?? '–';
+
+/** A name in one line, whole on hover. */
+function Name({ text: name }: { text: string | null }) {
+  return (
+    <span className="truncated" title={name ?? undefined}>
+      {text(name)}
+    </span>
+  );
+}
+
+export const COLUMNS: readonly Column<Call>[] = [
+  {
+    id: 'started_at',
+    header: 'Time',
+    oneLine: true,
+    cell: ({ started_at }) => <ExactTime at={started_at} seconds />,
+  },
+  { id: 'result', header: 'Result', oneLine: true, cell: (call) => <CallResult call={call} /> },
+  { id: 'team', header: 'Team', oneLine: true, cell: ({ team }) => <Name text={team} /> },
+  { id: 'key', header: 'Key', oneLine: true, cell: ({ key }) => <Name text={key} /> },
+  { id: 'provider', header: 'Provider', cell: ({ provider }) => provider, optional: true },
+  { id: 'model', header: 'Model', oneLine: true, cell: ({ model }) => <Name text={model} /> },
+  { id: 'input', header: 'Input tokens', align: 'right', cell: ({ prompt_tokens }) => tokens(prompt_tokens) },
+  {
+    id: 'output',
+    header: 'Output tokens',
+    align: 'right',
+    cell: ({ completion_tokens }) => tokens(completion_tokens),
+  },
+  {
+    id: 'cached',
+    header: 'Cached tokens',
+    align: 'right',
+    cell: ({ cached_tokens }) => tokens(cached_tokens),
+    optional: true,
+  },
+  { id: 'cost', header: 'Cost', align: 'right', cell: ({ cost_usd }) => <Money usd={cost_usd} /> },
+  {
+    id: 'first_byte',
+    header: 'First byte',
+    align: 'right',
+    cell: ({ ttfb_ms }) => duration(ttfb_ms),
+    optional: true,
+  },
+  { id: 'duration', header: 'Duration', align: 'right', cell: ({ duration_ms }) => duration(duration_ms) },
+  { id: 'path', header: 'Path', cell: ({ method, path }) => `${method} ${path ?? '–'}`, optional: true },
+  { id: 'end_user', header: 'End user', cell: ({ end_user }) => text(end_user), optional: true },
+  { id: 'session', header: 'Session', cell: ({ session_id }) => text(session_id), optional: true },
+  {
+    id: 'request_bytes',
+    header: 'Request body',
+    align: 'right',
+    cell: ({ request_bytes }) => bytes(request_bytes),
+    optional: true,
+  },
+  {
+    id: 'response_bytes',
+    header: 'Response body',
+    align: 'right',
+    cell: ({ response_bytes }) => bytes(response_bytes),
+    optional: true,
+  },
+  { id: 'client_ip', header: 'Client address', cell: ({ client_ip }) => text(client_ip), optional: true },
+  {
+    id: 'user_agent',
+    header: 'User agent',
+    cell: ({ user_agent }) => (
+      <Text size="sm" lineClamp={1} maw={220} title={user_agent ?? undefined}>
+        {text(user_agent)}
+      </Text>
+    ),
+    optional: true,
+  },
+  {
+    id: 'id',
+    header: 'ID',
+    cell: ({ id }) => <CopyableId id={id} what="request ID" short />,
+    optional: true,
+  },
+];

@@ -1,0 +1,51 @@
+import { ChartPanel } from '../../charts/chart-panel';
+import { ErrorAlert } from '../../display/error-alert';
+import { Section } from '../../display/section';
+import { compact, count } from '../../figures/numbers';
+import type { CallFilter } from '../../filters/fields';
+import type { TimeRange } from '../../url/time-range';
+import { useUrlState } from '../../url/url-state';
+import { periodsOf, useUsage } from '../../usage/use-usage';
+
+const failed = (errors: number) => (errors === 0 ? 'none failed' : `${count(errors)} failed`);
+
+/** Calls over time, failed ones in red on top. Dragging narrows the range of the list. */
+export function Histogram({ range, filter, live }: { range: TimeRange; filter: CallFilter; live: boolean }) {
+  const [, setUrl] = useUrlState();
+  const { interval, zone } = range;
+  const usage = useUsage(
+    { ...filter, ...range.query, tz: zone, group_by: interval, limit: 500 },
+    true,
+    live ? 5_000 : undefined,
+  );
+  const periods = periodsOf(range);
+  const byPeriod = new Map(usage.data?.data.map((row) => [row[interval], row]));
+  const totals = usage.data?.totals;
+  const figures = periods.map(({ name }) => {
+    const { calls = 0, errors = 0 } = byPeriod.get(name) ?? {};
+    return { good: calls - errors, errors };
+  });
+  // The list below says that there is none.
+  if (totals?.calls === 0) return null;
+  return (
+    <Section title={totals ? `${count(totals.calls)} calls, ${failed(totals.errors)}` : 'Calls over time'}>
+      {usage.error !== null ? (
+        <ErrorAlert error={usage.error} retry={() => void usage.refetch()} />
+      ) : (
+        <ChartPanel
+          label="Calls over time"
+          height={120}
+          loading={usage.data === undefined}
+          periods={periods}
+          series={[
+            { id: 'good', label: 'Succeeded', color: 'indigo.4', values: figures.map(({ good }) => good) },
+            { id: 'errors', label: 'Failed', color: 'red.7', values: figures.map(({ errors }) => errors) },
+          ]}
+          format={count}
+          formatAxis={compact}
+          onZoom={(from, to) => setUrl({ range: undefined, from: from.toISOString(), to: to.toISOString() })}
+        />
+      )}
+    </Section>
+  );
+}

@@ -1,0 +1,171 @@
+import { Anchor, Button, Text } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import { useMemo } from 'react';
+import { api, type ResponseOf } from '../../api/client';
+import { limitsQuery, loadAll, teamsQuery, type Whole } from '../../api/load-all';
+import { useMayChange } from '../../app/session';
+import { EmptyState } from '../../display/empty-state';
+import { PageHeader } from '../../display/page-header';
+import { StatusBadge } from '../../display/status-badge';
+import { Compact, Money, Unknown } from '../../figures/figure';
+import { nanoOf } from '../../figures/money';
+import { count } from '../../figures/numbers';
+import { BudgetCell } from '../../limits/budget-cell';
+import { byUrgency, isBudget, type Limit } from '../../limits/limit';
+import { type Column, DataTable } from '../../table/data-table';
+import { useTimeRange } from '../../url/time-range';
+import { TimeRangePicker } from '../../url/time-range-picker';
+import { sharedState, type UrlState, useUrlState } from '../../url/url-state';
+import type { UsagePage } from '../../usage/metrics';
+import { useUsage } from '../../usage/use-usage';
+import { TeamDrawer } from './team-drawer';
+import { type Team, TeamForm } from './team-form';
+
+export default function Teams() {
+  const [url, setUrl] = useUrlState();
+  const range = useTimeRange('30d');
+  const mayChange = useMayChange();
+  const teams = useQuery(teamsQuery);
+  const limits = useQuery(limitsQuery).data?.rows;
+  const keys = useQuery({
+    queryKey: ['keys', 'all', 'active'],
+    queryFn: ({ signal }) =>
+      loadAll((query) => api.get('/admin/v1/keys', { query: { ...query, status: 'active' }, signal })),
+  }).data;
+  const usage = useUsage({ ...range.query, group_by: 'team', sort: 'cost', limit: 500 }).data;
+  const columns = useMemo(
+    () => columnsOf({ limits, keys, usage, rangeLabel: range.label, url }),
+    [limits, keys, usage, range.label, url],
+  );
+  const create = mayChange && <Button onClick={() => setUrl({ new: '1' })}>Create team</Button>;
+  return (
+    <>
+      <PageHeader title="Teams" description="Teams own keys, and share limits and budgets.">
+        <TimeRangePicker range={range} />
+        {teams.data?.rows.length !== 0 && create}
+      </PageHeader>
+      <DataTable
+        label="Teams"
+        columns={columns}
+        rows={teams.data?.rows}
+        rowId={({ id }) => id}
+        error={teams.error}
+        retry={() => void teams.refetch()}
+        onOpen={({ id }) => setUrl({ open: id })}
+        openId={url.open}
+        sortedBy="cost"
+        empty={
+          <EmptyState title="There is no team yet" action={create}>
+            Every key belongs to a team.
+          </EmptyState>
+        }
+      />
+      <TeamDrawer
+        shown={teams.data?.rows.find(({ id }) => id === url.open)}
+        onClose={() => setUrl({ open: undefined })}
+      />
+      {mayChange && url.new === '1' && (
+        <TeamForm
+          onClose={() => setUrl({ new: undefined })}
+          onSaved={({ id }) => setUrl({ new: undefined, open: id })}
+        />
+      )}
+    </>
+  );
+}
+
+interface Sources {
+  limits: readonly Limit[] | undefined;
+  keys: Whole<ResponseOf<'/admin/v1/keys/{id}', 'get'>> | undefined;
+  usage: UsagePage | undefined;
+  rangeLabel: string;
+  url: UrlState;
+}
+
+function columnsOf({ limits, keys, usage, rangeLabel, url }: Sources): Column<Team>[] {
+  const sums = new Map((usage?.data ?? []).map((row) => [row.team_id, row]));
+  const isWhole = usage?.next_cursor === null;
+  const keyCounts = new Map<string, number>();
+  for (const { team_id } of keys?.rows ?? []) keyCounts.set(team_id, (keyCounts.get(team_id) ?? 0) + 1);
+  const budgets = new Map<string, Limit>();
+  for (const limit of [...(limits ?? [])].sort(byUrgency)) {
+    if (limit.scope === 'team' && isBudget(limit) && !budgets.has(limit.owner_id))
+      budgets.set(limit.owner_id, limit);
+  }
+  const unknown = (
+    <Unknown why="It is not among the 500 teams that cost most. Open the team to see its usage." />
+  );
+  return [
+    {
+      id: 'name',
+      header: 'Team',
+      sortBy: ({ name }) => name.toLowerCase(),
+      cell: ({ name }) => (
+        <Text span fw={600} size="sm">
+          {name}
+        </Text>
+      ),
+    },
+    {
+      id: 'status',
+      header: 'Status',
+      cell: ({ disabled }) => (
+        <StatusBadge tone={disabled ? 'warning' : 'good'}>{disabled ? 'disabled' : 'active'}</StatusBadge>
+      ),
+    },
+    {
+      id: 'keys',
+      header: 'Active keys',
+      align: 'right',
+      sortBy: ({ id }) => keyCounts.get(id) ?? 0,
+      cell: ({ id, name }) =>
+        keys === undefined || !keys.complete ? (
+          <Unknown why="There are too many keys to count here." />
+        ) : (
+          <Anchor
+            component={Link}
+            to="/keys"
+            search={{ ...sharedState(url), team: name, status: 'active' } as never}
+            size="sm"
+          >
+            {count(keyCounts.get(id) ?? 0)}
+          </Anchor>
+        ),
+    },
+    {
+      id: 'models',
+      header: 'Models',
+      cell: ({ models }) => (models === null ? 'all' : models.length === 0 ? 'none' : summary(models)),
+    },
+    {
+      id: 'calls',
+      header: 'Calls',
+      align: 'right',
+      sortBy: ({ id }) => sums.get(id)?.calls ?? 0,
+      cell: ({ id }) => (!sums.has(id) && !isWhole ? unknown : <Compact value={sums.get(id)?.calls ?? 0} />),
+    },
+    {
+      id: 'cost',
+      header: `Cost, ${rangeLabel.toLowerCase()}`,
+      align: 'right',
+      sortBy: ({ id }) => nanoOf(sums.get(id)?.cost_usd),
+      cell: ({ id }) => {
+        const row = sums.get(id);
+        if (row !== undefined) return <Money usd={row.cost_usd} />;
+        return isWhole ? <Money usd="0" /> : unknown;
+      },
+    },
+    {
+      id: 'budget',
+      header: 'Budget',
+      wholeLine: true,
+      cell: ({ id }) => <BudgetCell limit={budgets.get(id)} />,
+    },
+  ];
+}
+
+function summary(models: readonly string[]): string {
+  const [first, ...others] = models;
+  return others.length === 0 ? first! : `${first} and ${others.length} more`;
+}

@@ -1,0 +1,79 @@
+import { Anchor, Button, Divider, Group, Stack, Text, Title } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import { useState } from 'react';
+import { limitsQuery } from '../../api/load-all';
+import { useMayChange } from '../../app/session';
+import { CopyableId } from '../../display/copyable';
+import { Facts } from '../../display/facts';
+import { SideDrawer } from '../../display/side-drawer';
+import { StatusBadge } from '../../display/status-badge';
+import { ExactTime } from '../../figures/figure';
+import { modelFacts } from '../../limits/limit-facts';
+import { LimitList } from '../../limits/limit-list';
+import { sharedState, useUrlState } from '../../url/url-state';
+import { OwnUsage } from '../../usage/own-usage';
+import { type Team, TeamForm } from './team-form';
+
+/** One team: what it may do and what it used. */
+export function TeamDrawer({ shown, onClose }: { shown: Team | undefined; onClose: () => void }) {
+  return (
+    <SideDrawer opened={shown !== undefined} onClose={onClose} title={shown?.name ?? 'Team'}>
+      {shown !== undefined && <Details shown={shown} />}
+    </SideDrawer>
+  );
+}
+
+function Details({ shown }: { shown: Team }) {
+  const [url] = useUrlState();
+  const [editing, setEditing] = useState(false);
+  const mayChange = useMayChange();
+  const limits = useQuery(limitsQuery).data?.rows.filter(({ owner_id }) => owner_id === shown.id);
+  const search = { ...sharedState(url), team: shown.name };
+  return (
+    <Stack gap="md">
+      <Group gap="xs">
+        {mayChange && (
+          <Button size="xs" onClick={() => setEditing(true)}>
+            Edit
+          </Button>
+        )}
+        <Button size="xs" variant="default" component={Link} to="/keys" search={search as never}>
+          Show its keys
+        </Button>
+      </Group>
+      {editing && (
+        <TeamForm shown={shown} onClose={() => setEditing(false)} onSaved={() => setEditing(false)} />
+      )}
+      <Facts
+        facts={[
+          [
+            'Status',
+            <StatusBadge tone={shown.disabled ? 'warning' : 'good'}>
+              {shown.disabled ? 'disabled' : 'active'}
+            </StatusBadge>,
+          ],
+          ...modelFacts(shown),
+          ['Created', <ExactTime at={shown.created_at} />],
+          ['Team ID', <CopyableId id={shown.id} what="team ID" short />],
+        ]}
+      />
+      <Divider />
+      <Title order={3} size="h5">
+        Limits of this team
+      </Title>
+      {limits !== undefined &&
+        (limits.length === 0 ? <Text size="sm">None: it is unlimited.</Text> : <LimitList limits={limits} />)}
+      <Divider />
+      <Group justify="space-between">
+        <Title order={3} size="h5">
+          Usage
+        </Title>
+        <Anchor component={Link} to="/requests" search={search as never} size="sm">
+          Show its requests
+        </Anchor>
+      </Group>
+      <OwnUsage filter={{ team: shown.name }} by="key" />
+    </Stack>
+  );
+}

@@ -1,0 +1,88 @@
+import { Select, TextInput } from '@mantine/core';
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { useState } from 'react';
+import { api, ApiError, type ResponseOf } from '../../api/client';
+import { changesOf } from '../../forms/changes';
+import { FormModal } from '../../forms/form-modal';
+import { LimitFields } from '../../limits/limit-fields';
+import { type LimitMembers, limitMembersOf, UNLIMITED } from '../../limits/limit-draft';
+
+export type Team = ResponseOf<'/admin/v1/teams/{id}', 'get'>;
+type TeamDraft = LimitMembers & Pick<Team, 'name' | 'disabled'>;
+
+const draftOf = (team: Team): TeamDraft => ({
+  name: team.name,
+  disabled: team.disabled,
+  ...limitMembersOf(team),
+});
+
+/** Creates a team, or changes the one that is given. */
+export function TeamForm({
+  shown,
+  onClose,
+  onSaved,
+}: {
+  shown?: Team;
+  onClose: () => void;
+  onSaved: (team: Team) => void;
+}) {
+  const stored = shown === undefined ? { name: '', disabled: false, ...UNLIMITED } : draftOf(shown);
+  const [draft, setDraft] = useState<TeamDraft>(stored);
+  const client = useQueryClient();
+  const changes = changesOf<TeamDraft>(stored, draft);
+  const save = useMutation({
+    mutationFn: (): Promise<Team> =>
+      shown === undefined
+        ? api.post('/admin/v1/teams', { body: { name: draft.name, ...limitMembersOf(draft) } })
+        : api.patch('/admin/v1/teams/{id}', {
+            path: { id: shown.id },
+            body: changes,
+            shown,
+          }),
+    onSuccess: async (team) => {
+      await Promise.all(
+        ['teams', 'keys', 'limits'].map((name) => client.invalidateQueries({ queryKey: [name] })),
+      );
+      onSaved(team);
+    },
+  });
+  const error = save.error instanceof ApiError ? save.error : undefined;
+  return (
+    <FormModal
+      title={shown === undefined ? 'Create a team' : `Edit team ${shown.name}`}
+      onClose={onClose}
+      onSubmit={() => save.mutate()}
+      action={shown === undefined ? 'Create team' : 'Save'}
+      pending={save.isPending}
+      error={save.error}
+      disabled={draft.name.trim() === '' || Object.keys(changes).length === 0}
+    >
+      <TextInput
+        label="Name"
+        required
+        value={draft.name}
+        onChange={(event) => setDraft({ ...draft, name: event.currentTarget.value })}
+        error={error?.of('name')}
+        autoComplete="off"
+        data-autofocus
+      />
+      {shown !== undefined && (
+        <Select
+          label="Its keys"
+          allowDeselect={false}
+          data={[
+            { value: 'on', label: 'work' },
+            { value: 'off', label: 'are rejected: the team is disabled' },
+          ]}
+          value={draft.disabled ? 'off' : 'on'}
+          onChange={(value) => setDraft({ ...draft, disabled: value === 'off' })}
+        />
+      )}
+      <LimitFields
+        value={draft}
+        onChange={(members) => setDraft({ ...draft, ...limitMembersOf(members) })}
+        error={error}
+      />
+    </FormModal>
+  );
+}

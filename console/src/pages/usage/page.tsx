@@ -1,0 +1,144 @@
+import { Button, Group, Select, Stack, Text } from '@mantine/core';
+import { useMutation } from '@tanstack/react-query';
+import { api } from '../../api/client';
+import { DownloadIcon } from '../../display/icons';
+import { CompleteUpTo } from '../../display/complete-up-to';
+import { EmptyState } from '../../display/empty-state';
+import { ErrorAlert } from '../../display/error-alert';
+import { PageHeader } from '../../display/page-header';
+import { Section } from '../../display/section';
+import { shortTime } from '../../figures/times';
+import { useCallFilter } from '../../filters/use-call-filter';
+import { FilterBar } from '../../filters/filter-bar';
+import { DataTable } from '../../table/data-table';
+import { usePages } from '../../table/use-pages';
+import { TimeRangePicker } from '../../url/time-range-picker';
+import { useTimeRange } from '../../url/time-range';
+import { useUrlState } from '../../url/url-state';
+import {
+  type Dimension,
+  dimensionOf,
+  DIMENSIONS,
+  metricOf,
+  type UsagePage,
+  type UsageRow,
+} from '../../usage/metrics';
+import { UsageChart } from '../../usage/usage-chart';
+import { useUsage, useUsageSeries } from '../../usage/use-usage';
+import { columnsFor, rowKey, totalsOf } from './columns';
+import { saveCsv } from './csv';
+
+const FILTERS = ['team', 'key', 'provider', 'model', 'status', 'outcome', 'end_user', 'session'] as const;
+const GROUPS = Object.keys(DIMENSIONS) as Dimension[];
+/** A download stops here: more groups are a job for the API. */
+const MOST_CSV_PAGES = 40;
+
+export default function Usage() {
+  const [url, setUrl] = useUrlState();
+  const range = useTimeRange('30d');
+  const metric = metricOf(url.metric);
+  const by = dimensionOf(url.by, 'team');
+  const then = url.then === undefined ? undefined : dimensionOf(url.then, by);
+  const dimensions = then === undefined || then === by ? [by] : [by, then];
+  const filter = useCallFilter(FILTERS);
+  const usage = useUsageSeries(range, by, metric, filter);
+  const isEmpty = usage.totals?.calls === 0;
+  const question = { ...filter, tz: range.zone, group_by: dimensions.join(), sort: metric.id };
+  const load = (cursor: string | undefined, limit: number, signal?: AbortSignal) =>
+    api.get('/admin/v1/usage', { query: { ...question, ...range.query, limit, cursor }, signal });
+  const table = usePages<UsageRow, UsagePage>(['usage', question, range.query], (cursor, signal) =>
+    load(cursor, 50, signal),
+  );
+  const previous = useUsage({ ...question, ...range.previousQuery, limit: 500 });
+  const csv = useMutation({
+    mutationFn: async () => {
+      const rows: UsageRow[] = [];
+      let cursor: string | undefined;
+      for (let page = 0; page < MOST_CSV_PAGES; page++) {
+        const { data, next_cursor } = await load(cursor, 500);
+        rows.push(...data);
+        if (next_cursor === null) return saveCsv(rows, dimensions, range);
+        cursor = next_cursor;
+      }
+      throw new Error('There are more than 20,000 groups: add a filter, or use GET /admin/v1/usage');
+    },
+  });
+  return (
+    <>
+      <PageHeader title="Usage" description={<CompleteUpTo asOf={usage.asOf} error={usage.error} />}>
+        <TimeRangePicker range={range} />
+      </PageHeader>
+      <FilterBar fields={FILTERS} range={range} />
+      <Stack gap="md">
+        <Section title={`${metric.label} over time`}>
+          <UsageChart
+            range={range}
+            metric={metric}
+            dimension={by}
+            dimensions={GROUPS}
+            usage={usage}
+            height={340}
+          />
+        </Section>
+        {!isEmpty && (
+          <Section
+            title={`Usage by ${dimensions.map((dimension) => DIMENSIONS[dimension].toLowerCase()).join(' and ')}`}
+            actions={
+              <Group gap="xs">
+                <Select
+                  size="xs"
+                  w={170}
+                  aria-label="Second grouping"
+                  value={then === undefined || then === by ? '' : then}
+                  onChange={(value) => setUrl({ then: value === '' || value === null ? undefined : value })}
+                  allowDeselect={false}
+                  data={[
+                    { value: '', label: 'No second grouping' },
+                    ...GROUPS.filter((dimension) => dimension !== by).map((dimension) => ({
+                      value: dimension,
+                      label: `Then by ${DIMENSIONS[dimension].toLowerCase()}`,
+                    })),
+                  ]}
+                />
+                <Button
+                  size="xs"
+                  variant="default"
+                  leftSection={<DownloadIcon size={14} />}
+                  loading={csv.isPending}
+                  onClick={() => csv.mutate()}
+                >
+                  CSV
+                </Button>
+              </Group>
+            }
+          >
+            <ErrorAlert error={csv.error} title="No CSV" />
+            <Text size="xs" c="dimmed" mb="xs">
+              Changes compare with {shortTime(range.previous.from, range.zone)} –{' '}
+              {shortTime(range.previous.to, range.zone)}.
+            </Text>
+            <DataTable
+              label="Usage by group"
+              dense
+              columns={columnsFor(dimensions, previous.data, metric)}
+              rows={table.rows}
+              rowId={(row) => rowKey(row, dimensions)}
+              error={table.error}
+              retry={() => void table.refetch()}
+              stale={table.isPlaceholderData}
+              hasMore={table.hasNextPage}
+              loadMore={() => void table.fetchNextPage()}
+              loadingMore={table.isFetchingNextPage}
+              totals={totalsOf(table.first?.totals, dimensions)}
+              empty={
+                <EmptyState title="No calls in this time range">
+                  Choose a longer range, or remove a filter.
+                </EmptyState>
+              }
+            />
+          </Section>
+        )}
+      </Stack>
+    </>
+  );
+}

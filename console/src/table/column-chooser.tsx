@@ -1,0 +1,45 @@
+import { Button, Checkbox, Menu } from '@mantine/core';
+import { DownIcon } from '../display/icons';
+import type { Column } from './data-table';
+
+/** A menu to choose the columns of a table. */
+export function ColumnChooser<Row>({
+  columns,
+  shown,
+  onChange,
+}: {
+  columns: readonly Column<Row>[];
+  shown: readonly string[] | undefined;
+  onChange: (shown: readonly string[] | undefined) => void;
+}) {
+  const standard = columns.filter(({ optional }) => optional !== true).map(({ id }) => id);
+  const current = shown ?? standard;
+  const toggle = (id: string) => {
+    const next = columns
+      .map((column) => column.id)
+      .filter((other) => current.includes(other) !== (other === id));
+    onChange(next.join() === standard.join() ? undefined : next);
+  };
+  return (
+    <Menu closeOnItemClick={false} position="bottom-end" withinPortal>
+      <Menu.Target>
+        <Button variant="default" size="compact-sm" flex="none" rightSection={<DownIcon size={14} />}>
+          Columns
+        </Button>
+      </Menu.Target>
+      <Menu.Dropdown mah={360} style={{ overflowY: 'auto' }}>
+        {columns.map(({ id, header }) => (
+          <Menu.Item
+            key={id}
+            role="menuitemcheckbox"
+            aria-checked={current.includes(id)}
+            onClick={() => toggle(id)}
+            leftSection={<Checkbox.Indicator checked={current.includes(id)} size="xs" />}
+          >
+            {header}
+          </Menu.Item>
+        ))}
+      </Menu.Dropdown>
+    </Menu>
+  );
+}

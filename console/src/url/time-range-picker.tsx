@@ -1,0 +1,87 @@
+import {
+  Button,
+  Divider,
+  Group,
+  Popover,
+  SegmentedControl,
+  Stack,
+  Text,
+  UnstyledButton,
+} from '@mantine/core';
+import { lazy, Suspense, useState } from 'react';
+import { LoadingRows } from '../display/loading';
+import { DownIcon } from '../display/icons';
+import { shortTime } from '../figures/times';
+import { PRESETS, type Preset, type TimeRange } from './time-range';
+import classes from './time-range-picker.module.css';
+import { LOCAL_ZONE, zoneLabel } from './time-zone';
+import { useUrlState } from './url-state';
+
+const DayRangePicker = lazy(() => import('./day-range-picker'));
+
+/** Chooses the one time range of a page and its time zone. Both are said on the button and kept in the URL. */
+export function TimeRangePicker({ range, presets }: { range: TimeRange; presets?: readonly Preset[] }) {
+  const [opened, setOpened] = useState(false);
+  const [, setUrl] = useUrlState();
+  const choose = (state: { range?: string; from?: string; to?: string }) => {
+    setUrl({ range: undefined, from: undefined, to: undefined, cursor: undefined, ...state });
+    setOpened(false);
+  };
+  const bounds = `${shortTime(range.from, range.zone)} – ${range.preset === 'custom' || range.preset === 'last-month' ? shortTime(range.to, range.zone) : 'now'}`;
+  const shown = range.preset === 'custom' ? bounds : range.label;
+  const zone = range.zone.replaceAll('_', ' ');
+  return (
+    <Popover opened={opened} onChange={setOpened} position="bottom-end" withinPortal trapFocus returnFocus>
+      <Popover.Target>
+        <Button
+          variant="default"
+          size="sm"
+          onClick={() => setOpened(!opened)}
+          rightSection={<DownIcon size={14} />}
+          aria-label={`Time range: ${shown} ${zone}, ${bounds}, ${zoneLabel(range.zone)}`}
+          title={`${bounds} ${zoneLabel(range.zone)}`}
+        >
+          {shown}{' '}
+          <Text span size="xs" c="dimmed" ml={8}>
+            {zone}
+          </Text>
+        </Button>
+      </Popover.Target>
+      <Popover.Dropdown aria-label="Time range" p="sm">
+        <Group align="flex-start" gap="md" className={classes.columns}>
+          <Stack gap={0} miw={130}>
+            {(presets ?? (Object.keys(PRESETS) as Preset[])).map((preset) => (
+              <UnstyledButton
+                key={preset}
+                className={classes.preset}
+                data-active={preset === range.preset || undefined}
+                aria-pressed={preset === range.preset}
+                onClick={() => choose({ range: preset })}
+              >
+                {PRESETS[preset]}
+              </UnstyledButton>
+            ))}
+          </Stack>
+          <Suspense fallback={<LoadingRows rows={6} height={30} />}>
+            {opened && <DayRangePicker range={range} onChoose={({ from, to }) => choose({ from, to })} />}
+          </Suspense>
+        </Group>
+        <Divider my="sm" />
+        <SegmentedControl
+          size="xs"
+          aria-label="Time zone"
+          value={range.zone === 'UTC' ? 'UTC' : 'local'}
+          onChange={(value) => setUrl({ tz: value === 'UTC' ? 'UTC' : undefined })}
+          data={
+            LOCAL_ZONE === 'UTC' || LOCAL_ZONE === 'Etc/UTC'
+              ? [{ value: 'UTC', label: 'UTC (also your time zone)' }]
+              : [
+                  { value: 'local', label: zoneLabel(LOCAL_ZONE) },
+                  { value: 'UTC', label: 'UTC' },
+                ]
+          }
+        />
+      </Popover.Dropdown>
+    </Popover>
+  );
+}

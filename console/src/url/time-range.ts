@@ -1,0 +1,159 @@
+import { useMemo } from 'react';
+import { addPeriods, DAY_MS, HALF_HOUR_MS, HOUR_MS, type Interval, startOf } from './calendar';
+import { useTimeZone } from './time-zone';
+import { useUrlState, type UrlState } from './url-state';
+
+/** The ranges that move with the clock. Their bounds are half hours, for which the gateway keeps sums. */
+export const PRESETS = {
+  '1h': 'Last hour',
+  '6h': 'Last 6 hours',
+  '24h': 'Last 24 hours',
+  '7d': 'Last 7 days',
+  '30d': 'Last 30 days',
+  '90d': 'Last 90 days',
+  month: 'This month',
+  'last-month': 'Last month',
+} as const;
+export type Preset = keyof typeof PRESETS;
+
+export interface TimeRange {
+  preset: Preset | 'custom';
+  from: Date;
+  /** Exclusive. */
+  to: Date;
+  label: string;
+  /** For sentences: "in the last 30 days", "this month". */
+  phrase: string;
+  /** What it is compared with: "previous 30 days". */
+  comparedWith: string;
+  /** The period of one bar of a chart. */
+  interval: Interval;
+  /** As many hours before `from`, up to the same point: what this range is compared with. */
+  previous: { from: Date; to: Date };
+  zone: string;
+  /** Both bounds as the API takes them. */
+  query: { from: string; to: string };
+  previousQuery: { from: string; to: string };
+}
+
+/** The time range of the page, from its URL. */
+export function useTimeRange(fallback: Preset): TimeRange {
+  const [{ range, from, to }] = useUrlState();
+  const zone = useTimeZone();
+  // The bounds of a preset change only when the next half hour begins, so that queries keep their keys until then.
+  const tick = Math.floor(Date.now() / HALF_HOUR_MS);
+  return useMemo(
+    () => timeRangeOf({ range, from, to }, fallback, zone, new Date()),
+    [range, from, to, fallback, zone, tick],
+  );
+}
+
+export function timeRangeOf(state: UrlState, fallback: Preset, zone: string, now: Date): TimeRange {
+  const custom = customOf(state);
+  if (custom !== undefined) {
+    const span = custom.to.getTime() - custom.from.getTime();
+    return complete(
+      'custom',
+      custom,
+      'Custom range',
+      { from: new Date(custom.from.getTime() - span), to: custom.from },
+      zone,
+    );
+  }
+  const preset: Preset = isPreset(state.range) ? state.range : fallback;
+  const bounds = presetBounds(preset, zone, now);
+  return complete(preset, bounds, PRESETS[preset], previousOf(preset, bounds, zone, now), zone);
+}
+
+interface Bounds {
+  from: Date;
+  to: Date;
+}
+
+function complete(
+  preset: TimeRange['preset'],
+  { from, to }: Bounds,
+  label: string,
+  previous: Bounds,
+  zone: string,
+): TimeRange {
+  const query = { from: from.toISOString(), to: to.toISOString() };
+  const previousQuery = { from: previous.from.toISOString(), to: previous.to.toISOString() };
+  return {
+    preset,
+    from,
+    to,
+    label,
+    phrase: preset === 'custom' ? 'in this range' : phraseOf(preset),
+    comparedWith: comparedWith(preset),
+    interval: intervalFor(to.getTime() - from.getTime()),
+    previous,
+    zone,
+    query,
+    previousQuery,
+  };
+}
+
+/** "in the last 7 days", "this month", "last month" */
+function phraseOf(preset: Preset): string {
+  const text = PRESETS[preset].toLowerCase();
+  return preset === 'month' || preset === 'last-month' ? text : `in the ${text}`;
+}
+
+function comparedWith(preset: TimeRange['preset']): string {
+  if (preset === 'custom') return 'previous range';
+  if (preset === 'month') return 'same part of last month';
+  return preset === 'last-month' ? 'month before' : PRESETS[preset].replace('Last', 'previous');
+}
+
+function customOf({ from, to }: UrlState): Bounds | undefined {
+  if (from === undefined || to === undefined) return undefined;
+  const bounds = { from: new Date(from), to: new Date(to) };
+  return bounds.from < bounds.to ? bounds : undefined;
+}
+
+export function isPreset(text: string | undefined): text is Preset {
+  return text !== undefined && Object.hasOwn(PRESETS, text);
+}
+
+function presetBounds(preset: Preset, zone: string, now: Date): Bounds {
+  const to = new Date(Math.ceil((now.getTime() + 1) / HALF_HOUR_MS) * HALF_HOUR_MS);
+  const today = startOf('day', now, zone);
+  switch (preset) {
+    case '1h':
+    case '6h':
+    case '24h':
+      return { from: new Date(to.getTime() - (Number.parseInt(preset) * HOUR_MS + HALF_HOUR_MS)), to };
+    case '7d':
+    case '30d':
+    case '90d':
+      return { from: addPeriods('day', today, 1 - Number.parseInt(preset), zone), to };
+    case 'month':
+      return { from: startOf('month', now, zone), to };
+    case 'last-month': {
+      const month = startOf('month', now, zone);
+      return { from: addPeriods('month', month, -1, zone), to: month };
+    }
+  }
+}
+
+function previousOf(preset: Preset, { from, to }: Bounds, zone: string, now: Date): Bounds {
+  if (preset === 'last-month') return { from: addPeriods('month', from, -1, zone), to: from };
+  if (preset === 'month') {
+    const start = addPeriods('month', from, -1, zone);
+    const end = new Date(start.getTime() + (to.getTime() - from.getTime()));
+    return { from: start, to: end < from ? end : from };
+  }
+  const days = Math.ceil((now.getTime() - from.getTime()) / DAY_MS);
+  const isDays = preset.endsWith('d');
+  const span = to.getTime() - from.getTime();
+  const start = isDays ? addPeriods('day', from, -days, zone) : new Date(from.getTime() - span);
+  return { from: start, to: new Date(start.getTime() + span) };
+}
+
+function intervalFor(span: number): Interval {
+  if (span <= 12 * HOUR_MS) return 'half_hour';
+  if (span <= 3 * DAY_MS) return 'hour';
+  if (span <= 100 * DAY_MS) return 'day';
+  return span <= 400 * DAY_MS ? 'week' : 'month';
+}

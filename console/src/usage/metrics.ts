@@ -1,0 +1,83 @@
+import type { ResponseOf } from '../api/client';
+import { compactUsd, formatUsd, nanoOf } from '../figures/money';
+import { compact, count, percent } from '../figures/numbers';
+
+export type UsagePage = ResponseOf<'/admin/v1/usage', 'get'>;
+export type UsageRow = UsagePage['data'][number];
+export type UsageSums = NonNullable<UsagePage['totals']>;
+
+/** A figure that charts and rankings can show. */
+export interface Metric {
+  id: 'cost' | 'calls' | 'tokens' | 'errors';
+  label: string;
+  /** The value of a group as a whole number; money in billionths of a dollar. */
+  of: (sums: UsageSums) => number;
+  format: (value: number) => string;
+  formatAxis: (value: number) => string;
+}
+
+export const METRICS: readonly Metric[] = [
+  {
+    id: 'cost',
+    label: 'Cost',
+    of: ({ cost_usd }) => Number(nanoOf(cost_usd)),
+    format: (value) => formatUsd(BigInt(Math.round(value))),
+    formatAxis: (value) => compactUsd(value / 1e9),
+  },
+  { id: 'calls', label: 'Calls', of: ({ calls }) => calls, format: count, formatAxis: compact },
+  {
+    id: 'tokens',
+    label: 'Tokens',
+    of: ({ total_tokens }) => total_tokens,
+    format: count,
+    formatAxis: compact,
+  },
+  { id: 'errors', label: 'Errors', of: ({ errors }) => errors, format: count, formatAxis: compact },
+];
+
+export function metricOf(id: string | undefined): Metric {
+  return METRICS.find((metric) => metric.id === id) ?? METRICS[0]!;
+}
+
+export function errorRate({ errors, calls }: Pick<UsageSums, 'errors' | 'calls'>): string {
+  return percent(errors, calls);
+}
+
+/** What usage can be grouped by. */
+export const DIMENSIONS = {
+  team: 'Team',
+  key: 'Key',
+  provider: 'Provider',
+  model: 'Model',
+  end_user: 'End user',
+  session: 'Session',
+} as const;
+export type Dimension = keyof typeof DIMENSIONS;
+
+export function dimensionOf(text: string | undefined, fallback: Dimension): Dimension {
+  return text !== undefined && Object.hasOwn(DIMENSIONS, text) ? (text as Dimension) : fallback;
+}
+
+/** The name of a row's group, for people. */
+export function groupLabel(row: UsageRow, dimension: Dimension): string {
+  switch (dimension) {
+    case 'team':
+      return row.team ?? 'Deleted team';
+    case 'key':
+      return row.key === null || row.key === undefined ? 'Deleted key' : `${row.team ?? '?'} / ${row.key}`;
+    case 'provider':
+      return row.provider ?? '–';
+    case 'model':
+      return row.model ?? 'No model';
+    case 'end_user':
+      return row.end_user ?? 'No end user';
+    case 'session':
+      return row.session ?? 'No session';
+  }
+}
+
+/** What identifies a row's group, and filters for it; undefined for calls without a value, for which there is no filter. */
+export function groupValue(row: UsageRow, dimension: Dimension): string | undefined {
+  const value = dimension === 'team' ? row.team_id : dimension === 'key' ? row.key_id : row[dimension];
+  return value ?? undefined;
+}

@@ -1,0 +1,164 @@
+import { keepPreviousData, useQueries, useQuery } from '@tanstack/react-query';
+import { api } from '../api/client';
+import { OTHER_COLOR, SERIES_COLORS } from '../app/theme';
+import type { ChartPeriod, ChartSeries } from '../charts/series';
+import { dayOfYear, exactTime, shortDate, shortTime, timeOfDay } from '../figures/times';
+import type { CallFilter } from '../filters/fields';
+import { addPeriods, DAY_MS, periodsBetween } from '../url/calendar';
+import type { TimeRange } from '../url/time-range';
+import {
+  type Dimension,
+  groupLabel,
+  groupValue,
+  type Metric,
+  type UsagePage,
+  type UsageRow,
+} from './metrics';
+
+export interface UsageQuery extends CallFilter {
+  group_by: string;
+  from: string;
+  to: string;
+  tz?: string;
+  sort?: Metric['id'];
+  limit?: number;
+  cursor?: string;
+}
+/** Which calls are counted. */
+export type UsageFilter = CallFilter;
+
+const REFRESH_MS = 30_000;
+/** More series cannot be told apart. */
+const SHOWN_SERIES = 8;
+const LARGEST_PAGE = 500;
+
+function usageOptions(query: UsageQuery) {
+  return {
+    queryKey: ['usage', query],
+    queryFn: ({ signal }: { signal: AbortSignal }) => api.get('/admin/v1/usage', { query, signal }),
+    placeholderData: keepPreviousData<UsagePage>,
+    refetchInterval: REFRESH_MS,
+  };
+}
+
+export function useUsage(query: UsageQuery, enabled = true, refetchInterval = REFRESH_MS) {
+  return useQuery({ ...usageOptions(query), enabled, refetchInterval });
+}
+
+export interface UsageSeries {
+  periods: ChartPeriod[];
+  series: ChartSeries[];
+  /** Sums over all calls of the range. */
+  totals: UsagePage['totals'] | undefined;
+  /** Groups, the largest first. */
+  groups: UsageRow[] | undefined;
+  hasMoreGroups: boolean;
+  asOf: string | undefined;
+  error: unknown;
+  pending: boolean;
+  retry: () => void;
+}
+
+/**
+ * A metric by group and period: the largest groups one by one, and all others as what is missing from the total, so that a
+ * chart adds up however many groups there are.
+ */
+export function useUsageSeries(
+  range: TimeRange,
+  dimension: Dimension,
+  metric: Metric,
+  filter: UsageFilter,
+): UsageSeries {
+  const { interval, zone } = range;
+  const base = { ...filter, ...range.query, tz: zone };
+  const periods = periodsOf(range);
+  const total = useUsage({ ...base, group_by: interval, limit: LARGEST_PAGE });
+  const ranked = useUsage({ ...base, group_by: dimension, sort: metric.id, limit: 50 });
+  const groups = ranked.data?.data;
+  const top = (groups ?? []).slice(0, SHOWN_SERIES);
+  const rows = (groups?.length ?? 0) * periods.length;
+  const atOnce = ranked.data?.next_cursor === null && rows <= LARGEST_PAGE;
+  const together = useUsage(
+    { ...base, group_by: `${dimension},${interval}`, limit: LARGEST_PAGE },
+    groups !== undefined && atOnce,
+  );
+  const apart = useQueries({
+    queries: top.map((group) => ({
+      ...usageOptions({
+        ...base,
+        group_by: interval,
+        limit: LARGEST_PAGE,
+        [dimension]: groupValue(group, dimension),
+      }),
+      // There is no filter for calls without a value: these are among the others.
+      enabled: !atOnce && groupValue(group, dimension) !== undefined,
+    })),
+  });
+  const values = (found: readonly UsageRow[]) => {
+    const byPeriod = new Map(found.map((row) => [row[interval], metric.of(row)]));
+    return periods.map(({ name }) => byPeriod.get(name) ?? 0);
+  };
+  const series = top.flatMap((group, index): ChartSeries[] => {
+    const id = groupValue(group, dimension);
+    const found = atOnce
+      ? together.data?.data.filter((row) => groupValue(row, dimension) === id)
+      : apart[index]?.data?.data;
+    if (found === undefined) return [];
+    return [
+      {
+        id: id ?? 'none',
+        label: groupLabel(group, dimension),
+        color: SERIES_COLORS[index]!,
+        values: values(found),
+      },
+    ];
+  });
+  const sums = values(total.data?.data ?? []);
+  const others = sums.map(
+    (sum, index) => sum - series.reduce((part, { values: of }) => part + (of[index] ?? 0), 0),
+  );
+  if (others.some((value) => value > 0)) {
+    series.push({
+      id: 'others',
+      label: 'All others',
+      color: OTHER_COLOR,
+      values: others.map((value) => Math.max(0, value)),
+    });
+  }
+  const all = [
+    total,
+    ranked,
+    ...(atOnce ? [together] : apart.filter((query) => query.fetchStatus !== 'idle' || query.data)),
+  ];
+  return {
+    periods: periods.map(({ start, end, label, tick }) => ({ start, end, label, tick })),
+    series,
+    totals: total.data?.totals,
+    groups,
+    hasMoreGroups: ranked.data?.next_cursor !== null,
+    asOf: total.data?.as_of,
+    error: all.find(({ error }) => error !== null)?.error,
+    pending: all.some(({ isPending, fetchStatus }) => isPending && fetchStatus !== 'idle'),
+    retry: () => all.forEach((query) => void query.refetch()),
+  };
+}
+
+/** The periods of a chart with the names that the API gives them. */
+export function periodsOf(range: TimeRange): (ChartPeriod & { name: string })[] {
+  const { from, to, interval, zone } = range;
+  const isTimes = interval === 'half_hour' || interval === 'hour';
+  const text = isTimes ? shortTime : shortDate;
+  // The range of the page says which day or year it is.
+  const ticks = !isTimes ? dayOfYear : to.getTime() - from.getTime() < 2 * DAY_MS ? timeOfDay : shortTime;
+  return periodsBetween(from, to, interval, zone).map(({ name, start }) => ({
+    name,
+    start: start < from ? from : start,
+    end: earlier(addPeriods(interval, start, 1, zone), to),
+    label: interval === 'month' ? exactTime(start, zone).slice(0, 7) : text(start, zone),
+    tick: interval === 'month' ? exactTime(start, zone).slice(0, 7) : ticks(start, zone),
+  }));
+}
+
+function earlier(a: Date, b: Date): Date {
+  return a < b ? a : b;
+}

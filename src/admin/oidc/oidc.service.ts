@@ -1,0 +1,148 @@
+import { ForbiddenException, Injectable, Logger, NotFoundException } from '@nestjs/common';
+import type { Configuration, IDToken, UserInfoResponse } from 'openid-client';
+import { DataSource } from 'typeorm';
+import { InjectSettings } from '../../config/config.module.js';
+import type { Settings } from '../../config/settings.js';
+import type { Access } from '../access/access.js';
+import type { Flow } from './flow-cookie.js';
+
+export const CALLBACK_PATH = '/admin/v1/oidc/callback';
+
+/** Seconds that a request to the provider may take. */
+const TIMEOUT_S = 10;
+/** Of `sub` (OpenID Connect Core 2), and of an e-mail address. */
+const LONGEST_NAME = 255;
+
+const TEAMS = 'SELECT id, name FROM team WHERE name = ANY ($1)';
+
+/** What a provider says of a user. */
+type Claims = (IDToken | UserInfoResponse) & Record<string, unknown>;
+
+/** Signs users in at an OpenID provider: authorization code flow with PKCE, state and nonce. */
+@Injectable()
+export class OidcService {
+  private readonly logger = new Logger('Admin');
+  private configuration: Promise<Configuration> | undefined;
+
+  constructor(
+    @InjectSettings() private readonly env: Settings,
+    private readonly dataSource: DataSource,
+  ) {}
+
+  get isOn(): boolean {
+    return this.env.oidcIssuer !== undefined;
+  }
+
+  /** Begins a sign-in. @returns the URL at the provider, and what the callback must know @throws Error of the provider */
+  async begin(returnTo: string): Promise<{ url: URL; flow: Omit<Flow, 'ends'> }> {
+    const client = await import('openid-client');
+    const configuration = await this.connect();
+    const flow = {
+      state: client.randomState(),
+      nonce: client.randomNonce(),
+      verifier: client.randomPKCECodeVerifier(),
+      returnTo,
+    };
+    const url = client.buildAuthorizationUrl(configuration, {
+      redirect_uri: this.publicUrl + CALLBACK_PATH,
+      scope: this.env.oidcScopes,
+      state: flow.state,
+      nonce: flow.nonce,
+      code_challenge: await client.calculatePKCECodeChallenge(flow.verifier),
+      code_challenge_method: 'S256',
+    });
+    return { url, flow };
+  }
+
+  /**
+   * Ends a sign-in.
+   *
+   * @param target path and query of the callback @param address of the client
+   * @throws ForbiddenException for a user without a role here; Error of the provider or of the checks of its response
+   */
+  async finish(target: string, flow: Flow, address: string | null): Promise<Access> {
+    const client = await import('openid-client');
+    const configuration = await this.connect();
+    const tokens = await client.authorizationCodeGrant(configuration, new URL(target, this.publicUrl), {
+      expectedState: flow.state,
+      expectedNonce: flow.nonce,
+      pkceCodeVerifier: flow.verifier,
+      idTokenExpected: true,
+    });
+    let claims: Claims = tokens.claims()!;
+    const { sub } = claims;
+    // Some providers put groups only there.
+    if (claims[this.env.oidcRoleClaim] === undefined && configuration.serverMetadata().userinfo_endpoint) {
+      claims = { ...claims, ...(await client.fetchUserInfo(configuration, tokens.access_token, sub)) };
+    }
+    const name = `sso:${nameOf(claims)}`;
+    const granted = await this.roleOf(groupsOf(claims[this.env.oidcRoleClaim]));
+    if (granted === null) {
+      this.logger.warn(
+        `${name} may not sign in: none of the groups in ${this.env.oidcRoleClaim} has a role.`,
+      );
+      throw new ForbiddenException('None of your groups may use this console. Ask an administrator.');
+    }
+    return { ...granted, actor: { name, address }, tokenId: null };
+  }
+
+  private get publicUrl(): string {
+    return this.env.publicUrl!;
+  }
+
+  /** The highest role that the groups give; null for none. */
+  private async roleOf(groups: readonly string[]): Promise<Pick<Access, 'role' | 'scope'> | null> {
+    const { oidcAdmins, oidcViewers, oidcTeamPrefix: prefix } = this.env;
+    if (groups.some((group) => oidcAdmins.includes(group))) return { role: 'admin', scope: null };
+    if (groups.some((group) => oidcViewers.includes(group))) return { role: 'viewer', scope: null };
+    if (prefix === undefined) return null;
+    const names = groups.flatMap((group) => (group.startsWith(prefix) ? group.slice(prefix.length) : []));
+    const teams = await this.dataSource.query<{ id: string }[]>(TEAMS, [names]);
+    return teams.length === 0 ? null : { role: 'team', scope: teams.map(({ id }) => id) };
+  }
+
+  /** Reads the provider's metadata once. After an error, the next sign-in tries again. */
+  private connect(): Promise<Configuration> {
+    if (!this.isOn) throw new NotFoundException('Single sign-on is not configured (OIDC_ISSUER).');
+    this.configuration ??= this.discover().catch((error: unknown) => {
+      this.configuration = undefined;
+      throw error;
+    });
+    return this.configuration;
+  }
+
+  private async discover(): Promise<Configuration> {
+    const client = await import('openid-client');
+    const { oidcIssuer, oidcClientId, oidcClientSecret: secret } = this.env;
+    // The schema allows plain HTTP on this machine only.
+    const execute = oidcIssuer!.startsWith('http:') ? [client.allowInsecureRequests] : [];
+    const options = { execute, timeout: TIMEOUT_S };
+    const found = await client.discovery(new URL(oidcIssuer!), oidcClientId!, secret, undefined, options);
+    const server = found.serverMetadata();
+    // The default of the specification (OpenID Connect Discovery 1.0, 3).
+    const methods = server.token_endpoint_auth_methods_supported ?? ['client_secret_basic'];
+    const authenticate = methods.includes('client_secret_basic')
+      ? client.ClientSecretBasic(secret)
+      : client.ClientSecretPost(secret);
+    const configuration = new client.Configuration(server, oidcClientId!, secret, authenticate);
+    configuration.timeout = TIMEOUT_S;
+    // With it, the signature of ID tokens is checked too, not only that the provider's own endpoint sent them.
+    for (const apply of [...execute, client.enableNonRepudiationChecks]) apply(configuration);
+    return configuration;
+  }
+}
+
+/** A claim with one group or a list of them. */
+function groupsOf(claim: unknown): string[] {
+  const list: unknown[] = Array.isArray(claim) ? claim : [claim];
+  return list.filter((group): group is string => typeof group === 'string');
+}
+
+/**
+ * The e-mail address if the provider vouches for it, else the ID of the user at the provider: with the address of somebody
+ * else, a user would own their keys.
+ */
+function nameOf({ email, email_verified: verified, sub }: Claims): string {
+  const name = typeof email === 'string' && email !== '' && verified === true ? email : sub;
+  return name.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, '').slice(0, LONGEST_NAME);
+}

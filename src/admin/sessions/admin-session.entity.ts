@@ -1,0 +1,53 @@
+import { Check, Column, Entity, ForeignKey, Index, PrimaryColumn } from 'typeorm';
+import { AdminToken } from '../access/admin-token.entity.js';
+import { type Role, TEAMS_OF_ROLE } from '../access/role.js';
+
+/** A session of the console. */
+@Entity('admin_session', { comment: 'Sessions of the console. Only digests are stored.' })
+@Check('admin_session_role_check', `role IN ('admin', 'viewer', 'team')`)
+@Check('admin_session_teams_check', TEAMS_OF_ROLE)
+export class AdminSession {
+  @PrimaryColumn('bytea', {
+    primaryKeyConstraintName: 'admin_session_pkey',
+    comment: 'HMAC-SHA-256 of the cookie, with ADMIN_TOKEN as the key.',
+  })
+  digest!: Buffer;
+
+  @Index('admin_session_token_id_idx')
+  @ForeignKey(() => AdminToken, { name: 'admin_session_token_id_fkey', onDelete: 'CASCADE' })
+  @Column('uuid', {
+    name: 'token_id',
+    nullable: true,
+    comment: 'Token that began it; null for ADMIN_TOKEN and single sign-on.',
+  })
+  tokenId!: string | null;
+
+  @Column('text', { comment: 'Name of its user in the audit log.' })
+  actor!: string;
+
+  @Column('text')
+  role!: Role;
+
+  @Column('uuid', {
+    array: true,
+    nullable: true,
+    comment: 'IDs of the teams that a session of the role team may see; else null.',
+  })
+  teams!: string[] | null;
+
+  @Column('timestamptz', { name: 'created_at', default: () => 'now()' })
+  createdAt!: Date;
+
+  @Column('timestamptz', {
+    name: 'last_seen_at',
+    default: () => 'now()',
+    comment: 'Updated with a delay of up to a minute.',
+  })
+  lastSeenAt!: Date;
+
+  @Column('timestamptz', { name: 'expires_at' })
+  expiresAt!: Date;
+
+  @Column('inet', { name: 'client_ip', nullable: true })
+  clientIp!: string | null;
+}

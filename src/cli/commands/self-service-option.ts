@@ -1,0 +1,43 @@
+import type { Command } from 'commander';
+import type { SelfService } from '../../teams/self-service.js';
+import { CliError } from '../cli-error.js';
+import type { Cell } from '../table.js';
+
+export interface SelfServiceOption {
+  selfService?: string;
+}
+
+const RULE = /^(?<keys>\d{1,9})\/(?<days>\d{1,9})d(?::(?<usd>\d+(?:\.\d+)?)\/month)?$/;
+
+export function addSelfServiceOption(command: Command): Command {
+  return command.option(
+    '--self-service <rule>',
+    'keys that each member may create for themselves, and how long these live: 3/90d, 3/90d:50/month (each with a budget ' +
+      'of 50 USD a month), or none',
+  );
+}
+
+/** The option, if it was given, as a field of the admin API. */
+export function selfServiceOf({ selfService: text }: SelfServiceOption): object {
+  if (text === undefined) return {};
+  if (text === 'none') return { self_service: null };
+  const { keys, days, usd } = RULE.exec(text)?.groups ?? {};
+  if (keys === undefined) {
+    throw new CliError(
+      `--self-service must be keys and days such as 3/90d or 3/90d:50/month, or none; ${JSON.stringify(text)} is not`,
+    );
+  }
+  const rule: SelfService = {
+    keys_per_user: Number(keys),
+    max_days: Number(days),
+    budget_usd_per_month: usd ?? null,
+  };
+  return { self_service: rule };
+}
+
+/** In the form of the option; no line if members may create none. */
+export function selfServiceLines(rule: SelfService | null): (readonly [string, Cell])[] {
+  if (rule === null) return [];
+  const { keys_per_user: keys, max_days: days, budget_usd_per_month: usd } = rule;
+  return [['keys of members', `${keys}/${days}d${usd === null ? '' : `:${usd}/month`}`]];
+}

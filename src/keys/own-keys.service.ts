@@ -1,0 +1,119 @@
+import { Injectable } from '@nestjs/common';
+import type { EntityManager } from 'typeorm';
+import type { Access } from '../admin/access/access.js';
+import { InjectSettings } from '../config/config.module.js';
+import type { Settings } from '../config/settings.js';
+import { ServiceError } from '../errors/service-error.js';
+import type { LimitMembers } from '../limit-rules/limit-rules.schema.js';
+import type { SelfService } from '../teams/self-service.js';
+import { TeamsService } from '../teams/teams.service.js';
+import type { IssuedKey } from './insert-key.js';
+import type { KeyView, NewKey } from './keys.schema.js';
+import { KeysService } from './keys.service.js';
+
+const DAY_MS = 86_400_000;
+
+/** Members of a new key that a member of a team may choose. */
+const CHOICES = ['team', 'name', 'expires_at'];
+
+/** Waits for other keys that are being created in the team, so that all of them are counted. */
+const LOCK_TEAM = 'SELECT FROM team WHERE id = $1 FOR UPDATE';
+/** LEAST ignores null. A budget begins anew with each calendar month. */
+const COUNT = `
+  SELECT count(*)::int AS count FROM gateway_key
+  WHERE team_id = $1 AND owner = $2
+    AND COALESCE(LEAST(revoked_at, expires_at), 'infinity') > CASE WHEN $3 THEN date_trunc('month', now(), $4) ELSE now() END`;
+
+/** What members of a team (role `team`) do with keys of their own, within what the team allows. */
+@Injectable()
+export class OwnKeysService {
+  constructor(
+    private readonly keys: KeysService,
+    private readonly teams: TeamsService,
+    @InjectSettings() private readonly env: Settings,
+  ) {}
+
+  /**
+   * Creates a key of a member: for inference endpoints, with the budget of the team's settings, and an end.
+   *
+   * @param given names of the members of the request
+   * @throws ServiceError not_found for a team that is not the member's; forbidden if the team does not allow it, or for
+   *   members of the request that are not the member's choice; invalid for a lifetime that is too long; conflict for too
+   *   many keys
+   */
+  async create(key: NewKey, given: readonly string[], { actor, scope }: Access): Promise<IssuedKey> {
+    const { id: teamId, self_service: allowed } = await this.teams.resolve(key.team, scope);
+    if (allowed === null)
+      throw ServiceError.of('forbidden', 'team', 'this team does not let its members create keys');
+    const more = given.find((name) => !CHOICES.includes(name));
+    if (more !== undefined)
+      throw ServiceError.of('forbidden', more, `only ${CHOICES.join(', ')} are yours to choose`);
+    const { name, expires_at: wanted } = key;
+    return this.keys.create(
+      {
+        team: teamId,
+        name,
+        expiresAt: expiryOf(wanted, allowed),
+        providers: null,
+        endpoints: 'inference',
+        idempotency: 'forward',
+        owner: actor.name,
+        ...budgetOf(allowed),
+      },
+      actor,
+      (manager) => this.mustBeFewer(manager, teamId, actor.name, allowed),
+    );
+  }
+
+  /** @throws ServiceError as KeysService.rotate(); forbidden for a key of somebody else */
+  rotate(
+    id: string,
+    graceSeconds: number,
+    by: Access,
+    expected: readonly string[] | null,
+  ): Promise<IssuedKey> {
+    return this.keys.rotate(id, graceSeconds, by.actor, expected, by);
+  }
+
+  /** @throws ServiceError as KeysService.revoke(); forbidden for a key of somebody else */
+  revoke(id: string, by: Access, expected: readonly string[] | null): Promise<KeyView> {
+    return this.keys.revoke(id, by.actor, expected, by);
+  }
+
+  private async mustBeFewer(
+    manager: EntityManager,
+    teamId: string,
+    owner: string,
+    { keys_per_user: most, budget_usd_per_month: budget }: SelfService,
+  ): Promise<void> {
+    await manager.query(LOCK_TEAM, [teamId]);
+    // Otherwise a new key would be a new budget.
+    const [{ count }] = await manager.query<[{ count: number }]>(COUNT, [
+      teamId,
+      owner,
+      budget !== null,
+      this.env.budgetTimezone,
+    ]);
+    if (count < most) return;
+    throw ServiceError.of(
+      'conflict',
+      'team',
+      `you have ${count} of ${most} keys in this team already; rotate one` +
+        (budget === null ? ', or revoke one first' : ': those that ended in this month count too'),
+    );
+  }
+}
+
+function expiryOf(wanted: Date | null, { max_days: days }: SelfService): Date {
+  const latest = new Date(Date.now() + days * DAY_MS);
+  if (wanted === null) return latest;
+  if (wanted > latest)
+    throw ServiceError.of('invalid', 'expires_at', `must be at most ${days} days from now in this team`);
+  return wanted;
+}
+
+function budgetOf({ budget_usd_per_month: usd }: SelfService): LimitMembers {
+  if (usd === null) return {};
+  const rules = { mode: 'block', unpriced: 'reject', reservation: 'typical' } as const;
+  return { budgets: [{ usd, period: 'month', ...rules, alert_at: [] }] };
+}

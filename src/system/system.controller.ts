@@ -1,0 +1,19 @@
+import { Get } from '@nestjs/common';
+import { ApiOkResponse, ApiOperation } from '../admin/api-decorators.js';
+import { Roles } from '../admin/access/role.js';
+import { AdminController } from '../admin/admin-controller.js';
+import { systemSchema, type SystemView } from './system.schema.js';
+import { SystemService } from './system.service.js';
+
+@AdminController('system', { name: 'System', description: 'The state of the gateway.' })
+export class SystemController {
+  constructor(private readonly system: SystemService) {}
+
+  @Get()
+  @Roles(['viewer'])
+  @ApiOperation({ operationId: 'getSystem', summary: 'Show the state of this process and of the database' })
+  @ApiOkResponse({ standardSchema: systemSchema, description: 'The state, without values of settings.' })
+  show(): Promise<SystemView> {
+    return this.system.show();
+  }
+}

@@ -1,0 +1,78 @@
+import { Injectable } from '@nestjs/common';
+import { DataSource } from 'typeorm';
+import { InjectSettings } from '../config/config.module.js';
+import { envSchema } from '../config/env-schema.js';
+import { parseModuleSettings } from '../config/module-settings.js';
+import { type Settings, settingsByName } from '../config/settings.js';
+import { ReadinessService } from '../observability/readiness.service.js';
+import { packageVersion } from '../platform/package-root.js';
+import { Journal } from '../request-log/journal/journal.js';
+import { LogWriter } from '../request-log/writer/log-writer.js';
+import type { SystemView } from './system.schema.js';
+
+const DATABASE = `
+  SELECT current_setting('server_version') AS version, pg_database_size(current_database())::float8 AS bytes,
+         (SELECT cursor FROM usage_rollup) AS usage_as_of`;
+/** Each process has one connection of this name. */
+const PROCESSES = `
+  SELECT host(client_addr) AS address, backend_start AS connected_at FROM pg_stat_activity
+  WHERE datname = current_database() AND application_name = 'postern-changes' ORDER BY backend_start`;
+const PARTITIONS = `
+  SELECT c.relname AS name, pg_total_relation_size(c.oid)::float8 AS bytes, NULLIF(c.reltuples, -1)::float8 AS rows
+  FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+  WHERE i.inhparent = 'request_log'::regclass ORDER BY c.relname DESC`;
+
+type Found = SystemView['database'] & { usage_as_of: Date | null };
+
+/** Shows the state of this process and of what all processes share. */
+@Injectable()
+export class SystemService {
+  constructor(
+    private readonly dataSource: DataSource,
+    private readonly readiness: ReadinessService,
+    private readonly journal: Journal,
+    private readonly writer: LogWriter,
+    @InjectSettings() private readonly env: Settings,
+  ) {}
+
+  async show(): Promise<SystemView> {
+    const [found] = await this.dataSource.query<[Found]>(DATABASE);
+    const processes =
+      await this.dataSource.query<{ address: string | null; connected_at: Date }[]>(PROCESSES);
+    const { journal, writer } = this;
+    return {
+      version: packageVersion(),
+      node: process.version,
+      started_at: new Date(performance.timeOrigin).toISOString(),
+      ...(await this.readiness.now()),
+      journal: {
+        accepting: journal.accepting,
+        degraded: journal.degraded,
+        bytes: journal.bytes,
+        oldest_seconds: journal.oldestMs / 1_000,
+      },
+      log_writer: {
+        persisted: writer.counts.persisted,
+        waiting: writer.waiting,
+        spilled: writer.counts.spilled,
+        rejected: writer.counts.rejected,
+        failing_seconds: writer.failingMs / 1_000,
+      },
+      usage_as_of: found.usage_as_of?.toISOString() ?? null,
+      database: { version: found.version, bytes: found.bytes },
+      processes: processes.map((row) => ({ ...row, connected_at: row.connected_at.toISOString() })),
+      partitions: await this.dataSource.query<SystemView['partitions']>(PARTITIONS),
+      settings: this.settings(),
+    };
+  }
+
+  private settings(): SystemView['settings'] {
+    const defaults: Record<string, unknown> = { ...parseModuleSettings({}, []) };
+    for (const [name, schema] of Object.entries(envSchema.shape))
+      defaults[name] = schema.safeParse(undefined).data;
+    return Object.entries(settingsByName(this.env)).map(([name, value]) => ({
+      name,
+      changed: JSON.stringify(value) !== JSON.stringify(defaults[name]),
+    }));
+  }
+}

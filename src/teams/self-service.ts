@@ -1,0 +1,65 @@
+import { z } from 'zod';
+
+/** Of the column in Postgres. */
+export const SELF_SERVICE_COMMENT = 'Keys that members may create for themselves; null for none.';
+
+const ABOUT =
+  'Lets members of the team (role `team`) create, rotate and revoke keys of their own; null: they cannot.';
+const KEYS = 'must be an integer from 1 to 100';
+const DAYS = 'must be an integer from 1 to 3650';
+const USD = 'must be an amount in USD as text, such as "50", with at most 9 decimal places; null for none';
+const EXAMPLE = { keys_per_user: 3, max_days: 90, budget_usd_per_month: '50' };
+
+const about = {
+  keys_per_user: { description: 'Keys that each member may have at a time.', example: 3 },
+  max_days: { description: 'Longest lifetime of such a key, in days.', example: 90 },
+  budget_usd_per_month: {
+    description:
+      'Budget of each such key in USD per month; null for none. With one, keys that ended in this month count too.',
+    example: '50',
+  },
+};
+
+const settings = z
+  .strictObject(
+    {
+      keys_per_user: z.int(KEYS).min(1, KEYS).max(100, KEYS).meta(about.keys_per_user),
+      max_days: z.int(DAYS).min(1, DAYS).max(3_650, DAYS).meta(about.max_days),
+      budget_usd_per_month: z
+        .string(USD)
+        .regex(/^\d{1,9}(\.\d{1,9})?$/, USD)
+        .nullish()
+        .default(null)
+        .meta(about.budget_usd_per_month),
+    },
+    'must be an object with keys_per_user and max_days; null for none',
+  )
+  .meta({ id: 'NewSelfService', example: EXAMPLE });
+
+const view = z
+  .strictObject({
+    keys_per_user: z.int().meta(about.keys_per_user),
+    max_days: z.int().meta(about.max_days),
+    budget_usd_per_month: z.string().nullable().meta(about.budget_usd_per_month),
+  })
+  .meta({ id: 'SelfService' });
+export type SelfService = z.output<typeof view>;
+
+/** In the order of the schema: jsonb has an order of its own, and a change is found by comparison. */
+export function shownSelfService({
+  keys_per_user,
+  max_days,
+  budget_usd_per_month,
+}: SelfService): SelfService {
+  return { keys_per_user, max_days, budget_usd_per_month };
+}
+
+/** Member of a view. */
+export const selfServiceView = {
+  self_service: view.nullable().meta({ description: ABOUT, example: EXAMPLE }),
+};
+
+/** Member of a new team or of a change. */
+export const selfServiceChange = {
+  self_service: settings.nullable().optional().meta({ description: ABOUT, example: EXAMPLE }),
+};

@@ -1,0 +1,284 @@
+import { loadEnv } from '../../src/config/env.js';
+import { FlowCookie } from '../../src/admin/oidc/flow-cookie.js';
+import { ADMIN_TOKEN, startTestGateway, type TestGateway } from '../support/gateway.js';
+import type { ReceivedAnswer } from '../support/raw-client.js';
+import { send } from './browser.js';
+import { CLIENT_SECRET, freePort, OpenIdProvider } from './openid-provider.js';
+
+/** What the provider says of its users, by their names. */
+const users: Record<string, Record<string, unknown>> = {
+  admin: { groups: ['staff', 'llm-admins'], email: 'ada@example.com', email_verified: true },
+  viewer: { groups: ['llm-viewers'], email: 'vic@example.com', email_verified: false },
+  member: {
+    groups: ['postern-team-default', 'postern-team-nobody'],
+    email: 'mia@example.com',
+    email_verified: true,
+  },
+  // Of providers that do not say whose address it is.
+  unverified: { groups: ['postern-team-default'], email: 'mia@example.com' },
+  stranger: { groups: ['staff', 'postern-team-nobody', 'xpostern-team-default', 'LLM-ADMINS'] },
+  nobody: {},
+  odd: { groups: { 'llm-admins': true } },
+};
+
+let issuer: OpenIdProvider;
+let postern: TestGateway;
+
+beforeAll(async () => {
+  // The provider says at length that it is one for tests.
+  for (const level of ['warn', 'info'] as const) jest.spyOn(console, level).mockImplementation(() => {});
+  const port = await freePort();
+  const publicUrl = `http://127.0.0.1:${port}`;
+  issuer = await OpenIdProvider.start(publicUrl, users);
+  postern = await startTestGateway({
+    PORT: String(port),
+    PUBLIC_URL: publicUrl,
+    OIDC_ISSUER: issuer.url,
+    OIDC_CLIENT_ID: 'postern',
+    OIDC_CLIENT_SECRET: CLIENT_SECRET,
+    OIDC_ADMINS: 'llm-admins, more',
+    OIDC_VIEWERS: 'llm-viewers',
+    OIDC_TEAM_PREFIX: 'postern-team-',
+  });
+});
+afterAll(async () => {
+  await postern.stop();
+  await issuer.stop();
+});
+beforeEach(() => {
+  issuer.tamper = (nonce) => nonce;
+});
+
+const cookiesOf = (answer: ReceivedAnswer) =>
+  answer.headers.filter(([name]) => name.toLowerCase() === 'set-cookie').map(([, value]) => value);
+const pairOf = (cookie: string) => cookie.split(';')[0]!;
+
+async function start(query = ''): Promise<{ location: URL; cookie: string; attributes: string }> {
+  const answer = await send(postern, `GET /admin/v1/oidc/start${query}`);
+  expect(answer.status).toBe(302);
+  const [cookie] = cookiesOf(answer);
+  return { location: new URL(answer.header('location')!), cookie: pairOf(cookie!), attributes: cookie! };
+}
+
+/** What a browser does at the provider. @returns path and query of the callback */
+async function atProvider(location: URL, as: string): Promise<string> {
+  issuer.user = as;
+  const jar = new Map<string, string>();
+  let url = location;
+  for (let hops = 0; hops < 10; hops++) {
+    if (url.pathname === '/admin/v1/oidc/callback') return url.pathname + url.search;
+    const cookie = [...jar].map(([name, value]) => `${name}=${value}`).join('; ');
+    const response = await fetch(url, { redirect: 'manual', headers: { cookie } });
+    for (const set of response.headers.getSetCookie()) {
+      const [name = '', value = ''] = pairOf(set).split(/=(.*)/s);
+      jar.set(name, value);
+    }
+    const next = response.headers.get('location');
+    if (next === null) throw new Error(`${response.status} ${await response.text()}`);
+    url = new URL(next, url);
+  }
+  throw new Error('too many redirects');
+}
+
+const finish = (target: string, cookie: string) => send(postern, `GET ${target}`, [`Cookie: ${cookie}`]);
+
+async function signInAs(name: string, query = ''): Promise<ReceivedAnswer> {
+  const { location, cookie } = await start(query);
+  return finish(await atProvider(location, name), cookie);
+}
+
+const sessionOf = async (answer: ReceivedAnswer) => {
+  const cookie = cookiesOf(answer).find((text) => text.startsWith('postern_session='))!;
+  const shown = await send(postern, 'GET /admin/v1/session', [`Cookie: ${pairOf(cookie)}`]);
+  return { cookie, session: shown.json().session as Record<string, string> };
+};
+
+describe('single sign-on', () => {
+  it('is announced, and asks the provider with PKCE, state and nonce', async () => {
+    expect((await send(postern, 'GET /admin/v1/oidc')).json()).toEqual({ enabled: true });
+    const { location, attributes } = await start();
+    expect(location.origin).toBe(issuer.url);
+    const { state, nonce, code_challenge: challenge, ...rest } = Object.fromEntries(location.searchParams);
+    expect([state!.length, nonce!.length, challenge!.length]).toEqual([43, 43, 43]);
+    expect(rest).toEqual({
+      client_id: 'postern',
+      response_type: 'code',
+      code_challenge_method: 'S256',
+      scope: 'openid profile email',
+      redirect_uri: `${postern.url}/admin/v1/oidc/callback`,
+    });
+    expect(attributes).toMatch(/^postern_oidc=[\w.-]+; Max-Age=600; Path=\/; HttpOnly; SameSite=Lax$/);
+  });
+
+  it.each([
+    ['admin', 'admin', 'sso:ada@example.com'],
+    ['viewer', 'viewer', 'sso:viewer'],
+    ['member', 'team', 'sso:mia@example.com'],
+    ['unverified', 'team', 'sso:unverified'],
+  ])('signs %s in with the role %s', async (name, role, actor) => {
+    const answer = await signInAs(name);
+    expect(answer.status).toBe(200);
+    const { cookie, session } = await sessionOf(answer);
+    expect(cookie).toMatch(/Max-Age=28800; HttpOnly; SameSite=Strict$/);
+    expect(session).toMatchObject({ actor, role });
+    expect(Date.parse(session.expires_at!) - Date.parse(session.created_at!)).toBe(8 * 3_600_000);
+    if (role === 'team') expect(session.teams).toMatchObject([{ name: 'default' }]);
+  });
+
+  it('answers with a page of this origin that continues, and ends the flow', async () => {
+    const answer = await signInAs('admin', '?return_to=%2Fconsole%2Fusage%3Fgroup%3Dteam%26x%3D%2522');
+    const html = answer.body.toString();
+    expect(html).toContain(
+      '<meta http-equiv="refresh" content="0; url=/console/usage?group=team&#38;x=%22">',
+    );
+    expect(html).not.toContain('<script');
+    expect(answer.header('content-security-policy')).toContain("frame-ancestors 'none'");
+    expect(answer.header('referrer-policy')).toBe('no-referrer');
+    expect(cookiesOf(answer)[0]).toBe('postern_oidc=; Max-Age=0; Path=/; HttpOnly; SameSite=Lax');
+  });
+
+  it.each([
+    'https://evil.example/',
+    '//evil.example',
+    '/\\evil.example',
+    '/console\\..\\x',
+    '/consoles',
+    '/console@evil.example',
+    '/console.evil.example',
+    '/other',
+    'javascript:alert(1)',
+  ])('does not lead to %s afterwards', async (target) => {
+    const answer = await signInAs('admin', `?return_to=${encodeURIComponent(target)}`);
+    expect(answer.body.toString()).toContain('content="0; url=/console">');
+  });
+
+  it.each(['stranger', 'nobody', 'odd'])(
+    'lets %s in nowhere: none of the groups has a role',
+    async (name) => {
+      const before = await postern.database.query('SELECT FROM admin_session');
+      const answer = await signInAs(name);
+      expect(answer.status).toBe(403);
+      expect(answer.body.toString()).toContain('None of your groups');
+      expect(cookiesOf(answer).filter((cookie) => cookie.startsWith('postern_session'))).toEqual([]);
+      expect(await postern.database.query('SELECT FROM admin_session')).toHaveLength(before.length);
+    },
+  );
+});
+
+describe('the callback', () => {
+  const isRejected = async (pending: ReceivedAnswer | Promise<ReceivedAnswer>) => {
+    const answer = await pending;
+    expect(answer.status).toBe(400);
+    expect(cookiesOf(answer).filter((cookie) => cookie.startsWith('postern_session'))).toEqual([]);
+  };
+
+  it('is rejected in a browser that did not begin the sign-in', async () => {
+    const { location } = await start();
+    const target = await atProvider(location, 'admin');
+    await isRejected(await send(postern, `GET ${target}`));
+  });
+
+  it('is rejected with the flow of another sign-in: its state is another', async () => {
+    const victim = await start();
+    const { location } = await start();
+    await isRejected(await finish(await atProvider(location, 'admin'), victim.cookie));
+  });
+
+  it('is rejected the second time, also with a cookie that was kept', async () => {
+    const { location, cookie } = await start();
+    const target = await atProvider(location, 'admin');
+    expect((await finish(target, cookie)).status).toBe(200);
+    await isRejected(await finish(target, cookie));
+  });
+
+  it('is rejected with another nonce in the ID token', async () => {
+    issuer.tamper = (nonce) => nonce.replace(/^./, (first) => (first === 'A' ? 'B' : 'A'));
+    await isRejected(await signInAs('admin'));
+  });
+
+  it('is rejected with another code verifier, with another code, and without one', async () => {
+    const key = new FlowCookie(postern.url, ADMIN_TOKEN);
+    const { location, cookie } = await start();
+    const target = await atProvider(location, 'admin');
+    const flow = key.of({ headers: { cookie } } as never)!;
+    const forged = pairOf(key.set({ ...flow, verifier: 'x'.repeat(43) }));
+    await isRejected(await finish(target, forged));
+    await isRejected(await finish(target.replace(/code=[^&]+/, 'code=guessed'), cookie));
+    await isRejected(await finish(target.replace(/code=[^&]+&/, ''), cookie));
+    await isRejected(await finish('/admin/v1/oidc/callback?error=access_denied', cookie));
+  });
+
+  it('is rejected with a cookie that was changed, signed by another, or has ended', async () => {
+    const { location, cookie } = await start();
+    const target = await atProvider(location, 'admin');
+    const [payload = '', signature = ''] = cookie.slice('postern_oidc='.length).split('.');
+    const content = JSON.parse(Buffer.from(payload, 'base64url').toString()) as object;
+    const changed = Buffer.from(JSON.stringify({ ...content, returnTo: '/console/x' })).toString('base64url');
+    await isRejected(await finish(target, `postern_oidc=${changed}.${signature}`));
+    const foreign = new FlowCookie(postern.url, 'another-admin-token-012');
+    await isRejected(await finish(target, pairOf(foreign.set(content as never))));
+    jest.spyOn(Date, 'now').mockReturnValue(Date.now() - 601_000);
+    const old = pairOf(new FlowCookie(postern.url, ADMIN_TOKEN).set(content as never));
+    jest.restoreAllMocks();
+    await isRejected(await finish(target, old));
+  });
+});
+
+it('a provider that cannot be reached is told, and asked again the next time', async () => {
+  const port = await freePort();
+  const other = await startTestGateway(
+    {
+      PUBLIC_URL: 'https://gateway.example',
+      OIDC_ISSUER: `http://127.0.0.1:${port}`,
+      OIDC_CLIENT_ID: 'postern',
+      OIDC_CLIENT_SECRET: CLIENT_SECRET,
+      OIDC_ADMINS: 'llm-admins',
+    },
+    postern.database,
+  );
+  for (let i = 0; i < 2; i++) expect((await send(other, 'GET /admin/v1/oidc/start')).status).toBe(502);
+  await other.stop();
+});
+
+it('PUBLIC_URL decides that cookies are Secure, whatever the request says', async () => {
+  const behind = await startTestGateway({ PUBLIC_URL: 'https://gateway.example' }, postern.database);
+  const headers = ['Content-Type: application/json', 'Sec-Fetch-Site: same-origin'];
+  const answer = await send(
+    behind,
+    'POST /admin/v1/session',
+    headers,
+    JSON.stringify({ token: ADMIN_TOKEN }),
+  );
+  expect(answer.header('set-cookie')).toMatch(/^__Host-postern=.* Secure;/);
+  const value = pairOf(answer.header('set-cookie')!).split('=')[1]!;
+  const plain = await send(behind, 'GET /admin/v1/keys', [`Cookie: postern_session=${value}`]);
+  expect(plain.status).toBe(401);
+  await behind.stop();
+});
+
+it('without OIDC_ISSUER there is none', async () => {
+  const without = await startTestGateway({}, postern.database);
+  expect((await send(without, 'GET /admin/v1/oidc')).json()).toEqual({ enabled: false });
+  expect((await send(without, 'GET /admin/v1/oidc/start')).status).toBe(404);
+  expect((await send(without, 'GET /admin/v1/oidc/callback?code=x')).status).toBe(400);
+  await without.stop();
+});
+
+it.each([
+  [
+    { OIDC_ISSUER: 'https://login.example' },
+    ['PUBLIC_URL', 'OIDC_CLIENT_ID', 'OIDC_CLIENT_SECRET', 'OIDC_ADMINS'],
+  ],
+  [{ OIDC_CLIENT_ID: 'x' }, ['OIDC_ISSUER']],
+  [{ PUBLIC_URL: 'https://gateway.example/path' }, ['PUBLIC_URL']],
+  [{ PUBLIC_URL: 'http://gateway.example' }, ['PUBLIC_URL']],
+  [{ OIDC_SCOPES: 'profile' }, ['OIDC_SCOPES']],
+])('%j does not start', (variables, names) => {
+  let message = '';
+  try {
+    loadEnv(variables);
+  } catch (error) {
+    message = (error as Error).message;
+  }
+  for (const name of names) expect(message).toContain(`${name}: `);
+});

@@ -1,0 +1,83 @@
+import { ADMIN_TOKEN, startTestGateway, type TestGateway } from '../support/gateway.js';
+import { eventually } from '../support/eventually.js';
+import { answer, RawProvider } from '../support/raw-provider.js';
+
+interface System {
+  version: string;
+  node: string;
+  started_at: string;
+  status: string;
+  reasons: string[];
+  journal: { accepting: boolean; degraded: string | null; bytes: number; oldest_seconds: number };
+  log_writer: { persisted: number; waiting: number; rejected: number; failing_seconds: number };
+  database: { version: string; bytes: number };
+  processes: { address: string | null; connected_at: string }[];
+  partitions: { name: string; bytes: number; rows: number | null }[];
+  settings: { name: string; changed: boolean }[];
+}
+
+const SECRET = 'sk-secret-of-the-default-provider';
+
+let provider: RawProvider;
+let postern: TestGateway;
+beforeAll(async () => {
+  provider = await RawProvider.start((req) => void req.socket.write(answer('200 OK', [], 'ok')));
+  postern = await startTestGateway({ PROVIDER_URL: provider.url, PROVIDER_KEY: SECRET, LOG_LEVEL: 'error' });
+});
+afterAll(async () => {
+  await postern.stop();
+  await provider.stop();
+});
+
+const system = () => postern.admin<System>('GET', '/system');
+
+describe('GET /admin/v1/system', () => {
+  it('shows this process and the database as they are', async () => {
+    const shown = await system();
+    expect(shown).toMatchObject({ version: '0.1.0', node: process.version, status: 'ok', reasons: [] });
+    expect(shown.journal).toMatchObject({ accepting: true, degraded: null });
+    const { database } = postern;
+    const [server] = await database.query<{ version: string }>(
+      `SELECT current_setting('server_version') AS version`,
+    );
+    expect(shown.database.version).toBe(server!.version);
+    expect(shown.database.bytes).toBeGreaterThan(1_000_000);
+    const days = await database.query<{ name: string }>(
+      `SELECT inhrelid::regclass::text AS name FROM pg_inherits WHERE inhparent = 'request_log'::regclass ORDER BY 1 DESC`,
+    );
+    expect(shown.partitions.map(({ name }) => name)).toEqual(days.map(({ name }) => name));
+    expect(days.length).toBeGreaterThan(0);
+  });
+
+  it('counts the rows that this process wrote', async () => {
+    const { persisted } = (await system()).log_writer;
+    const response = await fetch(`${postern.url}/v1/models`, {
+      headers: { authorization: `Bearer ${postern.key}` },
+    });
+    expect(response.status).toBe(200);
+    await eventually(async () => (await system()).log_writer.persisted === persisted + 1);
+  });
+
+  it('shows one process for each that is connected', async () => {
+    expect((await system()).processes).toHaveLength(1);
+    const replica = await startTestGateway({}, postern.database);
+    await eventually(async () => (await system()).processes.length === 2);
+    await replica.stop();
+    await eventually(async () => (await system()).processes.length === 1);
+  });
+
+  it('names settings that are not the default, and shows no value of one', async () => {
+    const { settings } = await system();
+    const changed = settings.filter((setting) => setting.changed).map(({ name }) => name);
+    expect(changed).toEqual(
+      expect.arrayContaining(['PROVIDER_URL', 'PROVIDER_KEY', 'LOG_LEVEL', 'DATABASE_URL']),
+    );
+    expect(changed).not.toContain('SHUTDOWN_DELAY_MS');
+    expect(settings.map(({ name }) => name)).toContain('SHUTDOWN_DELAY_MS');
+    const text = await (
+      await fetch(`${postern.url}/admin/v1/system`, { headers: { authorization: `Bearer ${ADMIN_TOKEN}` } })
+    ).text();
+    for (const secret of [SECRET, ADMIN_TOKEN, provider.url, postern.database.url])
+      expect(text).not.toContain(secret);
+  });
+});

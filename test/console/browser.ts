@@ -1,0 +1,210 @@
+import { existsSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { setTimeout as sleep } from 'node:timers/promises';
+import {
+  type Browser,
+  type BrowserContext,
+  type BrowserContextOptions,
+  chromium,
+  type Page,
+} from 'playwright-core';
+import { afterFile } from '../support/after-file.js';
+import { eventually } from '../support/eventually.js';
+import { ADMIN_TOKEN } from '../support/gateway.js';
+
+const PLACES = ['/usr/bin/chromium', '/usr/bin/chromium-headless-shell', '/usr/bin/google-chrome'];
+
+/** The browser of CHROMIUM, else Debian's; undefined if there is none. @throws Error if CHROMIUM_REQUIRED and none */
+export const CHROMIUM = [process.env.CHROMIUM, ...PLACES].find((path) => path && existsSync(path));
+if (CHROMIUM === undefined) {
+  const remedy = 'Install the package chromium-headless-shell, or set CHROMIUM to the path of a browser.';
+  if (process.env.CHROMIUM_REQUIRED === '1') throw new Error(`There is no Chromium. ${remedy}`);
+  process.stdout.write(
+    `Not run, because there is no Chromium: the tests of the console in a browser. ${remedy}\n`,
+  );
+}
+
+/** `describe` where there is a browser, else skipped. */
+export const describeInBrowser = CHROMIUM === undefined ? describe.skip : describe;
+
+let browser: Browser | undefined;
+afterFile(async () => {
+  contexts.clear();
+  await browser?.close();
+  browser = undefined;
+});
+
+/** A page that notes whatever a console must not do. */
+export interface WatchedPage {
+  page: Page;
+  /** Problems since the last time, without those that match. */
+  take: (...expected: RegExp[]) => string[];
+  /**
+   * Closes the page.
+   *
+   * @throws AssertionError for problems that match none of those expected, and for a secret that the page has kept
+   */
+  done: (...expected: RegExp[]) => Promise<void>;
+}
+
+/** What no page may keep. */
+export const SECRETS = new Set([ADMIN_TOKEN]);
+
+/** Everything that a page holds: its elements, what was typed, its address, and what it stored. */
+const KEPT = `document.documentElement.outerHTML + [...document.querySelectorAll('input')].map((input) => input.value)
+  + location.href + document.cookie + JSON.stringify({ ...localStorage, ...sessionStorage }) + JSON.stringify(history.state)`;
+
+const DEFAULTS = {
+  viewport: { width: 1280, height: 860 },
+  locale: 'en-US',
+  timezoneId: 'Europe/Berlin',
+  // Animations cost a browser without a graphics card time.
+  reducedMotion: 'reduce',
+} as const;
+
+/** A browser context: cookies, storage and cache. */
+export async function newContext(options: BrowserContextOptions = {}): Promise<BrowserContext> {
+  browser ??= await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox', '--disable-gpu'] });
+  return browser.newContext({ ...DEFAULTS, ...options });
+}
+
+/** Opens a page of the console for somebody who is not signed in. */
+export async function openPage(url: string, options: BrowserContextOptions = {}): Promise<WatchedPage> {
+  const context = await newContext(options);
+  const watched = await watch(url, context);
+  return {
+    ...watched,
+    done: async (...expected) => {
+      await watched.done(...expected);
+      await context.close();
+    },
+  };
+}
+
+/** A page in a context, watched. */
+async function watch(url: string, context: BrowserContext): Promise<WatchedPage> {
+  const page = await context.newPage();
+  page.setDefaultTimeout(60_000);
+  /** Errors and warnings of the browser's console, violations of the content security policy, requests elsewhere. */
+  const problems: string[] = [];
+  // Chromium reports a violated content security policy here, too.
+  page.on('console', (message) => {
+    if (['error', 'warning'].includes(message.type())) problems.push(`${message.type()}: ${message.text()}`);
+  });
+  page.on('pageerror', (error) => problems.push(`uncaught: ${error.message}`));
+  page.on('dialog', (dialog) => {
+    problems.push(`dialog: ${dialog.message()}`);
+    void dialog.dismiss();
+  });
+  page.on('request', (request) => {
+    const address = request.url();
+    if (!address.startsWith(`${url}/`) && !/^(data|blob):/.test(address))
+      problems.push(`request to ${address}`);
+  });
+  const take = (...expected: RegExp[]) =>
+    problems.splice(0).filter((problem) => !expected.some((pattern) => pattern.test(problem)));
+  return {
+    page,
+    take,
+    done: async (...expected) => {
+      const kept = await page.evaluate<string>(KEPT);
+      expect([...SECRETS].filter((secret) => kept.includes(secret))).toEqual([]);
+      expect(take(...expected)).toEqual([]);
+      await page.close();
+    },
+  };
+}
+
+/** One context for each gateway, token and time zone, so that the console is loaded into few. */
+const contexts = new Map<string, Promise<BrowserContext>>();
+
+interface SignedIn {
+  token?: string;
+  timezoneId?: string;
+}
+
+/** Opens a page of the console for somebody who is signed in. */
+export async function signedIn(
+  url: string,
+  path = '/',
+  { token = ADMIN_TOKEN, timezoneId = DEFAULTS.timezoneId }: SignedIn = {},
+): Promise<WatchedPage> {
+  const name = JSON.stringify([url, token, timezoneId]);
+  if (!contexts.has(name)) contexts.set(name, signedInContext(url, token, timezoneId));
+  const watched = await watch(url, await contexts.get(name)!);
+  await watched.page.goto(`${url}/console${path}`);
+  await watched.page.getByRole('navigation', { name: 'Pages' }).waitFor();
+  return watched;
+}
+
+async function signedInContext(url: string, token: string, timezoneId: string): Promise<BrowserContext> {
+  const context = await newContext({ timezoneId });
+  const response = await context.request.post(`${url}/admin/v1/session`, { data: { token } });
+  if (response.status() !== 204) throw new Error(`${response.status()} ${await response.text()}`);
+  return context;
+}
+
+/** Signs in by the form. */
+export async function signIn(page: Page, token = ADMIN_TOKEN): Promise<void> {
+  await page.getByLabel('Admin token').fill(token);
+  await page.getByRole('button', { name: 'Sign in', exact: true }).click();
+  await page.getByRole('navigation', { name: 'Pages' }).waitFor();
+}
+
+const LOADING = '[aria-busy="true"], .mantine-Skeleton-root, [data-loading="true"]';
+
+/** Waits until everything that is loading is there. */
+export async function settled(page: Page): Promise<void> {
+  await page.getByRole('heading', { level: 1 }).waitFor();
+  // Not waitForFunction: it evaluates text in the page, which the content security policy forbids.
+  await until(() => page.evaluate<boolean>(`document.querySelector(${JSON.stringify(LOADING)}) === null`));
+  await page.waitForLoadState('networkidle');
+}
+
+const axe = readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+interface AxeResult {
+  violations: { id: string; impact: string | null; nodes: { target: string[]; failureSummary?: string }[] }[];
+}
+
+/** What axe-core finds that is serious, by WCAG 2.2 AA and its best practices. @param rules these alone; absent: all */
+export async function seriousViolations(page: Page, rules?: string[]): Promise<string[]> {
+  if (!(await page.evaluate<boolean>('"axe" in globalThis'))) await page.evaluate(await axe);
+  const options = JSON.stringify({ resultTypes: ['violations'], ...(rules && { runOnly: rules }) });
+  const { violations } = await page.evaluate<AxeResult>(`axe.run(${options})`);
+  return violations
+    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+    .flatMap(({ id, nodes }) =>
+      nodes.map(({ target, failureSummary }) => `${id}: ${target.join(' ')} ${failureSummary ?? ''}`),
+    );
+}
+
+/** Shows the page in the other colours, without loading it again. */
+export async function inColours(page: Page, colorScheme: 'light' | 'dark'): Promise<void> {
+  await page.emulateMedia({ colorScheme });
+  await page.locator(`html[data-mantine-color-scheme="${colorScheme}"]`).waitFor({ state: 'attached' });
+  // Colours change in transitions.
+  await until(() => page.evaluate<boolean>('document.getAnimations().length === 0'));
+}
+
+/** Waits until the page is no wider than the window. @throws Error if it stays wider */
+export async function fitsWindow(page: Page): Promise<void> {
+  await until(() => page.evaluate<boolean>('document.documentElement.scrollWidth <= window.innerWidth'));
+}
+
+/** Goes to a page of the console as its links do, without loading it again. */
+export async function goTo(page: Page, path: string): Promise<void> {
+  await page.evaluate(
+    `history.pushState({}, '', ${JSON.stringify(`/console/${path}`)}); dispatchEvent(new PopStateEvent('popstate'))`,
+  );
+}
+
+/** Asks again, a quarter of a second apart: each question costs the browser time. */
+export function until<T>(ask: () => Promise<T | undefined | false>): Promise<T> {
+  return eventually(async () => {
+    const answer = await ask();
+    if (answer === undefined || answer === false) await sleep(250);
+    return answer;
+  });
+}

@@ -1,0 +1,56 @@
+import { describeInBrowser } from './browser.js';
+import { type ConsoleGateway, startConsoleGateway } from './console-gateway.js';
+import { administration } from './flows/administration.js';
+import { appearance } from './flows/appearance.js';
+import { documented, WRITES_IMAGES } from './flows/documented.js';
+import { figures } from './flows/figures.js';
+import { hostileNames } from './flows/hostile.js';
+import { keyFlows } from './flows/keys.js';
+import { newInstallation } from './flows/new-installation.js';
+import { requestFlows } from './flows/requests.js';
+import { roles } from './flows/roles.js';
+import { signingIn } from './flows/signing-in.js';
+import { seedConsole, seedProvidersAndLimits } from './seed.js';
+
+// One gateway, one browser and one seeded database for all flows, in this order.
+describeInBrowser('the console', () => {
+  const gateway = {} as ConsoleGateway;
+  beforeAll(async () => void Object.assign(gateway, await startConsoleGateway()));
+  afterAll(() => gateway.stop());
+
+  // The pictures show none of what other flows leave.
+  if (!WRITES_IMAGES) describe('of a new installation', () => newInstallation(gateway));
+
+  describe('of an installation with three months of calls', () => {
+    beforeAll(async () => {
+      const { database, admin } = gateway;
+      // Seeding adds up all rows, also those that were added up before.
+      await database.query('TRUNCATE usage_slot, usage_day');
+      gateway.seeded = WRITES_IMAGES
+        ? await seedConsole(database.url, { plain: true })
+        : await seedConsole(database.url, { rows: 10_000 });
+      await seedProvidersAndLimits(database.url, admin);
+    });
+
+    describe('documented pages', () => documented(gateway));
+    if (!WRITES_IMAGES) describe('flows', () => flows(gateway));
+  });
+});
+
+function flows(gateway: ConsoleGateway): void {
+  beforeAll(async () => {
+    const { admin } = gateway;
+    await admin('PATCH', '/admin/v1/providers/local', { default: true });
+    const price = { catalog: 'local', model: 'priced-model', input: '1000', output: '1000' };
+    await admin('POST', '/admin/v1/prices', price);
+  });
+
+  describe('figures', () => figures(gateway));
+  describe('keys', () => keyFlows(gateway));
+  describe('requests', () => requestFlows(gateway));
+  describe('administration', () => administration(gateway));
+  describe('appearance', () => appearance(gateway));
+  describe('names from elsewhere', () => hostileNames(gateway));
+  describe('roles', () => roles(gateway));
+  describe('signing in', () => signingIn(gateway));
+}

@@ -1,0 +1,81 @@
+import { openPage, SECRETS, settled, signedIn } from '../browser.js';
+import type { ConsoleGateway } from '../console-gateway.js';
+import { checkAppearance } from './appearance.js';
+
+export function administration(gateway: ConsoleGateway): void {
+  it('shows who changed what, with the values before and after', async () => {
+    await gateway.admin('PATCH', '/admin/v1/teams/fraud', { disabled: true });
+    const { page, done } = await signedIn(gateway.url, '/audit?subject_name=fraud');
+    const entry = page.getByRole('list', { name: 'Changes' }).getByRole('listitem').first();
+    await entry.getByText('admin-token').waitFor();
+    expect(await entry.locator('del').innerText()).toContain('false');
+    expect(await entry.locator('ins').innerText()).toContain('true');
+    await done();
+  });
+
+  it('shows the state of the system, and no value of a setting', async () => {
+    const { page, done } = await signedIn(gateway.url, '/system');
+    await settled(page);
+    const { days } = await gateway.database.find<{ days: string }>(
+      `SELECT count(*)::text AS days FROM pg_inherits WHERE inhparent = 'request_log'::regclass`,
+    );
+    await page.getByText(`All ${days} days`).first().waitFor();
+    await page.getByRole('heading', { name: '1 process' }).waitFor();
+    const text = await page.locator('main').innerText();
+    expect(text).toContain('DATABASE_URL');
+    expect(text).not.toContain(gateway.database.url);
+    expect(text).not.toContain('test-admin-token');
+    await done();
+  });
+
+  it('shows a team its budgets and spend as SQL finds them', async () => {
+    const to = new Date();
+    to.setUTCHours(0, 0, 0, 0);
+    const from = new Date(to.getTime() - 20 * 86_400_000);
+    const { page, done } = await signedIn(
+      gateway.url,
+      `/teams?from=${from.toISOString()}&to=${to.toISOString()}`,
+    );
+    await settled(page);
+    const sums = await gateway.database.query<{ name: string; cost: string }>(
+      `SELECT t.name, sum(r.cost_usd)::text AS cost FROM request_log r JOIN team t ON t.id = r.team_id
+       WHERE r.started_at >= $1 AND r.started_at < $2 GROUP BY t.name`,
+      [from, to],
+    );
+    expect(sums.length).toBeGreaterThan(11);
+    for (const { name, cost } of sums) {
+      const shown = page
+        .getByRole('row')
+        .filter({ has: page.getByText(name, { exact: true }) })
+        .locator('[data-exact^="$"]')
+        .first();
+      expect({ name, cost: await shown.getAttribute('data-exact') }).toEqual({
+        name,
+        cost: `$${Number(cost)
+          .toFixed(9)
+          .replace(/0{1,7}$/, '')}`,
+      });
+    }
+    await done();
+  });
+
+  it('shows the holder of a key what it used, and keeps nothing', async () => {
+    const { key } = await gateway.admin<{ key: string }>('POST', '/admin/v1/keys', {
+      team: 'search',
+      name: 'held',
+      budgets: [{ usd: '50.00', period: 'month' }],
+    });
+    SECRETS.add(key);
+    const { page, done } = await openPage(gateway.url);
+    await page.goto(`${gateway.url}/console/key`);
+    await page.getByLabel('Gateway key').first().fill('ptn_wrong');
+    await page.getByRole('button', { name: 'Show', exact: true }).click();
+    await page.getByRole('alert').waitFor();
+    await page.getByLabel('Gateway key').first().fill(key);
+    await page.getByRole('button', { name: 'Show', exact: true }).click();
+    await page.getByRole('heading', { name: 'search / held' }).waitFor();
+    await page.getByText('$0.00 of $50.00').waitFor();
+    await checkAppearance(page);
+    await done(/401/);
+  });
+}

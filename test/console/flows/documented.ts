@@ -1,0 +1,140 @@
+import { mkdirSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import type { Locator, Page } from 'playwright-core';
+import { inColours, openPage, settled, signedIn, until } from '../browser.js';
+import type { ConsoleGateway } from '../console-gateway.js';
+
+const DAY_MS = 86_400_000;
+const IMAGES = resolve(__dirname, '../../../docs/images');
+/** `POSTERN_WRITE_DOCS=1` writes the screenshots of the docs. */
+export const WRITES_IMAGES = process.env.POSTERN_WRITE_DOCS === '1';
+const PAGES: Record<string, string> = {
+  overview: '/',
+  usage: '/usage?then=model',
+  requests: '/requests',
+  keys: '/keys',
+  teams: '/teams',
+  limits: '/limits',
+  providers: '/providers',
+  prices: '/prices',
+  audit: '/audit',
+  system: '/system',
+};
+
+/** The pages that the docs show. */
+export function documented(gateway: ConsoleGateway): void {
+  const picture = async (page: Page, name: string) => {
+    if (!WRITES_IMAGES) return;
+    mkdirSync(IMAGES, { recursive: true });
+    // Nothing is shown because the mouse is over it.
+    await page.mouse.move(0, 0);
+    await settled(page);
+    await page.screenshot({ path: join(IMAGES, `console-${name}.png`) });
+  };
+
+  it.each(Object.entries(PAGES))(
+    '%s has its name as the one heading of the first level',
+    async (name, path) => {
+      const { page, done } = await signedIn(gateway.url, path);
+      await settled(page);
+      await drawn(page);
+      const heading = page.getByRole('heading', { level: 1 });
+      expect(await heading.count()).toBe(1);
+      expect((await heading.innerText()).toLowerCase()).toMatch(new RegExp(`^${name}`));
+      await picture(page, name);
+      await done();
+    },
+  );
+
+  it('shows the overview in dark colours', async () => {
+    const { page, done } = await signedIn(gateway.url);
+    await inColours(page, 'dark');
+    await settled(page);
+    await drawn(page);
+    await picture(page, 'overview-dark');
+    await done();
+  });
+
+  it('shows how the cost of a request came about', async () => {
+    const { page, done } = await signedIn(gateway.url, '/requests?model=gpt-5-mini&status=200');
+    await settled(page);
+    await page.getByRole('table', { name: 'Requests' }).locator('tbody tr').first().click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByText('Price of gpt-5-mini in openai').waitFor();
+    const parts = await amounts(dialog.getByRole('table').locator('tbody tr td:last-child'));
+    const [total] = await amounts(dialog.locator('tfoot [data-exact]'));
+    const difference = parts.reduce((sum, part) => sum + part, 0n) - total!;
+    // The parts are rounded to three digits, each.
+    expect(Math.abs(Number(difference))).toBeLessThan(Number(total) / 100);
+    await picture(page, 'request');
+    await done();
+  });
+
+  it('shows holders of a key what it used', async () => {
+    const { page, done } = await openPage(gateway.url);
+    await page.goto(`${gateway.url}/console/key`);
+    await page.getByLabel('Gateway key').first().fill(gateway.seeded.secret);
+    await page.getByRole('button', { name: 'Show', exact: true }).click();
+    await page.getByRole('heading', { name: 'search / production' }).waitFor();
+    await settled(page);
+    await drawn(page);
+    await page.getByText('Team: Budget per month').waitFor();
+    await picture(page, 'key');
+    await done();
+  });
+
+  it('shows the same sums of the same time on every page', async () => {
+    const to = new Date(Math.floor(Date.now() / DAY_MS) * DAY_MS);
+    const range = `from=${new Date(to.getTime() - 14 * DAY_MS).toISOString()}&to=${to.toISOString()}&tz=UTC`;
+    const { page, done } = await signedIn(gateway.url, `/?${range}`);
+    await settled(page);
+    const card = (name: string) =>
+      amounts(page.getByRole('region', { name, exact: true }).locator('[data-exact]'));
+    const [[cost], [calls]] = await Promise.all([card('Cost'), card('Calls')]);
+    const show = async (path: string) => {
+      await page.goto(`${gateway.url}/console${path}${range}`);
+      await settled(page);
+    };
+    const sumOf = async (label: string) =>
+      (await amounts(page.locator(`tbody td[data-label^="${label}"] [data-exact]`))).reduce(
+        (sum, amount) => sum + amount,
+        0n,
+      );
+    await show('/usage?by=provider&');
+    expect(await amounts(page.locator('tfoot [data-exact]').first())).toEqual([cost]);
+    expect(await sumOf('Cost')).toBe(cost);
+    await show('/teams?');
+    expect([await sumOf('Cost'), await sumOf('Calls')]).toEqual([cost, calls]);
+    await show('/keys?');
+    const rows = page.getByRole('table', { name: 'Gateway keys' }).locator('tbody tr');
+    await page.getByRole('button', { name: 'Load more' }).click();
+    const { keys } = await gateway.database.find<{ keys: number }>(
+      'SELECT count(*)::int AS keys FROM gateway_key',
+    );
+    await until(async () => (await rows.count()) === keys);
+    expect([await sumOf('Cost'), await sumOf('Calls')]).toEqual([cost, calls]);
+    await show('/providers?');
+    expect(await sumOf('Calls')).toBe(calls);
+    await show('/requests?');
+    const counted = await page.getByRole('heading', { name: /calls, .* failed$/ }).innerText();
+    expect(BigInt(counted.replace(/ calls.*/, '').replaceAll(',', '')) * 1_000_000_000n).toBe(calls);
+    await done();
+  });
+}
+
+/** Waits until the charts of the page have their bars. */
+async function drawn(page: Page): Promise<void> {
+  if ((await page.getByRole('img', { name: / by |over time/ }).count()) > 0)
+    await page.locator('.recharts-bar-rectangle').first().waitFor();
+}
+
+/** Amounts in billionths: exact ones where they are, else those that are shown. */
+async function amounts(cells: Locator): Promise<bigint[]> {
+  const texts = await Promise.all(
+    (await cells.all()).map(async (cell) => (await cell.getAttribute('data-exact')) ?? cell.innerText()),
+  );
+  return texts.map((text) => {
+    const [whole = '', fraction = ''] = text.replace(/[$,]/g, '').split('.');
+    return BigInt(whole) * 1_000_000_000n + BigInt(fraction.padEnd(9, '0'));
+  });
+}

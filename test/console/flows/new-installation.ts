@@ -1,0 +1,119 @@
+import { SECRETS, seriousViolations, settled, signedIn, until } from '../browser.js';
+import type { ConsoleGateway } from '../console-gateway.js';
+import { callWith } from '../model-provider.js';
+
+const SECRET = 'sk-0123456789';
+
+/** What the first administrator sees and does. */
+export function newInstallation(gateway: ConsoleGateway): void {
+  it.each(['/', '/usage?then=model', '/requests', '/keys', '/limits', '/providers', '/prices'])(
+    '%s says what to do next when there is nothing yet',
+    async (path) => {
+      const { page, done } = await signedIn(gateway.url, path);
+      await settled(page);
+      expect(await page.locator('[data-empty-state]').count()).toBeGreaterThan(0);
+      expect(await seriousViolations(page)).toEqual([]);
+      await done();
+    },
+  );
+
+  it('adds a provider from a preset and tests it', async () => {
+    const { page, done } = await signedIn(gateway.url, '/providers');
+    await page.getByText('There is no provider yet').waitFor();
+    await page.getByRole('button', { name: 'Add provider' }).first().click();
+    const form = page.getByRole('dialog', { name: 'Add a provider' });
+    await form.getByLabel('Preset').first().click();
+    await page.getByRole('option', { name: 'OpenAI', exact: true }).click();
+    expect(await form.getByLabel('URL').inputValue()).toBe('https://api.openai.com');
+    await form.getByLabel('Name').fill('Not A Name');
+    await form.getByLabel('URL').fill(gateway.provider.url);
+    await form.locator('input[type="password"]').fill(SECRET);
+    SECRETS.add(SECRET);
+    await form.getByRole('button', { name: 'Add and test' }).click();
+    // The form keeps what was typed and says what is wrong where it is wrong.
+    await form.getByText('must be 1 to 63 characters', { exact: false }).first().waitFor();
+    expect(await form.getByLabel('URL').inputValue()).toBe(gateway.provider.url);
+    await form.getByLabel('Name').fill('local');
+    await form.getByRole('button', { name: 'Add and test' }).click();
+    await page.getByRole('status').getByText('local works').waitFor();
+    await page.getByText('yes: calls to /v1 go to it').waitFor();
+    await page.keyboard.press('Escape');
+    await page.getByRole('row', { name: /local/ }).getByText('set', { exact: false }).waitFor();
+    // The first attempt was rejected with 400.
+    await done(/400/);
+  });
+
+  it('shows calls, error rate and p95 as SQL finds them', async () => {
+    await gateway.admin('POST', '/admin/v1/teams', { name: 'pioneers' });
+    const { key } = await gateway.admin<{ key: string }>('POST', '/admin/v1/keys', {
+      team: 'pioneers',
+      name: 'caller',
+    });
+    for (let call = 0; call < 3; call++) expect(await callWith(gateway.url, key, 'new-model')).toBe(200);
+    const { page, done } = await signedIn(gateway.url, '/providers');
+    const cells = await until(async () => {
+      await page.reload();
+      await settled(page);
+      const texts = await page.getByRole('row', { name: /local/ }).getByRole('cell').allInnerTexts();
+      return texts[3] === '3' ? texts : undefined;
+    });
+    const [row] = await gateway.database.query<{ calls: string }>(
+      `SELECT count(*)::text AS calls FROM request_log WHERE provider = 'local'`,
+    );
+    expect(cells.slice(3, 5)).toEqual([row!.calls, '0%']);
+    expect(cells[5]).toMatch(/ m?s$/);
+    await done();
+  });
+
+  it('prices a model without a price, and reprices its calls after a dry run', async () => {
+    await until(async () => {
+      const { data } = await gateway.admin<{ data: unknown[] }>('GET', '/admin/v1/prices/missing');
+      return data.length > 0;
+    });
+    const { page, done } = await signedIn(gateway.url, '/prices?tz=UTC');
+    await page.getByRole('heading', { name: 'A model without a price' }).waitFor();
+    await page.getByRole('button', { name: 'Set its price' }).click();
+    const form = page.getByRole('dialog', { name: 'Add a price' });
+    expect(await form.getByLabel('Model').inputValue()).toBe('new-model');
+    await form.getByLabel('Input').fill('2');
+    await form.getByLabel('Output').fill('10.50');
+    await form.getByRole('button', { name: 'Add price' }).click();
+    const row = page.getByRole('row', { name: /new-model/ });
+    await row.waitFor();
+    expect((await row.getByRole('cell').allInnerTexts()).slice(1, 7)).toEqual([
+      'local',
+      '$2.00',
+      'as input',
+      '$10.50',
+      'always',
+      'your own',
+    ]);
+    await page.getByRole('heading', { name: 'A model without a price' }).waitFor({ state: 'detached' });
+
+    await page.getByRole('button', { name: 'Reprice', exact: true }).click();
+    const dialog = page.getByRole('dialog', { name: 'Reprice calls' });
+    await dialog.getByRole('button', { name: 'Days' }).click();
+    // Today, as the first and the last day.
+    const today = page.locator('[data-today]').first();
+    await today.click();
+    await today.click();
+    await dialog.getByRole('button', { name: 'Show what would change' }).click();
+    const result = dialog.locator('dl');
+    await result.waitFor();
+    const costOf = async () => {
+      const { cost } = await gateway.database.find<{ cost: string | null }>(
+        `SELECT sum(cost_usd)::text AS cost FROM request_log WHERE model = 'new-model'`,
+      );
+      return Number(cost ?? 0);
+    };
+    const confirm = dialog.getByRole('button', { name: /^Reprice \d+ calls$/ });
+    // The repair in the background may have priced them already.
+    if (await confirm.isVisible()) {
+      await confirm.click();
+      await dialog.getByRole('button', { name: 'Close' }).last().waitFor();
+    }
+    // 3 calls of 1,000 and 100 tokens.
+    await until(async () => Math.abs((await costOf()) - 3 * 0.00305) < 1e-9);
+    await done();
+  });
+}

@@ -1,0 +1,86 @@
+import type { Page } from 'playwright-core';
+import { ADMIN_TOKEN } from '../../support/gateway.js';
+import { openPage, settled, signedIn, until } from '../browser.js';
+import type { ConsoleGateway } from '../console-gateway.js';
+import { callWith } from '../model-provider.js';
+
+/** The list of requests and what it says of one. */
+export function requestFlows(gateway: ConsoleGateway): void {
+  it('shows new calls by itself while Live is on, which it is not at first', async () => {
+    const { key } = await gateway.admin<{ key: string }>('POST', '/admin/v1/keys', {
+      team: 'checkout',
+      name: 'live',
+    });
+    const { page, done } = await signedIn(gateway.url, '/requests?model=priced-model&range=1h');
+    await settled(page);
+    const rows = page.getByRole('table', { name: 'Requests' }).locator('tbody tr');
+    const before = await rows.count();
+    expect(await page.getByRole('switch', { name: 'Live' }).isChecked()).toBe(false);
+    await page.getByRole('switch', { name: 'Live' }).click({ force: true });
+    await page.waitForURL((url) => url.searchParams.get('live') === '1');
+    expect(await callWith(gateway.url, key)).toBe(200);
+    await rows.nth(before).waitFor();
+    expect(await rows.first().locator('td[data-label="Key"]').innerText()).toBe('live');
+    await page.getByRole('switch', { name: 'Live' }).click({ force: true });
+    await page.waitForURL((url) => !url.searchParams.has('live'));
+    await done();
+  });
+
+  it('tells how the cost of a call came about, in a drawer that Escape closes', async () => {
+    const call = await until(async () => {
+      const [found] = await gateway.database.query<{ id: string; cost: string }>(
+        `SELECT id, trim_scale(cost_usd)::text AS cost FROM request_log
+         WHERE model = 'priced-model' AND cost_usd IS NOT NULL ORDER BY started_at LIMIT 1`,
+      );
+      return found;
+    });
+    const { page, done } = await signedIn(gateway.url, `/requests?range=1h&id=${call.id}`);
+    const drawer = page.getByRole('dialog');
+    await drawer.getByRole('heading', { name: 'Timeline' }).waitFor();
+    const lines = await until(async () => {
+      const rows = await drawer.getByRole('table', { name: 'Tokens and cost' }).getByRole('row').all();
+      const texts = await Promise.all(rows.map(async (row) => (await row.innerText()).split(/\s*\t\s*/)));
+      return texts[1]?.[2] === '–' ? undefined : texts;
+    });
+    // 1,000 and 100 tokens at $1,000 per million.
+    expect(lines.slice(1).map((cells) => cells.join(' '))).toEqual([
+      'Uncached input 1,000 $1,000.00 $1.00',
+      'Output 100 $1,000.00 $0.10',
+      'Total 1,100 $1.10',
+    ]);
+    expect(Number(call.cost)).toBe(1.1);
+    expect(await drawer.getByText(call.id).count()).toBe(1);
+    await page.keyboard.press('Escape');
+    await page.waitForURL((url) => !url.searchParams.has('id'));
+    await done();
+  });
+
+  it('can be used with the keyboard alone', async () => {
+    const { page, done } = await openPage(gateway.url);
+    await page.goto(`${gateway.url}/console/`);
+    await page.getByLabel('Admin token').waitFor();
+    // The field has the focus from the start.
+    await page.keyboard.type(ADMIN_TOKEN);
+    await page.keyboard.press('Enter');
+    await settled(page);
+    const focused = () => page.evaluate<string>('document.activeElement?.textContent ?? ""');
+    await tabTo(page, async () => (await focused()) === 'Requests');
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { level: 1, name: 'Requests' }).waitFor();
+    await settled(page);
+    await tabTo(page, () => page.evaluate<boolean>('document.activeElement?.tagName === "TR"'));
+    await page.keyboard.press('Enter');
+    await page.getByRole('dialog').waitFor();
+    await page.keyboard.press('Escape');
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+    await done();
+  });
+}
+
+async function tabTo(page: Page, isThere: () => Promise<boolean>): Promise<void> {
+  for (let presses = 0; presses < 80; presses++) {
+    await page.keyboard.press('Tab');
+    if (await isThere()) return;
+  }
+  throw new Error('80 presses of Tab did not lead there.');
+}

@@ -1,0 +1,212 @@
+import { startTestGateway, type TestGateway } from '../support/gateway.js';
+import { RawProvider, answer } from '../support/raw-provider.js';
+
+interface Key {
+  id: string;
+  key: string;
+  owner: string | null;
+  expires_at: string | null;
+  endpoints: string;
+  providers: string[] | null;
+  idempotency: string;
+  budgets: { usd: string; period: string; mode: string }[];
+  error: { code: string; details: { field: string }[] };
+}
+
+const DAY_MS = 86_400_000;
+
+let provider: RawProvider;
+let postern: TestGateway;
+let jane: string;
+let joe: string;
+beforeAll(async () => {
+  provider = await RawProvider.start((req) => void req.socket.write(answer('200 OK', [], 'ok')));
+  postern = await startTestGateway({ PROVIDER_URL: provider.url });
+  await postern.admin('POST', '/teams', {
+    name: 'open',
+    self_service: { keys_per_user: 2, max_days: 30, budget_usd_per_month: '5.50' },
+  });
+  await postern.admin('POST', '/teams', { name: 'free', self_service: { keys_per_user: 1, max_days: 30 } });
+  await postern.admin('POST', '/teams', { name: 'closed' });
+  await postern.admin('POST', '/teams', { name: 'foreign', self_service: { keys_per_user: 9, max_days: 9 } });
+  const teams = ['open', 'free', 'closed'];
+  const token = async (name: string) =>
+    (await postern.admin<{ token: string }>('POST', '/tokens', { name, role: 'team', teams })).token;
+  [jane, joe] = [await token('jane'), await token('joe')];
+});
+afterAll(async () => {
+  await postern.stop();
+  await provider.stop();
+});
+
+async function ask(token: string, method: string, path: string, body?: object) {
+  const response = await fetch(`${postern.url}/admin/v1/keys${path}`, {
+    method,
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  });
+  return { status: response.status, body: (await response.json()) as Key };
+}
+
+let names = 0;
+const make = (token: string, body: object = {}) =>
+  ask(token, 'POST', '', { team: 'open', name: `key ${++names}`, ...body });
+const callWith = async (key: string) =>
+  (await fetch(`${postern.url}/v1/models`, { headers: { authorization: `Bearer ${key}` } })).status;
+const forget = () =>
+  postern.database
+    .query(
+      `DELETE FROM gateway_key_secret WHERE key_id IN (SELECT id FROM gateway_key WHERE owner IS NOT NULL)`,
+    )
+    .then(() => postern.database.query('DELETE FROM gateway_key WHERE owner IS NOT NULL'));
+beforeEach(forget);
+
+describe('a member of a team that allows it', () => {
+  it('creates a key of their own, within what the team allows', async () => {
+    const { status, body } = await make(jane);
+    expect(status).toBe(201);
+    expect(body).toMatchObject({
+      owner: 'token:jane',
+      endpoints: 'inference',
+      providers: null,
+      idempotency: 'forward',
+      budgets: [{ usd: '5.50', period: 'month', mode: 'block' }],
+    });
+    expect(Math.abs(Date.parse(body.expires_at!) - Date.now() - 30 * DAY_MS)).toBeLessThan(60_000);
+    expect(await callWith(body.key)).toBe(200);
+    const earlier = new Date(Date.now() + DAY_MS).toISOString();
+    expect((await make(jane, { expires_at: earlier })).body.expires_at).toBe(earlier);
+    expect(await postern.admin('GET', `/audit?subject_id=${body.id}`)).toMatchObject({
+      data: [{ actor: 'token:jane', action: 'created' }],
+    });
+  });
+
+  it('has a key without a budget where the team sets none', async () => {
+    expect((await make(jane, { team: 'free' })).body.budgets).toEqual([]);
+  });
+
+  it.each([
+    ['providers', ['default']],
+    ['endpoints', 'inference'],
+    ['endpoints', 'all'],
+    ['idempotency', 'replay'],
+    ['models', null],
+    ['stream_usage', 'as_sent'],
+    ['limits', null],
+    ['budgets', []],
+    ['each_end_user', null],
+  ])('may not choose %s, not even as it would be anyway', async (field, value) => {
+    const { status, body } = await make(jane, { [field]: value });
+    expect([status, body.error.code, body.error.details[0]!.field]).toEqual([403, 'forbidden', field]);
+  });
+
+  it('may not choose the owner', async () => {
+    expect((await make(jane, { owner: 'token:joe' })).status).toBe(400);
+  });
+
+  it('may not make it live longer', async () => {
+    const { status, body } = await make(jane, {
+      expires_at: new Date(Date.now() + 31 * DAY_MS).toISOString(),
+    });
+    expect([status, body.error.details[0]!.field]).toEqual([400, 'expires_at']);
+  });
+
+  it('has no more keys than allowed, however fast they are asked for; others have theirs', async () => {
+    const made = await Promise.all(Array.from({ length: 6 }, () => make(jane)));
+    expect(made.map(({ status }) => status).sort()).toEqual([201, 201, 409, 409, 409, 409]);
+    expect((await make(joe)).status).toBe(201);
+  });
+
+  it('gets no new budget by revoking a key and creating another', async () => {
+    const [first] = [await make(jane), await make(jane)];
+    expect((await ask(jane, 'POST', `/${first.body.id}/revoke`)).status).toBe(200);
+    expect((await make(jane)).status).toBe(409);
+    const age = (at: string) =>
+      postern.database.query(
+        `UPDATE gateway_key SET created_at = now() - interval '80 days', revoked_at = ${at} WHERE id = $1`,
+        [first.body.id],
+      );
+    // However old it is: this month's budget was its own.
+    await age(`date_trunc('month', now(), 'UTC') + interval '1 microsecond'`);
+    expect((await make(jane)).status).toBe(409);
+    await age(`date_trunc('month', now(), 'UTC')`);
+    expect((await make(jane)).status).toBe(201);
+  });
+
+  it('gets no new budget when a key expires', async () => {
+    const [first] = [await make(jane), await make(jane)];
+    await postern.database.query('UPDATE gateway_key SET expires_at = now() WHERE id = $1', [first.body.id]);
+    expect((await make(jane)).status).toBe(409);
+  });
+
+  it('without a budget, gets a new key for a revoked or an expired one', async () => {
+    const { body } = await make(jane, { team: 'free' });
+    expect((await make(jane, { team: 'free' })).status).toBe(409);
+    await ask(jane, 'POST', `/${body.id}/revoke`);
+    const second = await make(jane, { team: 'free' });
+    expect(second.status).toBe(201);
+    await postern.database.query('UPDATE gateway_key SET expires_at = now() WHERE id = $1', [second.body.id]);
+    expect((await make(jane, { team: 'free' })).status).toBe(201);
+  });
+
+  it('rotates and revokes keys of their own', async () => {
+    const { body } = await make(jane);
+    const rotated = await ask(jane, 'POST', `/${body.id}/rotate`);
+    expect(rotated.status).toBe(200);
+    expect(await callWith(rotated.body.key)).toBe(200);
+    expect((await ask(jane, 'POST', `/${body.id}/revoke`)).status).toBe(200);
+  });
+
+  it('does nothing with the keys of others, and changes none', async () => {
+    const own = (await make(jane)).body.id;
+    const ofTeam = await postern.admin<Key>('POST', '/keys', { team: 'open', name: `of team ${++names}` });
+    const foreign = await postern.admin<Key>('POST', '/keys', {
+      team: 'foreign',
+      name: `foreign ${++names}`,
+    });
+    for (const [id, token, status] of [
+      [own, joe, 403],
+      [ofTeam.id, jane, 403],
+      [foreign.id, jane, 404],
+    ] as const) {
+      expect((await ask(token, 'POST', `/${id}/rotate`)).status).toBe(status);
+      expect((await ask(token, 'POST', `/${id}/revoke`)).status).toBe(status);
+      expect((await ask(token, 'PATCH', `/${id}`, { name: 'mine now' })).status).toBe(403);
+    }
+    expect((await ask(jane, 'PATCH', `/${own}`, { expires_at: null })).status).toBe(403);
+    const left = await postern.database.query('SELECT FROM gateway_key WHERE revoked_at IS NOT NULL');
+    expect(left).toEqual([]);
+  });
+});
+
+it.each([
+  ['closed', 403],
+  ['foreign', 404],
+  ['nobody', 404],
+])('a member creates no key in the team %s', async (team, status) => {
+  expect((await make(jane, { team })).status).toBe(status);
+});
+
+it('keys that administrators create have no owner', async () => {
+  const made = await postern.admin<Key>('POST', '/keys', { team: 'open', name: `by admin ${++names}` });
+  expect(made.owner).toBeNull();
+});
+
+it.each([
+  [{ keys_per_user: 0, max_days: 1 }, 'self_service.keys_per_user'],
+  [{ keys_per_user: 1 }, 'self_service.max_days'],
+  [{ keys_per_user: 1, max_days: 1, budget_usd_per_month: '-1' }, 'self_service.budget_usd_per_month'],
+  [{ keys_per_user: 1, max_days: 1, more: 1 }, 'more'],
+])('a team does not allow %j', async (settings, field) => {
+  const team = { name: `x${++names}`, self_service: settings };
+  await expect(postern.admin('POST', '/teams', team)).rejects.toThrow(`"field":"${field}"`);
+});
+
+it('is changed and ended with the team', async () => {
+  const { id, version } = await postern.admin<{ id: string; version: number }>('GET', '/teams/free');
+  const change = (body: object) => postern.admin<Record<string, unknown>>('PATCH', `/teams/${id}`, body);
+  const settings = { keys_per_user: 1, max_days: 30, budget_usd_per_month: null };
+  expect(await change({ self_service: settings })).toMatchObject({ version });
+  expect(await change({ self_service: null })).toMatchObject({ self_service: null, version: version + 1 });
+  expect((await make(jane, { team: 'free' })).status).toBe(403);
+});
