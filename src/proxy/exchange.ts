@@ -91,9 +91,10 @@ export class Exchange implements BodyOwner, PooledCall {
         if (this.phase !== 'done') this.settle(error!);
         return;
       }
-      const headers = requestHeaders(req.rawHeaders, provider.credential);
-      if (length !== undefined) headers.push('Content-Length', length);
       const path = provider.basePath + req.target.upstreamPath;
+      const plain = requestHeaders(req.rawHeaders, provider.credential);
+      const headers = provider.signer?.sign(req.method, path, plain, body as Buffer | null) ?? plain;
+      if (length !== undefined) headers.push('Content-Length', length);
       pool.dispatch({ path, method: req.method, headers, body: body as Buffer | null }, this);
     });
   }

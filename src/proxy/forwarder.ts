@@ -4,6 +4,7 @@ import type { Request, Response } from 'express';
 import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import type { Claim } from '../idempotency/claim.js';
+import { withAccessToken } from '../providers/provider.js';
 import { RequestLogService } from '../request-log/request-log.service.js';
 import { Exchange } from './exchange.js';
 import { sendContinue } from './http/expect-continue.js';
@@ -32,7 +33,9 @@ export class Forwarder {
   ): Promise<void> {
     // A body that policies gathered has arrived already.
     if (req.headers.expect !== undefined && !admitted?.body) sendContinue(req, res);
-    const exchange = new Exchange(req, res, req.provider, req.call, this.log, claim, this.env, admitted);
+    const { tokens } = req.provider;
+    const provider = tokens === null ? req.provider : await withAccessToken(req.provider, tokens);
+    const exchange = new Exchange(req, res, provider, req.call, this.log, claim, this.env, admitted);
     // HttpService's own axios, without the Observable that it wraps around the promise (6 µs on Node 20).
     await this.http.axiosRef.request<null>({
       method: req.method,
