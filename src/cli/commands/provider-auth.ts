@@ -1,5 +1,4 @@
 import type { Command } from 'commander';
-import type { ProviderAuth } from '../../providers/provider.js';
 import type { ProviderView } from '../../providers/providers.schema.js';
 import { readSecret, readText } from '../prompt.js';
 
@@ -44,7 +43,7 @@ export function authSettingsOf(options: AuthOptions, preset: object = {}): objec
 }
 
 /** Reads a secret: a key file has several lines, which a prompt cannot take. */
-export function readProviderSecret(prompt: string, auth: ProviderAuth | string | undefined): Promise<string> {
+export function readProviderSecret(prompt: string, auth: string | undefined): Promise<string> {
   return auth === 'google' ? readText('The JSON key file of the service account') : readSecret(prompt);
 }
 

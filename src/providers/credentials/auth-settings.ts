@@ -70,7 +70,10 @@ const KINDS: Record<CloudAuth, Kind> = {
     bound: ['token_url', 'client_id'],
     check(given, secret) {
       if (secret !== null && !CLIENT_SECRET.test(secret))
-        throw invalid('secret', 'must be the client secret: visible ASCII without spaces, 4,096 characters at most');
+        throw invalid(
+          'secret',
+          'must be the client secret: visible ASCII without spaces, 4,096 characters at most',
+        );
       const token_url = needed(given, 'token_url', 'such as https://login.example.com/oauth2/token');
       const problem = tokenUrlProblem(token_url);
       if (problem !== null) throw invalid('token_url', problem);

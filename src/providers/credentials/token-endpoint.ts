@@ -47,7 +47,7 @@ export function readToken({ status, text }: TokenResponse, secrets: readonly str
   const { access_token: value, token_type: type, expires_in: seconds } = body;
   if (typeof value !== 'string' || !TOKEN.test(value))
     throw new TokenError('the token endpoint responded without a usable access_token');
-  if (type !== undefined && String(type).toLowerCase() !== 'bearer')
+  if (type !== undefined && (typeof type !== 'string' || type.toLowerCase() !== 'bearer'))
     throw new TokenError('the token endpoint issued a token that is not a Bearer token');
   // Some endpoints send the number as a string.
   const lifeMs = seconds === undefined ? LIFE_IF_UNKNOWN_MS : Number(seconds) * 1000;
