@@ -13,6 +13,9 @@ export interface HoldEntry {
   one: string;
   refused: number;
   recall: boolean;
+  busy: string;
+  since: number | null;
+  gone: number;
 }
 
 export interface HoldResult {
@@ -24,12 +27,16 @@ export interface HoldResult {
   limit: string;
   low: boolean;
   recalled: boolean;
+  loose: string;
 }
 
 /** The others have this long to return what they do not use, before a call is rejected. */
 const RECALL_MS = 1_000;
-/** A call waits so long for the charges of those that have ended, which a message may count twice. */
-const SETTLING_MS = 1_000;
+/**
+ * A call waits so long for what calls under way do not use: the charges of those that have ended, and what other
+ * processes have not returned.
+ */
+const RETURN_MS = 5_000;
 /** They are asked again after this. */
 const RECALL_AGAIN_MS = 5_000;
 
@@ -44,7 +51,14 @@ export class HoldMeter extends Meter {
   private unsettled = 0n;
   private unsettledWhenSent = 0n;
   private recalledAt = -Infinity;
-  private last: { free: bigint; most: bigint; spent: bigint; limit: bigint; unsettled: bigint } | null = null;
+  private last: {
+    free: bigint;
+    most: bigint;
+    spent: bigint;
+    limit: bigint;
+    unsettled: bigint;
+    loose: bigint;
+  } | null = null;
 
   get isConcurrency(): boolean {
     return this.rule.period === 'at_once';
@@ -83,8 +97,9 @@ export class HoldMeter extends Meter {
   }
 
   /** A call has ended, and what it used waits to become part of what is spent. */
-  ended(amount: bigint): void {
+  ended(amount: bigint, now: number): void {
     this.unsettled += amount;
+    this.returned(now);
   }
 
   /** The charge of a call is part of what is spent now. @param reserved what the call still had reserved */
@@ -108,8 +123,12 @@ export class HoldMeter extends Meter {
     return !this.isScarce(now) && (this.held - this.used) * 2n < this.recent(now);
   }
 
-  /** What is returned leaves memory here, before the message is sent. */
-  entry(now: number): HoldEntry {
+  /**
+   * What is returned leaves memory here, before the message is sent.
+   *
+   * @param goneMs another process that was not seen for so long is not expected back
+   */
+  entry(now: number, goneMs: number): HoldEntry {
     const isSurplus = this.isSurplus(now);
     if (isSurplus && this.held > this.used) this.held = this.used;
     this.changed = false;
@@ -130,19 +149,23 @@ export class HoldMeter extends Meter {
       one: missing === 0n ? '0' : bounded(max(this.smallest - idle, 1n)),
       refused,
       recall: missing > 0n && now - this.recalledAt > RECALL_AGAIN_MS,
+      busy: bounded(this.used - this.unsettled + this.waiting),
+      since: this.isConcurrency || !this.isRecalled ? null : Math.floor(now - this.recalledAt),
+      gone: goneMs,
     };
   }
 
-  apply(result: HoldResult, now: number): void {
+  apply(result: HoldResult, askedAt: number): void {
     this.held += BigInt(result.total) - this.heldWhenSent;
     this.low = result.low;
-    if (result.recalled) this.recalledAt = now;
+    if (result.recalled) this.recalledAt = askedAt;
     this.last = {
       free: BigInt(result.free),
       most: BigInt(result.most),
       spent: BigInt(result.spent),
       limit: BigInt(result.limit),
       unsettled: this.unsettledWhenSent,
+      loose: BigInt(result.loose),
     };
   }
 
@@ -155,16 +178,20 @@ export class HoldMeter extends Meter {
   verdict(amount: bigint, arrivedAt: number): Verdict {
     const { askedAt } = this;
     if (this.last === null || askedAt < arrivedAt) return 'wait';
+    const { most, free, unsettled, loose } = this.last;
     const missing = amount - this.available();
-    // Not even if the others returned everything.
-    if (this.last.most < missing) {
-      // Their charges may have been part of what is spent already.
-      const isSettling = this.last.most + this.last.unsettled >= missing;
-      return isSettling && askedAt - arrivedAt < SETTLING_MS ? 'wait' : 'reject';
-    }
+    // Not even if the others returned everything, and what has ended here had cost nothing.
+    if (most + unsettled < missing) return 'reject';
     // Each exchange grants half of what is free.
-    if (this.last.free >= missing) return 'wait';
-    return askedAt - this.recalledAt >= RECALL_MS && this.recalledAt !== -Infinity ? 'reject' : 'wait';
+    if (free >= missing) return 'wait';
+    // The difference is held by others.
+    if (most > free && !(this.isRecalled && askedAt - this.recalledAt >= RECALL_MS)) return 'wait';
+    if (free + unsettled + loose < missing) return 'reject';
+    return askedAt - arrivedAt < RETURN_MS ? 'wait' : 'unknown';
+  }
+
+  private get isRecalled(): boolean {
+    return this.recalledAt !== -Infinity;
   }
 
   state(needed: bigint): LimitState {

@@ -71,6 +71,8 @@ export class Ledger implements ChargeKeeper {
   ) {
     this.exchange = new Exchange(options, this.clock, this.periods);
     this.exchange.onEnded = (succeeded) => this.decide(succeeded);
+    // It may have missed that others need what is not used.
+    this.exchange.onRecovered = () => this.returnUnused(() => true);
     rules.onLowered = (lowered) => this.returnUnused((meter) => lowered.includes(meter.rule));
   }
 

@@ -8,8 +8,8 @@ export interface Period {
   readonly ends: number;
 }
 
-/** What a call does when a meter has too little for it. */
-export type Verdict = 'wait' | 'reject';
+/** What a call does when a meter has too little for it. Unknown: it may be enough once another process has responded. */
+export type Verdict = 'wait' | 'reject' | 'unknown';
 
 /** What a rule that was removed still admits. */
 export const UNLIMITED = 2n ** 61n;
