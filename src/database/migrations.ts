@@ -21,6 +21,7 @@ import { LimitExchangeLargeAmounts1795600600000 } from '../../migrations/1795600
 import { Webhooks1795700000000 } from '../../migrations/1795700000000-webhooks.js';
 import { LimitHoldBusy1796000010000 } from '../../migrations/1796000010000-limit-hold-busy.js';
 import { ProviderAuthSettings1796200010000 } from '../../migrations/1796200010000-provider-auth-settings.js';
+import { ResponseCache1796200011000 } from '../../migrations/1796200011000-response-cache.js';
 
 /** Every migration, in order. Listed by name, so that a glob can neither add nor miss one. */
 export const MIGRATIONS = [
@@ -47,4 +48,5 @@ export const MIGRATIONS = [
   Webhooks1795700000000,
   LimitHoldBusy1796000010000,
   ProviderAuthSettings1796200010000,
+  ResponseCache1796200011000,
 ];

@@ -28,6 +28,7 @@ export const GATEWAY_ERROR_CODES = [
   'upstream_invalid_response',
   'upstream_timeout',
   'provider_credential_unavailable',
+  'not_cached',
   'no_provider_configured',
   'database_unavailable',
   'limits_unavailable',

@@ -4,6 +4,7 @@ import type { Actor } from '../platform/actor.js';
 import { recordChange } from '../audit/record-change.js';
 import type { ModelRules } from '../teams/model-rules.js';
 import type { EndpointRule, IdempotencyMode } from './gateway-key.entity.js';
+import type { KeyCache } from './key-cache-settings.js';
 import { digestKey, mintKey, shownPrefix } from './key-secret.js';
 import { FIND_KEY, fullName, type KeyRow, keyView } from './key-view.js';
 import type { KeyView } from './keys.schema.js';
@@ -16,6 +17,7 @@ export interface KeyGrant extends Partial<ModelRules> {
   providers: readonly string[] | null;
   endpoints: EndpointRule;
   idempotency: IdempotencyMode;
+  cache?: KeyCache | null;
 }
 
 /** A key with its secret, which is not stored and cannot be read later. */
@@ -25,8 +27,8 @@ export interface IssuedKey {
 }
 
 const INSERT_KEY = `
-  INSERT INTO gateway_key (id, team_id, name, expires_at, providers, endpoints, idempotency, models, stream_usage)
-  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`;
+  INSERT INTO gateway_key (id, team_id, name, expires_at, providers, endpoints, idempotency, models, stream_usage, cache)
+  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`;
 
 const INSERT_SECRET = `
   INSERT INTO gateway_key_secret (id, key_id, digest, prefix) VALUES ($1, $2, decode($3, 'hex'), $4)`;
@@ -55,6 +57,7 @@ export async function insertKey(
     grant.idempotency,
     grant.models ?? null,
     grant.stream_usage ?? 'as_sent',
+    grant.cache ?? null,
   ]);
   const secret = await insertSecret(manager, id);
   await saveLimits?.(id);

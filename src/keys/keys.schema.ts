@@ -19,6 +19,7 @@ import { limitMembers, shownLimitMembers } from '../limit-rules/limit-rules.sche
 import { PROVIDER_NAME } from '../providers/provider-name.js';
 import { modelRulesChange, modelRulesView, newModelRules } from '../teams/model-rules.js';
 import { ENDPOINT_RULES, IDEMPOTENCY_MODES } from './gateway-key.entity.js';
+import { CACHE_ABOUT, keyCacheSchema, newKeyCacheSchema } from './key-cache-settings.js';
 
 export const KEY_STATUSES = ['active', 'disabled', 'expired', 'revoked'] as const;
 export type KeyStatus = (typeof KEY_STATUSES)[number];
@@ -58,6 +59,7 @@ export const keySchema = z
       .meta({ description: PROVIDERS_ABOUT, example: ['openai'] }),
     endpoints: z.enum(ENDPOINT_RULES).meta({ description: ENDPOINTS_ABOUT }),
     idempotency: z.enum(IDEMPOTENCY_MODES).meta({ description: IDEMPOTENCY_ABOUT }),
+    cache: keyCacheSchema.nullable().meta({ description: CACHE_ABOUT }),
     ...modelRulesView,
     ...shownLimitMembers,
     version: version(),
@@ -106,6 +108,7 @@ export const newKeySchema = z
       .meta({ description: PROVIDERS_ABOUT, example: ['openai'] }),
     endpoints: oneOf(ENDPOINT_RULES).default('inference').meta({ description: ENDPOINTS_ABOUT }),
     idempotency: oneOf(IDEMPOTENCY_MODES).default('forward').meta({ description: IDEMPOTENCY_ABOUT }),
+    cache: newKeyCacheSchema.nullish().default(null).meta({ description: CACHE_ABOUT }),
     ...newModelRules,
     ...limitMembers,
   })
@@ -126,6 +129,7 @@ export const keyChangeSchema = z
       .meta({ description: PROVIDERS_ABOUT, example: ['openai'] }),
     endpoints: oneOf(ENDPOINT_RULES).optional().meta({ description: ENDPOINTS_ABOUT }),
     idempotency: oneOf(IDEMPOTENCY_MODES).optional().meta({ description: IDEMPOTENCY_ABOUT }),
+    cache: newKeyCacheSchema.nullable().optional().meta({ description: CACHE_ABOUT }),
     ...modelRulesChange,
     disabled: flag().optional().meta({ description: DISABLED_ABOUT }),
     ...limitMembers,

@@ -1,6 +1,6 @@
 import type { Request, Response } from 'express';
 import { GatewayError } from '../errors/gateway-error.js';
-import type { Claim } from '../idempotency/claim.js';
+import type { ResponseRecorder } from '../idempotency/response-recorder.js';
 import type { Provider } from '../providers/provider.js';
 import type { CallRecord } from '../request-log/call-record.js';
 import type { Outcome } from '../request-log/outcome.js';
@@ -47,7 +47,7 @@ export class Exchange implements BodyOwner, PooledCall {
     readonly provider: Provider,
     readonly call: CallRecord,
     private readonly log: RequestLogService,
-    readonly claim: Claim | null,
+    readonly claim: ResponseRecorder | null,
     private readonly limits: Settings,
     readonly admitted: PolicyCall | null,
   ) {
@@ -123,7 +123,7 @@ export class Exchange implements BodyOwner, PooledCall {
     const headers = responseHeaders(rawHeaders, this.provider.secret, this.req.requestId);
     this.expectedBytes = bodyLength(this.req.method, status, headers);
     if (this.call.altered !== null) headers.push('x-gateway-altered', this.call.altered);
-    const kept = this.claim?.responded(status, reason, headers, this.expectedBytes) ?? true;
+    const kept = this.claim?.responded(status, reason, headers, this.expectedBytes, rawHeaders) ?? true;
     if (!kept) headers.push('idempotency-stored', 'false');
     this.call.responseBegun(this.clientLeft ? null : status, headers);
     this.resumeUpstream = resume;

@@ -3,7 +3,7 @@ import { Injectable } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
-import type { Claim } from '../idempotency/claim.js';
+import type { ResponseRecorder } from '../idempotency/response-recorder.js';
 import { withAccessToken } from '../providers/provider.js';
 import { RequestLogService } from '../request-log/request-log.service.js';
 import { Exchange } from './exchange.js';
@@ -20,7 +20,7 @@ export class Forwarder {
   ) {}
 
   /**
-   * @param claim stores the response for retries; null for calls without an idempotency key
+   * @param claim stores the response for retries or the response cache; null if it is not stored
    * @param admitted what policies made of the call; null if its key has none
    * @returns settles when the last byte is written or the client's socket is closed
    * @throws GatewayError if nothing was sent to the client yet
@@ -28,7 +28,7 @@ export class Forwarder {
   async forward(
     req: Request,
     res: Response,
-    claim: Claim | null,
+    claim: ResponseRecorder | null,
     admitted: PolicyCall | null,
   ): Promise<void> {
     // A body that policies gathered has arrived already.

@@ -1,5 +1,5 @@
 import type { Request } from 'express';
-import type { Claim } from '../idempotency/claim.js';
+import type { ResponseRecorder } from '../idempotency/response-recorder.js';
 import { GatewayError } from '../errors/gateway-error.js';
 import type { Provider } from '../providers/provider.js';
 import type { CallRecord } from '../request-log/call-record.js';
@@ -16,7 +16,7 @@ export interface BodyOwner {
   readonly req: Request;
   readonly call: CallRecord;
   readonly provider: Provider;
-  readonly claim: Claim | null;
+  readonly claim: ResponseRecorder | null;
   /** `done`: the body is no longer needed. */
   readonly phase: ExchangePhase;
   readonly writer: ResponseWriter;

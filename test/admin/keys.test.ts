@@ -24,6 +24,7 @@ const SHAPE = [
   'idempotency',
   'models',
   'stream_usage',
+  'cache',
   'limits',
   'budgets',
   'each_end_user',

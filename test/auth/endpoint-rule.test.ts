@@ -276,7 +276,7 @@ describe('the inference endpoints of one provider', () => {
 
   it('is known for every preset that is no local server', () => {
     for (const { url, example, needsSecret } of Object.values(PRESETS)) {
-      const { hostname } = new URL(url ?? example!.replace('<resource>', 'mine'));
+      const { hostname } = new URL((url ?? example!).replace(/<\w+>/, 'mine'));
       expect(ownEndpoints(hostname).posts.test('/api/chat')).toBe(!needsSecret);
     }
   });

@@ -11,6 +11,7 @@ const grant: Grant = {
   endpoints: 'inference',
   idempotency: 'forward',
   models: [],
+  cache: null,
   streamUsage: [],
 };
 

@@ -1,3 +1,4 @@
+import { cacheText } from './key-cache.js';
 import type { KeyView } from '../../keys/keys.schema.js';
 import { type Output, statusStyle } from '../output.js';
 import type { Column } from '../table.js';
@@ -31,6 +32,7 @@ export function keyLines(out: Output, key: KeyView, status: string): string {
     ['endpoints', key.endpoints],
     ['providers', key.providers?.join(',') ?? 'all'],
     ['idempotency', key.idempotency],
+    ['cache', cacheText(key)],
     ...modelRuleLines(key),
     ...limitLines(key),
     ...(previous === null

@@ -7,6 +7,7 @@ import { path } from '../api.js';
 import { addPageOptions, listPages, type PageOptions } from '../list-options.js';
 import { CliError } from '../cli-error.js';
 import { findKey, KEY_FORMS, wholeKey } from '../lookup.js';
+import { type CacheOptions, cacheOf } from './key-cache.js';
 import { COLUMNS, keyLines, nameOf, statusOf } from './key-output.js';
 import {
   addLimitOptions,
@@ -25,7 +26,7 @@ const SHOWN_ONCE = 'Save it now: Postern stores only its digest and will not sho
 const KEY_ARGUMENT = ['<key>', KEY_FORMS] as const;
 
 /** Settings of a key, in `create` and `update`. */
-interface KeySettings extends ModelRuleOptions, LimitOptions {
+interface KeySettings extends ModelRuleOptions, LimitOptions, CacheOptions {
   team?: string;
   name?: string;
   expiresAt?: string;
@@ -161,7 +162,12 @@ function addSettings(command: Command): Command {
         .option('--expires-at <time>', 'expiry: 24h, 30d, 6M, 2030-01-31, 2030-01-31T12:00:00Z, never')
         .option('--providers <names>', 'providers it may use, separated by commas, or all')
         .option('--endpoints <rule>', 'inference or all')
-        .option('--idempotency <mode>', 'forward or replay'),
+        .option('--idempotency <mode>', 'forward or replay')
+        .option(
+          '--cache <seconds>',
+          'response cache: seconds for which a response is returned again, or none',
+        )
+        .option('--cache-shared <scope>', 'who gets its responses: key or team'),
     ),
   );
 }
@@ -171,6 +177,7 @@ function settingsOf(options: KeySettings, before: KeyView | null): object {
   const { team, name, expiresAt, providers, endpoints, idempotency } = options;
   return {
     ...present({ team, name, endpoints, idempotency }),
+    ...cacheOf(options, before),
     ...modelRulesOf(options),
     ...limitMembersOf(options, before),
     ...(expiresAt !== undefined && {
@@ -214,9 +221,13 @@ async function find({ api, out }: Session) {
 }
 
 async function update({ api, out }: Session, options: KeySettings, text?: string) {
-  if (!hasLimitOptions(options) && Object.keys(settingsOf(options, null)).length === 0)
+  if (
+    !hasLimitOptions(options) &&
+    options.cacheShared === undefined &&
+    Object.keys(settingsOf(options, null)).length === 0
+  )
     throw new CliError(
-      'nothing to change: give --name, --expires-at, --providers, --endpoints, --idempotency, --models, --stream-usage, ' +
+      'nothing to change: give --name, --expires-at, --providers, --endpoints, --idempotency, --cache, --models, --stream-usage, ' +
         LIMIT_OPTION_NAMES,
     );
   const before = await findKey(api, text!);

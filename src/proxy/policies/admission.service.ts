@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { InjectSettings } from '../../config/config.module.js';
 import type { Settings } from '../../config/settings.js';
-import { IdempotentForwarder } from '../idempotent-forwarder.js';
+import { CachingForwarder } from '../caching-forwarder.js';
 import { CallPolicies } from './call-policies.js';
 import type { CallPolicy } from './call-policy.js';
 import { MOST_SIGNED_BYTES } from '../../providers/credentials/request-signer.js';
@@ -20,7 +20,7 @@ const SIGNED: GatheringLimit = {
 export class AdmissionService {
   constructor(
     private readonly policies: CallPolicies,
-    private readonly forwarder: IdempotentForwarder,
+    private readonly forwarder: CachingForwarder,
     private readonly memory: GatheringMemory,
     @InjectSettings() private readonly env: Settings,
   ) {}
