@@ -1,5 +1,7 @@
 import type { LimitState } from './limit-errors.js';
-import { Meter, UNLIMITED, type Verdict } from './meter.js';
+import { Meter, type Period, UNLIMITED, type Verdict } from './meter.js';
+import type { PostgresClock } from './postgres-clock.js';
+import type { LimitRule } from './rule-cache.js';
 
 /** What one exchange states of a hold; see limit_take_holds in the migrations. */
 export interface HoldEntry {
@@ -40,6 +42,9 @@ const RETURN_MS = 5_000;
 /** They are asked again after this. */
 const RECALL_AGAIN_MS = 5_000;
 
+/** As in limit_take_holds: the slots of a process that was not seen for so long go to others. */
+const SLOTS_VOID_MS = 15_000;
+
 /** What this process holds of a budget, or its slots of a concurrency limit. */
 export class HoldMeter extends Meter {
   /** As Postgres knows it, but for what was returned or became part of what is spent since. */
@@ -60,6 +65,16 @@ export class HoldMeter extends Meter {
     loose: bigint;
   } | null = null;
 
+  constructor(
+    rule: LimitRule,
+    subject: string,
+    period: Period,
+    request: (meter: Meter) => void,
+    private readonly clock: PostgresClock,
+  ) {
+    super(rule, subject, period, request);
+  }
+
   get isConcurrency(): boolean {
     return this.rule.period === 'at_once';
   }
@@ -69,8 +84,9 @@ export class HoldMeter extends Meter {
     return this.last !== null && this.last.most <= 0n && this.used >= this.held;
   }
 
-  available(): bigint {
-    return this.rule.removed ? UNLIMITED : this.held - this.used;
+  available(now: number): bigint {
+    if (this.rule.removed) return UNLIMITED;
+    return this.areSlotsVoid(now) ? 0n : this.held - this.used;
   }
 
   take(amount: bigint, now: number): number {
@@ -79,10 +95,14 @@ export class HoldMeter extends Meter {
     return 0;
   }
 
-  canTakeOffline(amount: bigint, _now: number, processes: number): boolean {
-    if (this.available() >= amount) return true;
-    // A budget ends with what is held; slots are shared by the processes that there were.
-    return this.isConcurrency && this.used < share(this.rule.amount, processes);
+  canTakeOffline(amount: bigint, now: number, processes: number): boolean {
+    if (this.available(now) >= amount) return true;
+    // A budget ends with what is held. So do slots, until the others can no longer count on theirs either.
+    return this.areSlotsVoid(now) && this.used < share(this.rule.amount, processes);
+  }
+
+  private areSlotsVoid(now: number): boolean {
+    return this.isConcurrency && now - this.clock.heardAt >= SLOTS_VOID_MS;
   }
 
   giveBack(amount: bigint, _slot: number, now: number): void {
@@ -175,11 +195,11 @@ export class HoldMeter extends Meter {
     this.refused += entry.refused;
   }
 
-  verdict(amount: bigint, arrivedAt: number): Verdict {
+  verdict(amount: bigint, arrivedAt: number, now: number): Verdict {
     const { askedAt } = this;
     if (this.last === null || askedAt < arrivedAt) return 'wait';
     const { most, free, unsettled, loose } = this.last;
-    const missing = amount - this.available();
+    const missing = amount - this.available(now);
     // Not even if the others returned everything, and what has ended here had cost nothing.
     if (most + unsettled < missing) return 'reject';
     // Each exchange grants half of what is free.

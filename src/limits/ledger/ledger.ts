@@ -229,10 +229,13 @@ export class Ledger implements ChargeKeeper {
     const key = keyOf(rule.id, subject, period.starts);
     let meter = this.meters.get(key);
     if (meter === undefined || meter.rule !== rule) {
-      meter =
-        rule.period === 'minute'
-          ? new RateMeter(rule, subject, period, this.request, this.clock)
-          : new HoldMeter(rule, subject, period, this.request);
+      meter = new (rule.period === 'minute' ? RateMeter : HoldMeter)(
+        rule,
+        subject,
+        period,
+        this.request,
+        this.clock,
+      );
       this.meters.set(key, meter);
     }
     if (newest === undefined || newest.period.starts < period.starts) {

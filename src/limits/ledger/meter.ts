@@ -69,7 +69,7 @@ export abstract class Meter {
   /** What a call needs to know if this meter rejects it. */
   abstract state(amount: bigint, now: number): LimitState;
   /** Based on an exchange that began after the call came. @param arrivedAt when the call came */
-  abstract verdict(amount: bigint, arrivedAt: number): Verdict;
+  abstract verdict(amount: bigint, arrivedAt: number, now: number): Verdict;
 
   /** A call was reserved: keeps the sums of what was used in the last second. */
   protected noteUse(amount: bigint, now: number): void {

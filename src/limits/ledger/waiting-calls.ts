@@ -110,7 +110,7 @@ function rejection(wants: readonly Want[], arrivedAt: number, now: number): Erro
   let error: Error | null = null;
   for (const { meter, amount } of wants) {
     if (meter!.available(now) >= amount) continue;
-    const verdict = meter!.verdict(amount, arrivedAt);
+    const verdict = meter!.verdict(amount, arrivedAt, now);
     if (verdict === 'unknown') error = new LimitsUnavailableError(undefined, NOT_RETURNED);
     if (verdict !== 'reject') continue;
     meter!.refused++;
