@@ -23,6 +23,8 @@ export interface Grant {
   readonly models: readonly (readonly string[])[];
   /** Rules for the usage of streams, of the key and of its team, without `as_sent`. */
   readonly streamUsage: readonly StreamUsage[];
+  /** The response cache; null for none. `shared`: whose responses the key may get. */
+  readonly cache: { readonly ttlSeconds: number; readonly shared: 'key' | 'team' } | null;
 }
 
 /** The authenticated caller: its grant, and the key as it was sent, so that it can be removed before forwarding. */

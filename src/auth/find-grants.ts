@@ -1,5 +1,6 @@
 import type { StreamUsage } from '../teams/model-rules.js';
 import type { Grant } from './caller.js';
+import type { KeyCache } from '../keys/key-cache-settings.js';
 import type { EndpointRule, IdempotencyMode } from '../keys/gateway-key.entity.js';
 
 /**
@@ -9,6 +10,7 @@ import type { EndpointRule, IdempotencyMode } from '../keys/gateway-key.entity.j
 export const FIND_GRANTS = `
   SELECT encode(s.digest, 'hex') AS digest, s.id AS secret_id, k.id AS key_id, k.team_id, k.providers, k.endpoints,
          k.idempotency, k.websockets, k.models, t.models AS team_models, k.stream_usage, t.stream_usage AS team_stream_usage,
+         k.cache,
          LEAST(k.expires_at, s.expires_at) AS expires_at,
          k.revoked_at IS NULL AND NOT k.disabled AND NOT t.disabled
            AND COALESCE(LEAST(k.expires_at, s.expires_at) > now(), true) AS enabled,
@@ -31,6 +33,7 @@ export interface GrantRow {
   team_models: string[] | null;
   stream_usage: StreamUsage;
   team_stream_usage: StreamUsage;
+  cache: KeyCache | null;
   expires_at: Date | null;
   enabled: boolean;
   /** The limits of the key are at least those of this version. */
@@ -54,6 +57,7 @@ export function grantsOf(rows: readonly GrantRow[]): Map<string, Grant> {
         websockets: row.websockets,
         models: lists(row.models, row.team_models),
         streamUsage: rules(row.stream_usage, row.team_stream_usage),
+        cache: row.cache && { ttlSeconds: row.cache.ttl_seconds, shared: row.cache.shared },
       },
     ]),
   );

@@ -20,6 +20,18 @@ export async function readSecret(prompt: string): Promise<string> {
 }
 
 /**
+ * Reads a secret of several lines from standard input.
+ *
+ * @param what it is, for the message
+ * @throws CliError if there is none
+ */
+export async function readText(what: string): Promise<string> {
+  const given = process.stdin.isTTY ? '' : await text(process.stdin);
+  if (given.trim() !== '') return given;
+  throw new CliError(`${what} is not on standard input. Send it there: add "< <file>" to the command.`);
+}
+
+/**
  * Asks before something that cannot be undone, if a person is at the terminal. Scripts have no terminal and are not asked.
  *
  * @throws CliError if the response is not yes

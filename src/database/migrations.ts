@@ -24,6 +24,8 @@ import { SelfService1795800001000 } from '../../migrations/1795800001000-self-se
 import { LimitHoldBusy1796000010000 } from '../../migrations/1796000010000-limit-hold-busy.js';
 import { ClientCredentials1796100010000 } from '../../migrations/1796100010000-client-credentials.js';
 import { Websockets1796100020000 } from '../../migrations/1796100020000-websockets.js';
+import { ProviderAuthSettings1796200010000 } from '../../migrations/1796200010000-provider-auth-settings.js';
+import { ResponseCache1796200011000 } from '../../migrations/1796200011000-response-cache.js';
 
 /** Every migration, in order. Listed by name, so that a glob can neither add nor miss one. */
 export const MIGRATIONS = [
@@ -53,4 +55,6 @@ export const MIGRATIONS = [
   LimitHoldBusy1796000010000,
   ClientCredentials1796100010000,
   Websockets1796100020000,
+  ProviderAuthSettings1796200010000,
+  ResponseCache1796200011000,
 ];

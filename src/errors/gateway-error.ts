@@ -27,6 +27,8 @@ export const GATEWAY_ERROR_CODES = [
   'upstream_unreachable',
   'upstream_invalid_response',
   'upstream_timeout',
+  'provider_credential_unavailable',
+  'not_cached',
   'no_provider_configured',
   'database_unavailable',
   'limits_unavailable',

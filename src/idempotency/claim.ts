@@ -1,23 +1,16 @@
 import { createHash } from 'node:crypto';
 import type { Holder } from './idempotency-records.js';
+import { BodyCopy, LARGEST_STORED_BYTES } from './body-copy.js';
 import type { ClaimStore } from './claim-store.service.js';
+import type { ResponseRecorder } from './response-recorder.js';
 import { isStorable, storedHeaders, type StoredResponse } from './stored-response.js';
 
-/** A larger response is not stored; the client then slows the provider down again. */
-export const LARGEST_STORED_BYTES = 8 * 1024 * 1024;
-const FIRST_GROWTH = 4_096;
-const NOTHING = Buffer.alloc(0);
-
 /** The right to run one call, and the copy of its response. Ends once: stored, released or abandoned. */
-export class Claim implements Holder {
+export class Claim implements Holder, ResponseRecorder {
   private readonly hash = createHash('sha256');
   private requestComplete = false;
   private head: Pick<StoredResponse, 'status' | 'reason' | 'headers'> | null = null;
-  /** Buffer for the response body, of which `length` bytes are used. */
-  private copy: Buffer = NOTHING;
-  private length = 0;
-  /** Memory reserved: for the copy, and for the chunks of it that the response writer holds for a slow client. */
-  private reserved = 0;
+  private readonly copy: BodyCopy;
   private ended = false;
   private storing: Promise<void> | null = null;
   private releasing: Promise<void> | null = null;
@@ -27,7 +20,9 @@ export class Claim implements Holder {
     readonly keyId: string,
     readonly callId: string,
     private readonly store: ClaimStore,
-  ) {}
+  ) {
+    this.copy = new BodyCopy(store);
+  }
 
   /** Adds a chunk of the request body to the fingerprint. */
   requested(chunk: Buffer): void {
@@ -54,20 +49,13 @@ export class Claim implements Holder {
     const fits = announced === null || announced <= LARGEST_STORED_BYTES;
     this.head = { status, reason, headers: storedHeaders(headers) };
     if (!isStorable(status)) void this.release();
-    else if (!fits || (announced !== null && !this.grow(announced))) void this.release();
+    else if (!fits || (announced !== null && !this.copy.grow(announced))) void this.release();
     return fits || !isStorable(status);
   }
 
   /** Copies a chunk of the response body. */
   add(chunk: Buffer): void {
-    if (this.ended) return;
-    const length = this.length + chunk.length;
-    if (length > LARGEST_STORED_BYTES || (length > this.copy.length && !this.grow(length))) {
-      void this.release();
-      return;
-    }
-    this.copy.set(chunk, this.length);
-    this.length = length;
+    if (!this.ended && !this.copy.add(chunk)) void this.release();
   }
 
   /** Stores the response, which was received to its end. */
@@ -77,7 +65,7 @@ export class Claim implements Holder {
       void this.release();
       return;
     }
-    const body = this.copy.subarray(0, this.length);
+    const body = this.copy.bytes;
     this.storing = this.store.store(this, this.keyId, {
       ...this.head,
       fingerprint: this.hash.digest(),
@@ -114,25 +102,11 @@ export class Claim implements Holder {
       await this.store.abandon(this);
     }
     // Not awaited: Postgres may be unavailable for long.
-    void (this.storing ?? Promise.resolve()).then(() => {
-      this.store.free(this.reserved);
-      this.reserved = 0;
-    });
-  }
-
-  /** @returns false when there is no memory for more */
-  private grow(bytes: number): boolean {
-    const size = Math.min(Math.max(bytes, 2 * this.copy.length, FIRST_GROWTH), LARGEST_STORED_BYTES);
-    if (!this.store.reserve(size - this.reserved)) return false;
-    this.reserved = size;
-    const grown = Buffer.allocUnsafeSlow(size);
-    grown.set(this.copy.subarray(0, this.length));
-    this.copy = grown;
-    return true;
+    void (this.storing ?? Promise.resolve()).then(() => this.copy.free());
   }
 
   private end(): void {
     this.ended = true;
-    this.copy = NOTHING;
+    this.copy.drop();
   }
 }

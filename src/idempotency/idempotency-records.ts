@@ -58,6 +58,16 @@ const STATES = `
   SELECT id, answer IS NOT NULL AS stored, lease_until <= now() AS lapsed, lease_until = '-infinity' AS abandoned
   FROM idempotency_record WHERE id = ANY ($1)`;
 const READ = 'SELECT call_id, answer FROM idempotency_record WHERE id = $1 AND answer IS NOT NULL';
+/** Cached responses have no lease: `lease_until` is the time at which they were stored. */
+const STORE_CACHED = `
+  INSERT INTO idempotency_record (id, key_id, call_id, answer, stored_bytes, lease_until, expires_at)
+  VALUES ($1, $2, $3, $4, $5, now(), now() + make_interval(secs => $6))
+  ON CONFLICT (id) DO UPDATE
+  SET key_id = EXCLUDED.key_id, call_id = EXCLUDED.call_id, answer = EXCLUDED.answer,
+      stored_bytes = EXCLUDED.stored_bytes, lease_until = EXCLUDED.lease_until, expires_at = EXCLUDED.expires_at`;
+const READ_CACHED = `
+  SELECT call_id, answer, floor(extract(epoch FROM now() - lease_until))::int AS age FROM idempotency_record
+  WHERE id = $1 AND answer IS NOT NULL AND expires_at > now() AND lease_until > now() - make_interval(secs => $2)`;
 /** Replicas that sweep at the same time share the work. */
 const SWEEP = `
   DELETE FROM idempotency_record WHERE id IN (
@@ -120,6 +130,30 @@ export class IdempotencyRecords implements OnApplicationShutdown {
   async read(id: Buffer): Promise<{ callId: string; response: Buffer } | null> {
     const { rows } = await this.pool.query<{ call_id: string; answer: Buffer }>(READ, [id]);
     return rows[0] === undefined ? null : { callId: rows[0].call_id, response: rows[0].answer };
+  }
+
+  /** @param response encrypted */
+  async storeCached(
+    { id, callId }: Holder,
+    keyId: string,
+    response: Buffer,
+    ttlSeconds: number,
+  ): Promise<void> {
+    const values = [id, keyId, callId, response, response.length, ttlSeconds];
+    await this.pool.query({ name: 'store-cached', text: STORE_CACHED, values });
+  }
+
+  /** @returns null if there is no response of at most this age; the age in seconds */
+  async readCached(
+    id: Buffer,
+    ttlSeconds: number,
+  ): Promise<{ callId: string; response: Buffer; age: number } | null> {
+    const query = { name: 'read-cached', text: READ_CACHED, values: [id, ttlSeconds] };
+    const { rows } = await this.pool.query<{ call_id: string; answer: Buffer; age: number }>(query);
+    const [row] = rows;
+    return row === undefined
+      ? null
+      : { callId: row.call_id, response: row.answer, age: Math.max(0, row.age) };
   }
 
   /** Deletes what has expired, in steps. @returns how many */

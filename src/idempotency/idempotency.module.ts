@@ -1,6 +1,7 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { ResponseCipher } from './response-cipher.js';
+import { CachedResponses } from './cached-responses.service.js';
 import { PendingResponses } from './pending-responses.service.js';
 import { ClaimStore } from './claim-store.service.js';
 import { ClaimsService } from './claims.service.js';
@@ -11,7 +12,15 @@ import { StoredBytes } from './stored-bytes.service.js';
 /** Idempotent requests: one call per `Idempotency-Key`, and its response for duplicates. */
 @Module({
   imports: [TypeOrmModule.forFeature([IdempotencyRecord])],
-  providers: [IdempotencyRecords, ResponseCipher, StoredBytes, ClaimStore, ClaimsService, PendingResponses],
-  exports: [ClaimStore, ClaimsService, PendingResponses, StoredBytes]
+  providers: [
+    IdempotencyRecords,
+    ResponseCipher,
+    StoredBytes,
+    ClaimStore,
+    ClaimsService,
+    PendingResponses,
+    CachedResponses
+  ],
+  exports: [CachedResponses, ClaimStore, ClaimsService, PendingResponses, StoredBytes]
 })
 export class IdempotencyModule {}

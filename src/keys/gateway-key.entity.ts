@@ -1,6 +1,7 @@
 import { Check, Column, Entity, ForeignKey, Index, PrimaryColumn, Unique } from 'typeorm';
 import { STREAM_USAGE_COMMENT, type StreamUsage } from '../teams/model-rules.js';
 import { Team } from '../teams/team.entity.js';
+import type { KeyCache } from './key-cache-settings.js';
 
 export const ENDPOINT_RULES = ['inference', 'all'] as const;
 export type EndpointRule = (typeof ENDPOINT_RULES)[number];
@@ -78,6 +79,12 @@ export class GatewayKey {
     comment: 'Member of the team who created it for themselves; null for other keys.',
   })
   owner!: string | null;
+
+  @Column('jsonb', {
+    nullable: true,
+    comment: 'The response cache: its ttl_seconds, and with whom it is shared; null: none.',
+  })
+  cache!: KeyCache | null;
 
   /** For If-Match. */
   @Column('int', { default: 1, comment: 'Increases with every change by an actor.' })

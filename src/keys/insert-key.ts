@@ -4,6 +4,7 @@ import type { Actor } from '../platform/actor.js';
 import { recordChange } from '../audit/record-change.js';
 import type { ModelRules } from '../teams/model-rules.js';
 import type { EndpointRule, IdempotencyMode } from './gateway-key.entity.js';
+import type { KeyCache } from './key-cache-settings.js';
 import { digestKey, mintKey, shownPrefix } from './key-secret.js';
 import { FIND_KEY, fullName, type KeyRow, keyView } from './key-view.js';
 import type { KeyView } from './keys.schema.js';
@@ -17,6 +18,7 @@ export interface KeyGrant extends Partial<ModelRules> {
   endpoints: EndpointRule;
   idempotency: IdempotencyMode;
   websockets?: boolean;
+  cache?: KeyCache | null;
   /** Member of the team whose own it is; absent for other keys. */
   owner?: string;
 }
@@ -29,8 +31,8 @@ export interface IssuedKey {
 
 const INSERT_KEY = `
   INSERT INTO gateway_key (id, team_id, name, expires_at, providers, endpoints, idempotency, models, stream_usage,
-                           websockets, owner)
-  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`;
+                           websockets, cache, owner)
+  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`;
 
 const INSERT_SECRET = `
   INSERT INTO gateway_key_secret (id, key_id, digest, prefix) VALUES ($1, $2, decode($3, 'hex'), $4)`;
@@ -60,6 +62,7 @@ export async function insertKey(
     grant.models ?? null,
     grant.stream_usage ?? 'as_sent',
     grant.websockets ?? false,
+    grant.cache ?? null,
     grant.owner ?? null,
   ]);
   const secret = await insertSecret(manager, id);

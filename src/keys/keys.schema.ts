@@ -19,6 +19,7 @@ import { limitMembers, shownLimitMembers } from '../limit-rules/limit-rules.sche
 import { PROVIDER_NAME } from '../providers/provider-name.js';
 import { modelRulesChange, modelRulesView, newModelRules } from '../teams/model-rules.js';
 import { ENDPOINT_RULES, IDEMPOTENCY_MODES } from './gateway-key.entity.js';
+import { CACHE_ABOUT, keyCacheSchema, newKeyCacheSchema } from './key-cache-settings.js';
 
 export const KEY_STATUSES = ['active', 'disabled', 'expired', 'revoked'] as const;
 export type KeyStatus = (typeof KEY_STATUSES)[number];
@@ -61,6 +62,7 @@ export const keySchema = z
     endpoints: z.enum(ENDPOINT_RULES).meta({ description: ENDPOINTS_ABOUT }),
     idempotency: z.enum(IDEMPOTENCY_MODES).meta({ description: IDEMPOTENCY_ABOUT }),
     websockets: z.boolean().meta({ description: WEBSOCKETS_ABOUT, example: false }),
+    cache: keyCacheSchema.nullable().meta({ description: CACHE_ABOUT }),
     ...modelRulesView,
     ...shownLimitMembers,
     owner: z.string().nullable().meta({
@@ -114,6 +116,7 @@ export const newKeySchema = z
     endpoints: oneOf(ENDPOINT_RULES).default('inference').meta({ description: ENDPOINTS_ABOUT }),
     idempotency: oneOf(IDEMPOTENCY_MODES).default('forward').meta({ description: IDEMPOTENCY_ABOUT }),
     websockets: flag().default(false).meta({ description: WEBSOCKETS_ABOUT }),
+    cache: newKeyCacheSchema.nullish().default(null).meta({ description: CACHE_ABOUT }),
     ...newModelRules,
     ...limitMembers,
   })
@@ -135,6 +138,7 @@ export const keyChangeSchema = z
     endpoints: oneOf(ENDPOINT_RULES).optional().meta({ description: ENDPOINTS_ABOUT }),
     idempotency: oneOf(IDEMPOTENCY_MODES).optional().meta({ description: IDEMPOTENCY_ABOUT }),
     websockets: flag().optional().meta({ description: WEBSOCKETS_ABOUT }),
+    cache: newKeyCacheSchema.nullable().optional().meta({ description: CACHE_ABOUT }),
     ...modelRulesChange,
     disabled: flag().optional().meta({ description: DISABLED_ABOUT }),
     ...limitMembers,

@@ -41,7 +41,7 @@ const LOCK = 'SELECT FROM gateway_key WHERE id = $1 FOR UPDATE';
 const UPDATE = `
   UPDATE gateway_key
   SET name = $2, expires_at = $3, providers = $4, endpoints = $5, idempotency = $6, disabled = $7, models = $8,
-      stream_usage = $9, websockets = $10, version = version + 1
+      stream_usage = $9, websockets = $10, cache = $11, version = version + 1
   WHERE id = $1`;
 
 const REVOKE = 'UPDATE gateway_key SET revoked_at = now(), version = version + 1 WHERE id = $1';
@@ -119,6 +119,7 @@ export class KeysService {
         'models',
         'stream_usage',
         'websockets',
+        'cache',
       ] as const;
       const differing = fields.filter(
         (field) => JSON.stringify(wanted[field]) !== JSON.stringify(present[field]),

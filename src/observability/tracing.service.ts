@@ -55,7 +55,7 @@ export class TracingService implements OnModuleInit, OnApplicationShutdown {
     this.finished.listen('tracing', (call) => {
       const { row } = call;
       // A replay sends no request to a provider.
-      if (row.outcome === 'replayed') return;
+      if (row.outcome === 'replayed' || row.outcome === 'cached') return;
       const parent = parentOf(call);
       const traceState = call.tracestate === null ? undefined : api.createTraceState(call.tracestate);
       const context =

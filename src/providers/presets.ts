@@ -1,13 +1,18 @@
+import type { AuthSettings } from './credentials/auth-settings.js';
 import type { ProviderAuth } from './provider.js';
 
 /** URL and authentication of a well-known provider. */
 export interface Preset {
   /** Display name. */
   title: string;
-  /** Without `/v1`, which clients send; null if each customer has a URL of their own, like `example`. */
+  /**
+   * Without `/v1`, which clients send; `<region>` stands for the region of the settings. Null if each customer has a URL of
+   * their own, like `example`.
+   */
   url: string | null;
   example?: string;
   auth: ProviderAuth;
+  authSettings?: AuthSettings;
   /** False for local providers, which need none by default. */
   needsSecret: boolean;
 }
@@ -69,6 +74,29 @@ export const PRESETS: Readonly<Record<string, Preset>> = {
     url: null,
     example: 'https://mcp.example.com',
     auth: 'bearer',
+    needsSecret: true,
+  },
+  // The same with a token of Microsoft Entra ID.
+  'azure-entra': {
+    title: 'Azure OpenAI (v1 API) with Entra ID',
+    url: null,
+    example: 'https://<resource>.openai.azure.com/openai',
+    auth: 'oauth2',
+    authSettings: { scope: 'https://cognitiveservices.azure.com/.default' },
+    needsSecret: true,
+  },
+  bedrock: {
+    title: 'Amazon Bedrock',
+    url: 'https://bedrock-runtime.<region>.amazonaws.com',
+    auth: 'aws-sigv4',
+    authSettings: { service: 'bedrock' },
+    needsSecret: true,
+  },
+  // The global endpoint; those of regions are https://<region>-aiplatform.googleapis.com.
+  vertex: {
+    title: 'Google Vertex AI',
+    url: 'https://aiplatform.googleapis.com',
+    auth: 'google',
     needsSecret: true,
   },
   vllm: { title: 'vLLM', url: 'http://127.0.0.1:8000', auth: 'bearer', needsSecret: false },

@@ -1,10 +1,12 @@
+import type { AuthSettings } from './credentials/auth-settings.js';
+import { type CredentialSources, storedCredential } from './credentials/credential-sources.service.js';
 import type { Provider, ProviderAuth } from './provider.js';
 import { makeProvider } from './provider.js';
 import { normaliseProviderUrl } from '../platform/provider-url.js';
 
 /** Every stored provider in one snapshot, with the count of changes it reflects. No row: a null id. */
 export const READ_PROVIDERS = `
-  SELECT c.value AS counted, p.id, p.name, p.url, p.auth, p.sealed_secret, p.is_default, p.enabled, p.catalog
+  SELECT c.value AS counted, p.id, p.name, p.url, p.auth, p.auth_settings, p.sealed_secret, p.is_default, p.enabled, p.catalog
   FROM change_counter c LEFT JOIN provider p ON true
   WHERE c.name = 'providers'`;
 
@@ -14,6 +16,7 @@ export interface DirectoryRow {
   name: string;
   url: string;
   auth: ProviderAuth;
+  auth_settings: AuthSettings | null;
   sealed_secret: Buffer | null;
   is_default: boolean;
   enabled: boolean;
@@ -41,38 +44,54 @@ export interface Directory {
 
 /**
  * @param open opens a row's secret
+ * @param sources of credentials, which are kept from reading to reading
  * @returns one entry for each row: a row that cannot be used takes no other with it
  */
 export function directoryOf(
   rows: readonly DirectoryRow[],
   open: (id: string, sealed: Buffer) => string,
+  sources: Sources,
 ): Directory {
   const byName = new Map<string, Entry>();
   let fallback: Entry | null = null;
   for (const row of rows) {
     if (row.id === null) continue;
-    const entry = entryOf(row, row.id, open);
+    const entry = entryOf(row, row.id, open, sources);
     byName.set(row.name, entry);
     if (row.is_default) fallback = entry;
   }
   return { counted: BigInt(rows[0]?.counted ?? 0), byName, fallback };
 }
 
-function entryOf(row: DirectoryRow, id: string, open: (id: string, sealed: Buffer) => string): Entry {
+type Sources = ReturnType<CredentialSources['read']>;
+
+function entryOf(
+  row: DirectoryRow,
+  id: string,
+  open: (id: string, sealed: Buffer) => string,
+  sources: Sources,
+): Entry {
   const { name, enabled, catalog } = row;
   try {
     // Checked again here: whoever writes to the table directly must not lead calls to where no provider may be.
     const { url, problem } = normaliseProviderUrl(row.url);
     if (url === undefined) return { name, enabled, catalog, provider: null, problem: `its url ${problem}` };
     const secret = row.sealed_secret && open(id, row.sealed_secret);
-    return { name, enabled, catalog, provider: makeProvider(name, url, row.auth, secret), problem: null };
+    const source = sources.of(id, storedCredential(row, url, secret));
+    return {
+      name,
+      enabled,
+      catalog,
+      provider: makeProvider(name, url, row.auth, secret, source),
+      problem: null,
+    };
   } catch (error) {
     return {
       name,
       enabled,
       catalog,
       provider: null,
-      problem: `its secret cannot be opened: ${(error as Error).message}`,
+      problem: `its credential cannot be used: ${(error as Error).message}`,
     };
   }
 }

@@ -62,6 +62,30 @@ export function verdictOfStatus(status: number, hasSecret: boolean, forwardsCred
   );
 }
 
+/** The verdict for a token endpoint's failure. */
+export function verdictOfToken(reason: unknown): Verdict {
+  const what = reason instanceof Error ? reason.message : 'no token could be obtained';
+  return wrong(
+    'credential_unavailable',
+    `No access token: ${what}. Check the secret and the settings of its auth.`,
+  );
+}
+
+/** The verdict for a signed request that was rejected. @param skewMs the provider's clock ahead of this one; NaN: unknown */
+export function verdictOfDenied(skewMs: number): Verdict {
+  const minutes = Math.round(Math.abs(skewMs) / 60_000);
+  if (minutes >= 5) {
+    return wrong(
+      'unauthorized',
+      `The provider rejected the signature, and this machine's clock is ${minutes} minutes ${skewMs < 0 ? 'ahead' : 'behind'}. Set the clock.`,
+    );
+  }
+  return wrong(
+    'unauthorized',
+    'The provider rejected the signature, or the access key lacks a permission. Check the access key, the region and the service.',
+  );
+}
+
 /** Verdicts for errors of the system and of undici (undici documentation, Errors), by code. */
 const BY_CODE: Record<string, Verdict> = {
   ENOTFOUND: wrong(

@@ -1,6 +1,7 @@
 import type { Settings } from '../config/settings.js';
 import { catalogOf } from './provider-catalog.js';
 import { DEFAULT_PROVIDER } from './provider-name.js';
+import type { AuthSettings } from './credentials/auth-settings.js';
 import type { ProviderAuth } from './provider.js';
 import type { ProviderView, SecretState } from './providers.schema.js';
 
@@ -9,6 +10,7 @@ export interface ProviderRow {
   name: string;
   url: string;
   auth: ProviderAuth;
+  auth_settings: AuthSettings | null;
   sealed_secret: Buffer | null;
   is_default: boolean;
   enabled: boolean;
@@ -19,7 +21,8 @@ export interface ProviderRow {
 }
 
 export const SELECT_PROVIDERS = `
-  SELECT id, name, url, auth, sealed_secret, is_default, enabled, catalog, version, created_at, updated_at FROM provider`;
+  SELECT id, name, url, auth, auth_settings, sealed_secret, is_default, enabled, catalog, version, created_at, updated_at
+  FROM provider`;
 
 /** Lists each field, so that a new column is not shown by accident. */
 export function providerView(row: ProviderRow, secretState: SecretState): ProviderView {
@@ -28,6 +31,7 @@ export function providerView(row: ProviderRow, secretState: SecretState): Provid
     name: row.name,
     url: row.url,
     auth: row.auth,
+    auth_settings: row.auth_settings && settingsView(row.auth_settings),
     secret_state: secretState,
     default: row.is_default,
     shadowed_by: null,
@@ -40,6 +44,13 @@ export function providerView(row: ProviderRow, secretState: SecretState): Provid
   };
 }
 
+/** The settings in one order: jsonb has one of its own. Lists each, as providerView() does. */
+function settingsView(stored: AuthSettings): AuthSettings {
+  const { region, service, access_key_id, client_email, token_url, client_id, scope } = stored;
+  const settings = { region, service, access_key_id, client_email, token_url, client_id, scope };
+  return Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== undefined));
+}
+
 /** The provider of PROVIDER_URL, or null. */
 export function environmentView(env: Settings): ProviderView | null {
   if (env.providerUrl === undefined) return null;
@@ -48,6 +59,7 @@ export function environmentView(env: Settings): ProviderView | null {
     name: DEFAULT_PROVIDER,
     url: env.providerUrl,
     auth: env.providerAuth,
+    auth_settings: null,
     secret_state: env.providerKey === undefined ? 'none' : 'environment',
     default: true,
     shadowed_by: null,

@@ -1,4 +1,5 @@
 import { Check, Column, Entity, Index, PrimaryColumn, Unique } from 'typeorm';
+import type { AuthSettings } from './credentials/auth-settings.js';
 import { PROVIDER_AUTHS, type ProviderAuth } from './provider.js';
 
 /** A stored provider. Its secret is encrypted (secret-box.ts) and bound to this row. */
@@ -20,9 +21,16 @@ export class StoredProvider {
   @Column('text', {
     default: 'bearer',
     comment:
-      'How the secret is sent: bearer, or the name of the header. client: callers send their own credential.',
+      'How the secret is used: bearer, the name of a header, aws-sigv4, google or oauth2. client: callers send their own credential.',
   })
   auth!: ProviderAuth;
+
+  @Column('jsonb', {
+    name: 'auth_settings',
+    nullable: true,
+    comment: 'What aws-sigv4, google and oauth2 need besides the secret; null for the others.',
+  })
+  authSettings!: AuthSettings | null;
 
   @Column('bytea', {
     name: 'sealed_secret',

@@ -1,10 +1,21 @@
+import type { AccessTokens } from './credentials/access-tokens.js';
+import { CLOUD_AUTHS, isCloudAuth } from './credentials/auth-settings.js';
+import type { CredentialSource } from './credentials/credential-sources.service.js';
+import type { RequestSigner } from './credentials/request-signer.js';
 import { type OwnEndpoints, ownEndpoints } from './inference-endpoints.js';
 
 /**
- * How a provider's secret is sent: the name of the header, or a Bearer token in `Authorization`. `client`: there is none,
- * and the caller's own credential is forwarded.
+ * How a provider's secret is used: sent in the header of this name, sent as a Bearer token in `Authorization`, or used to
+ * sign each request or to request an access token. `client`: there is none, and the caller's own credential is forwarded.
  */
-export const PROVIDER_AUTHS = ['bearer', 'x-api-key', 'api-key', 'x-goog-api-key', 'client'] as const;
+export const PROVIDER_AUTHS = [
+  'bearer',
+  'x-api-key',
+  'api-key',
+  'x-goog-api-key',
+  'client',
+  ...CLOUD_AUTHS,
+] as const;
 export type ProviderAuth = (typeof PROVIDER_AUTHS)[number];
 
 /** Where calls go and with which secret. */
@@ -14,17 +25,31 @@ export interface Provider {
   readonly origin: string;
   /** Path of the provider's URL without a trailing slash; often empty. */
   readonly basePath: string;
-  /** The header that carries its secret, or null when it takes none. */
+  /** The header that carries its secret; null if it takes none, or for `signer` and `tokens`. */
   readonly credential: { readonly name: string; readonly value: string } | null;
+  /** What is sent and must not come back to a client. */
   readonly secret: string | null;
   /** The caller's own credential is forwarded as it is. */
   readonly forwardsCredentials: boolean;
+  /** Signs each request instead. */
+  readonly signer: RequestSigner | null;
+  /** Has the access token that is sent instead; see withAccessToken(). */
+  readonly tokens: AccessTokens | null;
   /** Its inference endpoints besides the common ones. */
   readonly endpoints: OwnEndpoints;
 }
 
-/** @param url normalised provider URL, without a trailing slash */
-export function makeProvider(name: string, url: string, auth: ProviderAuth, secret: string | null): Provider {
+/**
+ * @param url normalised provider URL, without a trailing slash
+ * @param source of its credential; null if the secret is sent as it is
+ */
+export function makeProvider(
+  name: string,
+  url: string,
+  auth: ProviderAuth,
+  secret: string | null,
+  source: CredentialSource | null = null,
+): Provider {
   const { origin, hostname, pathname } = new URL(url);
   const basePath = pathname === '/' ? '' : pathname;
   return {
@@ -32,13 +57,25 @@ export function makeProvider(name: string, url: string, auth: ProviderAuth, secr
     origin,
     basePath,
     credential:
-      secret === null || auth === 'client'
+      secret === null || auth === 'client' || isCloudAuth(auth)
         ? null
         : auth === 'bearer'
           ? { name: 'Authorization', value: `Bearer ${secret}` }
           : { name: auth, value: secret },
-    secret,
+    secret: source === null ? secret : source.sent,
+    signer: source?.signer ?? null,
+    tokens: source?.tokens ?? null,
     forwardsCredentials: auth === 'client',
     endpoints: ownEndpoints(hostname, basePath),
   };
+}
+
+/**
+ * The provider with an access token as its credential, for one call.
+ *
+ * @throws GatewayError provider_credential_unavailable
+ */
+export async function withAccessToken(provider: Provider, tokens: AccessTokens): Promise<Provider> {
+  const token = await tokens.get();
+  return { ...provider, credential: { name: 'Authorization', value: `Bearer ${token}` }, secret: token };
 }

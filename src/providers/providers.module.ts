@@ -1,5 +1,6 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
+import { CredentialSources } from './credentials/credential-sources.service.js';
 import { ProviderSecrets } from './provider-secrets.service.js';
 import { StoredProvider } from './provider.entity.js';
 import { ProvidersController } from './providers.controller.js';
@@ -11,7 +12,7 @@ import { StoredProvidersService } from './stored-providers.service.js';
 @Module({
   imports: [TypeOrmModule.forFeature([StoredProvider])],
   controllers: [ProvidersController],
-  providers: [ProviderSecrets, ProvidersService, StoredProvidersService, ResealService],
+  providers: [CredentialSources, ProviderSecrets, ProvidersService, StoredProvidersService, ResealService],
   exports: [ProvidersService, StoredProvidersService, ResealService]
 })
 export class ProvidersModule {}

@@ -5,12 +5,69 @@ import { normaliseProviderUrl } from '../platform/provider-url.js';
 import { PROVIDER_AUTHS } from './provider.js';
 
 const AUTH_ABOUT =
-  'How the secret is sent to the provider. `client`: callers send their own credential, which is forwarded, and the gateway key as `x-gateway-key`.';
+  'How the secret is used: sent in the header of this name, or as a Bearer token; `aws-sigv4`: signs each request; `google`, ' +
+  '`oauth2`: requests access tokens; ' +
+  '`client`: callers send their own credential, which is forwarded, and the gateway key as `x-gateway-key`.';
 const DEFAULT_ABOUT = 'Calls to `/v1` go to the default provider.';
 const SHOWN_DEFAULT_ABOUT = `${DEFAULT_ABOUT} At most one provider has true.`;
 const ENABLED_ABOUT = 'Calls to a disabled provider are rejected.';
 const CATALOG_ABOUT =
   'Name of the price list for its models; null if only custom prices for this provider apply.';
+
+/** A setting of `aws-sigv4`, `google` or `oauth2`. @param form what it must be */
+function setting(pattern: RegExp, form: string, description: string, example: string) {
+  const remedy = `must be ${form}`;
+  return z.string(remedy).regex(pattern, remedy).meta({ description, example });
+}
+
+const NAME_IN_HOST = /^[a-z0-9-]{1,63}$/;
+/** Scopes contain visible ASCII without quotes and backslashes, and are separated by spaces (RFC 6749 3.3). */
+const SCOPE = /^(?=.{1,1024}$)[\x21\x23-\x5b\x5d-\x7e]+(?: [\x21\x23-\x5b\x5d-\x7e]+)*$/;
+
+const SETTINGS = {
+  region: setting(NAME_IN_HOST, 'a region such as eu-central-1', '`aws-sigv4`: the region.', 'eu-central-1'),
+  service: setting(
+    NAME_IN_HOST,
+    'a service name such as bedrock',
+    '`aws-sigv4`: the service that the signature is for; by default `bedrock`.',
+    'bedrock',
+  ),
+  access_key_id: setting(
+    /^\w{16,128}$/,
+    'an AWS access key ID',
+    '`aws-sigv4`: the access key ID.',
+    'AKIAIOSFODNN7EXAMPLE',
+  ),
+  token_url: setting(
+    /^[\x21-\x7e]{1,2048}$/,
+    'a URL such as https://login.example.com/oauth2/token',
+    '`oauth2`: where tokens are requested. For `google`, the key file names it.',
+    'https://login.example.com/oauth2/token',
+  ),
+  client_id: setting(
+    /^[\x20-\x7e]{1,1024}$/,
+    'the ID of the client',
+    '`oauth2`: the ID of the client.',
+    'postern',
+  ),
+  scope: setting(
+    SCOPE,
+    'one or more scopes, separated by spaces',
+    '`oauth2`, `google`: the scope of the tokens.',
+    'https://cognitiveservices.azure.com/.default',
+  ),
+};
+
+const shownSettingsSchema = z
+  .strictObject({
+    ...SETTINGS,
+    client_email: z.string().meta({
+      description: '`google`: the service account, from its key file.',
+      example: 'postern@example.iam.gserviceaccount.com',
+    }),
+  })
+  .partial()
+  .meta({ id: 'ProviderAuthSettings' });
 
 /** A provider as the API shows it, without its secret. */
 export const providerSchema = z
@@ -22,6 +79,9 @@ export const providerSchema = z
     name: z.string().meta({ description: 'Used in `/p/<name>/`.', example: 'openai' }),
     url: z.string().meta({ description: 'Base URL without `/v1`.', example: 'https://api.openai.com' }),
     auth: z.enum(PROVIDER_AUTHS).meta({ description: AUTH_ABOUT }),
+    auth_settings: shownSettingsSchema
+      .nullable()
+      .meta({ description: 'What `auth` needs besides the secret; null if it needs nothing.' }),
     secret_state: z.enum(['sealed', 'none', 'unreadable', 'environment']).meta({
       description:
         'State of the secret, which is never shown. `sealed`: stored, encrypted; `unreadable`: it was encrypted with ' +
@@ -70,6 +130,7 @@ export const probeSchema = z
         'forbidden_address',
         'not_http',
         'unauthorized',
+        'credential_unavailable',
         'not_found',
         'redirect',
         'rate_limited',
@@ -93,6 +154,9 @@ export type ProbeResult = z.output<typeof probeSchema>;
 const NAME = 'must be 1 to 63 characters of a-z 0-9 - _ and start with a letter or digit';
 const SECRET =
   "must be the provider's secret as visible ASCII without spaces, 8,192 characters at most, or null when it takes none";
+const SECRET_ABOUT =
+  'For `aws-sigv4` the secret access key, or the JSON that `aws configure export-credentials` prints; for `google` the ' +
+  'content of the JSON key file; for `oauth2` the client secret.';
 
 const url = z.string('must be a URL such as https://api.openai.com').transform((text, context): string => {
   const result = normaliseProviderUrl(text);
@@ -106,11 +170,21 @@ const CATALOG = 'must be the name of a price list: 1 to 63 characters of a-z 0-9
 /** A price list has a name like a provider's: the names of the catalogue fit, and so does one of one's own. */
 const catalog = z.string(CATALOG).regex(PROVIDER_NAME, CATALOG).nullable();
 
-/** Text that a header can carry unchanged (RFC 9110 5.5). */
+/** Text that a header can carry unchanged (RFC 9110 5.5), or the JSON of a cloud's credential, which is checked with `auth`. */
 const secret = z
   .string(SECRET)
-  .regex(/^[\x21-\x7e]{1,8192}$/, SECRET)
+  .regex(/^(?:[\x21-\x7e]{1,8192}|\s*\{[^]{1,16384})$/, SECRET)
   .nullable();
+
+/** In a change, null removes a setting. */
+const changedSettings = z.strictObject({
+  region: SETTINGS.region.nullable(),
+  service: SETTINGS.service.nullable(),
+  access_key_id: SETTINGS.access_key_id.nullable(),
+  token_url: SETTINGS.token_url.nullable(),
+  client_id: SETTINGS.client_id.nullable(),
+  scope: SETTINGS.scope.nullable(),
+});
 
 const URL_ABOUT = 'Base URL without `/v1`, such as `https://api.openai.com`.';
 
@@ -124,9 +198,12 @@ export const newProviderSchema = z
     url: url.meta({ description: URL_ABOUT, example: 'https://api.openai.com' }),
     auth: oneOf(PROVIDER_AUTHS).default('bearer').meta({ description: AUTH_ABOUT }),
     secret: secret.meta({
-      description:
-        "The provider's API key; null if it needs none, and with `auth: client`. Never shown again.",
+      description: `The provider's API key; null if it needs none, and with \`auth: client\`. Never shown again. ${SECRET_ABOUT}`,
       example: 'sk-…',
+    }),
+    auth_settings: z.strictObject(SETTINGS).partial().optional().meta({
+      id: 'NewProviderAuthSettings',
+      description: 'What `aws-sigv4`, `google` and `oauth2` need besides the secret.',
     }),
     default: flag().default(false).meta({ description: DEFAULT_ABOUT }),
     enabled: flag().default(true).meta({ description: ENABLED_ABOUT }),
@@ -149,9 +226,15 @@ export const providerChangeSchema = z
       example: 'https://api.openai.com',
     }),
     auth: oneOf(PROVIDER_AUTHS).optional().meta({ description: AUTH_ABOUT }),
-    secret: secret
-      .optional()
-      .meta({ description: "The provider's new API key; null removes the stored one.", example: 'sk-…' }),
+    secret: secret.optional().meta({
+      description: `The provider's new API key; null removes the stored one. ${SECRET_ABOUT}`,
+      example: 'sk-…',
+    }),
+    auth_settings: changedSettings.partial().optional().meta({
+      id: 'ProviderAuthSettingsChange',
+      description:
+        'Settings to change; null removes one. `access_key_id`, `token_url` and `client_id` need the secret again.',
+    }),
     default: flag().optional().meta({ description: DEFAULT_ABOUT }),
     enabled: flag().optional().meta({ description: ENABLED_ABOUT }),
     catalog: catalog.optional().meta({

@@ -15,6 +15,7 @@ import {
 } from './provider-directory.js';
 import { catalogOf } from './provider-catalog.js';
 import { DEFAULT_PROVIDER } from './provider-name.js';
+import { CredentialSources } from './credentials/credential-sources.service.js';
 import { ProviderSecrets } from './provider-secrets.service.js';
 import { makeProvider, type Provider } from './provider.js';
 
@@ -34,6 +35,7 @@ export class ProvidersService {
     @InjectSettings() env: Settings,
     private readonly dataSource: DataSource,
     private readonly secrets: ProviderSecrets,
+    private readonly sources: CredentialSources,
     feed: ChangeFeed,
     database: DatabaseService,
   ) {
@@ -130,9 +132,12 @@ export class ProvidersService {
   private async load(read: Read): Promise<void> {
     for (;;) {
       const before = this.directory;
-      const found = directoryOf(await read(), (id, sealed) => this.secrets.open(id, sealed));
+      const rows = await read();
+      const sources = this.sources.read();
+      const found = directoryOf(rows, (id, sealed) => this.secrets.open(id, sealed), sources);
       if (this.directory !== null && found.counted < this.directory.counted && this.directory !== before)
         continue;
+      sources.end();
       this.tellFaults(found);
       this.directory = found;
       return;

@@ -8,12 +8,15 @@ import type { Settings } from '../config/settings.js';
 import { type Expected, mustBeExpected } from '../database/revision.js';
 import { isUniqueViolation } from '../database/sql-state.js';
 import { ServiceError } from '../errors/service-error.js';
+import { needsSecretAgain, rejectOtherSettings } from './credentials/auth-settings.js';
+import { CredentialSources, storedCredential } from './credentials/credential-sources.service.js';
+import { changedSettings, checkedCredential, mustFit } from './credentials/given-credential.js';
 import { catalogOf } from './provider-catalog.js';
 import { DEFAULT_PROVIDER } from './provider-name.js';
 import { findProvider, serialized } from './provider-rows.js';
 import { ProviderSecrets } from './provider-secrets.service.js';
 import { besideEnvironment, environmentView, type ProviderRow, SELECT_PROVIDERS } from './provider-view.js';
-import { makeProvider, type Provider, type ProviderAuth } from './provider.js';
+import { makeProvider, type Provider } from './provider.js';
 import type { NewProvider, ProviderChange, ProviderView } from './providers.schema.js';
 import { ProvidersService } from './providers.service.js';
 import { SecretBoxError } from '../platform/secret-box.js';
@@ -22,12 +25,13 @@ const LIST = `${SELECT_PROVIDERS} ORDER BY name`;
 const FIND_OTHER_DEFAULT = `${SELECT_PROVIDERS} WHERE is_default AND name <> $1`;
 
 const INSERT = `
-  INSERT INTO provider (id, name, url, auth, sealed_secret, is_default, enabled, catalog)
-  VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`;
+  INSERT INTO provider (id, name, url, auth, auth_settings, sealed_secret, is_default, enabled, catalog)
+  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`;
 
 const UPDATE = `
   UPDATE provider
-  SET url = $2, auth = $3, sealed_secret = $4, is_default = $5, enabled = $6, catalog = $7, version = version + 1, updated_at = now()
+  SET url = $2, auth = $3, auth_settings = $4, sealed_secret = $5, is_default = $6, enabled = $7, catalog = $8,
+      version = version + 1, updated_at = now()
   WHERE id = $1`;
 
 const NO_LONGER_DEFAULT = `
@@ -42,6 +46,7 @@ export class StoredProvidersService {
     private readonly dataSource: DataSource,
     private readonly secrets: ProviderSecrets,
     private readonly providers: ProvidersService,
+    private readonly sources: CredentialSources,
     @InjectSettings() private readonly env: Settings,
   ) {}
 
@@ -58,10 +63,26 @@ export class StoredProvidersService {
     const id = uuidv7();
     try {
       return await this.shown(async (manager) => {
-        const { url, auth, secret, enabled, catalog = catalogOf(url) } = settings;
+        const { url, auth, enabled, catalog = catalogOf(url) } = settings;
+        rejectOtherSettings(auth, settings.auth_settings ?? {});
+        const { secret, authSettings } = checkedCredential(
+          auth,
+          settings.auth_settings ?? {},
+          settings.secret,
+        );
         if (settings.default) await this.endOtherDefault(manager, name, by);
         const sealed = secret === null ? null : this.secrets.seal(id, secret);
-        await manager.query(INSERT, [id, name, url, auth, sealed, settings.default, enabled, catalog]);
+        await manager.query(INSERT, [
+          id,
+          name,
+          url,
+          auth,
+          authSettings,
+          sealed,
+          settings.default,
+          enabled,
+          catalog,
+        ]);
         const after = this.secrets.viewOf(await findProvider(manager, name));
         await recordChange(manager, by, { action: 'created', type: 'provider', before: null, after });
         return after;
@@ -108,10 +129,23 @@ export class StoredProvidersService {
     return this.shown(async (manager) => {
       const row = await this.findExpected(manager, name, expected);
       const before = this.secrets.viewOf(row);
-      const { secret, ...others } = settings;
+      const { secret: given, auth_settings: changes = {}, ...others } = settings;
       const next = { ...before, ...others };
+      rejectOtherSettings(next.auth, changes);
+      const stored = next.auth === before.auth ? before.auth_settings : null;
+      const { secret, authSettings } = checkedCredential(next.auth, changedSettings(stored, changes), given);
+      if (authSettings !== null && given === undefined && row.sealed_secret === null)
+        throw ServiceError.of('invalid', 'secret', `is needed for ${next.auth}`);
+      next.auth_settings = authSettings;
       if (others.catalog === undefined && before.catalog === catalogOf(before.url))
         next.catalog = catalogOf(next.url);
+      if (row.sealed_secret !== null && secret === undefined && needsSecretAgain(before, next)) {
+        throw ServiceError.of(
+          'invalid',
+          'secret',
+          'must be sent again with another way of authentication, access key, client or token URL, because the stored one belongs to the former',
+        );
+      }
       if (row.sealed_secret !== null && secret === undefined && originOf(next.url) !== originOf(row.url)) {
         throw ServiceError.of(
           'invalid',
@@ -128,6 +162,7 @@ export class StoredProvidersService {
         row.id,
         next.url,
         next.auth,
+        authSettings,
         sealed,
         next.default,
         next.enabled,
@@ -168,7 +203,9 @@ export class StoredProvidersService {
       if (!(error instanceof SecretBoxError)) throw error;
       throw ServiceError.of('conflict', 'secret', `cannot be decrypted: ${error.message}`);
     }
-    return makeProvider(row.name, row.url, row.auth, secret);
+    // A source of its own: a test must not be passed by a token that calls have obtained.
+    const source = this.sources.make(storedCredential(row, row.url, secret));
+    return makeProvider(row.name, row.url, row.auth, secret, source);
   }
 
   private async shown(work: (manager: EntityManager) => Promise<ProviderView>): Promise<ProviderView> {
@@ -208,19 +245,9 @@ export class StoredProvidersService {
   }
 }
 
-/** @throws ServiceError invalid for a secret that would never be sent */
-function mustFit(auth: ProviderAuth, hasSecret: boolean): void {
-  if (auth !== 'client' || !hasSecret) return;
-  throw ServiceError.of(
-    'invalid',
-    'secret',
-    'must be null with the auth "client", because callers send their own credential',
-  );
-}
-
 function isSame(one: ProviderView, other: ProviderView): boolean {
-  return (['url', 'auth', 'default', 'enabled', 'catalog'] as const).every(
-    (name) => one[name] === other[name],
+  return (['url', 'auth', 'auth_settings', 'default', 'enabled', 'catalog'] as const).every(
+    (name) => JSON.stringify(one[name]) === JSON.stringify(other[name]),
   );
 }
 

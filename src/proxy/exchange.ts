@@ -1,13 +1,13 @@
 import type { Request, Response } from 'express';
 import { GatewayError } from '../errors/gateway-error.js';
-import type { Claim } from '../idempotency/claim.js';
+import type { ResponseRecorder } from '../idempotency/response-recorder.js';
 import type { Provider } from '../providers/provider.js';
 import type { CallRecord } from '../request-log/call-record.js';
 import type { Outcome } from '../request-log/outcome.js';
 import type { RequestLogService } from '../request-log/request-log.service.js';
 import type { Settings } from '../config/settings.js';
 import type { ExchangePhase } from './exchange-phase.js';
-import { bodyLength, hasForeignCoding, requestHeaders, responseHeaders } from './headers.js';
+import { bodyLength, hasForeignCoding, providerHeaders, responseHeaders } from './headers.js';
 import { statusOf } from './http/error-response.js';
 import type { PolicyCall } from './policies/policy-call.js';
 import { type BodyOwner, sendBody } from './request-body.js';
@@ -47,7 +47,7 @@ export class Exchange implements BodyOwner, PooledCall {
     readonly provider: Provider,
     readonly call: CallRecord,
     protected readonly log: RequestLogService,
-    readonly claim: Claim | null,
+    readonly claim: ResponseRecorder | null,
     protected readonly limits: Settings,
     readonly admitted: PolicyCall | null,
   ) {
@@ -94,9 +94,9 @@ export class Exchange implements BodyOwner, PooledCall {
 
   protected dispatch(body: Buffer | StreamedBody | Iterable<Buffer> | null, length?: string): void {
     const { req, provider } = this;
-    const headers = requestHeaders(req.rawHeaders, provider.credential, provider.forwardsCredentials);
-    if (length !== undefined) headers.push('Content-Length', length);
     const path = provider.basePath + req.target.upstreamPath;
+    const headers = providerHeaders(provider, req.method, path, req.rawHeaders, body as Buffer | null);
+    if (length !== undefined) headers.push('Content-Length', length);
     this.pool.dispatch({ path, method: req.method, headers, body: body as Buffer | null }, this);
   }
 
@@ -124,7 +124,7 @@ export class Exchange implements BodyOwner, PooledCall {
     const headers = responseHeaders(rawHeaders, this.provider.secret, this.req.requestId);
     this.expectedBytes = bodyLength(this.req.method, status, headers);
     if (this.call.altered !== null) headers.push('x-gateway-altered', this.call.altered);
-    if (this.claim?.responded(status, reason, headers, this.expectedBytes) === false)
+    if (this.claim?.responded(status, reason, headers, this.expectedBytes, rawHeaders) === false)
       headers.push('idempotency-stored', 'false');
     this.call.responseBegun(this.clientLeft ? null : status, headers);
     this.resumeUpstream = resume;

@@ -3,7 +3,8 @@ import { Injectable } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
-import type { Claim } from '../idempotency/claim.js';
+import type { ResponseRecorder } from '../idempotency/response-recorder.js';
+import { withAccessToken } from '../providers/provider.js';
 import { RequestLogService } from '../request-log/request-log.service.js';
 import { Exchange } from './exchange.js';
 import { sendContinue } from './http/expect-continue.js';
@@ -22,7 +23,7 @@ export class Forwarder {
   ) {}
 
   /**
-   * @param claim stores the response for retries; null for calls without an idempotency key
+   * @param claim stores the response for retries or the response cache; null if it is not stored
    * @param admitted what policies made of the call; null if its key has none
    * @returns settles when the last byte is written or the client's socket is closed
    * @throws GatewayError if nothing was sent to the client yet
@@ -30,15 +31,17 @@ export class Forwarder {
   async forward(
     req: Request,
     res: Response,
-    claim: Claim | null,
+    claim: ResponseRecorder | null,
     admitted: PolicyCall | null,
   ): Promise<void> {
     // A body that policies gathered has arrived already.
     if (req.headers.expect !== undefined && !admitted?.body) sendContinue(req, res);
+    const { tokens } = req.provider;
+    const provider = tokens === null ? req.provider : await withAccessToken(req.provider, tokens);
     const exchange =
       req.webSocket === undefined
-        ? new Exchange(req, res, req.provider, req.call, this.log, claim, this.env, admitted)
-        : new WebSocketExchange(req, res, this.log, this.env, admitted, this.webSockets);
+        ? new Exchange(req, res, provider, req.call, this.log, claim, this.env, admitted)
+        : new WebSocketExchange(req, res, provider, this.log, this.env, admitted, this.webSockets);
     // HttpService's own axios, without the Observable that it wraps around the promise (6 µs on Node 20).
     await this.http.axiosRef.request<null>({
       method: req.method,

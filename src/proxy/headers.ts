@@ -1,5 +1,6 @@
 import { containsKeyFormat, API_KEY_LENGTH } from '../platform/api-key.js';
 import { firstHeader } from '../platform/raw-headers.js';
+import type { Provider } from '../providers/provider.js';
 
 /**
  * Which headers are forwarded: all, in their order, case and repetition, except those listed here. The functions take and
@@ -128,6 +129,23 @@ export function requestHeaders(
   }
   if (!placed) out.push(credential!.name, credential!.value);
   return out;
+}
+
+/**
+ * Returns the headers for the provider with what it checks: its credential, or the signature of the request.
+ *
+ * @param path with the query, as it is sent
+ * @param raw flat raw headers as received
+ */
+export function providerHeaders(
+  provider: Provider,
+  method: string,
+  path: string,
+  raw: readonly string[],
+  body: Buffer | null,
+): string[] {
+  const headers = requestHeaders(raw, provider.credential, provider.forwardsCredentials);
+  return provider.signer === null ? headers : provider.signer.sign(method, path, headers, body);
 }
 
 /**

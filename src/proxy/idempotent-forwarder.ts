@@ -8,6 +8,7 @@ import { ClaimStore } from '../idempotency/claim-store.service.js';
 import { ClaimsService } from '../idempotency/claims.service.js';
 import { readIdempotencyKey, recordId } from '../idempotency/idempotency-key.js';
 import { GatewayError } from '../errors/gateway-error.js';
+import type { ResponseRecorder } from '../idempotency/response-recorder.js';
 import { RequestLogService } from '../request-log/request-log.service.js';
 import { Forwarder } from './forwarder.js';
 import type { PolicyCall } from './policies/policy-call.js';
@@ -27,13 +28,19 @@ export class IdempotentForwarder {
 
   /**
    * @param admitted what policies made of the call; null if its key has none
+   * @param recorder stores the response, unless the call is idempotent; null: it is not stored
    * @returns settles when the last byte is written or the client's socket is closed
    * @throws GatewayError if nothing was sent to the client yet
    */
-  forward(req: Request, res: Response, admitted: PolicyCall | null): Promise<void> {
+  forward(
+    req: Request,
+    res: Response,
+    admitted: PolicyCall | null,
+    recorder: ResponseRecorder | null,
+  ): Promise<void> {
     const id = recordOf(req);
     return id === null
-      ? this.forwarder.forward(req, res, null, admitted)
+      ? this.forwarder.forward(req, res, recorder, admitted)
       : this.forwardOnce(req, res, id, admitted);
   }
 

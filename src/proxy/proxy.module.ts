@@ -5,6 +5,7 @@ import { IdempotencyModule } from '../idempotency/idempotency.module.js';
 import { AuthModule } from '../auth/auth.module.js';
 import { ProvidersModule } from '../providers/providers.module.js';
 import { RequestLogModule } from '../request-log/request-log.module.js';
+import { CachingForwarder } from './caching-forwarder.js';
 import { FastPath } from './fast-path.js';
 import { Forwarder } from './forwarder.js';
 import { GatewayErrorFilter } from './http/gateway-error.filter.js';
@@ -38,6 +39,7 @@ class UpstreamModule {}
   controllers: [ProxyController],
   providers: [
     AdmissionService,
+    CachingForwarder,
     FastPath,
     Forwarder,
     GatheringMemory,

@@ -4,10 +4,14 @@ import { firstHeader } from '../platform/raw-headers.js';
 import type { StoredResponse } from '../idempotency/stored-response.js';
 import { GatewayError } from '../errors/gateway-error.js';
 import type { RequestLogService } from '../request-log/request-log.service.js';
+import { NO_USAGE } from '../tokens/token-usage.js';
 import { ResponseWriter } from './response-writer.js';
 import type { Settings } from '../config/settings.js';
 import { sendContinue } from './http/expect-continue.js';
 import { StreamedBody } from './streamed-body.js';
+
+/** The provider was not called. */
+const FREE = { ...NO_USAGE, reportedCost: '0' };
 
 /** Handles a duplicate request: reads its body, compares it with the original's, and writes the stored response. */
 export class Replay {
@@ -44,7 +48,7 @@ export class Replay {
     this.writer.waitForClient(false);
     const stored = await find(disconnected.signal);
     if (!stored.fingerprint.equals(this.hash.digest())) throw new GatewayError('idempotency_mismatch');
-    await this.write(stored);
+    await sendStored(req, this.writer, this.log, stored, 'replayed', ['idempotent-replayed', 'true']);
     await closed;
   }
 
@@ -71,33 +75,42 @@ export class Replay {
     res.off('timeout', onTimeout);
     if (error !== null) throw error as GatewayError;
   }
+}
 
-  private async write({ status, reason, headers, body }: StoredResponse): Promise<void> {
-    const { req, writer } = this;
-    const { call } = req;
-    await new Promise<void>((resolve, reject) => {
-      this.log.begin(call, (error) => (error === null ? resolve() : reject(error)));
-    });
-    call.responseBegun(status, headers);
-    call.responseBytes = body.length;
-    this.log.end(call, 'replayed');
-    await this.log.durable();
-    const added = [
-      'Date',
-      new Date().toUTCString(),
-      'idempotent-replayed',
-      'true',
-      'x-gateway-request-id',
-      req.requestId,
-    ];
-    if (call.altered !== null) added.push('x-gateway-altered', call.altered);
-    writer.writeHead(
-      status,
-      reason,
-      [...headers, ...added],
-      firstHeader(headers, 'content-length') !== undefined,
-    );
-    if (body.length > 0) writer.write(body);
-    writer.end();
-  }
+/**
+ * Sends a stored response, which leaves a row with this outcome.
+ *
+ * @param added flat raw headers that say where the response comes from
+ * @throws GatewayError if nothing was sent to the client yet
+ */
+export async function sendStored(
+  req: Request,
+  writer: ResponseWriter,
+  log: RequestLogService,
+  { status, reason, headers, body }: StoredResponse,
+  outcome: 'replayed' | 'cached',
+  added: readonly string[],
+): Promise<void> {
+  const { call } = req;
+  await new Promise<void>((resolve, reject) => {
+    log.begin(call, (error) => (error === null ? resolve() : reject(error)));
+  });
+  call.responseBegun(status, headers);
+  // The tokens are those of another call.
+  call.copy?.discard();
+  call.copy = null;
+  call.headUsage = outcome === 'cached' ? FREE : null;
+  call.responseBytes = body.length;
+  log.end(call, outcome);
+  await log.durable();
+  const own = ['Date', new Date().toUTCString(), ...added, 'x-gateway-request-id', req.requestId];
+  if (call.altered !== null) own.push('x-gateway-altered', call.altered);
+  writer.writeHead(
+    status,
+    reason,
+    [...headers, ...own],
+    firstHeader(headers, 'content-length') !== undefined,
+  );
+  if (body.length > 0) writer.write(body);
+  writer.end();
 }

@@ -1,6 +1,7 @@
 import type { Request } from 'express';
-import type { Claim } from '../idempotency/claim.js';
+import type { ResponseRecorder } from '../idempotency/response-recorder.js';
 import { GatewayError } from '../errors/gateway-error.js';
+import type { Provider } from '../providers/provider.js';
 import type { CallRecord } from '../request-log/call-record.js';
 import type { ExchangePhase } from './exchange-phase.js';
 import type { PolicyCall } from './policies/policy-call.js';
@@ -14,7 +15,8 @@ export const BUFFERED_BYTES = 262_144;
 export interface BodyOwner {
   readonly req: Request;
   readonly call: CallRecord;
-  readonly claim: Claim | null;
+  readonly provider: Provider;
+  readonly claim: ResponseRecorder | null;
   /** `done`: the body is no longer needed. */
   readonly phase: ExchangePhase;
   readonly writer: ResponseWriter;
@@ -57,8 +59,9 @@ function sendGathered(
   owner.claim?.requested(gathered);
   owner.claim?.requestArrived();
   const body = replacement ?? gathered;
-  if (announced === undefined) owner.send(inOneChunk(body));
-  else owner.send(body, replacement === null ? announced : String(body.length));
+  // A signed body has a known length, and not every service of AWS takes one in chunks.
+  if (announced === undefined && owner.provider.signer === null) owner.send(inOneChunk(body));
+  else owner.send(body, replacement === null && announced ? announced : String(body.length));
 }
 
 /** undici sends an iterable in chunks, and an empty one with Content-Length: 0. */

@@ -59,7 +59,7 @@ export function usedTokens(row: Readonly<LogRow>): number | null {
 }
 
 function isFree({ outcome, error_code }: LogRow): boolean {
-  return outcome === 'replayed' || error_code === 'upstream_unreachable';
+  return outcome === 'replayed' || outcome === 'cached' || error_code === 'upstream_unreachable';
 }
 
 /**

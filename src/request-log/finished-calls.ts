@@ -46,7 +46,7 @@ export class FinishedCalls {
       row,
       requestModel: call.requestModel === null ? null : row.model,
       responseModel: responseModelOf(call, usage),
-      overheadMs: row.outcome === 'replayed' ? null : call.overheadMs,
+      overheadMs: row.outcome === 'replayed' || row.outcome === 'cached' ? null : call.overheadMs,
       upstream,
       traceparent: showable(traceparent, key),
       tracestate: showable(tracestate, key),

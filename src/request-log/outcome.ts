@@ -8,5 +8,6 @@ export const OUTCOMES = [
   'truncated',
   'interrupted',
   'replayed',
+  'cached',
 ] as const;
 export type Outcome = (typeof OUTCOMES)[number];

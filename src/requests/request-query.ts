@@ -5,7 +5,7 @@ import type { Outcome } from '../request-log/request-log.entity.js';
 export const STATUS_FILTER = /^[1-9](\d\d|xx)$/;
 
 /** Matches failed calls, as in the views: a client that disconnected is no error. */
-export const IS_ERROR_SQL = `(status >= 400 OR outcome NOT IN ('completed', 'replayed', 'client_aborted'))`;
+export const IS_ERROR_SQL = `(status >= 400 OR outcome NOT IN ('completed', 'replayed', 'cached', 'client_aborted'))`;
 
 /** Selects rows of the request log; all given conditions must hold. Shared by list, export and usage. */
 export interface RequestFilter {

@@ -30,7 +30,7 @@ function total(column: string, type: Measure['type'] = 'bigint'): Measure {
  * Matches calls that may have used tokens although none are known, such as a stream without `include_usage`. Of rejected
  * calls and of requests without a body, such as a list of models, no provider reports any.
  */
-const LACKS_TOKENS = `method = 'POST' AND (status < 400 OR status IS NULL) AND outcome <> 'replayed'
+const LACKS_TOKENS = `method = 'POST' AND (status < 400 OR status IS NULL) AND outcome NOT IN ('replayed', 'cached')
   AND NOT ${HAS_USAGE_SQL}`;
 
 /**

@@ -37,7 +37,7 @@ const sumsSchema = z
     errors: count('Calls that failed; a client that disconnected is no error.', 1),
     calls_without_tokens: count(
       'Calls that may have used tokens although the provider reported none, such as streams without `include_usage`: ' +
-        'they are missing from the sums of tokens. Counts POST calls with a status below 400 or none, except replayed ones.',
+        'they are missing from the sums of tokens. Counts POST calls with a status below 400 or none, except replayed and cached ones.',
       2,
     ),
     total_tokens: count('Sum of `prompt_tokens` and `completion_tokens`.', 2_048),

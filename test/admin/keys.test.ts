@@ -25,6 +25,7 @@ const SHAPE = [
   'websockets',
   'models',
   'stream_usage',
+  'cache',
   'limits',
   'budgets',
   'each_end_user',

@@ -278,7 +278,7 @@ describe('the inference endpoints of one provider', () => {
 
   it('is known for every preset that is no local server', () => {
     for (const { url, example } of Object.values(PRESETS)) {
-      const { hostname } = new URL(url ?? example!.replace('<resource>', 'mine'));
+      const { hostname } = new URL((url ?? example!).replace(/<\w+>/, 'mine'));
       expect(ownEndpoints(hostname).posts.test('/api/chat')).toBe(
         ['127.0.0.1', 'mcp.example.com'].includes(hostname),
       );

@@ -12,6 +12,7 @@ const grant: Grant = {
   idempotency: 'forward',
   models: [],
   websockets: false,
+  cache: null,
   streamUsage: [],
 };
 

@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 import { startTestGateway } from '../support/gateway.js';
@@ -153,5 +153,96 @@ describe('postern providers', () => {
     expect(first.stderr).toBe('');
     const lost = await cli(['reseal'], '', { MASTER_KEY: newKey() });
     expect([lost.code, lost.stderr]).toEqual([1, expect.stringContaining('big, groq')]);
+  });
+});
+
+describe('postern providers, with the credentials of clouds', () => {
+  const AWS_SECRET = 'wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY';
+  const KEY_ID = 'AKIAIOSFODNN7EXAMPLE';
+  const shown = async (name: string) =>
+    JSON.parse((await cli(['show', name, '--json'])).stdout) as {
+      auth: string;
+      auth_settings: object;
+      url: string;
+    };
+
+  it('adds Bedrock for a region, an access key ID and a secret from standard input', async () => {
+    const added = await cli(
+      ['add', 'bedrock', '--region', 'eu-central-1', '--access-key-id', KEY_ID],
+      AWS_SECRET,
+    );
+    expect(added).toMatchObject({ code: 0 });
+    expect(added.stdout).toContain('https://bedrock-runtime.eu-central-1.amazonaws.com');
+    const settings = { region: 'eu-central-1', service: 'bedrock', access_key_id: KEY_ID };
+    expect(await shown('bedrock')).toMatchObject({ auth: 'aws-sigv4', auth_settings: settings });
+    const moved = await cli(['update', 'bedrock', '--region', 'eu-west-1']);
+    expect(moved.code).toBe(0);
+    expect(await shown('bedrock')).toMatchObject({ auth_settings: { ...settings, region: 'eu-west-1' } });
+    const lines = (await cli(['show', 'bedrock'])).stdout;
+    expect(lines).toMatch(/^access key id +AKIAIOSFODNN7EXAMPLE$/m);
+    expect(JSON.stringify([added, moved, lines])).not.toContain('wJalrXUtnFEMI');
+  });
+
+  it('adds temporary credentials from the JSON that the AWS command line prints', async () => {
+    const printed = {
+      Version: 1,
+      AccessKeyId: KEY_ID,
+      SecretAccessKey: AWS_SECRET,
+      SessionToken: 'session-token',
+    };
+    const input = JSON.stringify(printed, null, 2);
+    expect(
+      (await cli(['add', 'temporary', '--preset', 'bedrock', '--region', 'us-east-1'], input)).code,
+    ).toBe(0);
+    expect(await shown('temporary')).toMatchObject({ auth_settings: { access_key_id: KEY_ID } });
+  });
+
+  it('adds Vertex AI with a key file of several lines, and replaces it', async () => {
+    const { privateKey } = generateKeyPairSync('rsa', {
+      modulusLength: 2048,
+      privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
+      publicKeyEncoding: { type: 'spki', format: 'pem' },
+    });
+    const file = (client_email: string) =>
+      JSON.stringify({ type: 'service_account', client_email, private_key: privateKey }, null, 2);
+    expect((await cli(['add', 'vertex'], file('one@p.iam.gserviceaccount.com'))).code).toBe(0);
+    expect((await cli(['update', 'vertex', '--secret'], file('two@p.iam.gserviceaccount.com'))).code).toBe(0);
+    expect(await shown('vertex')).toMatchObject({
+      auth: 'google',
+      auth_settings: {
+        client_email: 'two@p.iam.gserviceaccount.com',
+        token_url: 'https://oauth2.googleapis.com/token',
+      },
+    });
+    const none = await cli(['add', 'vertex2', '--preset', 'vertex']);
+    expect([none.code, none.stderr]).toEqual([1, expect.stringContaining('add "< <file>" to the command')]);
+  });
+
+  it('adds Azure OpenAI with Entra ID', async () => {
+    const url = 'https://my.openai.azure.com/openai';
+    const token = 'https://login.microsoftonline.com/my-tenant/oauth2/v2.0/token';
+    const args = ['add', 'azure-entra', '--url', url, '--token-url', token, '--client-id', 'my-client'];
+    expect((await cli(args, 'client-secret\n')).code).toBe(0);
+    expect(await shown('azure-entra')).toMatchObject({
+      auth: 'oauth2',
+      auth_settings: {
+        token_url: token,
+        client_id: 'my-client',
+        scope: 'https://cognitiveservices.azure.com/.default',
+      },
+    });
+  });
+
+  it.each([
+    [['bedrock2', '--preset', 'bedrock'], '--region must be given'],
+    [['b', '--preset', 'bedrock', '--region', 'eu-central-1'], 'access_key_id: is needed for this auth'],
+    [
+      ['b', '--preset', 'azure-entra', '--url', 'https://x.openai.azure.com'],
+      'token_url: is needed for this auth',
+    ],
+    [['b', '--url', 'https://x.example', '--region', 'eu-central-1'], 'region does not belong to bearer'],
+  ])('says what is missing: add %j', async (args, message) => {
+    const { code, stderr } = await cli(['add', ...args], AWS_SECRET);
+    expect([code, stderr]).toEqual([1, expect.stringContaining(message)]);
   });
 });

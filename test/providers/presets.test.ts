@@ -4,7 +4,9 @@ import { makeProvider } from '../../src/providers/provider.js';
 
 describe('the presets', () => {
   it.each(Object.entries(PRESETS))('%s is an acceptable provider as it stands', (name, preset) => {
-    const url = preset.url ?? preset.example!.replace('<resource>', 'my-resource');
+    const url = (preset.url ?? preset.example!)
+      .replace('<resource>', 'my-resource')
+      .replace('<region>', 'eu-west-1');
     const order = { name, url, auth: preset.auth, secret: null };
     expect(newProviderSchema.parse(order)).toMatchObject(order);
     expect(preset.needsSecret).toBe(url.startsWith('https://') && preset.auth !== 'client');

@@ -1,3 +1,4 @@
+import { cacheText } from './key-cache.js';
 import type { KeyView } from '../../keys/keys.schema.js';
 import { type Output, statusStyle } from '../output.js';
 import type { Column } from '../table.js';
@@ -32,6 +33,7 @@ export function keyLines(out: Output, key: KeyView, status: string): string {
     ['providers', key.providers?.join(',') ?? 'all'],
     ['idempotency', key.idempotency],
     ['websockets', key.websockets ? 'allowed' : 'no'],
+    ['cache', cacheText(key)],
     ...modelRuleLines(key),
     ...limitLines(key),
     ...(previous === null

@@ -7,6 +7,7 @@ import { path } from '../api.js';
 import { addPageOptions, listPages, type PageOptions } from '../list-options.js';
 import { CliError } from '../cli-error.js';
 import { findKey, KEY_FORMS, wholeKey } from '../lookup.js';
+import { type CacheOptions, cacheOf } from './key-cache.js';
 import { COLUMNS, keyLines, nameOf, statusOf } from './key-output.js';
 import {
   addLimitOptions,
@@ -25,7 +26,7 @@ const SHOWN_ONCE = 'Save it now: Postern stores only its digest and will not sho
 const KEY_ARGUMENT = ['<key>', KEY_FORMS] as const;
 
 /** Settings of a key, in `create` and `update`. */
-interface KeySettings extends ModelRuleOptions, LimitOptions {
+interface KeySettings extends ModelRuleOptions, LimitOptions, CacheOptions {
   team?: string;
   name?: string;
   expiresAt?: string;
@@ -165,7 +166,12 @@ function addSettings(command: Command): Command {
         .option('--endpoints <rule>', 'inference or all')
         .option('--idempotency <mode>', 'forward or replay')
         .option('--websockets', 'may open WebSockets on /v1/realtime and /v1/responses')
-        .option('--no-websockets', 'may open no WebSockets, the default'),
+        .option('--no-websockets', 'may open no WebSockets, the default')
+        .option(
+          '--cache <seconds>',
+          'response cache: seconds for which a response is returned again, or none',
+        )
+        .option('--cache-shared <scope>', 'who gets its responses: key or team'),
     ),
   );
 }
@@ -175,6 +181,7 @@ function settingsOf(options: KeySettings, before: KeyView | null): object {
   const { team, name, expiresAt, providers, endpoints, idempotency, websockets } = options;
   return {
     ...present({ team, name, endpoints, idempotency, websockets }),
+    ...cacheOf(options, before),
     ...modelRulesOf(options),
     ...limitMembersOf(options, before),
     ...(expiresAt !== undefined && {
@@ -218,9 +225,13 @@ async function find({ api, out }: Session) {
 }
 
 async function update({ api, out }: Session, options: KeySettings, text?: string) {
-  if (!hasLimitOptions(options) && Object.keys(settingsOf(options, null)).length === 0)
+  if (
+    !hasLimitOptions(options) &&
+    options.cacheShared === undefined &&
+    Object.keys(settingsOf(options, null)).length === 0
+  )
     throw new CliError(
-      'nothing to change: give --name, --expires-at, --providers, --endpoints, --idempotency, --websockets, --models, --stream-usage, ' +
+      'nothing to change: give --name, --expires-at, --providers, --endpoints, --idempotency, --websockets, --cache, --models, --stream-usage, ' +
         LIMIT_OPTION_NAMES,
     );
   const before = await findKey(api, text!);

@@ -6,14 +6,17 @@ import { PRESETS } from '../../providers/presets.js';
 import type { ProbeResult, ProviderView } from '../../providers/providers.schema.js';
 import { path } from '../api.js';
 import { CliError } from '../cli-error.js';
-import { type Output, statusStyle } from '../output.js';
-import { readSecret } from '../prompt.js';
 import { action, type Session } from '../session.js';
-import type { Cell, Column } from '../table.js';
-import { minuteTime, utcTime } from '../times.js';
+import {
+  addAuthOptions,
+  type AuthOptions,
+  authSettingsOf,
+  readProviderSecret,
+} from './providers/provider-auth.js';
+import { COLUMNS, providerLines, statusOf } from './providers/provider-output.js';
 import { addResealCommand } from './reseal.command.js';
 
-interface AddOptions {
+interface AddOptions extends AuthOptions {
   preset?: string;
   url?: string;
   auth?: string;
@@ -26,11 +29,6 @@ interface AddOptions {
 const PRESET_NAMES = Object.keys(PRESETS).join(', ');
 const NAME_ARGUMENT = ['<name>', 'provider name'] as const;
 const URL_OPTION = ['--url <url>', 'base URL without /v1, for example https://api.openai.com'] as const;
-const AUTH_OPTION = [
-  '--auth <style>',
-  'how the secret is sent: bearer, x-api-key, api-key, x-goog-api-key; client: callers send their own credential',
-] as const;
-
 const CATALOG_OPTION = [
   '--catalog <name>',
   'price list for its models, or none (default: the one of the URL)',
@@ -40,13 +38,12 @@ const CATALOG_OPTION = [
 export function providersCommand(): Command {
   const providers = new Command('providers').description('providers that calls are forwarded to');
 
-  providers
+  const addCommand = providers
     .command('add')
     .description('add a provider; prompts for its secret, or reads it from standard input')
     .argument('<name>', 'name in /p/<name>/…, or a preset')
     .option('--preset <preset>', 'take URL and auth from a preset (default: the preset with this name)')
     .option(...URL_OPTION)
-    .option(...AUTH_OPTION)
     .option(...CATALOG_OPTION)
     .option('--secret', 'prompt for a secret even if the preset needs none')
     .option('--no-secret', 'the provider needs no secret')
@@ -64,9 +61,12 @@ Examples:
   postern providers add openai --default < openai-key.txt
   postern providers add azure --url ${PRESETS.azure!.example}
   postern providers add claude-code
+  postern providers add bedrock --region eu-central-1 --access-key-id AKIA… < secret-access-key.txt
+  postern providers add vertex < service-account.json
   postern providers add big-box --preset vllm --url http://10.0.0.5:8000`,
     )
     .action(action(add));
+  addAuthOptions(addCommand);
 
   providers
     .command('list')
@@ -88,12 +88,11 @@ Examples:
     .addHelpText('after', '\nExample:\n  postern providers show groq')
     .action(action(show));
 
-  providers
+  const updateCommand = providers
     .command('update')
     .description('change the URL, the secret or the default of a provider')
     .argument(...NAME_ARGUMENT)
     .option(...URL_OPTION)
-    .option(...AUTH_OPTION)
     .option(...CATALOG_OPTION)
     .option('--secret', 'replace the secret: prompts for it, or reads it from standard input')
     .option('--no-secret', 'remove the secret')
@@ -110,6 +109,7 @@ Examples:
   postern providers update big-box --url http://10.0.0.6:8000 --secret`,
     )
     .action(action(update));
+  addAuthOptions(updateCommand);
 
   for (const [name, enabled] of [
     ['disable', false],
@@ -157,26 +157,14 @@ Examples:
   return providers;
 }
 
-const COLUMNS: readonly Column<ProviderView>[] = [
-  { head: 'NAME', cell: ({ name }) => name },
-  { head: 'URL', cell: ({ url }) => url, min: 16 },
-  { head: 'AUTH', cell: ({ auth }) => auth, drop: 3 },
-  {
-    head: 'SECRET',
-    cell: ({ secret_state: state }) => state,
-    style: ({ secret_state: state }) => (state === 'unreadable' ? 'red' : undefined),
-  },
-  { head: 'DEFAULT', cell: defaultOf },
-  { head: 'STATUS', cell: statusOf, style: (provider) => statusStyle(statusOf(provider)) },
-  { head: 'SOURCE', cell: ({ source }) => source, drop: 2 },
-  { head: 'UPDATED', cell: ({ updated_at: at }) => minuteTime(at), drop: 1 },
-];
-
 async function add({ api, out }: Session, options: AddOptions, name?: string) {
   const preset = PRESETS[options.preset ?? name!];
   if (preset === undefined && options.preset !== undefined)
     throw new CliError(`--preset must be one of ${PRESET_NAMES}`);
-  const url = options.url ?? preset?.url ?? undefined;
+  const region = options.region ?? '';
+  const url = options.url ?? preset?.url?.replace('<region>', region) ?? undefined;
+  if (options.url === undefined && region === '' && preset?.url?.includes('<region>'))
+    throw new CliError('--region must be given, for example eu-central-1');
   if (url === undefined) {
     const remedy = preset?.example ? `must be given, for example ${preset.example}` : 'must be given';
     const why = preset ? '' : `, because ${name!} is not a preset (${PRESET_NAMES})`;
@@ -184,11 +172,12 @@ async function add({ api, out }: Session, options: AddOptions, name?: string) {
   }
   const auth = options.auth ?? preset?.auth;
   const asks = options.secret ?? (auth === 'client' ? false : (preset?.needsSecret ?? true));
-  const secret = asks ? await readSecret(`Secret of ${preset?.title ?? name!}`) : null;
+  const secret = asks ? await readProviderSecret(`Secret of ${preset?.title ?? name!}`, auth) : null;
   const provider = await api.post<ProviderView>('providers', {
     ...{ name, url, secret },
     ...(auth !== undefined && { auth }),
     ...(options.default !== undefined && { default: options.default }),
+    ...authSettingsOf(options, auth === preset?.auth ? preset?.authSettings : {}),
     ...catalogOf(options),
   });
   out.result(provider, () => `Added provider ${provider.name} (${provider.url}).`);
@@ -200,6 +189,10 @@ async function add({ api, out }: Session, options: AddOptions, name?: string) {
   out.note(
     `Send calls to ${byDefault}/p/${provider.name}/…\nTest it: ${cliCommand(`providers test ${provider.name}`)}`,
   );
+}
+
+async function authOf(api: Session['api'], name: string): Promise<string> {
+  return (await api.get<ProviderView>(path('providers', name))).auth;
 }
 
 /** The price list as a field of the admin API; null for none. */
@@ -214,7 +207,7 @@ async function show({ api, out }: Session, _: object, name?: string) {
 
 async function update(
   { api, out }: Session,
-  { secret: asks, url, auth, default: isDefault, catalog }: AddOptions,
+  { secret: asks, url, auth, default: isDefault, catalog, ...options }: AddOptions,
   name?: string,
 ) {
   const change = {
@@ -222,13 +215,17 @@ async function update(
     ...(auth !== undefined && { auth }),
     ...(isDefault !== undefined && { default: isDefault }),
     ...(asks === false && { secret: null }),
+    ...authSettingsOf(options),
     ...catalogOf({ catalog }),
   };
   if (asks !== true && Object.keys(change).length === 0)
     throw new CliError(
-      'nothing to change: give --url, --auth, --catalog, --secret, --no-secret, --default or --no-default',
+      'nothing to change: give --url, --auth or one of its settings, --catalog, --secret, --no-secret, --default or --no-default',
     );
-  const secret = asks === true ? { secret: await readSecret(`New secret of ${name!}`) } : {};
+  const secret =
+    asks === true
+      ? { secret: await readProviderSecret(`New secret of ${name!}`, auth ?? (await authOf(api, name!))) }
+      : {};
   const provider = await api.patch<ProviderView>(path('providers', name!), { ...change, ...secret });
   out.result(provider, () => `Updated provider ${provider.name} (${provider.url}).`);
   if (asks === true) out.note(`Test it: ${cliCommand(`providers test ${provider.name}`)}`);
@@ -260,29 +257,4 @@ async function notePermittedKeys({ api, out }: Session, name: string): Promise<v
     out.note(
       `Keys that are limited to it: ${keys.join(', ')}. To change one: ${cliCommand('keys update <key> --providers <names>')}`,
     );
-}
-
-function statusOf({ enabled }: ProviderView): string {
-  return enabled ? 'enabled' : 'disabled';
-}
-
-/** A stored default does not count while PROVIDER_URL is set. */
-function defaultOf(provider: ProviderView): Cell {
-  return provider.shadowed_by === null ? provider.default : `no: ${provider.shadowed_by}`;
-}
-
-function providerLines(out: Output, provider: ProviderView): string {
-  const time = (iso: string | null) => iso && utcTime(iso);
-  return out.fields([
-    ['name', provider.name],
-    ['url', provider.url],
-    ['auth', provider.auth],
-    ['secret', provider.secret_state, provider.secret_state === 'unreadable' ? 'red' : undefined],
-    ['default', defaultOf(provider)],
-    ['price list', provider.catalog],
-    ['status', statusOf(provider), statusStyle(statusOf(provider))],
-    ['source', provider.source],
-    ['created', time(provider.created_at)],
-    ['updated', time(provider.updated_at)],
-  ]);
 }

@@ -178,6 +178,7 @@ function resultOf({ status, outcome }: RequestView): string {
 
 function resultStyle({ status, outcome }: RequestView): Style | undefined {
   if (outcome === 'client_aborted' || status === 429) return 'yellow';
-  if (status === null || status >= 400 || !['completed', 'replayed'].includes(outcome)) return 'red';
+  if (status === null || status >= 400 || !['completed', 'replayed', 'cached'].includes(outcome))
+    return 'red';
   return undefined;
 }

@@ -130,6 +130,16 @@ const FORMS: Record<GatewayErrorCode, GatewayErrorForm> = {
     status: 502,
     message: 'The provider closed the connection before responding, or sent an invalid HTTP response.',
   },
+  provider_credential_unavailable: {
+    status: 502,
+    message:
+      "The gateway could not obtain its access token for this provider. Try again; the gateway's log has the reason.",
+  },
+  not_cached: {
+    status: 504,
+    final: true,
+    message: 'The response is not in the cache, and the request says only-if-cached.',
+  },
   upstream_timeout: { status: 504, message: 'The provider did not respond in time.' },
   no_provider_configured: {
     status: 503,

@@ -3,18 +3,27 @@ import type { Request, Response } from 'express';
 import { InjectSettings } from '../../config/config.module.js';
 import type { Settings } from '../../config/settings.js';
 import { GatewayError } from '../../errors/gateway-error.js';
+import { CachingForwarder } from '../caching-forwarder.js';
 import { IdempotentForwarder } from '../idempotent-forwarder.js';
 import { CallPolicies } from './call-policies.js';
 import type { CallPolicy } from './call-policy.js';
-import { Gathering, GatheringMemory } from './gathering.js';
+import { MOST_SIGNED_BYTES } from '../../providers/credentials/request-signer.js';
+import { Gathering, GatheringMemory, type GatheringLimit } from './gathering.js';
 import { PolicyCall } from './policy-call.js';
+
+const NO_POLICIES: readonly CallPolicy[] = [];
+const SIGNED: GatheringLimit = {
+  bytes: MOST_SIGNED_BYTES,
+  message: 'Requests to this provider are signed with their body, which may then have at most 25 MiB.',
+};
 
 /** Asks the policies of a key before a call is forwarded. */
 @Injectable()
 export class AdmissionService {
   constructor(
     private readonly policies: CallPolicies,
-    private readonly forwarder: IdempotentForwarder,
+    private readonly forwarder: CachingForwarder,
+    private readonly idempotent: IdempotentForwarder,
     private readonly memory: GatheringMemory,
     @InjectSettings() private readonly env: Settings,
   ) {}
@@ -25,19 +34,20 @@ export class AdmissionService {
    */
   forward(req: Request, res: Response): Promise<void> {
     const policies = this.policies.of(req.caller.grant);
-    // Most keys have none: nothing is read or allocated for them.
-    return policies === null
+    // Most calls have none: nothing is read or allocated for them.
+    return policies === null && req.provider.signer === null
       ? this.forwarder.forward(req, res, null)
-      : this.forwardAdmitted(policies, req, res);
+      : this.forwardAdmitted(policies ?? NO_POLICIES, req, res);
   }
 
   private async forwardAdmitted(policies: readonly CallPolicy[], req: Request, res: Response): Promise<void> {
     const call = new PolicyCall(req);
-    if (call.requestBytes === 0 || !policies.some((policy) => policy.needsBody?.(call))) {
+    const isSigned = req.provider.signer !== null;
+    if (call.requestBytes === 0 || (!isSigned && !policies.some((policy) => policy.needsBody?.(call)))) {
       await this.admit(policies, call, req, res);
       return;
     }
-    const gathering = new Gathering(req, res, this.memory, this.env);
+    const gathering = new Gathering(req, res, this.memory, this.env, isSigned ? SIGNED : undefined);
     try {
       const body = await gathering.read();
       if (body === null) return;
@@ -63,7 +73,7 @@ export class AdmissionService {
         if (ticket) req.call.addTicket(ticket);
       }
     } catch (error) {
-      if (!isSpent(error) || !(await this.forwarder.replayRejected(req, res, call))) throw error;
+      if (!isSpent(error) || !(await this.idempotent.replayRejected(req, res, call))) throw error;
       return;
     }
     if (!req.socket.destroyed) await this.forwarder.forward(req, res, call);

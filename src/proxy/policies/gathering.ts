@@ -7,13 +7,22 @@ import { ResponseWriter } from '../response-writer.js';
 
 /** The largest body that is gathered for a policy. */
 export const MOST_GATHERED = 33_554_432;
+/** The largest body, and what a caller is told of a larger one. */
+export interface GatheringLimit {
+  readonly bytes: number;
+  readonly message: string;
+}
+
 /** All bodies that a process holds for policies. */
 const MOST_MEMORY = 268_435_456;
 /** Those of one key: it leaves half of the memory to the others. */
 const MOST_OF_KEY = MOST_MEMORY / 2;
 
-const TOO_LARGE =
-  'This key has rules that are checked against the request body, which may then have at most 32 MiB.';
+const OF_POLICIES: GatheringLimit = {
+  bytes: MOST_GATHERED,
+  message:
+    'This key has rules that are checked against the request body, which may then have at most 32 MiB.',
+};
 
 /** Memory of the gathered bodies of this process. A call holds its body until it ends. */
 @Injectable()
@@ -53,6 +62,7 @@ export class Gathering {
     private readonly res: Response,
     private readonly memory: GatheringMemory,
     private readonly limits: { maxBodyBytes: number; clientIdleTimeoutMs: number },
+    private readonly limit: GatheringLimit = OF_POLICIES,
   ) {
     this.writer = new ResponseWriter(req, res, limits.clientIdleTimeoutMs, () => {});
   }
@@ -63,8 +73,7 @@ export class Gathering {
    */
   read(): Promise<Buffer | null> {
     const { req, res } = this;
-    const most = Math.min(MOST_GATHERED, this.limits.maxBodyBytes);
-    if (Number(req.headers['content-length'] ?? 0) > most) return Promise.reject(tooLarge());
+    if (Number(req.headers['content-length'] ?? 0) > this.most) return Promise.reject(this.tooLarge());
     if (req.socket.destroyed) return Promise.resolve(null);
     if (req.bodyError !== undefined) return Promise.reject(broken(req.bodyError));
     if (req.headers.expect !== undefined) sendContinue(req, res);
@@ -90,7 +99,7 @@ export class Gathering {
   private readonly onData = (chunk: Buffer): void => {
     const { call, caller } = this.req;
     call.requestChunkRead(chunk);
-    if (call.requestBytes > Math.min(MOST_GATHERED, this.limits.maxBodyBytes)) this.fail(tooLarge());
+    if (call.requestBytes > this.most) this.fail(this.tooLarge());
     else if (!this.memory.reserve(caller.grant.keyId, chunk.length))
       this.fail(new GatewayError('overloaded'));
     else {
@@ -126,6 +135,14 @@ export class Gathering {
     this.reject(error);
   }
 
+  private get most(): number {
+    return Math.min(this.limit.bytes, this.limits.maxBodyBytes);
+  }
+
+  private tooLarge(): GatewayError {
+    return new GatewayError('request_too_large', { message: this.limit.message });
+  }
+
   private detach(): void {
     const { req, res } = this;
     req.off('data', this.onData);
@@ -134,10 +151,6 @@ export class Gathering {
     res.off('timeout', this.onTimeout);
     res.off('close', this.onClose);
   }
-}
-
-function tooLarge(): GatewayError {
-  return new GatewayError('request_too_large', { message: TOO_LARGE });
 }
 
 function broken(cause: Error): GatewayError {

@@ -6,11 +6,13 @@ import type { Settings } from '../../config/settings.js';
 import {
   ProviderProbe,
   type Verdict,
+  verdictOfDenied,
   verdictOfError,
   verdictOfStatus,
+  verdictOfToken,
 } from '../../providers/provider-probe.js';
 import type { ProbeResult } from '../../providers/providers.schema.js';
-import type { Provider } from '../../providers/provider.js';
+import { type Provider, withAccessToken } from '../../providers/provider.js';
 import { isProxyLoop } from './loop-detection.js';
 import { ForbiddenAddress, upstreamConnector } from './upstream-connector.js';
 
@@ -35,7 +37,13 @@ export class UpstreamProbe extends ProviderProbe {
     return { ...verdict, status, duration_ms: Math.round(performance.now() - startedAt) };
   }
 
-  private async ask(provider: Provider): Promise<{ verdict: Verdict; status: number | null }> {
+  private async ask(stored: Provider): Promise<{ verdict: Verdict; status: number | null }> {
+    let provider = stored;
+    try {
+      if (stored.tokens !== null) provider = await withAccessToken(stored, stored.tokens);
+    } catch (error) {
+      return { verdict: verdictOfToken((error as Error).cause), status: null };
+    }
     const connect = upstreamConnector({
       connectTimeoutMs: Math.min(this.env.upstreamConnectTimeoutMs, LONGEST_MS),
       proxyUrl: this.env.upstreamProxyUrl,
@@ -48,17 +56,22 @@ export class UpstreamProbe extends ProviderProbe {
       bodyTimeout: timeoutMs,
     });
     try {
-      const { statusCode, body } = await client.request({
+      const path = `${provider.basePath}/v1/models`;
+      const { statusCode, headers, body } = await client.request({
         method: 'GET',
-        path: `${provider.basePath}/v1/models`,
-        headers: headersFor(provider),
+        path,
+        headers: headersFor(provider, path),
         signal: AbortSignal.timeout(2 * LONGEST_MS),
       });
       await body.dump({ limit: MOST_BYTES }).catch(() => {});
-      return {
-        verdict: verdictOfStatus(statusCode, provider.secret !== null, provider.forwardsCredentials),
-        status: statusCode,
-      };
+      const { signer, secret, forwardsCredentials } = provider;
+      const verdict =
+        signer !== null && statusCode === 403
+          ? verdictOfDenied(Date.parse(String(headers.date)) - Date.now())
+          : stored.tokens !== null && statusCode === 404
+            ? TOKEN_ONLY
+            : verdictOfStatus(statusCode, signer !== null || secret !== null, forwardsCredentials);
+      return { verdict, status: statusCode };
     } catch (error) {
       const verdict: Verdict =
         error instanceof ForbiddenAddress
@@ -71,7 +84,15 @@ export class UpstreamProbe extends ProviderProbe {
   }
 }
 
-function headersFor({ credential }: Provider): Record<string, string> {
+const TOKEN_ONLY: Verdict = {
+  ok: true,
+  code: 'ok',
+  message:
+    'OK: the token endpoint accepted the secret and the provider responded. It has no /v1/models to check more.',
+};
+
+function headersFor({ credential, signer }: Provider, path: string): Record<string, string> | string[] {
+  if (signer !== null) return signer.sign('GET', path, [], null);
   if (credential === null) return {};
   return {
     [credential.name]: credential.value,

@@ -2,10 +2,11 @@ import type { Socket } from 'node:net';
 import type { Request, Response } from 'express';
 import type { Settings } from '../../config/settings.js';
 import { GatewayError } from '../../errors/gateway-error.js';
+import type { Provider } from '../../providers/provider.js';
 import { withTimeout } from '../../platform/with-timeout.js';
 import type { RequestLogService } from '../../request-log/request-log.service.js';
 import { Exchange } from '../exchange.js';
-import { requestHeaders, responseHeaders } from '../headers.js';
+import { providerHeaders, responseHeaders } from '../headers.js';
 import { modelOfQuery } from '../policies/model-source.js';
 import type { PolicyCall } from '../policies/policy-call.js';
 import { ConnectionUsage } from './connection-usage.js';
@@ -26,12 +27,13 @@ export class WebSocketExchange extends Exchange {
   constructor(
     req: Request,
     res: Response,
+    provider: Provider,
     log: RequestLogService,
     settings: Settings,
     admitted: PolicyCall | null,
     private readonly sessions: WebSocketSessions,
   ) {
-    super(req, res, req.provider, req.call, log, null, settings, admitted);
+    super(req, res, provider, req.call, log, null, settings, admitted);
     const { target } = req;
     const query = target.upstreamPath.slice(target.endpoint.length + 1);
     this.call.requestModel ??= modelOfQuery(query).model;
@@ -40,8 +42,8 @@ export class WebSocketExchange extends Exchange {
   protected override dispatch(): void {
     const { req, provider } = this;
     const raw = withoutSubprotocolKey(req.rawHeaders);
-    const headers = requestHeaders(raw, provider.credential, provider.forwardsCredentials);
     const path = provider.basePath + req.target.upstreamPath;
+    const headers = providerHeaders(provider, 'GET', path, raw, null);
     this.pool.dispatch({ path, method: 'GET', headers, body: null, upgrade: 'websocket' }, this);
   }
 

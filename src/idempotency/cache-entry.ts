@@ -1,0 +1,85 @@
+import { firstHeader } from '../platform/raw-headers.js';
+import { BodyCopy, type CopyMemory, LARGEST_STORED_BYTES } from './body-copy.js';
+import type { ResponseRecorder } from './response-recorder.js';
+import { storedHeaders, type StoredResponse } from './stored-response.js';
+
+/** Events with which a stream of OpenAI or Anthropic reports an error after its status 200. */
+const FAILED_STREAM =
+  /^event: ?(?:error|response\.(?:failed|incomplete))\s*$|^data: ?\{\s*"(?:error|type": ?"error)"/m;
+const NO_FINGERPRINT = Buffer.alloc(0);
+
+/** Copies the response of one call for the response cache: only a complete one with status 200 is stored. */
+export class CacheEntry implements ResponseRecorder {
+  readonly outlivesClient = false;
+  readonly beingReleased = null;
+  private head: Pick<StoredResponse, 'status' | 'reason' | 'headers'> | null = null;
+  private readonly copy: BodyCopy;
+  private storing: Promise<void> = Promise.resolve();
+
+  /** @param store stores the response; it never rejects */
+  constructor(
+    memory: CopyMemory,
+    private readonly store: (response: StoredResponse) => Promise<void>,
+  ) {
+    this.copy = new BodyCopy(memory);
+  }
+
+  requested(): void {}
+
+  requestArrived(): void {}
+
+  responded(
+    status: number,
+    reason: string,
+    headers: readonly string[],
+    announced: number | null,
+    raw: readonly Buffer[],
+  ): boolean {
+    const fits = announced === null || announced <= LARGEST_STORED_BYTES;
+    // The end of a response without a length or chunks looks the same as its loss.
+    const isFramed = announced !== null || hasChunks(raw);
+    if (status !== 200 || !fits || !isFramed || isUnreadableStream(headers)) return true;
+    if (announced === null || this.copy.grow(announced))
+      this.head = { status, reason, headers: storedHeaders(headers) };
+    return true;
+  }
+
+  add(chunk: Buffer): void {
+    if (this.head === null || this.copy.add(chunk)) return;
+    this.head = null;
+    this.copy.drop();
+  }
+
+  complete(): void {
+    const { head } = this;
+    this.head = null;
+    if (head === null) return;
+    const body = this.copy.bytes;
+    if (isEventStream(head.headers) && FAILED_STREAM.test(body.toString('latin1'))) return;
+    this.storing = this.store({ ...head, fingerprint: NO_FINGERPRINT, body });
+  }
+
+  async close(): Promise<void> {
+    this.head = null;
+    await this.storing;
+    this.copy.drop();
+    this.copy.free();
+  }
+}
+
+function hasChunks(raw: readonly Buffer[]): boolean {
+  for (let i = 0; i < raw.length; i += 2) {
+    if (raw[i]!.length === 17 && raw[i]!.toString('latin1').toLowerCase() === 'transfer-encoding')
+      return true;
+  }
+  return false;
+}
+
+function isEventStream(headers: readonly string[]): boolean {
+  return /^text\/event-stream\b/i.test(firstHeader(headers, 'content-type') ?? '');
+}
+
+/** An error in a compressed stream would not be seen. */
+function isUnreadableStream(headers: readonly string[]): boolean {
+  return isEventStream(headers) && (firstHeader(headers, 'content-encoding') ?? 'identity') !== 'identity';
+}

@@ -1,0 +1,30 @@
+/** Takes part in one forwarded call and may store its response. */
+export interface ResponseRecorder {
+  /** A chunk of the request body was read. */
+  requested(chunk: Buffer): void;
+  /** The whole request body was read. */
+  requestArrived(): void;
+  /** True while the call goes on even if its client disconnects. */
+  readonly outlivesClient: boolean;
+  /**
+   * The head of the response has arrived.
+   *
+   * @param headers those the client gets @param announced bytes of body, or null @param raw headers as the provider sent them
+   * @returns false when this response could be stored if it were not too large
+   */
+  responded(
+    status: number,
+    reason: string,
+    headers: readonly string[],
+    announced: number | null,
+    raw: readonly Buffer[],
+  ): boolean;
+  /** A chunk of the response body has arrived. */
+  add(chunk: Buffer): void;
+  /** The response was received to its end. */
+  complete(): void;
+  /** What the end of the response waits for, or null. */
+  readonly beingReleased: Promise<void> | null;
+  /** The call has ended. @param interrupted this process aborted it */
+  close(interrupted: boolean): Promise<void>;
+}

@@ -1,0 +1,148 @@
+import { Injectable } from '@nestjs/common';
+import type { Request, Response } from 'express';
+import type { Grant } from '../auth/caller.js';
+import { allowsEndpoint } from '../auth/endpoint-rule.js';
+import { InjectSettings } from '../config/config.module.js';
+import type { Settings } from '../config/settings.js';
+import { GatewayError } from '../errors/gateway-error.js';
+import { LARGEST_STORED_BYTES } from '../idempotency/body-copy.js';
+import { cacheId, type CachedResponse, CachedResponses } from '../idempotency/cached-responses.service.js';
+import { ClaimStore } from '../idempotency/claim-store.service.js';
+import { RequestLogService } from '../request-log/request-log.service.js';
+import { IdempotentForwarder } from './idempotent-forwarder.js';
+import { CallPolicies } from './policies/call-policies.js';
+import type { CallPolicy } from './policies/call-policy.js';
+import type { PolicyCall } from './policies/policy-call.js';
+import { sendStored } from './replay.js';
+import { ResponseWriter } from './response-writer.js';
+
+/** What a caller may ask for with `x-gateway-cache`. */
+const MODES = ['no-store', 'no-cache', 'only-if-cached'] as const;
+type Mode = (typeof MODES)[number];
+
+/**
+ * Headers on which a response depends: what the body is, what the client takes, and options of providers. Others, such as
+ * names of clients and IDs of requests, differ from call to call.
+ */
+const NAMED =
+  /^(?:accept|accept-encoding|content-type|content-encoding|(?:anthropic|openai|x-goog|x-amzn)-.+)$/;
+
+/**
+ * Sends the response of an earlier call with the same request, for keys that have a cache. Guards and policies have run by
+ * then. It is a policy as well, so that the bodies of calls with such keys are gathered.
+ */
+@Injectable()
+export class CachingForwarder implements CallPolicy {
+  constructor(
+    private readonly forwarder: IdempotentForwarder,
+    private readonly cached: CachedResponses,
+    private readonly memory: ClaimStore,
+    private readonly log: RequestLogService,
+    @InjectSettings() private readonly env: Settings,
+    policies: CallPolicies,
+  ) {
+    policies.register(this);
+  }
+
+  appliesTo(grant: Grant): boolean {
+    return grant.cache !== null;
+  }
+
+  /** A larger body, or one of unknown length, is streamed, and its response is not cached. */
+  needsBody({ method, requestBytes }: PolicyCall): boolean {
+    return method === 'POST' && requestBytes !== null && requestBytes <= LARGEST_STORED_BYTES;
+  }
+
+  admit(): void {}
+
+  /**
+   * @param admitted what policies made of the call; null if its key has none
+   * @returns settles when the last byte is written or the client's socket is closed
+   * @throws GatewayError if nothing was sent to the client yet
+   */
+  forward(req: Request, res: Response, admitted: PolicyCall | null): Promise<void> {
+    // Most keys have no cache: nothing is looked up or allocated for them.
+    return req.caller.grant.cache === null
+      ? this.forwarder.forward(req, res, admitted, null)
+      : this.forwardCached(req, res, admitted);
+  }
+
+  private async forwardCached(req: Request, res: Response, admitted: PolicyCall | null): Promise<void> {
+    const { grant } = req.caller;
+    const { ttlSeconds } = grant.cache!;
+    const mode = modeOf(req);
+    const id = mode === 'no-store' ? null : idOf(req, admitted);
+    if (id !== null && mode !== 'no-cache') {
+      const found = await this.cached.find(id, ttlSeconds);
+      if (req.socket.destroyed) return;
+      if (found !== null && (await this.send(req, res, found))) return;
+    }
+    if (mode === 'only-if-cached') throw new GatewayError('not_cached');
+    const entry = id === null ? null : this.cached.entry(id, grant.keyId, req.requestId, ttlSeconds);
+    try {
+      await this.forwarder.forward(req, res, admitted, entry);
+    } finally {
+      // Not awaited: Postgres may be slow, and the client has its response.
+      void entry?.close();
+    }
+  }
+
+  /** @returns false when there is no memory for it: then the call is forwarded */
+  private async send(req: Request, res: Response, { response, age }: CachedResponse): Promise<boolean> {
+    const bytes = response.body.length;
+    if (!this.memory.reserve(bytes)) return false;
+    try {
+      const writer = new ResponseWriter(req, res, this.env.clientIdleTimeoutMs, () => {});
+      const closed = new Promise<void>((resolve) => res.once('close', resolve));
+      await sendStored(req, writer, this.log, response, 'cached', [
+        'x-gateway-cache',
+        'hit',
+        'age',
+        String(age),
+      ]);
+      await closed;
+    } finally {
+      this.memory.free(bytes);
+    }
+    return true;
+  }
+}
+
+/** @throws GatewayError invalid_request */
+function modeOf({ headers }: Request): Mode | null {
+  const value = headers['x-gateway-cache'] as string | undefined;
+  if (value === undefined) return null;
+  const mode = MODES.find((known) => known === value.trim().toLowerCase());
+  if (mode !== undefined) return mode;
+  throw new GatewayError('invalid_request', {
+    message: `x-gateway-cache must be ${MODES.join(', ')}, once.`,
+  });
+}
+
+/** What identifies a response: everything that it depends on. @returns null if the response is not cached */
+function idOf(req: Request, admitted: PolicyCall | null): Buffer | null {
+  const { caller, target, provider, method, rawHeaders } = req;
+  const body = admitted?.replacement ?? admitted?.body ?? null;
+  const query = target.upstreamPath.slice(target.endpoint.length);
+  if (body === null || method !== 'POST') return null;
+  // What a provider returns depends on the caller's own credential, which is no part of the ID.
+  if (provider.forwardsCredentials) return null;
+  if (!allowsEndpoint('inference', method, target.endpoint, rawHeaders, query, provider.endpoints))
+    return null;
+  // Its own store has the response, and a retry must not get another call's.
+  if (caller.grant.idempotency === 'replay' && req.headers['idempotency-key'] !== undefined) return null;
+  const { keyId, teamId, cache } = caller.grant;
+  const scope = cache!.shared === 'team' ? `team ${teamId}` : `key ${keyId}`;
+  const at = [provider.name, provider.origin, provider.basePath, method, target.upstreamPath];
+  return cacheId([scope, ...at, namedHeaders(rawHeaders), body]);
+}
+
+/** Lower-case names and values, sorted by name; values of the same name stay in their order. */
+function namedHeaders(raw: readonly string[]): string {
+  const named: [string, string][] = [];
+  for (let i = 0; i < raw.length; i += 2) {
+    const name = raw[i]!.toLowerCase();
+    if (NAMED.test(name)) named.push([name, raw[i + 1]!]);
+  }
+  return JSON.stringify(named.sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0)));
+}
