@@ -19,6 +19,7 @@ import { RequestLogCharges1795600000002 } from '../../migrations/1795600000002-r
 import { UsageDays1795600500000 } from '../../migrations/1795600500000-usage-days.js';
 import { LimitExchangeLargeAmounts1795600600000 } from '../../migrations/1795600600000-limit-exchange-large-amounts.js';
 import { Webhooks1795700000000 } from '../../migrations/1795700000000-webhooks.js';
+import { RequestLogAttempts1796300010000 } from '../../migrations/1796300010000-request-log-attempts.js';
 
 /** Every migration, in order. Listed by name, so that a glob can neither add nor miss one. */
 export const MIGRATIONS = [
@@ -43,4 +44,5 @@ export const MIGRATIONS = [
   UsageDays1795600500000,
   LimitExchangeLargeAmounts1795600600000,
   Webhooks1795700000000,
+  RequestLogAttempts1796300010000,
 ];

@@ -8,5 +8,6 @@ export const OUTCOMES = [
   'truncated',
   'interrupted',
   'replayed',
+  'retried',
 ] as const;
 export type Outcome = (typeof OUTCOMES)[number];

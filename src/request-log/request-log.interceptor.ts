@@ -29,7 +29,7 @@ declare module 'express-serve-static-core' {
 
 /**
  * Opens the record of a call before its handler, and closes it when the handler's promise settles: when the last byte is
- * written or the socket is closed. It is no `tap`: Nest may unsubscribe when a client disconnects, and the row would be
+ * written or the socket is closed. Of a call with several attempts it closes the last one. It is no `tap`: Nest may unsubscribe when a client disconnects, and the row would be
  * lost.
  */
 @Injectable()
@@ -51,22 +51,21 @@ export class RequestLogInterceptor implements NestInterceptor {
 
   intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
     const req = context.getArgByIndex<Request>(0);
-    const call = this.open(req);
-    req.call = call;
+    req.call = this.open(req);
     return new Observable((subscriber) => {
       next.handle().subscribe({
         next: (value) => subscriber.next(value),
         complete: () => {
-          this.log.close(call);
+          this.log.close(req.call);
           subscriber.complete();
         },
         error: (error) => {
           const finish = () => {
-            this.log.close(call);
+            this.log.close(req.call);
             subscriber.error(error);
           };
           // The filter sends an error response next: it waits for the journal's sync, as every response does.
-          const durable = call.begun ? this.log.durable() : null;
+          const durable = req.call.begun ? this.log.durable() : null;
           if (durable === null) finish();
           else void durable.then(finish, finish);
         },

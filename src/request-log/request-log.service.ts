@@ -45,6 +45,13 @@ export class RequestLogService implements OnApplicationShutdown {
     return call;
   }
 
+  /** Opens the record of the next attempt of a call, for another provider. */
+  openNext(call: CallRecord, provider: string, upstream: string): CallRecord {
+    const next = call.next(provider, upstream);
+    this.openCalls.add(next);
+    return next;
+  }
+
   /** Calls whose record is not closed yet. */
   get openCount(): number {
     return this.openCalls.size;
@@ -64,6 +71,26 @@ export class RequestLogService implements OnApplicationShutdown {
   begin(call: CallRecord, begun: (error: GatewayError | null) => void): void {
     this.beginnings.push([call, begun]);
     this.scheduleEndOfTick();
+  }
+
+  /**
+   * Ends an attempt of a call whose response the client does not get, and begins the next one, in one write.
+   *
+   * @param errorCode why the attempt failed; null if the provider responded
+   * @param begun as for begin()
+   */
+  beginNext(
+    before: CallRecord,
+    errorCode: string | null,
+    next: CallRecord,
+    begun: (error: GatewayError | null) => void,
+  ): void {
+    before.judge('retried', errorCode);
+    before.passTickets(next);
+    if (!before.endIsWritten && this.unfinished.has(before))
+      this.endings.push([before, () => this.close(before)]);
+    else this.close(before);
+    this.begin(next, begun);
   }
 
   /** Sets the outcome of a call and journals it at once, before the write that ends the response. */

@@ -17,7 +17,8 @@ import {
   requestFilterSchema,
   requestId,
   requestPageSchema,
-  requestSchema,
+  type ShownRequest,
+  shownRequestSchema,
 } from './requests.schema.js';
 import type { RequestView } from './request-view.js';
 
@@ -114,9 +115,10 @@ export class RequestsController {
 
   @Get(':id')
   @ApiOperation({ operationId: 'getRequest', summary: 'Get a forwarded call' })
-  @ApiOkResponse({ standardSchema: requestSchema, description: 'The call.' })
+  @ApiOkResponse({ standardSchema: shownRequestSchema, description: 'The call.' })
   @ApiErrors(404)
-  get(@Param('id', { schema: requestId }) id: string): Promise<RequestView> {
-    return this.reader.get(id);
+  async get(@Param('id', { schema: requestId }) id: string): Promise<ShownRequest> {
+    const call = await this.reader.get(id);
+    return { ...call, attempts: await this.reader.attempts(call) };
   }
 }
