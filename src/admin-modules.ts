@@ -7,6 +7,7 @@ import { PricesModule } from './pricing/prices.module.js';
 import { ProbeModule } from './proxy/upstream/probe.module.js';
 import { ProvidersModule } from './providers/providers.module.js';
 import { RequestsModule } from './requests/requests.module.js';
+import { RoutesModule } from './routes/routes.module.js';
 import { TeamsModule } from './teams/teams.module.js';
 import { UsageModule } from './usage/usage.module.js';
 import { WebhooksAdminModule } from './webhooks/webhooks-admin.module.js';
@@ -21,6 +22,7 @@ export const ADMIN_MODULES: NonNullable<ModuleMetadata['imports']> = [
   TeamsModule,
   KeysModule,
   ProvidersModule,
+  RoutesModule,
   RequestsModule,
   UsageModule,
   LimitsAdminModule,

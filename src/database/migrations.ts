@@ -20,6 +20,7 @@ import { UsageDays1795600500000 } from '../../migrations/1795600500000-usage-day
 import { LimitExchangeLargeAmounts1795600600000 } from '../../migrations/1795600600000-limit-exchange-large-amounts.js';
 import { Webhooks1795700000000 } from '../../migrations/1795700000000-webhooks.js';
 import { RequestLogAttempts1796300010000 } from '../../migrations/1796300010000-request-log-attempts.js';
+import { Routes1796300010001 } from '../../migrations/1796300010001-routes.js';
 
 /** Every migration, in order. Listed by name, so that a glob can neither add nor miss one. */
 export const MIGRATIONS = [
@@ -45,4 +46,5 @@ export const MIGRATIONS = [
   LimitExchangeLargeAmounts1795600600000,
   Webhooks1795700000000,
   RequestLogAttempts1796300010000,
+  Routes1796300010001,
 ];
