@@ -4,8 +4,11 @@ import { allowsEndpoint } from '../auth/endpoint-rule.js';
 import { ANY_PROVIDER, type OwnEndpoints } from '../providers/inference-endpoints.js';
 import type { Provider } from '../providers/provider.js';
 import { ProvidersService } from '../providers/providers.service.js';
+import { RoutesService } from '../routes/routes.service.js';
 import { GatewayError } from '../errors/gateway-error.js';
 import type { RequestTarget } from './http/request-target.js';
+import { withoutBasePath } from './routing/base-path.js';
+import { RoutedCall } from './routing/routed-call.js';
 
 declare module 'express-serve-static-core' {
   interface Request {
@@ -14,19 +17,29 @@ declare module 'express-serve-static-core' {
   }
 }
 
-/** Finds the provider of a call and checks that its key may use it. Runs after GatewayKeyGuard; sets `req.provider`. */
+/** Finds the provider of a call, or its route, and checks that its key may use it. Runs after GatewayKeyGuard; sets `req.provider`. */
 @Injectable()
 export class RouteGuard implements CanActivate {
-  constructor(private readonly providers: ProvidersService) {}
+  constructor(
+    private readonly providers: ProvidersService,
+    private readonly routes: RoutesService,
+  ) {}
 
   canActivate(context: ExecutionContext): boolean {
     const req = context.getArgByIndex<Request>(0);
     const { target } = req;
     const { grant } = req.caller;
-    const provider = this.providerOf(req);
-    req.provider = provider;
-    removeBasePath(target, provider.basePath);
-    if (!allows(req, provider.endpoints)) throw new GatewayError('endpoint_not_allowed');
+    const route = this.routes.of(target.provider, grant.providers);
+    let provider: Provider;
+    if (route === null) {
+      provider = this.providerOf(req);
+      req.provider = provider;
+      removeBasePath(target, provider.basePath);
+      if (!allows(req, provider.endpoints)) throw new GatewayError('endpoint_not_allowed');
+    } else {
+      req.routed = new RoutedCall(route, req, this.providers);
+      provider = req.routed.check();
+    }
     req.subject = {
       id: req.requestId,
       keyId: grant.keyId,
@@ -58,12 +71,9 @@ function allows({ target, caller, method, rawHeaders }: Request, own: OwnEndpoin
   return allowsEndpoint(caller.grant.endpoints, method, target.endpoint, rawHeaders, query, own);
 }
 
-/**
- * Clients of a provider whose URL has a path may repeat that path: groq-sdk sends `/openai/v1/...`, which is also the path of
- * the provider's URL. It is sent once.
- */
 function removeBasePath(target: RequestTarget, basePath: string): void {
-  if (basePath === '' || target.provider === null || !target.endpoint.startsWith(`${basePath}/`)) return;
-  target.endpoint = target.endpoint.slice(basePath.length);
-  target.upstreamPath = target.upstreamPath.slice(basePath.length);
+  const at = target.provider === null ? 0 : withoutBasePath(target.endpoint, basePath);
+  if (at === 0) return;
+  target.endpoint = target.endpoint.slice(at);
+  target.upstreamPath = target.upstreamPath.slice(at);
 }

@@ -104,6 +104,8 @@ export class CallRecord {
     );
     next.attempt = attempt;
     next.requestBytes = this.requestBytes;
+    next.requestModel = this.requestModel;
+    next.modelScan = this.modelScan;
     next.attribution = this.attribution;
     next.reservation = this.reservation;
     return next;

@@ -8,7 +8,9 @@ import type { CallPolicy } from './call-policy.js';
 import { Gathering, GatheringMemory } from './gathering.js';
 import { PolicyCall } from './policy-call.js';
 
-/** Asks the policies of a key before a call is forwarded. */
+const NO_POLICIES: readonly CallPolicy[] = [];
+
+/** Asks the policies of a key before a call is forwarded, and gathers bodies for them and for routes. */
 @Injectable()
 export class AdmissionService {
   constructor(
@@ -25,22 +27,24 @@ export class AdmissionService {
   forward(req: Request, res: Response): Promise<void> {
     const policies = this.policies.of(req.caller.grant);
     // Most keys have none: nothing is read or allocated for them.
-    return policies === null
+    return policies === null && req.routed === undefined
       ? this.forwarder.forward(req, res, null)
-      : this.forwardAdmitted(policies, req, res);
+      : this.forwardAdmitted(policies ?? NO_POLICIES, req, res);
   }
 
   private async forwardAdmitted(policies: readonly CallPolicy[], req: Request, res: Response): Promise<void> {
     const call = new PolicyCall(req);
-    if (call.requestBytes === 0 || !policies.some((policy) => policy.needsBody?.(call))) {
+    const isRequired = call.requestBytes !== 0 && policies.some((policy) => policy.needsBody?.(call));
+    if (!isRequired && req.routed?.wantsBody(call) !== true) {
       await this.admit(policies, call, req, res);
       return;
     }
-    const gathering = new Gathering(req, res, this.memory, this.env);
+    const gathering = new Gathering(req, res, this.memory, this.env, isRequired);
     try {
       const body = await gathering.read();
-      if (body === null) return;
-      const reading = call.gathered(body);
+      call.prefix = gathering.prefix;
+      if (body === null && call.prefix === null) return;
+      const reading = body === null ? undefined : call.gathered(body);
       if (reading !== undefined) await reading;
       await this.admit(policies, call, req, res);
     } finally {

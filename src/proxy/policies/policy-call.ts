@@ -50,6 +50,8 @@ export type ResponseFilter = (body: Buffer) => Buffer | null;
 export class PolicyCall {
   /** The request body as the client sent it; null if there is none or no policy needs it. */
   body: Buffer | null = null;
+  /** The chunks read of a body that turned out to be too large to gather; the rest of it is streamed. */
+  prefix: readonly Buffer[] | null = null;
   /** What is forwarded in place of `body`; null if it is forwarded as it is. */
   replacement: Buffer | null = null;
   responseFilter: ResponseFilter | null = null;
@@ -182,6 +184,25 @@ export class PolicyCall {
   replaceBody(body: Buffer, what: string): void {
     this.replacement = body;
     this.req.call.altered = what;
+  }
+
+  /** Why `model` is null. */
+  get modelProblem(): string | null {
+    return this.namedModel.problem;
+  }
+
+  /**
+   * What is forwarded, with another model as the value of its one "model" member: every other byte stays.
+   *
+   * @param body `replacement`, or `body`
+   * @returns null if the model is not named by exactly one member of a JSON body
+   */
+  withModel(body: Buffer, model: string): Buffer | null {
+    if (this.multipart !== null || this.modelOfJson().model === null) return null;
+    const json = body === this.body ? this.members : new JsonMembers(body, NAMES);
+    while (!json.advance(SLICE_BYTES));
+    const [start, end] = json.all('model')[0]!;
+    return Buffer.concat([body.subarray(0, start), Buffer.from(JSON.stringify(model)), body.subarray(end)]);
   }
 
   /** Sets what the call has reserved of budgets: it is charged that if its process dies. */
