@@ -12,6 +12,10 @@ export class LimitTicket implements CallTicket {
     private readonly requestBytes: number,
   ) {}
 
+  continue(id: string): void {
+    this.ticket.continue(id);
+  }
+
   settle({ row }: FinishedCall): void {
     const tokens = usedTokens(row);
     // What it cost is known once the log writer has computed it with the row.

@@ -84,24 +84,29 @@ describe('a route', () => {
     );
   });
 
-  it.each([[[]], [['Transfer-Encoding: chunked']]])('sends an empty and a chunked body alike to both: %j', async (framing) => {
-    routed.script({ a: LIMITED });
-    const name = await routed.route();
-    const body =
-      framing.length === 0 ? '' : Buffer.concat([chunk('one'), chunk('two'), Buffer.from('0\r\n\r\n')]);
-    const client = await RawClient.connect(routed.gateway.port);
-    const line = framing.length === 0 ? 'GET' : 'POST';
-    client.send(
-      `${line} /p/${name}/v1/files HTTP/1.1\r\nHost: x\r\n${[routed.auth, ...framing].join('\r\n')}\r\n\r\n`,
-    );
-    client.send(body);
-    expect((await client.answer()).body.toString()).toBe('b');
-    client.destroy();
-    const bodies = [routed.providers.a.requests[0]!, routed.providers.b.requests[0]!].map(({ body }) => body);
-    const [a, b] = await Promise.all(bodies);
-    expect(b!.framed).toEqual(a!.framed);
-    expect(b!.bytes.toString()).toBe(framing.length === 0 ? '' : 'onetwo');
-  });
+  it.each([[[]], [['Transfer-Encoding: chunked']]])(
+    'sends an empty and a chunked body alike to both: %j',
+    async (framing) => {
+      routed.script({ a: LIMITED });
+      const name = await routed.route();
+      const body =
+        framing.length === 0 ? '' : Buffer.concat([chunk('one'), chunk('two'), Buffer.from('0\r\n\r\n')]);
+      const client = await RawClient.connect(routed.gateway.port);
+      const line = framing.length === 0 ? 'GET' : 'POST';
+      client.send(
+        `${line} /p/${name}/v1/files HTTP/1.1\r\nHost: x\r\n${[routed.auth, ...framing].join('\r\n')}\r\n\r\n`,
+      );
+      client.send(body);
+      expect((await client.answer()).body.toString()).toBe('b');
+      client.destroy();
+      const bodies = [routed.providers.a.requests[0]!, routed.providers.b.requests[0]!].map(
+        ({ body }) => body,
+      );
+      const [a, b] = await Promise.all(bodies);
+      expect(b!.framed).toEqual(a!.framed);
+      expect(b!.bytes.toString()).toBe(framing.length === 0 ? '' : 'onetwo');
+    },
+  );
 
   it('goes to the next target when no connection is made, also with a body that is streamed', async () => {
     const targets = [{ provider: 'gone' }, { provider: 'b' }];

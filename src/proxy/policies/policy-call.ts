@@ -8,6 +8,7 @@ import type { Reservation } from '../../request-log/charges.js';
 import { NamesByLength } from './folded-names.js';
 import { JsonMembers } from './json-members.js';
 import {
+  misleadingHeader,
   modelOfPath,
   modelOfQuery,
   modelSource,
@@ -76,6 +77,11 @@ export class PolicyCall {
   /** Name of the provider. */
   get provider(): string {
     return this.req.provider.name;
+  }
+
+  /** The route that the call uses; undefined if it uses none. */
+  get routed(): Request['routed'] {
+    return this.req.routed;
   }
 
   get method(): string {
@@ -172,7 +178,7 @@ export class PolicyCall {
   get notJson(): string | null {
     const type = this.req.headers['content-type'];
     const isJson = type === undefined || JSON_TYPE.test(type);
-    return this.misleadingHeader ?? (isJson ? null : 'the Content-Type is not JSON in UTF-8');
+    return misleadingHeader(this.req.rawHeaders) ?? (isJson ? null : 'the Content-Type is not JSON in UTF-8');
   }
 
   /**
@@ -258,21 +264,8 @@ export class PolicyCall {
     if (query !== '' && modelsOfQuery(query.slice(1)).length > 0)
       return { model: null, problem: 'the query has a model parameter too' };
     if (this.multipart === null) return checkLength(this.modelOfJson());
-    const problem = this.misleadingHeader;
+    const problem = misleadingHeader(this.req.rawHeaders);
     return problem === null ? checkLength(this.multipart) : { model: null, problem };
-  }
-
-  /** What makes the body something else than its bytes; null if there is nothing of the kind. */
-  private get misleadingHeader(): string | null {
-    const { rawHeaders } = this.req;
-    let types = 0;
-    for (let i = 0; i < rawHeaders.length; i += 2) {
-      const name = rawHeaders[i]!.toLowerCase();
-      if (name === 'content-type' && ++types > 1) return 'the Content-Type is repeated';
-      if (name === 'content-encoding' && rawHeaders[i + 1]!.toLowerCase() !== 'identity')
-        return 'the body is compressed';
-    }
-    return null;
   }
 
   private modelOfJson(): NamedModel {
