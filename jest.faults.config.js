@@ -6,11 +6,13 @@ export default {
   ...base,
   testMatch: [
     '**/*.faults.ts',
+    '**/config/data-dir-lock.test.ts',
     '**/database/embedded-postgres-crash.test.ts',
     '**/database/upgrade.test.ts',
     '**/idempotency/duplicates.test.ts',
     '**/observability/closed-labels.test.ts',
     '**/process/idempotency.test.ts',
+    '**/limits/rate-processes.test.ts',
     '**/process/log-faults.test.ts',
     '**/request-log/journal-recovery.test.ts',
     '**/request-log/log-row.test.ts',

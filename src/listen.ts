@@ -2,6 +2,12 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:net';
 import type { Env } from './config/env.js';
 
+/**
+ * Connections that the kernel keeps until they are accepted; it takes at most `net.core.somaxconn`, on Linux 4,096 by
+ * default. With Node's own 511, clients that connect at the same time wait a second or more, or are reset.
+ */
+const BACKLOG = 4_096;
+
 /** The gateway cannot listen on the address; the message names the remedy. */
 export class ListenError extends Error {
   override readonly name = 'ListenError';
@@ -28,7 +34,7 @@ export async function tryPorts(env: Env): Promise<void> {
 /** Replaces Nest's listen(), which logs errors itself. @param variable the setting of the port */
 export async function listen(server: Server, env: Env, variable: string, port: number): Promise<void> {
   try {
-    server.listen(port, env.host);
+    server.listen({ port, host: env.host, backlog: BACKLOG });
     await once(server, 'listening');
   } catch (error) {
     throw explained(env, variable, port, error);

@@ -33,8 +33,7 @@ interface Issue {
 
 /** Builds a 400 with one detail for each invalid or unknown field. It never quotes values, which may be secrets. */
 function invalidInput(issues: readonly Issue[], schema: object): ServiceError {
-  const known = 'shape' in schema ? Object.keys(schema.shape as object) : null;
-  const details = issues.flatMap((issue) => detailsOf(issue, known));
+  const details = issues.flatMap((issue) => detailsOf(issue, schema));
   return new ServiceError(
     'invalid',
     details.map(({ field, message }) => `${field}: ${message}`).join('; '),
@@ -42,16 +41,36 @@ function invalidInput(issues: readonly Issue[], schema: object): ServiceError {
   );
 }
 
-/** @param known names of the fields; null if the schema does not list them */
-function detailsOf(issue: Issue, known: readonly string[] | null): ErrorDetail[] {
+function detailsOf(issue: Issue, schema: object): ErrorDetail[] {
   const { code, keys } = issue as { code?: string; keys?: string[] };
+  const path = (issue.path ?? []).map((part) => String(typeof part === 'object' ? part.key : part));
   if (code === 'unrecognized_keys' && keys !== undefined) {
-    return keys.map((key) => ({ field: shown(key), message: `unknown field${remedyFor(known)}` }));
+    const message = `unknown field${remedyFor(fieldsAt(schema, path))}`;
+    return keys.map((key) => ({ field: [...path, shown(key)].join('.'), message }));
   }
-  if (!issue.path?.length)
+  if (path.length === 0)
     return [{ field: 'body', message: code === 'custom' ? issue.message : 'must be a JSON object' }];
-  const path = issue.path.map((part) => String(typeof part === 'object' ? part.key : part));
   return [{ field: path.join('.'), message: issue.message }];
+}
+
+/** As far as this module knows the schemas of zod. */
+interface Schema {
+  readonly shape?: Readonly<Record<string, Schema>>;
+  readonly element?: Schema;
+  readonly def?: { readonly innerType?: Schema; readonly in?: Schema };
+}
+
+/** Names of the fields of the object at a path; null if the schema does not list them. */
+function fieldsAt(schema: Schema, path: readonly string[]): string[] | null {
+  let at: Schema | undefined = withinOptional(schema);
+  for (const name of path) at = withinOptional(at?.shape?.[name] ?? at?.element);
+  return at?.shape === undefined ? null : Object.keys(at.shape);
+}
+
+/** The schema of the values themselves of one that is optional, nullable or transformed. */
+function withinOptional(schema: Schema | undefined): Schema | undefined {
+  const inner = schema?.def?.innerType ?? schema?.def?.in;
+  return inner === undefined ? schema : withinOptional(inner);
 }
 
 function remedyFor(known: readonly string[] | null): string {

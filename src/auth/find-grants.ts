@@ -11,7 +11,8 @@ export const FIND_GRANTS = `
          k.idempotency, k.models, t.models AS team_models, k.stream_usage, t.stream_usage AS team_stream_usage,
          LEAST(k.expires_at, s.expires_at) AS expires_at,
          k.revoked_at IS NULL AND NOT k.disabled AND NOT t.disabled
-           AND COALESCE(LEAST(k.expires_at, s.expires_at) > now(), true) AS enabled
+           AND COALESCE(LEAST(k.expires_at, s.expires_at) > now(), true) AS enabled,
+         (SELECT value FROM change_counter WHERE name = 'limits') AS limits_version
   FROM gateway_key_secret s
   JOIN gateway_key k ON k.id = s.key_id
   JOIN team t ON t.id = k.team_id
@@ -31,6 +32,8 @@ export interface GrantRow {
   team_stream_usage: StreamUsage;
   expires_at: Date | null;
   enabled: boolean;
+  /** The limits of the key are at least those of this version. */
+  limits_version: string;
 }
 
 /** @param rows of FIND_GRANTS @returns grants by hex digest */

@@ -33,6 +33,8 @@ const READS_AT_MOST = 3;
 export class KeyLookupService {
   /** Look-ups of well-formed keys since the start: cached ones, and those that queried Postgres. */
   readonly counts = { hits: 0, misses: 0 };
+  /** Awaited before a key that was looked up is used: its limits are at least those of this version. */
+  onLimits: (version: bigint) => Promise<void> | void = () => {};
   private readonly logger = new Logger('Keys');
   private readonly flights = new Map<string, Promise<Grant | null>>();
   private readonly waiting: (() => void)[] = [];
@@ -144,6 +146,7 @@ export class KeyLookupService {
       const { version } = this.cache;
       const rows = await this.dataSource.query<GrantRow[]>(FIND_GRANTS, [[Buffer.from(digest, 'hex')]]);
       const grant = grantsOf(rows).get(digest) ?? null;
+      if (grant !== null) await this.onLimits(BigInt(rows[0]!.limits_version));
       if (this.cache.set(digest, grant, version) || reads === READS_AT_MOST) return grant;
     }
   }

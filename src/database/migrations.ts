@@ -19,6 +19,7 @@ import { RequestLogCharges1795600000002 } from '../../migrations/1795600000002-r
 import { UsageDays1795600500000 } from '../../migrations/1795600500000-usage-days.js';
 import { LimitExchangeLargeAmounts1795600600000 } from '../../migrations/1795600600000-limit-exchange-large-amounts.js';
 import { Webhooks1795700000000 } from '../../migrations/1795700000000-webhooks.js';
+import { LimitHoldBusy1796000010000 } from '../../migrations/1796000010000-limit-hold-busy.js';
 import { RequestLogAttempts1796300010000 } from '../../migrations/1796300010000-request-log-attempts.js';
 import { Routes1796300010001 } from '../../migrations/1796300010001-routes.js';
 
@@ -45,6 +46,7 @@ export const MIGRATIONS = [
   UsageDays1795600500000,
   LimitExchangeLargeAmounts1795600600000,
   Webhooks1795700000000,
+  LimitHoldBusy1796000010000,
   RequestLogAttempts1796300010000,
   Routes1796300010001,
 ];

@@ -16,6 +16,7 @@ export const GATEWAY_ERROR_CODES = [
   'method_not_allowed',
   'request_timeout',
   'expectation_failed',
+  'upgrade_required',
   'headers_too_large',
   'idempotency_in_progress',
   'idempotency_outcome_unknown',

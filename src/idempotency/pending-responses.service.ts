@@ -78,6 +78,20 @@ export class PendingResponses {
     }
   }
 
+  /**
+   * Whether `waitFor` will return a response: the call has ended, or runs.
+   *
+   * @throws GatewayError database_unavailable
+   */
+  async has(id: Buffer): Promise<boolean> {
+    try {
+      const [state] = await this.records.states([id]);
+      return state !== undefined && (state.stored || !state.lapsed);
+    } catch (error) {
+      throw unavailable(error);
+    }
+  }
+
   private begin(id: Buffer, name: string): Wait {
     let resolve!: Wait['resolve'];
     let reject!: Wait['reject'];
@@ -146,11 +160,7 @@ export class PendingResponses {
     this.logger.warn(`Stored responses could not be read: ${describeError(error)}`);
     for (const wait of waits) {
       this.forget(wait.id.toString('hex'), wait);
-      wait.reject(
-        new GatewayError('database_unavailable', {
-          message: 'The Idempotency-Key cannot be checked right now.',
-        }),
-      );
+      wait.reject(unavailable(error));
     }
   }
 
@@ -164,4 +174,11 @@ export class PendingResponses {
 function isLost(wait: Wait, { lapsed, abandoned }: RecordState, askedAt: number): boolean {
   wait.lapsedAt = lapsed ? (wait.lapsedAt ?? performance.now()) : null;
   return abandoned || (wait.lapsedAt !== null && askedAt - wait.lapsedAt >= LAPSE_GRACE_MS);
+}
+
+function unavailable(cause: unknown): GatewayError {
+  return new GatewayError('database_unavailable', {
+    message: 'The Idempotency-Key cannot be checked right now.',
+    cause,
+  });
 }

@@ -23,7 +23,7 @@ const PERIODS = { day: 'daily', week: 'weekly', month: 'monthly', total: 'total'
  */
 export function limitRejection(error: unknown, isAnthropic: boolean): unknown {
   if (error instanceof LimitsUnavailableError)
-    return new GatewayError('limits_unavailable', { cause: error.cause });
+    return new GatewayError('limits_unavailable', { cause: error.cause, message: error.reason });
   if (!(error instanceof LimitExceededError)) return error;
   const { state } = error;
   return isBudget(state.rule) ? spent(state) : tooMany(state, isAnthropic);

@@ -1,4 +1,5 @@
 import { Module } from '@nestjs/common';
+import { AuthModule } from '../auth/auth.module.js';
 import { PricesModule } from '../pricing/prices.module.js';
 import { PoliciesModule } from '../proxy/policies/policies.module.js';
 import { LedgerModule } from './ledger/ledger.module.js';
@@ -8,7 +9,7 @@ import { StreamUsagePolicy } from './stream-usage-policy.js';
 
 /** Rules, limits and budgets of keys and teams that are checked before a call is forwarded. */
 @Module({
-  imports: [PoliciesModule, PricesModule, LedgerModule],
+  imports: [AuthModule, PoliciesModule, PricesModule, LedgerModule],
   providers: [ModelPolicy, StreamUsagePolicy, LimitPolicy]
 })
 export class LimitsModule {}

@@ -3,6 +3,8 @@ export const COMMON_POSTS: ReadonlySet<string> = new Set([
   '/v1/chat/completions',
   '/v1/completions',
   '/v1/responses',
+  '/v1/responses/compact',
+  '/v1/responses/input_tokens',
   '/v1/embeddings',
   '/v1/moderations',
   '/v1/images/generations',
@@ -23,11 +25,13 @@ export const COMMON_POSTS: ReadonlySet<string> = new Set([
  * (a dot encoded three times or overlong, a blank after two dots) and so leave the models path.
  */
 const MODEL = String.raw`(?:[\w.~:@!$&'()*+,;=-]|%(?:2[Ff]|3[Aa]|40))+`;
+/** Characters of the names of projects, locations and publishers; a project may begin with a domain. */
+const NAME = String.raw`[\w.:-]+`;
 /** Gemini names model and method in one segment: `gemini-2.0-flash:generateContent`. */
 export const GEMINI_POST = new RegExp(`^/v1beta/models/${MODEL}$`);
 export const MODELS_GET = new RegExp(`^/v1/models(?:/${MODEL})*$`);
 
-/** Inference endpoints that one provider has besides the common ones. `<model>` stands for a model or a deployment. */
+/** Inference endpoints that one provider has besides the common ones. `<model>` stands for a model or a deployment, `<name>` for a name. */
 export interface ProviderEndpoints {
   /** Display name. */
   readonly title: string;
@@ -38,6 +42,8 @@ export interface ProviderEndpoints {
   readonly posts: readonly string[];
   readonly gets?: readonly string[];
 }
+
+const VERTEX_MODEL = 'projects/<name>/locations/<name>/publishers/<name>/models/<model>';
 
 /** From each provider's own API reference. */
 export const PROVIDER_ENDPOINTS: readonly ProviderEndpoints[] = [
@@ -56,6 +62,17 @@ export const PROVIDER_ENDPOINTS: readonly ProviderEndpoints[] = [
     title: 'Gemini',
     hosts: /^generativelanguage\.googleapis\.com$/,
     posts: ['/v1beta/interactions'],
+  },
+  {
+    title: 'Vertex AI',
+    hosts: /^(?:(?:[a-z0-9-]+-)?aiplatform|aiplatform\.[a-z0-9-]+\.rep)\.googleapis\.com$/,
+    // Without predictLongRunning and fetchPredictOperation: an operation is an object that any team could read.
+    posts: ['v1', 'v1beta1'].flatMap((version) =>
+      [
+        ...['generateContent', 'streamGenerateContent', 'countTokens', 'computeTokens', 'embedContent'],
+        ...['predict', 'rawPredict', 'streamRawPredict'],
+      ].map((verb) => `/${version}/${VERTEX_MODEL}:${verb}`),
+    ),
   },
   {
     title: 'Azure OpenAI',
@@ -145,7 +162,9 @@ function exactly(endpoints: readonly string[], basePath: string): RegExp {
     .filter((endpoint) => basePath !== '' && endpoint.startsWith(`${basePath}/`))
     .map((endpoint) => endpoint.slice(basePath.length));
   const patterns = [...endpoints, ...short].map((endpoint) =>
-    endpoint.replaceAll('.', '\\.').replaceAll('<model>', MODEL),
+    endpoint
+      .replaceAll('.', '\\.')
+      .replaceAll(/<(model|name)>/g, (_, what) => (what === 'model' ? MODEL : NAME)),
   );
   // Without an alternative it would match the empty path.
   return patterns.length === 0 ? /(?!)/ : new RegExp(`^(?:${patterns.join('|')})$`);

@@ -30,12 +30,22 @@ export class IdempotentForwarder {
    * @throws GatewayError if nothing was sent to the client yet
    */
   forward(req: Request, res: Response, admitted: PolicyCall | null): Promise<void> {
-    const { grant } = req.caller;
-    const header = req.headers['idempotency-key'] as string | undefined;
-    if (grant.idempotency === 'forward' || header === undefined || req.method !== 'POST')
-      return this.forwarder.forward(req, res, null, admitted);
-    const scope = { keyId: grant.keyId, method: req.method, target: req.originalUrl };
-    return this.forwardOnce(req, res, recordId(scope, readIdempotencyKey(header)), admitted);
+    const id = recordOf(req);
+    return id === null
+      ? this.forwarder.forward(req, res, null, admitted)
+      : this.forwardOnce(req, res, id, admitted);
+  }
+
+  /**
+   * Replays the response of an earlier call to one that a policy rejects because of what it would cost.
+   *
+   * @returns false if there is none: nothing was sent to the client
+   */
+  async replayRejected(req: Request, res: Response, rejected: PolicyCall): Promise<boolean> {
+    const id = recordOf(req);
+    if (id === null || !(await this.pending.has(id))) return false;
+    await this.replay(req, res, id, rejected);
+    return true;
   }
 
   private async forwardOnce(
@@ -56,10 +66,10 @@ export class IdempotentForwarder {
     }
   }
 
-  private async replay(req: Request, res: Response, id: Buffer, admitted: PolicyCall | null): Promise<void> {
+  private async replay(req: Request, res: Response, id: Buffer, call: PolicyCall | null): Promise<void> {
     let held = 0;
     try {
-      await new Replay(req, res, this.log, this.env, admitted?.body ?? null).run(async (disconnected) => {
+      await new Replay(req, res, this.log, this.env, call?.body ?? null).run(async (disconnected) => {
         const stored = await this.pending.waitFor(id, disconnected);
         // The response is written at once, and stays in memory until the client has read it.
         if (!this.store.reserve(stored.body.length))
@@ -73,4 +83,13 @@ export class IdempotentForwarder {
       this.store.free(held);
     }
   }
+}
+
+/** The record of a call that is to run once; null for any other call. @throws GatewayError for a malformed key */
+function recordOf(req: Request): Buffer | null {
+  const { grant } = req.caller;
+  const header = req.headers['idempotency-key'] as string | undefined;
+  if (grant.idempotency === 'forward' || header === undefined || req.method !== 'POST') return null;
+  const scope = { keyId: grant.keyId, method: req.method, target: req.originalUrl };
+  return recordId(scope, readIdempotencyKey(header));
 }

@@ -27,8 +27,11 @@ export class RouteGuard implements CanActivate {
 
   canActivate(context: ExecutionContext): boolean {
     const req = context.getArgByIndex<Request>(0);
-    const { target } = req;
+    const { target, headers } = req;
     const { grant } = req.caller;
+    // Before all other checks: a client that is told so at once goes on with plain HTTP, and one that gets 403 tries again.
+    if (headers.upgrade !== undefined && asksForWebSocket(headers.upgrade))
+      throw new GatewayError('upgrade_required');
     const route = this.routes.of(target.provider, grant.providers);
     let provider: Provider;
     if (route === null) {
@@ -69,6 +72,11 @@ export class RouteGuard implements CanActivate {
 function allows({ target, caller, method, rawHeaders }: Request, own: OwnEndpoints): boolean {
   const query = target.upstreamPath.slice(target.endpoint.length);
   return allowsEndpoint(caller.grant.endpoints, method, target.endpoint, rawHeaders, query, own);
+}
+
+/** @param upgrade a list of protocols (RFC 9110 7.8), whose names are case-insensitive (RFC 6455 4.2.1) */
+function asksForWebSocket(upgrade: string): boolean {
+  return upgrade.split(',').some((protocol) => protocol.trim().toLowerCase() === 'websocket');
 }
 
 function removeBasePath(target: RequestTarget, basePath: string): void {

@@ -12,6 +12,8 @@ const POSTS = [
   '/v1/chat/completions',
   '/v1/completions',
   '/v1/responses',
+  '/v1/responses/compact',
+  '/v1/responses/input_tokens',
   '/v1/embeddings',
   '/v1/moderations',
   '/v1/images/generations',
@@ -51,8 +53,8 @@ describe('an inference key', () => {
       expect(may(method, path)).toBe(false);
   });
 
-  it.each([...POSTS.slice(0, 14), ...POSTS.slice(16)])('may not POST a variant of %s', (path) => {
-    const variants = [`${path}/`, `${path}/x`, path.toUpperCase(), `/${path}`, path.slice(1), `${path};a=1`];
+  it.each(POSTS.filter((path) => !path.includes('/models/')))('may not POST a variant of %s', (path) => {
+    const variants = [`${path}/`, `${path}/y`, path.toUpperCase(), `/${path}`, path.slice(1), `${path};a=1`];
     variants.push(
       path.replace('/v1', '/v1/'),
       `${path.slice(0, -1)}%${path.charCodeAt(path.length - 1).toString(16)}`,
@@ -69,6 +71,9 @@ describe('an inference key', () => {
     ['GET', '/v1/files/file-1/content'],
     ['POST', '/v1/batches'],
     ['POST', '/v1/messages/batches'],
+    ['POST', '/v1/responses/resp_1/cancel'],
+    ['GET', '/v1/responses/input_tokens'],
+    ['POST', '/v1/responses/input_items'],
     ['POST', '/v1/assistants'],
     ['POST', '/v1/threads/t/runs'],
     ['GET', '/v1/responses/resp_1'],
@@ -155,6 +160,8 @@ describe('an inference key', () => {
   });
 });
 
+const VERTEX = '/v1/projects/example.com:my-project/locations/us-east5/publishers';
+
 describe('the inference endpoints of one provider', () => {
   const at = (host: string, method: string, path: string) =>
     allowsEndpoint('inference', method, path, [], '', ownEndpoints(host));
@@ -172,8 +179,20 @@ describe('the inference endpoints of one provider', () => {
     ['api.cohere.com', 'POST', '/v1/embed'],
     ['api.cohere.com', 'POST', '/compatibility/v1/chat/completions'],
     ['generativelanguage.googleapis.com', 'POST', '/v1beta/interactions'],
+    ['aiplatform.googleapis.com', 'POST', `${VERTEX}/google/models/gemini-2.5-pro:generateContent`],
+    [
+      'us-east5-aiplatform.googleapis.com',
+      'POST',
+      `${VERTEX}/anthropic/models/claude-opus-4@20250514:rawPredict`,
+    ],
+    ['aiplatform.eu.rep.googleapis.com', 'POST', `${VERTEX}/anthropic/models/c:streamRawPredict`],
+    ['aiplatform.googleapis.com', 'POST', `${VERTEX.replace('v1', 'v1beta1')}/google/models/m:countTokens`],
     ['mine.openai.azure.com', 'POST', '/openai/deployments/my-gpt/chat/completions'],
+    ['mine.openai.azure.com', 'POST', '/openai/deployments/my$&gpt/audio/speech'],
     ['mine.openai.azure.com', 'POST', '/openai/v1/responses'],
+    ['mine.openai.azure.com', 'POST', '/openai/v1/responses/compact'],
+    ['bedrock-runtime.us-east-1.amazonaws.com', 'POST', '/model/us.anthropic.claude-sonnet-4-v1:0/converse'],
+    ['bedrock-runtime.us-east-1.amazonaws.com', 'POST', '/model/m/invoke-with-response-stream'],
     ['bedrock-runtime.us-east-1.amazonaws.com', 'POST', '/model/us.amazon.nova-lite-v1%3A0/converse-stream'],
     ['bedrock-runtime.eu-west-1.amazonaws.com', 'POST', '/model/m/invoke'],
     ['api.voyageai.com', 'POST', '/v1/multimodalembeddings'],
@@ -210,6 +229,15 @@ describe('the inference endpoints of one provider', () => {
     ['api.cohere.com', 'GET', '/v1/embed-jobs'],
     ['generativelanguage.googleapis.com', 'GET', '/v1beta/interactions/v1_1'],
     ['generativelanguage.googleapis.com', 'POST', '/upload/v1beta/files'],
+    // Operations are objects of whoever started them.
+    ['aiplatform.googleapis.com', 'POST', `${VERTEX}/google/models/veo:predictLongRunning`],
+    ['aiplatform.googleapis.com', 'POST', `${VERTEX}/google/models/veo:fetchPredictOperation`],
+    ['aiplatform.googleapis.com', 'POST', `${VERTEX}/google/models/a/b:generateContent`],
+    ['aiplatform.googleapis.com', 'POST', `${VERTEX}/google/models/m%3AgenerateContent`],
+    ['aiplatform.googleapis.com', 'POST', '/v1/projects/p/locations/l/endpoints/e:predict'],
+    ['aiplatform.googleapis.com', 'POST', '/v1/projects/p/locations/l/cachedContents'],
+    ['aiplatform.googleapis.com', 'GET', `${VERTEX}/google/models/m`],
+    ['mine.openai.azure.com', 'POST', '/openai/deployments/<model>/audio/speech'],
     ['mine.openai.azure.com', 'POST', '/openai/files'],
     ['mine.openai.azure.com', 'POST', '/openai/deployments/a/b/chat/completions'],
     ['bedrock-runtime.us-east-1.amazonaws.com', 'POST', '/model/m/async-invoke'],
@@ -239,7 +267,7 @@ describe('the inference endpoints of one provider', () => {
       if (posts.length === 0 && prefix === undefined) continue;
       const row = page.split('\n').find((line) => line.startsWith(`| ${title.replace(' and ', ', ')} `));
       for (const endpoint of [...posts, ...gets]) {
-        const last = endpoint.replace('/openai/deployments/<model>/', '');
+        const last = endpoint.replace(/^\/openai\/deployments\/<model>\/|^\/v1(?:beta1)?\/projects\/.*:/, '');
         expect(row?.includes(`${endpoint}\``) || row?.includes(`\`${last}\``)).toBe(true);
       }
       if (prefix !== undefined) expect(row).toContain(`\`${prefix}\``);

@@ -8,7 +8,6 @@ import { join, resolve } from 'node:path';
 import { createDays, insertRow } from '../request-log/rows.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { runBuilt } from '../support/process.js';
-import { runCli } from './run-cli.js';
 import { runHere } from './run-here.js';
 
 const CLI = resolve(__dirname, '../../dist/src/cli/main.js');
@@ -137,7 +136,7 @@ describe('postern usage', () => {
     const [team] = await database.query<{ id: string }>('SELECT id FROM team');
     const columns = { team_id: team!.id, prompt_tokens: 7, request_bytes: 10, response_bytes: 20 };
     await insertRow(database, new Date('2032-01-01T00:00:01Z'), columns);
-    const { stdout } = await runCli(['usage', '--team', 'search'], { DATABASE_URL: database.url });
+    const { stdout } = await cli('usage', '--team', 'search');
     expect(stdout.split('\n').map((line) => line.split(/ +/).join(' '))).toEqual([
       'DAY TEAM CALLS ERRORS TOKENS PROMPT COMPLETION COST $ CACHED REASONING BYTES IN BYTES OUT',
       '2032-01-01 search 1 0 7 7 0 - 0 0 10 20',

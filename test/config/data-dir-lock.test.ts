@@ -2,6 +2,7 @@ import { cp, mkdir, readdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DataDirError, openDataDir } from '../../src/platform/data-dir.js';
+import { FULL } from '../support/scale.js';
 import { Child, compileSources, removeFolder, temporaryFolder } from './processes.js';
 
 let compiled: string;
@@ -110,8 +111,8 @@ it('works below a path too long for a socket', async () => {
 });
 
 it('goes to exactly one of many processes, round after round of killed holders', async () => {
-  for (let round = 0; round < 4; round += 1) {
-    const starters = Array.from({ length: 12 }, () => holder(base, Date.now() + 1_200));
+  for (let round = 0; round < (FULL ? 4 : 2); round += 1) {
+    const starters = Array.from({ length: FULL ? 12 : 8 }, () => holder(base, Date.now() + 1_200));
     const outcomes = await Promise.all(
       starters.map((child) => Promise.race([child.line('held').then(() => 'held'), child.line('refused')])),
     );
@@ -138,7 +139,7 @@ it('goes to one at a time where many take and release it quickly', async () => {
       taken += 1;
     }
     console.log('done');`;
-  const workers = Array.from({ length: 6 }, () => new Child(compiled, code));
+  const workers = Array.from({ length: FULL ? 6 : 4 }, () => new Child(compiled, code));
   children.push(...workers);
   await Promise.all(workers.map((child) => child.line('done')));
 });

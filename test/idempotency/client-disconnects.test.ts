@@ -8,7 +8,7 @@ import { noticed, once, open } from './once.js';
 let wire: Wire;
 let auth: string;
 beforeAll(async () => {
-  wire = await Wire.start({ CLIENT_IDLE_TIMEOUT_MS: '1000', SHUTDOWN_GRACE_MS: '500' });
+  wire = await Wire.start({ SHUTDOWN_GRACE_MS: '500' });
   auth = `Authorization: Bearer ${await wire.gateway.createKey({ endpoints: 'all', idempotency: 'replay' })}`;
 });
 afterAll(() => wire.stop());
@@ -141,24 +141,26 @@ it('a client that does not read holds up neither the provider nor the response t
 });
 
 it('a client that stalls for too long is let go, and the call runs on', async () => {
+  const own = await Wire.start({ CLIENT_IDLE_TIMEOUT_MS: '3000' });
+  const key = await own.gateway.createKey({ endpoints: 'all', idempotency: 'replay' });
+  const lines = [`Authorization: Bearer ${key}`, 'Idempotency-Key: stalls'];
   const goOn = deferred();
-  wire.provider.script = async (req) => {
+  own.provider.script = async (req) => {
     await req.body;
     req.socket.write(`${HEAD}${chunk(Buffer.alloc(6 * MIB, 'l')).toString('latin1')}`);
     await goOn.promise;
     req.socket.write(LAST_CHUNK);
   };
-  const client = await open(wire.gateway, headers);
+  const client = await open(own.gateway, lines);
   await client.head();
   client.socket.pause();
-  await eventually(
-    () =>
-      (wire.gateway.gateway.app.getHttpAdapter() as unknown as { openRequests: number }).openRequests === 0,
-  );
+  const adapter = own.gateway.gateway.app.getHttpAdapter() as unknown as { openRequests: number };
+  await eventually(() => adapter.openRequests === 0);
   goOn.resolve();
-  expect((await once(wire.gateway, headers)).body.length).toBe(6 * MIB);
-  expect(calls()).toBe(1);
+  expect((await once(own.gateway, lines)).body.length).toBe(6 * MIB);
+  expect(own.provider.requests).toHaveLength(1);
   client.destroy();
+  await own.stop();
 });
 
 it('past 8 MiB there is nothing to keep: the call of a client that left ends', async () => {

@@ -2,6 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { LedgerService } from '../../src/limits/ledger/ledger.service.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { eventually } from '../support/eventually.js';
+import { PostgresRelay } from '../support/postgres-relay.js';
+import { sendTo } from './limited-gateway.js';
 import { insertRows } from '../../src/request-log/writer/insert-rows.js';
 import { createDays } from '../request-log/rows.js';
 import { logRow } from '../request-log/rows.js';
@@ -37,7 +39,7 @@ const LIMITS = {
 };
 const NONE = { limits: null, budgets: [], each_end_user: null };
 
-async function createKey(members: object): Promise<{ id: string; team_id: string }> {
+async function createKey(members: object): Promise<{ id: string; team_id: string; key: string }> {
   const name = randomBytes(6).toString('hex');
   return gateway.admin('POST', '/keys', { team: 'default', name, ...members });
 }
@@ -71,6 +73,30 @@ it('stores the limits of a key, shows them, and changes one member without the o
     `/audit?subject_id=${key.id}&action=changed`,
   );
   expect(audit.data[0]).toMatchObject({ before: { limits: LIMITS.limits }, after: NONE });
+});
+
+it('names an unknown member of a nested object by its path, with the members that this object may have', async () => {
+  const { id } = await createKey({});
+  const messageFor = (body: object) =>
+    gateway.admin('PATCH', `/keys/${id}`, body).then(
+      () => 'accepted',
+      (error: Error) => error.message,
+    );
+  expect(await messageFor({ limits: { rpm: 5 } })).toContain(
+    'limits.rpm: unknown field; allowed are requests_per_minute, tokens_per_minute, concurrent_requests"',
+  );
+  const budget = { usd: '5', period: 'day', alert: [80] };
+  const allowed = 'usd, tokens, period, mode, alert_at, unpriced, reservation"';
+  expect(await messageFor({ budgets: [budget] })).toContain(
+    `budgets.0.alert: unknown field; allowed are ${allowed}`,
+  );
+  expect(await messageFor({ each_end_user: { budgets: [budget] } })).toContain(
+    `each_end_user.budgets.0.alert: unknown field; allowed are ${allowed}`,
+  );
+  expect(await messageFor({ each_end_user: { budget: [] } })).toContain(
+    'each_end_user.budget: unknown field; allowed are requests_per_minute, tokens_per_minute, concurrent_requests, budgets"',
+  );
+  expect(await messageFor({ budget: [] })).toMatch(/"budget: unknown field; allowed are name, /);
 });
 
 it('stores the limits of a team', async () => {
@@ -165,6 +191,33 @@ it('does not reset a rate, nor what is not there', async () => {
   const reason = { reason: 'x' };
   await expect(gateway.admin('POST', `/limits/${limit!.id}/reset`, reason)).rejects.toThrow(/: 400 /);
   await expect(gateway.admin('POST', `/limits/${key.id}/reset`, reason)).rejects.toThrow(/: 404 /);
+});
+
+it('has the limits of a new key in force at its first call, on a replica that hears of no changes', async () => {
+  const relay = await PostgresRelay.to(gateway.database.url);
+  const replica = await startTestGateway(
+    {
+      MASTER_KEY: randomBytes(32).toString('base64'),
+      DATABASE_URL: relay.url,
+      PROVIDER_URL: 'http://127.0.0.1:9',
+    },
+    gateway.database,
+  );
+  relay.set('postern-changes', 'cut');
+  const team = await gateway.admin<{ id: string }>('POST', '/teams', {
+    name: 'first-call',
+    limits: { requests_per_minute: 0 },
+  });
+  const name = 'first-call';
+  const ofTeam = await gateway.admin<{ key: string }>('POST', '/keys', { team: team.id, name });
+  const ofKey = await createKey({ limits: { requests_per_minute: 0 } });
+  for (const { key } of [ofTeam, ofKey])
+    expect(await sendTo(replica.url, key, { model: 'm' })).toMatchObject({ status: 429 });
+  // A change of a limit reaches it with the key, too.
+  await gateway.admin('PATCH', `/keys/${ofKey.id}`, { limits: { requests_per_minute: 9 } });
+  await eventually(async () => (await sendTo(replica.url, ofKey.key, { model: 'm' })).status !== 429);
+  await replica.stop();
+  await relay.close();
 });
 
 it('has a changed limit in force on every replica within a second, and reports its metrics', async () => {

@@ -266,6 +266,25 @@ it('counts a replayed response as a request, and charges nothing for it', async 
   expect(data.find(({ resource }) => resource === 'usd')!.used).toBe('0.0011');
 });
 
+it('replays a stored response although the budget is spent, and runs nothing', async () => {
+  const { key } = await createKey({
+    idempotency: 'replay',
+    budgets: [{ usd: '0.0012', period: 'day', reservation: 'worst' }],
+  });
+  const send = (name: string, body: object = CHAT) =>
+    limited.send(key, { ...body, max_tokens: 100 }, undefined, { 'idempotency-key': name });
+  const first = await send('one');
+  expect(first.status).toBe(200);
+  expect((await send('two')).status).toBe(402);
+  const again = await send('one');
+  expect(again).toMatchObject({ status: 200, id: expect.not.stringContaining(first.id) as string });
+  expect(again.headers.get('idempotent-replayed')).toBe('true');
+  expect(await limited.postern.row(again.id)).toMatchObject({ outcome: 'replayed', charge_usd: null });
+  // Another body under the same name is still a mistake of the client.
+  expect((await send('one', { ...CHAT, n: 1 })).status).toBe(422);
+  expect((await send('two')).status).toBe(402);
+});
+
 it('asks no policy for a key without limits, nor gathers its body', async () => {
   const { key } = await createKey({});
   const client = await RawClient.connect(limited.postern.port);

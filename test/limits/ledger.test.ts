@@ -203,7 +203,7 @@ describe('a budget', () => {
 
 describe('holds', () => {
   const exchange = (process: string, seq: number, rule: string, entry: object) =>
-    database.query<{ result: { holds: { total: string; free: string }[] } | null }>(
+    database.query<{ result: { holds: { total: string; free: string; loose: string }[] } | null }>(
       `SELECT limit_exchange($1, $2, interval '25 min', '[]', $3, '[]') AS result`,
       [
         process,
@@ -260,6 +260,30 @@ describe('holds', () => {
     // What it has used is a fact; what it kept for later is gone.
     expect((await exchange(dead, 2, rule, { used: 10, kept: 100 }))[0]!.result!.holds[0]!.total).toBe('10');
     expect(await meterOf(database, rule)).toMatchObject({ held: 70n });
+  });
+
+  it('report what others do not use, and all of one that has not been seen since, unless it is gone', async () => {
+    const rule = await addRule(database, 'usd', 'total', 100);
+    const [other, asking] = [uuidv7(), uuidv7()];
+    let seq = 0;
+    const loose = async (seenAgo: string, gone = 15_000) => {
+      await database.query(`UPDATE limit_process SET seen_at = now() - $2::interval WHERE id = $1`, [
+        other,
+        seenAgo,
+      ]);
+      const entry = { waiting: 50, one: 50, busy: 50, since: 1_000, gone };
+      return (await exchange(asking, ++seq, rule, entry))[0]!.result!.holds[0]!.loose;
+    };
+    await exchange(other, 1, rule, { waiting: 80, one: 80, busy: 80 });
+    expect(await loose('0 s')).toBe('0');
+    await exchange(other, 2, rule, { used: 80, kept: 80, busy: 30 });
+    expect(await loose('0 s')).toBe('50');
+    expect(await loose('10 s')).toBe('80');
+    expect(await loose('20 s')).toBe('0');
+    expect(await loose('20 s', 60_000)).toBe('80');
+    // One of the version before does not say what is busy.
+    await exchange(other, 3, rule, { used: 80, kept: 80 });
+    expect(await loose('0 s')).toBe('50');
   });
 
   it('of concurrency are void after 15 seconds', async () => {
@@ -329,6 +353,30 @@ describe('while Postgres is unavailable', () => {
     expect((await meterOf(database, rule)).spent).toBe(BigInt(41 + admitted) * cent);
   });
 
+  it('a budget is not called spent for what another process that is cut off holds and has not used', async () => {
+    const rule = await addRule(database, 'usd', 'month', 10n * USD);
+    const [cut, other] = [await behindRelay(), await engine()];
+    const calls = [];
+    for (let i = 0; i < 9; i++) calls.push(cut.begin(await cut.admit(TEAM, KEY, usd(USD)), KEY, TEAM));
+    relay!.set('*', 'cut');
+    for (const { end } of calls) end(USD / 10n);
+    await expect((async () => other.admit(TEAM, KEY, usd(3n * USD)))()).rejects.toThrow(
+      LimitsUnavailableError,
+    );
+    relay!.set('*', 'none');
+    await eventually(async () => {
+      try {
+        await call(other, 3n * USD);
+        return true;
+      } catch (error) {
+        if (error instanceof LimitsUnavailableError) return false;
+        throw error;
+      }
+    });
+    await Promise.all([written(other, 1), written(cut, 9)]);
+    expect((await meterOf(database, rule)).spent).toBe(3n * USD + (9n * USD) / 10n);
+  });
+
   it('a budget admits calls if LIMITS_WITHOUT_DATABASE=allow, but not for longer than KEY_CACHE_STALE_MS', async () => {
     const rule = await addRule(database, 'usd', 'month', 10n * USD);
     const at = await behindRelay({ withoutDatabase: 'allow', staleMs: 15_000 });
@@ -350,22 +398,32 @@ describe('while Postgres is unavailable', () => {
     await rejection(() => at.admit(TEAM, KEY, usd(USD)));
   });
 
-  it('a rate and slots go on with the part of this process', async () => {
+  it('a rate goes on with the part of this process; slots with those held, and with its part once they are void', async () => {
     await addRule(database, 'requests', 'minute', 40);
     await addRule(database, 'concurrent_requests', 'at_once', 10);
     const [at, other] = [await behindRelay(), await engine()];
-    (await other.admit(TEAM, KEY, usd(0n))).settle({ usd: null, tokens: null });
-    (await at.admit(TEAM, KEY, usd(0n))).settle({ usd: null, tokens: null });
+    await at.admit(TEAM, KEY, usd(0n));
+    const others: Ticket[] = [];
+    for (let i = 0; i < 9; i++) others.push(await other.admit(TEAM, KEY, usd(0n)));
     await eventually(() => at.ledger.exchange.processes === 2);
     relay!.set('*', 'cut');
     await eventually(() => at.ledger.exchange.failure !== null);
     const tickets: Ticket[] = [];
     let slots = 0;
-    const { state } = await rejection(async () => {
+    const fill = async () => {
       for (;;) tickets.push(await at.admit(TEAM, KEY, usd(0n)));
+    };
+    // The calls of the other have the rest.
+    expect((await rejection(fill)).state.rule.resource).toBe('concurrent_requests');
+    expect(tickets).toEqual([]);
+    for (const ticket of others) ticket.settle({ usd: null, tokens: null });
+    await eventually(async () => {
+      const { state } = await rejection(fill);
+      expect(state.rule.resource).toBe('concurrent_requests');
+      return tickets.length > 0;
     });
-    expect(state.rule.resource).toBe('concurrent_requests');
-    expect((slots = tickets.length)).toBe(5);
+    // Half of 10, with the one from before.
+    expect((slots = tickets.length)).toBe(4);
     for (const ticket of tickets) ticket.settle({ usd: null, tokens: null });
     const rejected = await rejection(async () => {
       for (;;) {

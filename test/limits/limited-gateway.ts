@@ -1,4 +1,3 @@
-import { LedgerService } from '../../src/limits/ledger/ledger.service.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { eventually } from '../support/eventually.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
@@ -16,7 +15,7 @@ export interface LimitedGateway {
   provider: RawProvider;
   use: Use;
   send(key: string, body: object, path?: string, headers?: Record<string, string>): Promise<Reply>;
-  /** A new key, once its limits are in force. @param members also of another team than `default` */
+  /** A new key. @param members also of another team than `default` */
   issue(members: object): Promise<Issued>;
   /** The same, only the key. */
   createKey(members: object): Promise<string>;
@@ -55,16 +54,8 @@ export async function startLimited(variables: Record<string, string> = {}): Prom
   const postern = await startTestGateway({ PROVIDER_URL: provider.url, ...variables });
   await setPrice(postern);
   let keys = 0;
-  const issue = async (members: object) => {
-    const issued = await postern.admin<Issued>('POST', '/keys', {
-      team: 'default',
-      name: `limited-${++keys}`,
-      ...members,
-    });
-    const isLimited = 'limits' in members || 'budgets' in members || 'each_end_user' in members;
-    if (isLimited) await inForce(postern, issued);
-    return issued;
-  };
+  const issue = (members: object) =>
+    postern.admin<Issued>('POST', '/keys', { team: 'default', name: `limited-${++keys}`, ...members });
   return {
     postern,
     provider,
@@ -77,12 +68,6 @@ export async function startLimited(variables: Record<string, string> = {}): Prom
       await provider.stop();
     },
   };
-}
-
-/** Waits until a gateway has the limits of a new key in force. */
-export async function inForce({ gateway }: TestGateway, { team_id, id }: Issued): Promise<void> {
-  const ledger = gateway.app.get(LedgerService);
-  await eventually(() => ledger.rulesOf(team_id, id) !== null);
 }
 
 export async function setPrice(postern: Pick<TestGateway, 'admin'>): Promise<void> {

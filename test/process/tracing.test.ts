@@ -2,6 +2,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
+import { startTestGateway } from '../support/gateway.js';
 import { RawClient, request } from '../support/raw-client.js';
 import type { GatewayProcess } from '../support/process.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
@@ -181,15 +182,22 @@ it('sends one client span for each call to a provider, with the figures of its r
   }
 });
 
+// Beside the process above, which shows that the packages for it are loaded, one of the test's own will do.
+async function startHere(variables: Record<string, string>): Promise<() => Promise<void>> {
+  const here = await startTestGateway({ PROVIDER_URL: provider.url, ...variables }, database);
+  ({ url, key } = here);
+  return () => here.stop();
+}
+
 it('is off with OTEL_TRACES_EXPORTER=none', async () => {
-  await start({ OTEL_EXPORTER_OTLP_ENDPOINT: endpoint(), OTEL_TRACES_EXPORTER: 'none' });
+  const end = await startHere({ OTEL_EXPORTER_OTLP_ENDPOINT: endpoint(), OTEL_TRACES_EXPORTER: 'none' });
   await rowOf(await call([]));
-  await stop();
+  await end();
   expect(received).toEqual([]);
 });
 
 it('harms no call and no stop while the collector is away', async () => {
-  await start({ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://127.0.0.1:9/x' });
+  const end = await startHere({ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://127.0.0.1:9/x' });
   expect(await rowOf(await call([]))).toMatchObject({ outcome: 'completed' });
-  await stop();
+  await end();
 });

@@ -80,18 +80,9 @@ export class Replicas {
     return (await response.json()) as T;
   }
 
-  /** A new key. Its limits are in force on every replica. */
-  async issue(members: object): Promise<Issued> {
-    const name = `key-${++this.keys}`;
-    // One call with it on each replica, before it has limits; then the limits, which are there when they are shown.
-    const issued = await this.admin<Issued>('POST', '/keys', { team: 'default', name });
-    await this.admin('PATCH', `/keys/${issued.id}`, { limits: { requests_per_minute: 0 } });
-    for (const { url } of this.all)
-      await eventually(async () => (await this.send(url, issued.key)).status === 429);
-    await this.admin('PATCH', `/keys/${issued.id}`, { limits: null, ...members });
-    for (const { url } of this.all)
-      await eventually(async () => (await this.send(url, issued.key)).status !== 429);
-    return issued;
+  /** A new key. */
+  issue(members: object): Promise<Issued> {
+    return this.admin('POST', '/keys', { team: 'default', name: `key-${++this.keys}`, ...members });
   }
 
   send(url: string, key: string): Promise<Reply> {

@@ -64,7 +64,6 @@ describe('upgrade', () => {
 
   /** RFC 9110 7.8: a server may ignore Upgrade, and a proxy does not pass it on. */
   it.each([
-    ['a WebSocket', ['Connection: Upgrade', 'Upgrade: websocket', 'Sec-WebSocket-Version: 13']],
     ['h2c', ['Connection: Upgrade, HTTP2-Settings', 'Upgrade: h2c', 'HTTP2-Settings: AAMAAABkAAQAAP__']],
     ['Upgrade without Connection', ['Upgrade: h2c']],
   ])('serves a request that asks for %s as plain HTTP/1.1', async (_, headers) => {
@@ -85,6 +84,39 @@ describe('upgrade', () => {
       expect(wire.provider.requests.at(-1)!.head).not.toMatch(/upgrade|http2-settings|h2c/i);
       await wire.expectSound(1);
     }
+  });
+
+  // RFC 9110 15.5.22. With another status, Codex tries for 5 to 10 s before it sends plain HTTP.
+  it.each([
+    ['GET /v1/responses', 'Upgrade: websocket'],
+    ['GET /v1/realtime?model=gpt-realtime', 'Upgrade: WebSocket'],
+    ['GET /p/default/v1/responses', 'Upgrade: h2c, websocket'],
+    ['POST /v1/chat/completions', 'Upgrade: websocket'],
+  ])('rejects %s with %s at once', async (line, upgrade) => {
+    const headers = ['Connection: Upgrade', upgrade, 'Sec-WebSocket-Version: 13', 'Sec-WebSocket-Key: x'];
+    const reply = await wire.call(line, headers);
+    wire.expectRefusal(reply, 426, 'upgrade_required');
+    expect(['upgrade', 'connection', 'x-should-retry'].map((name) => reply.header(name))).toEqual([
+      'HTTP/1.1',
+      'close, upgrade',
+      'false',
+    ]);
+    await wire.expectSound(0);
+  });
+
+  it('rejects a WebSocket without a key as any other call, and with a key whatever that may use', async () => {
+    const handshake = ['Connection: Upgrade', 'Upgrade: websocket', 'Sec-WebSocket-Version: 13'];
+    const [keyless] = await wire.send(request('GET /v1/responses', handshake, ''));
+    wire.expectRefusal(keyless, 401, 'invalid_api_key');
+    const limited = `Authorization: Bearer ${wire.gateway.key}`;
+    const [inference] = await wire.send(request('GET /v1/responses', [limited, ...handshake], ''));
+    wire.expectRefusal(inference, 426, 'upgrade_required');
+    const [messages] = await wire.send(request('GET /v1/messages', [limited, ...handshake], ''));
+    expect([messages!.status, JSON.parse(messages!.body.toString())]).toMatchObject([
+      426,
+      { type: 'error', error: { type: 'invalid_request_error' } },
+    ]);
+    await wire.expectSound(0);
   });
 
   it('does not pass on a protocol switch that nobody asked for', async () => {

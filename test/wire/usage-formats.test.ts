@@ -123,3 +123,67 @@ describe('the model of a request', () => {
     expect(await wire.gateway.row(reply.header('x-gateway-request-id')!)).toMatchObject({ model });
   });
 });
+
+describe('an inference key', () => {
+  const RESPONSE = { model: 'gpt-5.6', usage: { input_tokens: 12, output_tokens: 3, total_tokens: 15 } };
+  const CHAT = { model: 'gpt-4o', usage: { prompt_tokens: 12, completion_tokens: 3, total_tokens: 15 } };
+  const CLAUDE = { model: 'claude', usage: { input_tokens: 12, output_tokens: 3 } };
+  const GEMINI = { usageMetadata: { promptTokenCount: 12, candidatesTokenCount: 3, totalTokenCount: 15 } };
+  const VERTEX = '/v1/projects/p/locations/l/publishers';
+
+  it.each([
+    ['/v1/responses/compact', 'asked', RESPONSE],
+    ['/p/default/v1/responses/compact', 'asked', RESPONSE],
+    ['/p/default/openai/v1/responses/compact', 'asked', RESPONSE],
+    ['/p/default/model/us.anthropic.claude-v1%3A0/invoke', 'us.anthropic.claude-v1:0', CLAUDE],
+    ['/p/default/model/m/converse', 'm', { usage: { inputTokens: 12, outputTokens: 3, totalTokens: 15 } }],
+    [`${VERTEX}/google/models/gemini-2.5-pro:generateContent`, 'gemini-2.5-pro', GEMINI],
+    [
+      `/p/default${VERTEX}/anthropic/models/claude-opus-4@20250514:rawPredict`,
+      'claude-opus-4@20250514',
+      CLAUDE,
+    ],
+    ['/p/default/openai/deployments/my-gpt/chat/completions?api-version=2024-10-21', 'my-gpt', CHAT],
+  ])('may POST %s: same bytes, model %s and tokens', async (target, model, response) => {
+    // Not as a serializer would write it.
+    const body = Buffer.from(
+      ` {"input" :[],"x":"\\u00e9\\/"${model === 'asked' ? ', "model":"asked"' : ''}}\n`,
+    );
+    const reply = Buffer.from(` ${JSON.stringify(response, null, 1)}\r\n`);
+    let seen: { line: string; bytes: Buffer } | null = null;
+    wire.provider.script = async ({ head, body: received, socket }) => {
+      seen = { line: head.split('\r\n')[0]!, bytes: (await received).bytes };
+      socket.write(answer('200 OK', ['Content-Type: application/json'], reply));
+    };
+    const client = await wire.connect();
+    client.send(request(`POST ${target}`, [`Authorization: Bearer ${wire.gateway.key}`], body));
+    const received = await client.answer();
+    client.destroy();
+    expect(received.body.equals(reply)).toBe(true);
+    expect(seen).toEqual({ line: `POST ${target.replace('/p/default', '')} HTTP/1.1`, bytes: body });
+    expect(await wire.gateway.row(received.header('x-gateway-request-id')!)).toMatchObject({
+      model,
+      prompt_tokens: 12,
+      completion_tokens: 3,
+    });
+  });
+
+  it('may count the tokens of a response, which uses none', async () => {
+    wire.provider.script = async ({ body: received, socket }) => {
+      await received;
+      const counted = '{"object":"response.input_tokens","input_tokens":11}';
+      socket.write(answer('200 OK', ['Content-Type: application/json'], counted));
+    };
+    const client = await wire.connect();
+    const auth = `Authorization: Bearer ${wire.gateway.key}`;
+    client.send(request('POST /v1/responses/input_tokens', [auth], '{"model":"m","input":"x"}'));
+    const reply = await client.answer();
+    client.destroy();
+    expect(reply.status).toBe(200);
+    expect(await wire.gateway.row(reply.header('x-gateway-request-id')!)).toMatchObject({
+      model: 'm',
+      prompt_tokens: null,
+      completion_tokens: null,
+    });
+  });
+});

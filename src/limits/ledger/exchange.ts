@@ -19,6 +19,8 @@ const RETRY_MS = 1_000;
 const MOST_METERS = 1_000;
 /** A process is away to the others after 15 s without an exchange. */
 const HEARTBEAT_MS = 2_000;
+/** A process that has not come back after this, although Postgres was there, may never do. */
+const GONE_MS = 15_000;
 
 const EXCHANGE: pg.QueryConfig = {
   name: 'limit_exchange',
@@ -56,6 +58,8 @@ export class Exchange {
   readonly counts = { ok: 0, failed: 0 };
   /** Called after each exchange. */
   onEnded: (succeeded: boolean) => void = () => {};
+  /** Called after the first exchange that succeeded after others had failed. */
+  onRecovered: () => void = () => {};
   /** Called with the milliseconds that an exchange took. */
   onTimed: (ms: number) => void = () => {};
   /** Processes that were seen lately, this one included. */
@@ -66,6 +70,8 @@ export class Exchange {
   failingSince = Infinity;
   /** When the last exchange that succeeded began (monotonic ms). */
   confirmedAt = -Infinity;
+  /** When the first of the exchanges that have succeeded since began (monotonic ms); Infinity: the last one failed. */
+  private connectedAt = Infinity;
   private readonly logger = new Logger('Limits');
   private readonly outage = new OutageLog(this.logger);
   private readonly connection: RenewedConnection;
@@ -163,8 +169,10 @@ export class Exchange {
       if (result === null) throw new Error('Postgres has executed a newer message of this process');
       this.apply(sent, result, sentAt, askedAt);
       this.confirmedAt = askedAt;
+      if (this.failure !== null) this.onRecovered();
       this.failure = null;
       this.failingSince = Infinity;
+      this.connectedAt = Math.min(this.connectedAt, askedAt);
       this.counts.ok++;
       this.onTimed(performance.now() - askedAt);
       this.outage.ended('Limits are exchanged with Postgres again.');
@@ -172,6 +180,7 @@ export class Exchange {
     } catch (error) {
       this.failure = error as Error;
       this.failingSince = Math.min(this.failingSince, askedAt);
+      this.connectedAt = Infinity;
       this.counts.failed++;
       for (const entry of sent.holds) (sent.meters[entry.n] as HoldMeter).failed(entry);
       for (const entry of sent.rates) (sent.meters[entry.n] as RateMeter).failed(entry);
@@ -190,8 +199,10 @@ export class Exchange {
       sent.meters.push(meter);
       this.due.delete(meter);
     }
+    // After an outage, the others may take as long as this process to come back.
+    const goneMs = now - this.connectedAt >= GONE_MS ? GONE_MS : this.options.voidMs;
     sent.meters.forEach((meter, n) => {
-      if (meter instanceof HoldMeter) sent.holds.push({ n, ...meter.entry(now) });
+      if (meter instanceof HoldMeter) sent.holds.push({ n, ...meter.entry(now, goneMs) });
       else if (meter instanceof RateMeter) sent.rates.push({ n, ...meter.entry(now) });
     });
     return sent;
@@ -203,7 +214,7 @@ export class Exchange {
     this.clock.set(result.now, sentAt, now);
     this.processes = Math.max(result.processes, 1);
     this.periods.add(result.windows ?? []);
-    for (const one of result.holds ?? []) (meters[one.n] as HoldMeter).apply(one, now);
+    for (const one of result.holds ?? []) (meters[one.n] as HoldMeter).apply(one, askedAt);
     for (const one of result.rates ?? []) (meters[one.n] as RateMeter).apply(one, now);
   }
 }

@@ -1,5 +1,7 @@
 import type { LimitState } from './limit-errors.js';
-import { Meter, UNLIMITED, type Verdict } from './meter.js';
+import { Meter, type Period, UNLIMITED, type Verdict } from './meter.js';
+import type { PostgresClock } from './postgres-clock.js';
+import type { LimitRule } from './rule-cache.js';
 
 /** What one exchange states of a hold; see limit_take_holds in the migrations. */
 export interface HoldEntry {
@@ -13,6 +15,9 @@ export interface HoldEntry {
   one: string;
   refused: number;
   recall: boolean;
+  busy: string;
+  since: number | null;
+  gone: number;
 }
 
 export interface HoldResult {
@@ -24,14 +29,21 @@ export interface HoldResult {
   limit: string;
   low: boolean;
   recalled: boolean;
+  loose: string;
 }
 
 /** The others have this long to return what they do not use, before a call is rejected. */
 const RECALL_MS = 1_000;
-/** A call waits so long for the charges of those that have ended, which a message may count twice. */
-const SETTLING_MS = 1_000;
+/**
+ * A call waits so long for what calls under way do not use: the charges of those that have ended, and what other
+ * processes have not returned.
+ */
+const RETURN_MS = 5_000;
 /** They are asked again after this. */
 const RECALL_AGAIN_MS = 5_000;
+
+/** As in limit_take_holds: the slots of a process that was not seen for so long go to others. */
+const SLOTS_VOID_MS = 15_000;
 
 /** What this process holds of a budget, or its slots of a concurrency limit. */
 export class HoldMeter extends Meter {
@@ -44,7 +56,24 @@ export class HoldMeter extends Meter {
   private unsettled = 0n;
   private unsettledWhenSent = 0n;
   private recalledAt = -Infinity;
-  private last: { free: bigint; most: bigint; spent: bigint; limit: bigint; unsettled: bigint } | null = null;
+  private last: {
+    free: bigint;
+    most: bigint;
+    spent: bigint;
+    limit: bigint;
+    unsettled: bigint;
+    loose: bigint;
+  } | null = null;
+
+  constructor(
+    rule: LimitRule,
+    subject: string,
+    period: Period,
+    request: (meter: Meter) => void,
+    private readonly clock: PostgresClock,
+  ) {
+    super(rule, subject, period, request);
+  }
 
   get isConcurrency(): boolean {
     return this.rule.period === 'at_once';
@@ -55,8 +84,9 @@ export class HoldMeter extends Meter {
     return this.last !== null && this.last.most <= 0n && this.used >= this.held;
   }
 
-  available(): bigint {
-    return this.rule.removed ? UNLIMITED : this.held - this.used;
+  available(now: number): bigint {
+    if (this.rule.removed) return UNLIMITED;
+    return this.areSlotsVoid(now) ? 0n : this.held - this.used;
   }
 
   take(amount: bigint, now: number): number {
@@ -65,10 +95,14 @@ export class HoldMeter extends Meter {
     return 0;
   }
 
-  canTakeOffline(amount: bigint, _now: number, processes: number): boolean {
-    if (this.available() >= amount) return true;
-    // A budget ends with what is held; slots are shared by the processes that there were.
-    return this.isConcurrency && this.used < share(this.rule.amount, processes);
+  canTakeOffline(amount: bigint, now: number, processes: number): boolean {
+    if (this.available(now) >= amount) return true;
+    // A budget ends with what is held. So do slots, until the others can no longer count on theirs either.
+    return this.areSlotsVoid(now) && this.used < share(this.rule.amount, processes);
+  }
+
+  private areSlotsVoid(now: number): boolean {
+    return this.isConcurrency && now - this.clock.heardAt >= SLOTS_VOID_MS;
   }
 
   giveBack(amount: bigint, _slot: number, now: number): void {
@@ -83,8 +117,9 @@ export class HoldMeter extends Meter {
   }
 
   /** A call has ended, and what it used waits to become part of what is spent. */
-  ended(amount: bigint): void {
+  ended(amount: bigint, now: number): void {
     this.unsettled += amount;
+    this.returned(now);
   }
 
   /** The charge of a call is part of what is spent now. @param reserved what the call still had reserved */
@@ -108,8 +143,12 @@ export class HoldMeter extends Meter {
     return !this.isScarce(now) && (this.held - this.used) * 2n < this.recent(now);
   }
 
-  /** What is returned leaves memory here, before the message is sent. */
-  entry(now: number): HoldEntry {
+  /**
+   * What is returned leaves memory here, before the message is sent.
+   *
+   * @param goneMs another process that was not seen for so long is not expected back
+   */
+  entry(now: number, goneMs: number): HoldEntry {
     const isSurplus = this.isSurplus(now);
     if (isSurplus && this.held > this.used) this.held = this.used;
     this.changed = false;
@@ -130,19 +169,23 @@ export class HoldMeter extends Meter {
       one: missing === 0n ? '0' : bounded(max(this.smallest - idle, 1n)),
       refused,
       recall: missing > 0n && now - this.recalledAt > RECALL_AGAIN_MS,
+      busy: bounded(this.used - this.unsettled + this.waiting),
+      since: this.isConcurrency || !this.isRecalled ? null : Math.floor(now - this.recalledAt),
+      gone: goneMs,
     };
   }
 
-  apply(result: HoldResult, now: number): void {
+  apply(result: HoldResult, askedAt: number): void {
     this.held += BigInt(result.total) - this.heldWhenSent;
     this.low = result.low;
-    if (result.recalled) this.recalledAt = now;
+    if (result.recalled) this.recalledAt = askedAt;
     this.last = {
       free: BigInt(result.free),
       most: BigInt(result.most),
       spent: BigInt(result.spent),
       limit: BigInt(result.limit),
       unsettled: this.unsettledWhenSent,
+      loose: BigInt(result.loose),
     };
   }
 
@@ -152,19 +195,23 @@ export class HoldMeter extends Meter {
     this.refused += entry.refused;
   }
 
-  verdict(amount: bigint, arrivedAt: number): Verdict {
+  verdict(amount: bigint, arrivedAt: number, now: number): Verdict {
     const { askedAt } = this;
     if (this.last === null || askedAt < arrivedAt) return 'wait';
-    const missing = amount - this.available();
-    // Not even if the others returned everything.
-    if (this.last.most < missing) {
-      // Their charges may have been part of what is spent already.
-      const isSettling = this.last.most + this.last.unsettled >= missing;
-      return isSettling && askedAt - arrivedAt < SETTLING_MS ? 'wait' : 'reject';
-    }
+    const { most, free, unsettled, loose } = this.last;
+    const missing = amount - this.available(now);
+    // Not even if the others returned everything, and what has ended here had cost nothing.
+    if (most + unsettled < missing) return 'reject';
     // Each exchange grants half of what is free.
-    if (this.last.free >= missing) return 'wait';
-    return askedAt - this.recalledAt >= RECALL_MS && this.recalledAt !== -Infinity ? 'reject' : 'wait';
+    if (free >= missing) return 'wait';
+    // The difference is held by others.
+    if (most > free && !(this.isRecalled && askedAt - this.recalledAt >= RECALL_MS)) return 'wait';
+    if (free + unsettled + loose < missing) return 'reject';
+    return askedAt - arrivedAt < RETURN_MS ? 'wait' : 'unknown';
+  }
+
+  private get isRecalled(): boolean {
+    return this.recalledAt !== -Infinity;
   }
 
   state(needed: bigint): LimitState {

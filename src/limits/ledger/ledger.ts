@@ -72,6 +72,8 @@ export class Ledger implements ChargeKeeper {
   ) {
     this.exchange = new Exchange(options, this.clock, this.periods);
     this.exchange.onEnded = (succeeded) => this.decide(succeeded);
+    // It may have missed that others need what is not used.
+    this.exchange.onRecovered = () => this.returnUnused(() => true);
     rules.onLowered = (lowered) => this.returnUnused((meter) => lowered.includes(meter.rule));
   }
 
@@ -228,10 +230,13 @@ export class Ledger implements ChargeKeeper {
     const key = keyOf(rule.id, subject, period.starts);
     let meter = this.meters.get(key);
     if (meter === undefined || meter.rule !== rule) {
-      meter =
-        rule.period === 'minute'
-          ? new RateMeter(rule, subject, period, this.request, this.clock)
-          : new HoldMeter(rule, subject, period, this.request);
+      meter = new (rule.period === 'minute' ? RateMeter : HoldMeter)(
+        rule,
+        subject,
+        period,
+        this.request,
+        this.clock,
+      );
       this.meters.set(key, meter);
     }
     if (newest === undefined || newest.period.starts < period.starts) {

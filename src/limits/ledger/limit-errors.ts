@@ -23,13 +23,17 @@ export class LimitExceededError extends Error {
   }
 }
 
-/** Postgres is unavailable, and what this process holds does not suffice for the call. */
+/** What this process holds does not suffice for the call, and Postgres or another process does not respond. */
 export class LimitsUnavailableError extends Error {
   override readonly name = 'LimitsUnavailableError';
   /** Seconds for `retry-after`. */
   readonly retryAfter = 5;
 
-  constructor(cause?: unknown) {
+  /** @param reason if Postgres is available */
+  constructor(
+    cause?: unknown,
+    readonly reason?: string,
+  ) {
     super('the limits of this call cannot be checked right now', { cause });
   }
 }

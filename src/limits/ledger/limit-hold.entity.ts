@@ -20,4 +20,8 @@ export class LimitHold {
 
   @Column('bigint')
   amount!: string;
+
+  /** What calls under way have reserved of it, or calls wait for. The rest is returned, or waits to be charged. */
+  @Column('bigint', { default: 0 })
+  busy!: string;
 }

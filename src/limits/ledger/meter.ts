@@ -8,8 +8,8 @@ export interface Period {
   readonly ends: number;
 }
 
-/** What a call does when a meter has too little for it. */
-export type Verdict = 'wait' | 'reject';
+/** What a call does when a meter has too little for it. Unknown: it may be enough once another process has responded. */
+export type Verdict = 'wait' | 'reject' | 'unknown';
 
 /** What a rule that was removed still admits. */
 export const UNLIMITED = 2n ** 61n;
@@ -69,7 +69,7 @@ export abstract class Meter {
   /** What a call needs to know if this meter rejects it. */
   abstract state(amount: bigint, now: number): LimitState;
   /** Based on an exchange that began after the call came. @param arrivedAt when the call came */
-  abstract verdict(amount: bigint, arrivedAt: number): Verdict;
+  abstract verdict(amount: bigint, arrivedAt: number, now: number): Verdict;
 
   /** A call was reserved: keeps the sums of what was used in the last second. */
   protected noteUse(amount: bigint, now: number): void {

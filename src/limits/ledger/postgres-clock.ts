@@ -3,11 +3,14 @@ export class PostgresClock {
   /** Epoch milliseconds minus monotonic ones: at least and at most. */
   private lowest = performance.timeOrigin;
   private highest = performance.timeOrigin;
+  /** When the last message began to which Postgres responded (monotonic ms). */
+  heardAt = -Infinity;
 
   /** Postgres read its clock between these monotonic times. */
   set(epochMs: number, sentAt: number, receivedAt: number): void {
     this.lowest = epochMs - receivedAt;
     this.highest = epochMs - sentAt;
+    this.heardAt = sentAt;
   }
 
   /** The slot at a monotonic time. */

@@ -51,7 +51,8 @@ export interface RuleSet {
 }
 
 interface RuleRow {
-  id: string;
+  version: string;
+  id: string | null;
   scope: LimitScope;
   scope_id: string;
   resource: LimitResource;
@@ -63,8 +64,10 @@ interface RuleRow {
   time_zone: string;
 }
 
-const READ =
-  'SELECT id, scope, scope_id, resource, period, amount, mode, unpriced, reservation, time_zone FROM limit_rule';
+/** All rules and their version in one snapshot; without a rule, one row with an id that is null. */
+const READ = `
+  SELECT c.value AS version, r.id, scope, scope_id, resource, period, amount, mode, unpriced, reservation, time_zone
+  FROM change_counter c LEFT JOIN limit_rule r ON true WHERE c.name = 'limits'`;
 const MOST_SETS = 100_000;
 
 /** All rules, in memory: which apply to a call takes no query. */
@@ -79,13 +82,31 @@ export class RuleCache {
   private readonly rules = new Map<string, LimitRule>();
   private byOwner = new Map<string, LimitRule[]>();
   private readonly sets = new Map<string, RuleSet | null>();
+  private version = -1n;
+  private reading: Promise<void> | null = null;
 
-  constructor(dataSource: DataSource, feed: ChangeFeed, database: DatabaseService) {
-    database.whenReady(async () => this.replace(await dataSource.query<RuleRow[]>(READ)));
+  constructor(
+    private readonly dataSource: DataSource,
+    feed: ChangeFeed,
+    database: DatabaseService,
+  ) {
+    database.whenReady(() => this.read());
     feed.subscribe('limits', {
       onChange: null,
-      compare: async (client: pg.ClientBase) => this.replace((await client.query<RuleRow>(READ)).rows),
+      compare: async (client: pg.ClientBase) => {
+        const { rows } = await client.query<RuleRow>(READ);
+        // It was read before the rules that are there; or a backup was restored, and what is read now is older too.
+        if (versionOf(rows) >= this.version) this.replace(rows);
+        else this.replace((await client.query<RuleRow>(READ)).rows);
+      },
     });
+  }
+
+  /** Waits until the rules are at least those of a version, without the notification of the change. */
+  async reach(version: bigint): Promise<void> {
+    // A read that is under way may have begun before; the next one has not.
+    for (let reads = 0; this.version < version && reads < 2; reads++)
+      await (this.reading ??= this.read().finally(() => (this.reading = null)));
   }
 
   get isEmpty(): boolean {
@@ -104,19 +125,26 @@ export class RuleCache {
     return set;
   }
 
+  private async read(): Promise<void> {
+    const rows = await this.dataSource.query<RuleRow[]>(READ);
+    if (versionOf(rows) >= this.version) this.replace(rows);
+  }
+
   /** Takes over the stored rules. A rule that is still there stays the same object. */
-  replace(rows: readonly RuleRow[]): void {
+  private replace(rows: readonly RuleRow[]): void {
+    this.version = versionOf(rows);
     const lowered: LimitRule[] = [];
     let areOthers = !this.isLoaded;
     const seen = new Set<string>();
     const byOwner = new Map<string, LimitRule[]>();
     for (const row of rows) {
+      if (row.id === null) continue;
       seen.add(row.id);
       const amount = BigInt(row.amount);
       let rule = this.rules.get(row.id);
       // Another time zone has other periods.
       if (rule === undefined || rule.timeZone !== row.time_zone) {
-        this.rules.set(row.id, (rule = ruleOf(row)));
+        this.rules.set(row.id, (rule = ruleOf(row.id, row)));
         areOthers = true;
       }
       if (amount < rule.amount) lowered.push(rule);
@@ -143,9 +171,13 @@ export class RuleCache {
   }
 }
 
-function ruleOf(row: RuleRow): LimitRule {
+function versionOf(rows: readonly RuleRow[]): bigint {
+  return BigInt(rows[0]!.version);
+}
+
+function ruleOf(id: string, row: RuleRow): LimitRule {
   return {
-    id: row.id,
+    id,
     scope: row.scope,
     scopeId: row.scope_id,
     resource: row.resource,

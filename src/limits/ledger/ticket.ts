@@ -56,7 +56,7 @@ export class Ticket {
         part.amount = used;
       }
       if (meter instanceof HoldMeter && isBudget(meter.rule)) {
-        meter.ended(part.amount);
+        meter.ended(part.amount, now);
         isCharged = true;
       }
     }

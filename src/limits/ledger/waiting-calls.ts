@@ -1,5 +1,8 @@
-import { type LimitState, LimitExceededError, LimitsUnavailableError } from './limit-errors.js';
+import { LimitExceededError, LimitsUnavailableError } from './limit-errors.js';
 import type { Meter } from './meter.js';
+
+const NOT_RETURNED =
+  'The limits of this gateway key cannot be checked: the rest of the budget is held by a gateway process that does not respond, or by calls that have ended and are not charged yet. Try again.';
 
 /** What a call wants to take from one meter. The meter is null while its period is not known. */
 export interface Want {
@@ -33,8 +36,8 @@ export class WaitingCalls {
     this.each((call) => {
       if (!find(call.wants)) return false;
       if (canTake(call.wants, now)) return call.admit.bind(call);
-      const state = rejection(call.wants, call.arrivedAt, now);
-      return state !== null && (() => call.reject(new LimitExceededError(state)));
+      const error = rejection(call.wants, call.arrivedAt, now);
+      return error !== null && (() => call.reject(error));
     });
   }
 
@@ -103,13 +106,17 @@ function find(wants: readonly Want[]): boolean {
   return all;
 }
 
-function rejection(wants: readonly Want[], arrivedAt: number, now: number): LimitState | null {
+function rejection(wants: readonly Want[], arrivedAt: number, now: number): Error | null {
+  let error: Error | null = null;
   for (const { meter, amount } of wants) {
-    if (meter!.available(now) >= amount || meter!.verdict(amount, arrivedAt) === 'wait') continue;
+    if (meter!.available(now) >= amount) continue;
+    const verdict = meter!.verdict(amount, arrivedAt, now);
+    if (verdict === 'unknown') error = new LimitsUnavailableError(undefined, NOT_RETURNED);
+    if (verdict !== 'reject') continue;
     meter!.refused++;
-    return meter!.state(amount, now);
+    return new LimitExceededError(meter!.state(amount, now));
   }
-  return null;
+  return error;
 }
 
 function count(want: Want): void {

@@ -90,6 +90,11 @@ const FORMS: Record<GatewayErrorCode, GatewayErrorForm> = {
     close: true,
     message: 'Only "Expect: 100-continue" is supported.',
   },
+  upgrade_required: {
+    status: 426,
+    final: true,
+    message: 'This gateway key may not open WebSockets. Send plain HTTP requests.',
+  },
   headers_too_large: { status: 431, final: true, close: true, message: 'The request headers are too large.' },
   idempotency_in_progress: {
     status: 409,
@@ -212,6 +217,8 @@ export function gatewayErrorResponse(
     requestId,
   ];
   if (form.status === 405) headers.push('allow', ALLOWED_METHODS);
+  // RFC 9110 15.5.22: the protocol to use instead.
+  if (form.status === 426) headers.push('upgrade', 'HTTP/1.1', 'connection', 'close, upgrade');
   if (form.status === 401) headers.push('www-authenticate', 'Bearer');
   if (form.retryAfter !== undefined) headers.push('retry-after', String(form.retryAfter));
   if (form.final) headers.push('x-should-retry', 'false');

@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { InjectSettings } from '../../config/config.module.js';
 import type { Settings } from '../../config/settings.js';
+import { GatewayError } from '../../errors/gateway-error.js';
 import { IdempotentForwarder } from '../idempotent-forwarder.js';
 import { CallPolicies } from './call-policies.js';
 import type { CallPolicy } from './call-policy.js';
@@ -59,11 +60,21 @@ export class AdmissionService {
     req: Request,
     res: Response,
   ): Promise<void> {
-    for (const policy of policies) {
-      const admission = policy.admit(call);
-      const ticket = admission instanceof Promise ? await admission : admission;
-      if (ticket) req.call.addTicket(ticket);
+    try {
+      for (const policy of policies) {
+        const admission = policy.admit(call);
+        const ticket = admission instanceof Promise ? await admission : admission;
+        if (ticket) req.call.addTicket(ticket);
+      }
+    } catch (error) {
+      if (!isSpent(error) || !(await this.forwarder.replayRejected(req, res, call))) throw error;
+      return;
     }
     if (!req.socket.destroyed) await this.forwarder.forward(req, res, call);
   }
+}
+
+/** The call was rejected for its cost only: the limits are the last policy. */
+function isSpent(error: unknown): boolean {
+  return error instanceof GatewayError && error.code === 'insufficient_quota';
 }

@@ -7,7 +7,7 @@ it('knows where each inference endpoint names its model', () => {
     ...(prefix === undefined ? [] : [`${prefix}/v1/chat/completions`]),
   ]);
   const unknown = [...COMMON_POSTS, ...posts].filter((endpoint) => {
-    const path = endpoint.replace('<model>', 'm');
+    const path = endpoint.replaceAll(/<(?:model|name)>/g, 'm');
     return modelSource('POST', path, '') !== (endpoint === path ? 'body' : 'path');
   });
   expect(unknown).toEqual(['/v1beta/interactions']);
