@@ -65,10 +65,9 @@ describe('/admin/v1/routes', () => {
 
   it('keeps a provider that a route sends calls to', async () => {
     await postern.admin('POST', '/routes', { name: 'keeps', targets: [{ provider: 'one' }] });
-    expect(await call('DELETE', '/providers/one')).toMatchObject({
-      status: 409,
-      body: expect.stringContaining('keeps'),
-    });
+    const kept = await call('DELETE', '/providers/one');
+    expect(kept.status).toBe(409);
+    expect(kept.body).toContain('keeps');
     await call('DELETE', '/routes/keeps');
   });
 

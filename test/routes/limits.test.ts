@@ -1,4 +1,4 @@
-import { inForce, type Issued, JSON_TYPE, usageResponse } from '../limits/limited-gateway.js';
+import { type Issued, JSON_TYPE, usageResponse } from '../limits/limited-gateway.js';
 import { RawClient, type ReceivedAnswer, request } from '../support/raw-client.js';
 import { eventually } from '../support/eventually.js';
 import { replies, Routed } from './routed.js';
@@ -19,14 +19,8 @@ beforeEach(() =>
   routed.script({ a: replies('429 X'), b: replies('200 OK', JSON_TYPE, usageResponse(USED)) }),
 );
 
-async function issue(members: object): Promise<Issued> {
-  const issued = await routed.gateway.admin<Issued>('POST', '/keys', {
-    team: 'default',
-    name: `k-${++keys}`,
-    ...members,
-  });
-  await inForce(routed.gateway, issued);
-  return issued;
+function issue(members: object): Promise<Issued> {
+  return routed.gateway.admin<Issued>('POST', '/keys', { team: 'default', name: `k-${++keys}`, ...members });
 }
 
 async function call(route: string, { key }: Issued, body = BODY): Promise<ReceivedAnswer> {
