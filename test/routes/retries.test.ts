@@ -126,6 +126,31 @@ describe('a route', () => {
     }
   });
 
+  it('streams a body over 32 MiB, which is sent again only if no connection was made', async () => {
+    const body = Buffer.alloc(34 * 1024 * 1024, 'x');
+    const send = async (route: string, framing: 'length' | 'chunks') => {
+      const client = await RawClient.connect(routed.gateway.port);
+      const line = `POST /p/${route}/v1/chat/completions`;
+      if (framing === 'length') client.send(request(line, [routed.auth], body));
+      else {
+        client.send(`${line} HTTP/1.1\r\nHost: x\r\n${routed.auth}\r\nTransfer-Encoding: chunked\r\n\r\n`);
+        client.send(Buffer.concat([chunk(body), Buffer.from('0\r\n\r\n')]));
+      }
+      const { status } = await client.answer();
+      client.destroy();
+      return status;
+    };
+    for (const framing of ['length', 'chunks'] as const) {
+      routed.script({ a: LIMITED });
+      expect(await send(await routed.route(), framing)).toBe(429);
+      expect(routed.counts).toEqual([1, 0, 0]);
+      expect((await routed.providers.a.requests[0]!.body).bytes.equals(body)).toBe(true);
+      const gone = await routed.route({ targets: [{ provider: 'gone' }, { provider: 'b' }] });
+      expect(await send(gone, framing)).toBe(200);
+      expect((await routed.providers.b.requests[0]!.body).bytes.equals(body)).toBe(true);
+    }
+  });
+
   it.each([
     ['500', replies('500 X'), 500],
     ['a closed connection', closes, 502],
