@@ -6,7 +6,7 @@ const HAS_TOKENS = '(l.prompt_tokens IS NOT NULL OR l.completion_tokens IS NOT N
 const IS_ERROR = `(l.status >= 400 OR l.outcome NOT IN ('completed', 'replayed', 'client_aborted'))`;
 
 /** Each with its sum over rows of the log. */
-const SUMS: Readonly<Record<string, string>> = {
+export const SUMS: Readonly<Record<string, string>> = {
   calls: 'count(*)',
   errors: `count(*) FILTER (WHERE ${IS_ERROR})`,
   calls_without_tokens: `count(*) FILTER (WHERE l.method = 'POST' AND (l.status < 400 OR l.status IS NULL)
@@ -23,34 +23,43 @@ const SUMS: Readonly<Record<string, string>> = {
 };
 const NAMES = Object.keys(SUMS);
 
-const OF_ROWS = Object.entries(SUMS).map(
-  ([name, sql]) => `${sql}${name === 'cost_usd' ? '' : '::bigint'} AS ${name}`,
-);
-
-/** The half-hourly sums, and the rows that are not in them yet: what the views add up. */
-const HALF_HOURS = `
+/** The half-hourly sums, and the rows that are not in them yet: what the views add up. @param sums over rows of the log */
+export const halfHours = (sums = SUMS): string => `
   SELECT slot, (slot AT TIME ZONE 'UTC')::date AS day, team_id, key_id, provider, model, ${NAMES.join(', ')}
   FROM usage_slot
   UNION ALL
   SELECT date_bin('30 minutes', l.started_at, 'epoch'), (date_bin('30 minutes', l.started_at, 'epoch') AT TIME ZONE 'UTC')::date,
-         l.team_id, l.key_id, l.provider, l.model, ${OF_ROWS.join(', ')}
+         l.team_id, l.key_id, l.provider, l.model,
+         ${Object.entries(sums)
+           .map(([name, sql]) => `${sql}${name === 'cost_usd' ? '' : '::bigint'} AS ${name}`)
+           .join(', ')}
   FROM request_log l
   WHERE l.recorded_at > (SELECT "cursor" FROM usage_rollup) AND l.repaired_at IS NULL
   GROUP BY 1, 2, 3, 4, 5, 6`;
 
 /** The rows that are not in the sums yet, like usage_half_hour. */
-const NEW_ROWS = HALF_HOURS.slice(HALF_HOURS.indexOf('UNION ALL'));
+const newRows = (sums = SUMS): string => halfHours(sums).slice(halfHours(sums).indexOf('UNION ALL'));
 /** The same by UTC day, where the days of `usage_day` are enough. */
-export const DAYS = `(
+export const days = (sums = SUMS): string => `(
   SELECT slot, (slot AT TIME ZONE 'UTC')::date AS day, team_id, key_id, provider, model, ${NAMES.join(', ')}
-  FROM usage_day ${NEW_ROWS})`;
+  FROM usage_day ${newRows(sums)})`;
+
+/** @param sums over rows of the log */
+export const costByUserDay = (sums = SUMS): string => `
+  CREATE OR REPLACE VIEW cost_by_user_day AS
+    SELECT (l.started_at AT TIME ZONE 'UTC')::date AS day, t.name AS team, k.name AS key, l.key_id, l.end_user,
+           ${['calls', 'errors', 'prompt_tokens', 'completion_tokens', 'cost_usd', 'unpriced_calls']
+             .map((name) => `${sums[name]} AS ${name}`)
+             .join(', ')}
+    FROM request_log l LEFT JOIN gateway_key k ON k.id = l.key_id LEFT JOIN team t ON t.id = l.team_id
+    GROUP BY 1, 2, 3, 4, 5;`;
 
 /** Counts and tokens are 0 where there are none; a cost is null. */
 const OF_SLOTS = NAMES.map((name) =>
   name === 'cost_usd' ? 'sum(u.cost_usd) AS cost_usd' : `COALESCE(sum(u.${name}), 0)::bigint AS ${name}`,
 ).join(', ');
 
-/** @param source usage_half_hour, or DAYS */
+/** @param source usage_half_hour, or days() */
 export function viewsOf(source: string): string {
   return `
     CREATE OR REPLACE VIEW usage_by_team_day AS
@@ -146,15 +155,9 @@ export class UsageViewsOfSums1795400002000 implements MigrationInterface {
     await queryRunner.query(`
       CREATE INDEX usage_slot_day_idx ON usage_slot (((slot AT TIME ZONE 'UTC')::date));
       DROP VIEW usage_by_team_day, usage_by_key_day, usage_by_model_day;
-      CREATE VIEW usage_half_hour AS ${HALF_HOURS};
+      CREATE VIEW usage_half_hour AS ${halfHours()};
       ${viewsOf('usage_half_hour')}
-      CREATE VIEW cost_by_user_day AS
-        SELECT (l.started_at AT TIME ZONE 'UTC')::date AS day, t.name AS team, k.name AS key, l.key_id, l.end_user,
-               ${['calls', 'errors', 'prompt_tokens', 'completion_tokens', 'cost_usd', 'unpriced_calls']
-                 .map((name) => `${SUMS[name]} AS ${name}`)
-                 .join(', ')}
-        FROM request_log l LEFT JOIN gateway_key k ON k.id = l.key_id LEFT JOIN team t ON t.id = l.team_id
-        GROUP BY 1, 2, 3, 4, 5;
+      ${costByUserDay()}
     `);
     for (const [name, comments] of Object.entries(COMMENTS)) await comment(queryRunner, name, comments);
     await commentOnRequestLog(queryRunner);

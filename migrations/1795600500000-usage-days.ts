@@ -1,5 +1,5 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
-import { DAYS, viewsOf } from './1795400002000-usage-views-of-sums.js';
+import { days, viewsOf } from './1795400002000-usage-views-of-sums.js';
 import { comment } from './comments.js';
 
 /** Adds up usage_slot by UTC day, so that a month of many keys and models is read in milliseconds. */
@@ -15,7 +15,7 @@ export class UsageDays1795600500000 implements MigrationInterface {
              sum(cache_write_tokens), sum(reasoning_tokens), sum(cost_usd), sum(request_bytes), sum(response_bytes),
              sum(duration_ms), ARRAY[${latency.join(', ')}]
       FROM usage_slot GROUP BY 1, 2, 3, 4, 5;
-      ${viewsOf(DAYS)}
+      ${viewsOf(days())}
     `);
     await comment(queryRunner, 'usage_day', {
       kind: 'TABLE',

@@ -7,6 +7,7 @@ import { PricesModule } from './pricing/prices.module.js';
 import { ProbeModule } from './proxy/upstream/probe.module.js';
 import { ProvidersModule } from './providers/providers.module.js';
 import { RequestsModule } from './requests/requests.module.js';
+import { RoutesModule } from './routes/routes.module.js';
 import { TeamsModule } from './teams/teams.module.js';
 import { TokensModule } from './admin-tokens/tokens.module.js';
 import { UsageModule } from './usage/usage.module.js';
@@ -22,6 +23,7 @@ export const ADMIN_MODULES: NonNullable<ModuleMetadata['imports']> = [
   TeamsModule,
   KeysModule,
   ProvidersModule,
+  RoutesModule,
   RequestsModule,
   UsageModule,
   LimitsAdminModule,

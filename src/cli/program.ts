@@ -10,6 +10,7 @@ import { migrateCommand } from './commands/migrate.command.js';
 import { pricesCommand } from './commands/prices.command.js';
 import { providersCommand } from './commands/providers.command.js';
 import { requestsCommand } from './commands/requests.command.js';
+import { routesCommand } from './commands/routes.command.js';
 import { teamsCommand } from './commands/teams.command.js';
 import { tokensCommand } from './commands/tokens.command.js';
 import { usageCommand } from './commands/usage.command.js';
@@ -25,6 +26,7 @@ const COMMANDS: readonly (() => Command)[] = [
   keysCommand,
   teamsCommand,
   providersCommand,
+  routesCommand,
   requestsCommand,
   usageCommand,
   limitsCommand,

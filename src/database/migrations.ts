@@ -26,6 +26,8 @@ import { ClientCredentials1796100010000 } from '../../migrations/1796100010000-c
 import { Websockets1796100020000 } from '../../migrations/1796100020000-websockets.js';
 import { ProviderAuthSettings1796200010000 } from '../../migrations/1796200010000-provider-auth-settings.js';
 import { ResponseCache1796200011000 } from '../../migrations/1796200011000-response-cache.js';
+import { RequestLogAttempts1796300010000 } from '../../migrations/1796300010000-request-log-attempts.js';
+import { Routes1796300010001 } from '../../migrations/1796300010001-routes.js';
 
 /** Every migration, in order. Listed by name, so that a glob can neither add nor miss one. */
 export const MIGRATIONS = [
@@ -57,4 +59,6 @@ export const MIGRATIONS = [
   Websockets1796100020000,
   ProviderAuthSettings1796200010000,
   ResponseCache1796200011000,
+  RequestLogAttempts1796300010000,
+  Routes1796300010001,
 ];

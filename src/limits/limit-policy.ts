@@ -9,7 +9,8 @@ import { type DatedPrice, priceAt, PriceResolver } from '../pricing/price-resolv
 import { isAnthropic } from '../proxy/http/error-response.js';
 import { CallPolicies } from '../proxy/policies/call-policies.js';
 import type { Admission, CallPolicy } from '../proxy/policies/call-policy.js';
-import { type PolicyCall, rejectUnnamedModel } from '../proxy/policies/policy-call.js';
+import type { PolicyCall } from '../proxy/policies/policy-call.js';
+import { rejectUnnamedModel } from './unnamed-model.js';
 import type { Reservation } from '../request-log/charges.js';
 import { startOf } from '../request-log/column-domains.js';
 import { type Estimate, Estimates } from './estimates.js';
@@ -37,6 +38,9 @@ const NOTHING: CallReservation = { usd: 0n, tokens: 0n };
 const LEAST: CallReservation = { usd: 1n, tokens: 1n };
 const UNPRICED_ENDPOINT =
   'This gateway key has a budget in USD, and requests to this endpoint name no model, so that their cost is unknown. Ask for a budget with "unpriced": "allow".';
+
+type Route = NonNullable<PolicyCall['routed']>;
+type PricedTarget = ReturnType<Route['candidates']>[number];
 
 /** What a call will use, as far as it is known before it is forwarded. */
 interface Expected {
@@ -90,6 +94,7 @@ export class LimitPolicy implements CallPolicy {
       return this.take(call, set, isUsed ? LEAST : NOTHING, null);
     }
     const expected = this.expect(call, set, model);
+    if (call.routed !== undefined) return this.admitRouted(call, set, model, expected, call.routed);
     if (!set.needsUsd) return this.take(call, set, reserve(0n, expected), expected.estimate);
     const prices = isStorable(model) ? this.prices.known(call.provider, model) : [];
     if (prices === undefined) return this.admitOncePriced(call, set, model, expected);
@@ -109,6 +114,58 @@ export class LimitPolicy implements CallPolicy {
     // Its cost is computed with its row, and charged.
     if (prices === undefined) return this.take(call, set, reserve(0n, expected), expected.estimate);
     return this.admitPriced(call, set, priceAt(prices, startOf(call.id)), expected);
+  }
+
+  /** Reserves what the dearest target costs, for each attempt that may be billed. */
+  private admitRouted(
+    call: PolicyCall,
+    set: RuleSet,
+    model: string,
+    expected: Expected,
+    route: Route,
+  ): Admission | Promise<Admission> {
+    const targets = set.needsUsd ? route.candidates(model) : [];
+    const unknown = targets.filter((target) => this.pricesOf(target) === undefined);
+    const admit = () => {
+      const usd = this.dearest(call, set, expected, targets, (target) =>
+        route.exclude(target.provider, target.model, model),
+      );
+      const reservation = { ...reserve(usd, expected), attempts: route.billableAttempts };
+      return this.take(call, set, reservation, expected.estimate);
+    };
+    return unknown.length === 0 ? admit() : withTimeout(PATIENCE_MS, this.prices.load(unknown)).then(admit);
+  }
+
+  /** @param exclude called for targets without a price, which a key with a budget may not use */
+  private dearest(
+    call: PolicyCall,
+    set: RuleSet,
+    expected: Expected,
+    targets: readonly PricedTarget[],
+    exclude: (target: PricedTarget) => void,
+  ): bigint {
+    let usd = 0n;
+    let left = targets.length;
+    for (const target of targets) {
+      const prices = this.pricesOf(target);
+      if (prices === undefined && set.needsPrice && this.env.limitsWithoutDatabase === 'reject')
+        throw new GatewayError('limits_unavailable');
+      const dated = prices === undefined ? null : priceAt(prices, startOf(call.id));
+      if (dated !== null) {
+        const cost = costOf(dated, set, expected, startOf(call.id));
+        if (cost > usd) usd = cost;
+      } else if (prices !== undefined && set.needsPrice) {
+        exclude(target);
+        left--;
+      }
+    }
+    if (targets.length > 0 && left === 0) throw new GatewayError('model_not_priced');
+    return usd;
+  }
+
+  /** Undefined: they are not in memory. */
+  private pricesOf({ provider, model }: PricedTarget): readonly DatedPrice[] | undefined {
+    return isStorable(model) ? this.prices.known(provider, model) : [];
   }
 
   private admitPriced(

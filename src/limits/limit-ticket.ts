@@ -31,6 +31,10 @@ export class LimitTicket implements CallTicket {
     });
   }
 
+  continue(id: string): void {
+    this.ticket.continue(id);
+  }
+
   settle({ row }: FinishedCall): void {
     const tokens = usedTokens(row);
     // What it cost is known once the log writer has computed it with the row.

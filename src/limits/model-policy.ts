@@ -3,7 +3,8 @@ import type { Grant } from '../auth/caller.js';
 import { GatewayError } from '../errors/gateway-error.js';
 import { CallPolicies } from '../proxy/policies/call-policies.js';
 import type { CallPolicy } from '../proxy/policies/call-policy.js';
-import { type PolicyCall, rejectUnnamedModel } from '../proxy/policies/policy-call.js';
+import type { PolicyCall } from '../proxy/policies/policy-call.js';
+import { rejectUnnamedModel } from './unnamed-model.js';
 import { cutModels } from './model-list.js';
 import { matchesPattern } from './model-pattern.js';
 

@@ -82,6 +82,8 @@ export class CallMetrics {
     figures.calls[PLACES.get(row.outcome)! + digit]!++;
     for (let i = 0; i < TOKENS.length; i++) figures.tokens[i]! += row[TOKENS[i]!] ?? 0;
     if (overheadMs !== null) figures.overhead.add(overheadMs);
+    // The client does not see how long it took; the next attempt has the time of both.
+    if (row.outcome === 'retried') return;
     if (row.ttfb_ms !== null) figures.firstByte.add(row.ttfb_ms);
     if (row.duration_ms !== null) figures.duration.add(row.duration_ms);
   }

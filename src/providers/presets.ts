@@ -1,5 +1,4 @@
-import type { AuthSettings } from './credentials/auth-settings.js';
-import type { ProviderAuth } from './provider.js';
+import type { AuthSettings, ProviderAuth } from './credentials/auth-kinds.js';
 
 /** URL and authentication of a well-known provider. */
 export interface Preset {

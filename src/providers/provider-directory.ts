@@ -1,6 +1,6 @@
-import type { AuthSettings } from './credentials/auth-settings.js';
+import type { AuthSettings, ProviderAuth } from './credentials/auth-kinds.js';
 import { type CredentialSources, storedCredential } from './credentials/credential-sources.service.js';
-import type { Provider, ProviderAuth } from './provider.js';
+import type { Provider } from './provider.js';
 import { makeProvider } from './provider.js';
 import { normaliseProviderUrl } from '../platform/provider-url.js';
 

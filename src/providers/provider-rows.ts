@@ -3,7 +3,8 @@ import { ServiceError } from '../errors/service-error.js';
 import { DEFAULT_PROVIDER, PROVIDER_NAME } from './provider-name.js';
 import { type ProviderRow, SELECT_PROVIDERS } from './provider-view.js';
 
-const NAMES = 'SELECT name FROM provider ORDER BY name';
+/** Names of providers and of routes are in one space. */
+const NAMES = 'SELECT name FROM provider UNION ALL SELECT name FROM route ORDER BY name';
 const FIND = `${SELECT_PROVIDERS} WHERE name = $1`;
 
 /** Serializes changes of providers, so that of two new defaults the later one wins and neither fails. */
@@ -48,6 +49,6 @@ export async function mustBeKnownProviders(
   throw ServiceError.of(
     'invalid',
     'providers',
-    `there is no provider ${unknown.join(', ')}; add it first, or choose from ${known.join(', ')}`,
+    `there is no provider or route ${unknown.join(', ')}; add it first, or choose from ${known.join(', ')}`,
   );
 }

@@ -1,8 +1,7 @@
 import type { Settings } from '../config/settings.js';
 import { catalogOf } from './provider-catalog.js';
 import { DEFAULT_PROVIDER } from './provider-name.js';
-import type { AuthSettings } from './credentials/auth-settings.js';
-import type { ProviderAuth } from './provider.js';
+import type { AuthSettings, ProviderAuth } from './credentials/auth-kinds.js';
 import type { ProviderView, SecretState } from './providers.schema.js';
 
 export interface ProviderRow {

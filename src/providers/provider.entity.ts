@@ -1,6 +1,5 @@
 import { Check, Column, Entity, Index, PrimaryColumn, Unique } from 'typeorm';
-import type { AuthSettings } from './credentials/auth-settings.js';
-import { PROVIDER_AUTHS, type ProviderAuth } from './provider.js';
+import { type AuthSettings, PROVIDER_AUTHS, type ProviderAuth } from './credentials/auth-kinds.js';
 
 /** A stored provider. Its secret is encrypted (secret-box.ts) and bound to this row. */
 @Entity('provider', { comment: 'Stored providers. The one of PROVIDER_URL is not among them.' })

@@ -1,22 +1,8 @@
 import type { AccessTokens } from './credentials/access-tokens.js';
-import { CLOUD_AUTHS, isCloudAuth } from './credentials/auth-settings.js';
+import { isCloudAuth, type ProviderAuth } from './credentials/auth-kinds.js';
 import type { CredentialSource } from './credentials/credential-sources.service.js';
 import type { RequestSigner } from './credentials/request-signer.js';
 import { type OwnEndpoints, ownEndpoints } from './inference-endpoints.js';
-
-/**
- * How a provider's secret is used: sent in the header of this name, sent as a Bearer token in `Authorization`, or used to
- * sign each request or to request an access token. `client`: there is none, and the caller's own credential is forwarded.
- */
-export const PROVIDER_AUTHS = [
-  'bearer',
-  'x-api-key',
-  'api-key',
-  'x-goog-api-key',
-  'client',
-  ...CLOUD_AUTHS,
-] as const;
-export type ProviderAuth = (typeof PROVIDER_AUTHS)[number];
 
 /** Where calls go and with which secret. */
 export interface Provider {

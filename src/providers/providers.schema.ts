@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { EXAMPLE_ID, flag, oneOf, pageOf, timestamp } from '../admin/fields.schema.js';
 import { PROVIDER_NAME } from './provider-name.js';
 import { normaliseProviderUrl } from '../platform/provider-url.js';
-import { PROVIDER_AUTHS } from './provider.js';
+import { PROVIDER_AUTHS } from './credentials/auth-kinds.js';
 
 const AUTH_ABOUT =
   'How the secret is used: sent in the header of this name, or as a Bearer token; `aws-sigv4`: signs each request; `google`, ' +

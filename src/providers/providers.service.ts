@@ -106,6 +106,13 @@ export class ProvidersService {
     return usable(entry);
   }
 
+  /** A provider by its name; null if there is none that can be used. */
+  find(name: string): Provider | null {
+    if (name === DEFAULT_PROVIDER) return this.own;
+    const entry = this.directory?.byName.get(name);
+    return entry?.enabled ? entry.provider : null;
+  }
+
   /** The default of the environment overrides a stored one, so that a row cannot change what a deployment has set. */
   private default(): Provider {
     if (this.own !== null) return this.own;

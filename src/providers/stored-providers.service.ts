@@ -39,6 +39,9 @@ const NO_LONGER_DEFAULT = `
 
 const DELETE = 'DELETE FROM provider WHERE id = $1';
 
+const FIND_ROUTES = `
+  SELECT name FROM route WHERE targets @> jsonb_build_array(jsonb_build_object('provider', $1::text)) ORDER BY name`;
+
 /** Adds, shows and changes providers. */
 @Injectable()
 export class StoredProvidersService {
@@ -92,7 +95,7 @@ export class StoredProvidersService {
       throw ServiceError.of(
         'conflict',
         'name',
-        'a provider with this name already exists; choose another name, or change that provider',
+        'a provider or a route with this name already exists; choose another name, or change that one',
       );
     }
   }
@@ -175,11 +178,12 @@ export class StoredProvidersService {
     });
   }
 
-  /** @throws ServiceError not_found; conflict if it was changed since `expected`, or is the environment's */
+  /** @throws ServiceError not_found; conflict if it was changed since `expected`, is the environment's, or a route's target */
   async remove(name: string, by: Actor, expected: Expected = null): Promise<void> {
     this.rejectEnvironment(name);
     await this.change(async (manager) => {
       const row = await this.findExpected(manager, name, expected);
+      await mustBeNoTarget(manager, name);
       await manager.query(DELETE, [row.id]);
       const before = this.secrets.viewOf(row);
       await recordChange(manager, by, { action: 'removed', type: 'provider', before, after: null });
@@ -243,6 +247,17 @@ export class StoredProvidersService {
       'this provider is set by PROVIDER_URL; change it there and restart the gateway',
     );
   }
+}
+
+async function mustBeNoTarget(manager: EntityManager, name: string): Promise<void> {
+  const routes = await manager.query<{ name: string }[]>(FIND_ROUTES, [name]);
+  if (routes.length === 0) return;
+  const names = routes.map((route) => route.name).join(', ');
+  throw ServiceError.of(
+    'conflict',
+    'name',
+    `routes send calls to this provider; change them first: ${names}`,
+  );
 }
 
 function isSame(one: ProviderView, other: ProviderView): boolean {

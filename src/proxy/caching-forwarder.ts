@@ -14,6 +14,7 @@ import { CallPolicies } from './policies/call-policies.js';
 import type { CallPolicy } from './policies/call-policy.js';
 import type { PolicyCall } from './policies/policy-call.js';
 import { sendStored } from './replay.js';
+import { providersOf } from './routing/routed-call.js';
 import { ResponseWriter } from './response-writer.js';
 
 /** What a caller may ask for with `x-gateway-cache`. */
@@ -126,14 +127,16 @@ function idOf(req: Request, admitted: PolicyCall | null): Buffer | null {
   const query = target.upstreamPath.slice(target.endpoint.length);
   if (body === null || method !== 'POST') return null;
   // What a provider returns depends on the caller's own credential, which is no part of the ID.
-  if (provider.forwardsCredentials) return null;
+  const providers = providersOf(req);
+  if (providers.some(({ forwardsCredentials }) => forwardsCredentials)) return null;
   if (!allowsEndpoint('inference', method, target.endpoint, rawHeaders, query, provider.endpoints))
     return null;
   // Its own store has the response, and a retry must not get another call's.
   if (caller.grant.idempotency === 'replay' && req.headers['idempotency-key'] !== undefined) return null;
   const { keyId, teamId, cache } = caller.grant;
   const scope = cache!.shared === 'team' ? `team ${teamId}` : `key ${keyId}`;
-  const at = [provider.name, provider.origin, provider.basePath, method, target.upstreamPath];
+  const places = providers.flatMap(({ name, origin, basePath }) => [name, origin, basePath]);
+  const at = [...places, req.routed?.identity ?? '', method, target.upstreamPath];
   return cacheId([scope, ...at, namedHeaders(rawHeaders), body]);
 }
 

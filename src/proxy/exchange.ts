@@ -27,13 +27,13 @@ export class Exchange implements BodyOwner, PooledCall {
   connection: PooledCall['connection'] = null;
   phase: ExchangePhase = 'receiving';
   /** The client has disconnected, but the call continues so that a retry can get its response. */
-  private clientLeft = false;
+  protected clientLeft = false;
   /** Bytes of the response body; null if the provider sent no length. */
-  private expectedBytes: number | null = null;
+  protected expectedBytes: number | null = null;
   /** When the whole request was sent (monotonic ms). */
   private sentAt: number | null = null;
-  private body: StreamedBody | null = null;
-  private interim: InterimResponses | null = null;
+  protected body: StreamedBody | null = null;
+  protected interim: InterimResponses | null = null;
   readonly writer: ResponseWriter;
   protected pool!: UpstreamPool;
   /** Set with the head of the final response. */
@@ -44,7 +44,7 @@ export class Exchange implements BodyOwner, PooledCall {
   constructor(
     readonly req: Request,
     protected readonly res: Response,
-    readonly provider: Provider,
+    public provider: Provider,
     readonly call: CallRecord,
     protected readonly log: RequestLogService,
     readonly claim: ResponseRecorder | null,
@@ -54,35 +54,37 @@ export class Exchange implements BodyOwner, PooledCall {
     this.writer = writerFor(this, res, limits.clientIdleTimeoutMs, this.onClientDrained);
   }
 
-  /**
-   * Runs the call.
-   *
-   * @returns settles when the last byte is written or the client's socket is closed
-   * @throws GatewayError if nothing was sent to the client yet and it is still connected
-   */
+  /** @returns settles when the last byte is written or the client's socket is closed @throws GatewayError before that */
   run(pool: UpstreamPool): Promise<void> {
     return new Promise((resolve, reject) => {
       this.resolve = resolve;
       this.reject = reject;
       // The client may have disconnected while its key was looked up; then there is no 'close' event to come.
       if (this.req.socket.destroyed) {
-        this.settle();
-        return;
+        this.clientLeft = this.claim?.outlivesClient === true;
+        if (!this.clientLeft) return this.settle();
       }
       this.res.on('close', this.onClientClose);
       this.res.on('timeout', this.onClientIdle);
       this.pool = pool;
-      sendBody(this, this.limits.maxBodyBytes);
+      this.sendRequest();
     });
+  }
+
+  protected sendRequest(): void {
+    sendBody(this, this.limits.maxBodyBytes);
+  }
+
+  /** Journals the start of the call. */
+  protected begin(begun: (error: GatewayError | null) => void): void {
+    this.log.begin(this.call, begun);
   }
 
   send(body: Buffer | StreamedBody | Iterable<Buffer> | null, length?: string): void {
     if (body instanceof StreamedBody) this.body = body;
-    if (!this.pool.reserve()) {
-      this.settle(new GatewayError('overloaded', { message: 'Too many calls in flight. Try again.' }));
-      return;
-    }
-    this.log.begin(this.call, (error) => {
+    if (!this.pool.reserve())
+      return this.settle(new GatewayError('overloaded', { message: 'Too many calls in flight. Try again.' }));
+    this.begin((error) => {
       if (this.phase !== 'done' && error === null) {
         this.dispatch(body, length);
         return;
@@ -208,9 +210,7 @@ export class Exchange implements BodyOwner, PooledCall {
 
   /**
    * Runs a step that the client can see: at once, or after the journal's sync (JOURNAL_FSYNC_MS=0), or after the release of
-   * the idempotency lock, so that a client that retries at once is not told that its call still runs.
-   *
-   * @param step returns true if the provider may continue
+   * the idempotency lock, so that an immediate retry runs. @param step returns true if the provider may continue
    */
   protected whenDurable(step: () => boolean): boolean {
     const durable = this.log.durable();
@@ -235,7 +235,7 @@ export class Exchange implements BodyOwner, PooledCall {
     else void this.abortResponse();
   }
 
-  /** Releases the idempotency lock first, so that a client that retries at once is not told that its call still runs. */
+  /** Releases the idempotency lock first. */
   private async abortResponse(): Promise<void> {
     if (this.claim !== null) await this.claim.close(this.call.outcome === 'interrupted');
     this.writer.abort();
@@ -281,7 +281,7 @@ export class Exchange implements BodyOwner, PooledCall {
   }
 
   /** Releases everything the call holds on both sides. */
-  private detach(): void {
+  protected detach(): void {
     this.phase = 'done';
     this.res.off('close', this.onClientClose);
     this.res.off('timeout', this.onClientIdle);
@@ -292,7 +292,7 @@ export class Exchange implements BodyOwner, PooledCall {
   }
 
   /** Aborts the connection to the provider if the call still uses it. */
-  private abortUpstream(): void {
+  protected abortUpstream(): void {
     const { connection } = this;
     this.connection = null;
     connection?.abort();

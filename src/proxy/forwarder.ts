@@ -11,6 +11,8 @@ import { sendContinue } from './http/expect-continue.js';
 import { WebSocketExchange } from './websocket/websocket-exchange.js';
 import { WebSocketSessions } from './websocket/websocket-sessions.service.js';
 import type { PolicyCall } from './policies/policy-call.js';
+import { Attempt } from './routing/attempt.js';
+import type { RoutedCall } from './routing/routed-call.js';
 
 /** Forwards a call to its provider and streams the response back. */
 @Injectable()
@@ -35,15 +37,41 @@ export class Forwarder {
     admitted: PolicyCall | null,
   ): Promise<void> {
     // A body that policies gathered has arrived already.
-    if (req.headers.expect !== undefined && !admitted?.body) sendContinue(req, res);
+    if (req.headers.expect !== undefined && !admitted?.body && !admitted?.prefix) sendContinue(req, res);
+    if (req.routed !== undefined) return this.forwardRouted(req.routed, req, res, claim, admitted);
     const { tokens } = req.provider;
     const provider = tokens === null ? req.provider : await withAccessToken(req.provider, tokens);
     const exchange =
       req.webSocket === undefined
         ? new Exchange(req, res, provider, req.call, this.log, claim, this.env, admitted)
         : new WebSocketExchange(req, res, provider, this.log, this.env, admitted, this.webSockets);
-    // HttpService's own axios, without the Observable that it wraps around the promise (6 µs on Node 20).
-    await this.http.axiosRef.request<null>({
+    await this.send(exchange);
+  }
+
+  /** Forwards a call to one target after the other, until one has a response for the client. */
+  private async forwardRouted(
+    routed: RoutedCall,
+    req: Request,
+    res: Response,
+    claim: ResponseRecorder | null,
+    admitted: PolicyCall | null,
+  ): Promise<void> {
+    routed.begin(admitted);
+    let attempt = new Attempt(req, res, req.call, this.log, claim, this.env, admitted, routed, null);
+    for (;;) {
+      await this.send(attempt);
+      if (!attempt.isRetried) return;
+      routed.advance();
+      const call = this.log.openNext(req.call, req.provider.name, req.provider.origin);
+      routed.describe(call);
+      attempt = new Attempt(req, res, call, this.log, claim, this.env, admitted, routed, attempt);
+    }
+  }
+
+  /** HttpService's own axios, without the Observable that it wraps around the promise (6 µs on Node 20). */
+  private send(exchange: Exchange): Promise<unknown> {
+    const { req } = exchange;
+    return this.http.axiosRef.request<null>({
       method: req.method,
       url: req.target.upstreamPath,
       data: exchange,

@@ -10,6 +10,7 @@ import { readIdempotencyKey, recordId } from '../idempotency/idempotency-key.js'
 import { GatewayError } from '../errors/gateway-error.js';
 import type { ResponseRecorder } from '../idempotency/response-recorder.js';
 import { RequestLogService } from '../request-log/request-log.service.js';
+import { providersOf } from './routing/routed-call.js';
 import { Forwarder } from './forwarder.js';
 import type { PolicyCall } from './policies/policy-call.js';
 import { Replay } from './replay.js';
@@ -98,7 +99,9 @@ function recordOf(req: Request): Buffer | null {
   const { grant } = req.caller;
   const header = req.headers['idempotency-key'] as string | undefined;
   if (grant.idempotency === 'forward' || header === undefined || req.method !== 'POST') return null;
-  const credentials = req.provider.forwardsCredentials ? ownCredentials(req.rawHeaders) : [];
+  const credentials = providersOf(req).some(({ forwardsCredentials }) => forwardsCredentials)
+    ? ownCredentials(req.rawHeaders)
+    : [];
   const scope = { keyId: grant.keyId, method: req.method, target: req.originalUrl, credentials };
   return recordId(scope, readIdempotencyKey(header));
 }

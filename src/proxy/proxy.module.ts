@@ -4,6 +4,7 @@ import { APP_FILTER, HttpAdapterHost } from '@nestjs/core';
 import { IdempotencyModule } from '../idempotency/idempotency.module.js';
 import { AuthModule } from '../auth/auth.module.js';
 import { ProvidersModule } from '../providers/providers.module.js';
+import { RoutesModule } from '../routes/routes.module.js';
 import { RequestLogModule } from '../request-log/request-log.module.js';
 import { CachingForwarder } from './caching-forwarder.js';
 import { FastPath } from './fast-path.js';
@@ -29,6 +30,7 @@ class UpstreamModule {}
     PoliciesModule,
     ProvidersModule,
     RequestLogModule,
+    RoutesModule,
     UpstreamModule,
     HttpModule.registerAsync({
       imports: [UpstreamModule],

@@ -6,7 +6,7 @@ import type { CallRecord } from '../request-log/call-record.js';
 import type { ExchangePhase } from './exchange-phase.js';
 import type { PolicyCall } from './policies/policy-call.js';
 import type { ResponseWriter } from './response-writer.js';
-import { StreamedBody } from './streamed-body.js';
+import { type BodyReader, StreamedBody } from './streamed-body.js';
 
 /** A body of known length up to this size is buffered and sent in one write; measured to be the cheapest. */
 export const BUFFERED_BYTES = 262_144;
@@ -34,7 +34,13 @@ export function sendBody(owner: BodyOwner, mostBytes: number): void {
   const gathered = owner.admitted?.body ?? null;
   const announced = headers['content-length'];
   if (gathered !== null) {
-    sendGathered(owner, owner.admitted!.replacement, gathered, announced);
+    owner.writer.waitForClient(false);
+    owner.claim?.requested(gathered);
+    owner.claim?.requestArrived();
+    sendGathered(owner);
+  } else if (owner.admitted !== null && owner.admitted.prefix !== null) {
+    owner.writer.waitForClient(true);
+    streamBody(owner, announced, mostBytes, owner.admitted.prefix);
   } else if (announced === undefined && headers['transfer-encoding'] === undefined) {
     owner.writer.waitForClient(false);
     owner.claim?.requestArrived();
@@ -48,17 +54,11 @@ export function sendBody(owner: BodyOwner, mostBytes: number): void {
   }
 }
 
-/** @param gathered the body as the client sent it @param replacement what is sent instead */
-function sendGathered(
-  owner: BodyOwner,
-  replacement: Buffer | null,
-  gathered: Buffer,
-  announced: string | undefined,
-): void {
-  owner.writer.waitForClient(false);
-  owner.claim?.requested(gathered);
-  owner.claim?.requestArrived();
-  const body = replacement ?? gathered;
+/** Sends a body that was gathered, or what takes its place. */
+export function sendGathered(owner: BodyOwner): void {
+  const { body: gathered, replacement } = owner.admitted!;
+  const announced = owner.req.headers['content-length'];
+  const body = replacement ?? gathered!;
   // A signed body has a known length, and not every service of AWS takes one in chunks.
   if (announced === undefined && owner.provider.signer === null) owner.send(inOneChunk(body));
   else owner.send(body, replacement === null && announced ? announced : String(body.length));
@@ -88,22 +88,41 @@ function bufferBody(owner: BodyOwner, announced: string): void {
   });
 }
 
-/** Sends the request when the first chunk arrives: before, there is nothing to send. */
-function streamBody(owner: BodyOwner, announced: string | undefined, mostBytes: number): void {
+/**
+ * Sends the request when the first chunk arrives: before, there is nothing to send.
+ *
+ * @param prefix chunks that were read before
+ */
+function streamBody(
+  owner: BodyOwner,
+  announced: string | undefined,
+  mostBytes: number,
+  prefix?: readonly Buffer[],
+): void {
   const { req, call, claim } = owner;
   call.awaitBody();
-  const body = new StreamedBody(req, {
+  const reader = readerOf(owner, mostBytes);
+  reader.onBegun = () => {
+    call.bodyBegun();
+    owner.send(body, announced);
+  };
+  const body = new StreamedBody(req, reader, prefix);
+  if (prefix === undefined) return;
+  for (const chunk of prefix) claim?.requested(chunk);
+  body.start();
+}
+
+/** Takes the chunks of a body that is streamed. */
+export function readerOf(owner: BodyOwner, mostBytes: number): BodyReader {
+  const { call, claim } = owner;
+  return {
     onBytes(chunk) {
       call.requestChunkRead(chunk);
       claim?.requested(chunk);
       if (call.requestBytes > mostBytes) owner.fail(new GatewayError('request_too_large'), 'client_error');
     },
     onWaiting: (forClient) => owner.writer.waitForClient(forClient),
-    onBegun() {
-      call.bodyBegun();
-      owner.send(body, announced);
-    },
     onArrived: () => claim?.requestArrived(),
     onBroken: (error) => owner.fail(new GatewayError('invalid_request', { cause: error }), 'client_error'),
-  });
+  };
 }

@@ -5,10 +5,13 @@ import { allowsEndpoint } from '../auth/endpoint-rule.js';
 import { ANY_PROVIDER, type OwnEndpoints } from '../providers/inference-endpoints.js';
 import type { Provider } from '../providers/provider.js';
 import { ProvidersService } from '../providers/providers.service.js';
+import { RoutesService } from '../routes/routes.service.js';
 import { GatewayError } from '../errors/gateway-error.js';
 import type { CallerSecrets } from '../request-log/column-domains.js';
 import { asksForWebSocket, checkHandshake } from './websocket/handshake.js';
 import type { RequestTarget } from './http/request-target.js';
+import { withoutBasePath } from './routing/base-path.js';
+import { RoutedCall } from './routing/routed-call.js';
 
 declare module 'express-serve-static-core' {
   interface Request {
@@ -17,10 +20,16 @@ declare module 'express-serve-static-core' {
   }
 }
 
-/** Finds the provider of a call and checks that its key may use it. Runs after GatewayKeyGuard; sets `req.provider`. */
+const NOT_ROUTED =
+  'Routes take no WebSockets. Send plain HTTP requests, or name a provider: /p/<provider>/v1/….';
+
+/** Finds the provider of a call, or its route, and checks that its key may use it. Runs after GatewayKeyGuard; sets `req.provider`. */
 @Injectable()
 export class RouteGuard implements CanActivate {
-  constructor(private readonly providers: ProvidersService) {}
+  constructor(
+    private readonly providers: ProvidersService,
+    private readonly routes: RoutesService,
+  ) {}
 
   canActivate(context: ExecutionContext): boolean {
     const req = context.getArgByIndex<Request>(0);
@@ -29,11 +38,19 @@ export class RouteGuard implements CanActivate {
     // Before all other checks: a client that is told so at once goes on with plain HTTP, and one that gets 403 tries again.
     const isWebSocket = asksForWebSocket(headers);
     if (isWebSocket && !grant.websockets) throw new GatewayError('upgrade_required');
-    const provider = this.providerOf(req, isWebSocket);
-    req.provider = provider;
-    removeBasePath(target, provider.basePath);
-    if (isWebSocket) checkHandshake(req, provider.basePath);
-    else if (!allows(req, provider.endpoints)) throw new GatewayError('endpoint_not_allowed');
+    const route = this.routes.of(target.provider, grant.providers);
+    let provider: Provider;
+    if (route === null) {
+      provider = this.providerOf(req, isWebSocket);
+      req.provider = provider;
+      removeBasePath(target, provider.basePath);
+      if (isWebSocket) checkHandshake(req, provider.basePath);
+      else if (!allows(req, provider.endpoints)) throw new GatewayError('endpoint_not_allowed');
+    } else {
+      if (isWebSocket) throw new GatewayError('upgrade_required', { message: NOT_ROUTED });
+      req.routed = new RoutedCall(route, req, this.providers);
+      provider = req.routed.check();
+    }
     req.subject = {
       id: req.requestId,
       keyId: grant.keyId,
@@ -70,12 +87,9 @@ function secretsOf({ caller, headers, rawHeaders }: Request): CallerSecrets {
   return headers['x-gateway-key'] === undefined ? caller.key : [caller.key, ...ownCredentials(rawHeaders)];
 }
 
-/**
- * Clients of a provider whose URL has a path may repeat that path: groq-sdk sends `/openai/v1/...`, which is also the path of
- * the provider's URL. It is sent once.
- */
 function removeBasePath(target: RequestTarget, basePath: string): void {
-  if (basePath === '' || target.provider === null || !target.endpoint.startsWith(`${basePath}/`)) return;
-  target.endpoint = target.endpoint.slice(basePath.length);
-  target.upstreamPath = target.upstreamPath.slice(basePath.length);
+  const at = target.provider === null ? 0 : withoutBasePath(target.endpoint, basePath);
+  if (at === 0) return;
+  target.endpoint = target.endpoint.slice(at);
+  target.upstreamPath = target.upstreamPath.slice(at);
 }

@@ -45,14 +45,27 @@ export class StreamedBody implements AsyncIterableIterator<Buffer, undefined> {
   private ended = false;
   private released = false;
 
+  /** @param prefix chunks that were read before; start() must be called for them */
   constructor(
     private readonly req: Request,
-    private readonly reader: BodyReader,
+    private reader: BodyReader,
+    prefix: readonly Buffer[] = [],
   ) {
+    this.chunks.push(...prefix);
     req.on('data', this.onData);
     req.on('end', this.onWhole);
     req.on('bodyError', this.onBroken);
     if (req.bodyError !== undefined) this.onBroken(req.bodyError);
+  }
+
+  /** Hands on from here what was read before. */
+  start(): void {
+    this.begin();
+  }
+
+  /** Nothing was handed on yet, and nothing will be to this reader. */
+  passTo(reader: BodyReader): void {
+    this.reader = reader;
   }
 
   [Symbol.asyncIterator](): this {

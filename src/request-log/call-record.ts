@@ -1,4 +1,5 @@
 import { firstHeader } from '../platform/raw-headers.js';
+import { type Attempt, attemptId } from './column-groups/attempts.js';
 import { type Attribution, withBody } from './attribution.js';
 import type { CallerSecrets } from './column-domains.js';
 import type { CallTicket } from './finished-call.js';
@@ -78,18 +79,41 @@ export class CallRecord {
   endIsWritten = false;
   /** What the call has reserved of budgets; null: none applies. Set before its start is journalled. */
   reservation: Reservation | null = null;
-  /** From the request's head to forwarding, without the wait for a buffered body. */
+  /** From the request's head to forwarding, without the wait for a buffered body; null for later attempts of a call. */
   overheadMs: number | null = null;
 
   private tickets: CallTicket[] | null = null;
   private modelScan: StreamedModelScan | MultipartModelScan | null = null;
-  private readonly openedAt = performance.now();
   private bodyAwaitedAt = 0;
   private bodyWaitMs = 0;
 
-  constructor(readonly origin: CallOrigin) {
+  /** Null unless the call uses a route. Set before its start is journalled. */
+  attempt: Attempt | null = null;
+
+  /** @param openedAt when the request arrived, for the times of the row */
+  constructor(
+    readonly origin: CallOrigin,
+    private readonly openedAt = performance.now(),
+  ) {
     this.requestModel = modelFromPath(origin.endpoint);
     this.attribution = origin.attribution;
+  }
+
+  /** The record of the next attempt of the same call. Its times count from the request's head too. */
+  next(provider: string, upstream: string): CallRecord {
+    const { callId, number } = this.attempt!;
+    const attempt = { callId, number: number + 1 };
+    const next = new CallRecord(
+      { ...this.origin, id: attemptId(attempt), provider, upstream },
+      this.openedAt,
+    );
+    next.attempt = attempt;
+    next.requestBytes = this.requestBytes;
+    next.requestModel = this.requestModel;
+    next.modelScan = this.modelScan;
+    next.attribution = this.attribution;
+    next.reservation = this.reservation;
+    return next;
   }
 
   get streamed(): boolean {
@@ -122,9 +146,18 @@ export class CallRecord {
     return this.tickets !== null && this.tickets.some((ticket) => ticket.isExhausted === true);
   }
 
+  /** The call goes on with another attempt. */
+  passTickets(next: CallRecord): void {
+    for (const ticket of this.takeTickets()) {
+      ticket.continue?.(next.origin.id);
+      next.addTicket(ticket);
+    }
+  }
+
   /** The start was journalled in this file. */
   beginWritten(file: JournalFile): void {
     this.files.push(file);
+    if (this.attempt !== null && this.attempt.number > 1) return;
     this.overheadMs = performance.now() - this.origin.arrivedAt - this.bodyWaitMs;
   }
 
@@ -211,7 +244,7 @@ export class CallRecord {
 
 declare module 'express-serve-static-core' {
   interface Request {
-    /** Set by RequestLogInterceptor. */
+    /** Set by RequestLogInterceptor; the record of the present attempt. */
     call: CallRecord;
   }
 }

@@ -1,5 +1,5 @@
 import type { ClientBase } from 'pg';
-import { CHARGE_COLUMNS } from './charge-columns.js';
+import { CHARGE_COLUMNS } from './column-groups/charge-columns.js';
 import type { LogRow } from './columns.js';
 import { costOf } from './row-cost.js';
 
@@ -59,7 +59,8 @@ export function usedTokens(row: Readonly<LogRow>): number | null {
 }
 
 function isFree({ outcome, error_code }: LogRow): boolean {
-  return outcome === 'replayed' || outcome === 'cached' || error_code === 'upstream_unreachable';
+  if (outcome === 'replayed' || outcome === 'cached') return true;
+  return error_code === 'upstream_unreachable' || error_code === 'provider_credential_unavailable';
 }
 
 /**
@@ -73,7 +74,10 @@ function isUsagePartial({ outcome, completion_tokens }: LogRow): boolean {
 /** The provider responded with an error, and reported no usage. */
 function isRejected({ outcome, status, prompt_tokens, completion_tokens }: LogRow): boolean {
   return (
-    outcome === 'completed' && (status ?? 0) >= 400 && prompt_tokens === null && completion_tokens === null
+    (outcome === 'completed' || outcome === 'retried') &&
+    (status ?? 0) >= 400 &&
+    prompt_tokens === null &&
+    completion_tokens === null
   );
 }
 

@@ -11,7 +11,7 @@ export interface FinishedCall {
   readonly responseModel: string | null;
   /**
    * Milliseconds from the request head until the call is forwarded, without the wait for a small body: gate, key, claim
-   * and journal. Null for replays, which are not forwarded.
+   * and journal. Null for replays, which are not forwarded, and for later attempts of a call by a route.
    */
   readonly overheadMs: number | null;
   /** Scheme, host and port of the provider. */
@@ -21,8 +21,13 @@ export interface FinishedCall {
   readonly tracestate: string | null;
 }
 
-/** What a call policy keeps for a call that it admitted, such as a reservation. One of the two is called, once. */
+/**
+ * What a call policy keeps for a call that it admitted, such as a reservation. In the end `settle` or `abandon` is called,
+ * once; for a call with several attempts, with its last one.
+ */
 export interface CallTicket {
+  /** The call goes on with another attempt, which has a row of its own. @param id of that row */
+  continue?(id: string): void;
   /**
    * The call has ended and has a row. Its token counts are null if they are not known; `outcome` is `replayed` if the
    * client got a stored response, which cost nothing.

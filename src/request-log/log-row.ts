@@ -18,15 +18,18 @@ export function emptyRow(): LogRow {
 
 // The columns are set one by one: in a loop over their names a call would cost 2 µs more.
 
-/** Sets the columns that are known before a call is forwarded. */
-/** @param attribution as the row may show it */
+/** Sets the columns that are known before a call is forwarded. @param attribution as the row may show it */
 export function setBegin(
   row: LogRow,
-  { origin, reservation }: CallRecord,
+  { origin, reservation, attempt }: CallRecord,
   attribution: Attribution | null,
 ): void {
   const { key } = origin;
   if (reservation !== null) setReservation(row, reservation);
+  if (attempt !== null) {
+    row.call_id = attempt.callId;
+    row.attempt = COLUMNS.attempt.toDomain(attempt.number);
+  }
   row.started_at = startIso(origin.id);
   row.id = origin.id;
   row.team_id = origin.teamId;

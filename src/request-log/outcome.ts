@@ -9,5 +9,6 @@ export const OUTCOMES = [
   'interrupted',
   'replayed',
   'cached',
+  'retried',
 ] as const;
 export type Outcome = (typeof OUTCOMES)[number];

@@ -30,7 +30,8 @@ declare module 'express-serve-static-core' {
 
 /**
  * Opens the record of a call before its handler, and closes it when the handler's promise settles: when the last byte is
- * written or the socket is closed. The promise goes on if Nest unsubscribes because a client has disconnected.
+ * written or the socket is closed; of a call with several attempts, the record of the last one. The promise goes on if Nest
+ * unsubscribes because a client has disconnected.
  */
 @Injectable()
 export class RequestLogInterceptor implements NestInterceptor {
@@ -56,16 +57,15 @@ export class RequestLogInterceptor implements NestInterceptor {
 
   /** Runs the handler of a call with its record open. */
   async record<T>(req: Request, handle: () => Promise<T>): Promise<T> {
-    const call = this.open(req);
-    req.call = call;
+    req.call = this.open(req);
     try {
       return await handle();
     } catch (error) {
       // The filter sends an error response next: it waits for the journal's sync, as every response does.
-      if (call.begun) await this.log.durable();
+      if (req.call.begun) await this.log.durable();
       throw error;
     } finally {
-      this.log.close(call);
+      this.log.close(req.call);
     }
   }
 

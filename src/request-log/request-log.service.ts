@@ -5,19 +5,14 @@ import { type CallOrigin, CallRecord } from './call-record.js';
 import { EndUsers } from './end-users.js';
 import { FinishedCalls } from './finished-calls.js';
 import { type Entry, Journal } from './journal/journal.js';
-import type { JournalFile } from './journal/journal-file.js';
-import { encodeLines, encodeRecord, type RecordType } from './journal/record-codec.js';
+import { encodeLines, encodeRecord } from './journal/record-codec.js';
 import type { LogRow } from './columns.js';
 import { emptyRow, setBegin, setEnd, setUsage } from './log-row.js';
+import { appendUsageSoFar } from './usage-so-far.js';
 import { LogWriter } from './writer/log-writer.js';
 import { NO_USAGE, type ResponseUsage } from '../tokens/token-usage.js';
 import type { Outcome } from './outcome.js';
 import { readUsage } from '../tokens/usage-reader.js';
-
-interface ReadCall {
-  call: CallRecord;
-  usage: ResponseUsage;
-}
 
 /** Holds the records of calls in flight, journals them, and passes their rows to the writer. */
 @Injectable()
@@ -30,7 +25,7 @@ export class RequestLogService implements OnApplicationShutdown {
   private beginnings: [CallRecord, (error: GatewayError | null) => void][] = [];
   private endings: [CallRecord, () => void][] = [];
   private closed: CallRecord[] = [];
-  private read: ReadCall[] = [];
+  private read: [CallRecord, ResponseUsage][] = [];
   private tickScheduled = false;
 
   constructor(
@@ -44,6 +39,13 @@ export class RequestLogService implements OnApplicationShutdown {
     const call = new CallRecord(origin);
     this.openCalls.add(call);
     return call;
+  }
+
+  /** Opens the record of the next attempt of a call, for another provider. */
+  openNext(call: CallRecord, provider: string, upstream: string): CallRecord {
+    const next = call.next(provider, upstream);
+    this.openCalls.add(next);
+    return next;
   }
 
   /** Calls whose record is not closed yet. */
@@ -65,6 +67,26 @@ export class RequestLogService implements OnApplicationShutdown {
   begin(call: CallRecord, begun: (error: GatewayError | null) => void): void {
     this.beginnings.push([call, begun]);
     this.scheduleEndOfTick();
+  }
+
+  /**
+   * Ends an attempt of a call whose response the client does not get, and begins the next one, in one write.
+   *
+   * @param errorCode why the attempt failed; null if the provider responded
+   * @param begun as for begin()
+   */
+  beginNext(
+    before: CallRecord,
+    errorCode: string | null,
+    next: CallRecord,
+    begun: (error: GatewayError | null) => void,
+  ): void {
+    before.judge('retried', errorCode);
+    before.passTickets(next);
+    if (!before.endIsWritten && this.unfinished.has(before))
+      this.endings.push([before, () => this.close(before)]);
+    else this.close(before);
+    this.begin(next, begun);
   }
 
   /** Sets the outcome of a call and journals it at once, before the write that ends the response. */
@@ -118,17 +140,11 @@ export class RequestLogService implements OnApplicationShutdown {
   journalUsage(call: CallRecord, usage: ResponseUsage): void {
     const row = this.unfinished.get(call);
     if (row === undefined || call.outcome !== null) return;
-    const soFar = { ...row };
-    setUsage(soFar, call, usage);
-    const file = this.tryAppend('U', soFar);
-    if (file === null) return;
-    // The file of the record before is not needed for it any more: one call must not keep a file for each 10 s.
-    if (call.usageFile !== null) {
-      call.files.splice(call.files.indexOf(call.usageFile), 1);
-      this.journal.release([call.usageFile]);
+    try {
+      appendUsageSoFar(this.journal, call, row, usage);
+    } catch (error) {
+      this.logFailure(row.id, error);
     }
-    call.files.push(file);
-    call.usageFile = file;
   }
 
   /** Sets the outcome of the open calls before the shutdown closes their sockets. */
@@ -140,7 +156,7 @@ export class RequestLogService implements OnApplicationShutdown {
     // The shutdown has waited for these. A row without token counts is better than none until the next start.
     const calls = [...this.unfinished.keys()];
     for (const call of calls) if (call.outcome === null) this.end(call, 'interrupted');
-    for (const call of calls) this.read.push({ call, usage: NO_USAGE });
+    for (const call of calls) this.read.push([call, NO_USAGE]);
     this.append(this.finals());
     await this.writer.stop();
     await this.journal.close();
@@ -221,7 +237,7 @@ export class RequestLogService implements OnApplicationShutdown {
 
   /** Journals the final record of this call with the records of the next tick, and passes its row to the writer. */
   private finish(call: CallRecord, usage: ResponseUsage): void {
-    this.read.push({ call, usage });
+    this.read.push([call, usage]);
     this.scheduleEndOfTick();
   }
 
@@ -229,7 +245,7 @@ export class RequestLogService implements OnApplicationShutdown {
     const { read } = this;
     this.read = [];
     const entries: Entry[] = [];
-    for (const { call, usage } of read) {
+    for (const [call, usage] of read) {
       // After a shutdown that timed out, the writer already has the row.
       const row = this.unfinished.get(call);
       if (row !== undefined) entries.push(this.final(call, row, usage));
@@ -267,16 +283,10 @@ export class RequestLogService implements OnApplicationShutdown {
   }
 
   private journalEnd(call: CallRecord, row: LogRow): void {
-    const file = this.tryAppend('E', row);
-    if (file !== null) call.endWritten(file);
-  }
-
-  private tryAppend(type: RecordType, row: LogRow): JournalFile | null {
     try {
-      return this.journal.appendLines(encodeLines([encodeRecord(type, row)]), 1, true);
+      call.endWritten(this.journal.appendLines(encodeLines([encodeRecord('E', row)]), 1, true));
     } catch (error) {
       this.logFailure(row.id, error);
-      return null;
     }
   }
 

@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { isUuid, type Page, pageOf, type PageRequest } from '../database/page.js';
 import { ServiceError } from '../errors/service-error.js';
 import type { Scope } from '../admin/access/access.js';
+import { attemptIds } from '../request-log/column-groups/attempts.js';
 import { ReaderPool } from './reader-pool.js';
 import { recordedUntil } from '../request-log/recorded-until.js';
 import { after, conditionsOf, type RequestFilter, startedAtOf } from './request-query.js';
@@ -9,6 +10,7 @@ import { type RequestRow, requestView, type RequestView, SELECT_REQUESTS } from 
 
 const FIND = `
   ${SELECT_REQUESTS} WHERE started_at = $1 AND id = $2 AND ($3::uuid[] IS NULL OR team_id = ANY ($3))`;
+const FIND_ATTEMPTS = `${SELECT_REQUESTS} WHERE started_at = $1 AND id = ANY ($2) AND call_id = $3 ORDER BY attempt`;
 
 /** Comes after every ID. */
 export const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
@@ -48,6 +50,13 @@ export class RequestLogReader {
       );
     }
     return requestView(rows[0]);
+  }
+
+  /** All attempts of a call by a route, the first one first; none if it did not use a route. */
+  async attempts({ call_id: callId }: RequestView): Promise<RequestView[]> {
+    if (callId === null) return [];
+    const values = [startedAtOf(callId), attemptIds(callId), callId];
+    return (await this.pool.queries.query<RequestRow>(FIND_ATTEMPTS, values)).rows.map(requestView);
   }
 
   /** Rows after this position, in the order in which Postgres stored them. */

@@ -4,8 +4,8 @@ import type { Outcome } from '../request-log/request-log.entity.js';
 /** One status, or a class of them: `429`, `5xx`. Providers also send statuses that no RFC knows. */
 export const STATUS_FILTER = /^[1-9](\d\d|xx)$/;
 
-/** Matches failed calls, as in the views: a client that disconnected is no error. */
-export const IS_ERROR_SQL = `(status >= 400 OR outcome NOT IN ('completed', 'replayed', 'cached', 'client_aborted'))`;
+/** Matches failed calls, as in the views: a client that disconnected is no error, and an attempt that was retried is no call. */
+export const IS_ERROR_SQL = `(outcome <> 'retried' AND (status >= 400 OR outcome NOT IN ('completed', 'replayed', 'cached', 'client_aborted')))`;
 
 /** Selects rows of the request log; all given conditions must hold. Shared by list, export and usage. */
 export interface RequestFilter {

@@ -19,7 +19,8 @@ import {
   requestFilterSchema,
   requestId,
   requestPageSchema,
-  requestSchema,
+  type ShownRequest,
+  shownRequestSchema,
 } from './requests.schema.js';
 import type { RequestView } from './request-view.js';
 
@@ -121,9 +122,13 @@ export class RequestsController {
 
   @Get(':id')
   @ApiOperation({ operationId: 'getRequest', summary: 'Get a forwarded call' })
-  @ApiOkResponse({ standardSchema: requestSchema, description: 'The call.' })
+  @ApiOkResponse({ standardSchema: shownRequestSchema, description: 'The call.' })
   @ApiErrors(404)
-  get(@Param('id', { schema: requestId }) id: string, @CurrentScope() scope: Scope): Promise<RequestView> {
-    return this.reader.get(id, scope);
+  async get(
+    @Param('id', { schema: requestId }) id: string,
+    @CurrentScope() scope: Scope,
+  ): Promise<ShownRequest> {
+    const call = await this.reader.get(id, scope);
+    return { ...call, attempts: await this.reader.attempts(call) };
   }
 }

@@ -83,6 +83,17 @@ export const requestSchema = z
   .strictObject(Object.fromEntries(SHOWN_COLUMNS.map((name) => [name, columnSchema(name)])))
   .meta({ id: 'Request' });
 
+/** `GET /admin/v1/requests/:id` */
+export const shownRequestSchema = requestSchema
+  .extend({
+    attempts: z.array(requestSchema).meta({
+      description:
+        'All attempts of the call, this one included, the first one first; empty if the call did not use a route.',
+    }),
+  })
+  .meta({ id: 'ShownRequest' });
+export type ShownRequest = RequestView & { attempts: RequestView[] };
+
 export const requestPageSchema = pageOf('RequestPage', requestSchema);
 
 /** The filter of list, export and usage. */
@@ -120,7 +131,9 @@ export const callFilter = {
     description: 'Only calls of this end user, as the request log stores it.',
     example: 'user-7',
   }),
-  session: searchText().optional().meta({ description: 'Only calls of this session.', example: 'session-12' }),
+  session: searchText()
+    .optional()
+    .meta({ description: 'Only calls of this session.', example: 'session-12' }),
   from: time()
     .optional()
     .meta({ description: 'Only calls that started at this time or later.', example: EXAMPLE_TIME }),

@@ -17,20 +17,29 @@ export interface Measure {
 const addNullable = (a: string, b: string): string => `COALESCE(${a} + ${b}, ${a}, ${b})`;
 const sum = (column: string): string => `sum(${column})`;
 
-function count(condition?: string): Measure {
-  const ofRows = condition === undefined ? 'count(*)' : `count(*) FILTER (WHERE ${condition})`;
-  return { type: 'bigint', ofRows, add: (a, b) => `${a} + ${b}`, ofSlots: sum };
+function count(condition: string): Measure {
+  return {
+    type: 'bigint',
+    ofRows: `count(*) FILTER (WHERE ${condition})`,
+    add: (a, b) => `${a} + ${b}`,
+    ofSlots: sum,
+  };
 }
 
-function total(column: string, type: Measure['type'] = 'bigint'): Measure {
-  return { type, ofRows: `sum(${column})::${type}`, add: addNullable, ofSlots: sum };
+/** @param condition of the rows to add up */
+function total(column: string, type: Measure['type'] = 'bigint', condition = ''): Measure {
+  const filter = condition === '' ? '' : ` FILTER (WHERE ${condition})`;
+  return { type, ofRows: `(sum(${column})${filter})::${type}`, add: addNullable, ofSlots: sum };
 }
+
+/** Matches one row of each call: an attempt that a route retried is not the one that the client got. */
+const IS_CALL = `outcome <> 'retried'`;
 
 /**
  * Matches calls that may have used tokens although none are known, such as a stream without `include_usage`. Of rejected
  * calls and of requests without a body, such as a list of models, no provider reports any.
  */
-const LACKS_TOKENS = `method = 'POST' AND (status < 400 OR status IS NULL) AND outcome NOT IN ('replayed', 'cached')
+const LACKS_TOKENS = `method = 'POST' AND (status < 400 OR status IS NULL) AND outcome NOT IN ('replayed', 'cached', 'retried')
   AND NOT ${HAS_USAGE_SQL}`;
 
 /**
@@ -47,14 +56,15 @@ const each = (sql: (i: number) => string): string => `ARRAY[${CLASSES.map(sql).j
 
 const LATENCY: Measure = {
   type: 'bigint[]',
-  ofRows: each((i) => `count(*) FILTER (WHERE ${classOf} = ${i})`),
+  ofRows: each((i) => `count(*) FILTER (WHERE ${classOf} = ${i} AND ${IS_CALL})`),
   add: (a, b) => each((i) => `${a}[${i + 1}] + ${b}[${i + 1}]`),
   ofSlots: (column) => each((i) => `sum(${column}[${i + 1}])::bigint`),
 };
 
 /** Everything that usage adds up, under the names of the columns of `usage_slot`. */
 export const MEASURES = {
-  calls: count(),
+  calls: count(IS_CALL),
+  retried_attempts: count(`outcome = 'retried'`),
   errors: count(IS_ERROR_SQL),
   calls_without_tokens: count(LACKS_TOKENS),
   unpriced_calls: count(`${IS_UNPRICED_SQL} AND ${HAS_USAGE_SQL}`),
@@ -64,8 +74,8 @@ export const MEASURES = {
   cache_write_tokens: total('cache_write_tokens'),
   reasoning_tokens: total('reasoning_tokens'),
   cost_usd: total('cost_usd', 'numeric'),
-  request_bytes: total('request_bytes'),
+  request_bytes: total('request_bytes', 'bigint', IS_CALL),
   response_bytes: total('response_bytes'),
-  duration_ms: total('duration_ms', 'double precision'),
+  duration_ms: total('duration_ms', 'double precision', IS_CALL),
   latency: LATENCY,
 } as const satisfies Record<string, Measure>;

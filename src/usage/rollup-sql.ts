@@ -64,13 +64,13 @@ export const REPAIRED = `
 export const DIFFERENT = `
   WITH day AS (SELECT date_trunc('day', now(), 'UTC') - interval '1 day' AS start, date_trunc('day', now(), 'UTC') AS end)
   SELECT slot, key_id FROM (
-    SELECT ${SLOT} AS slot, key_id, count(*) AS calls FROM request_log, day
+    SELECT ${SLOT} AS slot, key_id, count(*) AS rows FROM request_log, day
     WHERE started_at >= day.start AND started_at < day.end AND recorded_at <= $1
     GROUP BY 1, 2) AS log
   FULL JOIN (
-    SELECT slot, key_id, sum(calls) AS calls FROM usage_slot, day WHERE slot >= day.start AND slot < day.end
+    SELECT slot, key_id, sum(calls + retried_attempts) AS rows FROM usage_slot, day WHERE slot >= day.start AND slot < day.end
     GROUP BY 1, 2) AS sums USING (slot, key_id)
-  WHERE log.calls IS DISTINCT FROM sums.calls`;
+  WHERE log.rows IS DISTINCT FROM sums.rows`;
 
 /** $1, $2: half hours and their keys. */
 export const CLEAR = `

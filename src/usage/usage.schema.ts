@@ -34,6 +34,11 @@ const latency = (description: string, example: number) => z.int().nullable().met
 const sumsSchema = z
   .strictObject({
     calls: count('Number of calls.', 14),
+    retried_attempts: count(
+      'Attempts of calls by a route that were followed by another attempt. They are not among the calls; their tokens and ' +
+        'costs, which are rare, are in the sums.',
+      0,
+    ),
     errors: count('Calls that failed; a client that disconnected is no error.', 1),
     calls_without_tokens: count(
       'Calls that may have used tokens although the provider reported none, such as streams without `include_usage`: ' +

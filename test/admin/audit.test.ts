@@ -22,6 +22,9 @@ const newProvider = () => ({
 });
 const provider = async () => (await call(postern, 'POST', '/providers', newProvider())).body;
 
+const newRoute = () => ({ name: `route-${++names}`, targets: [{ provider: 'default' }] });
+const route = async () => (await call(postern, 'POST', '/routes', newRoute())).body;
+
 const newPrice = () => ({ catalog: 'mine', model: `model-${++names}`, input: '1' });
 const price = async () => (await call(postern, 'POST', '/prices', newPrice())).body;
 
@@ -50,6 +53,17 @@ const CHANGES: Record<
     leaves: 'team created',
   },
   'PATCH /admin/v1/teams/:id': { subject: team, body: () => ({ disabled: true }), leaves: 'team changed' },
+  'POST /admin/v1/routes': {
+    subject: () => Promise.resolve(null),
+    body: newRoute,
+    leaves: 'route created',
+  },
+  'PATCH /admin/v1/routes/:name': {
+    subject: route,
+    body: () => ({ strategy: 'spread' }),
+    leaves: 'route changed',
+  },
+  'DELETE /admin/v1/routes/:name': { subject: route, leaves: 'route removed' },
   'POST /admin/v1/keys': {
     subject: () => Promise.resolve(null),
     body: () => ({ team: 'default', name: `key ${++names}` }),

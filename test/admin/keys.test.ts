@@ -113,7 +113,7 @@ describe('/admin/v1/keys', () => {
     const answer = await call(postern, 'POST', '/keys', order);
     expect([answer.status, fieldsOf(answer)]).toEqual([400, ['providers']]);
     expect(answer.body.error.message).toMatch(
-      /^providers: there is no provider grok, gork; add it first, or choose from default, (.*, )?groq$/,
+      /^providers: there is no provider or route grok, gork; add it first, or choose from default, (.*, )?groq$/,
     );
     const { body } = await call(postern, 'POST', '/keys', { ...order, providers: ['groq'] });
     const path = `/keys/${body.id}`;

@@ -5,7 +5,7 @@ import { errorSchema } from '../../src/admin/fields.schema.js';
 import { auditPageSchema } from '../../src/audit/audit.schema.js';
 import { issuedKeySchema, keyPageSchema, keySchema } from '../../src/keys/keys.schema.js';
 import { probeSchema, providerPageSchema, providerSchema } from '../../src/providers/providers.schema.js';
-import { requestPageSchema, requestSchema } from '../../src/requests/requests.schema.js';
+import { requestPageSchema, shownRequestSchema } from '../../src/requests/requests.schema.js';
 import { usagePageSchema } from '../../src/usage/usage.schema.js';
 import { teamPageSchema, teamSchema } from '../../src/teams/teams.schema.js';
 import { QuotasModule } from '../example/quotas/quotas.module.js';
@@ -68,7 +68,7 @@ const ANSWERS = new Map(
     providerSchema,
     providerPageSchema,
     probeSchema,
-    requestSchema,
+    shownRequestSchema,
     requestPageSchema,
     usagePageSchema,
     auditPageSchema,

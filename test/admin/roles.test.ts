@@ -84,6 +84,8 @@ const DECLARED: Record<string, readonly Role[]> = {
   'GET /admin/v1/limits': ['viewer', 'team'],
   'GET /admin/v1/providers': ['viewer'],
   'GET /admin/v1/providers/:name': ['viewer'],
+  'GET /admin/v1/routes': ['viewer'],
+  'GET /admin/v1/routes/:name': ['viewer'],
   'GET /admin/v1/prices': ['viewer'],
   'GET /admin/v1/prices/resolve': ['viewer', 'team'],
   'GET /admin/v1/prices/missing': ['viewer'],

@@ -12,6 +12,7 @@ const SHARED = new Set([
   'cost_usd',
   'end_user',
   'duration_ms',
+  'call_id',
   'prompt_tokens',
   'completion_tokens',
   'cached_tokens',

@@ -14,7 +14,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = layers(
   ['audit', 'limit-rules'],
   ['teams', 'providers'],
   ['admin-tokens', 'keys', 'request-log', 'idempotency'],
-  ['auth', 'requests'],
+  ['auth', 'requests', 'routes'],
   ['proxy'],
   ['observability'],
   ['usage'],

@@ -97,6 +97,8 @@ const UNSEEN = {
   charge_usd: null,
   charge_tokens: null,
   limit_subject: null,
+  call_id: null,
+  attempt: null,
 } as const;
 
 /** What must be known of the calls of a dead process when exactly these records of it are left. */

@@ -67,6 +67,8 @@ const LATER = [
   'charge_tokens',
   'limit_subject',
   'altered',
+  'call_id',
+  'attempt',
 ] as const satisfies readonly (keyof LogRow)[];
 
 async function recover(text: string): Promise<{ rows: LogRow[]; corrupt: number }> {

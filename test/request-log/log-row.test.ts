@@ -135,6 +135,7 @@ const call = fc.record({
   outcome: fc.option(fc.constantFrom(...OUTCOMES)),
   errorCode: fc.option(fc.constantFrom('upstream_timeout', 'request_timeout')),
   altered: fc.option(fc.constantFrom('models', 'stream_usage')),
+  attempt: fc.option(fc.record({ callId: fc.constant(KEY), number: fc.integer() })),
   status: numberOrNull,
   streamed: fc.boolean(),
   requestBytes: number,
@@ -273,7 +274,7 @@ it.each([
   const row = Object.fromEntries(LOGGED_COLUMNS.map(({ name }) => [name, untouched]));
   set(
     row as unknown as LogRow,
-    { origin: { id: uuidv7(), key: CALLERS_KEY }, reservation: {} } as CallRecord,
+    { origin: { id: uuidv7(), key: CALLERS_KEY }, reservation: {}, attempt: {} } as CallRecord,
   );
   const changed = LOGGED_COLUMNS.filter(({ name }) => row[name] !== untouched);
   expect(changed).toEqual(columnsOf(phase));
@@ -299,7 +300,7 @@ it('does not keep a long text alive for the part it stores', () => {
   const before = process.memoryUsage.rss();
   const rows = Array.from({ length: 4_000 }, (_, i) => {
     const row = emptyRow();
-    setBegin(row, { origin: origin(1_000 + i), reservation: null } as CallRecord, null);
+    setBegin(row, { origin: origin(1_000 + i), reservation: null, attempt: null } as CallRecord, null);
     return row;
   });
   expect(rows.at(-1)!.user_agent).toHaveLength(1_024);

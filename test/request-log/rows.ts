@@ -92,6 +92,8 @@ export function logRow(startedAtMs: number, columns: Partial<LogRow> = {}): LogR
     charge_usd: null,
     charge_tokens: null,
     limit_subject: null,
+    call_id: null,
+    attempt: null,
     ...columns,
   };
 }

@@ -71,6 +71,7 @@ describe('usage', () => {
           calls: 7,
           unpriced_calls: 1,
           cost_usd: null,
+          retried_attempts: 0,
           errors: 3,
           calls_without_tokens: 4,
           total_tokens: 100,
@@ -84,6 +85,7 @@ describe('usage', () => {
           calls: 2,
           unpriced_calls: 2,
           cost_usd: null,
+          retried_attempts: 0,
           errors: 0,
           calls_without_tokens: 0,
           total_tokens: 13,
@@ -99,6 +101,7 @@ describe('usage', () => {
       next_cursor: null,
       totals: {
         calls: 9,
+        retried_attempts: 0,
         errors: 3,
         calls_without_tokens: 4,
         unpriced_calls: 3,

@@ -33,6 +33,8 @@ export const OUTCOMES = {
   truncated: 'Truncated',
   interrupted: 'Interrupted',
   replayed: 'Replayed',
+  cached: 'From the cache',
+  retried: 'Retried',
 } as const satisfies Record<NonNullable<CallQuery['outcome']>, string>;
 
 export const STATUSES = [

@@ -26,6 +26,8 @@ export interface CallReservation {
   /** Billionths of a US dollar; 0 if no budget in USD applies. */
   readonly usd: bigint;
   readonly tokens: bigint;
+  /** So many attempts of the call may be charged that each. Absent: one. */
+  readonly attempts?: number;
 }
 
 const TICK_MS = 1_000;
@@ -62,7 +64,6 @@ export class Ledger implements ChargeKeeper {
   /** The newest meter of each rule, for most calls the only one. */
   private readonly newest = new Map<LimitRule, Map<string, Meter>>();
   private readonly request = (meter: Meter) => this.exchange.request(meter);
-  private readonly onClosed = (id: string) => void this.tickets.delete(id);
   private timer: NodeJS.Timeout | null = null;
 
   constructor(
@@ -215,7 +216,7 @@ export class Ledger implements ChargeKeeper {
           subject: set.chargesEndUser ? subject : null,
         }
       : null;
-    const ticket = new Ticket(id, charged, parts, this.onClosed);
+    const ticket = new Ticket(id, charged, parts, this.tickets);
     this.tickets.set(id, ticket);
     return ticket;
   }
@@ -287,9 +288,10 @@ export class Ledger implements ChargeKeeper {
   }
 }
 
-function amountOf({ resource }: LimitRule, { usd, tokens }: CallReservation): bigint {
-  if (resource === 'usd') return usd;
-  return resource === 'tokens' ? tokens : 1n;
+function amountOf({ resource }: LimitRule, { usd, tokens, attempts }: CallReservation): bigint {
+  if (resource !== 'usd' && resource !== 'tokens') return 1n;
+  const amount = resource === 'usd' ? usd : tokens;
+  return attempts === undefined ? amount : amount * BigInt(attempts);
 }
 
 function keyOf(rule: string, subject: string, starts: number): string {

@@ -26,14 +26,15 @@ export class Ticket {
   private state: 'open' | 'ended' | 'closed' = 'open';
 
   /**
-   * @param id of the call: its row in the request log
+   * @param id of the call's row in the request log
    * @param reservation must be set on the call's record before its start is journalled
+   * @param tickets those that are not closed, by ID
    */
   constructor(
-    readonly id: string,
+    public id: string,
     readonly reservation: Reservation | null,
     private readonly parts: readonly Part[],
-    private readonly onClosed: (id: string) => void,
+    private readonly tickets: Map<string, Ticket>,
   ) {}
 
   /**
@@ -86,6 +87,14 @@ export class Ticket {
     );
   }
 
+  /** The call goes on with another attempt. @param id of its row, which ends the ticket */
+  continue(id: string): void {
+    if (this.state === 'closed') return;
+    this.tickets.delete(this.id);
+    this.id = id;
+    this.tickets.set(id, this);
+  }
+
   /** The call does not take place, and gets no row: everything is returned. */
   release(): void {
     if (this.state !== 'open') return;
@@ -108,6 +117,6 @@ export class Ticket {
 
   private close(): void {
     this.state = 'closed';
-    this.onClosed(this.id);
+    this.tickets.delete(this.id);
   }
 }

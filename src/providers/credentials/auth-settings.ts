@@ -1,25 +1,7 @@
 import { createPrivateKey } from 'node:crypto';
 import { ServiceError } from '../../errors/service-error.js';
 import { hostProblem } from '../../platform/provider-url.js';
-
-/** Ways of authentication with settings besides the secret. */
-export const CLOUD_AUTHS = ['aws-sigv4', 'google', 'oauth2'] as const;
-export type CloudAuth = (typeof CLOUD_AUTHS)[number];
-
-export function isCloudAuth(auth: string): auth is CloudAuth {
-  return (CLOUD_AUTHS as readonly string[]).includes(auth);
-}
-
-/** What else than the secret a way of authentication needs. Nothing here is secret. */
-export interface AuthSettings {
-  region?: string;
-  service?: string;
-  access_key_id?: string;
-  client_email?: string;
-  token_url?: string;
-  client_id?: string;
-  scope?: string;
-}
+import { type AuthSettings, type CloudAuth, isCloudAuth } from './auth-kinds.js';
 
 /** A secret as it is encrypted, with the settings that belong to it. */
 export interface CheckedCredential {

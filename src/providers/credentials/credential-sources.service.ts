@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { Injectable, Logger } from '@nestjs/common';
 import { AccessTokens } from './access-tokens.js';
-import { type AuthSettings, type CloudAuth, isCloudAuth } from './auth-settings.js';
+import { type AuthSettings, type CloudAuth, isCloudAuth } from './auth-kinds.js';
 import { AwsSigner } from './aws-signer.js';
 import { requestClientToken } from './client-credentials.js';
 import type { RequestSigner } from './request-signer.js';

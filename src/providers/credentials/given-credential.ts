@@ -1,6 +1,6 @@
 import { ServiceError } from '../../errors/service-error.js';
-import type { ProviderAuth } from '../provider.js';
-import { type AuthSettings, checkCredential, isCloudAuth } from './auth-settings.js';
+import { type AuthSettings, isCloudAuth, type ProviderAuth } from './auth-kinds.js';
+import { checkCredential } from './auth-settings.js';
 
 const HEADER_SECRET = /^[\x21-\x7e]+$/;
 

@@ -8,8 +8,9 @@ import { IdempotentForwarder } from '../idempotent-forwarder.js';
 import { CallPolicies } from './call-policies.js';
 import type { CallPolicy } from './call-policy.js';
 import { MOST_SIGNED_BYTES } from '../../providers/credentials/request-signer.js';
-import { Gathering, GatheringMemory, type GatheringLimit } from './gathering.js';
+import { Gathering, type GatheringLimit, GatheringMemory, OF_POLICIES } from './gathering.js';
 import { PolicyCall } from './policy-call.js';
+import { providersOf } from '../routing/routed-call.js';
 
 const NO_POLICIES: readonly CallPolicy[] = [];
 const SIGNED: GatheringLimit = {
@@ -17,7 +18,7 @@ const SIGNED: GatheringLimit = {
   message: 'Requests to this provider are signed with their body, which may then have at most 25 MiB.',
 };
 
-/** Asks the policies of a key before a call is forwarded. */
+/** Asks the policies of a key before a call is forwarded, and gathers bodies for them and for routes. */
 @Injectable()
 export class AdmissionService {
   constructor(
@@ -35,23 +36,27 @@ export class AdmissionService {
   forward(req: Request, res: Response): Promise<void> {
     const policies = this.policies.of(req.caller.grant);
     // Most calls have none: nothing is read or allocated for them.
-    return policies === null && req.provider.signer === null
+    return policies === null && req.routed === undefined && req.provider.signer === null
       ? this.forwarder.forward(req, res, null)
       : this.forwardAdmitted(policies ?? NO_POLICIES, req, res);
   }
 
   private async forwardAdmitted(policies: readonly CallPolicy[], req: Request, res: Response): Promise<void> {
     const call = new PolicyCall(req);
-    const isSigned = req.provider.signer !== null;
-    if (call.requestBytes === 0 || (!isSigned && !policies.some((policy) => policy.needsBody?.(call)))) {
+    const isSigned = providersOf(req).some(({ signer }) => signer !== null);
+    const isRequired =
+      call.requestBytes !== 0 && (isSigned || policies.some((policy) => policy.needsBody?.(call)));
+    if (!isRequired && req.routed?.wantsBody(call) !== true) {
       await this.admit(policies, call, req, res);
       return;
     }
-    const gathering = new Gathering(req, res, this.memory, this.env, isSigned ? SIGNED : undefined);
+    const limit = isSigned ? SIGNED : OF_POLICIES;
+    const gathering = new Gathering(req, res, this.memory, this.env, isRequired, limit);
     try {
       const body = await gathering.read();
-      if (body === null) return;
-      const reading = call.gathered(body);
+      call.prefix = gathering.prefix;
+      if (body === null && call.prefix === null) return;
+      const reading = body === null ? undefined : call.gathered(body);
       if (reading !== undefined) await reading;
       await this.admit(policies, call, req, res);
     } finally {

@@ -18,7 +18,7 @@ const MOST_MEMORY = 268_435_456;
 /** Those of one key: it leaves half of the memory to the others. */
 const MOST_OF_KEY = MOST_MEMORY / 2;
 
-const OF_POLICIES: GatheringLimit = {
+export const OF_POLICIES: GatheringLimit = {
   bytes: MOST_GATHERED,
   message:
     'This key has rules that are checked against the request body, which may then have at most 32 MiB.',
@@ -51,29 +51,34 @@ export class GatheringMemory {
 /** Reads a whole request body into memory. */
 export class Gathering {
   private chunks: Buffer[] = [];
+  /** What was read of a body that is too large, if it need not be gathered. */
+  prefix: readonly Buffer[] | null = null;
   /** Bytes reserved. */
   private held = 0;
   private readonly writer: ResponseWriter;
   private resolve!: (body: Buffer | null) => void;
   private reject!: (error: GatewayError) => void;
 
+  /** @param isRequired false: of a body that is too large, only a part is read */
   constructor(
     private readonly req: Request,
     private readonly res: Response,
     private readonly memory: GatheringMemory,
     private readonly limits: { maxBodyBytes: number; clientIdleTimeoutMs: number },
-    private readonly limit: GatheringLimit = OF_POLICIES,
+    private readonly isRequired: boolean,
+    private readonly limit: GatheringLimit,
   ) {
     this.writer = new ResponseWriter(req, res, limits.clientIdleTimeoutMs, () => {});
   }
 
   /**
-   * @returns the body; null if the client has disconnected
+   * @returns the body; null if the client has disconnected, or `prefix` was set because the body need not be gathered
    * @throws GatewayError request_too_large, overloaded, request_timeout; invalid_request for a broken framing
    */
   read(): Promise<Buffer | null> {
     const { req, res } = this;
-    if (Number(req.headers['content-length'] ?? 0) > this.most) return Promise.reject(this.tooLarge());
+    if (this.isRequired && Number(req.headers['content-length'] ?? 0) > this.most)
+      return Promise.reject(this.tooLarge());
     if (req.socket.destroyed) return Promise.resolve(null);
     if (req.bodyError !== undefined) return Promise.reject(broken(req.bodyError));
     if (req.headers.expect !== undefined) sendContinue(req, res);
@@ -99,7 +104,9 @@ export class Gathering {
   private readonly onData = (chunk: Buffer): void => {
     const { call, caller } = this.req;
     call.requestChunkRead(chunk);
-    if (call.requestBytes > this.most) this.fail(this.tooLarge());
+    if (!this.isRequired && !this.fits(chunk)) this.leaveRest(chunk);
+    else if (call.requestBytes > this.most) this.fail(this.tooLarge());
+    else if (!this.isRequired) this.chunks.push(chunk);
     else if (!this.memory.reserve(caller.grant.keyId, chunk.length))
       this.fail(new GatewayError('overloaded'));
     else {
@@ -107,6 +114,23 @@ export class Gathering {
       this.chunks.push(chunk);
     }
   };
+
+  /** Reserves memory for a chunk. @returns false if there is none, or the body is too large */
+  private fits(chunk: Buffer): boolean {
+    const { call, caller } = this.req;
+    if (call.requestBytes > MOST_GATHERED || !this.memory.reserve(caller.grant.keyId, chunk.length))
+      return false;
+    this.held += chunk.length;
+    return true;
+  }
+
+  private leaveRest(chunk: Buffer): void {
+    this.req.pause();
+    this.detach();
+    this.prefix = [...this.chunks, chunk];
+    this.chunks = [];
+    this.resolve(null);
+  }
 
   private readonly onEnd = (): void => {
     const { chunks } = this;

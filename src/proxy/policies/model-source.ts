@@ -109,3 +109,15 @@ export function isModelName(name: string): boolean {
 function decodeParameter(text: string): string {
   return percentDecode(percentDecode(text.replaceAll('+', ' ')));
 }
+
+/** What makes a body something else than its bytes; null if there is nothing of the kind. @param raw flat raw headers */
+export function misleadingHeader(raw: readonly string[]): string | null {
+  let types = 0;
+  for (let i = 0; i < raw.length; i += 2) {
+    const name = raw[i]!.toLowerCase();
+    if (name === 'content-type' && ++types > 1) return 'the Content-Type is repeated';
+    if (name === 'content-encoding' && raw[i + 1]!.toLowerCase() !== 'identity')
+      return 'the body is compressed';
+  }
+  return null;
+}

@@ -8,6 +8,7 @@ import type { Reservation } from '../../request-log/charges.js';
 import { NamesByLength } from './folded-names.js';
 import { JsonMembers } from './json-members.js';
 import {
+  misleadingHeader,
   modelOfPath,
   modelOfQuery,
   modelSource,
@@ -50,6 +51,8 @@ export type ResponseFilter = (body: Buffer) => Buffer | null;
 export class PolicyCall {
   /** The request body as the client sent it; null if there is none or no policy needs it. */
   body: Buffer | null = null;
+  /** The chunks read of a body that turned out to be too large to gather; the rest of it is streamed. */
+  prefix: readonly Buffer[] | null = null;
   /** What is forwarded in place of `body`; null if it is forwarded as it is. */
   replacement: Buffer | null = null;
   responseFilter: ResponseFilter | null = null;
@@ -74,6 +77,11 @@ export class PolicyCall {
   /** Name of the provider. */
   get provider(): string {
     return this.req.provider.name;
+  }
+
+  /** The route that the call uses; undefined if it uses none. */
+  get routed(): Request['routed'] {
+    return this.req.routed;
   }
 
   get method(): string {
@@ -175,7 +183,7 @@ export class PolicyCall {
   get notJson(): string | null {
     const type = this.req.headers['content-type'];
     const isJson = type === undefined || JSON_TYPE.test(type);
-    return this.misleadingHeader ?? (isJson ? null : 'the Content-Type is not JSON in UTF-8');
+    return misleadingHeader(this.req.rawHeaders) ?? (isJson ? null : 'the Content-Type is not JSON in UTF-8');
   }
 
   /**
@@ -187,6 +195,25 @@ export class PolicyCall {
   replaceBody(body: Buffer, what: string): void {
     this.replacement = body;
     this.req.call.altered = what;
+  }
+
+  /** Why `model` is null. */
+  get modelProblem(): string | null {
+    return this.namedModel.problem;
+  }
+
+  /**
+   * What is forwarded, with another model as the value of its one "model" member: every other byte stays.
+   *
+   * @param body `replacement`, or `body`
+   * @returns null if the model is not named by exactly one member of a JSON body
+   */
+  withModel(body: Buffer, model: string): Buffer | null {
+    if (this.multipart !== null || this.modelOfJson().model === null) return null;
+    const json = body === this.body ? this.members : new JsonMembers(body, NAMES);
+    while (!json.advance(SLICE_BYTES));
+    const [start, end] = json.all('model')[0]!;
+    return Buffer.concat([body.subarray(0, start), Buffer.from(JSON.stringify(model)), body.subarray(end)]);
   }
 
   /** Sets what the call has reserved of budgets: it is charged that if its process dies. */
@@ -242,21 +269,8 @@ export class PolicyCall {
     if (query !== '' && modelsOfQuery(query.slice(1)).length > 0)
       return { model: null, problem: 'the query has a model parameter too' };
     if (this.multipart === null) return checkLength(this.modelOfJson());
-    const problem = this.misleadingHeader;
+    const problem = misleadingHeader(this.req.rawHeaders);
     return problem === null ? checkLength(this.multipart) : { model: null, problem };
-  }
-
-  /** What makes the body something else than its bytes; null if there is nothing of the kind. */
-  private get misleadingHeader(): string | null {
-    const { rawHeaders } = this.req;
-    let types = 0;
-    for (let i = 0; i < rawHeaders.length; i += 2) {
-      const name = rawHeaders[i]!.toLowerCase();
-      if (name === 'content-type' && ++types > 1) return 'the Content-Type is repeated';
-      if (name === 'content-encoding' && rawHeaders[i + 1]!.toLowerCase() !== 'identity')
-        return 'the body is compressed';
-    }
-    return null;
   }
 
   private modelOfJson(): NamedModel {
@@ -279,17 +293,4 @@ export class PolicyCall {
 function checkLength(named: NamedModel): NamedModel {
   if (named.model === null || (named.model !== '' && named.model.length <= LONGEST_MODEL)) return named;
   return { model: null, problem: `"model" is empty or longer than ${LONGEST_MODEL} characters` };
-}
-
-/**
- * A client that gets 426 sends plain HTTP, where every request names its model.
- *
- * @throws GatewayError upgrade_required for a WebSocket
- */
-export function rejectUnnamedModel(call: PolicyCall): void {
-  if (!call.isWebSocket) return;
-  throw new GatewayError('upgrade_required', {
-    message:
-      'The models of this gateway key are limited, and on this WebSocket they cannot be checked. Send plain HTTP requests.',
-  });
 }

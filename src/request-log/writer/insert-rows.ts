@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { Logger } from '@nestjs/common';
 import type { ClientBase } from 'pg';
 import { describeError } from '../../errors/describe-error.js';
-import { CHARGE_COLUMNS } from '../charge-columns.js';
+import { CHARGE_COLUMNS } from '../column-groups/charge-columns.js';
 import { finalizeCharge, returningCharged, settleEach, withSettlement } from '../charges.js';
 import { startOf } from '../column-domains.js';
 import { LOGGED_COLUMNS, type LogRow } from '../columns.js';

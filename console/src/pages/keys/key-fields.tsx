@@ -9,7 +9,7 @@ import { type LimitMembers, limitMembersOf, UNLIMITED } from '../../limits/limit
 import type { Key } from './key';
 
 export type KeyDraft = LimitMembers &
-  Pick<Key, 'name' | 'expires_at' | 'providers' | 'endpoints' | 'idempotency'>;
+  Pick<Key, 'name' | 'expires_at' | 'providers' | 'endpoints' | 'idempotency' | 'websockets' | 'cache'>;
 
 export const NEW_KEY: KeyDraft = {
   name: '',
@@ -17,12 +17,14 @@ export const NEW_KEY: KeyDraft = {
   providers: null,
   endpoints: 'inference',
   idempotency: 'forward',
+  websockets: false,
+  cache: null,
   ...UNLIMITED,
 };
 
 export function draftOf(key: Key): KeyDraft {
-  const { name, expires_at, providers, endpoints, idempotency } = key;
-  return { name, expires_at, providers, endpoints, idempotency, ...limitMembersOf(key) };
+  const { name, expires_at, providers, endpoints, idempotency, websockets, cache } = key;
+  return { name, expires_at, providers, endpoints, idempotency, websockets, cache, ...limitMembersOf(key) };
 }
 
 /** What can be set on a key. */

@@ -12,9 +12,12 @@ export function resultText({ status, outcome }: Pick<Call, 'status' | 'outcome'>
   return [status === null ? '' : String(status), end].filter((part) => part !== '').join(' · ') || '–';
 }
 
+/** The client was sent the whole response. */
+const SENT: ReadonlySet<Call['outcome']> = new Set(['completed', 'replayed', 'cached']);
+
 function toneOf({ status, outcome }: Pick<Call, 'status' | 'outcome'>): Tone {
-  if (outcome === 'client_aborted') return 'neutral';
+  if (outcome === 'client_aborted' || outcome === 'retried') return 'neutral';
   if (status !== null && status === 429) return 'warning';
-  if (status === null || status >= 400 || (outcome !== 'completed' && outcome !== 'replayed')) return 'bad';
+  if (status === null || status >= 400 || !SENT.has(outcome)) return 'bad';
   return 'good';
 }

@@ -1,5 +1,5 @@
-import { dollars, integer, text } from './column-domains.js';
-import type { Column } from './column.js';
+import { dollars, integer, text } from '../column-domains.js';
+import type { Column } from '../column.js';
 
 /** The columns of `request_log` for budgets. Only rows to which a budget applies have them. */
 export const CHARGE_COLUMNS = {

@@ -1,0 +1,253 @@
+import type { Request, Response } from 'express';
+import type { Settings } from '../../config/settings.js';
+import { GatewayError, type GatewayErrorCode } from '../../errors/gateway-error.js';
+import type { ResponseRecorder } from '../../idempotency/response-recorder.js';
+import { withAccessToken } from '../../providers/provider.js';
+import { firstHeader } from '../../platform/raw-headers.js';
+import type { CallRecord } from '../../request-log/call-record.js';
+import type { Outcome } from '../../request-log/outcome.js';
+import type { RequestLogService } from '../../request-log/request-log.service.js';
+import type { RetryCause } from '../../routes/route.entity.js';
+import { retryAfterOf } from '../../routes/target-health.js';
+import { Exchange } from '../exchange.js';
+import { bodyLength, hasForeignCoding, responseHeaders } from '../headers.js';
+import type { PolicyCall } from '../policies/policy-call.js';
+import { readerOf, sendGathered } from '../request-body.js';
+import { StreamedBody } from '../streamed-body.js';
+import { readUpstreamError } from '../upstream/upstream-error.js';
+import { KeptResponse } from './kept-response.js';
+import type { RoutedCall } from './routed-call.js';
+
+/** The body of a response that is not delivered is waited for no longer. */
+const KEEP_MS = 1_000;
+
+type Body = Parameters<Exchange['send']>[0];
+
+/**
+ * Forwards a call to one target of a route. If the target cannot have run it, or the route allows that it has, and nothing
+ * was sent to the client, the call goes on with another target: `isRetried` is then true, and this attempt ends with
+ * the journalled start of the next one.
+ */
+export class Attempt extends Exchange {
+  /** The call goes on with another attempt. */
+  isRetried = false;
+  private keeping: KeptResponse | null = null;
+  private keepTimer: NodeJS.Timeout | undefined;
+  /** Why the attempt has no response. */
+  private errorCode: GatewayErrorCode | null = null;
+  private hasHints = false;
+  private sentBody: Body = null;
+  private sentLength: string | undefined;
+
+  /** @param before the attempt that this one follows; null: it is the first */
+  constructor(
+    req: Request,
+    res: Response,
+    call: CallRecord,
+    log: RequestLogService,
+    claim: ResponseRecorder | null,
+    limits: Settings,
+    admitted: PolicyCall | null,
+    private readonly routed: RoutedCall,
+    private readonly before: Attempt | null,
+  ) {
+    super(req, res, req.provider, call, log, claim, limits, admitted);
+  }
+
+  override send(body: Body, length?: string): void {
+    this.sentBody = body;
+    this.sentLength = length;
+    super.send(body, length);
+  }
+
+  protected override sendRequest(): void {
+    if (this.before === null) {
+      super.sendRequest();
+      return;
+    }
+    if (this.clientLeft) this.writer.detach();
+    this.writer.waitForClient(false);
+    const { sentBody, sentLength } = this.before;
+    if (this.admitted?.body) sendGathered(this);
+    else {
+      if (sentBody instanceof StreamedBody) sentBody.passTo(readerOf(this, this.limits.maxBodyBytes));
+      this.send(sentBody, sentLength);
+    }
+  }
+
+  protected override begin(begun: (error: GatewayError | null) => void): void {
+    if (this.before === null) {
+      super.begin(begun);
+      return;
+    }
+    this.req.call = this.call;
+    this.log.beginNext(this.before.call, this.before.errorCode, this.call, begun);
+  }
+
+  /** With the credential of this target: a call that cannot have one was not sent to it. */
+  protected override dispatch(body: Body, length?: string): void {
+    const { tokens } = this.provider;
+    if (tokens === null) {
+      super.dispatch(body, length);
+      return;
+    }
+    withAccessToken(this.provider, tokens).then(
+      (provider) => {
+        this.provider = provider;
+        if (this.phase === 'done') this.pool.cancelReservation();
+        else super.dispatch(body, length);
+      },
+      (error: GatewayError) => {
+        this.pool.cancelReservation();
+        if (this.phase === 'done') return;
+        this.routed.failed();
+        if (!this.mayRetry('connect')) return this.fail(error, 'upstream_error');
+        this.errorCode = 'provider_credential_unavailable';
+        this.retry();
+      },
+    );
+  }
+
+  override onHeaders(status: number, rawHeaders: Buffer[], resume: () => void, reason: string): boolean {
+    if (this.phase === 'done') return true;
+    if (status < 200 || hasForeignCoding(rawHeaders)) {
+      if (status === 103) this.hasHints = true;
+      return super.onHeaders(status, rawHeaders, resume, reason);
+    }
+    const cause = causeOf(status);
+    const headers =
+      cause === null ? [] : responseHeaders(rawHeaders, this.provider.secret, this.req.requestId);
+    if (cause === null) this.routed.succeeded();
+    else if (cause === 'failed') this.routed.failed();
+    else {
+      const milliseconds = firstHeader(headers, 'retry-after-ms');
+      this.routed.refused(retryAfterOf(milliseconds, firstHeader(headers, 'retry-after'), Date.now()));
+    }
+    if (cause === null || !this.mayRetry(cause)) return super.onHeaders(status, rawHeaders, resume, reason);
+    this.interim?.stop();
+    const length = bodyLength(this.req.method, status, headers);
+    this.call.responseBegun(status, headers);
+    if (this.call.altered !== null) headers.push('x-gateway-altered', this.call.altered);
+    this.keeping = new KeptResponse(status, reason, headers, length);
+    this.keepTimer = setTimeout(() => this.keep(false), KEEP_MS);
+    return true;
+  }
+
+  override onData(chunk: Buffer): boolean {
+    if (this.keeping === null || this.phase === 'done') return super.onData(chunk);
+    this.call.copy?.add(chunk);
+    if (!this.keeping.add(chunk)) this.keep(false);
+    return true;
+  }
+
+  override onComplete(trailers: string[] | null): void {
+    if (this.keeping === null || this.phase === 'done') {
+      super.onComplete(trailers);
+      return;
+    }
+    // As for any response: such a connection is not used again.
+    if (trailers !== null && trailers.length > 0) this.abortUpstream();
+    this.connection = null;
+    this.keep(true);
+  }
+
+  override onError(error: Error): void {
+    if (this.keeping !== null && this.phase !== 'done') {
+      this.keep(false);
+      return;
+    }
+    if (this.phase === 'receiving' || this.phase === 'sending') {
+      this.routed.failed();
+      const { code, outcome } = readUpstreamError(error, this.phase === 'sending', false);
+      const cause = this.phase === 'receiving' ? 'connect' : 'failed';
+      // What is no HTTP is a response too.
+      const hasNoResponse = outcome === 'upstream_error' && error.name !== 'HTTPParserError';
+      if (hasNoResponse && this.mayRetry(cause)) {
+        this.errorCode = code;
+        this.retry();
+        return;
+      }
+    }
+    super.onError(error);
+  }
+
+  /** If this attempt has no response, the client gets the last one that another attempt had. */
+  override fail(error: GatewayError, outcome: Outcome): void {
+    const { kept } = this.routed;
+    if (outcome !== 'client_error') this.routed.failed();
+    if (this.phase === 'done' || kept === null || outcome === 'client_error' || this.res.headersSent)
+      super.fail(error, outcome);
+    else this.deliver(kept, error, outcome);
+  }
+
+  protected override settle(error?: GatewayError): void {
+    const { before, call, req, log } = this;
+    // It has not begun, so that the attempt before it is the last one.
+    if (before !== null && req.call === before.call) {
+      log.end(before.call, error === undefined ? 'client_aborted' : 'retried', before.errorCode);
+      log.close(call);
+    }
+    super.settle(error);
+  }
+
+  protected override detach(): void {
+    clearTimeout(this.keepTimer);
+    this.routed.ended();
+    super.detach();
+  }
+
+  /** Asked before a byte was sent to the client. Finds the next target. */
+  private mayRetry(cause: RetryCause): boolean {
+    if (!this.routed.retriesOn(cause) || this.hasHints || this.call.outcome !== null) return false;
+    // Without a connection, nothing of the body was taken.
+    if (cause !== 'connect' && this.sentBody instanceof StreamedBody) return false;
+    return this.routed.findNext();
+  }
+
+  private keep(isWhole: boolean): void {
+    this.keeping!.isWhole = isWhole;
+    this.routed.kept = this.keeping;
+    this.keeping = null;
+    this.retry();
+  }
+
+  private retry(): void {
+    // The shutdown may have ended the call meanwhile.
+    this.isRetried = this.call.outcome === null;
+    // The next attempt sends it.
+    this.body = null;
+    this.settle();
+  }
+
+  private deliver(kept: KeptResponse, error: GatewayError, outcome: Outcome): void {
+    const { call, claim, writer } = this;
+    const { status, reason, headers, expectedBytes, body, isWhole } = kept;
+    this.interim?.stop();
+    this.abortUpstream();
+    this.phase = 'finishing';
+    call.responseBegun(this.clientLeft ? null : status, headers);
+    call.responseBytes = body.length;
+    // It is no success, of which the cache would need the headers as they came.
+    claim?.responded(status, reason, headers, expectedBytes, []);
+    claim?.add(body);
+    this.log.end(call, outcome, error.code);
+    if (isWhole) claim?.complete();
+    else void claim?.close(false);
+    this.whenDurable(() => {
+      writer.writeHead(status, reason, headers, expectedBytes !== null);
+      if (isWhole) writer.end(body);
+      else {
+        writer.write(body);
+        // Once it was written.
+        setImmediate(() => writer.abort());
+      }
+      return false;
+    });
+    if (this.clientLeft) this.settle();
+  }
+}
+
+function causeOf(status: number): 'refused' | 'failed' | null {
+  if (status === 429 || status === 503 || status === 529) return 'refused';
+  return status === 500 || status === 502 || status === 504 ? 'failed' : null;
+}

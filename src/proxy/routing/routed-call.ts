@@ -1,0 +1,285 @@
+import type { Request } from 'express';
+import { allowsEndpoint } from '../../auth/endpoint-rule.js';
+import { GatewayError } from '../../errors/gateway-error.js';
+import { COMMON_POSTS } from '../../providers/inference-endpoints.js';
+import type { Provider } from '../../providers/provider.js';
+import type { ProvidersService } from '../../providers/providers.service.js';
+import type { CallRecord } from '../../request-log/call-record.js';
+import { chooseTarget, hashOf, type Route, type Target } from '../../routes/route.js';
+import { isAnthropic } from '../http/error-response.js';
+import type { PolicyCall } from '../policies/policy-call.js';
+import { withoutBasePath } from './base-path.js';
+import type { KeptResponse } from './kept-response.js';
+
+declare module 'express-serve-static-core' {
+  interface Request {
+    /** Set by RouteGuard if the call uses a route. */
+    routed?: RoutedCall;
+  }
+}
+
+/** A target that a call may be sent to. */
+interface Choice {
+  readonly target: Target;
+  readonly provider: Provider;
+  /** The body with the target's own name of the model; null if it is sent as it is. */
+  readonly body: Buffer | null;
+  readonly model: string | null;
+}
+
+/** A call that uses a route: which of its targets has the call, and which ones are left. */
+export class RoutedCall {
+  /** The last response that was not delivered. */
+  kept: KeptResponse | null = null;
+  private readonly endpoint: string;
+  private readonly upstreamPath: string;
+  private attempts = 0;
+  /** A bit for each target that had the call or must not have it. */
+  private excluded = 0;
+  private affinity = 0;
+  private choice!: Choice;
+  private following: Choice | null = null;
+  /** What the health of the present target is told its result with; -1 once it was told. */
+  private begun = -1;
+  private admitted: PolicyCall | null = null;
+  /** What policies send in place of the body, and what they altered. */
+  private replacement: Buffer | null = null;
+  private altered: string | null = null;
+  private requestModel: string | null = null;
+  /** Why a target with models of its own cannot have the call. */
+  private problem: string | null = null;
+
+  constructor(
+    private readonly route: Route,
+    private readonly req: Request,
+    private readonly providers: ProvidersService,
+  ) {
+    this.endpoint = req.target.endpoint;
+    this.upstreamPath = req.target.upstreamPath;
+  }
+
+  /**
+   * The first target in order that the key may use, for what is checked before the body is there.
+   *
+   * @throws GatewayError endpoint_not_allowed, no_provider_configured
+   */
+  check(): Provider {
+    const { dialect, targets } = this.route;
+    const isOther = dialect === 'openai' ? isAnthropic(this.endpoint) : isOpenAi(this.endpoint);
+    if (dialect !== 'any' && isOther) {
+      const message = `The targets of this route have the ${dialect === 'openai' ? 'OpenAI' : 'Anthropic'} API only.`;
+      throw new GatewayError('endpoint_not_allowed', { message });
+    }
+    let isForbidden = false;
+    for (const { provider: name } of targets) {
+      const provider = this.providers.find(name);
+      if (provider === null) continue;
+      if (this.allows(provider)) {
+        this.use(provider);
+        return provider;
+      }
+      isForbidden = true;
+    }
+    if (isForbidden) throw new GatewayError('endpoint_not_allowed');
+    throw new GatewayError('no_provider_configured', { message: 'No target of this route can be used.' });
+  }
+
+  /** The providers that the call may be sent to. */
+  targetProviders(): Provider[] {
+    return this.route.targets
+      .map(({ provider }) => this.providers.find(provider))
+      .filter((provider) => provider !== null && this.allows(provider)) as Provider[];
+  }
+
+  /** What responses depend on besides the request: the targets, and their own names of models. */
+  get identity(): string {
+    const { name, targets } = this.route;
+    return JSON.stringify([name, targets.map(({ provider, models }) => [provider, models && [...models]])]);
+  }
+
+  /** Should the body be in memory, so that it can be sent twice or with another model? */
+  wantsBody(call: PolicyCall): boolean {
+    if (call.requestBytes === 0) return false;
+    const { retryOn, maxAttempts, targets } = this.route;
+    return (
+      (maxAttempts > 1 && (retryOn.refused || retryOn.failed)) ||
+      targets.some(({ models }) => models !== null)
+    );
+  }
+
+  /** Targets that the call may be sent to, with the model that they are sent. @param model in the request */
+  candidates(model: string): { provider: string; model: string }[] {
+    const found = [];
+    for (const { provider: name, models } of this.route.targets) {
+      const provider = this.providers.find(name);
+      if (provider !== null && this.allows(provider))
+        found.push({ provider: name, model: models?.get(model) ?? model });
+    }
+    return found;
+  }
+
+  /** Excludes the targets of a provider for which a model has no price. */
+  exclude(provider: string, model: string, requested: string): void {
+    this.route.targets.forEach((target, i) => {
+      if (target.provider === provider && (target.models?.get(requested) ?? requested) === model)
+        this.excluded |= 1 << i;
+    });
+  }
+
+  /** How many attempts the providers may bill: of a call that they refused, none does. */
+  get billableAttempts(): number {
+    return this.route.retryOn.failed ? this.route.maxAttempts : 1;
+  }
+
+  /**
+   * Chooses the first target.
+   *
+   * @throws GatewayError model_not_determined if each has models of its own and the request's is not certain,
+   *   no_provider_configured
+   */
+  begin(admitted: PolicyCall | null): void {
+    const { route, req } = this;
+    const { call } = req;
+    const now = performance.now();
+    this.admitted = admitted;
+    this.replacement = admitted?.replacement ?? null;
+    this.altered = call.altered;
+    this.requestModel = call.requestModel;
+    if (route.strategy === 'spread')
+      this.affinity = hashOf(call.attribution?.sessionId ?? req.caller.grant.keyId);
+    route.budget.called(now);
+    this.following = this.find(now, true);
+    if (this.following === null) this.reject();
+    this.advance();
+    call.attempt = { callId: call.origin.id, number: 1 };
+    call.origin.provider = req.provider.name;
+    call.origin.upstream = req.provider.origin;
+    this.describe(call);
+  }
+
+  /** Finds a target for another attempt. @returns false if there is none, or no retry is left */
+  findNext(): boolean {
+    if (this.attempts >= this.route.maxAttempts) return false;
+    const now = performance.now();
+    const found = this.find(now, false);
+    if (found === null || !this.route.budget.take(now)) return false;
+    this.following = found;
+    return true;
+  }
+
+  /** Has the next attempt go to the target that was found. */
+  advance(): void {
+    this.choice = this.following!;
+    this.following = null;
+    this.attempts++;
+    this.begun = this.choice.target.health.begin(performance.now());
+    this.use(this.choice.provider);
+    if (this.admitted !== null) this.admitted.replacement = this.choice.body ?? this.replacement;
+  }
+
+  /** Sets what the row of the present attempt says of its model. */
+  describe(call: CallRecord): void {
+    const { model } = this.choice;
+    if (this.admitted?.body) call.requestModel = model ?? this.requestModel;
+    call.altered = model === null ? this.altered : this.altered === null ? 'model' : `${this.altered}, model`;
+  }
+
+  succeeded(): void {
+    if (this.begun !== -1) this.choice.target.health.succeeded(this.begun);
+    this.begun = -1;
+  }
+
+  /** @param retryAfterMs what the response says; null: nothing */
+  refused(retryAfterMs: number | null): void {
+    if (this.begun !== -1) this.choice.target.health.refused(this.begun, performance.now(), retryAfterMs);
+    this.begun = -1;
+  }
+
+  failed(): void {
+    if (this.begun !== -1) this.choice.target.health.failed(this.begun, performance.now());
+    this.begun = -1;
+  }
+
+  /** The attempt is over; if nothing was reported, it showed nothing about the target. */
+  ended(): void {
+    if (this.begun !== -1) this.choice.target.health.ended(this.begun);
+    this.begun = -1;
+  }
+
+  /** Is a call sent to another target for this? */
+  retriesOn(cause: 'connect' | 'refused' | 'failed'): boolean {
+    return this.route.retryOn[cause];
+  }
+
+  private find(now: number, orResting: boolean): Choice | null {
+    const { route } = this;
+    for (;;) {
+      const i = chooseTarget(route, this.excluded, this.affinity, now, orResting);
+      if (i === -1) return null;
+      this.excluded |= 1 << i;
+      const target = route.targets[i]!;
+      const provider = this.providers.find(target.provider);
+      if (provider === null || !this.allows(provider) || !this.canSign(provider)) continue;
+      if (target.models === null) return { target, provider, body: null, model: null };
+      const choice = this.withModel(target, provider, target.models);
+      if (choice !== null) return choice;
+    }
+  }
+
+  /** A signature needs the whole body. It was not gathered if the provider has been changed meanwhile. */
+  private canSign({ signer }: Provider): boolean {
+    return signer === null || this.admitted!.body !== null || this.admitted!.requestBytes === 0;
+  }
+
+  private withModel(target: Target, provider: Provider, models: ReadonlyMap<string, string>): Choice | null {
+    const call = this.admitted!;
+    const asItIs = { target, provider, body: null, model: null };
+    if (call.modelSource === 'none' || call.modelSource === 'list') return asItIs;
+    const { model } = call;
+    if (model === null) {
+      this.problem = call.modelProblem;
+      return null;
+    }
+    const own = models.get(model);
+    if (own === undefined || own === model) return asItIs;
+    const bytes = this.replacement ?? call.body;
+    const body = call.modelSource === 'body' && bytes !== null ? call.withModel(bytes, own) : null;
+    if (body !== null) return { target, provider, body, model: own };
+    this.problem = 'this route replaces the model, which it can only in a JSON body of at most 32 MiB';
+    return null;
+  }
+
+  private reject(): never {
+    if (this.problem === null)
+      throw new GatewayError('no_provider_configured', { message: 'No target of this route can be used.' });
+    throw new GatewayError('model_not_determined', {
+      message: `The model of this request cannot be determined: ${this.problem}.`,
+    });
+  }
+
+  private allows({ endpoints, basePath }: Provider): boolean {
+    const { caller, method, rawHeaders } = this.req;
+    const at = this.req.target.provider === null ? 0 : withoutBasePath(this.endpoint, basePath);
+    const endpoint = this.endpoint.slice(at);
+    const query = this.upstreamPath.slice(this.endpoint.length);
+    return allowsEndpoint(caller.grant.endpoints, method, endpoint, rawHeaders, query, endpoints);
+  }
+
+  /** Points the request at a provider. */
+  private use(provider: Provider): void {
+    const { target } = this.req;
+    const at = target.provider === null ? 0 : withoutBasePath(this.endpoint, provider.basePath);
+    this.req.provider = provider;
+    target.endpoint = this.endpoint.slice(at);
+    target.upstreamPath = this.upstreamPath.slice(at);
+  }
+}
+
+function isOpenAi(endpoint: string): boolean {
+  return COMMON_POSTS.has(endpoint) && !isAnthropic(endpoint);
+}
+
+/** The providers that a call may be sent to: its own, or those of its route. */
+export function providersOf({ routed, provider }: Request): readonly Provider[] {
+  return routed === undefined ? [provider] : routed.targetProviders();
+}

@@ -1,0 +1,48 @@
+import { asIs, integer } from '../column-domains.js';
+import type { Column } from '../column.js';
+
+/** The columns of `request_log` for calls by a route, which may send a call to several providers, one after the other. */
+export const ATTEMPT_COLUMNS = {
+  call_id: {
+    type: 'uuid',
+    phases: ['begin'],
+    toDomain: asIs<string | null>,
+    description:
+      'The call that this attempt belongs to: the `id` of its first attempt, which the client got as `x-gateway-request-id`.',
+    nullMeans: 'the call did not use a route, so that it has this row only.',
+  },
+  attempt: {
+    type: 'smallint',
+    phases: ['begin'],
+    toDomain: integer(32_767),
+    description: 'Which attempt of the call this was, from 1.',
+    nullMeans: 'the call did not use a route.',
+    example: 1,
+  },
+} as const satisfies Record<string, Column<unknown>>;
+
+/** The most attempts of a call. */
+export const MOST_ATTEMPTS = 10;
+
+/** Which attempt of which call a row is for. */
+export interface Attempt {
+  /** ID of the first attempt: the client's `x-gateway-request-id`. */
+  readonly callId: string;
+  /** From 1. */
+  readonly number: number;
+}
+
+/**
+ * The row ID of an attempt. It differs from the ID of the call in its last four bits, which are random, so that the
+ * attempts of a call are found by primary key. The time in it stays: all attempts are in one partition, and count in
+ * the same budget period.
+ */
+export function attemptId({ callId, number }: Attempt): string {
+  const last = parseInt(callId.slice(-1), 16) ^ (number - 1);
+  return callId.slice(0, -1) + last.toString(16);
+}
+
+/** The row IDs that the attempts of a call may have. */
+export function attemptIds(callId: string): string[] {
+  return Array.from({ length: MOST_ATTEMPTS }, (_, i) => attemptId({ callId, number: i + 1 }));
+}

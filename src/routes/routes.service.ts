@@ -1,0 +1,82 @@
+import { Injectable } from '@nestjs/common';
+import { DataSource } from 'typeorm';
+import { ChangeFeed } from '../database/change-feed.js';
+import { DatabaseService } from '../database/database.service.js';
+import { GatewayError } from '../errors/gateway-error.js';
+import { ProvidersService } from '../providers/providers.service.js';
+import { makeRoute, type Route, type RouteSettings } from './route.js';
+
+/** Every route in one snapshot, with the count of changes it reflects. No row: a null name. */
+const READ_ROUTES = `
+  SELECT c.value AS counted, r.name, r.targets, r.strategy, r.retry_on, r.max_attempts, r.dialect, r.is_default
+  FROM change_counter c LEFT JOIN route r ON true
+  WHERE c.name = 'routes'`;
+
+type RouteRow = Omit<RouteSettings, 'name'> & { counted: string; name: string | null };
+
+type Read = () => Promise<RouteRow[]>;
+
+/** Finds the route of each call. It holds all routes in memory, because there are few. */
+@Injectable()
+export class RoutesService {
+  private byName: ReadonlyMap<string, Route> = new Map();
+  private fallback: Route | null = null;
+  private counted = -1n;
+
+  constructor(
+    private readonly dataSource: DataSource,
+    private readonly providers: ProvidersService,
+    feed: ChangeFeed,
+    database: DatabaseService,
+  ) {
+    database.whenReady(() => this.refresh());
+    feed.subscribe('routes', {
+      onChange: null,
+      compare: (client) => this.load(async () => (await client.query<RouteRow>(READ_ROUTES)).rows),
+    });
+  }
+
+  /** Reads the routes now, so that a change made by this process takes effect before its response. */
+  async refresh(): Promise<void> {
+    await this.load(() => this.dataSource.query<RouteRow[]>(READ_ROUTES));
+  }
+
+  /**
+   * The route of a call; null if it uses none. Names are looked up as those of providers are.
+   *
+   * @param named the name in `/p/<name>/…`, or null
+   * @param allowed names the key may use, null: all
+   * @throws GatewayError provider_not_allowed
+   */
+  of(named: string | null, allowed: readonly string[] | null): Route | null {
+    if (this.byName.size === 0) return null;
+    const name = named ?? (allowed?.length === 1 ? allowed[0]! : null);
+    const route = name === null ? this.default : this.byName.get(name);
+    if (route === null || route === undefined) return null;
+    if (allowed !== null && !allowed.includes(route.name)) throw new GatewayError('provider_not_allowed');
+    return route;
+  }
+
+  /** The one of the environment overrides what is stored, so that a row cannot change what a deployment has set. */
+  private get default(): Route | null {
+    return this.providers.environment === null ? this.fallback : null;
+  }
+
+  /** Two reads may run at a time, on different connections: an older result never replaces a newer one. */
+  private async load(read: Read): Promise<void> {
+    for (;;) {
+      const before = this.counted;
+      const rows = await read();
+      const counted = BigInt(rows[0]?.counted ?? 0);
+      // A lower count without a concurrent read means that the database was restored.
+      if (counted < this.counted && this.counted !== before) continue;
+      const byName = new Map<string, Route>();
+      for (const { name, ...settings } of rows)
+        if (name !== null) byName.set(name, makeRoute({ name, ...settings }, this.byName.get(name)));
+      this.byName = byName;
+      this.fallback = [...byName.values()].find(({ isDefault }) => isDefault) ?? null;
+      this.counted = counted;
+      return;
+    }
+  }
+}

@@ -1,0 +1,79 @@
+const FAILURES_IN_A_ROW = 3;
+const FIRST_REST_MS = 5_000;
+const LEAST_MS = 1_000;
+const MOST_MS = 60_000;
+
+/**
+ * Whether calls should be sent to a target, as this process has seen it respond. A target that refused a call rests for
+ * as long as it says; one that failed three times in a row rests for 5 seconds, then twice as long each time. After its
+ * rest one call probes it; the others avoid it until that call has a response. All times are monotonic milliseconds.
+ */
+export class TargetHealth {
+  private failures = 0;
+  /** 0: it does not rest. */
+  private restUntil = 0;
+  private lastRestMs = 0;
+  private probing = false;
+  private rests = 0;
+
+  isAvailable(now: number): boolean {
+    return this.restUntil === 0 || (now >= this.restUntil && !this.probing);
+  }
+
+  /** A call is sent to it. @returns a number to report its response with */
+  begin(now: number): number {
+    if (this.restUntil !== 0 && now >= this.restUntil) this.probing = true;
+    return this.rests;
+  }
+
+  /** The response shows that it serves calls. A call from before its rest shows nothing. */
+  succeeded(begun: number): void {
+    if (begun !== this.rests) return;
+    this.failures = 0;
+    this.restUntil = 0;
+    this.lastRestMs = 0;
+    this.probing = false;
+  }
+
+  /** It takes no calls at the moment. @param retryAfterMs what it says about that; null: nothing */
+  refused(begun: number, now: number, retryAfterMs: number | null): void {
+    if (retryAfterMs === null) this.failed(begun, now);
+    else this.rest(now, Math.min(Math.max(retryAfterMs, LEAST_MS), MOST_MS));
+  }
+
+  failed(begun: number, now: number): void {
+    // Calls that began before its rest fail together, and are one failure.
+    if (begun !== this.rests) return;
+    this.failures++;
+    if (this.failures < FAILURES_IN_A_ROW) {
+      this.probing = false;
+      if (this.lastRestMs === 0) return;
+    }
+    this.lastRestMs = this.lastRestMs === 0 ? FIRST_REST_MS : Math.min(this.lastRestMs * 2, MOST_MS);
+    this.rest(now, this.lastRestMs);
+  }
+
+  /** The call ended without showing anything about the target. */
+  ended(begun: number): void {
+    if (begun === this.rests) this.probing = false;
+  }
+
+  private rest(now: number, ms: number): void {
+    this.restUntil = Math.max(this.restUntil, now + ms);
+    this.probing = false;
+    this.rests++;
+  }
+}
+
+/** Milliseconds that a response asks to wait; null if it does not say. @param now Unix milliseconds */
+export function retryAfterOf(
+  milliseconds: string | undefined,
+  retryAfter: string | undefined,
+  now: number,
+): number | null {
+  if (milliseconds !== undefined && /^\d{1,9}(\.\d+)?$/.test(milliseconds)) return Number(milliseconds);
+  if (retryAfter === undefined) return null;
+  if (/^\d{1,9}(\.\d+)?$/.test(retryAfter)) return Number(retryAfter) * 1_000;
+  const at = Date.parse(retryAfter);
+  return Number.isNaN(at) ? null : Math.max(0, at - now);
+}
