@@ -196,7 +196,7 @@ it.each([
   [{ keys_per_user: 0, max_days: 1 }, 'self_service.keys_per_user'],
   [{ keys_per_user: 1 }, 'self_service.max_days'],
   [{ keys_per_user: 1, max_days: 1, budget_usd_per_month: '-1' }, 'self_service.budget_usd_per_month'],
-  [{ keys_per_user: 1, max_days: 1, more: 1 }, 'more'],
+  [{ keys_per_user: 1, max_days: 1, more: 1 }, 'self_service.more'],
 ])('a team does not allow %j', async (settings, field) => {
   const team = { name: `x${++names}`, self_service: settings };
   await expect(postern.admin('POST', '/teams', team)).rejects.toThrow(`"field":"${field}"`);
