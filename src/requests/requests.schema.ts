@@ -120,7 +120,9 @@ export const callFilter = {
     description: 'Only calls of this end user, as the request log stores it.',
     example: 'user-7',
   }),
-  session: searchText().optional().meta({ description: 'Only calls of this session.', example: 'session-12' }),
+  session: searchText()
+    .optional()
+    .meta({ description: 'Only calls of this session.', example: 'session-12' }),
   from: time()
     .optional()
     .meta({ description: 'Only calls that started at this time or later.', example: EXAMPLE_TIME }),
