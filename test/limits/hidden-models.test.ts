@@ -286,12 +286,6 @@ const NOT_ALLOWED_EVERYWHERE: Case[] = [
   ['another spelling of an endpoint', good, JSON_TYPE, 'POST /v1/chat/Completions'],
   ['a slash after an endpoint', good, JSON_TYPE, 'POST /v1/chat/completions/'],
   ['another method', good, JSON_TYPE, 'PUT /v1/chat/completions'],
-  [
-    'a WebSocket to another model',
-    '',
-    ['Connection: Upgrade', 'Upgrade: websocket'],
-    'GET /v1/realtime?model=gpt-5',
-  ],
 ];
 
 it.each([
@@ -322,14 +316,24 @@ it.each([...NOT_ALLOWED, ...NOT_ALLOWED_EVERYWHERE].filter((one) => !isDescripti
 it.each<[string, string[], string]>([
   ['a header that overrides the path', ['X-Original-URL: /v1/batches'], CHAT],
   ['a parameter that overrides the method', [], `${CHAT}?_method=PUT`],
-  ['a WebSocket without a model', ['Connection: Upgrade', 'Upgrade: websocket'], 'GET /v1/realtime'],
-  ['a WebSocket with two models', [], 'GET /v1/realtime?model=gpt-5-mini&model=gpt-5'],
+  ['a realtime call with two models', [], 'GET /v1/realtime?model=gpt-5-mini&model=gpt-5'],
 ])('rejects with 400, with all endpoints: %s', async (_, headers, line) => {
   for (const key of [everywhere, budgeted]) {
     const reply = await send(key, line, [...JSON_TYPE, ...headers], line.startsWith('POST') ? good : '');
     expect([reply.status, reply.header('x-gateway-error')]).toEqual([400, 'model_not_determined']);
   }
 });
+
+it.each(['gpt-5', 'gpt-5-mini'])(
+  'rejects a WebSocket to %s with 426: its key may open none',
+  async (model) => {
+    for (const key of [limited, everywhere, budgeted]) {
+      const upgrade = ['Connection: Upgrade', 'Upgrade: websocket'];
+      const reply = await send(key, `GET /v1/realtime?model=${model}`, upgrade, '');
+      expect([reply.status, reply.header('x-gateway-error')]).toEqual([426, 'upgrade_required']);
+    }
+  },
+);
 
 it('rejects a body of over 32 MiB with 413, announced or not, and streams it for a key without rules', async () => {
   const client = await RawClient.connect(postern.port);

@@ -432,7 +432,7 @@ describe('while Postgres is unavailable', () => {
       }
     });
     expect(rejected.state.rule.resource).toBe('requests');
-    // With the one from before: half of 40.
-    expect(slots + 1).toBe(20);
+    // Half of 40, with the one from before unless that is over a minute ago.
+    expect([19, 20]).toContain(slots);
   });
 });

@@ -33,12 +33,12 @@ const engine = await LedgerProcess.start(settings);
 const report: Report = { admitted: 0, rejected: 0, errors: [], times: [], exchanges: 0, failed: 0, ms: 0 };
 /** CLOCK_MONOTONIC, which all processes of a machine share; their time origins differ if one waits for a processor. */
 const now = () => Number(process.hrtime.bigint()) / 1e6;
-const until = now() + work.forMs;
 
 process.send!('ready');
 await new Promise((go) => process.once('message', go));
 
 const begunAt = now();
+const until = begunAt + work.forMs;
 await Promise.all(Array.from({ length: work.inFlight }, use));
 report.ms = now() - begunAt;
 await engine.stop();

@@ -31,6 +31,7 @@ describe('the console', () => {
   beforeEach(() => {
     checkout = new Checkout(GATEWAY);
     checkout.write('openapi.json', '{}');
+    checkout.write('src/providers/presets.ts', '');
     const own = { name: 'small-console', version: '1.0.0', type: 'module' };
     checkout.write(
       'console/package.json',

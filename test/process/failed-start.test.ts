@@ -30,7 +30,7 @@ it('on a taken ADMIN_PORT ends although a call came between the two ports', asyn
   let client: RawClient | undefined;
   // The second listen is put off until a call has come to the first.
   jest.spyOn(Server.prototype, 'listen').mockImplementation(function (this: Server, ...args: unknown[]) {
-    if (args[0] !== adminPort) return listen.apply(this, args);
+    if ((args[0] as { port: number }).port !== adminPort) return listen.apply(this, args);
     void RawClient.connect(port).then(async (connected) => {
       client = connected;
       client.send(request('GET /v1/models', ['Authorization: Bearer x']));

@@ -48,6 +48,7 @@ it('more calls than the descriptors are enough for get 503 and are not forwarded
     void client.answer().then((reply) => replies.push(reply));
   }
   await eventually(() => replies.length === CALLS - MOST);
+  await eventually(() => provider.requests.length >= MOST);
   expect(provider.requests).toHaveLength(MOST);
   for (const reply of replies) {
     expect([reply.status, reply.header('x-gateway-error')]).toEqual([503, 'overloaded']);
