@@ -47,7 +47,11 @@ export class ResponseWriter {
     this.framedByLength = framedByLength;
     if (framedByLength && REREADS_DISPOSITION) keepDisposition(headers);
     this.res.sendDate = false;
+    // A head with Expect is written by writeHead() itself, in the socket's default encoding.
+    const isWritten = firstHeader(headers, 'expect') !== undefined;
+    if (isWritten) this.res.socket?.setDefaultEncoding('latin1');
     this.res.writeHead(status, ASCII_REASON.test(reason) ? reason : (STATUS_CODES[status] ?? ''), headers);
+    if (isWritten) this.res.socket?.setDefaultEncoding('utf8');
     process.nextTick(flushHead, this);
   }
 

@@ -26,6 +26,11 @@ describe('carried', () => {
   /** This hop's own lines: the request id, and how its connection goes on. */
   const OWN = ['x-gateway-request-id: ID', 'Connection: keep-alive', 'Keep-Alive: timeout=75'];
 
+  it('carries the bytes of a head with Expect, which Node writes at once', async () => {
+    const kept = ['Expect: x', 'X-Latin: caf\xe9 \xff\x80', 'Content-Length: 2'];
+    expect(await seen(['HTTP/1.1 500 Oops', ...kept])).toEqual(['HTTP/1.1 500 Oops', ...kept, ...OWN]);
+  });
+
   it('carries every other header in its order, case and repetition, and adds nothing but its own', async () => {
     const kept = [
       'Content-Type: application/json',

@@ -1,7 +1,5 @@
 import type { LimitState } from './limit-errors.js';
-import { Meter, type Period, UNLIMITED, type Verdict } from './meter.js';
-import type { PostgresClock } from './postgres-clock.js';
-import type { LimitRule } from './rule-cache.js';
+import { Meter, UNLIMITED, type Verdict } from './meter.js';
 
 /** What one exchange states of a hold; see limit_take_holds in the migrations. */
 export interface HoldEntry {
@@ -64,16 +62,6 @@ export class HoldMeter extends Meter {
     unsettled: bigint;
     loose: bigint;
   } | null = null;
-
-  constructor(
-    rule: LimitRule,
-    subject: string,
-    period: Period,
-    request: (meter: Meter) => void,
-    private readonly clock: PostgresClock,
-  ) {
-    super(rule, subject, period, request);
-  }
 
   get isConcurrency(): boolean {
     return this.rule.period === 'at_once';

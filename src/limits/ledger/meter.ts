@@ -1,4 +1,5 @@
 import type { LimitState } from './limit-errors.js';
+import type { PostgresClock } from './postgres-clock.js';
 import type { LimitRule } from './rule-cache.js';
 
 /** A period of a budget, in epoch milliseconds. */
@@ -48,6 +49,7 @@ export abstract class Meter {
     readonly period: Period,
     /** Called when the meter should be part of an exchange soon. */
     private readonly request: (meter: Meter) => void,
+    protected readonly clock: PostgresClock,
   ) {}
 
   /** What calls can take now. @param now monotonic ms, as everywhere below */

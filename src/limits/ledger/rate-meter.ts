@@ -1,8 +1,6 @@
 import { bounded, share } from './hold-meter.js';
 import type { LimitState } from './limit-errors.js';
-import { Meter, type Period, UNLIMITED, type Verdict } from './meter.js';
-import type { PostgresClock } from './postgres-clock.js';
-import type { LimitRule } from './rule-cache.js';
+import { Meter, UNLIMITED, type Verdict } from './meter.js';
 
 /**
  * As limit_take_rates in the migrations has it: any 62.5 seconds that end in a slot lie in it and the 25 before it. So a
@@ -50,16 +48,6 @@ export class RateMeter extends Meter {
     granted: bigint;
     slot: number;
   } | null = null;
-
-  constructor(
-    rule: LimitRule,
-    subject: string,
-    period: Period,
-    request: (meter: Meter) => void,
-    private readonly clock: PostgresClock,
-  ) {
-    super(rule, subject, period, request);
-  }
 
   available(now: number): bigint {
     if (this.rule.removed) return UNLIMITED;
