@@ -122,8 +122,8 @@ describe('oauth2', () => {
   it('answers 502 in the shape of the provider while there is no token, without a row, and recovers', async () => {
     server.respond = () => ({ status: 503, body: 'busy' });
     const name = await oauth2();
-    const rows = await gateway.rowCount();
     const sent = wire.provider.requests.length;
+    const rows = await eventually(async () => (await gateway.rowCount()) === sent && sent);
     wire.expectRefusal(await call(name), 502, 'provider_credential_unavailable');
     const anthropic = await wire.call(`POST /p/${name}/v1/messages`, [], '{}');
     expect([anthropic.status, JSON.parse(anthropic.body.toString())]).toMatchObject([
