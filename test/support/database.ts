@@ -30,11 +30,17 @@ async function onConnection<T>(url: string, task: (client: pg.Client) => Promise
 const onServer = <T extends object>(url: string, text: string, values?: unknown[]) =>
   onConnection(url, async (client) => (await client.query<T>(text, values)).rows);
 
-/** A migrated database of this file's own, cloned from the run's template; `{ empty: true }`: not migrated. */
-export async function createDatabase({ empty = false } = {}): Promise<TestDatabase> {
+/**
+ * A migrated database of this file's own, cloned from a template of the run.
+ *
+ * @param options.empty not migrated
+ * @param options.days false: the request log has no partitions yet, as when a gateway starts for the first time
+ */
+export async function createDatabase({ empty = false, days = true } = {}): Promise<TestDatabase> {
   const server = process.env.POSTERN_TEST_SERVER!;
   const name = `postern_test_${randomBytes(6).toString('hex')}`;
-  const template = empty ? 'template1' : process.env.POSTERN_TEST_TEMPLATE!;
+  const migrated = process.env.POSTERN_TEST_TEMPLATE!;
+  const template = empty ? 'template1' : days ? `${migrated}_days` : migrated;
   await onServer(server, `CREATE DATABASE ${name} TEMPLATE ${template} STRATEGY file_copy`);
   const url = new URL(server);
   url.pathname = `/${name}`;
