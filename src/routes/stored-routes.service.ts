@@ -8,21 +8,15 @@ import { ServiceError } from '../errors/service-error.js';
 import type { Actor } from '../platform/actor.js';
 import { DEFAULT_PROVIDER, PROVIDER_NAME } from '../providers/provider-name.js';
 import { serialized } from '../providers/provider-rows.js';
-import type { Dialect, RetryCause, StoredTarget, Strategy } from './route.entity.js';
+import type { RouteSettings } from './route.js';
+import type { StoredTarget } from './route.entity.js';
 import type { NewRoute, RouteChange, RouteView } from './routes.schema.js';
 import { RoutesService } from './routes.service.js';
 
 SUBJECT_TYPES.add('route');
 
-interface RouteRow {
+interface RouteRow extends RouteSettings {
   id: string;
-  name: string;
-  targets: StoredTarget[];
-  strategy: Strategy;
-  retry_on: RetryCause[];
-  max_attempts: number;
-  dialect: Dialect;
-  is_default: boolean;
   version: number;
   created_at: Date;
   updated_at: Date;
