@@ -11,7 +11,7 @@ export interface TestDatabase {
   url: string;
   /** Runs a query on one of a few connections: a new one costs more than most queries, above all where a test asks until it is so. */
   query<T extends object>(text: string, values?: unknown[]): Promise<T[]>;
-  /** Runs a query again until it finds a row, all on one connection. */
+  /** Runs a query again until it finds a row. */
   find<T extends object>(text: string, values?: unknown[]): Promise<T>;
   /** Drops it, unless a test of this file failed: then it stays for inspection. */
   drop(): Promise<void>;
@@ -50,21 +50,20 @@ export async function createDatabase({ empty = false, days = true } = {}): Promi
     return pool.on('error', () => {});
   };
   let pool = connect();
+  const query = async <T extends object>(text: string, values?: unknown[]) => {
+    const { rows } = await pool.query<T>(text, values);
+    // Settings of the database hold from the next connection on.
+    if (text.includes('ALTER DATABASE')) {
+      await pool.end();
+      pool = connect();
+    }
+    return rows;
+  };
   return {
     url: url.href,
-    query: async <T extends object>(text: string, values?: unknown[]) => {
-      const { rows } = await pool.query<T>(text, values);
-      // Settings of the database hold from the next connection on.
-      if (text.includes('ALTER DATABASE')) {
-        await pool.end();
-        pool = connect();
-      }
-      return rows;
-    },
+    query,
     find: <T extends object>(text: string, values?: unknown[]) =>
-      onConnection(url.href, (client) =>
-        eventually(async () => (await client.query<T>(text, values)).rows[0]),
-      ),
+      eventually(async () => (await query<T>(text, values))[0]),
     drop: async () => {
       const ended = pool.ended ? null : pool.end();
       if (globalThis.testFailed) {
