@@ -65,7 +65,7 @@ export class Kinds {
 
   /** A list more: one method here and one member of the document. */
   get all(): readonly Kind[] {
-    const kinds = [
+    return [
       this.teamKind(),
       this.providerKind(),
       this.routeKind(),
@@ -73,7 +73,6 @@ export class Kinds {
       this.keyKind(),
       this.webhookKind(),
     ];
-    return kinds as readonly Kind[];
   }
 
   /** Brings what was committed into force in this process. Replicas get it by notification, and this one if this fails. */

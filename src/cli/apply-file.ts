@@ -106,7 +106,7 @@ export class ApplyFile {
 
   /** Where a field is, or else the closest object around it. A name may have dots, so that it is compared as a whole. */
   private find(field: string): number {
-    let node = this.parsed.contents as Node | null;
+    let node = this.parsed.contents;
     let at = node?.range?.[0] ?? 0;
     for (let rest = field; rest !== '';) {
       if (isMap(node)) {
