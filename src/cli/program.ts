@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import { cliCommand } from '../platform/cli-command.js';
-import { applyCommand } from './commands/apply.command.js';
+import { applyCommand } from './commands/apply/apply.command.js';
 import { auditCommand } from './commands/audit.command.js';
 import { completionCommand } from './commands/completion.command.js';
 import { journalCommand } from './commands/journal.command.js';

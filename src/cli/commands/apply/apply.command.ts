@@ -1,12 +1,12 @@
 import { closeSync, fchmodSync, fstatSync, fsyncSync, openSync, unlinkSync, writeSync } from 'node:fs';
 import { Command } from 'commander';
-import type { Applied, PlannedChange } from '../../apply/apply.schema.js';
-import type { ErrorDetail } from '../../errors/service-error.js';
-import { ApiError } from '../api.js';
-import { ApplyFile } from '../apply-file.js';
-import { CliError } from '../cli-error.js';
-import type { Output, Style } from '../output.js';
-import { action, type Session } from '../session.js';
+import type { Applied, PlannedChange } from '../../../apply/apply.schema.js';
+import type { ErrorDetail } from '../../../errors/service-error.js';
+import { ApiError } from '../../api.js';
+import { ApplyFile } from './apply-file.js';
+import { CliError } from '../../cli-error.js';
+import type { Output, Style } from '../../output.js';
+import { action, type Session } from '../../session.js';
 
 interface ApplyOptions {
   file: string;

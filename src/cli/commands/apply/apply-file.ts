@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { type Document, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from 'yaml';
-import { gatherEnv, processEnv } from '../config/env-source.js';
-import type { ErrorDetail } from '../errors/service-error.js';
-import { CliError } from './cli-error.js';
-import { readText } from './prompt.js';
+import { gatherEnv, processEnv } from '../../../config/env-source.js';
+import type { ErrorDetail } from '../../../errors/service-error.js';
+import { CliError } from '../../cli-error.js';
+import { readText } from '../../prompt.js';
 
 /** Values that the file must not contain: it names a variable or a file that does. */
 const SECRETS = [
