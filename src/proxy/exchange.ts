@@ -123,7 +123,9 @@ export class Exchange implements BodyOwner, PooledCall {
       return true;
     }
     this.interim?.stop();
-    const headers = responseHeaders(rawHeaders, this.provider.secret, this.req.requestId);
+    const { tokens, secret } = this.provider;
+    if (status === 401 && tokens !== null) tokens.rejected(secret!);
+    const headers = responseHeaders(rawHeaders, secret, this.req.requestId);
     this.expectedBytes = bodyLength(this.req.method, status, headers);
     if (this.call.altered !== null) headers.push('x-gateway-altered', this.call.altered);
     if (this.claim?.responded(status, reason, headers, this.expectedBytes, rawHeaders) === false)
