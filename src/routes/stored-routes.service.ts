@@ -1,9 +1,12 @@
+import { isDeepStrictEqual } from 'node:util';
 import { Injectable } from '@nestjs/common';
-import { DataSource, type EntityManager } from 'typeorm';
+import { InjectDataSource } from '@nestjs/typeorm';
+import type { EntityManager } from 'typeorm';
 import { v7 as uuidv7 } from 'uuid';
 import { recordChange, SUBJECT_TYPES } from '../audit/record-change.js';
 import { type Expected, mustBeExpected } from '../database/revision.js';
 import { isUniqueViolation } from '../database/sql-state.js';
+import { inTransaction, type Transactions } from '../database/transactions.js';
 import { ServiceError } from '../errors/service-error.js';
 import type { Actor } from '../platform/actor.js';
 import { DEFAULT_PROVIDER, PROVIDER_NAME } from '../providers/provider-name.js';
@@ -42,9 +45,14 @@ const DELETE = 'DELETE FROM route WHERE id = $1';
 @Injectable()
 export class StoredRoutesService {
   constructor(
-    private readonly dataSource: DataSource,
+    @InjectDataSource() private readonly dataSource: Transactions,
     private readonly routes: RoutesService,
   ) {}
+
+  /** The same service, whose work is part of the transaction of `manager`. */
+  in(manager: EntityManager): StoredRoutesService {
+    return new StoredRoutesService(inTransaction(manager), this.routes);
+  }
 
   /** @throws ServiceError conflict if a route or a provider has the name; invalid for an unknown provider */
   async create({ name, ...settings }: NewRoute, by: Actor): Promise<RouteView> {
@@ -94,7 +102,8 @@ export class StoredRoutesService {
     const changed = await this.change(async (manager) => {
       const before = contentOf(await findExpected(manager, name, expected));
       const next = { ...before, ...change };
-      if (JSON.stringify(next) === JSON.stringify(before)) return before;
+      // Not by their JSON: jsonb has an order of its own.
+      if (isDeepStrictEqual(next, before)) return before;
       if (change.targets !== undefined) await mustHaveProviders(manager, change.targets);
       if (next.default) await this.endOtherDefault(manager, name, by);
       await manager.query(UPDATE, [before.id, ...valuesOf(next)]);
