@@ -1,5 +1,6 @@
 import type { ModuleMetadata } from '@nestjs/common';
 import { AdminModule } from './admin/admin.module.js';
+import { ApplyModule } from './apply/apply.module.js';
 import { AuditModule } from './audit/audit.module.js';
 import { KeysModule } from './keys/keys.module.js';
 import { LimitsAdminModule } from './limits/limits-admin.module.js';
@@ -29,6 +30,7 @@ export const ADMIN_MODULES: NonNullable<ModuleMetadata['imports']> = [
   LimitsAdminModule,
   PricesModule,
   WebhooksAdminModule,
+  ApplyModule,
   TokensModule,
   AuditModule,
 ];

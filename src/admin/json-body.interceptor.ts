@@ -5,10 +5,20 @@ import {
   type NestInterceptor,
   UnsupportedMediaTypeException,
 } from '@nestjs/common';
+import { Reflector } from '@nestjs/core';
 import express, { type Request, type Response } from 'express';
 import type { Observable } from 'rxjs';
 
-const parseJson = express.json({ limit: '100kb', strict: true });
+/** Decorator of a handler: the largest body it reads, such as `4mb`. */
+export const LargestBody = Reflector.createDecorator<string>();
+
+const parsers = new Map<string, ReturnType<typeof express.json>>();
+
+function parserFor(limit: string) {
+  let parser = parsers.get(limit);
+  if (parser === undefined) parsers.set(limit, (parser = express.json({ limit, strict: true })));
+  return parser;
+}
 
 /**
  * Reads JSON bodies of the admin API. The application has no body parser, because forwarded bodies are never parsed. An
@@ -16,6 +26,8 @@ const parseJson = express.json({ limit: '100kb', strict: true });
  */
 @Injectable()
 export class JsonBodyInterceptor implements NestInterceptor {
+  constructor(private readonly reflector: Reflector) {}
+
   async intercept(context: ExecutionContext, next: CallHandler): Promise<Observable<unknown>> {
     const http = context.switchToHttp();
     const req = http.getRequest<Request>();
@@ -29,12 +41,15 @@ export class JsonBodyInterceptor implements NestInterceptor {
         'The body must be JSON. Send "Content-Type: application/json".',
       );
     }
-    if (req.method !== 'GET') await read(req, http.getResponse<Response>());
+    if (req.method !== 'GET') {
+      const limit = this.reflector.get(LargestBody, context.getHandler()) ?? '100kb';
+      await read(req, http.getResponse<Response>(), parserFor(limit));
+    }
     return next.handle();
   }
 }
 
-function read(req: Request, res: Response): Promise<void> {
+function read(req: Request, res: Response, parseJson: ReturnType<typeof express.json>): Promise<void> {
   return new Promise((resolve, reject) => {
     parseJson(req, res, (error?: unknown) => {
       if (error === undefined) resolve();

@@ -11,20 +11,28 @@ import { STARTING } from '../platform/actor.js';
 /** Key under which a connection holds the changes of its transaction. */
 const CHANGES = 'postern changes';
 
-/** One change, by names and IDs only. */
-export interface LoggedChange {
+/** One change as it is recorded. */
+export interface RecordedChange {
   actor: string;
   client_ip: string | null;
   action: string;
   subject_type: string;
   subject_id: string | null;
   subject_name: string;
+  /** Values of what differs. Not logged. */
+  before: object | null;
+  after: object | null;
 }
 
-/** Logs the change once the transaction is committed. */
-export function logWhenCommitted({ queryRunner }: EntityManager, change: LoggedChange): void {
-  const data = queryRunner!.data as Record<string, LoggedChange[] | undefined>;
+/** Logs the change once the transaction is committed, by names and IDs only. */
+export function logWhenCommitted({ queryRunner }: EntityManager, change: RecordedChange): void {
+  const data = queryRunner!.data as Record<string, RecordedChange[] | undefined>;
   (data[CHANGES] ??= []).push(change);
+}
+
+/** The changes that were recorded in this transaction so far. */
+export function recordedChanges({ queryRunner }: EntityManager): readonly RecordedChange[] {
+  return (queryRunner!.data as Record<string, RecordedChange[] | undefined>)[CHANGES] ?? [];
 }
 
 /** Logs each change of a team, key or provider that this process made, after its commit. */
@@ -41,7 +49,7 @@ export class ChangeLog implements EntitySubscriberInterface {
   }
 
   afterTransactionCommit({ queryRunner }: TransactionCommitEvent): void {
-    for (const change of this.take(queryRunner.data)) {
+    for (const { before: _, after: __, ...change } of this.take(queryRunner.data)) {
       // The first start reports the team and key that it creates by itself.
       if (change.actor === STARTING.name) continue;
       const { actor, client_ip, action, subject_type, subject_id, subject_name } = change;
@@ -55,7 +63,7 @@ export class ChangeLog implements EntitySubscriberInterface {
     this.take(queryRunner.data);
   }
 
-  private take(data: Record<string, LoggedChange[] | undefined>): LoggedChange[] {
+  private take(data: Record<string, RecordedChange[] | undefined>): RecordedChange[] {
     const changes = data[CHANGES] ?? [];
     delete data[CHANGES];
     return changes;

@@ -45,7 +45,8 @@ export async function recordChange(manager: EntityManager, by: Actor, change: Ch
   if (!SUBJECT_TYPES.has(type)) throw new Error(`${type} is not in SUBJECT_TYPES; add it there`);
   const subject = (after ?? before)!;
   const name = change.name ?? subject.name;
-  const [was, is] = differing(before, after);
+  const [was, changed] = differing(before, after);
+  const is = changed && { ...changed, ...more };
   await manager.query(INSERT, [
     uuidv7(),
     by.name,
@@ -55,7 +56,7 @@ export async function recordChange(manager: EntityManager, by: Actor, change: Ch
     subject.id,
     name,
     was && JSON.stringify(was),
-    is === null ? null : JSON.stringify({ ...is, ...more }),
+    is && JSON.stringify(is),
   ]);
   logWhenCommitted(manager, {
     actor: by.name,
@@ -64,6 +65,8 @@ export async function recordChange(manager: EntityManager, by: Actor, change: Ch
     subject_type: type,
     subject_id: subject.id,
     subject_name: name,
+    before: was,
+    after: is,
   });
 }
 

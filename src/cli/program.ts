@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import { cliCommand } from '../platform/cli-command.js';
+import { applyCommand } from './commands/apply/apply.command.js';
 import { auditCommand } from './commands/audit.command.js';
 import { completionCommand } from './commands/completion.command.js';
 import { journalCommand } from './commands/journal.command.js';
@@ -32,6 +33,7 @@ const COMMANDS: readonly (() => Command)[] = [
   limitsCommand,
   pricesCommand,
   webhooksCommand,
+  applyCommand,
   tokensCommand,
   auditCommand,
   journalCommand,

@@ -1,9 +1,11 @@
 import { Injectable } from '@nestjs/common';
-import { DataSource, type EntityManager } from 'typeorm';
+import { InjectDataSource } from '@nestjs/typeorm';
+import type { EntityManager } from 'typeorm';
 import type { Actor } from '../platform/actor.js';
 import { recordChange } from '../audit/record-change.js';
 import { idOfCursor, isUuid, type Page, pageOf } from '../database/page.js';
 import { isUniqueViolation } from '../database/sql-state.js';
+import { inTransaction, type Transactions } from '../database/transactions.js';
 import { ServiceError } from '../errors/service-error.js';
 import type { LimitMembers } from '../limit-rules/limit-rules.schema.js';
 import { LimitRules } from '../limit-rules/limit-rules.service.js';
@@ -56,10 +58,15 @@ const END_SECRETS = `
 @Injectable()
 export class KeysService {
   constructor(
-    private readonly dataSource: DataSource,
+    @InjectDataSource() private readonly dataSource: Transactions,
     private readonly teams: TeamsService,
     private readonly limits: LimitRules,
   ) {}
+
+  /** The same service, whose work is part of the transaction of `manager`. */
+  in(manager: EntityManager): KeysService {
+    return new KeysService(inTransaction(manager), this.teams.in(manager), this.limits);
+  }
 
   /**
    * Creates a key. The result contains its secret, which is not stored.

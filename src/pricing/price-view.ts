@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { formatDecimal, parseDecimal } from '../platform/decimal.js';
 import { PRICE_SCALE } from './cost.js';
 import type { PriceRow } from './price-rows.js';
@@ -25,9 +26,9 @@ export function priceView(row: PriceRow): PriceView {
   };
 }
 
-/** Whether two amounts are the same, however many zeros they end in. */
+/** Whether two amounts are the same, however many zeros they end in, and whatever order jsonb gave them. */
 export function isSameAmount(one: unknown, other: unknown): boolean {
-  return JSON.stringify(plain(one)) === JSON.stringify(plain(other));
+  return isDeepStrictEqual(plain(one), plain(other));
 }
 
 function plain(value: unknown): unknown {

@@ -1,10 +1,12 @@
 import { Injectable } from '@nestjs/common';
-import { DataSource, type EntityManager } from 'typeorm';
+import { InjectDataSource } from '@nestjs/typeorm';
+import type { EntityManager } from 'typeorm';
 import { v7 as uuidv7 } from 'uuid';
 import { ACTIONS, recordChange, type Shown, SUBJECT_TYPES } from '../audit/record-change.js';
 import { idOfCursor, isUuid, type Page, pageOf } from '../database/page.js';
 import { type Expected, mustBeExpected } from '../database/revision.js';
 import { isUniqueViolation } from '../database/sql-state.js';
+import { inTransaction, type Transactions } from '../database/transactions.js';
 import { ServiceError } from '../errors/service-error.js';
 import type { Actor } from '../platform/actor.js';
 import { ProvidersService } from '../providers/providers.service.js';
@@ -50,12 +52,18 @@ export class PricesService {
   repriceMs = 10_000;
 
   constructor(
-    private readonly dataSource: DataSource,
+    @InjectDataSource() private readonly dataSource: Transactions,
     private readonly resolver: PriceResolver,
     private readonly providers: ProvidersService,
     private readonly unpriced: UnpricedModels,
     private readonly repricer: Repricer,
   ) {}
+
+  /** The same service, whose work is part of the transaction of `manager`. */
+  in(manager: EntityManager): PricesService {
+    const { resolver, providers, unpriced, repricer } = this;
+    return new PricesService(inTransaction(manager), resolver, providers, unpriced, repricer);
+  }
 
   /** Newest first. @throws ServiceError invalid for a foreign cursor */
   async list({ catalog, model, source, limit, cursor }: PriceFilter): Promise<Page<PriceView>> {

@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
-import { DataSource, type EntityManager } from 'typeorm';
+import { InjectDataSource } from '@nestjs/typeorm';
+import type { EntityManager } from 'typeorm';
 import { v7 as uuidv7 } from 'uuid';
 import type { Actor } from '../platform/actor.js';
 import { recordChange } from '../audit/record-change.js';
@@ -7,6 +8,7 @@ import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import { type Expected, mustBeExpected } from '../database/revision.js';
 import { isUniqueViolation } from '../database/sql-state.js';
+import { inTransaction, type Transactions } from '../database/transactions.js';
 import { ServiceError } from '../errors/service-error.js';
 import { needsSecretAgain, rejectOtherSettings } from './credentials/auth-settings.js';
 import { CredentialSources, storedCredential } from './credentials/credential-sources.service.js';
@@ -46,12 +48,18 @@ const FIND_ROUTES = `
 @Injectable()
 export class StoredProvidersService {
   constructor(
-    private readonly dataSource: DataSource,
+    @InjectDataSource() private readonly dataSource: Transactions,
     private readonly secrets: ProviderSecrets,
     private readonly providers: ProvidersService,
     private readonly sources: CredentialSources,
     @InjectSettings() private readonly env: Settings,
   ) {}
+
+  /** The same service, whose work is part of the transaction of `manager`. */
+  in(manager: EntityManager): StoredProvidersService {
+    const { secrets, providers, sources, env } = this;
+    return new StoredProvidersService(inTransaction(manager), secrets, providers, sources, env);
+  }
 
   /** @throws ServiceError conflict if the name is taken or reserved; invalid for a secret with the auth `client` */
   async create({ name, ...settings }: NewProvider, by: Actor): Promise<ProviderView> {
@@ -156,7 +164,7 @@ export class StoredProvidersService {
           'must be sent again with a URL on another host, so that the stored one is never sent elsewhere',
         );
       }
-      const keepsSecret = secret === undefined || (secret === null && row.sealed_secret === null);
+      const keepsSecret = secret === undefined || secret === this.readable(row);
       mustFit(next.auth, keepsSecret ? row.sealed_secret !== null : secret !== null);
       if (keepsSecret && isSame(before, next)) return before;
       if (next.default) await this.endOtherDefault(manager, name, by);
@@ -237,6 +245,16 @@ export class StoredProvidersService {
     const row = await findProvider(manager, name);
     mustBeExpected('provider', row, expected);
     return row;
+  }
+
+  /** The stored secret, null if there is none; undefined if it cannot be decrypted. */
+  private readable({ id, sealed_secret: sealed }: ProviderRow): string | null | undefined {
+    try {
+      return sealed && this.secrets.open(id, sealed);
+    } catch (error) {
+      if (error instanceof SecretBoxError) return undefined;
+      throw error;
+    }
   }
 
   private rejectEnvironment(name: string): void {

@@ -262,7 +262,7 @@ export class RequestLogService implements OnApplicationShutdown {
     // If the end could not be journalled before, it is journalled here.
     if (!isSpilled && !call.endIsWritten) this.journalEnd(call, row);
     return {
-      json: encodeRecord(isSpilled ? 'R' : 'U', row),
+      json: isSpilled ? encodeRecord('R', row) : encodeRecord('U', row, call.usageFile !== null),
       isStart: false,
       written: (file) => {
         if (isSpilled) {

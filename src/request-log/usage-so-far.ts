@@ -19,7 +19,7 @@ export function appendUsageSoFar(
 ): void {
   const soFar = { ...row };
   setUsage(soFar, call, usage);
-  const file = journal.appendLines(encodeLines([encodeRecord('U', soFar)]), 1, true);
+  const file = journal.appendLines(encodeLines([encodeRecord('U', soFar, true)]), 1, true);
   // The file of the record before is not needed for it any more: one call must not keep a file for each 10 s.
   if (call.usageFile !== null) {
     call.files.splice(call.files.indexOf(call.usageFile), 1);

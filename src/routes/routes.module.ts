@@ -11,6 +11,6 @@ import { StoredRoutesService } from './stored-routes.service.js';
   imports: [TypeOrmModule.forFeature([StoredRoute]), ProvidersModule],
   controllers: [RoutesController],
   providers: [RoutesService, StoredRoutesService],
-  exports: [RoutesService]
+  exports: [RoutesService, StoredRoutesService]
 })
 export class RoutesModule {}

@@ -1,9 +1,11 @@
 import { Injectable } from '@nestjs/common';
-import { DataSource, type EntityManager } from 'typeorm';
+import { InjectDataSource } from '@nestjs/typeorm';
+import type { EntityManager } from 'typeorm';
 import type { Actor } from '../platform/actor.js';
 import { recordChange } from '../audit/record-change.js';
 import { idOfCursor, isUuid, type Page, pageOf, type PageRequest } from '../database/page.js';
 import { isUniqueViolation } from '../database/sql-state.js';
+import { inTransaction, type Transactions } from '../database/transactions.js';
 import { ServiceError } from '../errors/service-error.js';
 import type { Scope } from '../admin/access/access.js';
 import type { LimitMembers } from '../limit-rules/limit-rules.schema.js';
@@ -29,9 +31,14 @@ const UPDATE = `
 @Injectable()
 export class TeamsService {
   constructor(
-    private readonly dataSource: DataSource,
+    @InjectDataSource() private readonly dataSource: Transactions,
     private readonly limits: LimitRules,
   ) {}
+
+  /** The same service, whose work is part of the transaction of `manager`. */
+  in(manager: EntityManager): TeamsService {
+    return new TeamsService(inTransaction(manager), this.limits);
+  }
 
   /** @throws ServiceError conflict if the name is taken, invalid if it looks like an ID */
   async create(team: NewTeam & LimitMembers, by: Actor): Promise<TeamView> {

@@ -15,6 +15,6 @@ import { WebhooksService } from './webhooks.service.js';
   imports: [TypeOrmModule.forFeature([Webhook, WebhookEvent, WebhookDelivery]), ProvidersModule],
   controllers: [WebhooksController],
   providers: [WebhookSecrets, WebhookSender, WebhooksService, WebhookReseal],
-  exports: [WebhookSecrets, WebhookSender]
+  exports: [WebhooksService, WebhookSecrets, WebhookSender]
 })
 export class WebhooksAdminModule {}

@@ -1,13 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
-import { DataSource, type EntityManager } from 'typeorm';
+import { InjectDataSource } from '@nestjs/typeorm';
+import type { EntityManager } from 'typeorm';
 import { v7 as uuidv7 } from 'uuid';
 import { recordChange, SUBJECT_TYPES } from '../audit/record-change.js';
 import { isUuid } from '../database/page.js';
 import { type Expected, mustBeExpected } from '../database/revision.js';
+import { inTransaction, type Transactions } from '../database/transactions.js';
 import { ServiceError } from '../errors/service-error.js';
 import type { Actor } from '../platform/actor.js';
 import { SecretBoxError } from '../platform/secret-box.js';
+import type { WebhookFormat } from './webhook.entity.js';
 import { messageOf, TEST_TYPE } from './webhook-message.js';
 import { newSecret, WebhookSecrets, type WebhookTarget } from './webhook-secrets.service.js';
 import { WebhookSender } from './webhook-sender.service.js';
@@ -42,10 +45,15 @@ const DELETE = 'DELETE FROM webhook WHERE id = $1';
 @Injectable()
 export class WebhooksService {
   constructor(
-    private readonly dataSource: DataSource,
+    @InjectDataSource() private readonly dataSource: Transactions,
     private readonly secrets: WebhookSecrets,
     private readonly sender: WebhookSender,
   ) {}
+
+  /** The same service, whose work is part of the transaction of `manager`. */
+  in(manager: EntityManager): WebhooksService {
+    return new WebhooksService(inTransaction(manager), this.secrets, this.sender);
+  }
 
   /**
    * The result contains the secret, which is not shown again.
@@ -76,6 +84,16 @@ export class WebhooksService {
   async list(): Promise<WebhookView[]> {
     const rows = await this.dataSource.query<WebhookRow[]>(LIST);
     return rows.map((row) => this.view(row));
+  }
+
+  /** The ID of a webhook with this URL, hidden parts included; null if there is none. Unreadable ones are left out. */
+  async idOf(url: string, format: WebhookFormat): Promise<string | null> {
+    const rows = await this.dataSource.query<WebhookRow[]>(LIST);
+    const found = rows.find((row) => {
+      if (row.format !== format || !this.isReadable(row)) return false;
+      return this.secrets.open(row.id, row.sealed).url === url;
+    });
+    return found?.id ?? null;
   }
 
   /** @throws ServiceError not_found */
@@ -138,13 +156,23 @@ export class WebhooksService {
 
   private view(row: WebhookRow): WebhookView {
     try {
-      this.secrets.open(row.id, row.sealed);
+      return webhookView(row, this.isReadable(row));
     } catch (error) {
       // Without a master key (a command) the state cannot be determined.
-      if (error instanceof SecretBoxError) return webhookView(row, false);
       if (!(error instanceof ServiceError)) throw error;
+      return webhookView(row, true);
     }
-    return webhookView(row, true);
+  }
+
+  /** @throws ServiceError invalid without a master key */
+  private isReadable({ id, sealed }: WebhookRow): boolean {
+    try {
+      this.secrets.open(id, sealed);
+      return true;
+    } catch (error) {
+      if (error instanceof SecretBoxError) return false;
+      throw error;
+    }
   }
 
   private open({ id, sealed }: WebhookRow): WebhookTarget {

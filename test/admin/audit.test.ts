@@ -42,10 +42,17 @@ const token = async () => (await call(postern, 'POST', '/tokens', newToken())).b
 
 const rows = () => postern.database.query<Partial<AuditView>>('SELECT * FROM audit_log ORDER BY id');
 
-/** How each changing route is called so that it changes something: the row it leaves, or null where it changes nothing. */
+/**
+ * How each changing route is called so that it changes something: the row it leaves, or rows if it makes many changes, or
+ * null where it changes nothing.
+ */
 const CHANGES: Record<
   string,
-  { subject: () => Promise<AdminBody | null>; body?: (subject: AdminBody) => object; leaves: string | null }
+  {
+    subject: () => Promise<AdminBody | null>;
+    body?: (subject: AdminBody) => object;
+    leaves: string | string[] | null;
+  }
 > = {
   'POST /admin/v1/teams': {
     subject: () => Promise.resolve(null),
@@ -53,6 +60,11 @@ const CHANGES: Record<
     leaves: 'team created',
   },
   'PATCH /admin/v1/teams/:id': { subject: team, body: () => ({ disabled: true }), leaves: 'team changed' },
+  'POST /admin/v1/apply': {
+    subject: () => Promise.resolve(null),
+    body: () => ({ document: { teams: [{ name: `team ${++names}` }] } }),
+    leaves: ['team created', 'configuration applied'],
+  },
   'POST /admin/v1/routes': {
     subject: () => Promise.resolve(null),
     body: newRoute,
@@ -129,7 +141,7 @@ describe('the audit log', () => {
     expect(Object.keys(CHANGES).filter((route) => !routes.includes(route))).toEqual([]);
   });
 
-  it.each(Object.keys(CHANGES))('has exactly one row of %s, and none of a refused one', async (route) => {
+  it.each(Object.keys(CHANGES))('has exactly the rows of %s, and none of a refused one', async (route) => {
     const { subject, body, leaves } = CHANGES[route]!;
     const [method, pattern] = route.split(' ') as [string, string];
     const at = await subject();
@@ -151,7 +163,7 @@ describe('the audit log', () => {
     expect(response.status).toBeLessThan(300);
     const left = (await rows()).slice(before.length);
     expect(left.map(({ subject_type, action }) => `${subject_type} ${action}`)).toEqual(
-      leaves === null ? [] : [leaves],
+      leaves === null ? [] : [leaves].flat(),
     );
     if (leaves !== null) {
       expect(left[0]).toMatchObject({ actor: 'admin-token', client_ip: '203.0.113.7' });

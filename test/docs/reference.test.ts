@@ -1,5 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { fileSchema } from '../../src/apply/file-schema.js';
 import { eventually } from '../support/eventually.js';
 import { Scrape } from '../observability/scrape.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
@@ -63,6 +64,10 @@ describe('what is generated is what the code says; if it is stale, `npm run docs
 
   it('openapi.json is the API document of the running gateway', () => {
     compareFile('openapi.json', `${JSON.stringify(api, null, 2)}\n`);
+  });
+
+  it('postern.schema.json is the schema of the file for postern apply', () => {
+    compareFile('docs/reference/postern.schema.json', `${JSON.stringify(fileSchema(), null, 2)}\n`);
   });
 
   it('admin-api.md has every endpoint and schema', () => {

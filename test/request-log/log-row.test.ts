@@ -200,26 +200,26 @@ function rowOf(facts: typeof call extends fc.Arbitrary<infer T> ? T : never): Lo
   // What the journal gives back is what went in, and no line is too long for its reader.
   const line = encodeLine({ t: 'R', ...row });
   expect(line.length).toBeLessThan(LONGEST_LINE);
+  // JSON knows no -0.
+  const parsed = (record: object) => JSON.parse(JSON.stringify(record)) as Record<string, unknown>;
   expect(decodeLines(line)).toEqual({
-    // JSON knows no -0.
-    records: [JSON.parse(JSON.stringify({ t: 'R', ...row }))],
+    records: [parsed({ t: 'R', ...row })],
     corrupt: 0,
     rest: Buffer.alloc(0),
   });
   const { id } = origin;
   const part = (phase: Phase) => Object.fromEntries(columnsOf(phase).map(({ name }) => [name, row[name]]));
-  // The first record leaves out what is null.
-  const begin = Object.fromEntries(Object.entries(part('begin')).filter(([, value]) => value !== null));
-  const parts = (['B', 'E', 'U'] as const).map((t) => encodeRecord(t, row));
-  expect(decodeLines(encodeLines(parts))).toEqual({
-    records: [
-      { t: 'B', ...begin },
-      { t: 'E', id, ...part('end') },
-      { t: 'U', id, ...part('usage') },
-    ].map((record) => JSON.parse(JSON.stringify(record)) as unknown),
-    corrupt: 0,
-    rest: Buffer.alloc(0),
-  });
+  const whole = [
+    { t: 'B', ...part('begin') },
+    { t: 'E', id, ...part('end') },
+    { t: 'U', id, ...part('usage') },
+  ].map(parsed);
+  const recordsOf = (withNulls: boolean) =>
+    decodeLines(encodeLines((['B', 'E', 'U'] as const).map((t) => encodeRecord(t, row, withNulls)))).records;
+  expect(recordsOf(true)).toEqual(whole);
+  expect(recordsOf(false)).toEqual(
+    whole.map((record) => Object.fromEntries(Object.entries(record).filter(([, value]) => value !== null))),
+  );
   return row;
 }
 

@@ -87,9 +87,14 @@ export function checkCredential(
   return KINDS[auth].check(settings, secret);
 }
 
+/** Names of the settings that an administrator may give for this way of authentication. */
+export function settingNames(auth: string): readonly string[] {
+  return isCloudAuth(auth) ? KINDS[auth].given : [];
+}
+
 /** @throws ServiceError invalid for a setting that this way of authentication does not have */
 export function rejectOtherSettings(auth: string, given: object): void {
-  const known: readonly string[] = isCloudAuth(auth) ? KINDS[auth].given : [];
+  const known = settingNames(auth);
   const other = Object.keys(given).find((name) => !known.includes(name));
   if (other === undefined) return;
   const remedy = known.length === 0 ? 'has no settings' : `has only ${known.join(', ')}`;

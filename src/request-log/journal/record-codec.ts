@@ -46,24 +46,29 @@ interface Field {
 }
 
 const FIELDS_OF = Object.fromEntries(
-  Object.entries(COLUMNS_OF).map(([t, columns]) => [t, columns.map((column) => fieldOf(column, t === 'B'))]),
+  Object.entries(COLUMNS_OF).map(([t, columns]) => [t, columns.map(fieldOf)]),
 ) as Record<RecordType, Field[]>;
 
-/** @param isFirst in the first record of a call, where a column that is left out is null */
-function fieldOf({ name, type }: LoggedColumn, isFirst: boolean): Field {
+function fieldOf({ name, type }: LoggedColumn): Field {
   const prefix = `,"${name}":`;
   const isBare = ['boolean', 'smallint', 'int', 'bigint', 'real'].includes(type);
   const isFree = type === 'text' || type === 'inet' || type === 'jsonb';
-  return { name, prefix, quote: `${prefix}"`, ifNull: isFirst ? '' : `${prefix}null`, isBare, isFree };
+  return { name, prefix, quote: `${prefix}"`, ifNull: `${prefix}null`, isBare, isFree };
 }
 
-/** The JSON of a record in ASCII, so that one character is one byte. It never contains a newline. */
-export function encodeRecord(t: RecordType, values: Partial<LogRow>): string {
+/**
+ * The JSON of a record in ASCII, so that one character is one byte. It never contains a newline.
+ *
+ * @param withNulls whether it holds columns that are null. Needed only if an earlier record of the call may have another
+ * value in them
+ */
+export function encodeRecord(t: RecordType, values: Partial<LogRow>, withNulls = false): string {
   let json = `{"t":"${t}"`;
   for (const { name, prefix, quote, ifNull, isBare, isFree } of FIELDS_OF[t]) {
     const value = values[name] ?? null;
-    if (value === null) json += ifNull;
-    else if (isBare) json += prefix + String(value);
+    if (value === null) {
+      if (withNulls) json += ifNull;
+    } else if (isBare) json += prefix + String(value);
     else if (isFree && ESCAPED.test(value as string)) json += prefix + inAscii(JSON.stringify(value));
     else json += `${quote}${value}"`;
   }
@@ -80,9 +85,9 @@ function inAscii(json: string): string {
 
 const HEX_DIGITS = Buffer.from('0123456789abcdef');
 
-/** The line of one record. */
+/** The line of one record, with the columns that are null. */
 export function encodeLine(record: JournalRecord): Buffer {
-  return encodeLines([encodeRecord(record.t, record)]);
+  return encodeLines([encodeRecord(record.t, record, true)]);
 }
 
 /** Bytes that a record's line takes. */

@@ -1,0 +1,18 @@
+import { Module } from '@nestjs/common';
+import { KeysModule } from '../keys/keys.module.js';
+import { PricesModule } from '../pricing/prices.module.js';
+import { ProvidersModule } from '../providers/providers.module.js';
+import { RoutesModule } from '../routes/routes.module.js';
+import { TeamsModule } from '../teams/teams.module.js';
+import { WebhooksAdminModule } from '../webhooks/webhooks-admin.module.js';
+import { ApplyController } from './apply.controller.js';
+import { ApplyService } from './apply.service.js';
+import { Kinds } from './kinds.js';
+
+/** Makes the configuration what a document says. */
+@Module({
+  imports: [TeamsModule, ProvidersModule, RoutesModule, PricesModule, KeysModule, WebhooksAdminModule],
+  controllers: [ApplyController],
+  providers: [ApplyService, Kinds]
+})
+export class ApplyModule {}

@@ -1,0 +1,158 @@
+import { z } from 'zod';
+import { flag, time } from '../admin/fields.schema.js';
+import { newKeySchema } from '../keys/keys.schema.js';
+import { newPriceSchema } from '../pricing/prices.schema.js';
+import { newProviderSchema } from '../providers/providers.schema.js';
+import { newRouteSchema } from '../routes/routes.schema.js';
+import { newTeamSchema } from '../teams/teams.schema.js';
+import { newWebhookSchema } from '../webhooks/webhooks.schema.js';
+
+/** Largest body of a request. */
+export const MOST_BYTES = '4mb';
+
+const stays = (what: string) =>
+  flag()
+    .optional()
+    .meta({
+      description: `${what} Absent: it stays as it is, so that a stop in an emergency is not undone.`,
+      example: false,
+    });
+
+const team = z
+  .strictObject({ ...newTeamSchema.shape, disabled: stays('All keys of a disabled team are rejected.') })
+  .meta({ id: 'AppliedTeam', example: { name: 'search' } });
+
+const key = z
+  .strictObject({
+    ...newKeySchema.shape,
+    expires_at: time().nullish().default(null).meta({
+      description: 'Expiry time; null or absent: the key never expires. A new one must be in the future.',
+      example: '2030-01-31T12:00:00.000Z',
+    }),
+    disabled: stays('Calls with a disabled key are rejected.'),
+  })
+  .meta({ id: 'AppliedKey', example: { team: 'search', name: 'ci' } });
+
+/**
+ * A list in which no object occurs twice.
+ *
+ * @param identity members that tell its objects apart
+ */
+function list<T extends z.ZodType>(item: T, noun: string, identity: readonly string[]) {
+  const check = (items: readonly unknown[], context: z.core.$RefinementCtx) => {
+    const seen = new Set<string>();
+    for (const [i, each] of items.entries()) {
+      const values = identity.map((name) => (each as Record<string, unknown> | null)?.[name]);
+      if (typeof values[0] !== 'string') continue;
+      const id = JSON.stringify(values);
+      const message = `this ${noun} is listed more than once; remove one of them`;
+      if (seen.has(id)) context.addIssue({ code: 'custom', path: [i, identity.at(-1)!], message });
+      seen.add(id);
+    }
+  };
+  return z
+    .array(item, `must be a list of ${noun}s; leave it out to change none`)
+    .superRefine(check, { when: ({ value }) => Array.isArray(value) })
+    .optional()
+    .meta({ description: `The ${noun}s. Absent: none is changed.` });
+}
+
+/**
+ * The document that is applied. The file for the command line has references in place of what is secret.
+ *
+ * @param secret of a provider
+ * @param url of a webhook
+ */
+export function documentOf<S extends z.ZodType, U extends z.ZodType>(secret: S, url: U) {
+  const provider = z.strictObject({
+    ...newProviderSchema.shape,
+    secret,
+    enabled: stays('Calls to a disabled provider are rejected.'),
+  });
+  return z.strictObject({
+    teams: list(team, 'team', ['name']),
+    providers: list(provider.meta({ id: 'AppliedProvider' }), 'provider', ['name']),
+    routes: list(newRouteSchema, 'route', ['name']),
+    prices: list(newPriceSchema, 'price', ['catalog', 'effective_from', 'model']),
+    keys: list(key, 'key', ['team', 'name']),
+    webhooks: list(z.strictObject({ ...newWebhookSchema.shape, url }), 'webhook', ['format', 'url']),
+  });
+}
+
+const documentSchema = documentOf(newProviderSchema.shape.secret, newWebhookSchema.shape.url).meta({
+  id: 'ApplyDocument',
+  example: { teams: [{ name: 'search' }] },
+});
+export type ApplyDocument = z.output<typeof documentSchema>;
+export type Member = keyof ApplyDocument;
+export type Item<M extends Member> = NonNullable<ApplyDocument[M]>[number];
+
+/** `POST /admin/v1/apply` */
+export const applySchema = z
+  .strictObject({
+    document: documentSchema.meta({
+      description:
+        'What there should be. An object that is named becomes exactly what is said: members that are absent get their default.',
+    }),
+    dry_run: flag().default(false).meta({ description: 'Only return the plan.' }),
+    prune: flag()
+      .default(false)
+      .meta({
+        description:
+          'Of the lists that are given, also end what they do not name: keys are revoked, teams disabled, the others removed. ' +
+          'Keys that members have created for themselves stay.',
+      }),
+    return_secrets: flag().default(false).meta({
+      description:
+        'Return the secrets of new keys and webhooks, which are shown only once. Without it, a document with new ones is rejected.',
+    }),
+    plan_id: z.string().optional().meta({
+      description: 'Of a dry run: if the plan is another one by now, nothing is changed. Absent: any plan.',
+      example: '6f1ed002ab5595859014ebf0951522d9',
+    }),
+  })
+  .meta({ id: 'Apply', example: { document: { teams: [{ name: 'search' }] }, dry_run: true } });
+export type Apply = z.output<typeof applySchema>;
+
+const changeSchema = z
+  .strictObject({
+    action: z.enum(['create', 'update', 'delete']).meta({
+      description: '`delete`: ended by `prune`. A key is revoked, a team disabled.',
+    }),
+    type: z.string().meta({ description: 'Type of the object, as in the audit log.', example: 'team' }),
+    name: z.string().meta({ description: 'Name of the object; of a key, `team/name`.', example: 'search' }),
+    fields: z
+      .record(z.string(), z.strictObject({ before: z.unknown(), after: z.unknown() }))
+      .meta({ description: 'Of an update: what differs. Values of secrets are not shown.' }),
+  })
+  .meta({ id: 'PlannedChange' });
+export type PlannedChange = z.output<typeof changeSchema>;
+
+const secretSchema = z
+  .strictObject({
+    type: z.enum(['key', 'webhook']).meta({ description: 'Type of the new object.' }),
+    id: z
+      .uuid()
+      .meta({ description: 'ID of the new object.', example: '01890a5d-ac96-774b-bcce-b302099a8057' }),
+    name: z
+      .string()
+      .meta({ description: 'Of a key `team/name`, of a webhook its URL.', example: 'search/ci' }),
+    secret: z.string().meta({ description: 'Shown only in this response.', example: 'ptn_…' }),
+  })
+  .meta({ id: 'NewSecret' });
+export type NewSecret = z.output<typeof secretSchema>;
+
+export const appliedSchema = z
+  .strictObject({
+    dry_run: z.boolean().meta({ description: 'True if nothing was changed.' }),
+    plan_id: z.string().meta({
+      description: 'Identifies the plan.',
+      example: '6f1ed002ab5595859014ebf0951522d9',
+    }),
+    plan: z
+      .array(changeSchema)
+      .meta({ description: 'The changes, in order. Empty: everything is so already.' }),
+    secrets: z.array(secretSchema).meta({ description: 'Secrets of new keys and webhooks.' }),
+  })
+  .meta({ id: 'Applied' });
+export type Applied = z.output<typeof appliedSchema>;

@@ -1,0 +1,216 @@
+import { Injectable } from '@nestjs/common';
+import type { EntityManager } from 'typeorm';
+import { ServiceError } from '../errors/service-error.js';
+import { fullName } from '../keys/key-view.js';
+import { KeysService } from '../keys/keys.service.js';
+import type { Actor } from '../platform/actor.js';
+import { PriceResolver } from '../pricing/price-resolver.js';
+import { PricesService } from '../pricing/prices.service.js';
+import { settingNames } from '../providers/credentials/auth-settings.js';
+import { catalogOf } from '../providers/provider-catalog.js';
+import { ProvidersService } from '../providers/providers.service.js';
+import { StoredProvidersService } from '../providers/stored-providers.service.js';
+import { RoutesService } from '../routes/routes.service.js';
+import { StoredRoutesService } from '../routes/stored-routes.service.js';
+import { TeamsService } from '../teams/teams.service.js';
+import { WebhooksService } from '../webhooks/webhooks.service.js';
+import type { Item, Member, NewSecret } from './apply.schema.js';
+
+/** The ID of an object, and its secret if it is new and has one. */
+interface Put {
+  id: string;
+  secret?: NewSecret;
+}
+
+/** One list of the document. Its services validate, store and record each change. */
+export interface Kind<M extends Member = Member> {
+  readonly member: M;
+  /** Makes one object what the document says. */
+  put(manager: EntityManager, item: Item<M>, by: Actor): Promise<Put>;
+  /** Ends what the document does not name. @param named IDs */
+  prune(manager: EntityManager, named: ReadonlySet<string>, by: Actor): Promise<void>;
+}
+
+/** A page that has everything. */
+const ALL = { limit: 1_000_000, cursor: undefined };
+const NO_LIMITS = { limits: null, budgets: null, each_end_user: null };
+const NO_AMOUNTS = {
+  ...{ input: null, cached_input: null, cache_write: null, cache_write_1h: null, output: null },
+  ...{ per_call: null, extra: null, tiers: null, note: null },
+};
+
+async function unlessMissing<T>(found: Promise<T>): Promise<T | null> {
+  try {
+    return await found;
+  } catch (error) {
+    if (error instanceof ServiceError && error.kind === 'not_found') return null;
+    throw error;
+  }
+}
+
+/** The lists, in the order in which they are applied: what others refer to comes first. */
+@Injectable()
+export class Kinds {
+  constructor(
+    private readonly teams: TeamsService,
+    private readonly storedProviders: StoredProvidersService,
+    private readonly providers: ProvidersService,
+    private readonly storedRoutes: StoredRoutesService,
+    private readonly routes: RoutesService,
+    private readonly prices: PricesService,
+    private readonly resolver: PriceResolver,
+    private readonly keys: KeysService,
+    private readonly webhooks: WebhooksService,
+  ) {}
+
+  /** A list more: one method here and one member of the document. */
+  get all(): readonly Kind[] {
+    return [
+      this.teamKind(),
+      this.providerKind(),
+      this.routeKind(),
+      this.priceKind(),
+      this.keyKind(),
+      this.webhookKind(),
+    ];
+  }
+
+  /** Brings what was committed into force in this process. Replicas get it by notification, and this one if this fails. */
+  async takeEffect(): Promise<void> {
+    this.resolver.forget();
+    await Promise.allSettled([this.providers.refresh(), this.routes.refresh()]);
+  }
+
+  private teamKind(): Kind<'teams'> {
+    const service = (manager: EntityManager) => this.teams.in(manager);
+    return {
+      member: 'teams',
+      put: async (manager, { disabled, ...item }, by) => {
+        const teams = service(manager);
+        const { id } = (await unlessMissing(teams.get(item.name))) ?? (await teams.create(item, by));
+        const isSet = disabled !== undefined && { disabled };
+        await teams.update(id, { ...NO_LIMITS, self_service: null, ...item, ...isSet }, by);
+        return { id };
+      },
+      prune: async (manager, named, by) => {
+        const { data } = await service(manager).list(ALL);
+        for (const { id } of data)
+          if (!named.has(id)) await service(manager).update(id, { disabled: true }, by);
+      },
+    };
+  }
+
+  private providerKind(): Kind<'providers'> {
+    const service = (manager: EntityManager) => this.storedProviders.in(manager);
+    return {
+      member: 'providers',
+      put: async (manager, item, by) => {
+        const { enabled, ...rest } = item;
+        const { name, auth_settings: settings, ...change } = rest;
+        const present = await unlessMissing(service(manager).get(name));
+        if (present === null) {
+          const { id } = await service(manager).create({ ...rest, enabled: enabled ?? true }, by);
+          return { id: id! };
+        }
+        const none = Object.fromEntries(settingNames(item.auth).map((setting) => [setting, null]));
+        const catalog = item.catalog === undefined ? catalogOf(item.url) : item.catalog;
+        const isSet = enabled !== undefined && { enabled };
+        const wanted = { ...change, auth_settings: { ...none, ...settings }, catalog, ...isSet };
+        const { id } = await service(manager).update(name, wanted, by);
+        return { id: id! };
+      },
+      prune: async (manager, named, by) => {
+        for (const { id, name } of await service(manager).list())
+          if (id !== null && !named.has(id)) await service(manager).remove(name, by);
+      },
+    };
+  }
+
+  private routeKind(): Kind<'routes'> {
+    const service = (manager: EntityManager) => this.storedRoutes.in(manager);
+    return {
+      member: 'routes',
+      put: async (manager, item, by) => {
+        const { name, ...change } = item;
+        const present = await unlessMissing(service(manager).get(name));
+        return present === null
+          ? service(manager).create(item, by)
+          : service(manager).update(name, change, by);
+      },
+      prune: async (manager, named, by) => {
+        for (const { id, name } of await service(manager).list())
+          if (!named.has(id)) await service(manager).remove(name, by);
+      },
+    };
+  }
+
+  private priceKind(): Kind<'prices'> {
+    const service = (manager: EntityManager) => this.prices.in(manager);
+    const custom = { ...ALL, source: 'custom' } as const;
+    return {
+      member: 'prices',
+      put: async (manager, item, by) => {
+        const { catalog, model, effective_from: from, ...amounts } = item;
+        const { data } = await service(manager).list({ ...custom, catalog, model });
+        const present = data.find((price) => Date.parse(price.effective_from) === from.getTime());
+        return present === undefined
+          ? service(manager).create(item, by)
+          : service(manager).update(present.id, { ...NO_AMOUNTS, ...amounts }, by);
+      },
+      prune: async (manager, named, by) => {
+        const { data } = await service(manager).list(custom);
+        for (const { id } of data) if (!named.has(id)) await service(manager).remove(id, by);
+      },
+    };
+  }
+
+  private keyKind(): Kind<'keys'> {
+    const service = (manager: EntityManager) => this.keys.in(manager);
+    return {
+      member: 'keys',
+      put: async (manager, { team, name, expires_at: expiresAt, disabled, ...item }, by) => {
+        const grant = { ...NO_LIMITS, ...item, expiresAt };
+        const { data } = await service(manager).list({ ...ALL, team, name });
+        const present = data[0];
+        if (expiresAt !== null && expiresAt <= new Date() && present?.expires_at !== expiresAt.toISOString())
+          throw ServiceError.of('invalid', 'expires_at', 'must be in the future, if it is new');
+        const isSet = disabled !== undefined && { disabled };
+        if (present !== undefined) {
+          if (present.revoked_at !== null) {
+            const remedy = 'remove it from the document, or choose another name';
+            throw ServiceError.of('conflict', 'name', `this key is revoked permanently; ${remedy}`);
+          }
+          return service(manager).update(present.id, { ...grant, ...isSet }, by);
+        }
+        const { key, secret } = await service(manager).create({ ...grant, team, name }, by);
+        if (disabled) await service(manager).update(key.id, { disabled }, by);
+        return { id: key.id, secret: { type: 'key', id: key.id, name: fullName(key), secret } };
+      },
+      prune: async (manager, named, by) => {
+        const { data } = await service(manager).list(ALL);
+        for (const { id, owner } of data)
+          if (owner === null && !named.has(id)) await service(manager).revoke(id, by);
+      },
+    };
+  }
+
+  private webhookKind(): Kind<'webhooks'> {
+    const service = (manager: EntityManager) => this.webhooks.in(manager);
+    return {
+      member: 'webhooks',
+      put: async (manager, item, by) => {
+        const id = await service(manager).idOf(item.url, item.format);
+        if (id !== null) return service(manager).update(id, { events: item.events }, by);
+        const { id: created, url, secret } = await service(manager).create(item, by);
+        return {
+          id: created,
+          ...(secret !== null && { secret: { type: 'webhook', id: created, name: url, secret } }),
+        };
+      },
+      prune: async (manager, named, by) => {
+        for (const { id } of await service(manager).list())
+          if (!named.has(id)) await service(manager).remove(id, by);
+      },
+    };
+  }
+}

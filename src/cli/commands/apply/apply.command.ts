@@ -1,0 +1,160 @@
+import { closeSync, fchmodSync, fstatSync, fsyncSync, openSync, unlinkSync, writeSync } from 'node:fs';
+import { Command } from 'commander';
+import type { Applied, PlannedChange } from '../../../apply/apply.schema.js';
+import type { ErrorDetail } from '../../../errors/service-error.js';
+import { ApiError } from '../../api.js';
+import { ApplyFile } from './apply-file.js';
+import { CliError } from '../../cli-error.js';
+import type { Output, Style } from '../../output.js';
+import { action, type Session } from '../../session.js';
+
+interface ApplyOptions {
+  file: string;
+  dryRun?: boolean;
+  prune?: boolean;
+  secretsOut?: string;
+}
+
+const LONGEST_VALUE = 100;
+const SIGNS: Record<PlannedChange['action'], readonly [sign: string, style: Style]> = {
+  create: ['+', 'green'],
+  update: ['~', 'yellow'],
+  delete: ['-', 'red'],
+};
+/** What `--prune` does to an object that the file does not name. */
+const ENDED: Record<string, string> = { key: ' (revoked)', team: ' (disabled)' };
+
+/** `postern apply` */
+export function applyCommand(): Command {
+  return new Command('apply')
+    .description('make teams, providers, routes, prices, keys and webhooks what a file says')
+    .requiredOption('-f, --file <file>', 'YAML or JSON file; - for standard input')
+    .option('--dry-run', 'only print the plan')
+    .option(
+      '--prune',
+      'of the lists in the file, end what they do not name: revoke keys, disable teams, remove the others',
+    )
+    .option('--secrets-out <file>', 'append the secrets of new keys and webhooks to this file, mode 0600')
+    .option('--yes', 'do not ask')
+    .option('--json', 'print the plan as JSON')
+    .addHelpText(
+      'after',
+      `
+The file names its secrets: "secret: { env: OPENAI_API_KEY }" or "secret: { file: openai.key }".
+If anything is wrong, every error is printed and nothing is changed.
+
+Examples:
+  postern apply -f postern.yaml --dry-run
+  postern apply -f postern.yaml --secrets-out new-keys.ndjson
+  postern apply -f postern.yaml --prune --yes`,
+    )
+    .action(action(apply));
+}
+
+async function apply(session: Session, options: ApplyOptions): Promise<void> {
+  const { api, out } = session;
+  const file = await ApplyFile.read(options.file);
+  const { document, errors } = file.contents();
+  const isDryRun = options.dryRun === true;
+  const prune = options.prune === true;
+  const post = async (more: object) => {
+    const { secrets, ...applied } = await api.post<Applied>('apply', { document, prune, ...more });
+    return { applied, secrets };
+  };
+  try {
+    // Also with unread secrets: all errors are shown at once.
+    const isTrial = isDryRun || errors.length > 0;
+    const planned = isTrial || prune ? await post({ dry_run: true }) : null;
+    if (errors.length > 0) throw file.failure(errors);
+    if (isDryRun) {
+      out.result(planned!.applied, () => planText(out, planned!.applied));
+      return;
+    }
+    const ended = planned?.applied.plan.filter(({ action }) => action === 'delete').length ?? 0;
+    if (ended > 0) {
+      out.progress(planText(out, planned!.applied));
+      await session.confirm(
+        `Apply this plan, which ends ${ended === 1 ? 'one object' : `${ended} objects`}?`,
+      );
+    }
+    const secretsFile = options.secretsOut === undefined ? null : new SecretsFile(options.secretsOut);
+    try {
+      const { applied, secrets } = await post({
+        return_secrets: secretsFile !== null,
+        ...(planned !== null && { plan_id: planned.applied.plan_id }),
+      });
+      secretsFile?.append(secrets);
+      out.result(applied, () => planText(out, applied));
+      if (secrets.length > 0) out.note(`Their secrets are in ${options.secretsOut}.`);
+    } finally {
+      secretsFile?.close();
+    }
+  } catch (error) {
+    const details = error instanceof ApiError ? ofDocument(error) : [];
+    if (details.length === 0) throw error;
+    const unread = errors.map(({ field }) => field);
+    throw file.failure([...errors, ...details.filter(({ field }) => !unread.includes(field))]);
+  }
+}
+
+/** The errors of the document, with the fields as the file has them; none for another error. */
+function ofDocument({ details }: ApiError): ErrorDetail[] {
+  const fields = details.map(({ field, message }) => ({ field: field.replace(/^document\.?/, ''), message }));
+  return details.every(({ field }) => field.startsWith('document')) ? fields : [];
+}
+
+function planText(out: Output, { plan, dry_run: isDryRun }: Omit<Applied, 'secrets'>): string {
+  if (plan.length === 0) return 'No changes.';
+  const count = plan.length === 1 ? '1 change' : `${plan.length} changes`;
+  const last = isDryRun ? `Plan: ${count}. Nothing was changed.` : `Applied ${count}.`;
+  return [...plan.flatMap((change) => changeLines(out, change)), last].join('\n');
+}
+
+function changeLines(out: Output, { action, type, name, fields }: PlannedChange): string[] {
+  const [sign, style] = SIGNS[action];
+  const values = Object.entries(fields).map(([field, { before, after }]) =>
+    field === 'secret' ? `    ${field}: changed` : `    ${field}: ${shown(before)} → ${shown(after)}`,
+  );
+  const ended = action === 'delete' ? (ENDED[type] ?? '') : '';
+  return [out.styled(`${sign} ${type} ${name}${ended}`, style), ...values];
+}
+
+function shown(value: unknown): string {
+  const text = JSON.stringify(value) ?? 'null';
+  return text.length > LONGEST_VALUE ? `${text.slice(0, LONGEST_VALUE)}…` : text;
+}
+
+/** Opened before the change, so that no secret is lost because it cannot be written. */
+class SecretsFile {
+  private readonly descriptor: number;
+
+  /** @throws CliError if the file cannot be written */
+  constructor(private readonly path: string) {
+    try {
+      this.descriptor = openSync(path, 'a', 0o600);
+      fchmodSync(this.descriptor, 0o600);
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException;
+      throw new CliError(`--secrets-out ${path} cannot be written (${code ?? 'error'}); check the path`);
+    }
+  }
+
+  append(secrets: Applied['secrets']): void {
+    try {
+      writeSync(this.descriptor, secrets.map((secret) => `${JSON.stringify(secret)}\n`).join(''));
+      fsyncSync(this.descriptor);
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException;
+      throw new CliError(
+        `everything was applied, but the new secrets could not be written to ${this.path} (${code ?? 'error'}); ` +
+          `rotate these keys: ${secrets.map(({ name }) => name).join(', ')}`,
+      );
+    }
+  }
+
+  close(): void {
+    const isEmpty = fstatSync(this.descriptor).size === 0;
+    closeSync(this.descriptor);
+    if (isEmpty) unlinkSync(this.path);
+  }
+}
