@@ -12,7 +12,7 @@ import { type Host, openHost } from './host.js';
 import { listen } from './listen.js';
 import { GatewayLogger } from './observability/gateway-logger.js';
 import { ShutdownService } from './observability/shutdown.service.js';
-import { ProvidersService } from './providers/providers.service.js';
+import { RoutesService } from './routes/routes.service.js';
 import { GatewayHttpAdapter } from './proxy/http/gateway-http.adapter.js';
 
 /** How long the start, and the calls that arrive during it, wait at most for the first connection to Postgres. */
@@ -94,8 +94,8 @@ export async function serve(settings: Settings, options: GatewayOptions): Promis
       }
       const made = await firstKey.create();
       if (made === null) options.onKeysExist?.();
-      // The providers were read by an earlier hook.
-      else options.onFirstKey(made.key, app.get(ProvidersService).lacksDefault);
+      // Providers and routes were read by earlier hooks.
+      else options.onFirstKey(made.key, app.get(RoutesService).lacksDefault);
     });
     serveApiDocs(app, production);
     // Before the database: a start that fails because its port is in use must not create a first key that nobody sees.

@@ -4,7 +4,7 @@ import { errorText, StartupMessages } from './cluster/startup-messages.js';
 import { type Env, loadEnv } from './config/env.js';
 import { workerCount } from './config/settings.js';
 import { startGateway } from './gateway.js';
-import { ProvidersService } from './providers/providers.service.js';
+import { RoutesService } from './routes/routes.service.js';
 import { startWorkers } from './cluster/primary.js';
 import { serveAsWorker } from './cluster/worker.js';
 
@@ -33,7 +33,7 @@ async function startAlone(env: Env, messages: StartupMessages): Promise<Running>
   });
   const gateway = await starting;
   if (!stopping) {
-    const lacksProvider = gateway.app.get(ProvidersService).lacksDefault;
+    const lacksProvider = gateway.app.get(RoutesService).lacksDefault;
     messages.ready({ ...gateway, lacksProvider }, gateway.adminTokenFile);
   }
   return gateway;

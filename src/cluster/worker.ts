@@ -3,7 +3,7 @@ import { errorText } from './startup-messages.js';
 import type { Settings } from '../config/settings.js';
 import { type Gateway, serve } from '../gateway.js';
 import { type MetricValues, MetricsService } from '../observability/metrics.service.js';
-import { ProvidersService } from '../providers/providers.service.js';
+import { RoutesService } from '../routes/routes.service.js';
 import type { PrimaryMessage, WorkerMessage } from './messages.js';
 
 /** Longer than the primary waits for a worker. */
@@ -54,7 +54,7 @@ async function start(settings: Settings): Promise<Gateway> {
     onPermanentError: fail,
   });
   const { url, adminUrl, app } = gateway;
-  send({ ready: { url, adminUrl, lacksProvider: app.get(ProvidersService).lacksDefault } });
+  send({ ready: { url, adminUrl, lacksProvider: app.get(RoutesService).lacksDefault } });
   return gateway;
 }
 

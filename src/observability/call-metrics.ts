@@ -80,7 +80,9 @@ export class CallMetrics {
     const figures = this.figuresOf(row.provider);
     const digit = row.status === null || row.status > 599 ? 0 : Math.floor(row.status / 100);
     figures.calls[PLACES.get(row.outcome)! + digit]!++;
-    for (let i = 0; i < TOKENS.length; i++) figures.tokens[i]! += row[TOKENS[i]!] ?? 0;
+    // The tokens of a stored response were counted with the call that stored it.
+    if (row.outcome !== 'cached')
+      for (let i = 0; i < TOKENS.length; i++) figures.tokens[i]! += row[TOKENS[i]!] ?? 0;
     if (overheadMs !== null) figures.overhead.add(overheadMs);
     // The client does not see how long it took; the next attempt has the time of both.
     if (row.outcome === 'retried') return;

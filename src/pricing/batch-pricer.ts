@@ -9,7 +9,15 @@ import { startOf } from '../request-log/column-domains.js';
 import type { LogRow } from '../request-log/columns.js';
 import { leastOutputTokens } from '../request-log/log-row.js';
 import { OutageLog } from '../request-log/writer/outage-log.js';
-import { costOf, hasUsage, priceIdOf, setCost, usageOf } from '../request-log/row-cost.js';
+import {
+  costOf,
+  hasUsage,
+  isCached,
+  priceIdOf,
+  setCost,
+  setSaved,
+  usageOf,
+} from '../request-log/row-cost.js';
 import type { RowPricer } from '../request-log/writer/row-pricer.js';
 import { COST_SCALE } from './cost.js';
 import { type ModelPrices, priceAt, PriceResolver } from './price-resolver.js';
@@ -26,6 +34,8 @@ const OTHER_PROVIDERS = 'others';
 /** Since the start, of one provider. */
 export interface CostFigures {
   nano: bigint;
+  /** Saved by the response cache. */
+  saved: bigint;
   unpriced: number;
 }
 
@@ -50,7 +60,10 @@ export class BatchPricer implements RowPricer {
       const figures = this.figuresOf(row.provider);
       if (costOf(row) !== null && !this.isCredible(row)) setCost(row, null, null);
       this.raise(row);
-      if (!hasUsage(row) && costOf(row) === null) continue;
+      if (!hasUsage(row) && costOf(row) === null) {
+        if (isCached(row)) setSaved(row, null);
+        continue;
+      }
       if (row.model !== null && (last?.model !== row.model || last.provider !== row.provider)) {
         prices = this.resolver.known(row.provider, row.model);
         last = row;
@@ -91,20 +104,22 @@ export class BatchPricer implements RowPricer {
 
   private set(row: LogRow, prices: ModelPrices, figures: CostFigures): void {
     const reported = costOf(row);
-    if (reported !== null) {
-      figures.nano += parseDecimal(reported, COST_SCALE) ?? 0n;
-      return;
-    }
     const startedAt = startOf(row.id);
-    const dated = priceAt(prices, startedAt);
-    const nano = dated?.price.costOf(usageOf(row), startedAt) ?? null;
-    if (nano !== null) {
+    const dated = reported === null ? priceAt(prices, startedAt) : null;
+    const nano =
+      reported === null
+        ? (dated?.price.costOf(usageOf(row), startedAt) ?? null)
+        : (parseDecimal(reported, COST_SCALE) ?? 0n);
+    if (isCached(row)) {
+      figures.saved += nano ?? 0n;
+      setSaved(row, nano === null ? null : formatDecimal(nano, COST_SCALE));
+    } else if (nano === null) {
+      figures.unpriced++;
+      if (dated === null && row.model !== null) this.unpriced.add(row);
+    } else {
       figures.nano += nano;
-      setCost(row, formatDecimal(nano, COST_SCALE), dated!.price.id);
-      return;
+      if (reported === null) setCost(row, formatDecimal(nano, COST_SCALE), dated!.price.id);
     }
-    figures.unpriced++;
-    if (dated === null && row.model !== null) this.unpriced.add(row);
   }
 
   /** Whether the cost of a row is one that its provider is known to report, or that a price yielded earlier. */
@@ -119,7 +134,7 @@ export class BatchPricer implements RowPricer {
     if (known !== undefined) return known;
     if (this.figures.size >= MOST_PROVIDERS && provider !== OTHER_PROVIDERS)
       return this.figuresOf(OTHER_PROVIDERS);
-    const made = { nano: 0n, unpriced: 0 };
+    const made = { nano: 0n, saved: 0n, unpriced: 0 };
     this.figures.set(provider, made);
     return made;
   }

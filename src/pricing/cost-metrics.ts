@@ -17,6 +17,12 @@ export class CostMetrics {
       'provider',
     );
     instruments.counter(
+      'postern_saved_usd_total',
+      'What calls from the response cache would have cost in USD, as far as it is known.',
+      by(({ saved }) => Number(saved) / NANO),
+      'provider',
+    );
+    instruments.counter(
       'postern_unpriced_calls_total',
       'Calls with token counts that had no cost when they were logged.',
       by(({ unpriced }) => unpriced),

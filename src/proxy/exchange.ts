@@ -118,11 +118,9 @@ export class Exchange implements BodyOwner, PooledCall {
       this.fail(new GatewayError('upstream_invalid_response'), 'upstream_error');
       return true;
     }
-    if (status < 200) {
-      this.onInterim(status, rawHeaders);
-      return true;
-    }
+    if (status < 200) return this.onInterim(status, rawHeaders);
     this.interim?.stop();
+    if (status === 401) this.provider.tokens?.rejected(this.provider.secret!);
     const headers = responseHeaders(rawHeaders, this.provider.secret, this.req.requestId);
     this.expectedBytes = bodyLength(this.req.method, status, headers);
     if (this.call.altered !== null) headers.push('x-gateway-altered', this.call.altered);
@@ -175,7 +173,7 @@ export class Exchange implements BodyOwner, PooledCall {
     this.fail(new GatewayError(code, { cause: error }), outcome);
   }
 
-  private onInterim(status: number, rawHeaders: Buffer[]): void {
+  private onInterim(status: number, rawHeaders: Buffer[]): true {
     if (this.interim === null) {
       const onLate = () => this.fail(new GatewayError('upstream_timeout'), 'upstream_timeout');
       this.interim = new InterimResponses(this.limits.upstreamHeadersTimeoutMs, onLate);
@@ -190,6 +188,7 @@ export class Exchange implements BodyOwner, PooledCall {
         return false;
       });
     }
+    return true;
   }
 
   /** Journals the end before the response is stored for retries and before the last write to the client. */

@@ -4,14 +4,10 @@ import { firstHeader } from '../platform/raw-headers.js';
 import type { StoredResponse } from '../idempotency/stored-response.js';
 import { GatewayError } from '../errors/gateway-error.js';
 import type { RequestLogService } from '../request-log/request-log.service.js';
-import { NO_USAGE } from '../tokens/token-usage.js';
 import { ResponseWriter } from './response-writer.js';
 import type { Settings } from '../config/settings.js';
 import { sendContinue } from './http/expect-continue.js';
 import { StreamedBody } from './streamed-body.js';
-
-/** The provider was not called. */
-const FREE = { ...NO_USAGE, reportedCost: '0' };
 
 /** Handles a duplicate request: reads its body, compares it with the original's, and writes the stored response. */
 export class Replay {
@@ -96,10 +92,13 @@ export async function sendStored(
     log.begin(call, (error) => (error === null ? resolve() : reject(error)));
   });
   call.responseBegun(status, headers);
-  // The tokens are those of another call.
-  call.copy?.discard();
-  call.copy = null;
-  call.headUsage = outcome === 'cached' ? FREE : null;
+  // The tokens are those of another call: of one in the cache they say what is saved.
+  if (outcome === 'cached') call.copy?.add(body);
+  else {
+    call.copy?.discard();
+    call.copy = null;
+  }
+  call.headUsage = null;
   call.responseBytes = body.length;
   log.end(call, outcome);
   await log.durable();

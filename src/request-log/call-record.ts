@@ -223,13 +223,14 @@ export class CallRecord {
 
   /**
    * Sets the outcome. The first one stands, because later ones only follow from it (an abort destroys the upstream
-   * socket). The exception is `completed`, which is set before the last write: it is replaced if that write never reached
-   * the client.
+   * socket). The exceptions are `completed`, which is set before the last write and replaced if that write never reached
+   * the client, and `retried`, which is set before the next attempt begins and replaced if that cannot begin.
    *
    * @returns true if the outcome was set
    */
   judge(outcome: Outcome, errorCode: string | null): boolean {
-    if (this.outcome !== null && (this.outcome !== 'completed' || outcome === 'completed')) return false;
+    const isLast = this.outcome !== 'completed' && this.outcome !== 'retried';
+    if (this.outcome !== null && (isLast || this.outcome === outcome)) return false;
     this.outcome = outcome;
     this.errorCode = errorCode;
     this.durationMs = performance.now() - this.openedAt;

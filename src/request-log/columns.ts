@@ -236,6 +236,17 @@ export const COLUMNS = {
     description: 'The price of `cost_usd`. Joins `price.id`.',
     nullMeans: 'there is no cost, or the provider reported it.',
   },
+  saved_usd: {
+    type: 'numeric',
+    phases: ['write'],
+    toDomain: dollars,
+    description:
+      'What a call from the response cache would have cost in USD: as the provider reported it with the stored response, ' +
+      'else its tokens times the price at `started_at`. It is never changed.',
+    nullMeans:
+      'the response did not come from the cache, or its model had no price or its tokens were not reported.',
+    example: '0.000142500',
+  },
   repaired_at: {
     type: 'timestamptz',
     phases: [],

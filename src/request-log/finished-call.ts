@@ -3,7 +3,7 @@ import type { LogRow } from './columns.js';
 
 /** A finished call as listeners get it. It contains no prompt, response, query or credential. */
 export interface FinishedCall {
-  /** As it is written to Postgres. */
+  /** As it is written to Postgres, but without its cost; a call from the response cache has the tokens of the stored response. */
   readonly row: Readonly<LogRow>;
   /** Model named in the request; null if it names none, and `row.model` is the one named in the response. */
   readonly requestModel: string | null;

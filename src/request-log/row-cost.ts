@@ -67,6 +67,25 @@ export function setCost(row: CostRow, usd: string | null, priceId: string | null
   row.price_id = priceId;
 }
 
+/** Until its row is written, a call from the response cache has the tokens of the stored response. */
+export function isCached({ outcome }: LogRow): boolean {
+  return outcome === 'cached';
+}
+
+const FREE = COLUMNS.cost_usd.toDomain('0');
+
+/**
+ * Sets what a call from the response cache saved. The call itself cost nothing and used no tokens.
+ *
+ * @param usd what the tokens of the stored response cost; null: not known
+ */
+export function setSaved(row: LogRow, usd: string | null): void {
+  row.saved_usd ??= usd;
+  setCost(row, FREE, null);
+  row.prompt_tokens = row.completion_tokens = row.cached_tokens = null;
+  row.cache_write_tokens = row.reasoning_tokens = row.extra_usage = null;
+}
+
 /**
  * Sets the cost of rows that are in Postgres: the values are arrays of their started_at, id, recorded_at as it was read,
  * cost and price, then the first and the last started_at. Through the parent table, with the time of the update, so that

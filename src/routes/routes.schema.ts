@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { flag, oneOf, pageOf, shownId, timestamp, version } from '../admin/fields.schema.js';
 import { PROVIDER_NAME } from '../providers/provider-name.js';
 import { MOST_ATTEMPTS } from '../request-log/column-groups/attempts.js';
-import { DIALECTS, RETRY_CAUSES, STRATEGIES } from './route.entity.js';
+import { DIALECTS, RETRY_CAUSES, type StoredTarget, STRATEGIES } from './route.entity.js';
 
 /** Targets of a route: a bit mask has one bit for each. */
 const MOST_TARGETS = 16;
@@ -105,6 +105,10 @@ export const routeSchema = z
               description: 'Names of models that it is sent in place of those in the request; null for none.',
               example: { 'gpt-5.6': 'gpt-5.6-eu' },
             }),
+          resting_until: timestamp(
+            'Until when it gets no calls, because it refused calls or failed; null if it gets calls. As the process that ' +
+              'responds has seen it: each process watches its own calls.',
+          ).nullable(),
         }),
       )
       .meta({ description: TARGETS_ABOUT }),
@@ -119,6 +123,8 @@ export const routeSchema = z
   })
   .meta({ id: 'Route' });
 export type RouteView = z.output<typeof routeSchema>;
+/** What is stored of a route. */
+export type RouteContent = Omit<RouteView, 'targets'> & { targets: StoredTarget[] };
 
 export const routePageSchema = pageOf('RoutePage', routeSchema);
 

@@ -57,6 +57,34 @@ export class RoutesService {
     return route;
   }
 
+  /** True if it is known that calls to `/v1` have no default, neither a provider nor a route. */
+  get lacksDefault(): boolean {
+    return this.fallback === null && this.providers.lacksDefault;
+  }
+
+  /**
+   * Until when a target of a route gets no calls, as this process has seen it respond.
+   *
+   * @param position of the target in the route @returns ISO 8601; null if it gets calls
+   */
+  restingUntil(route: string, position: number, provider: string): string | null {
+    const target = this.byName.get(route)?.targets[position];
+    const ms = target?.provider === provider ? target.health.restsFor(performance.now()) : 0;
+    return ms > 0 ? new Date(Date.now() + ms).toISOString() : null;
+  }
+
+  /** Each provider of each route, and whether a target with it rests. */
+  resting(): { route: string; provider: string; rests: boolean }[] {
+    const now = performance.now();
+    return [...this.byName.values()].flatMap(({ name: route, targets }) =>
+      [...new Set(targets.map(({ provider }) => provider))].map((provider) => ({
+        route,
+        provider,
+        rests: targets.some((one) => one.provider === provider && one.health.restsFor(now) > 0),
+      })),
+    );
+  }
+
   /** The one of the environment overrides what is stored, so that a row cannot change what a deployment has set. */
   private get default(): Route | null {
     return this.providers.environment === null ? this.fallback : null;

@@ -8,21 +8,15 @@ import { ServiceError } from '../errors/service-error.js';
 import type { Actor } from '../platform/actor.js';
 import { DEFAULT_PROVIDER, PROVIDER_NAME } from '../providers/provider-name.js';
 import { serialized } from '../providers/provider-rows.js';
-import type { Dialect, RetryCause, StoredTarget, Strategy } from './route.entity.js';
-import type { NewRoute, RouteChange, RouteView } from './routes.schema.js';
+import type { RouteSettings } from './route.js';
+import type { StoredTarget } from './route.entity.js';
+import type { NewRoute, RouteChange, RouteContent, RouteView } from './routes.schema.js';
 import { RoutesService } from './routes.service.js';
 
 SUBJECT_TYPES.add('route');
 
-interface RouteRow {
+interface RouteRow extends RouteSettings {
   id: string;
-  name: string;
-  targets: StoredTarget[];
-  strategy: Strategy;
-  retry_on: RetryCause[];
-  max_attempts: number;
-  dialect: Dialect;
-  is_default: boolean;
   version: number;
   created_at: Date;
   updated_at: Date;
@@ -62,14 +56,15 @@ export class StoredRoutesService {
       );
     }
     try {
-      return await this.change(async (manager) => {
+      const made = await this.change(async (manager) => {
         await mustHaveProviders(manager, settings.targets);
         if (settings.default) await this.endOtherDefault(manager, name, by);
         await manager.query(INSERT, [uuidv7(), name, ...valuesOf(settings)]);
-        const after = viewOf(await find(manager, name));
+        const after = contentOf(await find(manager, name));
         await recordChange(manager, by, { action: 'created', type: 'route', before: null, after });
         return after;
       });
+      return this.viewOf(made);
     } catch (error) {
       if (!isUniqueViolation(error, 'route_name_key')) throw error;
       throw ServiceError.of(
@@ -82,12 +77,12 @@ export class StoredRoutesService {
 
   /** By name. */
   async list(): Promise<RouteView[]> {
-    return (await this.dataSource.query<RouteRow[]>(LIST)).map(viewOf);
+    return (await this.dataSource.query<RouteRow[]>(LIST)).map((row) => this.viewOf(contentOf(row)));
   }
 
   /** @throws ServiceError not_found */
   async get(name: string): Promise<RouteView> {
-    return viewOf(await find(this.dataSource.manager, name));
+    return this.viewOf(contentOf(await find(this.dataSource.manager, name)));
   }
 
   /**
@@ -95,34 +90,46 @@ export class StoredRoutesService {
    *
    * @throws ServiceError not_found; conflict if it was changed since `expected`; invalid for an unknown provider
    */
-  update(name: string, change: RouteChange, by: Actor, expected: Expected = null): Promise<RouteView> {
-    return this.change(async (manager) => {
-      const before = viewOf(await findExpected(manager, name, expected));
+  async update(name: string, change: RouteChange, by: Actor, expected: Expected = null): Promise<RouteView> {
+    const changed = await this.change(async (manager) => {
+      const before = contentOf(await findExpected(manager, name, expected));
       const next = { ...before, ...change };
       if (JSON.stringify(next) === JSON.stringify(before)) return before;
       if (change.targets !== undefined) await mustHaveProviders(manager, change.targets);
       if (next.default) await this.endOtherDefault(manager, name, by);
       await manager.query(UPDATE, [before.id, ...valuesOf(next)]);
-      const after = viewOf(await find(manager, name));
+      const after = contentOf(await find(manager, name));
       await recordChange(manager, by, { action: 'changed', type: 'route', before, after });
       return after;
     });
+    return this.viewOf(changed);
   }
 
   /** @throws ServiceError not_found; conflict if it was changed since `expected` */
   async remove(name: string, by: Actor, expected: Expected = null): Promise<void> {
     await this.change(async (manager) => {
-      const before = viewOf(await findExpected(manager, name, expected));
+      const before = contentOf(await findExpected(manager, name, expected));
       await manager.query(DELETE, [before.id]);
       await recordChange(manager, by, { action: 'removed', type: 'route', before, after: null });
     });
+  }
+
+  /** With the health of its targets. */
+  private viewOf({ targets, ...route }: RouteContent): RouteView {
+    return {
+      ...route,
+      targets: targets.map((target, i) => ({
+        ...target,
+        resting_until: this.routes.restingUntil(route.name, i, target.provider),
+      })),
+    };
   }
 
   /** Ends the default of another route in the same transaction. */
   private async endOtherDefault(manager: EntityManager, name: string, by: Actor): Promise<void> {
     const [row] = await manager.query<RouteRow[]>(FIND_OTHER_DEFAULT, [name]);
     if (row === undefined) return;
-    const before = viewOf(row);
+    const before = contentOf(row);
     const after = { ...before, default: false };
     await manager.query(UPDATE, [row.id, ...valuesOf(after)]);
     await recordChange(manager, by, { action: 'changed', type: 'route', before, after });
@@ -167,11 +174,12 @@ function valuesOf(route: Omit<NewRoute, 'name'>): unknown[] {
 }
 
 /** Lists each field, so that a new column is not shown by accident. */
-function viewOf(row: RouteRow): RouteView {
+function contentOf(row: RouteRow): RouteContent {
   return {
     id: row.id,
     name: row.name,
-    targets: row.targets,
+    // In the order of the API: Postgres keeps members in one of its own, and a change is compared as JSON.
+    targets: row.targets.map(({ provider, models }) => ({ provider, models })),
     strategy: row.strategy,
     retry_on: row.retry_on,
     max_attempts: row.max_attempts,

@@ -20,6 +20,11 @@ export class TargetHealth {
     return this.restUntil === 0 || (now >= this.restUntil && !this.probing);
   }
 
+  /** For how long it gets no calls, in ms; 0 if it gets some. */
+  restsFor(now: number): number {
+    return this.restUntil === 0 ? 0 : Math.max(0, this.restUntil - now);
+  }
+
   /** A call is sent to it. @returns a number to report its response with */
   begin(now: number): number {
     if (this.restUntil !== 0 && now >= this.restUntil) this.probing = true;

@@ -67,6 +67,7 @@ const ownSumsSchema = usageSchema
     total_tokens: true,
     unpriced_calls: true,
     cost_usd: true,
+    saved_usd: true,
   })
   .meta({ id: 'OwnUsageSums' });
 export const OWN_SUMS = Object.keys(ownSumsSchema.shape) as (keyof z.output<typeof ownSumsSchema>)[];

@@ -74,6 +74,7 @@ export const MEASURES = {
   cache_write_tokens: total('cache_write_tokens'),
   reasoning_tokens: total('reasoning_tokens'),
   cost_usd: total('cost_usd', 'numeric'),
+  saved_usd: total('saved_usd', 'numeric'),
   request_bytes: total('request_bytes', 'bigint', IS_CALL),
   response_bytes: total('response_bytes'),
   duration_ms: total('duration_ms', 'double precision', IS_CALL),

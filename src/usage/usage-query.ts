@@ -87,6 +87,8 @@ const TOTALS = [
   ...ENTRIES.filter(([, { type }]) => SUMMED.includes(type)).map(([name]) => name),
   TOTAL_TOKENS,
 ];
+const isMoney = (name: string): boolean =>
+  name in MEASURES && MEASURES[name as keyof typeof MEASURES].type === 'numeric';
 
 /**
  * One row per group. Its column `totals` has the sums over all groups, of later pages too.
@@ -108,9 +110,7 @@ export function usageSql(
     ([name, measure]) => `${SHOWN_AS[measure.type](source.sum(name, measure))} AS ${name}`,
   );
   const totals = TOTALS.map((name) =>
-    name === 'cost_usd'
-      ? `'cost_usd', (sum(cost_usd::numeric) OVER ())::text`
-      : `'${name}', sum(${name}) OVER ()`,
+    isMoney(name) ? `'${name}', (sum(${name}::numeric) OVER ())::text` : `'${name}', sum(${name}) OVER ()`,
   );
   return `
     SELECT * FROM (

@@ -86,7 +86,11 @@ export class UsageTotals {
   }
 }
 
-const NOTHING = { ...Object.fromEntries(SUM_NAMES.map((name) => [name, 0])), cost_usd: null } as UsageSums;
+const NOTHING = {
+  ...Object.fromEntries(SUM_NAMES.map((name) => [name, 0])),
+  cost_usd: null,
+  saved_usd: null,
+} as UsageSums;
 
 function shown(
   { latency, totals: _, duration_ms: __, ...row }: SqlRow,

@@ -20,7 +20,7 @@ type Summed = keyof typeof MEASURES & keyof typeof COLUMNS;
 
 /** The columns of the log that are added up as whole numbers. A row without a value adds nothing. */
 const SUMMED = Object.keys(MEASURES).filter(
-  (name): name is Exclude<Summed, 'cost_usd' | 'duration_ms'> =>
+  (name): name is Exclude<Summed, 'cost_usd' | 'saved_usd' | 'duration_ms'> =>
     name in COLUMNS && MEASURES[name as Summed].type === 'bigint',
 );
 
@@ -54,6 +54,11 @@ const sumsSchema = z
     cost_usd: z.string().nullable().meta({
       description: 'Exact sum of the costs in USD; null if no call has one.',
       example: '12.345678900',
+    }),
+    saved_usd: z.string().nullable().meta({
+      description:
+        'Exact sum in USD of what calls from the response cache would have cost; null if it is known of no call.',
+      example: '1.234567800',
     }),
   })
   .meta({ id: 'UsageSums' });

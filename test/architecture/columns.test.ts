@@ -10,6 +10,7 @@ const SHARED = new Set([
   'key_id',
   'client_ip',
   'cost_usd',
+  'saved_usd',
   'end_user',
   'duration_ms',
   'call_id',

@@ -3,8 +3,10 @@ import { mkdtemp, realpath, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { loadEnv } from '../../src/config/env.js';
+import { DatabaseService } from '../../src/database/database.service.js';
 import { startEmbeddedPostgres } from '../../src/embedded-postgres/embedded-postgres.js';
 import { type Gateway, startGateway } from '../../src/gateway.js';
+import { eventually } from '../support/eventually.js';
 import { runCli } from './run-cli.js';
 
 let dataDir: string;
@@ -20,6 +22,8 @@ async function start(): Promise<Gateway & { firstKey?: string }> {
     onFirstKey: (key) => (firstKey = key),
     onPermanentError: () => {},
   });
+  // The start waits for its first look at Postgres for seconds only, and on a busy machine that takes longer.
+  await eventually(() => gateway.app.get(DatabaseService).notReady === null);
   return Object.assign(gateway, { firstKey });
 }
 

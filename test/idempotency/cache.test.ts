@@ -81,8 +81,8 @@ it('returns the response of the same request, byte for byte, without a call to t
     prompt_tokens: null,
     response_bytes: String(first.body.length),
     provider_request_id: 'up-1',
+    cost_usd: '0.000000000',
   });
-  expect(Number((await gateway.row(id)).cost_usd)).toBe(0);
 });
 
 it('returns a stream byte for byte', async () => {

@@ -81,6 +81,15 @@ it('a duplicate waits on another replica, and gets the response although no noti
   expect(provider.requests.length).toBe(1);
 });
 
+/** True if each replica listens again: it reads the counters once it does. */
+async function everyReplicaListens(): Promise<boolean> {
+  const [row] = await replicas[0]!.database.query<{ n: number }>(
+    `SELECT count(*)::int AS n FROM pg_stat_activity WHERE datname = current_database()
+       AND application_name = 'postern-changes' AND query LIKE '%change_counter%'`,
+  );
+  return row!.n === replicas.length;
+}
+
 it.each(['200 OK', '500 No'])(
   'the end of a call is notified, %s, and duplicates need not ask for it',
   async (status) => {
@@ -90,6 +99,7 @@ it.each(['200 OK', '500 No'])(
       await goOn.promise;
       req.socket.write(answer(status, []));
     };
+    await eventually(everyReplicaListens);
     const headers = [auth, `Idempotency-Key: notified-${status.slice(0, 3)}`];
     const first = await open(replicas[0]!, headers);
     await eventually(() => provider.requests.length === 1);

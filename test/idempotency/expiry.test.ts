@@ -16,6 +16,12 @@ describe('expiry', () => {
   afterAll(() => wire.stop());
 
   const query = (sql: string) => wire.gateway.database.query(sql);
+  /** A response is stored while its last bytes are sent. */
+  const allStored = () =>
+    eventually(async () => {
+      const missing = await query('SELECT FROM idempotency_record WHERE answer IS NULL');
+      return missing.length === 0;
+    });
   const stored = () => wire.gateway.gateway.app.get(StoredBytes);
   /** Measures anew, also if the timer has just measured what was stored before. */
   const measure = () => {
@@ -63,6 +69,7 @@ describe('expiry', () => {
   it('past its share a key has its calls made and not kept, and others theirs kept', async () => {
     const other = `Authorization: Bearer ${await wire.gateway.createKey({ idempotency: 'replay' })}`;
     await once(wire.gateway, [auth, 'Idempotency-Key: full-0']);
+    await allStored();
     await query('UPDATE idempotency_record SET stored_bytes = 256 * 1024 * 1024');
     await measure();
     const replayed = async (own: string) => {
@@ -110,6 +117,7 @@ describe('expiry', () => {
     await query('TRUNCATE idempotency_record');
     await once(wire.gateway, one!, 'one');
     await once(wire.gateway, two!, 'one');
+    await allStored();
     await query(
       'UPDATE idempotency_record a SET answer = b.answer, call_id = b.call_id FROM idempotency_record b WHERE a.id <> b.id',
     );

@@ -6,7 +6,7 @@ import { catalogProviders } from './catalog.js';
 it('knows the price list of every preset that has one, and none for a local provider', () => {
   const lists = Object.entries(PRESETS).map(([name, { url, example }]) => [
     name,
-    catalogOf(url ?? example!.replace('<resource>', 'mine')),
+    catalogOf((url ?? example!).replace(/<[a-z]+>/, 'mine')),
   ]);
   expect(Object.fromEntries(lists)).toEqual({
     openai: 'openai',
@@ -20,6 +20,12 @@ it('knows the price list of every preset that has one, and none for a local prov
     deepseek: 'deepseek',
     xai: 'x-ai',
     azure: 'azure',
+    'azure-entra': 'azure',
+    bedrock: 'aws',
+    vertex: 'google',
+    'claude-code': 'anthropic',
+    chatgpt: null,
+    mcp: null,
     vllm: null,
     ollama: null,
   });

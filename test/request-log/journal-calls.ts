@@ -89,6 +89,7 @@ const UNSEEN = {
   cache_write_tokens: null,
   extra_usage: null,
   cost_usd: null,
+  saved_usd: null,
   // The log writer sets it.
   price_id: null,
   end_user: null,

@@ -59,6 +59,7 @@ const UNSEEN_END = { ...nulls(END), outcome: 'interrupted', streamed: false };
 
 const LATER = [
   'cost_usd',
+  'saved_usd',
   'price_id',
   'end_user',
   'session_id',

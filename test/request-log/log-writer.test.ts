@@ -17,7 +17,7 @@ let watch: NodeJS.Timeout;
 let looks = 0;
 
 beforeEach(async () => {
-  database = await createDatabase();
+  database = await createDatabase({ days: false });
   relay = await PostgresRelay.to(database.url);
   log = await LogHarness.start(relay.url);
   watch = setInterval(() => {

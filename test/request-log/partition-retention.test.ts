@@ -17,7 +17,7 @@ const TODAY = dayOf(Date.now());
 const day = (offset: number) => TODAY + offset * DAY_MS;
 
 beforeEach(async () => {
-  database = await createDatabase();
+  database = await createDatabase({ days: false });
   client = new pg.Client({ connectionString: database.url });
   await client.connect();
   // Yesterday's, so that the clocks are trusted.

@@ -41,7 +41,7 @@ beforeAll(() => {
   Logger.overrideLogger(false);
 });
 beforeEach(async () => {
-  database = await createDatabase();
+  database = await createDatabase({ days: false });
   client = await connect();
 });
 afterEach(async () => {

@@ -88,6 +88,7 @@ export function logRow(startedAtMs: number, columns: Partial<LogRow> = {}): LogR
     session_id: null,
     tags: null,
     cost_usd: null,
+    saved_usd: null,
     price_id: null,
     charge_usd: null,
     charge_tokens: null,

@@ -133,7 +133,7 @@ it('adds up the calls of the key alone: today, this month, and by day', async ()
   expect(headers.get('cache-control')).toBe('no-store');
   const today = {
     ...{ calls: 2, errors: 0, calls_without_tokens: 1, prompt_tokens: 10, completion_tokens: 5 },
-    ...{ total_tokens: 15, unpriced_calls: 0, cost_usd: '0.500000000' },
+    ...{ total_tokens: 15, unpriced_calls: 0, cost_usd: '0.500000000', saved_usd: null },
   };
   expect(body.today).toEqual(today);
   const isFirst = now.getUTCDate() === 1;

@@ -11,7 +11,7 @@ export interface TestDatabase {
   url: string;
   /** Runs a query on one of a few connections: a new one costs more than most queries, above all where a test asks until it is so. */
   query<T extends object>(text: string, values?: unknown[]): Promise<T[]>;
-  /** Runs a query again until it finds a row, all on one connection. */
+  /** Runs a query again until it finds a row. */
   find<T extends object>(text: string, values?: unknown[]): Promise<T>;
   /** Drops it, unless a test of this file failed: then it stays for inspection. */
   drop(): Promise<void>;
@@ -30,11 +30,17 @@ async function onConnection<T>(url: string, task: (client: pg.Client) => Promise
 const onServer = <T extends object>(url: string, text: string, values?: unknown[]) =>
   onConnection(url, async (client) => (await client.query<T>(text, values)).rows);
 
-/** A migrated database of this file's own, cloned from the run's template; `{ empty: true }`: not migrated. */
-export async function createDatabase({ empty = false } = {}): Promise<TestDatabase> {
+/**
+ * A migrated database of this file's own, cloned from a template of the run.
+ *
+ * @param options.empty not migrated
+ * @param options.days false: the request log has no partitions yet, as when a gateway starts for the first time
+ */
+export async function createDatabase({ empty = false, days = true } = {}): Promise<TestDatabase> {
   const server = process.env.POSTERN_TEST_SERVER!;
   const name = `postern_test_${randomBytes(6).toString('hex')}`;
-  const template = empty ? 'template1' : process.env.POSTERN_TEST_TEMPLATE!;
+  const migrated = process.env.POSTERN_TEST_TEMPLATE!;
+  const template = empty ? 'template1' : days ? `${migrated}_days` : migrated;
   await onServer(server, `CREATE DATABASE ${name} TEMPLATE ${template} STRATEGY file_copy`);
   const url = new URL(server);
   url.pathname = `/${name}`;
@@ -44,21 +50,20 @@ export async function createDatabase({ empty = false } = {}): Promise<TestDataba
     return pool.on('error', () => {});
   };
   let pool = connect();
+  const query = async <T extends object>(text: string, values?: unknown[]) => {
+    const { rows } = await pool.query<T>(text, values);
+    // Settings of the database hold from the next connection on.
+    if (text.includes('ALTER DATABASE')) {
+      await pool.end();
+      pool = connect();
+    }
+    return rows;
+  };
   return {
     url: url.href,
-    query: async <T extends object>(text: string, values?: unknown[]) => {
-      const { rows } = await pool.query<T>(text, values);
-      // Settings of the database hold from the next connection on.
-      if (text.includes('ALTER DATABASE')) {
-        await pool.end();
-        pool = connect();
-      }
-      return rows;
-    },
+    query,
     find: <T extends object>(text: string, values?: unknown[]) =>
-      onConnection(url.href, (client) =>
-        eventually(async () => (await client.query<T>(text, values)).rows[0]),
-      ),
+      eventually(async () => (await query<T>(text, values))[0]),
     drop: async () => {
       const ended = pool.ended ? null : pool.end();
       if (globalThis.testFailed) {

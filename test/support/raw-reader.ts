@@ -3,6 +3,8 @@ import type { Socket } from 'node:net';
 /** Reads HTTP/1.1 messages off a socket byte by byte, with no opinion on what is in them. */
 export class RawReader {
   private buffer: Buffer = Buffer.alloc(0);
+  /** What has arrived since somebody last read: joined once, however much of it there is. */
+  private arrived: Buffer[] = [];
   private ended = false;
   private wake: () => void = () => {};
   /** Bytes of the current body seen so far, framing included. */
@@ -10,7 +12,7 @@ export class RawReader {
 
   constructor(socket: Socket) {
     socket.on('data', (data) => {
-      this.buffer = Buffer.concat([this.buffer, data]);
+      this.arrived.push(data);
       this.wake();
     });
     const end = () => {
@@ -23,12 +25,14 @@ export class RawReader {
 
   /** Everything not yet taken. */
   get rest(): Buffer {
+    this.join();
     return this.buffer;
   }
 
   /** Request or status line and headers, without the empty line; rejects when the connection ends first. */
   async head(): Promise<string> {
     for (;;) {
+      this.join();
       const at = this.buffer.indexOf('\r\n\r\n');
       if (at !== -1) {
         const head = this.buffer.toString('latin1', 0, at);
@@ -47,7 +51,7 @@ export class RawReader {
     const length = value('content-length');
     if (length === undefined && toEnd) {
       while (!this.ended) await this.more().catch(() => {});
-      return { bytes: this.buffer, framed: this.buffer };
+      return { bytes: this.rest, framed: this.rest };
     }
     const bytes = await this.take(Number(length ?? 0));
     return { bytes, framed: bytes };
@@ -58,7 +62,11 @@ export class RawReader {
     const parts: Buffer[] = [];
     let missing = count;
     while (missing > 0) {
-      if (this.buffer.length === 0) await this.more();
+      this.join();
+      if (this.buffer.length === 0) {
+        await this.more();
+        continue;
+      }
       const part = this.buffer.subarray(0, missing);
       this.buffer = this.buffer.subarray(part.length);
       this.bodyReceived += part.length;
@@ -70,6 +78,7 @@ export class RawReader {
 
   private async line(): Promise<Buffer> {
     for (;;) {
+      this.join();
       const at = this.buffer.indexOf('\r\n');
       if (at !== -1) return this.take(at + 2);
       await this.more();
@@ -95,6 +104,13 @@ export class RawReader {
       framed.push(line);
       if (line.length === 2) return { bytes: Buffer.concat(bytes), framed: Buffer.concat(framed) };
     }
+  }
+
+  private join(): void {
+    if (this.arrived.length === 0) return;
+    const isAlone = this.buffer.length === 0 && this.arrived.length === 1;
+    this.buffer = isAlone ? this.arrived[0]! : Buffer.concat([this.buffer, ...this.arrived]);
+    this.arrived = [];
   }
 
   private more(): Promise<void> {

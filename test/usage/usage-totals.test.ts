@@ -72,6 +72,7 @@ describe('usage', () => {
           unpriced_calls: 1,
           cost_usd: null,
           retried_attempts: 0,
+          saved_usd: null,
           errors: 3,
           calls_without_tokens: 4,
           total_tokens: 100,
@@ -86,6 +87,7 @@ describe('usage', () => {
           unpriced_calls: 2,
           cost_usd: null,
           retried_attempts: 0,
+          saved_usd: null,
           errors: 0,
           calls_without_tokens: 0,
           total_tokens: 13,
@@ -102,6 +104,7 @@ describe('usage', () => {
       totals: {
         calls: 9,
         retried_attempts: 0,
+        saved_usd: null,
         errors: 3,
         calls_without_tokens: 4,
         unpriced_calls: 3,

@@ -95,6 +95,7 @@ function columnsOf({ data }: UsagePage, totals: UsageSums | null): readonly Usag
   const [row] = data;
   const has = (name: keyof UsageView) => row !== undefined && name in row;
   const showsUncounted = (totals?.calls_without_tokens ?? 1) > 0;
+  const showsSaved = totals === null || totals.saved_usd !== null;
   const groups: readonly (UsageColumn | false)[] = [
     has('month') && { head: 'MONTH', cell: ({ month }) => month ?? null },
     has('week') && { head: 'WEEK', cell: ({ week }) => week ?? null },
@@ -139,6 +140,9 @@ function columnsOf({ data }: UsagePage, totals: UsageSums | null): readonly Usag
       drop: 7,
     },
     { ...number('COST $', ({ cost_usd: cost }) => cost && money(cost)), drop: 9 },
+    ...(showsSaved
+      ? [{ ...number('SAVED $', ({ saved_usd: saved }) => saved && money(saved)), drop: 5 }]
+      : []),
     ...(showsUncounted ? [number('NO COUNTS', (sums) => sums.calls_without_tokens)] : []),
     {
       ...number(

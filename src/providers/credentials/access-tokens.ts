@@ -6,6 +6,8 @@ const RENEW_BEFORE_MS = 300_000;
 /** After a failed request, the next one waits this long; each further failure doubles the time. */
 const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 30_000;
+/** A token that the provider rejected is dropped at most once in this time: the reason may be another one. */
+const REJECTION_PAUSE_MS = 30_000;
 
 interface HeldToken {
   readonly value: string;
@@ -37,6 +39,8 @@ export class AccessTokens {
   private failures = 0;
   /** No request before this (monotonic). */
   private pausedUntil = -Infinity;
+  /** No token is dropped before this (monotonic). */
+  private keptUntil = -Infinity;
 
   /**
    * @param request requests a new token
@@ -60,6 +64,15 @@ export class AccessTokens {
     if (held !== null && !this.isPast(held.endsAt)) return held.value;
     if (this.pending !== null) return this.pending;
     throw unavailable();
+  }
+
+  /** The provider responded with 401 to a call with this token, which may have been revoked: the next call gets a new one. */
+  rejected(token: string): void {
+    const now = this.clocks.monotonic();
+    // Of the calls that were under way with it, the first one drops it.
+    if (this.held?.value !== token || now < this.keptUntil) return;
+    this.held = null;
+    this.keptUntil = now + REJECTION_PAUSE_MS;
   }
 
   private renew(): void {

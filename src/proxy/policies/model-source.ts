@@ -27,8 +27,10 @@ const BODY_POSTS = new Set([
     (endpoint) => !endpoint.includes('<') && endpoint !== OTHERWISE,
   ),
 ]);
-/** The second is Ollama's. */
-const LISTS = new Set([...PREFIXES.map((prefix) => `${prefix}/v1/models`), '/api/tags']);
+const LISTS = new Set([
+  ...PREFIXES.map((prefix) => `${prefix}/v1/models`),
+  ...PROVIDER_ENDPOINTS.flatMap(({ gets }) => gets ?? []),
+]);
 const WITH_MODEL_PARAMETER = new Set(['/v1/realtime']);
 
 /** The characters that a segment with a model may have once it is decoded: no provider reads another path from these. */

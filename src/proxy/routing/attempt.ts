@@ -10,6 +10,7 @@ import type { RequestLogService } from '../../request-log/request-log.service.js
 import type { RetryCause } from '../../routes/route.entity.js';
 import { retryAfterOf } from '../../routes/target-health.js';
 import { Exchange } from '../exchange.js';
+import { statusOf } from '../http/error-response.js';
 import { bodyLength, hasForeignCoding, responseHeaders } from '../headers.js';
 import type { PolicyCall } from '../policies/policy-call.js';
 import { readerOf, sendGathered } from '../request-body.js';
@@ -181,19 +182,27 @@ export class Attempt extends Exchange {
   }
 
   protected override settle(error?: GatewayError): void {
-    const { before, call, req, log } = this;
-    // It has not begun, so that the attempt before it is the last one.
-    if (before !== null && req.call === before.call) {
-      log.end(before.call, error === undefined ? 'client_aborted' : 'retried', before.errorCode);
-      log.close(call);
-    }
+    const { call } = this;
+    // It could not begin: see endBefore().
+    if (error !== undefined && !call.begun && call.judge('upstream_error', error.code))
+      call.status = statusOf(error);
     super.settle(error);
   }
 
   protected override detach(): void {
     clearTimeout(this.keepTimer);
     this.routed.ended();
+    if (this.before !== null && !this.call.begun) this.endBefore(this.before.call);
     super.detach();
+  }
+
+  /** This attempt has not begun and has no row: the one before it was the last, and its row says what the client got. */
+  private endBefore(before: CallRecord): void {
+    const { call, req, log } = this;
+    before.status = call.status;
+    log.end(before, call.outcome ?? 'client_aborted', call.errorCode);
+    // The record of `req.call` is closed with the call.
+    if (req.call === before) log.close(call);
   }
 
   /** Asked before a byte was sent to the client. Finds the next target. */

@@ -15,7 +15,8 @@ export function figures(gateway: ConsoleGateway): void {
     gateway.database.query<Record<string, string>>(
       `SELECT ${by} AS name, count(*)::text AS calls, sum(cost_usd)::text AS cost, sum(prompt_tokens + completion_tokens)::text AS tokens,
          sum(completion_tokens)::text AS output, count(*) FILTER (WHERE status >= 400 OR outcome = 'upstream_timeout')::text AS errors
-       FROM request_log JOIN team ON team.id = team_id WHERE started_at >= $1 AND started_at < $2 AND ${where} GROUP BY 1 ORDER BY sum(cost_usd) DESC NULLS LAST`,
+       FROM request_log JOIN team ON team.id = team_id WHERE started_at >= $1 AND started_at < $2 AND ${where} GROUP BY 1
+       ORDER BY sum(cost_usd) DESC NULLS LAST, (${by})::text COLLATE "C"`,
       [from, to],
     );
 

@@ -49,6 +49,26 @@ const codeNow = (tokens: AccessTokens) => {
 let bench: Bench;
 beforeEach(() => (bench = new Bench()));
 
+it('drops a token that the provider rejected, once: the next call gets a new one', async () => {
+  void bench.tokens.get();
+  await bench.issue('one');
+  bench.tokens.rejected('another');
+  expect(bench.tokens.get()).toBe('one');
+  for (let i = 0; i < 10; i++) bench.tokens.rejected('one');
+  const next = bench.tokens.get();
+  expect(bench.requests).toBe(2);
+  await bench.issue('two');
+  expect(await next).toBe('two');
+  // Calls that were under way with the first one, and a provider that rejects whatever it is sent.
+  bench.tokens.rejected('one');
+  bench.tokens.rejected('two');
+  expect([bench.tokens.get(), bench.requests]).toEqual(['two', 2]);
+  bench.pass(30_000);
+  bench.tokens.rejected('two');
+  void bench.tokens.get();
+  expect(bench.requests).toBe(3);
+});
+
 it('makes one request for a thousand calls that wait, and none for those after', async () => {
   const waiting = Array.from({ length: 1_000 }, () => bench.tokens.get());
   expect(bench.requests).toBe(1);

@@ -119,11 +119,31 @@ describe('oauth2', () => {
     expect(server.most).toBe(1);
   });
 
+  it('gets a new token for the next call when the provider rejects the one it has; the call itself is not repeated', async () => {
+    const revoked = new Set(['Bearer token-1']);
+    wire.provider.script = async (req) => {
+      await req.body;
+      const isRevoked = revoked.has(headerOf(req, 'authorization')[0]!);
+      req.socket.write(answer(isRevoked ? '401 Unauthorized' : '200 OK', [], isRevoked ? 'no' : 'yes'));
+    };
+    const name = await oauth2();
+    const sent = wire.provider.requests.length;
+    const first = await call(name);
+    expect([first.status, first.body.toString(), server.asked.length]).toEqual([401, 'no', 1]);
+    expect(wire.provider.requests).toHaveLength(sent + 1);
+    for (let i = 0; i < 3; i++) expect((await call(name)).status).toBe(200);
+    expect(server.asked).toHaveLength(2);
+    // It rejects whatever it is sent: no token request for each call.
+    revoked.add('Bearer token-2');
+    for (let i = 0; i < 5; i++) expect((await call(name)).status).toBe(401);
+    expect(server.asked).toHaveLength(2);
+  });
+
   it('answers 502 in the shape of the provider while there is no token, without a row, and recovers', async () => {
     server.respond = () => ({ status: 503, body: 'busy' });
     const name = await oauth2();
-    const rows = await gateway.rowCount();
     const sent = wire.provider.requests.length;
+    const rows = await eventually(async () => (await gateway.rowCount()) === sent && sent);
     wire.expectRefusal(await call(name), 502, 'provider_credential_unavailable');
     const anthropic = await wire.call(`POST /p/${name}/v1/messages`, [], '{}');
     expect([anthropic.status, JSON.parse(anthropic.body.toString())]).toMatchObject([

@@ -9,10 +9,12 @@ import { makeMemoryFolder } from './memory-folder.mjs';
 /** What is tested (some tests start dist/), and one cluster for the run (or TEST_DATABASE_URL), with a migrated template that each test file clones. */
 export default async function globalSetup() {
   await Promise.all([compileTests(), compileProduct()]);
-  const [{ startEmbeddedPostgres }, { migrate }] = await Promise.all([
-    import('../../../.test-build/src/embedded-postgres/embedded-postgres.js'),
-    import('../../../.test-build/src/database/migrate.js'),
-  ]);
+  const [{ startEmbeddedPostgres }, { migrate }, { createDaysAhead, createPartitions, DAY_MS }] =
+    await Promise.all([
+      import('../../../.test-build/src/embedded-postgres/embedded-postgres.js'),
+      import('../../../.test-build/src/database/migrate.js'),
+      import('../../../.test-build/src/request-log/partitions.js'),
+    ]);
   const disk = tmpdir();
   // `npm run test:faults` is about the disk.
   const memory = process.env.POSTERN_TEST_FULL === '1' ? null : await makeMemoryFolder();
@@ -42,10 +44,19 @@ export default async function globalSetup() {
   if (globalThis.stopTestCluster)
     await client.query(`SET scram_iterations = 1; ALTER ROLE postern PASSWORD '${client.password}'`);
   await client.query(`CREATE DATABASE ${template}`);
-  await client.end();
   const url = new URL(server);
   url.pathname = `/${template}`;
   await migrate(url.href);
+  // The partitions that each gateway would create, and one more: midnight may come. They take longer than the rest of a start.
+  const withDays = `${template}_days`;
+  await client.query(`CREATE DATABASE ${withDays} TEMPLATE ${template} STRATEGY file_copy`);
+  await client.end();
+  url.pathname = `/${withDays}`;
+  const inTemplate = new pg.Client({ connectionString: url.href });
+  await inTemplate.connect();
+  await createDaysAhead(inTemplate);
+  await createPartitions(inTemplate, [Date.now() + 8 * DAY_MS]);
+  await inTemplate.end();
   process.env.POSTERN_TEST_SERVER = server;
   process.env.POSTERN_TEST_TEMPLATE = template;
 }

@@ -1,11 +1,32 @@
 // Jest's runtime, without its vm and its modules: a test file is the ES module that scripts/compile.mjs made of it, loaded
 // by Node itself. So `instanceof`, the module format and the speed are those of production, and the files that one worker
 // runs share the modules of src/. What needs Jest's own modules is not there: jest.mock(), jest.resetModules().
+const asyncHooks = require('node:async_hooks');
 const { syncBuiltinESMExports } = require('node:module');
 const { join, relative } = require('node:path');
 const { pathToFileURL } = require('node:url');
 
 const TEST_TIMEOUT = Symbol.for('TEST_TIMEOUT_SYMBOL');
+
+/**
+ * What jest-circus uses of AsyncLocalStorage, for tests that run one after the other. Before Node 24, the real one watches
+ * every promise from its first use on. Each file would add another, and nothing is slower than a promise watched by dozens.
+ */
+class SequentialStorage {
+  getStore() {
+    return this.store;
+  }
+
+  async run(store, task) {
+    const outer = this.store;
+    this.store = store;
+    try {
+      return await task();
+    } finally {
+      this.store = outer;
+    }
+  }
+}
 
 module.exports = class NodeRuntime {
   constructor(config, environment) {
@@ -19,7 +40,13 @@ module.exports = class NodeRuntime {
   /** Jest's own: anew for each file, or the tests of the file before would run again. */
   requireInternalModule(path) {
     delete require.cache[path];
-    return require(path);
+    const { AsyncLocalStorage } = asyncHooks;
+    asyncHooks.AsyncLocalStorage = SequentialStorage;
+    try {
+      return require(path);
+    } finally {
+      asyncHooks.AsyncLocalStorage = AsyncLocalStorage;
+    }
   }
 
   requireModule(path) {

@@ -12,6 +12,7 @@ import { LoadingRows } from '../../display/loading';
 import { SideDrawer } from '../../display/side-drawer';
 import { StatusBadge } from '../../display/status-badge';
 import { ExactTime, RelativeTime } from '../../figures/figure';
+import { duration } from '../../figures/numbers';
 import { modelFacts } from '../../limits/limit-facts';
 import { LimitList } from '../../limits/limit-list';
 import { sharedState, useUrlState } from '../../url/url-state';
@@ -84,6 +85,13 @@ function Details({ shown }: { shown: Key }) {
           ['Endpoints', shown.endpoints === 'all' ? 'all' : 'inference only'],
           ...modelFacts(shown),
           ['Idempotency-Key', shown.idempotency === 'replay' ? 'repeats stored responses' : undefined],
+          ['WebSockets', shown.websockets ? 'allowed' : undefined],
+          [
+            'Response cache',
+            shown.cache === null
+              ? undefined
+              : `${duration(shown.cache.ttl_seconds * 1_000)}${shown.cache.shared === 'team' ? ', shared with keys of its team' : ''}`,
+          ],
           ['Key ID', <CopyableId id={shown.id} what="key ID" short />],
         ]}
       />

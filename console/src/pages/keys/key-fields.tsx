@@ -1,11 +1,13 @@
-import { MultiSelect, Select, TextInput } from '@mantine/core';
+import { MultiSelect, Select, Switch, TextInput } from '@mantine/core';
 import { DateTimePicker } from '@mantine/dates';
 import '@mantine/dates/styles.css';
 import { useQuery } from '@tanstack/react-query';
 import type { ApiError } from '../../api/client';
 import { providersQuery } from '../../api/load-all';
+import { routesQuery } from '../providers/route';
 import { LimitFields } from '../../limits/limit-fields';
 import { type LimitMembers, limitMembersOf, UNLIMITED } from '../../limits/limit-draft';
+import { CacheFields } from './cache-fields';
 import type { Key } from './key';
 
 export type KeyDraft = LimitMembers &
@@ -38,7 +40,10 @@ export function KeyFields({
   error: ApiError | undefined;
 }) {
   const providers = useQuery(providersQuery).data?.data ?? [];
-  const names = [...new Set([...providers.map(({ name }) => name), ...(draft.providers ?? [])])];
+  const routes = useQuery(routesQuery).data?.data ?? [];
+  const names = [
+    ...new Set([...[...providers, ...routes].map(({ name }) => name), ...(draft.providers ?? [])]),
+  ];
   return (
     <>
       <TextInput
@@ -65,7 +70,7 @@ export function KeyFields({
         error={error?.of('expires_at')}
       />
       <MultiSelect
-        label="Providers"
+        label="Providers and routes"
         placeholder={draft.providers === null ? 'All' : undefined}
         data={names}
         value={draft.providers ?? []}
@@ -93,6 +98,16 @@ export function KeyFields({
         ]}
         value={draft.idempotency}
         onChange={(value) => onChange({ ...draft, idempotency: value as KeyDraft['idempotency'] })}
+      />
+      <Switch
+        label="May open WebSockets on /v1/realtime and /v1/responses"
+        checked={draft.websockets}
+        onChange={(event) => onChange({ ...draft, websockets: event.currentTarget.checked })}
+      />
+      <CacheFields
+        cache={draft.cache}
+        onChange={(cache) => onChange({ ...draft, cache })}
+        error={error?.of('cache')}
       />
       <LimitFields
         value={draft}

@@ -1,10 +1,11 @@
 import { Button, Group, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { useMemo } from 'react';
+import { lazy, Suspense, useMemo } from 'react';
 import { api } from '../../api/client';
 import { providersQuery } from '../../api/load-all';
 import { useMayChange } from '../../app/session';
 import { EmptyState } from '../../display/empty-state';
+import { LoadingRows } from '../../display/loading';
 import { PageHeader } from '../../display/page-header';
 import { StatusBadge } from '../../display/status-badge';
 import { Compact, RelativeTime } from '../../figures/figure';
@@ -20,6 +21,8 @@ import { ProviderDrawer } from './provider-drawer';
 import { ProviderHealth, useLastHour } from './provider-health';
 import { ProviderForm } from './provider-form';
 import { useProviderTest } from './provider-test';
+
+const Routes = lazy(() => import('./routes'));
 
 export default function Providers() {
   const [url, setUrl] = useUrlState();
@@ -68,6 +71,9 @@ export default function Providers() {
         test={test}
         onClose={() => setUrl({ open: undefined })}
       />
+      <Suspense fallback={<LoadingRows rows={2} />}>
+        <Routes />
+      </Suspense>
       {mayChange && url.new === '1' && (
         <ProviderForm
           isFirst={rows?.length === 0}

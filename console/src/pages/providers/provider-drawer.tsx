@@ -10,6 +10,7 @@ import { StatusBadge } from '../../display/status-badge';
 import { ExactTime, RelativeTime } from '../../figures/figure';
 import { ConfirmByName } from '../../forms/confirm-by-name';
 import { OwnUsage } from '../../usage/own-usage';
+import { AUTHS } from './auth';
 import { type Provider, SECRET_STATES } from './provider';
 import { ProviderForm } from './provider-form';
 import { ProbeResult, useProviderTest } from './provider-test';
@@ -64,7 +65,12 @@ function Details({ shown, secretAt, test, onClose }: Props & { onClose: () => vo
           ],
           ['Secret', secret.label],
           ['Secret set', secretAt === undefined ? undefined : <RelativeTime at={secretAt} />],
-          ['Sent as', shown.auth === 'bearer' ? 'Authorization: Bearer' : shown.auth],
+          ['Authentication', AUTHS[shown.auth].label],
+          ...AUTHS[shown.auth].fields.map(({ name, label }): [string, string | undefined] => [
+            label,
+            shown.auth_settings?.[name],
+          ]),
+          ['Service account', shown.auth_settings?.client_email],
           ['Price list', shown.catalog ?? `prices of ${shown.name} only`],
           ['Added', shown.created_at === null ? 'by PROVIDER_URL' : <ExactTime at={shown.created_at} />],
           ['Changed', shown.updated_at === null ? undefined : <ExactTime at={shown.updated_at} />],

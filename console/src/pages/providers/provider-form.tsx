@@ -1,18 +1,13 @@
-import { PasswordInput, Select, Switch, TextInput } from '@mantine/core';
+import { Select, Switch, TextInput } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { api, ApiError } from '../../api/client';
 import { changesOf } from '../../forms/changes';
 import { FormModal } from '../../forms/form-modal';
+import { AUTHS, changed, filled, type Settings, settingsOf } from './auth';
+import { AuthFields } from './auth-fields';
 import { PRESETS } from './presets';
 import type { Provider } from './provider';
-
-const AUTHS: { value: Provider['auth']; label: string }[] = [
-  { value: 'bearer', label: 'Authorization: Bearer' },
-  { value: 'x-api-key', label: 'x-api-key' },
-  { value: 'api-key', label: 'api-key' },
-  { value: 'x-goog-api-key', label: 'x-goog-api-key' },
-];
 
 interface Draft {
   name: string;
@@ -48,24 +43,39 @@ export function ProviderForm({
   const stored = shown === undefined ? { ...NEW, default: isFirst } : draftOf(shown);
   const [draft, setDraft] = useState(stored);
   const [preset, setPreset] = useState<string | null>(null);
+  const storedSettings = settingsOf(stored.auth, shown?.auth_settings ?? null);
+  const [settings, setSettings] = useState<Settings>(storedSettings);
   const [secret, setSecret] = useState('');
   const client = useQueryClient();
   const changes = changesOf<Draft>(stored, draft);
-  const hasChanges = Object.keys(changes).length > 0 || secret !== '';
+  const newSettings =
+    changes.auth === undefined ? changed(draft.auth, storedSettings, settings) : filled(draft.auth, settings);
+  const hasChanges = Object.keys(changes).length > 0 || newSettings !== undefined || secret !== '';
   const save = useMutation({
     mutationFn: async (): Promise<Provider> => {
       if (shown !== undefined) {
         const { name: _, ...body } = changes;
         return api.patch('/admin/v1/providers/{name}', {
           path: { name: shown.name },
-          body: { ...body, ...(secret !== '' && { secret }) },
+          body: {
+            ...body,
+            ...(newSettings !== undefined && { auth_settings: newSettings }),
+            ...(changes.auth === 'client' ? { secret: null } : secret !== '' && { secret }),
+          },
           shown,
         });
       }
       // Without a price list of its own, the one of the URL's host applies.
       const { catalog, ...body } = draft;
+      const auth_settings = filled(draft.auth, settings);
       return api.post('/admin/v1/providers', {
-        body: { ...body, secret: secret === '' ? null : secret, ...(catalog !== null && { catalog }) },
+        body: {
+          ...body,
+          url: body.url.replace('<region>', settings.region ?? ''),
+          secret: secret === '' || AUTHS[draft.auth].secret === null ? null : secret,
+          ...(auth_settings !== undefined && { auth_settings }),
+          ...(catalog !== null && { catalog }),
+        },
       });
     },
     gcTime: 0,
@@ -79,10 +89,12 @@ export function ProviderForm({
   const choose = (id: string | null) => {
     setPreset(id);
     const found = id === null ? undefined : PRESETS[id];
-    if (id !== null && found !== undefined)
+    if (id !== null && found !== undefined) {
+      setSettings(settingsOf(found.auth, { ...found.authSettings }));
       setDraft({ ...draft, name: id, url: found.url ?? found.example ?? '', auth: found.auth });
+    }
   };
-  const needsSecret = preset !== null && PRESETS[preset]?.needsSecret === true;
+  const needsSecret = preset !== null && PRESETS[preset]?.needsSecret === true && draft.auth !== 'client';
   return (
     <FormModal
       title={shown === undefined ? 'Add a provider' : `Edit provider ${shown.name}`}
@@ -129,27 +141,18 @@ export function ProviderForm({
         error={error?.of('url')}
         spellCheck={false}
       />
-      <Select
-        label="How the secret is sent"
-        allowDeselect={false}
-        data={AUTHS}
-        value={draft.auth}
-        onChange={(auth) => setDraft({ ...draft, auth: auth as Provider['auth'] })}
-      />
-      <PasswordInput
-        label={shown === undefined ? 'Secret' : 'New secret'}
-        description={
-          shown === undefined
-            ? 'The provider’s API key. Stored encrypted and never shown again. Leave it empty if the provider needs none.'
-            : 'Leave it empty to keep the present one.'
-        }
-        required={needsSecret}
-        value={secret}
-        onChange={(event) => setSecret(event.currentTarget.value.trim())}
-        error={error?.of('secret')}
-        autoComplete="new-password"
-        spellCheck={false}
-        visibilityToggleButtonProps={{ 'aria-label': 'Show or hide the secret', tabIndex: 0 }}
+      <AuthFields
+        auth={draft.auth}
+        settings={settings}
+        secret={secret}
+        isStored={shown !== undefined}
+        needsSecret={needsSecret}
+        error={error}
+        onChange={(change) => {
+          if (change.auth !== undefined) setDraft({ ...draft, auth: change.auth });
+          if (change.settings !== undefined) setSettings(change.settings);
+          if (change.secret !== undefined) setSecret(change.secret);
+        }}
       />
       <TextInput
         label="Price list"

@@ -22,6 +22,14 @@ export function CallCost({ call }: { call: Call }) {
     enabled: price_id !== null && model !== null,
     staleTime: 60_000,
   });
+  if (call.outcome === 'cached') {
+    return (
+      <Text size="sm">
+        The response came from the cache: the call cost nothing
+        {call.saved_usd === null ? '.' : ` and saved ${exactUsd(nanoOf(call.saved_usd))}.`}
+      </Text>
+    );
+  }
   if (prompt_tokens === null && call.completion_tokens === null) {
     return (
       <Text size="sm" c="dimmed">

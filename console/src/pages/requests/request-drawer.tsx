@@ -14,7 +14,7 @@ import { sharedState, useUrlState } from '../../url/url-state';
 import { CallCost } from './call-cost';
 import { CallResult } from './call-result';
 import { CallTimeline } from './call-timeline';
-import type { Call } from './columns';
+import { CallAttempts, type ShownCall } from './call-attempts';
 import { curlOf } from './curl';
 
 /** Everything about one call, beside the list. Its address holds the ID, so that it can be shared. */
@@ -34,7 +34,7 @@ export function RequestDrawer({ id, onClose }: { id: string | undefined; onClose
   );
 }
 
-function Details({ call }: { call: Call }) {
+function Details({ call }: { call: ShownCall }) {
   return (
     <Stack gap="lg">
       <Group gap="sm">
@@ -50,6 +50,11 @@ function Details({ call }: { call: Call }) {
         <Text size="sm" c="var(--postern-bad)">
           The gateway reported {call.error_code}.
         </Text>
+      )}
+      {call.attempts.length > 0 && (
+        <Part title={`Attempts (${call.attempts.length})`}>
+          <CallAttempts call={call} />
+        </Part>
       )}
       <Part title="Timeline">
         <CallTimeline call={call} />

@@ -34,12 +34,19 @@ const FIGURES: readonly { id: string; header: string; of: (sums: UsageSums) => R
   { id: 'written', header: 'Cache writes', of: (sums) => <Compact value={sums.cache_write_tokens} /> },
   { id: 'output', header: 'Output', of: (sums) => <Compact value={sums.completion_tokens} /> },
 ];
+/** Shown only if calls came from the response cache. */
+const SAVED = {
+  id: 'saved',
+  header: 'Saved by cache',
+  of: (sums: UsageSums) => (sums.saved_usd === null ? '–' : <Money usd={sums.saved_usd} />),
+};
 
 /** The groups, the change of the chosen metric, and all figures. */
 export function columnsFor(
   dimensions: readonly Dimension[],
   previous: UsagePage | undefined,
   metric: Metric,
+  totals: UsageSums | null | undefined,
 ): readonly Column<UsageRow>[] {
   const before = new Map(previous?.data.map((row) => [rowKey(row, dimensions), row]));
   const isWhole = previous !== undefined && previous.next_cursor === null;
@@ -62,6 +69,7 @@ export function columnsFor(
       },
     },
     ...FIGURES.slice(1).map(asColumn),
+    ...(totals != null && totals.saved_usd !== null ? [asColumn(SAVED)] : []),
     { id: 'p50', header: 'p50', align: 'right', cell: ({ p50_ms }) => duration(p50_ms) },
     { id: 'p95', header: 'p95', align: 'right', cell: ({ p95_ms }) => duration(p95_ms) },
   ];
@@ -79,7 +87,7 @@ export function totalsOf(
   if (sums === null || sums === undefined) return undefined;
   return {
     [dimensions[0] ?? 'team']: 'Total',
-    ...Object.fromEntries(FIGURES.map(({ id, of }) => [id, of(sums)])),
+    ...Object.fromEntries([...FIGURES, SAVED].map(({ id, of }) => [id, of(sums)])),
   };
 }
 

@@ -4,6 +4,7 @@ import { uncached } from './columns';
 
 const FIGURES: readonly [string, (row: UsageRow) => string | number | null][] = [
   ['cost_usd', ({ cost_usd }) => cost_usd],
+  ['saved_usd', ({ saved_usd }) => saved_usd],
   ['calls', ({ calls }) => calls],
   ['errors', ({ errors }) => errors],
   ['unpriced_calls', ({ unpriced_calls }) => unpriced_calls],

@@ -120,7 +120,7 @@ export default function Usage() {
             <DataTable
               label="Usage by group"
               dense
-              columns={columnsFor(dimensions, previous.data, metric)}
+              columns={columnsFor(dimensions, previous.data, metric, table.first?.totals)}
               rows={table.rows}
               rowId={(row) => rowKey(row, dimensions)}
               error={table.error}

@@ -1,0 +1,70 @@
+import { PasswordInput, Select, Text, TextInput } from '@mantine/core';
+import type { ApiError } from '../../api/client';
+import { type Auth, AUTH_CHOICES, AUTHS, type Settings, settingsOf } from './auth';
+
+interface Props {
+  auth: Auth;
+  settings: Settings;
+  secret: string;
+  /** The provider is stored, and keeps its secret unless another one is typed. */
+  isStored: boolean;
+  needsSecret: boolean;
+  error: ApiError | undefined;
+  onChange: (change: { auth?: Auth; settings?: Settings; secret?: string }) => void;
+}
+
+/** How a provider authenticates calls: the kind, its settings, and the secret, which is never shown again. */
+export function AuthFields({ auth, settings, secret, isStored, needsSecret, error, onChange }: Props) {
+  const kind = AUTHS[auth];
+  return (
+    <>
+      <Select
+        label="Authentication"
+        allowDeselect={false}
+        data={AUTH_CHOICES}
+        value={auth}
+        onChange={(value) => {
+          const chosen = value as Auth;
+          onChange({ auth: chosen, settings: { ...settingsOf(chosen, settings) } });
+        }}
+        error={error?.of('auth')}
+      />
+      {auth === 'client' && (
+        <Text size="sm">
+          What a caller sends to authenticate with the provider is forwarded as it is. Callers send their
+          gateway key as x-gateway-key.
+        </Text>
+      )}
+      {kind.fields.map(({ name, ...field }) => (
+        <TextInput
+          key={name}
+          {...field}
+          value={settings[name] ?? ''}
+          onChange={(event) =>
+            onChange({ settings: { ...settings, [name]: event.currentTarget.value.trim() } })
+          }
+          error={error?.of(`auth_settings.${name}`) ?? error?.of(name)}
+          autoComplete="off"
+          spellCheck={false}
+        />
+      ))}
+      {kind.secret !== null && (
+        <PasswordInput
+          label={isStored ? 'New secret' : 'Secret'}
+          description={
+            isStored
+              ? `${kind.secret} Leave it empty to keep the present one.`
+              : `${kind.secret} Stored encrypted and never shown again.`
+          }
+          required={needsSecret}
+          value={secret}
+          onChange={(event) => onChange({ secret: event.currentTarget.value.trim() })}
+          error={error?.of('secret')}
+          autoComplete="new-password"
+          spellCheck={false}
+          visibilityToggleButtonProps={{ 'aria-label': 'Show or hide the secret', tabIndex: 0 }}
+        />
+      )}
+    </>
+  );
+}

@@ -1,0 +1,58 @@
+import { Anchor, Table, Text } from '@mantine/core';
+import { Link } from '@tanstack/react-router';
+import type { ResponseOf } from '../../api/client';
+import { duration } from '../../figures/numbers';
+import { useUrlState } from '../../url/url-state';
+import { CallResult } from './call-result';
+
+export type ShownCall = ResponseOf<'/admin/v1/requests/{id}', 'get'>;
+
+/** The attempts of a call by a route: to which provider it was sent, and what came of it. */
+export function CallAttempts({ call }: { call: ShownCall }) {
+  const [url] = useUrlState();
+  return (
+    <Table verticalSpacing={4} aria-label="Attempts">
+      <Table.Thead>
+        <Table.Tr>
+          <Table.Th>Attempt</Table.Th>
+          <Table.Th>Provider</Table.Th>
+          <Table.Th>Result</Table.Th>
+          <Table.Th ta="right">Ended after</Table.Th>
+        </Table.Tr>
+      </Table.Thead>
+      <Table.Tbody>
+        {call.attempts.map(({ id, attempt, provider, duration_ms, error_code, ...result }) => (
+          <Table.Tr key={id} aria-current={id === call.id ? 'true' : undefined}>
+            <Table.Td>{attempt}</Table.Td>
+            <Table.Td style={{ overflowWrap: 'anywhere' }}>
+              {id === call.id ? (
+                <Text span size="sm" fw={600}>
+                  {provider}
+                </Text>
+              ) : (
+                <Anchor
+                  component={Link}
+                  to="/requests"
+                  search={{ ...url, id } as never}
+                  size="sm"
+                  title={`Show attempt ${attempt}`}
+                >
+                  {provider}
+                </Anchor>
+              )}
+            </Table.Td>
+            <Table.Td>
+              <CallResult call={result} />
+              {error_code !== null && (
+                <Text size="xs" c="dimmed" style={{ overflowWrap: 'anywhere' }}>
+                  {error_code}
+                </Text>
+              )}
+            </Table.Td>
+            <Table.Td ta="right">{duration(duration_ms)}</Table.Td>
+          </Table.Tr>
+        ))}
+      </Table.Tbody>
+    </Table>
+  );
+}

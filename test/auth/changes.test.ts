@@ -1,0 +1,92 @@
+import { eventually, soon } from '../support/eventually.js';
+import { ADMIN_TOKEN, startTestGateway, type TestGateway } from '../support/gateway.js';
+import { RawClient, request } from '../support/raw-client.js';
+import { answer, RawProvider } from '../support/raw-provider.js';
+
+/** Columns of a key on which no call depends. */
+const NO_CALL = ['id', 'name', 'created_at', 'owner', 'version'];
+
+let provider: RawProvider;
+let first: TestGateway;
+let replica: TestGateway;
+beforeAll(async () => {
+  let calls = 0;
+  provider = await RawProvider.start(async (req) => {
+    await req.body;
+    req.socket.write(answer('200 OK', [], `${++calls}`));
+  });
+  first = await startTestGateway({ PROVIDER_URL: provider.url });
+  replica = await startTestGateway({ PROVIDER_URL: provider.url }, first.database);
+});
+afterAll(async () => {
+  await replica.stop();
+  await first.stop();
+  await provider.stop();
+});
+
+async function issue(): Promise<{ id: string; key: string }> {
+  const name = `key-${Math.random()}`;
+  return first.admin<{ id: string; key: string }>('POST', '/keys', { team: 'default', name });
+}
+
+/** What the replica responds. */
+async function send(line: string, key: string, headers: string[] = [], body = '') {
+  const client = await RawClient.connect(replica.port);
+  client.send(request(line, [`Authorization: Bearer ${key}`, ...headers], body));
+  const reply = await client.answer();
+  client.destroy();
+  return reply;
+}
+
+it('counts a change of every column of a key on which calls depend', async () => {
+  const columns = await first.database.query<{ name: string; counted: boolean }>(
+    `SELECT column_name AS name, EXISTS (
+       SELECT FROM information_schema.triggered_update_columns t
+       WHERE t.event_object_table = 'gateway_key' AND t.event_object_column = c.column_name) AS counted
+     FROM information_schema.columns c WHERE table_name = 'gateway_key'`,
+  );
+  expect(columns.length).toBeGreaterThan(10);
+  const uncounted = columns.filter(({ name, counted }) => !counted && !NO_CALL.includes(name));
+  expect(uncounted.map(({ name }) => name)).toEqual([]);
+});
+
+describe('a change is in force on another gateway', () => {
+  it('of whether a key may open WebSockets', async () => {
+    const { id, key } = await issue();
+    const upgrade = ['Connection: Upgrade', 'Upgrade: websocket', 'Sec-WebSocket-Version: 13'];
+    const headers = [...upgrade, 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=='];
+    const status = async () => (await send('GET /v1/responses', key, headers)).status;
+    expect(await status()).toBe(426);
+    await first.admin('PATCH', `/keys/${id}`, { websockets: true });
+    // The provider accepts none.
+    await soon(async () => (await status()) === 200);
+    await first.admin('PATCH', `/keys/${id}`, { websockets: false });
+    await soon(async () => (await status()) === 426);
+  });
+
+  it('of the response cache of a key', async () => {
+    const { id, key } = await issue();
+    const call = () => send('POST /v1/chat/completions', key, [], '{"model":"m"}');
+    const isHit = async () => (await call()).header('x-gateway-cache') === 'hit';
+    expect(await isHit()).toBe(false);
+    await first.admin('PATCH', `/keys/${id}`, { cache: { ttl_seconds: 600 } });
+    await eventually(isHit);
+    await first.admin('PATCH', `/keys/${id}`, { cache: null });
+    await soon(async () => !(await isHit()));
+  });
+
+  it('of a route: a new one, its targets, and its end', async () => {
+    await first.admin('POST', '/providers', { name: 'gone', url: 'http://127.0.0.1:9', secret: null });
+    const status = async () => (await send('GET /p/main/v1/models', first.key)).status;
+    expect(await status()).toBe(404);
+    await first.admin('POST', '/routes', { name: 'main', targets: [{ provider: 'default' }] });
+    await soon(async () => (await status()) === 200);
+    await first.admin('PATCH', '/routes/main', { targets: [{ provider: 'gone' }] });
+    await soon(async () => (await status()) === 502);
+    await fetch(`${first.url}/admin/v1/routes/main`, {
+      method: 'DELETE',
+      headers: { authorization: `Bearer ${ADMIN_TOKEN}` },
+    });
+    await soon(async () => (await status()) === 404);
+  });
+});
