@@ -28,6 +28,7 @@ import { ProviderAuthSettings1796200010000 } from '../../migrations/179620001000
 import { ResponseCache1796200011000 } from '../../migrations/1796200011000-response-cache.js';
 import { RequestLogAttempts1796300010000 } from '../../migrations/1796300010000-request-log-attempts.js';
 import { Routes1796300010001 } from '../../migrations/1796300010001-routes.js';
+import { Sinks1797300010000 } from '../../migrations/1797300010000-sinks.js';
 
 /** Every migration, in order. Listed by name, so that a glob can neither add nor miss one. */
 export const MIGRATIONS = [
@@ -61,4 +62,5 @@ export const MIGRATIONS = [
   ResponseCache1796200011000,
   RequestLogAttempts1796300010000,
   Routes1796300010001,
+  Sinks1797300010000,
 ];
