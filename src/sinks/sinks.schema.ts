@@ -68,7 +68,7 @@ const secret = z
   .string(SECRET)
   .min(1, SECRET)
   .max(16_384, SECRET)
-   
+
   .refine((text) => !/[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]/.test(text), SECRET)
   .nullable();
 const target = z.string('must be text').max(200, 'must be 200 characters at most').nullable();

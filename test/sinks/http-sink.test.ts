@@ -16,11 +16,12 @@ interface View {
   version: number;
 }
 
+const MASTER_KEY = Buffer.alloc(32, 7).toString('base64');
 let gateway: TestGateway;
 let sink: FakeSink;
 let names = 0;
 beforeAll(async () => {
-  gateway = await startTestGateway();
+  gateway = await startTestGateway({ MASTER_KEY });
 });
 afterAll(() => gateway.stop());
 beforeEach(async () => {
@@ -95,13 +96,13 @@ it('sends a row that was updated again, also if that happens while its batch is 
   sink.behave = (_, res) => void res.writeHead(503).end();
   const { id } = await create();
   await eventually(() => sink.received.length === 1);
-  const [{ id: repaired }] = await gateway.database.query<{ id: string }>(
+  const [repaired] = await gateway.database.query<{ id: string }>(
     `UPDATE request_log SET cost_usd = 7, (recorded_at, repaired_at) = (SELECT t, t FROM date_trunc('milliseconds', clock_timestamp()) t)
      WHERE id = (SELECT min(id::text)::uuid FROM request_log) RETURNING id`,
   );
   sink.behave = (_, res) => void res.writeHead(204).end();
   const last = await eventually(() =>
-    sink.rows.findLast((row) => row.id === repaired && row.cost_usd === '7.000000000'),
+    sink.rows.findLast((row) => row.id === repaired!.id && row.cost_usd === '7.000000000'),
   );
   expect(last.repaired_at).toBe(last.recorded_at);
   await until(id, 'current');
@@ -152,7 +153,7 @@ it('starts where it is told, replays, pauses and resumes', async () => {
 });
 
 it('is led by one of several replicas, and by another one when that is gone', async () => {
-  const other = await startTestGateway({}, gateway.database);
+  const other = await startTestGateway({ MASTER_KEY }, gateway.database);
   await create();
   await insertCalls(gateway.database.url, 1_000);
   await eventually(() => sink.ids.length === 1_000);

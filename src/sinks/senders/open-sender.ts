@@ -3,7 +3,7 @@ import { HttpAdapterHost } from '@nestjs/core';
 import { InjectSettings } from '../../config/config.module.js';
 import type { Settings } from '../../config/settings.js';
 import { isProxyLoop } from '../../proxy/upstream/loop-detection.js';
-import { upstreamConnector } from '../../proxy/upstream/upstream-connector.js';
+import { type UpstreamConnector, upstreamConnector } from '../../proxy/upstream/upstream-connector.js';
 import type { SinkAccess } from '../sink-secrets.service.js';
 import type { SinkKind } from '../sink.entity.js';
 import { HttpSender } from './http-sender.js';
@@ -17,14 +17,28 @@ export class SinkSenders {
     private readonly host: HttpAdapterHost,
   ) {}
 
-  /** Connects and checks that the sink can take rows. The clients are loaded here, so that only sinks pay for them. */
+  /**
+   * Connects and checks that the sink can take rows. The clients are loaded here, so that only sinks pay for them.
+   *
+   * @throws SinkError
+   */
   async open(kind: SinkKind, access: SinkAccess, target: string | null): Promise<SinkSender> {
-    void target;
-    if (kind !== 'http') throw new Error(`sinks of the kind ${kind} come later`);
-    return Promise.resolve(new HttpSender(access, this.connector()));
+    switch (kind) {
+      case 'clickhouse': {
+        const { ClickHouseSender } = await import('./clickhouse-sender.js');
+        return ClickHouseSender.open(access, target!, this.connector());
+      }
+      case 'jetstream': {
+        const { JetStreamSender } = await import('./jetstream-sender.js');
+        return JetStreamSender.open(access, target!);
+      }
+      case 'http':
+        return new HttpSender(access, this.connector());
+    }
   }
 
-  private connector() {
+  /** Also for readers of a sink. */
+  connector(): UpstreamConnector {
     return upstreamConnector({
       connectTimeoutMs: this.env.upstreamConnectTimeoutMs,
       proxyUrl: this.env.upstreamProxyUrl,

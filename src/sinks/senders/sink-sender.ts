@@ -30,7 +30,6 @@ const LONGEST = 300;
 
 /** Text of a server for an error: one line, cut. */
 export function excerpt(text: string): string {
-   
   const line = text.replace(/[\u0000-\u001f\u007f-\u009f\s]+/g, ' ').trim();
   return line.length > LONGEST ? `${line.slice(0, LONGEST)}…` : line;
 }
