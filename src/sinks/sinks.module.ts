@@ -1,4 +1,7 @@
 import { Module } from '@nestjs/common';
+import { ObservabilityModule } from '../observability/observability.module.js';
+import { RequestLogModule } from '../request-log/request-log.module.js';
+import { SinkHealth } from './sink-health.service.js';
 import { SinkRunner } from './sink-runner.service.js';
 import { SinkSenders } from './senders/open-sender.js';
 import { SinkStates } from './sink-states.service.js';
@@ -6,7 +9,7 @@ import { SinksAdminModule } from './sinks-admin.module.js';
 
 /** Sends the rows of the request log to sinks, in the gateway. */
 @Module({
-  imports: [SinksAdminModule],
-  providers: [SinkSenders, SinkStates, SinkRunner]
+  imports: [SinksAdminModule, ObservabilityModule, RequestLogModule],
+  providers: [SinkSenders, SinkStates, SinkRunner, SinkHealth]
 })
 export class SinksModule {}
