@@ -78,10 +78,10 @@ async function onStream<T>(work: (connection: Awaited<ReturnType<typeof connect>
 
 /** Counted in the same way on both sides: IDs by their last two digits, in their order. */
 const LOG_IDS = `
-  SELECT right(id::text, 2) AS part, count(*)::int AS rows, sum(cost_usd)::text AS cost,
+  SELECT right(id::text, 2) AS part, count(*)::int AS rows, trim_scale(sum(cost_usd))::text AS cost,
     md5(string_agg(id::text, '' ORDER BY id)) AS ids FROM request_log GROUP BY 1 ORDER BY 1`;
 const SINK_IDS = `
-  SELECT substring(toString(id), 35) AS part, toInt32(count()) AS rows, toString(toDecimal128(sum(cost_usd), 9)) AS cost,
+  SELECT substring(toString(id), 35) AS part, toInt32(count()) AS rows, toString(sum(cost_usd)) AS cost,
     lower(hex(MD5(arrayStringConcat(arraySort(groupArray(toString(id))))))) AS ids
   FROM ${TABLE} FINAL GROUP BY part ORDER BY part`;
 
