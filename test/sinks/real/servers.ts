@@ -3,14 +3,14 @@ import { existsSync, mkdirSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
 import { once } from 'node:events';
-import { tmpdir } from 'node:os';
+import { homedir, tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { Process } from '../../support/process.js';
 
 const NATS_SERVER = 'github.com/nats-io/nats-server/v2@v2.15.2';
 const CHDB = 'chdb==4.4.0';
 /** Outside of the working copy, so that it is installed once for all of them. */
-const INSTALLED = process.env.POSTERN_SINK_SERVERS ?? join(tmpdir(), 'postern-sink-servers');
+const INSTALLED = process.env.POSTERN_SINK_SERVERS ?? join(homedir(), '.cache', 'postern-sink-servers');
 const FRONT = resolve(__dirname, 'clickhouse-front.py');
 
 /** Installs the servers unless they are there: with `go install`, and with pip in an environment of its own. */
