@@ -31,7 +31,14 @@ class Front(BaseHTTPRequestHandler):
         settings = {name: value for name, value in url.items() if name not in OTHER and not name.startswith("param_")}
         for name, value in url.items():
             if name.startswith("param_"):
-                query = re.sub(r"\{%s: ?[^}]+\}" % re.escape(name[6:]), lambda _: literal(value), query)
+                query = re.sub(
+                    r"\{%s: ?(\w+)\}" % re.escape(name[6:]),
+                    lambda found: value if found[1] in ("Int32", "Int64", "Float64") else literal(value),
+                    query,
+                )
+        if query.startswith("SELECT") and settings:
+            head, _, form = query.rpartition("FORMAT ")
+            query = f"{head} SETTINGS {', '.join(f'{name} = {value if value.isdigit() else literal(value)}' for name, value in settings.items())} FORMAT {form}"
         if query.startswith("INSERT"):
             named = ", ".join(f"{name} = {value if value.isdigit() else literal(value)}" for name, value in settings.items())
             head, _, form = query.partition(" FORMAT ")

@@ -41,7 +41,7 @@ afterAll(async () => {
 });
 
 async function startGateway(): Promise<void> {
-  gateway = workplace.gateway({ DATABASE_URL: cluster.url, ADMIN_TOKEN, CONSOLE: 'off' });
+  gateway = workplace.gateway({ DATABASE_URL: cluster.url, ADMIN_TOKEN, CONSOLE: 'off', REQUEST_LOG_ARCHIVE: 'warehouse' });
   url = await gateway.ready();
   await eventually(async () => (await fetch(`${url}/health/ready`).catch(() => null))?.status === 200);
 }
@@ -232,3 +232,32 @@ it('sends an old log at 20,000 rows/s, and keeps up with 3,000 rows/s', async ()
   expect(Math.min(...Object.values(rates))).toBeGreaterThan(Number(process.env.SINK_RATE ?? 0));
   expect(lag).toBeLessThan(60);
 }, BOUND_MS);
+
+it('answers for days that the log no longer has from the archive, in the same shape', async () => {
+  const from = Date.now() - 3 * 86_400_000;
+  await insertCalls(cluster.url, 120, { from, apart: 1 });
+  await eventually(async () => (await sinks()).every(({ state }) => state === 'current'));
+  const [{ now }] = (await cluster.query<{ now: Date }>('SELECT clock_timestamp() AS now')) as [{ now: Date }];
+  await eventually(async () => (await sinks()).every((sink) => new Date(sink.recorded_until) > now));
+  interface List {
+    data: { id: string }[];
+    next_cursor: string | null;
+    source: string;
+  }
+  const range = `from=${new Date(from - 60_000).toISOString()}&to=${new Date(from + 60_000).toISOString()}`;
+  const filters = ['', '&model=gpt-4o', '&status=2xx', '&failed=true', '&min_duration_ms=150', '&outcome=completed'];
+  const lists = () => Promise.all(filters.map((filter) => admin<List>('GET', `/requests?limit=50&${range}${filter}`)));
+  const before = await lists();
+  expect(before[0]!.data).toHaveLength(50);
+  expect(before.map(({ source }) => source)).toEqual(before.map(() => 'log'));
+  const second = await admin<List>('GET', `/requests?limit=50&${range}&cursor=${before[0]!.next_cursor}`);
+  const day = new Date(from).toISOString().slice(0, 10).replaceAll('-', '');
+  await cluster.query(`DROP TABLE request_log_${day}`);
+  const after = await lists();
+  expect(after.map(({ data }) => data)).toEqual(before.map(({ data }) => data));
+  expect(after[0]).toMatchObject({ source: 'archive', next_cursor: before[0]!.next_cursor });
+  const next = await admin<List>('GET', `/requests?limit=50&${range}&cursor=${after[0]!.next_cursor}`);
+  expect(next.data).toEqual(second.data);
+  const { attempts: _, ...shown } = await admin<Record<string, unknown>>('GET', `/requests/${before[0]!.data[0]!.id}`);
+  expect(shown).toEqual(before[0]!.data[0]);
+});
