@@ -10,6 +10,7 @@ import { ObservabilityModule } from './observability/observability.module.js';
 import { PricingModule } from './pricing/pricing.module.js';
 import { ProxyModule } from './proxy/proxy.module.js';
 import { SelfModule } from './self/self.module.js';
+import { SinksModule } from './sinks/sinks.module.js';
 import { SystemModule } from './system/system.module.js';
 import { UsageRollupModule } from './usage/usage-rollup.module.js';
 import { WebhooksModule } from './webhooks/webhooks.module.js';
@@ -34,6 +35,7 @@ export class AppModule {
         PricingModule,
         UsageRollupModule,
         WebhooksModule,
+        SinksModule,
         SelfModule,
         SystemModule,
         ObservabilityModule

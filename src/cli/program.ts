@@ -12,6 +12,7 @@ import { pricesCommand } from './commands/prices.command.js';
 import { providersCommand } from './commands/providers.command.js';
 import { requestsCommand } from './commands/requests.command.js';
 import { routesCommand } from './commands/routes.command.js';
+import { sinksCommand } from './commands/sinks.command.js';
 import { teamsCommand } from './commands/teams.command.js';
 import { tokensCommand } from './commands/tokens.command.js';
 import { usageCommand } from './commands/usage.command.js';
@@ -34,6 +35,7 @@ const COMMANDS: readonly (() => Command)[] = [
   pricesCommand,
   webhooksCommand,
   applyCommand,
+  sinksCommand,
   tokensCommand,
   auditCommand,
   journalCommand,
