@@ -8,6 +8,7 @@ import type { RequestFilter } from '../requests/request-query.js';
 import { percentile } from './latency.js';
 import { SUM_NAMES, type UsagePage, type UsageSums, type UsageView } from './usage.schema.js';
 import { isInterval, SORTS, TAG_GROUP, type UsageGroup, type UsageSort } from './usage-groups.js';
+import { CURSOR } from './rollup-sql.js';
 import { cursorOf, inOrder, memberOf, usageSql } from './usage-query.js';
 import { fitsSlots, isSlotStart, rowsSource, slotsSource } from './usage-source.js';
 
@@ -45,7 +46,7 @@ export class UsageTotals {
     const fromSlots = fitsSlots(groups, filter, zone);
     this.mustBeKept(filter, fromSlots);
     const { source, conditions } = fromSlots
-      ? slotsSource(filter, groups.find(isInterval), zone)
+      ? slotsSource(filter, groups.find(isInterval), zone, await this.addedUntil())
       : rowsSource(filter);
     const sql = usageSql(ordered, source, conditions, zone, { sort, cursor, limit: limit + 1 });
     const { rows } = await this.pool.queries.query<SqlRow>(sql, conditions.values);
@@ -59,6 +60,11 @@ export class UsageTotals {
       // The condition of a later page leaves the groups of earlier ones out.
       totals: cursor === undefined ? (rows[0]?.totals ?? NOTHING) : null,
     };
+  }
+
+  private async addedUntil(): Promise<Date> {
+    const { rows } = await this.pool.queries.query<{ cursor: Date }>(CURSOR);
+    return rows[0]!.cursor;
   }
 
   /** Sums of a time for which nothing is kept any more would be too small. */
