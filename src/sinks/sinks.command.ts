@@ -131,7 +131,8 @@ Examples:
   postern sinks ddl clickhouse --table postern.request_log --cluster main`,
     )
     .action(async (kind: string, { table, cluster }: { table: string; cluster?: string }) => {
-      if (kind !== 'clickhouse') throw new CliError('only clickhouse has tables: postern sinks ddl clickhouse');
+      if (kind !== 'clickhouse')
+        throw new CliError('only clickhouse has tables: postern sinks ddl clickhouse');
       if (!/^[A-Za-z_]\w*(\.[A-Za-z_]\w*)?$/.test(table))
         throw new CliError('--table must be the name of a table, with its database or without');
       if (cluster !== undefined && !/^[\w.{}-]+$/.test(cluster))
