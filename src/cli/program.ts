@@ -12,11 +12,11 @@ import { pricesCommand } from './commands/prices.command.js';
 import { providersCommand } from './commands/providers.command.js';
 import { requestsCommand } from './commands/requests.command.js';
 import { routesCommand } from './commands/routes.command.js';
-import { sinksCommand } from './commands/sinks.command.js';
 import { teamsCommand } from './commands/teams.command.js';
 import { tokensCommand } from './commands/tokens.command.js';
 import { usageCommand } from './commands/usage.command.js';
 import { webhooksCommand } from './commands/webhooks.command.js';
+import { sinksCommand } from '../sinks/sinks.command.js';
 import { explain } from './failure.js';
 import { addGlobalOptions } from './global-options.js';
 

@@ -47,7 +47,8 @@ export class RequestLogReader {
       conditions.values,
     );
     const views = rows.map(requestView);
-    const older = views.length > limit ? [] : await this.archived(filter, limit + 1 - views.length, cursor, views.at(-1));
+    const older =
+      views.length > limit ? [] : await this.archived(filter, limit + 1 - views.length, cursor, views.at(-1));
     const page = pageOf([...views, ...older], limit, (view) => view);
     return { ...page, source: older.length === 0 ? 'log' : views.length === 0 ? 'archive' : 'both' };
   }

@@ -59,6 +59,7 @@ export class SinkHealth {
   async check(): Promise<void> {
     if (this.env.worker !== 1 || this.database.notReady !== null) return;
     try {
+      await this.states.refresh();
       for (const sink of this.states.all) if (isLagging(sink)) await this.announce(sink);
       if (this.mostBytes !== undefined)
         this.logBytes = (await this.dataSource.query<[{ bytes: number }]>(LOG_BYTES))[0].bytes;

@@ -19,9 +19,7 @@ afterAll(async () => {
 });
 
 const metrics = async () =>
-  (
-    await fetch(`${gateway.url}/metrics`, { headers: { authorization: `Bearer ${ADMIN_TOKEN}` } })
-  ).text();
+  (await fetch(`${gateway.url}/metrics`, { headers: { authorization: `Bearer ${ADMIN_TOKEN}` } })).text();
 const ready = async () =>
   (await (await fetch(`${gateway.url}/health/ready`)).json()) as { status: string; reasons: string[] };
 const tables = async () =>
@@ -41,7 +39,9 @@ it('reports a sink that is behind in readiness, metrics and an alert, and keeps 
   await gateway.admin('POST', '/webhooks', { url: 'http://127.0.0.1:9/', events: ['sink.lagging'] });
   sink.behave = (_, res) => void res.writeHead(500).end('no');
   await gateway.admin('POST', '/sinks', { name: 'warehouse', kind: 'http', url: sink.url });
-  await eventually(async () => (await ready()).reasons.some((reason) => /^the sink warehouse is \d+ s behind$/.test(reason)));
+  await eventually(async () =>
+    (await ready()).reasons.some((reason) => /^the sink warehouse is \d+ s behind$/.test(reason)),
+  );
   expect((await ready()).status).toBe('degraded');
   expect((await fetch(`${gateway.url}/health/ready`)).status).toBe(200);
   const text = await eventually(async () => {
@@ -57,7 +57,11 @@ it('reports a sink that is behind in readiness, metrics and an alert, and keeps 
     `SELECT data FROM webhook_event WHERE type = 'sink.lagging'`,
   );
   expect(events).toHaveLength(1);
-  expect(events[0]!.data).toMatchObject({ sink: 'warehouse', kind: 'http', last_error: expect.stringContaining('500') });
+  expect(events[0]!.data).toMatchObject({
+    sink: 'warehouse',
+    kind: 'http',
+    last_error: expect.stringContaining('500'),
+  });
 
   const partitions = gateway.gateway.app.get(PartitionsService);
   await gateway.gateway.app.get(UsageRollup).run();
@@ -87,5 +91,7 @@ it('is degraded when the log has 80 % of REQUEST_LOG_MAX_BYTES', async () => {
   await gateway.gateway.app.get(SinkHealth).check();
   const { status, reasons } = await ready();
   expect(status).toBe('degraded');
-  expect(reasons).toContainEqual(expect.stringMatching(/^the request log has \d{2,} % of REQUEST_LOG_MAX_BYTES$/));
+  expect(reasons).toContainEqual(
+    expect.stringMatching(/^the request log has \d{2,} % of REQUEST_LOG_MAX_BYTES$/),
+  );
 });

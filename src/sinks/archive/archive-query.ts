@@ -1,5 +1,5 @@
 import type { ArchivePage } from '../../requests/log-archive.js';
-import { IS_ERROR_SQL, type RequestFilter } from '../../requests/request-query.js';
+import { IS_ERROR_SQL, type RequestFilter, SESSION_COLUMN } from '../../requests/request-query.js';
 
 /** A query of ClickHouse with its parameters. */
 export interface ArchiveQuery {
@@ -25,7 +25,7 @@ const CONDITIONS: Partial<Record<keyof RequestFilter, string>> = {
   failed: `ifNull(${IS_ERROR_SQL}, false) = ({failed: String} = 'true')`,
   min_duration_ms: 'duration_ms >= {min_duration_ms: Float64}',
   end_user: 'end_user = {end_user: String}',
-  session: 'session_id = {session: String}',
+  session: `${SESSION_COLUMN} = {session: String}`,
   recorded_after: `recorded_at > ${time('recorded_after')}`,
 };
 

@@ -26,8 +26,7 @@ const FIND_COLUMNS = `
 
 /** Opens a client of a server. @param secret `user:password` */
 export function openClickHouse({ url, secret }: SinkAccess, connect: UpstreamConnector): ClickHouseClient {
-  const [, username = 'default', password = secret ?? ''] =
-    /^([^:]*):([^]*)$/.exec(secret ?? '') ?? [];
+  const [, username = 'default', password = secret ?? ''] = /^([^:]*):([^]*)$/.exec(secret ?? '') ?? [];
   return createClient({
     url,
     username,

@@ -41,7 +41,12 @@ afterAll(async () => {
 });
 
 async function startGateway(): Promise<void> {
-  gateway = workplace.gateway({ DATABASE_URL: cluster.url, ADMIN_TOKEN, CONSOLE: 'off', REQUEST_LOG_ARCHIVE: 'warehouse' });
+  gateway = workplace.gateway({
+    DATABASE_URL: cluster.url,
+    ADMIN_TOKEN,
+    CONSOLE: 'off',
+    REQUEST_LOG_ARCHIVE: 'warehouse',
+  });
   url = await gateway.ready();
   await eventually(async () => (await fetch(`${url}/health/ready`).catch(() => null))?.status === 200);
 }
@@ -67,7 +72,9 @@ async function query<T>(text: string): Promise<T[]> {
   }
 }
 
-async function onStream<T>(work: (connection: Awaited<ReturnType<typeof connect>>) => Promise<T>): Promise<T> {
+async function onStream<T>(
+  work: (connection: Awaited<ReturnType<typeof connect>>) => Promise<T>,
+): Promise<T> {
   const connection = await connect({ servers: `127.0.0.1:${nats.port}` });
   try {
     return await work(connection);
@@ -97,11 +104,17 @@ it('creates a table and a stream, and says what is wrong before', async () => {
   });
   expect(errors).toEqual([
     expect.stringContaining('No stream has the subject postern.requests. Create one: nats stream add'),
-    expect.stringMatching(/There is no table postern\.request_log.*sinks ddl clickhouse --table postern\.request_log/),
+    expect.stringMatching(
+      /There is no table postern\.request_log.*sinks ddl clickhouse --table postern\.request_log/,
+    ),
   ]);
   await onStream(async (connection) => {
     const manager = await jetstreamManager(connection);
-    await manager.streams.add({ name: 'POSTERN', subjects: [SUBJECT], duplicate_window: 120 * 1_000_000_000 });
+    await manager.streams.add({
+      name: 'POSTERN',
+      subjects: [SUBJECT],
+      duplicate_window: 120 * 1_000_000_000,
+    });
     await eventually(async () =>
       (await sinks())[0]!.last_error?.includes('nats stream edit POSTERN --dupe-window 24h'),
     );
@@ -115,67 +128,80 @@ it('creates a table and a stream, and says what is wrong before', async () => {
   await eventually(async () => (await sinks()).every(({ state }) => state === 'current'));
 });
 
-it(`has every row exactly once after ${KILLS} SIGKILLs of gateway, sinks and Postgres: ${ROWS} rows`, async () => {
-  const startedAt = Date.now();
-  let inserted = 0;
-  const insert = (async () => {
-    while (inserted < ROWS) {
-      try {
-        await insertCalls(cluster.url, Math.min(STEP, ROWS - inserted));
-        inserted += Math.min(STEP, ROWS - inserted);
-        // Rows that are updated are sent again.
-        await cluster.query(`
+it(
+  `has every row exactly once after ${KILLS} SIGKILLs of gateway, sinks and Postgres: ${ROWS} rows`,
+  async () => {
+    const startedAt = Date.now();
+    let inserted = 0;
+    const insert = (async () => {
+      while (inserted < ROWS) {
+        try {
+          await insertCalls(cluster.url, Math.min(STEP, ROWS - inserted));
+          inserted += Math.min(STEP, ROWS - inserted);
+          // Rows that are updated are sent again.
+          await cluster.query(`
           UPDATE request_log SET cost_usd = cost_usd + 1,
             (recorded_at, repaired_at) = (SELECT t, t FROM date_trunc('milliseconds', clock_timestamp()) t)
           WHERE id IN (SELECT id FROM request_log WHERE repaired_at IS NULL LIMIT 20)`);
-      } catch {
-        // Postgres was killed: nothing of this step was committed, or all of it.
-        inserted = await eventually(async () => (await counted().catch(() => null)) ?? undefined);
+        } catch {
+          // Postgres was killed: nothing of this step was committed, or all of it.
+          inserted = await eventually(async () => (await counted().catch(() => null)) ?? undefined);
+        }
+      }
+    })();
+    const targets = ['gateway', 'clickhouse', 'nats', 'postgres'] as const;
+    const sent = () =>
+      cluster.query<{ sum: number }>('SELECT sum(rows_sent)::int AS sum FROM sink').catch(() => []);
+    for (let kill = 0; kill < KILLS; kill++) {
+      const before = (await sent())[0]?.sum ?? 0;
+      // While rows are being sent, and at another moment each time.
+      await eventually(async () => ((await sent())[0]?.sum ?? 0) > before || inserted === ROWS, BOUND_MS);
+      await new Promise((done) => setTimeout(done, Math.random() * 1_500));
+      const target = targets[kill % targets.length]!;
+      if (target === 'gateway') {
+        await gateway.process.kill();
+        await startGateway();
+      } else if (target === 'clickhouse') await clickhouse.killed();
+      else if (target === 'nats') await nats.killed();
+      else {
+        await cluster.signal('SIGKILL');
+        await cluster.begin();
+        await eventually(async () => (await fetch(`${url}/health/ready`).catch(() => null))?.status === 200);
       }
     }
-  })();
-  const targets = ['gateway', 'clickhouse', 'nats', 'postgres'] as const;
-  const sent = () => cluster.query<{ sum: number }>('SELECT sum(rows_sent)::int AS sum FROM sink').catch(() => []);
-  for (let kill = 0; kill < KILLS; kill++) {
-    const before = (await sent())[0]?.sum ?? 0;
-    // While rows are being sent, and at another moment each time.
-    await eventually(async () => ((await sent())[0]?.sum ?? 0) > before || inserted === ROWS, BOUND_MS);
-    await new Promise((done) => setTimeout(done, Math.random() * 1_500));
-    const target = targets[kill % targets.length]!;
-    if (target === 'gateway') {
-      await gateway.process.kill();
-      await startGateway();
-    } else if (target === 'clickhouse') await clickhouse.killed();
-    else if (target === 'nats') await nats.killed();
-    else {
-      await cluster.signal('SIGKILL');
-      await cluster.begin();
-      await eventually(async () => (await fetch(`${url}/health/ready`).catch(() => null))?.status === 200);
-    }
-  }
-  await insert;
-  await eventually(async () => (await sinks().catch(() => [])).filter(({ state }) => state === 'current').length === 2, BOUND_MS);
-  // The cursor is past everything that was recorded by now.
-  const [{ now }] = await cluster.query<{ now: Date }>('SELECT clock_timestamp() AS now') as [{ now: Date }];
-  await eventually(async () => (await sinks()).every((sink) => new Date(sink.recorded_until) > now), BOUND_MS);
+    await insert;
+    await eventually(
+      async () => (await sinks().catch(() => [])).filter(({ state }) => state === 'current').length === 2,
+      BOUND_MS,
+    );
+    // The cursor is past everything that was recorded by now.
+    const [{ now }] = (await cluster.query<{ now: Date }>('SELECT clock_timestamp() AS now')) as [
+      { now: Date },
+    ];
+    await eventually(
+      async () => (await sinks()).every((sink) => new Date(sink.recorded_until) > now),
+      BOUND_MS,
+    );
 
-  const log = await cluster.query<{ part: string; rows: number }>(LOG_IDS);
-  expect(log.reduce((sum, { rows }) => sum + rows, 0)).toBe(inserted);
-  expect(await query(SINK_IDS)).toEqual(log);
-  const [raw] = await query<{ rows: string; distinct_rows: string }>(
-    `SELECT toString(count()) AS rows, toString(uniqExact(id, recorded_at)) AS distinct_rows FROM ${TABLE}`,
-  );
-  const stream = await streamed();
-  const [totals] = await cluster.query<{ rows: number; cost: string }>(
-    'SELECT count(*)::int AS rows, sum(cost_usd)::text AS cost FROM request_log',
-  );
-  expect(stream.twice).toBe(0);
-  expect(stream).toMatchObject({ rows: totals!.rows, cost: totals!.cost });
-  process.stdout.write(
-    `\n${inserted} rows, ${KILLS} kills, ${Math.round((Date.now() - startedAt) / 1_000)} s; ClickHouse without FINAL: ` +
-      `${raw!.rows} rows, ${raw!.distinct_rows} distinct; JetStream: ${stream.messages} messages, ${stream.versions} versions of rows\n`,
-  );
-}, BOUND_MS * 2);
+    const log = await cluster.query<{ part: string; rows: number }>(LOG_IDS);
+    expect(log.reduce((sum, { rows }) => sum + rows, 0)).toBe(inserted);
+    expect(await query(SINK_IDS)).toEqual(log);
+    const [raw] = await query<{ rows: string; distinct_rows: string }>(
+      `SELECT toString(count()) AS rows, toString(uniqExact(id, recorded_at)) AS distinct_rows FROM ${TABLE}`,
+    );
+    const stream = await streamed();
+    const [totals] = await cluster.query<{ rows: number; cost: string }>(
+      'SELECT count(*)::int AS rows, sum(cost_usd)::text AS cost FROM request_log',
+    );
+    expect(stream.twice).toBe(0);
+    expect(stream).toMatchObject({ rows: totals!.rows, cost: totals!.cost });
+    process.stdout.write(
+      `\n${inserted} rows, ${KILLS} kills, ${Math.round((Date.now() - startedAt) / 1_000)} s; ClickHouse without FINAL: ` +
+        `${raw!.rows} rows, ${raw!.distinct_rows} distinct; JetStream: ${stream.messages} messages, ${stream.versions} versions of rows\n`,
+    );
+  },
+  BOUND_MS * 2,
+);
 
 async function counted(): Promise<number> {
   return (await cluster.query<{ rows: number }>('SELECT count(*)::int AS rows FROM request_log'))[0]!.rows;
@@ -203,41 +229,58 @@ function streamed() {
     let total = 0n;
     for (const [, cost] of latest.values()) total += cost;
     const digits = String(total).padStart(10, '0');
-    return { rows: latest.size, cost: `${digits.slice(0, -9)}.${digits.slice(-9)}`, twice, versions, messages };
+    return {
+      rows: latest.size,
+      cost: `${digits.slice(0, -9)}.${digits.slice(-9)}`,
+      twice,
+      versions,
+      messages,
+    };
   });
 }
 
-it('sends an old log at 20,000 rows/s, and keeps up with 3,000 rows/s', async () => {
-  const rows = Math.min(ROWS, 400_000);
-  for (const { id } of await sinks()) await admin('PATCH', `/sinks/${id}`, { enabled: false });
-  for (let i = 0; i < rows; i += STEP) await insertCalls(cluster.url, STEP);
-  const rates: Record<string, number> = {};
-  for (const { id, name, rows_sent: before } of await sinks()) {
-    const startedAt = performance.now();
-    await admin('PATCH', `/sinks/${id}`, { enabled: true });
-    await eventually(async () => (await admin<SinkView>('GET', `/sinks/${id}`)).rows_sent - before >= rows, BOUND_MS);
-    rates[name] = Math.round(rows / ((performance.now() - startedAt) / 1_000));
-    await admin('PATCH', `/sinks/${id}`, { enabled: false });
-  }
-  for (const { id } of await sinks()) await admin('PATCH', `/sinks/${id}`, { enabled: true });
-  await eventually(async () => (await sinks()).every(({ state }) => state === 'current'));
-  let lag = 0;
-  for (let second = 0; second < 30; second++) {
-    const next = Date.now() + 1_000;
-    await insertCalls(cluster.url, 3_000);
-    lag = Math.max(lag, ...(await sinks()).map(({ lag_seconds }) => lag_seconds));
-    await new Promise((done) => setTimeout(done, next - Date.now()));
-  }
-  process.stdout.write(`\nrows/s of one leader: ${JSON.stringify(rates)}; largest lag at 3,000 rows/s: ${lag} s\n`);
-  expect(Math.min(...Object.values(rates))).toBeGreaterThan(Number(process.env.SINK_RATE ?? 0));
-  expect(lag).toBeLessThan(60);
-}, BOUND_MS);
+it(
+  'sends an old log at 20,000 rows/s, and keeps up with 3,000 rows/s',
+  async () => {
+    const rows = Math.min(ROWS, 400_000);
+    for (const { id } of await sinks()) await admin('PATCH', `/sinks/${id}`, { enabled: false });
+    for (let i = 0; i < rows; i += STEP) await insertCalls(cluster.url, STEP);
+    const rates: Record<string, number> = {};
+    for (const { id, name, rows_sent: before } of await sinks()) {
+      const startedAt = performance.now();
+      await admin('PATCH', `/sinks/${id}`, { enabled: true });
+      await eventually(
+        async () => (await admin<SinkView>('GET', `/sinks/${id}`)).rows_sent - before >= rows,
+        BOUND_MS,
+      );
+      rates[name] = Math.round(rows / ((performance.now() - startedAt) / 1_000));
+      await admin('PATCH', `/sinks/${id}`, { enabled: false });
+    }
+    for (const { id } of await sinks()) await admin('PATCH', `/sinks/${id}`, { enabled: true });
+    await eventually(async () => (await sinks()).every(({ state }) => state === 'current'));
+    let lag = 0;
+    for (let second = 0; second < 30; second++) {
+      const next = Date.now() + 1_000;
+      await insertCalls(cluster.url, 3_000);
+      lag = Math.max(lag, ...(await sinks()).map(({ lag_seconds }) => lag_seconds));
+      await new Promise((done) => setTimeout(done, next - Date.now()));
+    }
+    process.stdout.write(
+      `\nrows/s of one leader: ${JSON.stringify(rates)}; largest lag at 3,000 rows/s: ${lag} s\n`,
+    );
+    expect(Math.min(...Object.values(rates))).toBeGreaterThan(Number(process.env.SINK_RATE ?? 0));
+    expect(lag).toBeLessThan(60);
+  },
+  BOUND_MS,
+);
 
 it('answers for days that the log no longer has from the archive, in the same shape', async () => {
   const from = Date.now() - 3 * 86_400_000;
   await insertCalls(cluster.url, 120, { from, apart: 1 });
   await eventually(async () => (await sinks()).every(({ state }) => state === 'current'));
-  const [{ now }] = (await cluster.query<{ now: Date }>('SELECT clock_timestamp() AS now')) as [{ now: Date }];
+  const [{ now }] = (await cluster.query<{ now: Date }>('SELECT clock_timestamp() AS now')) as [
+    { now: Date },
+  ];
   await eventually(async () => (await sinks()).every((sink) => new Date(sink.recorded_until) > now));
   interface List {
     data: { id: string }[];
@@ -245,8 +288,16 @@ it('answers for days that the log no longer has from the archive, in the same sh
     source: string;
   }
   const range = `from=${new Date(from - 60_000).toISOString()}&to=${new Date(from + 60_000).toISOString()}`;
-  const filters = ['', '&model=gpt-4o', '&status=2xx', '&failed=true', '&min_duration_ms=150', '&outcome=completed'];
-  const lists = () => Promise.all(filters.map((filter) => admin<List>('GET', `/requests?limit=50&${range}${filter}`)));
+  const filters = [
+    '',
+    '&model=gpt-4o',
+    '&status=2xx',
+    '&failed=true',
+    '&min_duration_ms=150',
+    '&outcome=completed',
+  ];
+  const lists = () =>
+    Promise.all(filters.map((filter) => admin<List>('GET', `/requests?limit=50&${range}${filter}`)));
   const before = await lists();
   expect(before[0]!.data).toHaveLength(50);
   expect(before.map(({ source }) => source)).toEqual(before.map(() => 'log'));
@@ -258,6 +309,9 @@ it('answers for days that the log no longer has from the archive, in the same sh
   expect(after[0]).toMatchObject({ source: 'archive', next_cursor: before[0]!.next_cursor });
   const next = await admin<List>('GET', `/requests?limit=50&${range}&cursor=${after[0]!.next_cursor}`);
   expect(next.data).toEqual(second.data);
-  const { attempts: _, ...shown } = await admin<Record<string, unknown>>('GET', `/requests/${before[0]!.data[0]!.id}`);
+  const { attempts: _, ...shown } = await admin<Record<string, unknown>>(
+    'GET',
+    `/requests/${before[0]!.data[0]!.id}`,
+  );
   expect(shown).toEqual(before[0]!.data[0]);
 });
