@@ -95,7 +95,7 @@ export class ClickHouseArchive implements ArchiveReader, OnApplicationShutdown {
     return rows.map((row) => {
       for (const name of JSON_COLUMNS) {
         const text = row[name];
-        if (typeof text === 'string') row[name] = JSON.parse(text) as unknown;
+        if (typeof text === 'string') Object.assign(row, { [name]: JSON.parse(text) as unknown });
       }
       const names = { team: teams.get(row.team_id) ?? null, key: keys.get(row.key_id)?.name ?? null };
       return Object.fromEntries(
