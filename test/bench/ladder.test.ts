@@ -5,6 +5,7 @@ import { resolve } from 'node:path';
 import { startGateway } from '../../bench/contenders/postern.mjs';
 import { Workplace } from '../../bench/workplace.mjs';
 import { createDatabase, type TestDatabase } from '../support/database.js';
+import { eventually } from '../support/eventually.js';
 
 const SERVER = resolve(__dirname, '../../bench/ladder/server.mjs');
 const RESPONSE = JSON.stringify({ model: 'gpt-4o-mini', usage: { prompt_tokens: 1, completion_tokens: 2 } });
@@ -47,12 +48,14 @@ it.each([
     body: '{"model":"gpt-4o-mini","messages":[]}',
   });
   expect([response.status, await response.text()]).toEqual([200, RESPONSE]);
+  const count = async () =>
+    (await database.query<{ count: number }>('SELECT count(*)::int FROM request_log'))[0]!.count;
+  await eventually(async () => (await count()) === rows);
   await gateway.stop();
+  expect(await count()).toBe(rows);
   expect(gateway.printed().split('\n')).toEqual([
     expect.stringMatching(/^ready on /),
     expect.stringMatching(/^shown only once: /),
     '',
   ]);
-  const [row] = await database.query<{ count: number }>('SELECT count(*)::int FROM request_log');
-  expect(row!.count).toBe(rows);
 });
