@@ -4,7 +4,6 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { ADMIN_TOKEN, startTestGateway, type TestGateway } from '../support/gateway.js';
-import { GatewayProcess } from '../support/process.js';
 import { type Ran, runCli } from './run-cli.js';
 import { runHere } from './run-here.js';
 
@@ -151,17 +150,6 @@ describe('postern on the machine of a gateway', () => {
   it('talks to the gateway that has its database and its admin token', async () => {
     expect(await here({ ADMIN_TOKEN }, 'teams', 'create', 'near')).toMatchObject({ code: 0, stderr: '' });
     expect(await lastActor()).toEqual({ actor: 'admin-token', client_ip: '127.0.0.1' });
-  });
-
-  it('talks to a gateway of several processes', async () => {
-    const env = { DATABASE_URL: gateway.database.url, DATA_DIR: join(folder, 'data'), ADMIN_TOKEN };
-    const workers = GatewayProcess.spawn(folder, { ...env, WORKERS: '2', LOG_LEVEL: 'fatal' });
-    await workers.ready();
-    expect(await runHere(['teams', 'create', 'two workers'], env)).toMatchObject({ code: 0, stderr: '' });
-    expect(await lastActor()).toMatchObject({ actor: 'admin-token' });
-    expect(await workers.stop()).toEqual({ code: 0, signal: null });
-    expect(await runHere(['teams', 'create', 'no worker'], env)).toMatchObject({ code: 0, stderr: '' });
-    expect(await lastActor()).toMatchObject({ client_ip: null });
   });
 
   it('works on its own database as the user who runs it, where a setting differs', async () => {

@@ -49,18 +49,6 @@ it('prints a call that works when pasted', async () => {
   expect(await gateway.stop()).toEqual({ code: 0, signal: null });
 });
 
-it('says at the second start how to list and create keys, once for all workers, and prints no key', async () => {
-  const settings = { DATABASE_URL: database.url, PROVIDER_URL: provider.url, PROVIDER_KEY: 'sk-0123456789' };
-  const gateway = workplace.gateway({ ...settings, WORKERS: '2' });
-  await gateway.process.until(
-    /your gateway keys: \.\/postern keys list; a new one: \.\/postern keys create --team <team> --name <name>\n/,
-  );
-  await gateway.process.until(/2 workers share the port/);
-  expect(await gateway.stop()).toEqual({ code: 0, signal: null });
-  expect(gateway.process.stdout.split('your gateway keys').length).toBe(2);
-  expect(gateway.process.stdout).not.toMatch(/ptn_|curl/);
-});
-
 describe('without a provider', () => {
   let empty: TestDatabase;
   beforeEach(async () => {

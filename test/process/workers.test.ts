@@ -3,7 +3,8 @@ import { ADVISORY_LOCKS } from '../../src/database/advisory-locks.js';
 import { Scrape } from '../observability/scrape.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
-import { ADMIN_TOKEN } from '../support/gateway.js';
+import { runHere } from '../cli/run-here.js';
+import { ADMIN_TOKEN, startTestGateway } from '../support/gateway.js';
 import type { GatewayProcess } from '../support/process.js';
 import { RawClient, request } from '../support/raw-client.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
@@ -23,19 +24,26 @@ beforeAll(async () => {
     await body;
     socket.write(answer('200 OK', [], 'ok'));
   });
-  gateway = workplace.gateway({
-    DATABASE_URL: database.url,
-    PROVIDER_URL: provider.url,
-    ADMIN_TOKEN,
-    WORKERS: '2',
-  });
-  [url, key] = await Promise.all([gateway.ready(), gateway.firstKey()]);
+  // The first start, which prints the first key.
+  const first = await startTestGateway({}, database);
+  ({ key } = first);
+  await first.stop();
+  gateway = workplace.gateway({ ...settings(), PROVIDER_URL: provider.url, WORKERS: '2' });
+  url = await gateway.ready();
 });
 afterAll(async () => {
   await workplace.remove();
   await provider.stop();
   await database.drop();
 });
+
+const settings = () => ({ DATABASE_URL: database.url, DATA_DIR: workplace.dataDir, ADMIN_TOKEN });
+/** A command in this process, which finds the gateway as its user would. */
+const postern = (...args: string[]) => runHere(args, settings());
+async function lastActor(): Promise<unknown> {
+  const text = 'SELECT actor, client_ip FROM audit_log ORDER BY id DESC LIMIT 1';
+  return (await database.query(text))[0];
+}
 
 const total = async () => (await Scrape.of(url)).sum('postern_calls_total');
 
@@ -49,6 +57,18 @@ async function call(): Promise<void> {
   expect((await client.answer()).status).toBe(200);
   client.destroy();
 }
+
+it('says at the second start how to list and create keys, once for all workers, and prints no key', async () => {
+  await gateway.process.until(
+    /your gateway keys: \.\/postern keys list; a new one: \.\/postern keys create --team <team> --name <name>\n/,
+  );
+  await gateway.process.until(/2 workers share the port/);
+});
+
+it('is found by commands, which change things through it', async () => {
+  expect(await postern('teams', 'create', 'two workers')).toMatchObject({ code: 0, stderr: '' });
+  expect(await lastActor()).toEqual({ actor: 'admin-token', client_ip: '127.0.0.1' });
+});
 
 it('tells the sum over all workers, whichever is asked, also after one of them has died', async () => {
   await Promise.all(Array.from({ length: 60 }, call));
@@ -101,5 +121,12 @@ it('tells the sum also where a worker answers that waits for Postgres at its sta
     return performance.now() - begun > 2_000;
   });
   await migrating.end();
+});
+
+it('is gone once it was stopped, also for commands', async () => {
   expect(await gateway.stop()).toEqual({ code: 0, signal: null });
+  expect(await postern('teams', 'create', 'no worker')).toMatchObject({ code: 0, stderr: '' });
+  expect(await lastActor()).toMatchObject({ client_ip: null });
+  expect(gateway.process.stdout.split('your gateway keys').length).toBe(2);
+  expect(gateway.process.stdout).not.toMatch(/ptn_|curl/);
 });

@@ -1,6 +1,6 @@
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { EgressProxy } from '../support/egress-proxy.js';
-import { ADMIN_TOKEN, PROVIDER_KEY } from '../support/gateway.js';
+import { ADMIN_TOKEN, PROVIDER_KEY, startTestGateway } from '../support/gateway.js';
 import type { GatewayProcess } from '../support/process.js';
 import { TEST_CA, TlsProvider } from '../support/tls-provider.js';
 import { Workplace } from '../support/workplace.js';
@@ -51,12 +51,15 @@ const proxied = () => {
 };
 
 it('a certificate nobody vouches for is a 502 even where verification is switched off, and sees no secret', async () => {
-  const response = await call({
-    PROVIDER_URL: `https://127.0.0.1:${provider.port}`,
-    NODE_TLS_REJECT_UNAUTHORIZED: '0',
-  });
+  // Read at each handshake. It prints a warning, once.
+  process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0';
+  const gateway = await startTestGateway({ PROVIDER_URL: `https://127.0.0.1:${provider.port}` });
+  const headers = { authorization: `Bearer ${gateway.key}` };
+  const response = await fetch(`${gateway.url}/v1/models/a`, { headers });
+  delete process.env.NODE_TLS_REJECT_UNAUTHORIZED;
   expect([response.status, response.headers.get('x-gateway-error')]).toEqual([502, 'upstream_unreachable']);
   expect(provider.authorizations).toEqual([]);
+  await gateway.stop();
 });
 
 it('NODE_EXTRA_CA_CERTS makes it trusted; proxies of the environment are not used', async () => {
