@@ -1,5 +1,5 @@
-// `npm run bench`, `bench:compare`, `bench:soak` and `bench:key-flood`: what has to be there, then the benchmark in a process group of its
-// own, so that one Ctrl-C reaches it once and it can clean up. First argument: which of them.
+// `npm run bench`, `bench:compare`, `bench:start`, `bench:soak` and `bench:key-flood`: what has to be there, then the
+// benchmark in a process group of its own, so that one Ctrl-C reaches it once and it can clean up. First argument: which.
 import { join } from 'node:path';
 import { runNode } from './child.mjs';
 import { main, prepare, prepareBench, root } from './prepare.mjs';

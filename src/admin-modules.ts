@@ -9,6 +9,7 @@ import { ProbeModule } from './proxy/upstream/probe.module.js';
 import { ProvidersModule } from './providers/providers.module.js';
 import { RequestsModule } from './requests/requests.module.js';
 import { RoutesModule } from './routes/routes.module.js';
+import { SinksAdminModule } from './sinks/sinks-admin.module.js';
 import { TeamsModule } from './teams/teams.module.js';
 import { TokensModule } from './admin-tokens/tokens.module.js';
 import { UsageModule } from './usage/usage.module.js';
@@ -31,6 +32,7 @@ export const ADMIN_MODULES: NonNullable<ModuleMetadata['imports']> = [
   PricesModule,
   WebhooksAdminModule,
   ApplyModule,
+  SinksAdminModule,
   TokensModule,
   AuditModule,
 ];

@@ -9,8 +9,8 @@ import { LimitsModule } from './limits/limits.module.js';
 import { ObservabilityModule } from './observability/observability.module.js';
 import { PricingModule } from './pricing/pricing.module.js';
 import { ProxyModule } from './proxy/proxy.module.js';
-import { RouteMetricsModule } from './routes/route-metrics.module.js';
 import { SelfModule } from './self/self.module.js';
+import { SinksModule } from './sinks/sinks.module.js';
 import { SystemModule } from './system/system.module.js';
 import { UsageRollupModule } from './usage/usage-rollup.module.js';
 import { WebhooksModule } from './webhooks/webhooks.module.js';
@@ -33,9 +33,9 @@ export class AppModule {
         ...ADMIN_MODULES,
         ConsoleModule,
         PricingModule,
-        RouteMetricsModule,
         UsageRollupModule,
         WebhooksModule,
+        SinksModule,
         SelfModule,
         SystemModule,
         ObservabilityModule

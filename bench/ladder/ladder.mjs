@@ -10,8 +10,8 @@ import { RUNGS } from './rungs.mjs';
 
 export async function measureLadder(bench) {
   const contenders = [];
-  for (const [i, { name, rows }] of RUNGS.entries()) {
-    const args = [...NODE_FLAGS, join(root, 'bench/ladder/server.mjs'), String(i)];
+  for (const { name, rows } of RUNGS) {
+    const args = [...NODE_FLAGS, join(root, 'bench/ladder/server.mjs'), name];
     const { database, ...gateway } = await startGateway(bench, name, args);
     contenders.push({ ...gateway, ...(rows && { database }), calls: 0 });
   }

@@ -1,5 +1,6 @@
 // What is left out on each rung of the ladder, by the seams Nest documents for tests: the product has no option for it.
 // Rungs add up: each leaves out what the ones before it did.
+import { mkdirSync } from 'node:fs';
 import { Exchange } from '../../dist/src/proxy/exchange.js';
 import { Forwarder } from '../../dist/src/proxy/forwarder.js';
 import { GatewayKeyGuard } from '../../dist/src/auth/gateway-key.guard.js';
@@ -53,15 +54,17 @@ function passOn(_context, next) {
 }
 
 function forwardDirectly(req, res) {
-  const exchange = new Exchange(req, res, req.provider, req.call, NO_LOG, null, known.env);
-  return exchange.run(known.pools.for(exchange.origin));
+  const exchange = new Exchange(req, res, req.provider, req.call, NO_LOG, null, known.env, null);
+  return exchange.run(known.pools.for(req.provider.origin));
 }
 
 const NO_FILE = {};
 
 /** Takes every line and keeps none. */
 class ForgetfulJournal extends Journal {
-  onModuleInit() {}
+  onModuleInit() {
+    mkdirSync(this.root, { recursive: true });
+  }
   append() {
     return NO_FILE;
   }
@@ -82,6 +85,7 @@ class NoRecord {
   status = null;
   outcome = null;
   copy = null;
+  altered = null;
   awaitBody() {}
   bodyBegun() {}
   requestBodyRead() {}

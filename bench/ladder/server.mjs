@@ -1,5 +1,5 @@
-// A gateway with the first N pieces of the ladder left out: what startGateway() in src/gateway.ts does, by way of
-// @nestjs/testing. It starts, speaks and stops like the real one.
+// A gateway without what the named rung and those before it leave out: what startGateway() in src/gateway.ts does, by way
+// of @nestjs/testing. It starts, speaks and stops like the real one.
 import 'reflect-metadata';
 import { once } from 'node:events';
 import { Test } from '@nestjs/testing';
@@ -16,7 +16,8 @@ import { GatewayHttpAdapter } from '../../dist/src/proxy/http/gateway-http.adapt
 import { UpstreamPools } from '../../dist/src/proxy/upstream/upstream-pools.js';
 import { known, RUNGS } from './rungs.mjs';
 
-const leftOut = Number(process.argv[2]);
+const rung = RUNGS.findIndex(({ name }) => name === process.argv[2]);
+if (rung === -1) throw new Error(`no such rung: ${process.argv[2]}`);
 const env = loadEnv();
 const dataDir = await openDataDir(env.dataDir);
 await dataDir.hold();
@@ -24,7 +25,7 @@ const settings = { ...env, ...(await generatedSecrets(env, dataDir)), worker: 1,
 const adapter = new GatewayHttpAdapter(settings);
 
 const builder = Test.createTestingModule({ imports: [AppModule.forSettings(settings)] });
-for (const { apply } of RUNGS.slice(0, leftOut + 1)) apply(builder);
+for (const { apply } of RUNGS.slice(0, rung + 1)) apply(builder);
 const testing = await builder.compile();
 const app = testing.createNestApplication(adapter, { bodyParser: false, abortOnError: false });
 app.useLogger(new GatewayLogger(env));

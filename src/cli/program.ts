@@ -16,6 +16,7 @@ import { teamsCommand } from './commands/teams.command.js';
 import { tokensCommand } from './commands/tokens.command.js';
 import { usageCommand } from './commands/usage.command.js';
 import { webhooksCommand } from './commands/webhooks.command.js';
+import { sinksCommand } from '../sinks/sinks.command.js';
 import { explain } from './failure.js';
 import { addGlobalOptions } from './global-options.js';
 
@@ -34,6 +35,7 @@ const COMMANDS: readonly (() => Command)[] = [
   pricesCommand,
   webhooksCommand,
   applyCommand,
+  sinksCommand,
   tokensCommand,
   auditCommand,
   journalCommand,

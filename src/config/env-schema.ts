@@ -187,6 +187,8 @@ export const envSchema = z.object({
   ).optional(),
   JOURNAL_FSYNC_MS: integer(0, 60_000).default(100),
   REQUEST_LOG_RETENTION_DAYS: integer(1, 36_500).default(90),
+  REQUEST_LOG_MAX_BYTES: integer(1_048_576, Number.MAX_SAFE_INTEGER).optional(),
+  REQUEST_LOG_ARCHIVE: matching(/^[a-z][a-z0-9-]{0,62}$/, 'must be the name of a sink').optional(),
   REQUEST_LOG_CLIENT: oneOf('full', 'truncated', 'none').default('full'),
   REQUEST_LOG_USERS: oneOf('plain', 'hashed', 'none').default('plain'),
   ATTRIBUTION: oneOf('off', 'headers', 'all').default('all'),

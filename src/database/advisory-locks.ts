@@ -13,4 +13,6 @@ export const ADVISORY_LOCKS = {
   repricing: 7_061_004,
   /** The search for expiring keys and models without a price, and alerts of degraded journals. */
   alerts: 7_061_005,
+  /** The sending of rows to one sink: the first of two keys; the second is a hash of the ID of the sink. */
+  sinks: 7_061_006,
 } as const;

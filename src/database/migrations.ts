@@ -30,6 +30,7 @@ import { RequestLogAttempts1796300010000 } from '../../migrations/1796300010000-
 import { Routes1796300010001 } from '../../migrations/1796300010001-routes.js';
 import { SavedCosts1796400020000 } from '../../migrations/1796400020000-saved-costs.js';
 import { WebsocketChanges1796400020001 } from '../../migrations/1796400020001-websocket-changes.js';
+import { Sinks1797300010000 } from '../../migrations/1797300010000-sinks.js';
 
 /** Every migration, in order. Listed by name, so that a glob can neither add nor miss one. */
 export const MIGRATIONS = [
@@ -65,4 +66,5 @@ export const MIGRATIONS = [
   Routes1796300010001,
   SavedCosts1796400020000,
   WebsocketChanges1796400020001,
+  Sinks1797300010000,
 ];

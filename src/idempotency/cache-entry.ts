@@ -6,6 +6,10 @@ import { storedHeaders, type StoredResponse } from './stored-response.js';
 /** Events with which a stream of OpenAI or Anthropic reports an error after its status 200. */
 const FAILED_STREAM =
   /^event: ?(?:error|response\.(?:failed|incomplete))\s*$|^data: ?\{\s*"(?:error|type": ?"error)"/m;
+/** Providers that report an error with the status 200 in JSON. */
+const FAILED_JSON = /^\s*\{\s*"(?:error"\s*:\s*[{"]|type"\s*:\s*"error")/;
+/** More than the start of a body that reports an error. */
+const JSON_START = 256;
 const NO_FINGERPRINT = Buffer.alloc(0);
 
 /** Copies the response of one call for the response cache: only a complete one with status 200 is stored. */
@@ -16,9 +20,13 @@ export class CacheEntry implements ResponseRecorder {
   private readonly copy: BodyCopy;
   private storing: Promise<void> = Promise.resolve();
 
-  /** @param store stores the response; it never rejects */
+  /**
+   * @param isNamed is a request header, by its lower-case name, part of what identifies a response?
+   * @param store stores the response; it never rejects
+   */
   constructor(
     memory: CopyMemory,
+    private readonly isNamed: (header: string) => boolean,
     private readonly store: (response: StoredResponse) => Promise<void>,
   ) {
     this.copy = new BodyCopy(memory);
@@ -39,6 +47,7 @@ export class CacheEntry implements ResponseRecorder {
     // The end of a response without a length or chunks looks the same as its loss.
     const isFramed = announced !== null || hasChunks(raw);
     if (status !== 200 || !fits || !isFramed || isUnreadableStream(headers)) return true;
+    if (!variesOnlyBy(headers, this.isNamed)) return true;
     if (announced === null || this.copy.grow(announced))
       this.head = { status, reason, headers: storedHeaders(headers) };
     return true;
@@ -56,6 +65,7 @@ export class CacheEntry implements ResponseRecorder {
     if (head === null) return;
     const body = this.copy.bytes;
     if (isEventStream(head.headers) && FAILED_STREAM.test(body.toString('latin1'))) return;
+    if (FAILED_JSON.test(body.toString('latin1', 0, JSON_START))) return;
     this.storing = this.store({ ...head, fingerprint: NO_FINGERPRINT, body });
   }
 
@@ -73,6 +83,16 @@ function hasChunks(raw: readonly Buffer[]): boolean {
       return true;
   }
   return false;
+}
+
+/** True if `Vary` lists only headers that identify the response (RFC 9110 12.5.5). */
+function variesOnlyBy(headers: readonly string[], isNamed: (header: string) => boolean): boolean {
+  for (let i = 0; i < headers.length; i += 2) {
+    if (headers[i]!.length !== 4 || headers[i]!.toLowerCase() !== 'vary') continue;
+    const names = headers[i + 1]!.split(',').map((name) => name.trim().toLowerCase());
+    if (!names.every((name) => name === '' || isNamed(name))) return false;
+  }
+  return true;
 }
 
 function isEventStream(headers: readonly string[]): boolean {

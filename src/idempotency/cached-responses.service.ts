@@ -50,9 +50,19 @@ export class CachedResponses {
     }
   }
 
-  /** Copies the response of a call and stores it. */
-  entry(id: Buffer, keyId: string, callId: string, ttlSeconds: number): CacheEntry {
-    return new CacheEntry(this.memory, async (response) => {
+  /**
+   * Copies the response of a call and stores it.
+   *
+   * @param isNamed is a request header, by its lower-case name, part of the ID?
+   */
+  entry(
+    id: Buffer,
+    keyId: string,
+    callId: string,
+    ttlSeconds: number,
+    isNamed: (header: string) => boolean,
+  ): CacheEntry {
+    return new CacheEntry(this.memory, isNamed, async (response) => {
       try {
         const sealed = this.cipher.seal({ id, callId }, response);
         if (!this.storedBytes.take(keyId, sealed.length)) return;

@@ -27,6 +27,7 @@ export interface Readiness {
 export class ReadinessService {
   /** The query that is in flight. */
   private query: Promise<boolean> | null = null;
+  private readonly checks: (() => string[])[] = [];
 
   constructor(
     private readonly database: DatabaseService,
@@ -37,6 +38,11 @@ export class ReadinessService {
     private readonly shutdown: ShutdownService,
     @InjectSettings() private readonly env: Settings,
   ) {}
+
+  /** Registers what a module reports as not working while calls are served all the same. */
+  addCheck(reasons: () => string[]): void {
+    this.checks.push(reasons);
+  }
 
   async now(): Promise<Readiness> {
     const { database, journal } = this;
@@ -54,6 +60,7 @@ export class ReadinessService {
     } else if (this.writer.failingMs > UNAVAILABLE_MS) minor.push('Postgres is not accepting log rows');
     if (!journal.accepting) fatal.push('the journal cannot be written');
     else if (journal.degraded !== null) minor.push('the journal is degraded');
+    minor.push(...this.checks.flatMap((reasons) => reasons()));
     const status = fatal.length > 0 ? 'unavailable' : minor.length > 0 ? 'degraded' : 'ok';
     return { status, reasons: [...fatal, ...minor] };
   }

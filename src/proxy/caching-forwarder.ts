@@ -27,6 +27,13 @@ type Mode = (typeof MODES)[number];
  */
 const NAMED =
   /^(?:accept|accept-encoding|content-type|content-encoding|(?:anthropic|openai|x-goog|x-amzn)-.+)$/;
+/**
+ * Headers with which the body of a response does not vary between callers: those for browsers concern its headers, and the
+ * others are the gateway's own or not forwarded.
+ */
+const ALIKE =
+  /^(?:origin|access-control-request-.+|authorization|x-api-key|api-key|cookie|host|x-forwarded-.+)$/;
+const isNamed = (header: string) => NAMED.test(header) || ALIKE.test(header);
 
 /**
  * Sends the response of an earlier call with the same request, for keys that have a cache. Guards and policies have run by
@@ -62,10 +69,11 @@ export class CachingForwarder implements CallPolicy {
    * @throws GatewayError if nothing was sent to the client yet
    */
   forward(req: Request, res: Response, admitted: PolicyCall | null): Promise<void> {
+    if (req.caller.grant.cache !== null) return this.forwardCached(req, res, admitted);
     // Most keys have no cache: nothing is looked up or allocated for them.
-    return req.caller.grant.cache === null
-      ? this.forwarder.forward(req, res, admitted, null)
-      : this.forwardCached(req, res, admitted);
+    if (!mayBeForwarded(req))
+      throw new GatewayError('not_cached', { message: 'This gateway key has no response cache.' });
+    return this.forwarder.forward(req, res, admitted, null);
   }
 
   private async forwardCached(req: Request, res: Response, admitted: PolicyCall | null): Promise<void> {
@@ -79,7 +87,7 @@ export class CachingForwarder implements CallPolicy {
       if (found !== null && (await this.send(req, res, found))) return;
     }
     if (mode === 'only-if-cached') throw new GatewayError('not_cached');
-    const entry = id === null ? null : this.cached.entry(id, grant.keyId, req.requestId, ttlSeconds);
+    const entry = id === null ? null : this.cached.entry(id, grant.keyId, req.requestId, ttlSeconds, isNamed);
     try {
       await this.forwarder.forward(req, res, admitted, entry);
     } finally {
@@ -107,6 +115,12 @@ export class CachingForwarder implements CallPolicy {
     }
     return true;
   }
+}
+
+/** Asked of a key without a cache. */
+function mayBeForwarded({ headers }: Request): boolean {
+  const value = headers['x-gateway-cache'] as string | undefined;
+  return value === undefined || value.trim().toLowerCase() !== 'only-if-cached';
 }
 
 /** @throws GatewayError invalid_request */

@@ -118,14 +118,10 @@ export class Exchange implements BodyOwner, PooledCall {
       this.fail(new GatewayError('upstream_invalid_response'), 'upstream_error');
       return true;
     }
-    if (status < 200) {
-      this.onInterim(status, rawHeaders);
-      return true;
-    }
+    if (status < 200) return this.onInterim(status, rawHeaders);
     this.interim?.stop();
-    const { tokens, secret } = this.provider;
-    if (status === 401 && tokens !== null) tokens.rejected(secret!);
-    const headers = responseHeaders(rawHeaders, secret, this.req.requestId);
+    if (status === 401) this.provider.tokens?.rejected(this.provider.secret!);
+    const headers = responseHeaders(rawHeaders, this.provider.secret, this.req.requestId);
     this.expectedBytes = bodyLength(this.req.method, status, headers);
     if (this.call.altered !== null) headers.push('x-gateway-altered', this.call.altered);
     if (this.claim?.responded(status, reason, headers, this.expectedBytes, rawHeaders) === false)
@@ -177,7 +173,7 @@ export class Exchange implements BodyOwner, PooledCall {
     this.fail(new GatewayError(code, { cause: error }), outcome);
   }
 
-  private onInterim(status: number, rawHeaders: Buffer[]): void {
+  private onInterim(status: number, rawHeaders: Buffer[]): true {
     if (this.interim === null) {
       const onLate = () => this.fail(new GatewayError('upstream_timeout'), 'upstream_timeout');
       this.interim = new InterimResponses(this.limits.upstreamHeadersTimeoutMs, onLate);
@@ -192,6 +188,7 @@ export class Exchange implements BodyOwner, PooledCall {
         return false;
       });
     }
+    return true;
   }
 
   /** Journals the end before the response is stored for retries and before the last write to the client. */

@@ -1,8 +1,10 @@
 import { Injectable } from '@nestjs/common';
-import { isUuid, type Page, pageOf, type PageRequest } from '../database/page.js';
+import { idOfCursor, isUuid, type Page, pageOf, type PageRequest } from '../database/page.js';
 import { ServiceError } from '../errors/service-error.js';
 import type { Scope } from '../admin/access/access.js';
 import { attemptIds } from '../request-log/column-groups/attempts.js';
+import { listPartitions } from '../request-log/partitions.js';
+import { LogArchive } from './log-archive.js';
 import { ReaderPool } from './reader-pool.js';
 import { recordedUntil } from '../request-log/recorded-until.js';
 import { after, conditionsOf, type RequestFilter, startedAtOf } from './request-query.js';
@@ -15,6 +17,9 @@ const FIND_ATTEMPTS = `${SELECT_REQUESTS} WHERE started_at = $1 AND id = ANY ($2
 /** Comes after every ID. */
 export const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
+/** Where the rows of a page were read. */
+export type PageSource = 'log' | 'archive' | 'both';
+
 /** A position in the order in which rows were recorded. */
 export interface RecordedPlace {
   recorded_at: Date;
@@ -24,17 +29,50 @@ export interface RecordedPlace {
 /** Reads rows of the request log. */
 @Injectable()
 export class RequestLogReader {
-  constructor(private readonly pool: ReaderPool) {}
+  constructor(
+    private readonly pool: ReaderPool,
+    private readonly archive: LogArchive = new LogArchive(),
+  ) {}
 
   /** Newest first. @throws ServiceError invalid for a foreign cursor */
-  async list({ limit, cursor, ...filter }: RequestFilter & PageRequest): Promise<Page<RequestView>> {
+  async list({
+    limit,
+    cursor,
+    ...filter
+  }: RequestFilter & PageRequest): Promise<Page<RequestView> & { source: PageSource }> {
     const conditions = after(conditionsOf(filter), cursor);
     const count = conditions.placeholder(limit + 1);
     const { rows } = await this.pool.queries.query<RequestRow>(
       `${SELECT_REQUESTS} ${conditions.where} ORDER BY started_at DESC, id DESC LIMIT ${count}`,
       conditions.values,
     );
-    return pageOf(rows, limit, requestView);
+    const views = rows.map(requestView);
+    const older =
+      views.length > limit ? [] : await this.archived(filter, limit + 1 - views.length, cursor, views.at(-1));
+    const page = pageOf([...views, ...older], limit, (view) => view);
+    return { ...page, source: older.length === 0 ? 'log' : views.length === 0 ? 'archive' : 'both' };
+  }
+
+  /** Rows of days that the log no longer has, after the last row that it has. */
+  private async archived(
+    filter: RequestFilter,
+    limit: number,
+    cursor: PageRequest['cursor'],
+    last: RequestView | undefined,
+  ): Promise<RequestView[]> {
+    const { reader } = this.archive;
+    if (reader === null) return [];
+    const client = await this.pool.queries.connect();
+    let oldest: number;
+    try {
+      oldest = (await listPartitions(client))[0]?.from ?? Date.now();
+    } finally {
+      client.release();
+    }
+    if (filter.from !== undefined && filter.from.getTime() >= oldest) return [];
+    const id = last?.id ?? idOfCursor(cursor);
+    const after = id === null ? null : { startedAt: startedAtOf(id), id };
+    return reader.list(filter, { before: new Date(oldest), after, limit });
   }
 
   /** Reads one partition: the ID contains the day of the call. @throws ServiceError not_found, also outside the scope */
@@ -43,6 +81,8 @@ export class RequestLogReader {
       ? await this.pool.queries.query<RequestRow>(FIND, [startedAtOf(id), id, scope])
       : { rows: [] };
     if (rows[0] === undefined) {
+      const archived = isUuid(id) ? await this.archive.reader?.get(id, startedAtOf(id), scope) : null;
+      if (archived) return archived;
       throw ServiceError.of(
         'not_found',
         'id',

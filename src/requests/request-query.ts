@@ -7,6 +7,9 @@ export const STATUS_FILTER = /^[1-9](\d\d|xx)$/;
 /** Matches failed calls, as in the views: a client that disconnected is no error, and an attempt that was retried is no call. */
 export const IS_ERROR_SQL = `(outcome <> 'retried' AND (status >= 400 OR outcome NOT IN ('completed', 'replayed', 'cached', 'client_aborted')))`;
 
+/** The column that the filter `session` compares. */
+export const SESSION_COLUMN = 'session_id';
+
 /** Selects rows of the request log; all given conditions must hold. Shared by list, export and usage. */
 export interface RequestFilter {
   /** IDs of the teams whose calls may be seen; absent: all. */
@@ -73,7 +76,7 @@ export function conditionsOf(filter: RequestFilter): Conditions {
     .add(`(${IS_ERROR_SQL} IS TRUE) = ?`, filter.failed)
     .add('duration_ms >= ?', filter.min_duration_ms)
     .add('end_user = ?', filter.end_user)
-    .add('session_id = ?', filter.session)
+    .add(`${SESSION_COLUMN} = ?`, filter.session)
     .add('recorded_at > ?', filter.recorded_after)
     .add('status >= ?', lowest)
     .add('status <= ?', highest);

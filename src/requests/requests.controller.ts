@@ -6,7 +6,7 @@ import type { Request, Response } from 'express';
 import { describeError } from '../errors/describe-error.js';
 import type { Page } from '../database/page.js';
 import { type OpenExport, RequestLogExport } from './request-log.export.js';
-import { RequestLogReader } from './request-log.reader.js';
+import { type PageSource, RequestLogReader } from './request-log.reader.js';
 import { CurrentScope, type Scope } from '../admin/access/access.js';
 import { Roles } from '../admin/access/role.js';
 import { AdminController } from '../admin/admin-controller.js';
@@ -50,7 +50,7 @@ export class RequestsController {
   async list(
     @Query({ schema: requestFilterSchema }) filter: CallFilter,
     @CurrentScope() scope: Scope,
-  ): Promise<Page<RequestView>> {
+  ): Promise<Page<RequestView> & { source: PageSource }> {
     return this.reader.list(await this.filters.resolve(filter, scope));
   }
 

@@ -2,6 +2,7 @@ import { Module } from '@nestjs/common';
 import { KeysModule } from '../keys/keys.module.js';
 import { TeamsModule } from '../teams/teams.module.js';
 import { CallFilters } from './call-filters.js';
+import { LogArchive } from './log-archive.js';
 import { ReaderPool } from './reader-pool.js';
 import { RecordedController } from './recorded.controller.js';
 import { RequestLogExport } from './request-log.export.js';
@@ -12,7 +13,7 @@ import { RequestsController } from './requests.controller.js';
 @Module({
   imports: [TeamsModule, KeysModule],
   controllers: [RecordedController, RequestsController],
-  providers: [ReaderPool, RequestLogReader, RequestLogExport, CallFilters],
-  exports: [RequestLogReader, RequestLogExport, CallFilters, ReaderPool]
+  providers: [ReaderPool, LogArchive, RequestLogReader, RequestLogExport, CallFilters],
+  exports: [RequestLogReader, LogArchive, RequestLogExport, CallFilters, ReaderPool]
 })
 export class RequestsModule {}

@@ -94,7 +94,12 @@ export const shownRequestSchema = requestSchema
   .meta({ id: 'ShownRequest' });
 export type ShownRequest = RequestView & { attempts: RequestView[] };
 
-export const requestPageSchema = pageOf('RequestPage', requestSchema);
+export const requestPageSchema = pageOf('RequestPage', requestSchema, {
+  source: z.enum(['log', 'archive', 'both']).meta({
+    description:
+      'Where the rows were read: the request log, or the sink that `REQUEST_LOG_ARCHIVE` names, which has older days.',
+  }),
+});
 
 /** The filter of list, export and usage. */
 export const callFilter = {

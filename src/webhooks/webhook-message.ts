@@ -83,6 +83,8 @@ function slackText({ type, data }: StoredEvent): string {
       return `Model ${text('model')} of provider ${text('provider')} has no price: its calls have no cost.`;
     case 'journal.degraded':
       return `The journal of the gateway on ${text('host')} is degraded: ${text('reason')}`;
+    case 'sink.lagging':
+      return `The sink ${text('sink')} is ${text('lag_seconds')} s behind${data.last_error === null ? '' : `: ${text('last_error')}`}`;
     case TEST_TYPE:
       return 'This is a test of a Postern webhook.';
   }

@@ -9,6 +9,7 @@ export const EVENT_TYPES = [
   'key.expiring',
   'price.missing',
   'journal.degraded',
+  'sink.lagging',
 ] as const;
 export type EventType = (typeof EVENT_TYPES)[number];
 

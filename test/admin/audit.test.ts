@@ -37,6 +37,8 @@ const budget = async () => {
 // A closed port: the test of a webhook needs no receiver.
 const newWebhook = () => ({ url: 'http://127.0.0.1:9/', events: ['key.expiring'] });
 const webhook = async () => (await call(postern, 'POST', '/webhooks', newWebhook())).body;
+const newSink = () => ({ name: `sink-${++names}`, kind: 'http', url: 'http://127.0.0.1:9/' });
+const sink = async () => (await call(postern, 'POST', '/sinks', newSink())).body;
 const newToken = () => ({ name: `token ${++names}`, role: 'viewer' });
 const token = async () => (await call(postern, 'POST', '/tokens', newToken())).body;
 
@@ -120,6 +122,22 @@ const CHANGES: Record<
   },
   'DELETE /admin/v1/webhooks/:id': { subject: webhook, leaves: 'webhook removed' },
   'POST /admin/v1/webhooks/:id/test': { subject: webhook, leaves: null },
+  'POST /admin/v1/sinks': {
+    subject: () => Promise.resolve(null),
+    body: newSink,
+    leaves: 'sink created',
+  },
+  'PATCH /admin/v1/sinks/:id': {
+    subject: sink,
+    body: () => ({ enabled: false }),
+    leaves: 'sink changed',
+  },
+  'POST /admin/v1/sinks/:id/replay': {
+    subject: sink,
+    body: () => ({ from: '1969-01-01T00:00:00Z' }),
+    leaves: 'sink replayed',
+  },
+  'DELETE /admin/v1/sinks/:id': { subject: sink, leaves: 'sink removed' },
   'POST /admin/v1/tokens': {
     subject: () => Promise.resolve(null),
     body: newToken,

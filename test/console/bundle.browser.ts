@@ -50,3 +50,20 @@ it('loads nothing from elsewhere, and runs no inline script', () => {
   expect(addresses.filter((address) => !address!.startsWith('/console/'))).toEqual([]);
   expect(html).not.toMatch(/<script(?![^>]*\bsrc=)/);
 });
+
+it('has the styles of every component of Mantine that is in its scripts', () => {
+  const assets = readdirSync(join(dist, 'assets'));
+  const classesIn = (text: string) => new Set(text.match(/\bm_[0-9a-f]{6,8}\b/g));
+  const read = (end: string) =>
+    assets
+      .filter((name) => name.endsWith(end))
+      .map((name) => readFileSync(join(dist, 'assets', name), 'utf8'))
+      .join('\n');
+  const all = classesIn(
+    readFileSync(resolve(__dirname, '../../console/node_modules/@mantine/core/styles.css'), 'utf8'),
+  );
+  const styled = classesIn(read('.css'));
+  const used = [...classesIn(read('.js'))].filter((name) => all.has(name));
+  expect(used.length).toBeGreaterThan(100);
+  expect(used.filter((name) => !styled.has(name))).toEqual([]);
+});

@@ -9,6 +9,7 @@ import { keyFlows } from './flows/keys.js';
 import { newInstallation } from './flows/new-installation.js';
 import { requestFlows } from './flows/requests.js';
 import { roles } from './flows/roles.js';
+import { routeFlows } from './flows/routes.js';
 import { signingIn } from './flows/signing-in.js';
 import { seedConsole, seedProvidersAndLimits } from './seed.js';
 
@@ -48,6 +49,7 @@ function flows(gateway: ConsoleGateway): void {
   describe('figures', () => figures(gateway));
   describe('keys', () => keyFlows(gateway));
   describe('requests', () => requestFlows(gateway));
+  describe('routes and credentials', () => routeFlows(gateway));
   describe('administration', () => administration(gateway));
   describe('appearance', () => appearance(gateway));
   describe('names from elsewhere', () => hostileNames(gateway));

@@ -28,7 +28,7 @@ it('ends in time although a worker hangs, and says which', async () => {
   expect(await gateway.stop()).toEqual({ code: 1, signal: null });
   expect(performance.now() - begun).toBeLessThan(PATIENCE_MS);
   expect(gateway.process.stderr).toMatch(
-    /^postern: worker 2 did not end within 13 s of the grace and was killed/m,
+    /^postern: worker 2 did not exit within 13 s after the grace and was killed/m,
   );
   expect(workers.some(isAlive)).toBe(false);
 });

@@ -118,6 +118,17 @@ it.each([
   expect(hitOf(await send(key, changed, [...headers], line))).toBe(false);
 });
 
+it('returns a response that varies with nothing but what identifies it', async () => {
+  const key = await keyWith({ ttl_seconds: 600 });
+  const body = fresh();
+  wire.provider.script = async (req) => {
+    await req.body;
+    req.socket.write(answer('200 OK', ['Vary: Accept-Encoding, Origin', 'Vary: OpenAI-Organization'], 'x'));
+  };
+  await send(key, body);
+  expect((await untilHit(key, body)).body.toString()).toBe('x');
+});
+
 it('returns it whatever headers do not matter for the response', async () => {
   const key = await keyWith({ ttl_seconds: 600 });
   const body = fresh();
@@ -250,6 +261,24 @@ describe('a response is not stored', () => {
       'of a stream that failed (Responses)',
       stream(chunk('event: response.failed\ndata: {}\n\n').toString(), LAST_CHUNK),
     ],
+    ...[
+      '{"error": {"message": "overloaded", "code": 502}}',
+      ' {\n"type":"error","error":{"type":"overloaded_error"}}',
+      '{"error":"no capacity"}',
+    ].map((body): [string, Script] => [
+      `of an error with the status 200: ${body}`,
+      async (req) => {
+        await req.body;
+        req.socket.write(answer('200 OK', ['Content-Type: application/json'], body));
+      },
+    ]),
+    ...['X-Tenant', 'accept, user-agent', '*'].map((names): [string, Script] => [
+      `that varies with other headers: ${names}`,
+      async (req) => {
+        await req.body;
+        req.socket.write(answer('200 OK', [`Vary: ${names}`], '{}'));
+      },
+    ]),
     [
       'above 8 MiB',
       async (req) => {
@@ -344,6 +373,14 @@ describe('x-gateway-cache', () => {
     const reply = await send(key, fresh(), ['x-gateway-cache: only-if-cached']);
     wire.expectRefusal(reply, 504, 'not_cached');
     expect([reply.header('x-should-retry'), wire.provider.requests.length]).toEqual(['false', sent]);
+  });
+
+  it('only-if-cached never reaches the provider, also if the key has no cache', async () => {
+    const seen = wire.provider.requests.length;
+    const reply = await send(await keyWith(null), fresh(), ['x-gateway-cache: only-if-cached']);
+    expect([reply.status, reply.header('x-gateway-error')]).toEqual([504, 'not_cached']);
+    expect(wire.provider.requests.length).toBe(seen);
+    expect((await send(await keyWith(null), fresh(), ['x-gateway-cache: no-store'])).status).toBe(200);
   });
 
   it('is rejected if it is unknown or repeated', async () => {

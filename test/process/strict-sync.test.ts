@@ -18,28 +18,32 @@ let provider: RawProvider;
 let gateway: GatewayProcess;
 let url: string;
 let key: string;
+/** Lines of the trace, and requests, that belong to the tests before. */
+let earlierLines: number;
+let earlierRequests: number;
 
-beforeEach(async () => {
+beforeAll(async () => {
   database = await createDatabase();
   workplace = await Workplace.make();
   provider = await RawProvider.start(() => {});
-});
-afterEach(async () => {
-  await workplace.remove();
-  await provider.stop();
-  await database.drop();
-});
-
-async function start(hold: boolean): Promise<void> {
   gateway = workplace.gateway({
     DATABASE_URL: database.url,
     PROVIDER_URL: provider.url,
     JOURNAL_FSYNC_MS: '0',
-    ...withFault({ at: 'sync', do: hold ? 'hold' : 'nothing', trace: true }),
+    ...withFault({ at: 'sync', do: 'hold', trace: true }),
   });
   key = await gateway.firstKey();
   url = await gateway.ready();
-}
+});
+afterAll(async () => {
+  await workplace.remove();
+  await provider.stop();
+  await database.drop();
+});
+beforeEach(() => {
+  earlierLines = wholeTrace().length;
+  earlierRequests = provider.requests.length;
+});
 
 async function call(): Promise<RawClient> {
   const client = await RawClient.connect(Number(new URL(url).port));
@@ -47,13 +51,20 @@ async function call(): Promise<RawClient> {
   return client;
 }
 
-const traced = () => [...gateway.process.stderr.matchAll(/^trace: (.*)$/gm)].map(([, text]) => text!);
+const wholeTrace = () => [...gateway.process.stderr.matchAll(/^trace: (.*)$/gm)].map(([, text]) => text!);
+const traced = () => wholeTrace().slice(earlierLines);
 const count = (what: string) => traced().filter((text) => text === what).length;
+/** A late one of the test before may be the one that is held. */
+function isSyncHeld(): boolean {
+  const of = (what: string) => wholeTrace().filter((text) => text === what).length;
+  return of('sync held') > of('sync end');
+}
+const requests = () => provider.requests.length - earlierRequests;
 
 /** Lets syncs go, one batch after the other, until this is so. */
 async function releaseUntil(what: () => boolean): Promise<void> {
   await eventually(() => {
-    if (count('sync held') > count('sync end')) gateway.process.signal('SIGUSR2');
+    if (isSyncHeld()) gateway.process.signal('SIGUSR2');
     return what();
   });
 }
@@ -81,16 +92,13 @@ describe.each([
   ],
 ])('an answer %s', (_, parts, body) => {
   it('shows nothing before its beginning is synced, and is not complete before its end is', async () => {
-    await start(true);
     provider.script = async (req) => {
       await req.body;
       for (const part of parts()) req.socket.write(part);
     };
     const client = await call();
     // The provider has been asked and has answered whole; the gateway has the beginning on record, not on the disk.
-    await eventually(
-      () => provider.requests.length === 1 && count('append B') === 1 && count('sync held') > 0,
-    );
+    await eventually(() => requests() === 1 && count('append B') === 1 && isSyncHeld());
     expect(client.socket.bytesRead).toBe(0);
     const whole = client.answer();
     let complete = false;
@@ -104,10 +112,9 @@ describe.each([
 });
 
 it("shows the gateway's own answer to a call it began only when that is synced", async () => {
-  await start(true);
   provider.script = ({ socket }) => void socket.end('nonsense\r\n\r\n');
   const client = await call();
-  await eventually(() => count('append E') === 1 && count('sync held') > 0);
+  await eventually(() => count('append E') === 1 && isSyncHeld());
   expect(client.socket.bytesRead).toBe(0);
   await releaseUntil(() => client.socket.bytesRead > 0);
   expect((await client.answer()).status).toBe(502);
@@ -116,14 +123,13 @@ it("shows the gateway's own answer to a call it began only when that is synced",
 });
 
 it('shares one sync among many calls', async () => {
-  await start(true);
   const CALLS = 60;
   provider.script = async (req) => {
     await req.body;
     req.socket.write(answer('200 OK', [], 'ok'));
   };
   const clients = await Promise.all(Array.from({ length: CALLS }, call));
-  await eventually(() => count('append B') === CALLS && count('sync held') > 0);
+  await eventually(() => count('append B') === CALLS && isSyncHeld());
   const answers = Promise.all(clients.map((client) => client.answer()));
   let done = false;
   void answers.then(() => (done = true));

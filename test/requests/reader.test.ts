@@ -76,7 +76,7 @@ describe('the request log reader', () => {
       cache_write_tokens: 2,
       extra_usage: { web_searches: 1, service_tier: 'batch' },
     };
-    expect(await reader.list({ limit: 1 })).toEqual({ data: [row], next_cursor: null });
+    expect(await reader.list({ limit: 1 })).toEqual({ data: [row], next_cursor: null, source: 'log' });
     expect(await reader.get(id)).toEqual(row);
     expect(await reader.get(id.toUpperCase())).toEqual(row);
   });

@@ -27,16 +27,17 @@ export async function requestServiceAccountToken(
   now: () => number = Date.now,
 ): Promise<IssuedToken> {
   const ask = async (at: number) => {
-    const form = new URLSearchParams({ grant_type: GRANT, assertion: await assertion(account, at) });
-    return endpoint.post(account.tokenUrl, form);
+    const signed = await assertion(account, at);
+    const form = new URLSearchParams({ grant_type: GRANT, assertion: signed });
+    return { ...(await endpoint.post(account.tokenUrl, form)), signed };
   };
   const first = await ask(now());
   const skew = first.date === null ? 0 : first.date - now();
   if (first.status < 400 || first.status > 499 || Math.abs(skew) <= TOLERATED_SKEW_MS)
-    return readToken(first, []);
+    return readToken(first, [first.signed]);
   const second = await ask(now() + skew);
   try {
-    return readToken(second, []);
+    return readToken(second, [second.signed]);
   } catch (error) {
     const seconds = Math.round(Math.abs(skew) / 1000);
     const direction = skew < 0 ? 'ahead of' : 'behind';

@@ -64,6 +64,12 @@ function parse(text: string): Record<string, unknown> {
   }
 }
 
+/** True if a text contains a secret, also as it stood in the form or as a URL has it. */
+function contains(text: string, secret: string): boolean {
+  const inForm = new URLSearchParams({ '': secret }).toString().slice(1);
+  return [secret, inForm, encodeURIComponent(secret)].some((form) => text.includes(form));
+}
+
 /** `error` and `error_description`, unless they contain a secret. */
 function reasons(
   { error, error_description: description }: Record<string, unknown>,
@@ -71,7 +77,7 @@ function reasons(
 ) {
   return [error, description]
     .filter((part): part is string => typeof part === 'string' && part !== '')
-    .filter((part) => !secrets.some((secret) => part.includes(secret)))
+    .filter((part) => !secrets.some((secret) => contains(part, secret)))
     .map((part) =>
       part
         .replace(/[^\x20-\x7e]+/g, ' ')

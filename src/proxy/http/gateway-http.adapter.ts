@@ -6,7 +6,7 @@ import express, { type Express, type Request, type Response } from 'express';
 import type { Settings } from '../../config/settings.js';
 import { GatewayError } from '../../errors/gateway-error.js';
 import { uuidV7 } from '../../platform/uuid-v7.js';
-import { closeAfterResponse, isClosing } from './lingering-close.js';
+import { closeAfterResponse, isClosing, noteContinued } from './lingering-close.js';
 import { answerParserError } from './parser-error.js';
 import { afterEarlierResponses, endHeadTime, hasWaitingRequests, restartHeadTime } from './pipelining.js';
 import { RejectionLog } from './rejection-log.js';
@@ -179,6 +179,7 @@ export class GatewayHttpAdapter extends ExpressAdapter {
     try {
       if (validateRequestHead(req, this.env.maxBodyBytes)) {
         res.shouldKeepAlive = false;
+        noteContinued(req.socket);
         closeAfterResponse(req.socket);
       }
       target = readRequestTarget(raw);

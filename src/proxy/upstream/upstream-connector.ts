@@ -95,6 +95,25 @@ function checkAddress(address: string, plainText: boolean): ForbiddenAddress | n
   return null;
 }
 
+/**
+ * Resolves a name for a client that opens its connections itself, by the same rules.
+ *
+ * @param plainText whether the connection is not encrypted @returns an IP address
+ * @throws ForbiddenAddress, or the error of the look-up
+ */
+export function resolveAllowed(hostname: string, plainText: boolean): Promise<string> {
+  const name = hostname.replace(/^\[|\]$/g, '');
+  if (isIP(name) !== 0) {
+    const forbidden = checkAddress(name, plainText);
+    return forbidden === null ? Promise.resolve(name) : Promise.reject(forbidden);
+  }
+  return new Promise((resolve, reject) => {
+    checkedLookup(plainText)(name, {}, (error, address) =>
+      error === null ? resolve(address as string) : reject(error),
+    );
+  });
+}
+
 /** dns.lookup that fails if any of the addresses is forbidden: one forbidden address among good ones is an attack. */
 function checkedLookup(plainText: boolean): LookupFunction {
   return (hostname, options, callback) => {

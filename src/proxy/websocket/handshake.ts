@@ -62,18 +62,36 @@ function lists(header: string | undefined, token: string): boolean {
   return header.split(',').some((item) => item.trim().toLowerCase() === token);
 }
 
-/** The headers without a gateway key among the subprotocols, where browsers have to send it. @param raw flat raw headers */
-export function withoutSubprotocolKey(raw: readonly string[]): readonly string[] {
+/**
+ * The headers without a key among the subprotocols, where browsers have to send it: the provider's own credential replaces it.
+ *
+ * @param raw flat raw headers
+ * @param forwardsCredentials a key of the caller's own stays, a gateway key does not
+ */
+export function withoutSubprotocolKey(
+  raw: readonly string[],
+  forwardsCredentials: boolean,
+): readonly string[] {
   const out: string[] = [];
   for (let i = 0; i < raw.length; i += 2) {
-    const isList = raw[i]!.toLowerCase() === 'sec-websocket-protocol' && containsKeyFormat(raw[i + 1]!);
-    if (!isList) out.push(raw[i]!, raw[i + 1]!);
-    else {
-      const others = raw[i + 1]!.split(',').filter((item) => !item.trim().startsWith(SUBPROTOCOL_KEY));
-      if (others.length > 0) out.push(raw[i]!, others.join(',').trim());
+    const name = raw[i]!;
+    const value = raw[i + 1]!;
+    if (name.toLowerCase() !== 'sec-websocket-protocol' || !value.includes(SUBPROTOCOL_KEY)) {
+      out.push(name, value);
+      continue;
     }
+    const isKey = (item: string) =>
+      item.trim().startsWith(SUBPROTOCOL_KEY) && (!forwardsCredentials || containsKeyFormat(item));
+    const others = value.split(',').filter((item) => !isKey(item));
+    if (others.length > 0) out.push(name, others.join(',').trim());
   }
   return out;
+}
+
+/** True if a response with the status 101 opens a WebSocket and no other protocol. @param raw flat raw headers */
+export function opensWebSocket(raw: readonly Buffer[]): boolean {
+  const headers = raw.map((part) => part.toString('latin1'));
+  return firstHeader(headers, 'upgrade')?.trim().toLowerCase() === 'websocket';
 }
 
 /** The head of the response that opens the WebSocket. @param headers flat raw headers for the client */

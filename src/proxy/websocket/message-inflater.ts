@@ -2,6 +2,8 @@ import { constants, createInflateRaw, type InflateRaw } from 'node:zlib';
 
 /** Compressed bytes that may wait for zlib. A provider that sends faster is no longer read. */
 const MOST_WAITING = 8 * 1024 * 1024;
+/** What a part takes besides its bytes: a message may come in parts of one byte. */
+const PART_BYTES = 128;
 /** The largest message that is inflated: a response with images has some megabytes. */
 const MOST_INFLATED = 32 * 1024 * 1024;
 /** Compressed messages end without these bytes (RFC 7692 7.2.2). */
@@ -34,7 +36,7 @@ export class MessageInflater {
   /** @param part it is copied: a view would keep the chunk that it came in */
   add(part: Buffer): void {
     if (this.failed) return;
-    this.waiting += part.length;
+    this.waiting += part.length + PART_BYTES;
     if (this.waiting > MOST_WAITING) this.fail();
     else this.open.push(Buffer.from(part));
   }
@@ -69,7 +71,7 @@ export class MessageInflater {
     stream.write(TAIL);
     stream.flush(constants.Z_SYNC_FLUSH, () => {
       if (this.failed) return;
-      for (const part of message) this.waiting -= part.length;
+      for (const part of message) this.waiting -= part.length + PART_BYTES;
       this.sink.onInflatedEnd();
       this.next();
     });

@@ -4,13 +4,15 @@ import type { Settings } from '../../config/settings.js';
 import { GatewayError } from '../../errors/gateway-error.js';
 import type { Provider } from '../../providers/provider.js';
 import { withTimeout } from '../../platform/with-timeout.js';
+import type { Outcome } from '../../request-log/outcome.js';
 import type { RequestLogService } from '../../request-log/request-log.service.js';
 import { Exchange } from '../exchange.js';
 import { providerHeaders, responseHeaders } from '../headers.js';
+import { isContinued } from '../http/lingering-close.js';
 import { modelOfQuery } from '../policies/model-source.js';
 import type { PolicyCall } from '../policies/policy-call.js';
 import { ConnectionUsage } from './connection-usage.js';
-import { agreesToDeflate, openingHead, withoutSubprotocolKey } from './handshake.js';
+import { agreesToDeflate, opensWebSocket, openingHead, withoutSubprotocolKey } from './handshake.js';
 import { GOING_AWAY, type SessionEnd, WebSocketSession } from './websocket-session.js';
 import type { WebSocketSessions } from './websocket-sessions.service.js';
 
@@ -41,7 +43,7 @@ export class WebSocketExchange extends Exchange {
 
   protected override dispatch(): void {
     const { req, provider } = this;
-    const raw = withoutSubprotocolKey(req.rawHeaders);
+    const raw = withoutSubprotocolKey(req.rawHeaders, provider.forwardsCredentials);
     const path = provider.basePath + req.target.upstreamPath;
     const headers = providerHeaders(provider, 'GET', path, raw, null);
     this.pool.dispatch({ path, method: 'GET', headers, body: null, upgrade: 'websocket' }, this);
@@ -53,13 +55,12 @@ export class WebSocketExchange extends Exchange {
     this.connection = null;
     this.release = () => this.pool.cancelReservation();
     const { req, call } = this;
-    // Node's parser has dropped it, so the provider would get the frames with a part missing.
-    const isEarly = req.socket.bytesRead !== req.webSocket!.bytesRead;
-    if (this.phase === 'done' || isEarly) {
-      socket.on('error', () => {});
-      socket.destroy();
-      this.release();
-      this.fail(new GatewayError('invalid_request', { message: EARLY }), 'client_error');
+    if (this.phase === 'done' || this.isEarly) {
+      this.discard(socket, new GatewayError('invalid_request', { message: EARLY }), 'client_error');
+      return;
+    }
+    if (!opensWebSocket(rawHeaders)) {
+      this.discard(socket, new GatewayError('upstream_invalid_response'), 'upstream_error');
       return;
     }
     const headers = responseHeaders(rawHeaders, this.provider.secret, req.requestId);
@@ -90,6 +91,23 @@ export class WebSocketExchange extends Exchange {
   override onError(error: Error): void {
     if (this.session === null) super.onError(error);
     else this.session.cut();
+  }
+
+  /**
+   * The client has sent something behind its handshake. Node's parser took it for another request, or for an error, so the
+   * provider would get the frames with a part missing.
+   */
+  private get isEarly(): boolean {
+    const { socket, webSocket } = this.req;
+    return socket.bytesRead !== webSocket!.bytesRead || isContinued(socket);
+  }
+
+  /** Fails the call although the provider has opened the connection. */
+  private discard(socket: Socket, error: GatewayError, outcome: Outcome): void {
+    socket.on('error', () => {});
+    socket.destroy();
+    this.release();
+    this.fail(error, outcome);
   }
 
   /** Journals the end at once; the row follows when what has arrived is read. */

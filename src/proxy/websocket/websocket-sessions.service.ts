@@ -1,5 +1,6 @@
 import { Injectable, Logger } from '@nestjs/common';
 import type { Request } from 'express';
+import type { Grant } from '../../auth/caller.js';
 import { KeyCache } from '../../auth/key-cache.js';
 import { KeyLookupService } from '../../auth/key-lookup.service.js';
 import { describeError } from '../../errors/describe-error.js';
@@ -17,6 +18,8 @@ export interface OpenWebSocket {
 }
 
 interface Watched extends OpenWebSocket {
+  /** What its key allows, as it was last looked up. */
+  grant: Grant;
   /** Responses whose usage was journalled and reserved. */
   counted: number;
   countedAt: number;
@@ -55,6 +58,7 @@ export class WebSocketSessions {
   add(socket: OpenWebSocket): () => void {
     const watched: Watched = {
       ...socket,
+      grant: socket.req.caller.grant,
       counted: 0,
       countedAt: performance.now(),
       // Unknown: the key may have changed while the provider was asked.
@@ -106,33 +110,40 @@ export class WebSocketSessions {
 
   /** Looks the key up again after any change of keys, and when it expires. */
   private checkKey(watched: Watched): void {
-    const { req, session } = watched;
-    const { grant, key } = req.caller;
-    if (grant.expiresAt <= Date.now()) {
-      revoke(session);
-      return;
-    }
+    const { session } = watched;
     const { version } = this.cache;
-    if (watched.checking || watched.keyVersion === version) return;
+    const isExpired = watched.grant.expiresAt <= Date.now();
+    if (watched.checking || (watched.keyVersion === version && !isExpired)) return;
     watched.checking = true;
-    void this.isAllowed(key, req)
-      .then((allowed) => {
-        if (allowed) watched.keyVersion = version;
-        else revoke(session);
+    void this.findGrant(watched)
+      .then((grant) => {
+        if (grant === null) revoke(session);
+        else {
+          watched.grant = grant;
+          watched.keyVersion = version;
+        }
       })
       .catch((error: unknown) => {
         // Without Postgres, what was allowed goes on; it is tried again.
         this.logger.debug(`The key of a WebSocket could not be confirmed: ${describeError(error)}`);
+        if (isExpired) revoke(session);
       })
       .finally(() => (watched.checking = false));
   }
 
-  private async isAllowed(key: string, req: Request): Promise<boolean> {
-    const grant = await this.keys.find(key, req);
-    return grant?.websockets === true;
+  /** What the key allows; null if a WebSocket like this one would not be opened any more. */
+  private async findGrant({ req }: Watched): Promise<Grant | null> {
+    const { caller, provider } = req;
+    const grant = await this.keys.find(caller.key, req);
+    const isAllowed =
+      grant?.websockets === true &&
+      (grant.providers === null || grant.providers.includes(provider.name)) &&
+      // Its model was checked against the lists when it was opened.
+      JSON.stringify(grant.models) === JSON.stringify(caller.grant.models);
+    return isAllowed ? grant : null;
   }
 }
 
 function revoke(session: WebSocketSession): void {
-  session.close(POLICY_VIOLATION, 'the gateway key is no longer valid', 'invalid_api_key');
+  session.close(POLICY_VIOLATION, 'the gateway key no longer allows it', 'invalid_api_key');
 }

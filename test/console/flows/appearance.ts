@@ -52,6 +52,7 @@ export function appearance(gateway: ConsoleGateway): void {
     'teams?new=1',
     'providers?open=openai',
     'providers?new=1',
+    'providers?new=route',
     'prices?new=1',
     'prices?reprice=1',
   ])('the drawer or form /%s', async (path) => {

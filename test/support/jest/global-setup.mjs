@@ -40,9 +40,13 @@ export default async function globalSetup() {
   const template = `postern_template_${process.pid}`;
   const client = new pg.Client({ connectionString: server });
   await client.connect();
-  // A run makes thousands of connections, and each derives a key in as many rounds as the password was stored with.
-  if (globalThis.stopTestCluster)
+  if (globalThis.stopTestCluster) {
+    // A run makes thousands of connections, and each derives a key in as many rounds as the password was stored with.
     await client.query(`SET scram_iterations = 1; ALTER ROLE postern PASSWORD '${client.password}'`);
+    // Databases that live for seconds need none, and there are always some to look through.
+    await client.query('ALTER SYSTEM SET autovacuum = off');
+    await client.query('SELECT pg_reload_conf()');
+  }
   await client.query(`CREATE DATABASE ${template}`);
   const url = new URL(server);
   url.pathname = `/${template}`;

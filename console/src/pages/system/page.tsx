@@ -102,6 +102,7 @@ function State({ system }: { system: System }) {
           />
         </Section>
       </SimpleGrid>
+      <Sinks />
       <Processes system={system} />
       <Partitions partitions={system.partitions} />
       <Settings settings={system.settings} />
@@ -121,6 +122,43 @@ function Processes({ system }: { system: System }) {
           `${index + 1}. ${address ?? 'this host'}`,
           <>
             connected <RelativeTime at={connected_at} />
+          </>,
+        ])}
+      />
+    </Section>
+  );
+}
+
+type Sink = ResponseOf<'/admin/v1/sinks', 'get'>['data'][number];
+const SINK_TONES: Record<Sink['state'], Tone> = {
+  current: 'good',
+  sending: 'neutral',
+  failing: 'bad',
+  paused: 'warning',
+};
+
+/** Nothing without a sink. */
+function Sinks() {
+  const { data, error, refetch } = useQuery({
+    queryKey: ['sinks'],
+    queryFn: ({ signal }) => api.get('/admin/v1/sinks', { signal }),
+    refetchInterval: REFRESH_MS,
+  });
+  if (error === null && (data === undefined || data.data.length === 0)) return null;
+  return (
+    <Section title="Sinks">
+      <ErrorAlert error={error} retry={() => void refetch()} />
+      <Facts
+        facts={(data?.data ?? []).map((sink) => [
+          `${sink.name} (${sink.kind})`,
+          <>
+            <StatusBadge tone={SINK_TONES[sink.state]}>{sink.state}</StatusBadge>{' '}
+            {duration(sink.lag_seconds * 1_000)} behind, {count(sink.rows_sent)} rows
+            {sink.last_error !== null && (
+              <Text size="sm" c="dimmed">
+                Last error, <RelativeTime at={sink.last_error_at} />: {sink.last_error}
+              </Text>
+            )}
           </>,
         ])}
       />

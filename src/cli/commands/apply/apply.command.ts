@@ -3,7 +3,6 @@ import { Command } from 'commander';
 import type { Applied, PlannedChange } from '../../../apply/apply.schema.js';
 import type { ErrorDetail } from '../../../errors/service-error.js';
 import { ApiError } from '../../api.js';
-import { ApplyFile } from './apply-file.js';
 import { CliError } from '../../cli-error.js';
 import type { Output, Style } from '../../output.js';
 import { action, type Session } from '../../session.js';
@@ -53,6 +52,8 @@ Examples:
 
 async function apply(session: Session, options: ApplyOptions): Promise<void> {
   const { api, out } = session;
+  // Only here: no other command reads YAML.
+  const { ApplyFile } = await import('./apply-file.js');
   const file = await ApplyFile.read(options.file);
   const { document, errors } = file.contents();
   const isDryRun = options.dryRun === true;

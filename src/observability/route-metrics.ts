@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
-import { MetricsService } from '../observability/metrics.service.js';
-import { RoutesService } from './routes.service.js';
+import { RoutesService } from '../routes/routes.service.js';
+import { MetricsService } from './metrics.service.js';
 
 /** Which targets of routes rest, as this process has seen them respond. */
 @Injectable()

@@ -1,0 +1,106 @@
+// `npm run bench:start -- <checkout> [<checkout>]`: what a start costs with a database that is already migrated, and what the
+// gateway holds once it is idle. The builds take turns, so that what neighbours take, they take from both.
+import { readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import { treeMicros } from './cpu-time.mjs';
+import { startPostgres } from './database.mjs';
+import { withLifetime } from './lifetime.mjs';
+import { residentBytes } from './memory.mjs';
+import { pinSelf, planCores } from './pinning.mjs';
+import { median, ratios } from './statistics.mjs';
+import { Workplace } from './workplace.mjs';
+
+const HELP = `Usage: npm run bench:start -- [options] CHECKOUT [CHECKOUT]
+
+Compares the starts of two built checkouts of Postern, with an existing database: processor time and time until it is
+ready, and its resident memory when it has been idle.
+
+  --reps N          starts of each (8)
+  --idle SECONDS    before its memory is read (3)
+  --node-arg ARG    before the entry, for each (repeatable)
+  --node PATH       the Node.js to run them with (this one)`;
+const LONGEST_MS = 1_800_000;
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    reps: { type: 'string', default: '8' },
+    idle: { type: 'string', default: '3' },
+    'node-arg': { type: 'string', multiple: true, default: [] },
+    node: { type: 'string', default: process.execPath },
+    help: { type: 'boolean', default: false },
+  },
+});
+if (values.help || positionals.length < 1 || positionals.length > 2) {
+  console.log(HELP);
+  process.exit(values.help ? 0 : 1);
+}
+
+let workplace = null;
+await withLifetime(LONGEST_MS, run, async () => workplace?.close());
+
+async function run() {
+  const cores = planCores();
+  workplace = await Workplace.make(cores);
+  pinSelf(cores.load);
+  const postgres = await startPostgres(workplace);
+  const builds = [];
+  for (const [i, folder] of positionals.entries()) {
+    const build = {
+      name: `build ${i + 1}`,
+      folder: resolve(folder),
+      database: await postgres.createDatabase(),
+    };
+    console.log(`${build.name}: ${build.folder}`);
+    // Migrations and the first key.
+    await start(build);
+    builds.push({ ...build, starts: [] });
+  }
+  for (let rep = 0; rep < Number(values.reps); rep++)
+    for (const build of builds) build.starts.push(await start(build));
+  const measures = [
+    ['ms of processor time until ready', 'cpuMs'],
+    ['ms until ready', 'wallMs'],
+    ['MB resident when idle', 'idleMb'],
+  ];
+  for (const [what, field] of measures) {
+    const found = builds.map(({ starts }) => starts.map((one) => one[field]));
+    const medians = found.map((all, i) => `${builds[i].name} ${median(all).toFixed(0)}`).join(', ');
+    const ratio = found[1] ? `; build 2 / build 1 ${spread(ratios(found[1], found[0]))}` : '';
+    console.log(`${what}: ${medians}${ratio}`);
+  }
+}
+
+async function start({ name, folder, database }) {
+  const { scripts } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
+  // `exec node <flags> <entry>`
+  const args = scripts['start:prod'].split(' ').slice(2);
+  const entry = join(folder, args.pop());
+  const begin = performance.now();
+  const { pid, stop, found } = await workplace.start([values.node, ...args, ...values['node-arg'], entry], {
+    name,
+    cores: workplace.cores.gateway,
+    ready: (text) => /ready on /.test(text) && { at: performance.now() },
+    env: {
+      PORT: '0',
+      DATA_DIR: join(workplace.folder, name.replace(' ', '-')),
+      DATABASE_URL: database.url,
+      PROVIDER_URL: 'http://127.0.0.1:9',
+      PROVIDER_KEY: 'sk-provider',
+      LOG_LEVEL: 'warn',
+      SHUTDOWN_GRACE_MS: '0',
+    },
+  });
+  const cpuMs = treeMicros(pid) / 1_000;
+  await sleep(Number(values.idle) * 1_000);
+  const idleMb = residentBytes(pid) / 1e6;
+  await stop();
+  return { cpuMs, wallMs: found.at - begin, idleMb };
+}
+
+function spread(all) {
+  const sorted = [...all].sort((a, b) => a - b);
+  return `median ${median(sorted).toFixed(3)} (${sorted[0].toFixed(3)} to ${sorted.at(-1).toFixed(3)}, ${sorted.length} starts each)`;
+}

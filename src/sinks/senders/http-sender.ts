@@ -1,0 +1,69 @@
+import { Client } from 'undici';
+import type { UpstreamConnector } from '../../proxy/upstream/upstream-connector.js';
+import type { SinkAccess } from '../sink-secrets.service.js';
+import { connectionError } from './connection-error.js';
+import { excerpt, SEND_MS, SinkError, type SinkMessage, type SinkSender } from './sink-sender.js';
+
+/** Of the response, of which only the start is used. */
+const MOST_BYTES = 65_536;
+
+/**
+ * Sends each message with POST as NDJSON. The receiver has a message when it responds with a status from 200 to 299. It
+ * may get a message again, with the same `Idempotency-Key`.
+ */
+export class HttpSender implements SinkSender {
+  readonly size = { rows: 20_000, bytes: 16 * 1_024 * 1_024 };
+  private readonly client: Client;
+  private readonly path: string;
+  private readonly secret: string | null;
+
+  constructor({ url, secret }: SinkAccess, connect: UpstreamConnector) {
+    const { origin, pathname, search } = new URL(url);
+    this.client = new Client(origin, {
+      connect: (options, callback) => void connect(options, callback),
+      headersTimeout: SEND_MS,
+      bodyTimeout: SEND_MS,
+    });
+    this.path = pathname + search;
+    this.secret = secret;
+  }
+
+  async send({ id, body }: SinkMessage): Promise<void> {
+    let status: number;
+    let text = '';
+    try {
+      const response = await this.client.request({
+        method: 'POST',
+        path: this.path,
+        headers: {
+          'content-type': 'application/x-ndjson',
+          'user-agent': 'Postern',
+          'idempotency-key': id,
+          ...(this.secret !== null && { authorization: `Bearer ${this.secret}` }),
+        },
+        body: `${body}\n`,
+        signal: AbortSignal.timeout(SEND_MS),
+      });
+      status = response.statusCode;
+      if (status >= 200 && status < 300) await response.body.dump({ limit: MOST_BYTES });
+      else for await (const chunk of response.body) if (text.length < 1_000) text += String(chunk);
+    } catch (error) {
+      throw connectionError(error);
+    }
+    if (status >= 200 && status < 300) return;
+    if (status >= 300 && status < 400)
+      throw new SinkError(`The receiver redirects (status ${status}). Use the final URL.`);
+    const said = text === '' ? '' : `: ${excerpt(text)}`;
+    throw new SinkError(
+      status === 401 || status === 403
+        ? `The receiver rejected the secret (status ${status})${said}. Change the secret of the sink.`
+        : status === 413
+          ? 'The receiver rejected a request as too large (status 413). Let it accept 20 MB.'
+          : `The receiver responded with status ${status}${said}. It must respond with a status from 200 to 299.`,
+    );
+  }
+
+  async close(): Promise<void> {
+    await this.client.destroy();
+  }
+}

@@ -1,0 +1,17 @@
+import { Module } from '@nestjs/common';
+import { TypeOrmModule } from '@nestjs/typeorm';
+import { ProvidersModule } from '../providers/providers.module.js';
+import { SinkReseal } from './sink-reseal.service.js';
+import { SinkSecrets } from './sink-secrets.service.js';
+import { Sink } from './sink.entity.js';
+import { SinksController } from './sinks.controller.js';
+import { SinksService } from './sinks.service.js';
+
+/** Which systems get the rows of the request log, and how people say so. */
+@Module({
+  imports: [TypeOrmModule.forFeature([Sink]), ProvidersModule],
+  controllers: [SinksController],
+  providers: [SinkSecrets, SinksService, SinkReseal],
+  exports: [SinkSecrets]
+})
+export class SinksAdminModule {}

@@ -1,0 +1,18 @@
+import { Module } from '@nestjs/common';
+import { KeysModule } from '../keys/keys.module.js';
+import { ObservabilityModule } from '../observability/observability.module.js';
+import { RequestLogModule } from '../request-log/request-log.module.js';
+import { RequestsModule } from '../requests/requests.module.js';
+import { ClickHouseArchive } from './archive/clickhouse-archive.service.js';
+import { SinkHealth } from './sink-health.service.js';
+import { SinkRunner } from './sink-runner.service.js';
+import { SinkSenders } from './senders/open-sender.js';
+import { SinkStates } from './sink-states.service.js';
+import { SinksAdminModule } from './sinks-admin.module.js';
+
+/** Sends the rows of the request log to sinks, in the gateway. */
+@Module({
+  imports: [SinksAdminModule, KeysModule, RequestsModule, ObservabilityModule, RequestLogModule],
+  providers: [SinkSenders, SinkStates, SinkRunner, SinkHealth, ClickHouseArchive]
+})
+export class SinksModule {}
