@@ -9,6 +9,9 @@ import type { ExportFormat } from './requests.schema.js';
 /** Rows fetched, formatted and written at a time, which limits the memory. */
 const BATCH = 500;
 
+/** By the column and so by the index: `started_at` alone is the text of the result, by which Postgres would sort the whole log. */
+export const NEWEST_FIRST = 'ORDER BY request_log.started_at DESC, request_log.id DESC';
+
 /** Makes `pg` return values as text, since they are written as text again. */
 const AS_TEXT = { getTypeParser: () => (text: string) => text } as unknown as pg.CustomTypesConfig;
 
@@ -42,7 +45,7 @@ export class RequestLogExport {
       if (filter.recorded_after !== undefined) conditions.add('recorded_at <= ?', until);
       after(conditions, cursor);
       const count = limit === undefined ? '' : `LIMIT ${conditions.placeholder(limit)}`;
-      const rest = `${conditions.where} ORDER BY started_at DESC, id DESC ${count}`;
+      const rest = `${conditions.where} ${NEWEST_FIRST} ${count}`;
       await opened.begin(rest, conditions.values);
       // Never before the time that the reader already has.
       opened.until = new Date(Math.max(until.getTime(), filter.recorded_after?.getTime() ?? 0));

@@ -102,8 +102,11 @@ export function slotsSource(
   const parts = [
     `SELECT ${SLOT_COLUMNS} FROM usage_day
      WHERE ${['slot IN (SELECT day FROM days WHERE is_whole)', ...subjects].join(' AND ')}`,
-    `SELECT ${SLOT_COLUMNS} FROM days JOIN usage_slot ON slot >= day AND slot < day + ${A_DAY}
-     WHERE ${['NOT is_whole', ...within('slot')].join(' AND ')}`,
+    // By the index, day by day: there are few such days, which Postgres cannot know. OFFSET keeps it from joining all slots.
+    `SELECT ${SLOT_COLUMNS} FROM days CROSS JOIN LATERAL (
+       SELECT ${SLOT_COLUMNS} FROM usage_slot
+       WHERE ${[`slot >= day AND slot < day + ${A_DAY}`, ...within('slot')].join(' AND ')} OFFSET 0) AS of_day
+     WHERE NOT is_whole`,
     slotsOfRows(
       [...within('started_at'), IS_NEW, `recorded_at > ${conditions.placeholder(addedUntil)}`].join(' AND '),
     ),
