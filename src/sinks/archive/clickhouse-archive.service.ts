@@ -22,7 +22,7 @@ const OUTPUT = {
   output_format_json_quote_64bit_integers: 0,
 } as const;
 
-const JSON_COLUMNS = COLUMN_NAMES.filter((name) => COLUMNS[name].type === 'jsonb');
+const JSON_COLUMNS: readonly string[] = COLUMN_NAMES.filter((name) => COLUMNS[name].type === 'jsonb');
 const FIND = `${SELECT_SINKS} WHERE name = $1`;
 
 type ArchiveRow = Record<string, unknown> & { team_id: string; key_id: string };
