@@ -16,6 +16,14 @@ import { UnpricedModels } from './unpriced-models.service.js';
   imports: [TypeOrmModule.forFeature([Price, UnpricedModel]), ProvidersModule],
   controllers: [PricesController],
   providers: [CatalogService, PriceResolver, UnpricedModels, BatchPricer, Repricer, PricesService],
-  exports: [PricesService, CatalogService, PriceResolver, UnpricedModels, BatchPricer, Repricer, PricesService]
+  exports: [
+    PricesService,
+    CatalogService,
+    PriceResolver,
+    UnpricedModels,
+    BatchPricer,
+    Repricer,
+    PricesService
+  ]
 })
 export class PricesModule {}

@@ -73,7 +73,7 @@ Examples:
       .addHelpText('after', `\nExample:\n  postern sinks ${name} warehouse`)
       .action(
         action(async ({ api, out }, _, sink) => {
-          const view = await api.patch<SinkView>(path('sinks', sink!), { enabled });
+          const view = await api.patch<SinkView>(path('sinks', sink), { enabled });
           out.result(view, () => `${enabled ? 'Resumed' : 'Paused'} sink ${view.name}.`);
         }),
       );
@@ -97,7 +97,7 @@ Example:
     .action(
       action<{ from: string }>(async ({ api, out }, { from }, sink) => {
         const body = { from: timeOf(from) };
-        const view = await api.post<SinkView>(path('sinks', sink!, 'replay'), body);
+        const view = await api.post<SinkView>(path('sinks', sink, 'replay'), body);
         out.result(view, () => `Sink ${view.name} gets the rows from ${view.recorded_until} on again.`);
       }),
     );
@@ -112,7 +112,7 @@ Example:
     .action(
       action(async (session, _, sink) => {
         await session.confirm(`Remove the sink ${sink}? It gets no more rows.`);
-        await session.api.delete(path('sinks', sink!));
+        await session.api.delete(path('sinks', sink));
         session.out.result({ removed: sink }, () => `Removed sink ${sink}.`);
       }),
     );

@@ -130,13 +130,7 @@ describe('deploy/helm/postern', () => {
       ],
       ...['"secretName":"own-secret"', '"secretName":"own-database"', '{"key":"url","path":"url"}'],
       ...['"terminationGracePeriodSeconds":96', '"storage":"55Gi"', '"storageClassName":"fast"'],
-      ...[
-        '"cpu":"3"',
-        '"note":"annotated"',
-        '"disk":"nvme"',
-        '"key":"gateways"',
-        '"podAntiAffinity"',
-      ],
+      ...['"cpu":"3"', '"note":"annotated"', '"disk":"nvme"', '"key":"gateways"', '"podAntiAffinity"'],
     ])
       expect(gateway).toContain(part);
     expect(find(all, 'ConfigMap')!.data).toMatchObject({

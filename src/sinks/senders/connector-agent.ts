@@ -19,7 +19,7 @@ export function connectorAgent({ protocol, hostname, port }: URL, connect: Upstr
       if (error === null) callback?.(null, socket);
       else callback?.(error, undefined as unknown as Duplex);
     });
-    return undefined as unknown as Duplex;
+    return undefined;
   };
   return agent;
 }
