@@ -35,7 +35,9 @@ it('reports a sink that is behind in readiness, metrics and an alert, and keeps 
   const old = Date.now() - 4 * DAY_MS;
   await insertCalls(gateway.database.url, 10, { from: old, apart: 1 });
   await insertCalls(gateway.database.url, 10, { from: Date.now() - DAY_MS, apart: 1 });
-  await gateway.database.query(`UPDATE request_log SET recorded_at = date_trunc('milliseconds', now()) - interval '10 minutes'`);
+  await gateway.database.query(
+    `UPDATE request_log SET recorded_at = date_trunc('milliseconds', now()) - interval '10 minutes'`,
+  );
   await gateway.admin('POST', '/webhooks', { url: 'http://127.0.0.1:9/', events: ['sink.lagging'] });
   sink.behave = (_, res) => void res.writeHead(500).end('no');
   await gateway.admin('POST', '/sinks', { name: 'warehouse', kind: 'http', url: sink.url });
