@@ -252,7 +252,7 @@ describe('the role team', () => {
   it('sees nothing at all once its teams are none', async () => {
     await postern.database.query(`UPDATE admin_token SET teams = '{}' WHERE role = 'team'`);
     const text = await (await ask('GET', '/admin/v1/requests', tokens.team)).text();
-    expect(JSON.parse(text)).toEqual({ data: [], next_cursor: null });
+    expect(JSON.parse(text)).toEqual({ data: [], next_cursor: null, source: 'log' });
     await postern.database.query(`UPDATE admin_token SET teams = ARRAY[$1::uuid] WHERE role = 'team'`, [
       own.team,
     ]);
