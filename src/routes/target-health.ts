@@ -2,22 +2,26 @@ const FAILURES_IN_A_ROW = 3;
 const FIRST_REST_MS = 5_000;
 const LEAST_MS = 1_000;
 const MOST_MS = 60_000;
+/** A call that probes a target may take minutes to show anything. After this time another one probes it too. */
+const PROBE_MS = 10_000;
 
 /**
  * Whether calls should be sent to a target, as this process has seen it respond. A target that refused a call rests for
  * as long as it says; one that failed three times in a row rests for 5 seconds, then twice as long each time. After its
- * rest one call probes it; the others avoid it until that call has a response. All times are monotonic milliseconds.
+ * rest one call probes it; the others avoid it until that call has a response, for at most 10 seconds. All times are
+ * monotonic milliseconds.
  */
 export class TargetHealth {
   private failures = 0;
   /** 0: it does not rest. */
   private restUntil = 0;
   private lastRestMs = 0;
-  private probing = false;
+  /** Other calls avoid it until then, or until the call that probes it has shown something; 0: no call does. */
+  private probedUntil = 0;
   private rests = 0;
 
   isAvailable(now: number): boolean {
-    return this.restUntil === 0 || (now >= this.restUntil && !this.probing);
+    return this.restUntil === 0 || now >= Math.max(this.restUntil, this.probedUntil);
   }
 
   /** For how long it gets no calls, in ms; 0 if it gets some. */
@@ -27,7 +31,7 @@ export class TargetHealth {
 
   /** A call is sent to it. @returns a number to report its response with */
   begin(now: number): number {
-    if (this.restUntil !== 0 && now >= this.restUntil) this.probing = true;
+    if (this.restUntil !== 0 && now >= this.restUntil) this.probedUntil = now + PROBE_MS;
     return this.rests;
   }
 
@@ -37,7 +41,7 @@ export class TargetHealth {
     this.failures = 0;
     this.restUntil = 0;
     this.lastRestMs = 0;
-    this.probing = false;
+    this.probedUntil = 0;
   }
 
   /** It takes no calls at the moment. @param retryAfterMs what it says about that; null: nothing */
@@ -51,7 +55,7 @@ export class TargetHealth {
     if (begun !== this.rests) return;
     this.failures++;
     if (this.failures < FAILURES_IN_A_ROW) {
-      this.probing = false;
+      this.probedUntil = 0;
       if (this.lastRestMs === 0) return;
     }
     this.lastRestMs = this.lastRestMs === 0 ? FIRST_REST_MS : Math.min(this.lastRestMs * 2, MOST_MS);
@@ -60,12 +64,12 @@ export class TargetHealth {
 
   /** The call ended without showing anything about the target. */
   ended(begun: number): void {
-    if (begun === this.rests) this.probing = false;
+    if (begun === this.rests) this.probedUntil = 0;
   }
 
   private rest(now: number, ms: number): void {
     this.restUntil = Math.max(this.restUntil, now + ms);
-    this.probing = false;
+    this.probedUntil = 0;
     this.rests++;
   }
 }

@@ -1,55 +1,22 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { v7 as uuidv7 } from 'uuid';
-import { LimitExceededError, LimitsUnavailableError } from '../../src/limits/ledger/limit-errors.js';
 import { Ticket } from '../../src/limits/ledger/ticket.js';
 import type { LogRow } from '../../src/request-log/columns.js';
-import { createDatabase, type TestDatabase } from '../support/database.js';
+import type { TestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
-import { PostgresRelay } from '../support/postgres-relay.js';
-import { LedgerProcess, type LedgerSettings } from './ledger-process.js';
-import { addRule, chargedUsd, holdsOf, KEY, meterOf, TEAM, USD } from './rules.js';
+import type { LedgerSettings } from './ledger-process.js';
+import { call, Ledgers, rejection, usd, written } from './ledgers.js';
+import { addRule, holdsOf, KEY, meterOf, TEAM, USD } from './rules.js';
 
+let ledgers: Ledgers;
 let database: TestDatabase;
-let engines: LedgerProcess[];
-let relay: PostgresRelay | null;
 beforeEach(async () => {
-  database = await createDatabase();
-  engines = [];
-  relay = null;
+  ledgers = await Ledgers.start();
+  database = ledgers.database;
 });
-afterEach(async () => {
-  relay?.set('*', 'none');
-  await Promise.all(engines.map((engine) => engine.stop()));
-  await relay?.close();
-  await database.drop();
-});
+afterEach(() => ledgers.stop());
 
-async function engine(settings: Partial<LedgerSettings> = {}): Promise<LedgerProcess> {
-  const started = await LedgerProcess.start({ databaseUrl: database.url, ...settings });
-  engines.push(started);
-  return started;
-}
-
-const usd = (amount: bigint) => ({ usd: amount, tokens: 0n });
-
-/** A whole call: admitted, logged and charged. */
-async function call(at: LedgerProcess, reserved: bigint, cost = reserved): Promise<void> {
-  const ticket = await at.admit(TEAM, KEY, usd(reserved));
-  at.begin(ticket, KEY, TEAM).end(cost);
-}
-
-/** What rejects a call; fails if it is admitted. */
-async function rejection(admitting: () => Promise<Ticket> | Ticket): Promise<LimitExceededError> {
-  try {
-    await admitting();
-  } catch (error) {
-    if (error instanceof LimitExceededError) return error;
-    throw error;
-  }
-  throw new Error('the call was admitted');
-}
-
-const written = (at: LedgerProcess, count: number) => eventually(() => at.writer.counts.persisted >= count);
+const engine = (settings?: Partial<LedgerSettings>) => ledgers.engine(settings);
 
 it('exchanges the meters of thousands of end users in parts, and decides the calls of others meanwhile', async () => {
   const users = 3_000;
@@ -61,7 +28,6 @@ it('exchanges the meters of thousands of end users in parts, and decides the cal
   const calls = Array.from({ length: users }, async (_, i) => admit(i));
   const second = rejection(() => admit(0));
   const tickets = await Promise.all(calls);
-  expect(ledger.exchange.counts.failed).toBe(0);
   expect(ledger.exchange.counts.ok).toBeGreaterThanOrEqual(users / 1_000);
   await second;
   for (const ticket of tickets) ticket.release();
@@ -80,8 +46,7 @@ describe('a budget', () => {
     const now = new Date();
     expect(state.resetsAt).toEqual(new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1, 1)));
     await written(at, 10);
-    await at.stop();
-    engines = [];
+    await ledgers.stopEngine(at);
     expect(await meterOf(database, rule)).toEqual({ subject: '', spent: 10n * USD, held: 0n, refused: 1n });
   });
 
@@ -319,120 +284,5 @@ describe('a rate', () => {
     await rejection(() => at.admit(TEAM, KEY, tokens(200n)));
     // Nothing of it was in a budget, so no row has to be waited for.
     expect(large.reservation).toBeNull();
-  });
-});
-
-describe('while Postgres is unavailable', () => {
-  async function behindRelay(settings: Partial<LedgerSettings> = {}): Promise<LedgerProcess> {
-    relay = await PostgresRelay.to(database.url);
-    return engine({ databaseUrl: relay.url, ...settings });
-  }
-
-  it('a budget spends what is held, then calls fail, and everything is charged afterwards', async () => {
-    const rule = await addRule(database, 'usd', 'month', 1_000n * USD);
-    const at = await behindRelay();
-    const cent = USD / 100n;
-    for (let i = 0; i < 40; i++) await call(at, cent);
-    await eventually(async () => (await holdsOf(database, rule)) > 0n && at.writer.waiting === 0);
-    relay!.set('*', 'cut');
-    let admitted = 0;
-    await expect(
-      (async () => {
-        for (; admitted < 1_000_000; admitted++) await call(at, cent);
-      })(),
-    ).rejects.toThrow(LimitsUnavailableError);
-    // Then without an attempt to reach Postgres for each call.
-    expect(() => at.admit(TEAM, KEY, usd(1_000n * USD))).toThrow(LimitsUnavailableError);
-    expect(admitted).toBeLessThan(10_000);
-    relay!.set('*', 'none');
-    await written(at, 40 + admitted);
-    await eventually(() => at.ledger.exchange.failure === null);
-    await call(at, cent);
-    await written(at, 41 + admitted);
-    expect(await chargedUsd(database)).toBe(BigInt(41 + admitted) * cent);
-    expect((await meterOf(database, rule)).spent).toBe(BigInt(41 + admitted) * cent);
-  });
-
-  it('a budget is not called spent for what another process that is cut off holds and has not used', async () => {
-    const rule = await addRule(database, 'usd', 'month', 10n * USD);
-    const [cut, other] = [await behindRelay(), await engine()];
-    const calls = [];
-    for (let i = 0; i < 9; i++) calls.push(cut.begin(await cut.admit(TEAM, KEY, usd(USD)), KEY, TEAM));
-    relay!.set('*', 'cut');
-    for (const { end } of calls) end(USD / 10n);
-    await expect((async () => other.admit(TEAM, KEY, usd(3n * USD)))()).rejects.toThrow(
-      LimitsUnavailableError,
-    );
-    relay!.set('*', 'none');
-    await eventually(async () => {
-      try {
-        await call(other, 3n * USD);
-        return true;
-      } catch (error) {
-        if (error instanceof LimitsUnavailableError) return false;
-        throw error;
-      }
-    });
-    await Promise.all([written(other, 1), written(cut, 9)]);
-    expect((await meterOf(database, rule)).spent).toBe(3n * USD + (9n * USD) / 10n);
-  });
-
-  it('a budget admits calls if LIMITS_WITHOUT_DATABASE=allow, but not for longer than KEY_CACHE_STALE_MS', async () => {
-    const rule = await addRule(database, 'usd', 'month', 10n * USD);
-    const at = await behindRelay({ withoutDatabase: 'allow', staleMs: 15_000 });
-    await call(at, USD);
-    await written(at, 1);
-    relay!.set('*', 'cut');
-    for (let i = 0; i < 20; i++) await call(at, USD);
-    await eventually(() => {
-      try {
-        (at.admit(TEAM, KEY, usd(USD)) as Ticket).release();
-      } catch (error) {
-        return error instanceof LimitsUnavailableError;
-      }
-    });
-    relay!.set('*', 'none');
-    await written(at, 21);
-    await eventually(async () => (await meterOf(database, rule)).spent === 21n * USD);
-    await eventually(() => at.ledger.exchange.failure === null);
-    await rejection(() => at.admit(TEAM, KEY, usd(USD)));
-  });
-
-  it('a rate goes on with the part of this process; slots with those held, and with its part once they are void', async () => {
-    await addRule(database, 'requests', 'minute', 40);
-    await addRule(database, 'concurrent_requests', 'at_once', 10);
-    const [at, other] = [await behindRelay(), await engine()];
-    await at.admit(TEAM, KEY, usd(0n));
-    const others: Ticket[] = [];
-    for (let i = 0; i < 9; i++) others.push(await other.admit(TEAM, KEY, usd(0n)));
-    await eventually(() => at.ledger.exchange.processes === 2);
-    relay!.set('*', 'cut');
-    await eventually(() => at.ledger.exchange.failure !== null);
-    const tickets: Ticket[] = [];
-    let slots = 0;
-    const fill = async () => {
-      for (;;) tickets.push(await at.admit(TEAM, KEY, usd(0n)));
-    };
-    // The calls of the other have the rest.
-    expect((await rejection(fill)).state.rule.resource).toBe('concurrent_requests');
-    expect(tickets).toEqual([]);
-    for (const ticket of others) ticket.settle({ usd: null, tokens: null });
-    await eventually(async () => {
-      const { state } = await rejection(fill);
-      expect(state.rule.resource).toBe('concurrent_requests');
-      return tickets.length > 0;
-    });
-    // Half of 10, with the one from before.
-    expect((slots = tickets.length)).toBe(4);
-    for (const ticket of tickets) ticket.settle({ usd: null, tokens: null });
-    const rejected = await rejection(async () => {
-      for (;;) {
-        (await at.admit(TEAM, KEY, usd(0n))).settle({ usd: null, tokens: null });
-        slots++;
-      }
-    });
-    expect(rejected.state.rule.resource).toBe('requests');
-    // Half of 40, with the one from before unless that is over a minute ago.
-    expect([19, 20]).toContain(slots);
   });
 });

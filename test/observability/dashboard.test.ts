@@ -49,12 +49,15 @@ afterAll(async () => {
 const names = () =>
   new Set([...[...seen.series.keys()].map((series) => series.split('{')[0]!), ...seen.types.keys()]);
 
-/** Series that come only with a call that has a cost or lacks one, or with a route. */
+/** Series that come only with a call that has a cost or lacks one, with a route, or with a sink. */
 const LATER: Record<string, string> = {
   postern_cost_usd_total: 'postern_cost_usd_total{provider="',
   postern_saved_usd_total: 'postern_saved_usd_total{provider="',
   postern_route_target_resting: 'postern_route_target_resting{route="",provider="',
   postern_unpriced_calls_total: 'postern_unpriced_calls_total{provider="',
+  postern_sink_rows_total: 'postern_sink_rows_total{sink="',
+  postern_sink_failures_total: 'postern_sink_failures_total{sink="',
+  postern_sink_lag_seconds: 'postern_sink_lag_seconds{sink="',
 };
 
 it('asks for series that /metrics has, by labels that they have', () => {

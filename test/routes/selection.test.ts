@@ -65,6 +65,17 @@ describe('the health of a target', () => {
     expect(health.isAvailable(1_000)).toBe(true);
   });
 
+  it('has another call probe it when the first one has no response after 10 seconds', () => {
+    const health = new TargetHealth();
+    health.refused(health.begin(0), 0, 1_000);
+    const slow = health.begin(1_000);
+    expect([health.isAvailable(10_999), health.isAvailable(11_000)]).toEqual([false, true]);
+    health.begin(11_000);
+    expect(health.isAvailable(11_000)).toBe(false);
+    health.succeeded(slow);
+    expect(health.isAvailable(11_000)).toBe(true);
+  });
+
   it.each([
     ['1500', '3', 1_500],
     [undefined, '3', 3_000],

@@ -5,6 +5,7 @@ const { default: Sequencer } = require('@jest/test-sequencer');
 
 /** Those that wait most: for processes and time limits. */
 const LONG = [
+  'limits/ledger-outage.test.ts',
   'limits/ledger.test.ts',
   'process/idempotency.test.ts',
   'request-log/log-writer.test.ts',
