@@ -1,6 +1,7 @@
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
+import { Scrape } from '../observability/scrape.js';
 import { eventually } from '../support/eventually.js';
 import { type LogRowView, startTestGateway, type TestGateway } from '../support/gateway.js';
 import { RawClient, request } from '../support/raw-client.js';
@@ -210,7 +211,9 @@ describe('while the provider is connected to', () => {
       const client = await RawClient.connect(gateway.port);
       const line = body === '' ? 'GET /v1/models' : 'POST /v1/chat/completions';
       client.send(request(line, [`Authorization: Bearer ${gateway.key}`, ...headers], body));
+      // An attempt may be a connection to Postgres, so it alone does not show that the call has begun.
       await eventually(() => attempts() === before + 1);
+      await eventually(async () => (await Scrape.of(gateway.url)).sum('postern_open_calls') === 1);
       client.destroy();
       await eventually(() => attempts() === before);
       await expectAborted(gateway);
