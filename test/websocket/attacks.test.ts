@@ -119,6 +119,14 @@ it.each([
   expect((await closing(client)).code).toBe(1008);
 });
 
+it('closes when its provider is disabled', async () => {
+  await gateway.admin('POST', '/providers', { name: 'disabled-later', url: provider.url, secret: null });
+  const { key } = await issue();
+  const client = await open(key, {}, `/p/disabled-later${REALTIME}`);
+  await gateway.admin('PATCH', '/providers/disabled-later', { enabled: false });
+  expect((await closing(client)).code).toBe(1008);
+});
+
 it('sends a provider with a credential of its own no other key among the subprotocols', async () => {
   const { key } = await issue();
   const own = 'openai-insecure-api-key.sk-of-the-caller-0123456789';

@@ -4,6 +4,7 @@ import type { Grant } from '../../auth/caller.js';
 import { KeyCache } from '../../auth/key-cache.js';
 import { KeyLookupService } from '../../auth/key-lookup.service.js';
 import { describeError } from '../../errors/describe-error.js';
+import { ProvidersService } from '../../providers/providers.service.js';
 import type { CallRecord } from '../../request-log/call-record.js';
 import { RequestLogService } from '../../request-log/request-log.service.js';
 import type { ConnectionUsage } from './connection-usage.js';
@@ -46,6 +47,7 @@ export class WebSocketSessions {
   constructor(
     private readonly keys: KeyLookupService,
     private readonly cache: KeyCache,
+    private readonly providers: ProvidersService,
     private readonly log: RequestLogService,
   ) {}
 
@@ -92,6 +94,12 @@ export class WebSocketSessions {
     const now = performance.now();
     for (const watched of this.open) {
       this.checkKey(watched);
+      if (this.providers.find(watched.req.provider.name) === null)
+        watched.session.close(
+          POLICY_VIOLATION,
+          'its provider is disabled or was removed',
+          'provider_not_found',
+        );
       if (now - watched.countedAt >= this.usageEveryMs) this.countUsage(watched, now);
       if (watched.call.isExhausted)
         watched.session.close(POLICY_VIOLATION, 'the budget is spent', 'insufficient_quota');
