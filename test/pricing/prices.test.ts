@@ -1,6 +1,7 @@
 import pg from 'pg';
 import { ADVISORY_LOCKS } from '../../src/database/advisory-locks.js';
 import { PricesService } from '../../src/pricing/prices.service.js';
+import { createDays } from '../request-log/rows.js';
 import { eventually } from '../support/eventually.js';
 import { ADMIN_TOKEN } from '../support/gateway.js';
 import { type Priced, startPriced } from './priced-provider.js';
@@ -318,7 +319,8 @@ describe('repricing', () => {
   it('takes several requests if it takes long, which do together what one does', async () => {
     await admin('POST', '/prices', { catalog: 'local', model: 'long', input: '1' });
     const { id } = await priced.call('local', 'long', USAGE);
-    // Thousands of rows of one moment, and one two hours earlier.
+    // Thousands of rows of one moment, and one two hours earlier, which may be the day before.
+    await createDays(priced.gateway.database, Date.now() - 7_200_000);
     await query(
       `INSERT INTO request_log (started_at, id, team_id, key_id, provider, method, streamed, outcome, model, prompt_tokens)
        SELECT started_at - CASE n WHEN 0 THEN interval '2 hours' ELSE interval '0' END, gen_random_uuid(), team_id, key_id, provider,
