@@ -168,9 +168,14 @@ interface AxeResult {
   violations: { id: string; impact: string | null; nodes: { target: string[]; failureSummary?: string }[] }[];
 }
 
+/** Nothing fades in or out, which takes contrast away. */
+const IS_STILL = `document.getAnimations().every((one) =>
+  one.playState !== 'running' || one.effect.getComputedTiming().iterations === Infinity)`;
+
 /** What axe-core finds that is serious, by WCAG 2.2 AA and its best practices. @param rules these alone; absent: all */
 export async function seriousViolations(page: Page, rules?: string[]): Promise<string[]> {
   if (!(await page.evaluate<boolean>('"axe" in globalThis'))) await page.evaluate(await axe);
+  await until(() => page.evaluate<boolean>(IS_STILL));
   const options = JSON.stringify({ resultTypes: ['violations'], ...(rules && { runOnly: rules }) });
   const { violations } = await page.evaluate<AxeResult>(`axe.run(${options})`);
   return violations

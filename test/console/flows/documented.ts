@@ -125,7 +125,7 @@ export function documented(gateway: ConsoleGateway): void {
 /** Waits until the charts of the page have their bars. */
 async function drawn(page: Page): Promise<void> {
   if ((await page.getByRole('img', { name: / by |over time/ }).count()) > 0)
-    await page.locator('.recharts-bar-rectangle').first().waitFor();
+    await page.locator('.recharts-bar-rectangle').filter({ visible: true }).first().waitFor();
 }
 
 /** Amounts in billionths: exact ones where they are, else those that are shown. */

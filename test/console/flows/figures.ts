@@ -117,7 +117,7 @@ export function figures(gateway: ConsoleGateway): void {
     const { page, done } = await signedIn(gateway.url, `/?${range}`);
     await settled(page);
     const chart = page.getByRole('img', { name: 'Cost by team and day' });
-    await chart.locator('.recharts-bar-rectangle').first().waitFor();
+    await chart.locator('.recharts-bar-rectangle').filter({ visible: true }).first().waitFor();
     const box = (await chart.boundingBox())!;
     await page.mouse.move(box.x + box.width * 0.4, box.y + 80);
     await page.mouse.down();
