@@ -28,13 +28,26 @@ function apiErrorLines({ status, message, details }: ApiError, command: Command 
 
 /** The option or the argument of a command that a field of the admin API comes from. */
 function inputName(field: string, command: Command | null): string {
-  const name = field.replaceAll('_', '-');
+  const name = optionName(field, command);
   const [first] = command?.registeredArguments ?? [];
   // Before the options: every command has the option --url.
   if (first?.name() === name) return `<${name}>`;
   if (command?.options.some(({ long }) => long === `--${name}`)) return `--${name}`;
   return first !== undefined && (field === 'id' || field === 'key') ? `<${first.name()}>` : field;
 }
+
+/** `cache.shared` comes from `--cache-shared`, `retry_on.0` from `--retry-on`, `auth_settings.region` from `--region`. */
+function optionName(field: string, command: Command | null): string {
+  const [first = '', ...rest] = field.replaceAll('_', '-').split('.');
+  const names = [[first, ...rest].join('-'), first, RENAMED[first], first === 'auth-settings' && rest[0]];
+  return (
+    names.find((name) => command?.options.some(({ long }) => long === `--${name}`)) ||
+    [first, ...rest].join('.')
+  );
+}
+
+/** Options that are named otherwise than the fields that they set. */
+const RENAMED: Readonly<Record<string, string>> = { 'max-attempts': 'attempts' };
 
 /** An error of the database or the folders on this machine; with a stack only if it is a bug. */
 async function localError(error: unknown): Promise<string> {

@@ -153,7 +153,7 @@ export type ProbeResult = z.output<typeof probeSchema>;
 
 const NAME = 'must be 1 to 63 characters of a-z 0-9 - _ and start with a letter or digit';
 const SECRET =
-  "must be the provider's secret as visible ASCII without spaces, 8,192 characters at most, or null when it takes none";
+  "must be the provider's secret: visible ASCII without spaces, 8,192 characters at most, or the JSON of a cloud's credential; null if it takes none";
 const SECRET_ABOUT =
   'For `aws-sigv4` the secret access key, or the JSON that `aws configure export-credentials` prints; for `google` the ' +
   'content of the JSON key file; for `oauth2` the client secret.';

@@ -144,7 +144,8 @@ export class StoredProvidersService {
       const next = { ...before, ...others };
       rejectOtherSettings(next.auth, changes);
       const stored = next.auth === before.auth ? before.auth_settings : null;
-      const { secret, authSettings } = checkedCredential(next.auth, changedSettings(stored, changes), given);
+      const all = changedSettings(stored, changes);
+      const { secret, authSettings } = checkedCredential(next.auth, all, given, changes);
       if (authSettings !== null && given === undefined && row.sealed_secret === null)
         throw ServiceError.of('invalid', 'secret', `is needed for ${next.auth}`);
       next.auth_settings = authSettings;

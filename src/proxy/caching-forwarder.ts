@@ -130,7 +130,7 @@ function modeOf({ headers }: Request): Mode | null {
   const mode = MODES.find((known) => known === value.trim().toLowerCase());
   if (mode !== undefined) return mode;
   throw new GatewayError('invalid_request', {
-    message: `x-gateway-cache must be ${MODES.join(', ')}, once.`,
+    message: `x-gateway-cache must have one of the values ${MODES.join(', ')}, and be sent only once.`,
   });
 }
 

@@ -130,6 +130,16 @@ describe('postern keys', () => {
       'error: --endpoints must be inference or all',
     ],
     [
+      'a cache for no time',
+      ['--team', 'search', '--name', 'x', '--cache', '0'],
+      'error: --cache must be an integer from 1 to 604800 (7 days)',
+    ],
+    [
+      'a cache for nobody known',
+      ['--team', 'search', '--name', 'x', '--cache', '60', '--cache-shared', 'org'],
+      'error: --cache-shared must be key or team',
+    ],
+    [
       'an unknown option',
       ['--team', 'search', '--name', 'x', '--colour', 'red'],
       "unknown option '--colour'",

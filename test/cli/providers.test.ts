@@ -195,6 +195,17 @@ describe('postern providers, with the credentials of clouds', () => {
       (await cli(['add', 'temporary', '--preset', 'bedrock', '--region', 'us-east-1'], input)).code,
     ).toBe(0);
     expect(await shown('temporary')).toMatchObject({ auth_settings: { access_key_id: KEY_ID } });
+
+    const next = JSON.stringify({ ...printed, AccessKeyId: 'ASIAIOSFODNN7RENEWED' }, null, 2);
+    const other = await cli(['update', 'temporary', '--secret', '--access-key-id', KEY_ID], next);
+    expect([other.code, other.stderr]).toEqual([
+      1,
+      expect.stringContaining('--access-key-id: differs from the AccessKeyId of the secret; leave it out'),
+    ]);
+    expect(await cli(['update', 'temporary', '--secret'], next)).toMatchObject({ code: 0 });
+    expect(await shown('temporary')).toMatchObject({
+      auth_settings: { access_key_id: 'ASIAIOSFODNN7RENEWED' },
+    });
   });
 
   it('adds Vertex AI with a key file of several lines, and replaces it', async () => {
@@ -235,10 +246,10 @@ describe('postern providers, with the credentials of clouds', () => {
 
   it.each([
     [['bedrock2', '--preset', 'bedrock'], '--region must be given'],
-    [['b', '--preset', 'bedrock', '--region', 'eu-central-1'], 'access_key_id: is needed for this auth'],
+    [['b', '--preset', 'bedrock', '--region', 'eu-central-1'], '--access-key-id: is needed for this auth'],
     [
       ['b', '--preset', 'azure-entra', '--url', 'https://x.openai.azure.com'],
-      'token_url: is needed for this auth',
+      '--token-url: is needed for this auth',
     ],
     [['b', '--url', 'https://x.example', '--region', 'eu-central-1'], 'region does not belong to bearer'],
   ])('says what is missing: add %j', async (args, message) => {

@@ -10,22 +10,25 @@ export interface CheckedCredential {
   secret: string | null;
 }
 
+/** Null removes a setting. */
+export type SettingChanges = Partial<Record<keyof AuthSettings, string | null>>;
+
 interface Kind {
   /** The settings that an administrator may give. */
   readonly given: readonly (keyof AuthSettings)[];
   /** Those that belong to the secret: with another value, the secret must be sent again. */
   readonly bound: readonly (keyof AuthSettings)[];
-  check(settings: AuthSettings, secret: string | null): CheckedCredential;
+  check(settings: AuthSettings, secret: string | null, changes: SettingChanges): CheckedCredential;
 }
 
 const KINDS: Record<CloudAuth, Kind> = {
   'aws-sigv4': {
     given: ['region', 'service', 'access_key_id'],
     bound: ['access_key_id'],
-    check(given, text) {
+    check(given, text, { access_key_id: named }) {
       const read = text === null ? null : awsSecret(text);
       const keyId = read?.accessKeyId ?? given.access_key_id;
-      if (given.access_key_id !== undefined && given.access_key_id !== keyId)
+      if (named != null && named !== keyId)
         throw invalid('access_key_id', 'differs from the AccessKeyId of the secret; leave it out');
       const settings = {
         region: needed(given, 'region', 'such as eu-central-1'),
@@ -73,18 +76,20 @@ const EMAIL = /^[\x21-\x7e]{1,256}$/;
 const DEFAULT_TOKEN_URL = 'https://oauth2.googleapis.com/token';
 
 /**
- * Checks settings and secret together.
+ * Checks settings and secret together. Temporary credentials of AWS replace the stored access key ID by their own.
  *
  * @param settings as given, or as stored with the given changes
  * @param secret null: the stored one stays
+ * @param changes the settings that were given
  * @throws ServiceError invalid; it names the field and does not repeat the secret
  */
 export function checkCredential(
   auth: CloudAuth,
   settings: AuthSettings,
   secret: string | null,
+  changes: SettingChanges,
 ): CheckedCredential {
-  return KINDS[auth].check(settings, secret);
+  return KINDS[auth].check(settings, secret, changes);
 }
 
 /** Names of the settings that an administrator may give for this way of authentication. */
