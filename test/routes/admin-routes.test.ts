@@ -100,6 +100,18 @@ describe('/admin/v1/routes', () => {
     expect((await cli('list')).stdout).toMatch(/^cli +one two:a=b,c=d +order +none +2 +no /m);
     expect((await cli('update', 'cli', '--strategy', 'spread')).code).toBe(0);
     expect((await cli('show', 'cli')).stdout).toMatch(/^strategy +spread$/m);
-    expect((await cli('remove', 'cli', '--yes')).stdout).toBe('Removed route cli.\n');
+
+    const wrong = async (...args: string[]) => (await cli('update', 'cli', ...args)).stderr;
+    expect(await wrong('--attempts', '0')).toBe('error: --attempts must be an integer from 1 to 10\n');
+    expect(await wrong('--retry-on', 'never')).toBe('error: --retry-on must be connect, refused or failed\n');
+    expect(await wrong('--targets', 'nobody')).toContain(
+      'error: --targets: there is no provider nobody; add it',
+    );
+
+    await postern.admin('POST', '/keys', { team: 'default', name: 'limited', providers: ['cli'] });
+    expect((await cli('remove', 'cli', '--yes')).stdout).toBe(
+      'Removed route cli.\nKeys that are limited to it: default/limited. ' +
+        'To change one: ./postern keys update <key> --providers <names>\n',
+    );
   });
 });

@@ -1,8 +1,11 @@
-import { cacheText } from './key-cache.js';
+import type { Page } from '../../database/page.js';
 import type { KeyView } from '../../keys/keys.schema.js';
+import { cliCommand } from '../../platform/cli-command.js';
 import { type Output, statusStyle } from '../output.js';
+import type { Session } from '../session.js';
 import type { Column } from '../table.js';
 import { minuteTime, utcTime } from '../times.js';
+import { cacheText } from './key-cache.js';
 import { limitLines } from './limit-options.js';
 import { modelRuleLines } from './model-rules.js';
 
@@ -52,3 +55,15 @@ export const COLUMNS: readonly Column<KeyView>[] = [
   { head: 'PROVIDERS', cell: ({ providers }) => providers?.join(',') ?? 'all', drop: 2 },
   { head: 'ID', cell: ({ id }) => id, drop: 1 },
 ];
+
+/** Names the keys whose list of providers still has a removed provider or route. */
+export async function notePermittedKeys({ api, out }: Session, name: string): Promise<void> {
+  if (!out.printsNotes) return;
+  const keys: string[] = [];
+  for await (const { data } of api.pages<Page<KeyView>>('keys', { status: 'active' }, true))
+    keys.push(...data.filter(({ providers }) => providers?.includes(name)).map(nameOf));
+  if (keys.length > 0)
+    out.note(
+      `Keys that are limited to it: ${keys.join(', ')}. To change one: ${cliCommand('keys update <key> --providers <names>')}`,
+    );
+}

@@ -1,12 +1,12 @@
 import { Command } from 'commander';
 import type { Page } from '../../database/page.js';
-import type { KeyView } from '../../keys/keys.schema.js';
 import { cliCommand } from '../../platform/cli-command.js';
 import { PRESETS } from '../../providers/presets.js';
 import type { ProbeResult, ProviderView } from '../../providers/providers.schema.js';
 import { path } from '../api.js';
 import { CliError } from '../cli-error.js';
 import { action, type Session } from '../session.js';
+import { notePermittedKeys } from './key-output.js';
 import {
   addAuthOptions,
   type AuthOptions,
@@ -243,18 +243,4 @@ async function test({ api, out }: Session, _: object, name?: string) {
   const line = `${name!}: ${code}${status}, ${Math.round(result.duration_ms)} ms\n${result.message}`;
   if (result.ok) console.log(line);
   else console.error(line);
-}
-
-/** Names the keys whose list of providers still has a removed one. */
-async function notePermittedKeys({ api, out }: Session, name: string): Promise<void> {
-  if (!out.printsNotes) return;
-  const keys: string[] = [];
-  for await (const { data } of api.pages<Page<KeyView>>('keys', { status: 'active' }, true))
-    keys.push(
-      ...data.filter(({ providers }) => providers?.includes(name)).map((key) => `${key.team}/${key.name}`),
-    );
-  if (keys.length > 0)
-    out.note(
-      `Keys that are limited to it: ${keys.join(', ')}. To change one: ${cliCommand('keys update <key> --providers <names>')}`,
-    );
 }

@@ -7,6 +7,7 @@ import type { Output } from '../output.js';
 import { action, type Session } from '../session.js';
 import type { Column } from '../table.js';
 import { minuteTime, utcTime } from '../times.js';
+import { notePermittedKeys } from './key-output.js';
 
 interface RouteOptions {
   targets?: string[];
@@ -123,6 +124,7 @@ Examples:
         await session.confirm(`Remove route ${name}? Calls to it are rejected at once.`);
         await session.api.delete(path('routes', name));
         session.out.result({ removed: name }, () => `Removed route ${name}.`);
+        await notePermittedKeys(session, name);
       }),
     );
 
