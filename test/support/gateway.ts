@@ -2,7 +2,9 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
+import { DataSource } from 'typeorm';
 import { loadEnv } from '../../src/config/env.js';
+import { ChangeFeed } from '../../src/database/change-feed.js';
 import { DatabaseService } from '../../src/database/database.service.js';
 import { type Gateway, startGateway } from '../../src/gateway.js';
 import { afterFile } from './after-file.js';
@@ -13,6 +15,7 @@ export const ADMIN_TOKEN = 'test-admin-token-0123456789';
 export const PROVIDER_KEY = 'sk-provider-secret-0123456789';
 
 const READY_WITHIN_MS = 60_000;
+const TOLD_WITHIN_MS = 5_000;
 
 export interface TestGateway {
   gateway: Gateway;
@@ -42,6 +45,24 @@ const running = new Set<TestGateway>();
 afterFile(async () => {
   await Promise.all([...running].map((gateway) => gateway.stop()));
 });
+
+/**
+ * Waits until a gateway has been told of every change so far: what it was not told of makes it look its keys up again, also
+ * after a call has made one known. Not for long, because a test may have cut the connection.
+ */
+async function changesApplied({ app }: Gateway): Promise<void> {
+  const { subscribers } = app.get<unknown, { subscribers: Map<string, { applied: bigint | null }> }>(
+    ChangeFeed,
+  );
+  const counters = await app
+    .get(DataSource)
+    .query<{ name: string; value: string }[]>('SELECT name, value FROM change_counter');
+  const isApplied = ({ name, value }: { name: string; value: string }) => {
+    const subscriber = subscribers.get(name);
+    return subscriber === undefined || (subscriber.applied !== null && subscriber.applied >= BigInt(value));
+  };
+  await eventually(() => counters.every(isApplied), TOLD_WITHIN_MS).catch(() => {});
+}
 
 /**
  * The gateway as shipped, in this process, on a database of its own and real sockets. It is ready, and its first key is
@@ -79,6 +100,7 @@ export async function startTestGateway(
     const database = gateway.app.get(DatabaseService);
     // The start waits for its first look at Postgres for seconds only, and on a busy machine that takes longer.
     await eventually(() => database.notReady === null, READY_WITHIN_MS);
+    await changesApplied(gateway);
   }
   let names = 0;
   const admin = async <T>(method: string, path: string, body?: unknown): Promise<T> => {
@@ -113,6 +135,7 @@ export async function startTestGateway(
         name: `key-${++names}`,
         ...properties,
       });
+      await changesApplied(gateway);
       return made.key;
     },
     storeProviders: async (...names) => {
