@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import type { Settings } from '../../src/config/settings.js';
 import { LogTail } from '../../src/cli/log-tail.js';
@@ -38,6 +39,8 @@ async function exportAfter(recordedAfter: Date): Promise<{ ids: string[]; until:
 describe('incremental reading', () => {
   it('misses no row of a transaction that commits late, and gets none twice', async () => {
     const early = await insertRow(database, new Date());
+    // Of an earlier millisecond than the slow transaction.
+    await sleep(5);
     await slow.query('BEGIN');
     const first = logRow(Date.now());
     await slow.query(insertRows([first]));
