@@ -29,7 +29,7 @@ import { StoredRoutesService } from './stored-routes.service.js';
 /** With If-Match, a change of a route that has changed meanwhile gets 409. */
 @AdminController('routes', {
   name: 'Routes',
-  description: 'Providers made of providers: a call that one of them refuses is sent to another.',
+  description: 'Providers made of providers: a call that one of them rejects is sent to another.',
 })
 @EntityTags()
 export class RoutesController {

@@ -2,8 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
-import { ServiceError } from '../errors/service-error.js';
-import { SecretBox } from '../platform/secret-box.js';
+import { RowSecrets } from '../database/row-secrets.js';
 import { SECRET_PREFIX } from './webhook-message.js';
 
 /** What is secret of a webhook. */
@@ -21,40 +20,10 @@ export function newSecret(): string {
   return SECRET_PREFIX + randomBytes(SECRET_BYTES).toString('base64');
 }
 
-/** Encrypts and decrypts what is secret of webhooks, each bound to its row. */
+/** Encrypts and decrypts what is secret of webhooks. */
 @Injectable()
-export class WebhookSecrets {
-  private readonly box: SecretBox | null;
-
-  /** @param env a gateway always has a master key; a command may run without one */
+export class WebhookSecrets extends RowSecrets<WebhookTarget> {
   constructor(@InjectSettings() env: Settings) {
-    this.box = env.masterKey ? new SecretBox(env.masterKey, env.masterKeyPrevious) : null;
+    super(env, 'webhook');
   }
-
-  /** @throws ServiceError invalid without a master key */
-  seal(id: string, target: WebhookTarget): Buffer {
-    return this.needed.seal(Buffer.from(JSON.stringify(target)), contextOf(id));
-  }
-
-  /** @throws SecretBoxError; ServiceError invalid without a master key */
-  open(id: string, sealed: Buffer): WebhookTarget {
-    return JSON.parse(this.needed.open(sealed, contextOf(id)).toString()) as WebhookTarget;
-  }
-
-  isCurrent(sealed: Buffer): boolean {
-    return this.needed.isCurrent(sealed);
-  }
-
-  private get needed(): SecretBox {
-    if (this.box !== null) return this.box;
-    throw new ServiceError(
-      'invalid',
-      'There is no master key to encrypt webhooks with. Set MASTER_KEY to the key of the gateway, or DATA_DIR to its directory.',
-    );
-  }
-}
-
-/** Names table, row and column, so that what is copied to another row cannot be decrypted there. */
-function contextOf(id: string): string {
-  return `webhook:${id}:sealed`;
 }
