@@ -168,7 +168,10 @@ class Sha256 {
 
 describe("the AWS SDK's own signer", () => {
   const segment = fc.stringMatching(/^[A-Za-z0-9._~:@!$&'()*+,;=-]{1,12}$/);
-  const text = fc.string({ unit: 'grapheme', maxLength: 12 }).filter((value) => value.isWellFormed());
+  // The SDK copies a query into a plain object, so it loses a parameter of this name.
+  const text = fc
+    .string({ unit: 'grapheme', maxLength: 12 })
+    .filter((value) => value.isWellFormed() && value !== '__proto__');
 
   it('signs any request alike: paths, escapes, queries, headers, bodies, session tokens', async () => {
     await fc.assert(
