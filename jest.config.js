@@ -13,7 +13,7 @@ export default {
   globalSetup: '<rootDir>/test/support/jest/global-setup.mjs',
   globalTeardown: '<rootDir>/test/support/jest/global-teardown.mjs',
   // Of two processors: tests also wait, for time limits and for processes that they start.
-  maxWorkers: 4,
+  maxWorkers: 8,
   // Connections that fetch keeps open hold a worker for seconds.
   workerGracefulExitTimeout: 10_000,
   // Makes Jest run even one file in a worker: what a failed test leaves open must not keep Jest from its end.

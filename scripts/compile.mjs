@@ -1,11 +1,11 @@
 // TypeScript to JavaScript, one file each, by swc and .swcrc: what `npm start` runs (dist/) and what the tests run
 // (.test-build/). Types are checked by `npm run lint`. Only files whose content changed are compiled again.
-import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
-import { fileURLToPath, pathToFileURL } from 'node:url';
+import { pathToFileURL } from 'node:url';
+import { bundle, isBundleFresh } from './bundle.mjs';
+import { hash, read, root, write } from './files.mjs';
 
-const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const MANIFEST = '.postern-build';
 
 /** The product. `*.spec.ts` beside a source is its test. */
@@ -13,12 +13,16 @@ const PRODUCT = { to: 'dist', folders: ['src', 'migrations'], isWanted: (path) =
 /** The product and its tests, which import it by relative paths. */
 const TESTS = { to: '.test-build', folders: ['src', 'migrations', 'test', 'bench'], isWanted: () => true };
 
-export const compileProduct = () => compile(PRODUCT);
+/** Also bundles the packages that it imports. @returns whether anything had to be made anew */
+export async function compileProduct() {
+  const compiled = await compile(PRODUCT);
+  return (await bundle()) || compiled > 0;
+}
 export const compileTests = () => compile(TESTS);
 /** Is dist/ what the sources make? */
 export const isProductFresh = () => {
   const { changed, gone } = plan(PRODUCT);
-  return changed.length === 0 && gone.length === 0;
+  return changed.length === 0 && gone.length === 0 && isBundleFresh();
 };
 
 /** The error lists every file that cannot be compiled. @returns how many files were compiled */
@@ -31,7 +35,7 @@ async function compile(target) {
   const results = await Promise.allSettled(
     changed.map(async ({ path, text, digest }) => {
       for (const [name, content] of Object.entries(await emitted(transform, path, text)))
-        write(to, name, content);
+        write(target.to, name, content);
       made[path] = digest;
     }),
   );
@@ -42,7 +46,7 @@ async function compile(target) {
   // What compiled is kept, so that fixing one file does not compile all others again.
   const failed = results.flatMap((result, at) => (result.status === 'rejected' ? [changed[at].path] : []));
   for (const path of failed) delete made[path];
-  write(to, MANIFEST, JSON.stringify(made));
+  write(target.to, MANIFEST, JSON.stringify(made));
   if (failed.length > 0) {
     const reasons = results
       .filter(({ status }) => status === 'rejected')
@@ -104,26 +108,6 @@ async function emitted(transform, path, text) {
   // line, so that the map stays true.
   const names = /\b__dirname\b/.test(code) ? `const __dirname = ${JSON.stringify(dirname(source))}; ` : '';
   return { [script]: `${names}${code}\n//# sourceMappingURL=${basename(map)}\n`, [map]: mappings };
-}
-
-/** In one step: a test that runs at the same time reads the old file or the new one. */
-function write(to, name, content) {
-  const path = join(to, name);
-  mkdirSync(dirname(path), { recursive: true });
-  writeFileSync(`${path}.${process.pid}`, content);
-  renameSync(`${path}.${process.pid}`, path);
-}
-
-function hash(...texts) {
-  return createHash('sha256').update(texts.join('\0')).digest('base64url').slice(0, 22);
-}
-
-function read(...parts) {
-  try {
-    return readFileSync(join(root, ...parts), 'utf8');
-  } catch {
-    return '';
-  }
 }
 
 function readJson(path) {

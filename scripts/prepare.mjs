@@ -93,10 +93,13 @@ function matchesLock(folder, all) {
   const installed = packagesOf(join(folder, 'node_modules', '.package-lock.json'));
   const locked = packagesOf(lockIn(folder));
   if (installed === undefined || locked === undefined) return false;
+  // What the build needs; other optional packages are for some platforms only.
+  const tools = Object.keys(locked[''].optionalDependencies ?? {}).map((name) => `node_modules/${name}`);
   return Object.entries(locked).every(([path, { version, integrity, optional, dev, devOptional }]) => {
     const found = installed[path];
-    if (path === '' || (found === undefined && (optional || devOptional || (dev && !all)))) return true;
-    return found?.version === version && found?.integrity === integrity;
+    const isOptional = (optional || devOptional) && !tools.includes(path);
+    if (path === '' || (found === undefined && (isOptional || (dev && !all)))) return true;
+    return found !== undefined && found.version === version && found.integrity === integrity;
   });
 }
 

@@ -105,7 +105,7 @@ function watchFolders(folders) {
 /** @returns false when there is nothing new, or when it cannot be compiled, which it says */
 async function compiles() {
   try {
-    return (await compileProduct()) > 0;
+    return await compileProduct();
   } catch (error) {
     console.error(error.message);
     return false;

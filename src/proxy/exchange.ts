@@ -282,7 +282,6 @@ export class Exchange implements BodyOwner, PooledCall {
   /** Releases everything the call holds on both sides. */
   protected detach(): void {
     this.phase = 'done';
-    this.res.off('close', this.onClientClose);
     this.res.off('timeout', this.onClientIdle);
     this.writer.detach();
     this.body?.detach();

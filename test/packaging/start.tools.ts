@@ -49,6 +49,28 @@ describe('npm start', () => {
     expect((await checkout.start().ended).stdout).toContain('Installing');
   });
 
+  it('installs a tool of the build that an update brought, although it is optional', async () => {
+    const manifest = { name: 'tool', version: '1.0.0' };
+    checkout.write('tool/package.json', JSON.stringify(manifest));
+    for (const file of ['package.json', 'package-lock.json']) {
+      const content = JSON.parse(readFileSync(join(checkout.folder, file), 'utf8')) as {
+        optionalDependencies?: object;
+        packages?: Record<string, object>;
+      };
+      const optionalDependencies = { tool: 'file:tool' };
+      if (content.packages === undefined) content.optionalDependencies = optionalDependencies;
+      else {
+        Object.assign(content.packages['']!, { optionalDependencies });
+        content.packages.tool = { ...manifest, optional: true };
+        content.packages['node_modules/tool'] = { resolved: 'tool', link: true, optional: true };
+      }
+      checkout.write(file, JSON.stringify(content));
+    }
+    expect((await checkout.start().ended).stdout).toContain('Installing');
+    expect(exists('node_modules/tool')).toBe(true);
+    expect((await checkout.start().ended).stdout).not.toContain('Installing');
+  });
+
   it('builds again when a source changed, appeared or went, whatever its time stamp', async () => {
     for (const change of [
       () => checkout.write('src/main.ts', `${app} // changed`),
