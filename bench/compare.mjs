@@ -7,11 +7,9 @@ import { startBare } from './contenders/bare.mjs';
 import { nginxProgram } from './contenders/nginx.mjs';
 import { startGateway } from './contenders/postern.mjs';
 import { compareRows } from './contenders/start-all.mjs';
-import { treeMicros } from './cpu-time.mjs';
 import { startPostgres } from './database.mjs';
 import { withLifetime } from './lifetime.mjs';
-import { closedLoop } from './load/closed-loop.mjs';
-import { chatRequest } from './load/request.mjs';
+import { loadSideBySide, WARM_UP } from './load/side-by-side.mjs';
 import { pinSelf, planCores } from './pinning.mjs';
 import { startLeanProvider } from './provider/lean.mjs';
 import { startNginxProvider } from './provider/nginx.mjs';
@@ -22,13 +20,12 @@ const HELP = `Usage: npm run bench:compare -- [options] CHECKOUT [CHECKOUT]
 
 Compares the processor time per call of two built checkouts of Postern, and of the bare proxy, all running on one core
 under the same load at the same time. Each repetition starts them again: two processes of one build differ by up to 5 %.
+Every other repetition takes them in the reverse order. The same build twice shows what is left of chance.
 
   --reps N       repetitions (6)
   --seconds N    of each of the three rounds of a repetition (5)
   --node PATH    the Node.js to run them with (this one)`;
-const CONNECTIONS = 32;
 const ROUNDS = 3;
-const WARM_UP = { most: 20_000, forMs: 15_000 };
 const LONGEST_MS = 3_600_000;
 
 const { values, positionals } = parseArgs({
@@ -62,16 +59,25 @@ async function run() {
   console.log(checkouts.map((folder, i) => `build ${i + 1}: ${folder}`).join('\n'));
   const found = Object.fromEntries(names.map((name) => [name, []]));
   for (let rep = 1; rep <= Number(values.reps); rep++) {
-    const contenders = [await startBare(bench)];
-    for (const [i, folder] of checkouts.entries()) contenders.push(await startBuild(bench, folder, i + 1));
+    const starts = [
+      () => startBare(bench),
+      ...checkouts.map((folder, i) => () => startBuild(bench, folder, i + 1)),
+    ];
+    // Who starts first gets the lower port, connects first, and is asked first.
+    const isReversed = rep % 2 === 0;
+    const contenders = [];
+    for (const start of inTurn(starts, isReversed)) contenders.push(await start());
     for (const contender of contenders) contender.calls = 0;
-    await loadAll(contenders, WARM_UP);
+    await loadSideBySide(contenders, WARM_UP);
     const rounds = [];
     for (let round = 0; round < ROUNDS; round++)
-      rounds.push(await loadAll(contenders, { forMs: Number(values.seconds) * 1_000 }));
+      rounds.push(await loadSideBySide(contenders, { forMs: Number(values.seconds) * 1_000 }));
     await compareRows(contenders);
     for (const { stop } of contenders) await stop();
-    const costs = names.map((_, i) => median(rounds.map((round) => round[i])));
+    const costs = inTurn(
+      contenders.map((_, i) => median(rounds.map((round) => round[i]))),
+      isReversed,
+    );
     names.forEach((name, i) => found[name].push(costs[i]));
     console.log(
       `repetition ${rep}: ${names.map((name, i) => `${name} ${costs[i].toFixed(1)} µs`).join(', ')}`,
@@ -84,31 +90,16 @@ async function run() {
     console.log(`${a} / ${b}: ${spread(ratios(found[a], found[b]))}`);
 }
 
+function inTurn(list, isReversed) {
+  return isReversed ? list.toReversed() : list;
+}
+
 /** The flags of the checkout's own `start:prod`: `exec node <flags> <entry>`. */
 function startBuild(bench, folder, number) {
   const { scripts } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
   const args = scripts['start:prod'].split(' ').slice(2);
   args.push(join(folder, args.pop()));
   return startGateway(bench, `build ${number}`, args);
-}
-
-/** One closed loop for each of them at the same time. @returns µs of processor time per call of each */
-async function loadAll(contenders, bounds) {
-  const before = contenders.map(({ pid }) => treeMicros(pid));
-  const loops = await Promise.all(
-    contenders.map((contender) =>
-      closedLoop({
-        port: contender.port,
-        request: chatRequest(contender),
-        connections: CONNECTIONS,
-        ...bounds,
-      }),
-    ),
-  );
-  return contenders.map((contender, i) => {
-    contender.calls += loops[i].calls;
-    return (treeMicros(contender.pid) - before[i]) / loops[i].calls;
-  });
 }
 
 function spread(values) {

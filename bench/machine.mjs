@@ -3,9 +3,11 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync, statfsSync } from 'node:fs';
 import { arch, cpus, loadavg, platform, release, totalmem } from 'node:os';
 import { join } from 'node:path';
+import { LITELLM } from './contenders/litellm.mjs';
+import { PORTKEY } from './contenders/portkey.mjs';
 import { root } from './workplace.mjs';
 
-export function describeMachine(workplace, cores, postgres) {
+export function describeMachine(workplace, cores, postgres, names) {
   const models = cpus().map(({ model }) => model.trim());
   return {
     date: new Date().toISOString(),
@@ -28,6 +30,8 @@ export function describeMachine(workplace, cores, postgres) {
       '@fastify/http-proxy': packageVersion(
         join(root, 'bench/node_modules/@fastify/http-proxy/package.json'),
       ),
+      '@portkey-ai/gateway': names.includes('portkey') ? PORTKEY : null,
+      litellm: names.includes('litellm') ? LITELLM : null,
     },
   };
 }

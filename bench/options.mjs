@@ -12,7 +12,8 @@ nginx and haproxy (where installed) and @fastify/http-proxy, on this machine's l
   --quick            under 3 minutes: shorter windows, 2 rounds, streams and uploads of bare and postern only
   --rounds N         interleaved rounds (5)
   --only NAME,…      of ${NAMES.join(', ')}
-  --peers            with @portkey-ai/gateway too (installed into a temporary folder)
+  --peers            with @portkey-ai/gateway and LiteLLM too, installed by npm and pip into bench/results/peers;
+                     one that cannot be installed here is left out, and why is said
   --scenario NAME,…  of ${SCENARIOS.join(', ')}
   --ladder           instead: what each layer of Postern costs, switched off one after the other
   --json FILE        write everything there as JSON (else to bench/results/)

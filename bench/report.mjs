@@ -10,7 +10,7 @@ export function report({ machine, options, scenarios, ladder }) {
   return parts.join('\n\n');
 }
 
-function head(
+export function head(
   { cores, cpu, kernel, loadBefore, pinning, versions, commit, date },
   { rounds, windowMs, quick },
 ) {
@@ -124,7 +124,7 @@ function whole(value) {
   return value === null ? '' : Math.round(value).toLocaleString('en-US');
 }
 
-function figure(value, digits = 1) {
+export function figure(value, digits = 1) {
   return value === null ? '' : value.toFixed(digits);
 }
 
@@ -133,7 +133,7 @@ function mebibytes(bytes) {
 }
 
 /** A Markdown table: names to the left, figures to the right. */
-function table(columns, rows) {
+export function table(columns, rows) {
   const widths = columns.map((column, i) => Math.max(column.length, ...rows.map((row) => row[i].length)));
   const line = (cells) =>
     `| ${cells.map((cell, i) => (i === 0 ? cell.padEnd(widths[i]) : cell.padStart(widths[i]))).join(' | ')} |`;

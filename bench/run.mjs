@@ -50,7 +50,7 @@ async function run() {
   workplace = await Workplace.make(cores);
   pinSelf(cores.load);
   const postgres = await startPostgres(workplace);
-  const machine = describeMachine(workplace, cores, postgres.version);
+  const machine = describeMachine(workplace, cores, postgres.version, options.names);
   const program = nginxProgram();
   const provider =
     program === null ? await startLeanProvider(workplace) : await startNginxProvider(workplace, program);

@@ -1,14 +1,11 @@
 // `npm run bench:start -- <checkout> [<checkout>]`: what a start costs with a database that is already migrated, and what the
 // gateway holds once it is idle. The builds take turns, so that what neighbours take, they take from both.
-import { readFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { treeMicros } from './cpu-time.mjs';
 import { startPostgres } from './database.mjs';
 import { withLifetime } from './lifetime.mjs';
-import { residentBytes } from './memory.mjs';
 import { pinSelf, planCores } from './pinning.mjs';
+import { measureStart } from './start-cost.mjs';
 import { median, ratios } from './statistics.mjs';
 import { Workplace } from './workplace.mjs';
 
@@ -46,6 +43,7 @@ async function run() {
   workplace = await Workplace.make(cores);
   pinSelf(cores.load);
   const postgres = await startPostgres(workplace);
+  const how = { node: values.node, nodeArgs: values['node-arg'], idleMs: Number(values.idle) * 1_000 };
   const builds = [];
   for (const [i, folder] of positionals.entries()) {
     const build = {
@@ -55,11 +53,11 @@ async function run() {
     };
     console.log(`${build.name}: ${build.folder}`);
     // Migrations and the first key.
-    await start(build);
+    await measureStart(workplace, build, how);
     builds.push({ ...build, starts: [] });
   }
   for (let rep = 0; rep < Number(values.reps); rep++)
-    for (const build of builds) build.starts.push(await start(build));
+    for (const build of builds) build.starts.push(await measureStart(workplace, build, how));
   const measures = [
     ['ms of processor time until ready', 'cpuMs'],
     ['ms until ready', 'wallMs'],
@@ -71,33 +69,6 @@ async function run() {
     const ratio = found[1] ? `; build 2 / build 1 ${spread(ratios(found[1], found[0]))}` : '';
     console.log(`${what}: ${medians}${ratio}`);
   }
-}
-
-async function start({ name, folder, database }) {
-  const { scripts } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
-  // `exec node <flags> <entry>`
-  const args = scripts['start:prod'].split(' ').slice(2);
-  const entry = join(folder, args.pop());
-  const begin = performance.now();
-  const { pid, stop, found } = await workplace.start([values.node, ...args, ...values['node-arg'], entry], {
-    name,
-    cores: workplace.cores.gateway,
-    ready: (text) => /ready on /.test(text) && { at: performance.now() },
-    env: {
-      PORT: '0',
-      DATA_DIR: join(workplace.folder, name.replace(' ', '-')),
-      DATABASE_URL: database.url,
-      PROVIDER_URL: 'http://127.0.0.1:9',
-      PROVIDER_KEY: 'sk-provider',
-      LOG_LEVEL: 'warn',
-      SHUTDOWN_GRACE_MS: '0',
-    },
-  });
-  const cpuMs = treeMicros(pid) / 1_000;
-  await sleep(Number(values.idle) * 1_000);
-  const idleMb = residentBytes(pid) / 1e6;
-  await stop();
-  return { cpuMs, wallMs: found.at - begin, idleMb };
 }
 
 function spread(all) {

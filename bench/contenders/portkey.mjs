@@ -1,26 +1,18 @@
-// @portkey-ai/gateway, a gateway of the same kind, for `--peers`: installed into the run's folder on demand. No keys, no log.
-import { execFile } from 'node:child_process';
+// @portkey-ai/gateway. What npm has of it checks no keys and writes no log.
 import { join } from 'node:path';
-import { promisify } from 'node:util';
+import { installPeer } from './peer.mjs';
 
-const PACKAGE = '@portkey-ai/gateway@1.15.2';
-const INSTALL_MS = 180_000;
+export const PORTKEY = '1.15.2';
+const NPM_FLAGS = ['--no-save', '--no-audit', '--no-fund', '--ignore-scripts'];
 
-export async function startPortkey({ workplace, provider }) {
-  const folder = await workplace.subfolder('portkey');
-  const installed = join(folder, 'node_modules/@portkey-ai/gateway/build/start-server.js');
-  try {
-    await promisify(execFile)(
-      'npm',
-      ['install', '--no-save', '--no-audit', '--no-fund', '--ignore-scripts', '--prefix', folder, PACKAGE],
-      { cwd: folder, timeout: INSTALL_MS },
-    );
-  } catch (error) {
-    process.stderr.write(`portkey is left out, it cannot be installed: ${error.message.split('\n')[0]}\n`);
-    return null;
-  }
+export async function startPortkey({ workplace, provider, node = process.execPath }) {
+  const folder = await installPeer(`portkey-${PORTKEY}`, (prefix) => [
+    ['npm', 'install', ...NPM_FLAGS, '--prefix', prefix, `@portkey-ai/gateway@${PORTKEY}`],
+  ]);
+  if (folder === null) return null;
   const port = await workplace.freePort();
-  const { pid, stop } = await workplace.start([process.execPath, installed, '--headless', `--port=${port}`], {
+  const program = join(folder, 'node_modules/@portkey-ai/gateway/build/start-server.js');
+  const { pid, stop } = await workplace.start([node, program, '--headless', `--port=${port}`], {
     cores: workplace.cores.gateway,
     port,
     env: { NODE_ENV: 'production', TRUSTED_CUSTOM_HOSTS: '127.0.0.1,localhost' },

@@ -3,6 +3,7 @@ import { startBare } from './bare.mjs';
 import { startDirect } from './direct.mjs';
 import { startFastify } from './fastify.mjs';
 import { startHaproxy } from './haproxy.mjs';
+import { startLitellm } from './litellm.mjs';
 import { startNginx } from './nginx.mjs';
 import { startPortkey } from './portkey.mjs';
 import { startPostern } from './postern.mjs';
@@ -15,9 +16,10 @@ const STARTERS = {
   fastify: startFastify,
   postern: startPostern,
   portkey: startPortkey,
+  litellm: startLitellm,
 };
 /** Only with --peers, or by name. */
-const PEERS = ['portkey'];
+const PEERS = ['portkey', 'litellm'];
 
 export const NAMES = Object.keys(STARTERS);
 

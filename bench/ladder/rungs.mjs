@@ -1,12 +1,12 @@
 // What is left out on each rung of the ladder, by the seams Nest documents for tests: the product has no option for it.
 // Rungs add up: each leaves out what the ones before it did.
 import { mkdirSync } from 'node:fs';
-import { Exchange } from '../../dist/src/proxy/exchange.js';
-import { Forwarder } from '../../dist/src/proxy/forwarder.js';
-import { GatewayKeyGuard } from '../../dist/src/auth/gateway-key.guard.js';
-import { Journal } from '../../dist/src/request-log/journal/journal.js';
-import { RequestLogInterceptor } from '../../dist/src/request-log/request-log.interceptor.js';
-import { RequestLogService } from '../../dist/src/request-log/request-log.service.js';
+import { Exchange } from '../../.test-build/src/proxy/exchange.js';
+import { Forwarder } from '../../.test-build/src/proxy/forwarder.js';
+import { GatewayKeyGuard } from '../../.test-build/src/auth/gateway-key.guard.js';
+import { Journal } from '../../.test-build/src/request-log/journal/journal.js';
+import { RequestLogInterceptor } from '../../.test-build/src/request-log/request-log.interceptor.js';
+import { RequestLogService } from '../../.test-build/src/request-log/request-log.service.js';
 
 /** What the pieces put in place need of the running application; filled in by server.mjs. */
 export const known = { caller: null, pools: null, env: null };

@@ -3,17 +3,17 @@
 import 'reflect-metadata';
 import { once } from 'node:events';
 import { Test } from '@nestjs/testing';
-import { AppModule } from '../../dist/src/app.module.js';
-import { openDataDir } from '../../dist/src/platform/data-dir.js';
-import { loadEnv } from '../../dist/src/config/env.js';
-import { generatedSecrets } from '../../dist/src/config/settings.js';
-import { DatabaseService } from '../../dist/src/database/database.service.js';
-import { FirstKeyService } from '../../dist/src/keys/first-key.service.js';
-import { KeyLookupService } from '../../dist/src/auth/key-lookup.service.js';
-import { GatewayLogger } from '../../dist/src/observability/gateway-logger.js';
-import { ShutdownService } from '../../dist/src/observability/shutdown.service.js';
-import { GatewayHttpAdapter } from '../../dist/src/proxy/http/gateway-http.adapter.js';
-import { UpstreamPools } from '../../dist/src/proxy/upstream/upstream-pools.js';
+import { AppModule } from '../../.test-build/src/app.module.js';
+import { openDataDir } from '../../.test-build/src/platform/data-dir.js';
+import { loadEnv } from '../../.test-build/src/config/env.js';
+import { generatedSecrets } from '../../.test-build/src/config/settings.js';
+import { DatabaseService } from '../../.test-build/src/database/database.service.js';
+import { FirstKeyService } from '../../.test-build/src/keys/first-key.service.js';
+import { KeyLookupService } from '../../.test-build/src/auth/key-lookup.service.js';
+import { GatewayLogger } from '../../.test-build/src/observability/gateway-logger.js';
+import { ShutdownService } from '../../.test-build/src/observability/shutdown.service.js';
+import { GatewayHttpAdapter } from '../../.test-build/src/proxy/http/gateway-http.adapter.js';
+import { UpstreamPools } from '../../.test-build/src/proxy/upstream/upstream-pools.js';
 import { known, RUNGS } from './rungs.mjs';
 
 const rung = RUNGS.findIndex(({ name }) => name === process.argv[2]);

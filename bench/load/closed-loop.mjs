@@ -1,8 +1,8 @@
 // A closed loop: each connection sends its next call when it has the answer to the last. What can be done at most?
 import { openConnections } from './connection.mjs';
 
-/** How long the last answers may take once no new call is made. */
-const DRAIN_MS = 10_000;
+/** How long the last answers may take once no new call is made: some gateways take 50 ms of processor time for each. */
+const DRAIN_MS = 60_000;
 
 /** Ends after `forMs`, or once about `most` calls were made. `calls`: all that were made, each of them answered. */
 export async function closedLoop({ port, request, connections, forMs, most = Infinity }) {

@@ -74,7 +74,10 @@ async function busyStreams(contender, forMs) {
   return spent.gateway === null ? null : spent.gateway / chunks;
 }
 
-/** Memory and the cost of other calls while ever more streams are held open; then memory once they are gone. */
+/**
+ * Memory and, unless `bench.warmUp` is null, the cost of other calls while ever more streams are held open; then memory once
+ * they are gone.
+ */
 async function heldStreams(bench, contender) {
   const streams = new Streams();
   const request = streamRequest(contender, { chunks: ENDLESS, everyMs: HELD_EVERY_MS });
@@ -100,6 +103,7 @@ async function heldStreams(bench, contender) {
   bench.say(`streams: ${contender.name} holds ${OPEN.at(-1)} again: ${megabytes(again - idle)} above idle`);
   const afterAgain = await without(bench, streams, contender, idle);
   contender.calls += streams.begun;
+  if (bench.warmUp === null) return { idle, steps, after, again, afterAgain };
   // In a second pass, so that the garbage of these calls is not counted as the streams' memory.
   await calls(contender, bench.warmUp);
   for (const step of steps) step.callMicros = await callsBesideStreams(bench, contender, request, step.open);

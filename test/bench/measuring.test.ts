@@ -37,7 +37,7 @@ describe('readOptions', () => {
     const { names, rounds } = readOptions([]);
     expect(names).toEqual(['direct', 'bare', 'nginx', 'haproxy', 'fastify', 'postern']);
     expect(rounds).toBeGreaterThanOrEqual(5);
-    expect(readOptions(['--peers']).names).toContain('portkey');
+    expect(readOptions(['--peers']).names).toEqual([...names, 'portkey', 'litellm']);
     expect(readOptions(['--only', 'postern,bare', '--rounds', '2'])).toMatchObject({
       names: ['bare', 'postern'],
       rounds: 2,
