@@ -3,6 +3,7 @@ import { KeysModule } from '../keys/keys.module.js';
 import { PricesModule } from '../pricing/prices.module.js';
 import { ProvidersModule } from '../providers/providers.module.js';
 import { RoutesModule } from '../routes/routes.module.js';
+import { SinksAdminModule } from '../sinks/sinks-admin.module.js';
 import { TeamsModule } from '../teams/teams.module.js';
 import { WebhooksAdminModule } from '../webhooks/webhooks-admin.module.js';
 import { ApplyController } from './apply.controller.js';
@@ -11,7 +12,15 @@ import { Kinds } from './kinds.js';
 
 /** Makes the configuration what a document says. */
 @Module({
-  imports: [TeamsModule, ProvidersModule, RoutesModule, PricesModule, KeysModule, WebhooksAdminModule],
+  imports: [
+    TeamsModule,
+    ProvidersModule,
+    RoutesModule,
+    PricesModule,
+    KeysModule,
+    WebhooksAdminModule,
+    SinksAdminModule
+  ],
   controllers: [ApplyController],
   providers: [ApplyService, Kinds]
 })

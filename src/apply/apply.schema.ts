@@ -1,9 +1,10 @@
 import { z } from 'zod';
-import { flag, time } from '../admin/fields.schema.js';
+import { EXAMPLE_TIME, flag, time } from '../admin/fields.schema.js';
 import { newKeySchema } from '../keys/keys.schema.js';
 import { newPriceSchema } from '../pricing/prices.schema.js';
 import { newProviderSchema } from '../providers/providers.schema.js';
 import { newRouteSchema } from '../routes/routes.schema.js';
+import { byKind, newSinkMembers } from '../sinks/sinks.schema.js';
 import { newTeamSchema } from '../teams/teams.schema.js';
 import { newWebhookSchema } from '../webhooks/webhooks.schema.js';
 
@@ -57,13 +58,27 @@ function list<T extends z.ZodType>(item: T, noun: string, identity: readonly str
     .meta({ description: `The ${noun}s. Absent: none is changed.` });
 }
 
+/** The members of a sink. */
+export const sinkMembers = {
+  ...newSinkMembers,
+  from: newSinkMembers.from.meta({
+    description: 'Of a new sink: only rows recorded at this time or later; absent: all rows of the log.',
+    example: EXAMPLE_TIME,
+  }),
+  enabled: stays('Nothing is sent to a disabled sink, and old rows are deleted all the same.'),
+};
+
 /**
  * The document that is applied. The file for the command line has references in place of what is secret.
  *
  * @param secret of a provider
  * @param url of a webhook
  */
-export function documentOf<S extends z.ZodType, U extends z.ZodType>(secret: S, url: U) {
+export function documentOf<S extends z.ZodType, U extends z.ZodType, K extends z.ZodType>(
+  secret: S,
+  url: U,
+  sink: K,
+) {
   const provider = z.strictObject({
     ...newProviderSchema.shape,
     secret,
@@ -76,10 +91,15 @@ export function documentOf<S extends z.ZodType, U extends z.ZodType>(secret: S, 
     prices: list(newPriceSchema, 'price', ['catalog', 'effective_from', 'model']),
     keys: list(key, 'key', ['team', 'name']),
     webhooks: list(z.strictObject({ ...newWebhookSchema.shape, url }), 'webhook', ['format', 'url']),
+    sinks: list(sink, 'sink', ['name']),
   });
 }
 
-const documentSchema = documentOf(newProviderSchema.shape.secret, newWebhookSchema.shape.url).meta({
+const documentSchema = documentOf(
+  newProviderSchema.shape.secret,
+  newWebhookSchema.shape.url,
+  byKind(z.strictObject(sinkMembers)).meta({ id: 'AppliedSink' }),
+).meta({
   id: 'ApplyDocument',
   example: { teams: [{ name: 'search' }] },
 });

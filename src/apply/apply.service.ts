@@ -17,7 +17,9 @@ ACTIONS.add('applied');
  * Waits for running changes, and lets no other begin before the end of this one; reads go on. In the order in which changes
  * take their locks.
  */
-const LOCK = 'LOCK TABLE gateway_key, team, provider, route, price IN EXCLUSIVE MODE';
+const LOCK = 'LOCK TABLE gateway_key, team, provider, route, price, sink IN EXCLUSIVE MODE';
+/** The same for webhooks. Weaker, because an event refers to its webhooks: calls that cause one do not wait. */
+const LOCK_WEBHOOKS = 'LOCK TABLE webhook IN SHARE ROW EXCLUSIVE MODE';
 
 /** Makes the configuration what a document says, in one transaction. */
 @Injectable()
@@ -57,6 +59,7 @@ export class ApplyService {
   private async work(manager: EntityManager, request: Apply, by: Actor): Promise<Applied> {
     await manager.query(LOCK_CHANGES);
     await manager.query(LOCK);
+    await manager.query(LOCK_WEBHOOKS);
     const errors: ErrorDetail[] = [];
     const secrets: (NewSecret & { field: string })[] = [];
     const named = new Map<Kind, Set<string>>();

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { documentOf } from './apply.schema.js';
+import { documentOf, sinkMembers } from './apply.schema.js';
 
 const NAME = 'must be the name of a variable';
 
@@ -13,13 +13,16 @@ const reference = z
   ])
   .meta({ description: 'Where the command line reads the secret.', examples: [{ env: 'OPENAI_API_KEY' }] });
 
-const URL_ABOUT = 'Where events are sent; a reference, if the URL is secret, as those of Slack are.';
+const urlOf = (description: string) => z.union([z.string(), reference]).meta({ description });
+const WEBHOOK_URL = 'Where events are sent; a reference, if the URL is secret, as those of Slack are.';
+const SINK_URL = 'Where rows are sent; a reference, if its query is secret.';
 
 /** JSON Schema of the file for `postern apply`, for editors. */
 export function fileSchema(): object {
   const schema = documentOf(
     reference.nullable(),
-    z.union([z.string(), reference]).meta({ description: URL_ABOUT }),
+    urlOf(WEBHOOK_URL),
+    z.strictObject({ ...sinkMembers, url: urlOf(SINK_URL), secret: reference.nullable().default(null) }),
   );
   return {
     title: 'postern apply',

@@ -12,6 +12,7 @@ import { ProvidersService } from '../providers/providers.service.js';
 import { StoredProvidersService } from '../providers/stored-providers.service.js';
 import { RoutesService } from '../routes/routes.service.js';
 import { StoredRoutesService } from '../routes/stored-routes.service.js';
+import { SinksService } from '../sinks/sinks.service.js';
 import { TeamsService } from '../teams/teams.service.js';
 import { WebhooksService } from '../webhooks/webhooks.service.js';
 import type { Item, Member, NewSecret } from './apply.schema.js';
@@ -61,6 +62,7 @@ export class Kinds {
     private readonly resolver: PriceResolver,
     private readonly keys: KeysService,
     private readonly webhooks: WebhooksService,
+    private readonly sinks: SinksService,
   ) {}
 
   /** A list more: one method here and one member of the document. */
@@ -72,6 +74,7 @@ export class Kinds {
       this.priceKind(),
       this.keyKind(),
       this.webhookKind(),
+      this.sinkKind(),
     ];
   }
 
@@ -206,6 +209,35 @@ export class Kinds {
           id: created,
           ...(secret !== null && { secret: { type: 'webhook', id: created, name: url, secret } }),
         };
+      },
+      prune: async (manager, named, by) => {
+        for (const { id } of await service(manager).list())
+          if (!named.has(id)) await service(manager).remove(id, by);
+      },
+    };
+  }
+
+  private sinkKind(): Kind<'sinks'> {
+    const service = (manager: EntityManager) => this.sinks.in(manager);
+    return {
+      member: 'sinks',
+      put: async (manager, { enabled, ...item }, by) => {
+        const { name, kind, from: _, ...change } = item;
+        const present = (await service(manager).list()).find((sink) => sink.name === name);
+        const isSet = enabled !== undefined && { enabled };
+        if (present === undefined) {
+          const { id } = await service(manager).create(item, by);
+          return enabled === false ? service(manager).update(id, { enabled }, by) : { id };
+        }
+        if (present.kind !== kind) {
+          const remedy = 'choose another name, or remove this sink first';
+          throw ServiceError.of(
+            'conflict',
+            'kind',
+            `the kind of a sink cannot change, and this one is ${present.kind}; ${remedy}`,
+          );
+        }
+        return service(manager).update(present.id, { ...change, ...isSet }, by);
       },
       prune: async (manager, named, by) => {
         for (const { id } of await service(manager).list())

@@ -6,6 +6,7 @@ import { SecretBoxError } from '../platform/secret-box.js';
 import { type Resealed, ResealService } from '../providers/reseal.service.js';
 import { SELECT_WEBHOOKS, settingsOf, type WebhookRow, webhookView } from './webhook-view.js';
 import { WebhookSecrets } from './webhook-secrets.service.js';
+import { LOCK_CHANGES } from './webhooks.service.js';
 
 const LIST = 'SELECT id FROM webhook ORDER BY id';
 const LOCK = 'SELECT FROM webhook WHERE id = $1 FOR UPDATE';
@@ -34,6 +35,7 @@ export class WebhookReseal {
   /** @returns null if the webhook was removed meanwhile */
   private resealOne(id: string, by: Actor): Promise<keyof Resealed | null> {
     return this.dataSource.transaction(async (manager) => {
+      await manager.query(LOCK_CHANGES);
       await manager.query(LOCK, [id]);
       const [row] = await manager.query<WebhookRow[]>(FIND, [id]);
       if (row === undefined) return null;

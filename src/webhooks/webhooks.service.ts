@@ -31,6 +31,8 @@ const MOST_WEBHOOKS = 20;
 
 const LIST = `${SELECT_WEBHOOKS} ORDER BY w.id DESC`;
 const FIND = `${SELECT_WEBHOOKS} WHERE w.id = $1`;
+/** Before the row, in the order of `postern apply`, which locks the table and then rows. */
+export const LOCK_CHANGES = 'LOCK TABLE webhook IN ROW EXCLUSIVE MODE';
 /** A separate statement, so that the next read sees everything committed before the lock. */
 const LOCK = 'SELECT FROM webhook WHERE id = $1 FOR UPDATE';
 const INSERT = `
@@ -192,6 +194,7 @@ async function find(manager: EntityManager, id: string): Promise<WebhookRow> {
 }
 
 async function findLocked(manager: EntityManager, id: string, expected: Expected): Promise<WebhookRow> {
+  await manager.query(LOCK_CHANGES);
   if (isUuid(id)) await manager.query(LOCK, [id]);
   const row = await find(manager, id);
   mustBeExpected('webhook', row, expected);

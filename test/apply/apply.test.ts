@@ -110,7 +110,7 @@ describe('postern apply', () => {
     const applied = await apply(FILE, ['--secrets-out', 'new.ndjson']);
     expect(applied.stderr).toBe('');
     expect(applied.stdout).toMatch(
-      /^\+ team search\n\+ team ads\n[^]*\nApplied 11 changes\.\nTheir secrets are in new/,
+      /^\+ team search\n\+ team ads\n[^]*\nApplied 11 changes\.\nThe new secrets are in new/,
     );
     const [ci, site, webhook] = (await readFile(join(folder, 'new.ndjson'), 'utf8'))
       .trim()

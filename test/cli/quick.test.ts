@@ -34,7 +34,15 @@ async function loadedBy(args: string[], env: Record<string, string> = {}): Promi
   const { code, stderr } = await runCli(args, { ...env, NODE_OPTIONS: `--import ${preload}` });
   expect([code, stderr]).toEqual([0, '']);
   const urls = (await readFile(list, 'utf8')).split('\n');
-  const packages = urls.flatMap((url) => /node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(url)?.[1] ?? []);
+  // A file of the bundle names the modules that it is made of.
+  const texts = await Promise.all(
+    urls.filter((url) => url.includes('/dist/node_modules/')).map((url) => readFile(new URL(url), 'utf8')),
+  );
+  const modules = [
+    ...urls.filter((url) => !url.includes('/dist/node_modules/')),
+    ...texts.flatMap((text) => text.match(/^\/\/ node_modules\/.*/gm) ?? []),
+  ];
+  const packages = modules.flatMap((path) => /node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(path)?.[1] ?? []);
   return [...new Set(packages)].sort();
 }
 

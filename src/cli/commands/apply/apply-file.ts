@@ -10,6 +10,8 @@ import { readText } from '../../prompt.js';
 const SECRETS = [
   { list: 'providers', member: 'secret', mayBeText: false },
   { list: 'webhooks', member: 'url', mayBeText: true },
+  { list: 'sinks', member: 'url', mayBeText: true },
+  { list: 'sinks', member: 'secret', mayBeText: false },
 ] as const;
 const REFERENCE = 'must be { env: NAME } or { file: PATH }';
 /** In place of a secret that cannot be read, so that the rest can be checked. */
@@ -37,7 +39,9 @@ export class ApplyFile {
     } catch (error) {
       if (error instanceof CliError) throw error;
       const { code } = error as NodeJS.ErrnoException;
-      throw new CliError(`${name} cannot be read (${code ?? 'error'}); check its path and permissions`);
+      throw new CliError(
+        `${resolve(name)} cannot be read (${code ?? 'error'}); check its path and permissions`,
+      );
     }
     const lines = new LineCounter();
     const parsed = parseDocument(text, { lineCounter: lines, prettyErrors: false });
@@ -49,25 +53,27 @@ export class ApplyFile {
     }
     if (!isMap(parsed.contents)) {
       throw new CliError(
-        `${file.place(0)}: must be a mapping of teams, providers, routes, prices, keys and webhooks`,
+        `${file.place(0)}: must be a mapping of teams, providers, routes, prices, keys, webhooks and sinks`,
       );
     }
     return file;
   }
 
-  /** The content, with its secrets in place. */
+  /** The content, with its secrets in place. @throws CliError if its aliases stand for too much */
   contents(): Read {
-    const document = this.parsed.toJS() as Record<string, unknown>;
+    const document = this.expanded();
     const errors: ErrorDetail[] = [];
     for (const { list, member, mayBeText } of SECRETS) {
       const items: unknown = document[list];
       if (!Array.isArray(items)) continue;
-      for (const [i, item] of (items as (Record<string, unknown> | null)[]).entries()) {
+      const objects = items as (Record<string, unknown> | null)[];
+      for (const [i, item] of objects.entries()) {
         const value = item?.[member] ?? null;
         if (value === null || (mayBeText && typeof value === 'string')) continue;
         const found = this.secret(value);
         if ('problem' in found) errors.push({ field: `${list}.${i}.${member}`, message: found.problem });
-        item![member] = 'problem' in found ? UNREAD : found.secret;
+        // A copy: by an alias, this object may be in the list more than once.
+        objects[i] = { ...item, [member]: 'problem' in found ? UNREAD : found.secret };
       }
     }
     return { document, errors };
@@ -83,6 +89,16 @@ export class ApplyFile {
           `${this.place(at)}: ${field.replace(/\.(\d+)(?=\.|$)/g, '[$1]')}: ${message}`,
       ),
     );
+  }
+
+  private expanded(): Record<string, unknown> {
+    try {
+      return this.parsed.toJS() as Record<string, unknown>;
+    } catch (error) {
+      // A few lines of aliases of aliases stand for billions of objects.
+      if (!(error instanceof ReferenceError)) throw error;
+      throw new CliError(`${this.place(0)}: has too many aliases; write out what they stand for`);
+    }
   }
 
   private secret(reference: unknown): { secret: string } | { problem: string } {

@@ -1,4 +1,14 @@
-import { closeSync, fchmodSync, fstatSync, fsyncSync, openSync, unlinkSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  fchmodSync,
+  fstatSync,
+  fsyncSync,
+  openSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { resolve } from 'node:path';
 import { Command } from 'commander';
 import type { Applied, PlannedChange } from '../../../apply/apply.schema.js';
 import type { ErrorDetail } from '../../../errors/service-error.js';
@@ -26,7 +36,7 @@ const ENDED: Record<string, string> = { key: ' (revoked)', team: ' (disabled)' }
 /** `postern apply` */
 export function applyCommand(): Command {
   return new Command('apply')
-    .description('make teams, providers, routes, prices, keys and webhooks what a file says')
+    .description('make teams, providers, routes, prices, keys, webhooks and sinks what a file says')
     .requiredOption('-f, --file <file>', 'YAML or JSON file; - for standard input')
     .option('--dry-run', 'only print the plan')
     .option(
@@ -86,7 +96,7 @@ async function apply(session: Session, options: ApplyOptions): Promise<void> {
       });
       secretsFile?.append(secrets);
       out.result(applied, () => planText(out, applied));
-      if (secrets.length > 0) out.note(`Their secrets are in ${options.secretsOut}.`);
+      if (secrets.length > 0) out.note(`The new secrets are in ${options.secretsOut}.`);
     } finally {
       secretsFile?.close();
     }
@@ -114,7 +124,10 @@ function planText(out: Output, { plan, dry_run: isDryRun }: Omit<Applied, 'secre
 function changeLines(out: Output, { action, type, name, fields }: PlannedChange): string[] {
   const [sign, style] = SIGNS[action];
   const values = Object.entries(fields).map(([field, { before, after }]) =>
-    field === 'secret' ? `    ${field}: changed` : `    ${field}: ${shown(before)} → ${shown(after)}`,
+    // What is hidden differs.
+    before === null && after === 'changed'
+      ? `    ${field}: changed`
+      : `    ${field}: ${shown(before)} → ${shown(after)}`,
   );
   const ended = action === 'delete' ? (ENDED[type] ?? '') : '';
   return [out.styled(`${sign} ${type} ${name}${ended}`, style), ...values];
@@ -128,22 +141,29 @@ function shown(value: unknown): string {
 /** Opened before the change, so that no secret is lost because it cannot be written. */
 class SecretsFile {
   private readonly descriptor: number;
+  private readonly isNew: boolean;
+  /** Not a device or a pipe, which are left as they are. */
+  private readonly isFile: boolean;
 
   /** @throws CliError if the file cannot be written */
   constructor(private readonly path: string) {
     try {
+      this.isNew = !existsSync(path);
       this.descriptor = openSync(path, 'a', 0o600);
-      fchmodSync(this.descriptor, 0o600);
+      this.isFile = fstatSync(this.descriptor).isFile();
+      if (this.isFile) fchmodSync(this.descriptor, 0o600);
     } catch (error) {
       const { code } = error as NodeJS.ErrnoException;
-      throw new CliError(`--secrets-out ${path} cannot be written (${code ?? 'error'}); check the path`);
+      throw new CliError(
+        `--secrets-out: ${resolve(path)} cannot be written (${code ?? 'error'}); check the path`,
+      );
     }
   }
 
   append(secrets: Applied['secrets']): void {
     try {
-      writeSync(this.descriptor, secrets.map((secret) => `${JSON.stringify(secret)}\n`).join(''));
-      fsyncSync(this.descriptor);
+      writeFileSync(this.descriptor, secrets.map((secret) => `${JSON.stringify(secret)}\n`).join(''));
+      if (this.isFile) fsyncSync(this.descriptor);
     } catch (error) {
       const { code } = error as NodeJS.ErrnoException;
       throw new CliError(
@@ -154,8 +174,8 @@ class SecretsFile {
   }
 
   close(): void {
-    const isEmpty = fstatSync(this.descriptor).size === 0;
+    const isUnused = this.isNew && this.isFile && fstatSync(this.descriptor).size === 0;
     closeSync(this.descriptor);
-    if (isEmpty) unlinkSync(this.path);
+    if (isUnused) unlinkSync(this.path);
   }
 }
