@@ -2,6 +2,7 @@ import { firstHeader } from '../platform/raw-headers.js';
 import { type Attempt, attemptId } from './column-groups/attempts.js';
 import { type Attribution, withBody } from './attribution.js';
 import type { CallerSecrets } from './column-domains.js';
+import type { LogRow } from './columns.js';
 import type { CallTicket } from './finished-call.js';
 import type { Reservation } from './charges.js';
 import type { JournalFile } from './journal/journal-file.js';
@@ -77,6 +78,12 @@ export class CallRecord {
   usageFile: JournalFile | null = null;
   /** True once the end is journalled. */
   endIsWritten = false;
+  /** Filled as far as it is journalled; null before the start is journalled, and once the writer has it. */
+  row: LogRow | null = null;
+  /** The call is over: its last byte was written, or its client's socket is closed. */
+  isClosed = false;
+  /** Its index in CallList; -1 outside of it. */
+  place = -1;
   /** What the call has reserved of budgets; null: none applies. Set before its start is journalled. */
   reservation: Reservation | null = null;
   /** From the request's head to forwarding, without the wait for a buffered body; null for later attempts of a call. */
@@ -240,6 +247,47 @@ export class CallRecord {
   /** Sets the duration: the last byte was written, or the client has disconnected. */
   stopTimer(): void {
     this.durationMs = performance.now() - this.openedAt;
+  }
+}
+
+/**
+ * The calls whose record is not closed yet, or whose row the writer does not have yet. A Set of calls and a Map of their rows
+ * would take 2 % of a call's time.
+ */
+export class CallList {
+  readonly all: CallRecord[] = [];
+  /** Those whose record is not closed yet. */
+  openCount = 0;
+
+  add(call: CallRecord): CallRecord {
+    call.place = this.all.push(call) - 1;
+    this.openCount++;
+    return call;
+  }
+
+  /** @returns false if it is closed already */
+  close(call: CallRecord): boolean {
+    if (call.isClosed) return false;
+    call.isClosed = true;
+    this.openCount--;
+    if (call.row === null) this.remove(call);
+    return true;
+  }
+
+  /** The writer gets the row of this call. */
+  finish(call: CallRecord): void {
+    call.row = null;
+    if (call.isClosed) this.remove(call);
+  }
+
+  /** The last one takes its place. */
+  private remove(call: CallRecord): void {
+    const { place } = call;
+    if (place === -1) return;
+    const last = this.all.pop()!;
+    if (last !== call) this.all[place] = last;
+    last.place = place;
+    call.place = -1;
   }
 }
 

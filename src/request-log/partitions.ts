@@ -47,8 +47,15 @@ const LIST = `
   ORDER BY 2`;
 
 /** Every partition, oldest first. */
-export async function listPartitions(client: ClientBase): Promise<Partition[]> {
+export async function listPartitions(client: Pick<ClientBase, 'query'>): Promise<Partition[]> {
   return (await client.query<Partition>(LIST)).rows;
+}
+
+/** When the oldest day begins that the log has; now if it has none. */
+export async function oldestDay(client: Pick<ClientBase, 'query'>): Promise<Date> {
+  // A default partition, attached by hand, has no bounds.
+  const first = (await listPartitions(client)).find(({ from }) => Number.isFinite(from));
+  return new Date(first?.from ?? Date.now());
 }
 
 function covers(partitions: readonly Partition[], ms: number): boolean {

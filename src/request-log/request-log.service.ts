@@ -1,7 +1,7 @@
 import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
 import { describeError } from '../errors/describe-error.js';
 import { GatewayError } from '../errors/gateway-error.js';
-import { type CallOrigin, CallRecord } from './call-record.js';
+import { CallList, type CallOrigin, CallRecord } from './call-record.js';
 import { EndUsers } from './end-users.js';
 import { FinishedCalls } from './finished-calls.js';
 import { type Entry, Journal } from './journal/journal.js';
@@ -18,9 +18,7 @@ import { readUsage } from '../tokens/usage-reader.js';
 @Injectable()
 export class RequestLogService implements OnApplicationShutdown {
   private readonly logger = new Logger('RequestLog');
-  private readonly openCalls = new Set<CallRecord>();
-  /** Rows of begun calls that the writer does not have yet, filled as far as they are journalled. */
-  private readonly unfinished = new Map<CallRecord, LogRow>();
+  private readonly calls = new CallList();
   /** Collected in this event-loop tick: records to journal at its end, in one write, and closed calls. `read`: calls with token counts. */
   private beginnings: [CallRecord, (error: GatewayError | null) => void][] = [];
   private endings: [CallRecord, () => void][] = [];
@@ -36,26 +34,22 @@ export class RequestLogService implements OnApplicationShutdown {
   ) {}
 
   open(origin: CallOrigin): CallRecord {
-    const call = new CallRecord(origin);
-    this.openCalls.add(call);
-    return call;
+    return this.calls.add(new CallRecord(origin));
   }
 
   /** Opens the record of the next attempt of a call, for another provider. */
   openNext(call: CallRecord, provider: string, upstream: string): CallRecord {
-    const next = call.next(provider, upstream);
-    this.openCalls.add(next);
-    return next;
+    return this.calls.add(call.next(provider, upstream));
   }
 
   /** Calls whose record is not closed yet. */
   get openCount(): number {
-    return this.openCalls.size;
+    return this.calls.openCount;
   }
 
   /** Calls whose record is not closed yet, or whose token counts are still being read. */
   get underWay(): number {
-    return this.openCalls.size + this.unfinished.size;
+    return this.calls.all.length;
   }
 
   /**
@@ -83,8 +77,7 @@ export class RequestLogService implements OnApplicationShutdown {
   ): void {
     before.judge('retried', errorCode);
     before.passTickets(next);
-    if (!before.endIsWritten && this.unfinished.has(before))
-      this.endings.push([before, () => this.close(before)]);
+    if (!before.endIsWritten && before.row !== null) this.endings.push([before, () => this.close(before)]);
     else this.close(before);
     this.begin(next, begun);
   }
@@ -93,8 +86,8 @@ export class RequestLogService implements OnApplicationShutdown {
   end(call: CallRecord, outcome: Outcome, errorCode: string | null = null): void {
     const first = call.outcome === null;
     if (!call.judge(outcome, errorCode) || !first || !call.begun) return;
-    const row = this.unfinished.get(call);
-    if (row === undefined) return;
+    const { row } = call;
+    if (row === null) return;
     setEnd(row, call);
     this.journalEnd(call, row);
   }
@@ -107,7 +100,7 @@ export class RequestLogService implements OnApplicationShutdown {
   endThen(call: CallRecord, outcome: Outcome, ended: () => void): void {
     call.judge(outcome, null);
     // After a shutdown that timed out, the writer already has the row.
-    if (call.endIsWritten || !this.unfinished.has(call)) {
+    if (call.endIsWritten || call.row === null) {
       ended();
       return;
     }
@@ -122,9 +115,9 @@ export class RequestLogService implements OnApplicationShutdown {
 
   /** Closes the record. A call rejected before it was forwarded gets no row. */
   close(call: CallRecord): void {
-    this.openCalls.delete(call);
+    if (!this.calls.close(call)) return;
     // Never begun; or the shutdown timed out and gave the writer its row.
-    if (!this.unfinished.has(call)) {
+    if (call.row === null) {
       call.copy?.discard();
       this.finished.abandon(call);
       return;
@@ -138,8 +131,8 @@ export class RequestLogService implements OnApplicationShutdown {
 
   /** Journals the usage so far of a call that goes on: if this process dies, its row has it. The newest counts. */
   journalUsage(call: CallRecord, usage: ResponseUsage): void {
-    const row = this.unfinished.get(call);
-    if (row === undefined || call.outcome !== null) return;
+    const { row } = call;
+    if (row === null || call.outcome !== null) return;
     try {
       appendUsageSoFar(this.journal, call, row, usage);
     } catch (error) {
@@ -149,12 +142,12 @@ export class RequestLogService implements OnApplicationShutdown {
 
   /** Sets the outcome of the open calls before the shutdown closes their sockets. */
   interruptOpenCalls(): void {
-    for (const call of this.openCalls) this.end(call, 'interrupted');
+    for (const call of this.calls.all) if (!call.isClosed) this.end(call, 'interrupted');
   }
 
   async onApplicationShutdown(): Promise<void> {
     // The shutdown has waited for these. A row without token counts is better than none until the next start.
-    const calls = [...this.unfinished.keys()];
+    const calls = this.calls.all.filter(({ row }) => row !== null);
     for (const call of calls) if (call.outcome === null) this.end(call, 'interrupted');
     for (const call of calls) this.read.push([call, NO_USAGE]);
     this.append(this.finals());
@@ -176,9 +169,9 @@ export class RequestLogService implements OnApplicationShutdown {
     this.closed = [];
     const entries: Entry[] = [];
     for (const [call, ended] of endings) {
-      const row = this.unfinished.get(call);
+      const { row } = call;
       // A shutdown that timed out has given the writer the row.
-      if (row === undefined) ended();
+      if (row === null) ended();
       else entries.push(this.ending(call, row, ended));
     }
     for (const [call, begun] of beginnings) {
@@ -204,7 +197,7 @@ export class RequestLogService implements OnApplicationShutdown {
       isStart: true,
       written: (file) => {
         call.beginWritten(file);
-        this.unfinished.set(call, row);
+        call.row = row;
         begun(null);
       },
       failed: (error) => begun(new GatewayError('journal_unavailable', { cause: error })),
@@ -247,14 +240,14 @@ export class RequestLogService implements OnApplicationShutdown {
     const entries: Entry[] = [];
     for (const [call, usage] of read) {
       // After a shutdown that timed out, the writer already has the row.
-      const row = this.unfinished.get(call);
-      if (row !== undefined) entries.push(this.final(call, row, usage));
+      const { row } = call;
+      if (row !== null) entries.push(this.final(call, row, usage));
     }
     return entries;
   }
 
   private final(call: CallRecord, row: LogRow, usage: ResponseUsage): Entry {
-    this.unfinished.delete(call);
+    this.calls.finish(call);
     setEnd(row, call);
     setUsage(row, call, usage);
     // If the writer is full, the whole row is spilled to the journal.

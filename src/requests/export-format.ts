@@ -1,6 +1,6 @@
 import { stringify } from 'csv-stringify/sync';
 import type { QueryArrayResult } from 'pg';
-import { columnsOfType, selectList, SHOWN_COLUMNS } from './request-view.js';
+import { columnsOfType, type RequestView, selectList, SHOWN_COLUMNS } from './request-view.js';
 import type { ExportFormat } from './requests.schema.js';
 
 export interface ExportFormatter {
@@ -11,6 +11,8 @@ export interface ExportFormatter {
   head: string;
   /** Formats rows of the statement, whose values are text. */
   text(rows: QueryArrayResult<(string | null)[]>['rows']): string;
+  /** Formats rows of an archive in the same way. */
+  archived(rows: readonly RequestView[]): string;
 }
 
 const BOOLEANS = new Set(columnsOfType('boolean'));
@@ -32,6 +34,16 @@ const CSV_LIST = selectList((column) => {
   return BOOLEANS.has(column) ? `${column}::text` : column;
 });
 
+/** A value of a row as Postgres writes it as text. */
+function asText(value: RequestView[keyof RequestView]): string | null {
+  if (value === null || typeof value !== 'object') return value === null ? null : String(value);
+  // Of an object, as `jsonb` writes it.
+  const members = Object.entries(value).map(
+    ([name, member]) => `${JSON.stringify(name)}: ${JSON.stringify(member)}`,
+  );
+  return `{${members.join(', ')}}`;
+}
+
 /**
  * Formats rows as text, for programs or for spreadsheets. Postgres does most of the work: parsing and formatting a million
  * rows here would take half a minute of the process that forwards calls.
@@ -44,6 +56,7 @@ export const FORMATTERS: Record<ExportFormat, ExportFormatter> = {
       `SELECT row_to_json(log)::text FROM (SELECT ${JSON_LIST} FROM request_log ${rest}) AS log`,
     head: '',
     text: (rows) => rows.map(([line]) => `${line}\n`).join(''),
+    archived: (rows) => rows.map((row) => `${JSON.stringify(row)}\n`).join(''),
   },
   /**
    * RFC 4180 except for the plain line feed, which every reader accepts and Unix tools prefer; null is an empty field.
@@ -55,5 +68,10 @@ export const FORMATTERS: Record<ExportFormat, ExportFormatter> = {
     select: (rest) => `SELECT ${CSV_LIST} FROM request_log ${rest}`,
     head: `${SHOWN_COLUMNS.join(',')}\n`,
     text: (rows) => stringify(rows, { escape_formulas: true }),
+    archived: (rows) =>
+      stringify(
+        rows.map((row) => SHOWN_COLUMNS.map((name) => asText(row[name]))),
+        { escape_formulas: true },
+      ),
   },
 };

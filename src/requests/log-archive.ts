@@ -13,6 +13,8 @@ export interface ArchivePage {
 export interface ArchiveReader {
   /** Newest first. */
   list(filter: RequestFilter, page: ArchivePage): Promise<RequestView[]>;
+  /** When the newest call before this time started; null if there is none. */
+  newest(filter: RequestFilter, before: Date): Promise<Date | null>;
   /** @returns null if there is no such row, or it is outside of the scope */
   get(id: string, startedAt: Date, teams: readonly string[] | null): Promise<RequestView | null>;
 }

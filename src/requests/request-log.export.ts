@@ -2,8 +2,13 @@ import { Injectable } from '@nestjs/common';
 import type pg from 'pg';
 import { type ExportFormatter, FORMATTERS } from './export-format.js';
 import { ReaderPool } from './reader-pool.js';
+import { idOfCursor } from '../database/page.js';
+import { DAY_MS, oldestDay } from '../request-log/partitions.js';
 import { recordedUntil } from '../request-log/recorded-until.js';
-import { after, conditionsOf, type RequestFilter } from './request-query.js';
+import { archivedPages } from './archive-export.js';
+import { LogArchive } from './log-archive.js';
+import { after, conditionsOf, type RequestFilter, startedAtOf } from './request-query.js';
+import type { RequestView } from './request-view.js';
 import type { ExportFormat } from './requests.schema.js';
 
 /** Rows fetched, formatted and written at a time, which limits the memory. */
@@ -26,13 +31,16 @@ export interface ExportRequest extends RequestFilter {
 /** Exports the rows of the request log as one text of any length, in the order of the list. */
 @Injectable()
 export class RequestLogExport {
-  constructor(private readonly pool: ReaderPool) {}
+  constructor(
+    private readonly pool: ReaderPool,
+    private readonly archive: LogArchive = new LogArchive(),
+  ) {}
 
   /**
    * Starts an export and fetches its first rows. The caller must close it.
    *
    * @param signal closes it, also while the first rows are being fetched
-   * @throws ServiceError invalid for a foreign cursor
+   * @throws ServiceError invalid for a foreign cursor; conflict if there is an archive that does not respond
    */
   async open({ format, limit, cursor, ...filter }: ExportRequest, signal?: AbortSignal): Promise<OpenExport> {
     const client = await this.pool.exports.connect();
@@ -47,6 +55,7 @@ export class RequestLogExport {
       const count = limit === undefined ? '' : `LIMIT ${conditions.placeholder(limit)}`;
       const rest = `${conditions.where} ${NEWEST_FIRST} ${count}`;
       await opened.begin(rest, conditions.values);
+      await opened.continueWith(await this.archived(client, filter, cursor, limit));
       // Never before the time that the reader already has.
       opened.until = new Date(Math.max(until.getTime(), filter.recorded_after?.getTime() ?? 0));
       return opened;
@@ -55,7 +64,28 @@ export class RequestLogExport {
       throw error;
     }
   }
+
+  /** In the transaction of the export, which keeps the days that it reads from being dropped. */
+  private async archived(
+    client: pg.PoolClient,
+    filter: RequestFilter,
+    cursor: string | undefined,
+    limit = Number.POSITIVE_INFINITY,
+  ): Promise<Older> {
+    const { reader } = this.archive;
+    if (reader === null) return null;
+    const before = await oldestDay(client);
+    // A day after the oldest one has begun, no older call is recorded any more.
+    const recordedAfter = (filter.recorded_after?.getTime() ?? 0) - DAY_MS;
+    if (Math.max(filter.from?.getTime() ?? 0, recordedAfter) >= before.getTime()) return null;
+    const id = idOfCursor(cursor);
+    const after = id === null ? null : { startedAt: startedAtOf(id), id };
+    return (count) => archivedPages(reader, filter, { before, after, limit: limit - count });
+  }
 }
+
+/** Rows of days that the log no longer has, given how many the log had; null if none are asked for. */
+type Older = ((count: number) => AsyncGenerator<RequestView[]>) | null;
 
 /** An export in progress: a server-side cursor on a connection of its own. */
 export class OpenExport {
@@ -63,6 +93,10 @@ export class OpenExport {
   until = new Date(0);
   private readonly broke = new AbortController();
   private first: (string | null)[][] = [];
+  private older: Older = null;
+  /** The first page of the archive, if the log has no more than one. */
+  private firstOlder: { rows: AsyncGenerator<RequestView[]>; page: IteratorResult<RequestView[]> } | null =
+    null;
   private isBusy = false;
   private closed: Promise<void> | null = null;
 
@@ -98,13 +132,28 @@ export class OpenExport {
     this.first = await this.fetch();
   }
 
+  /** Rows that follow those of the log. An archive that does not respond is noticed here, if it comes next. */
+  async continueWith(older: Older): Promise<void> {
+    this.older = older;
+    if (older === null || this.first.length === BATCH) return;
+    const rows = older(this.first.length);
+    this.firstOlder = { rows, page: await rows.next() };
+  }
+
   /** The text in chunks; the next rows are fetched when the last ones were consumed. */
   async *chunks(): AsyncGenerator<string> {
     yield this.formatter.head;
+    let count = 0;
     for (let rows = this.first; rows.length > 0; rows = await this.fetch()) {
       yield this.formatter.text(rows);
-      if (rows.length < BATCH) return;
+      count += rows.length;
+      if (rows.length < BATCH) break;
     }
+    if (this.older === null) return;
+    // Reading the archive may take longer than a transaction may be idle.
+    await this.run({ text: 'COMMIT' });
+    if (this.firstOlder?.page.done === false) yield this.formatter.archived(this.firstOlder.page.value);
+    for await (const rows of this.firstOlder?.rows ?? this.older(count)) yield this.formatter.archived(rows);
   }
 
   /** Closes the export and its connection, also during a step. */

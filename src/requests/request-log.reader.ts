@@ -3,7 +3,7 @@ import { idOfCursor, isUuid, type Page, pageOf, type PageRequest } from '../data
 import { ServiceError } from '../errors/service-error.js';
 import type { Scope } from '../admin/access/access.js';
 import { attemptIds } from '../request-log/column-groups/attempts.js';
-import { listPartitions } from '../request-log/partitions.js';
+import { oldestDay } from '../request-log/partitions.js';
 import { LogArchive } from './log-archive.js';
 import { ReaderPool } from './reader-pool.js';
 import { recordedUntil } from '../request-log/recorded-until.js';
@@ -62,17 +62,11 @@ export class RequestLogReader {
   ): Promise<RequestView[]> {
     const { reader } = this.archive;
     if (reader === null) return [];
-    const client = await this.pool.queries.connect();
-    let oldest: number;
-    try {
-      oldest = (await listPartitions(client))[0]?.from ?? Date.now();
-    } finally {
-      client.release();
-    }
-    if (filter.from !== undefined && filter.from.getTime() >= oldest) return [];
+    const before = await oldestDay(this.pool.queries);
+    if (filter.from !== undefined && filter.from >= before) return [];
     const id = last?.id ?? idOfCursor(cursor);
     const after = id === null ? null : { startedAt: startedAtOf(id), id };
-    return reader.list(filter, { before: new Date(oldest), after, limit });
+    return reader.list(filter, { before, after, limit });
   }
 
   /** Reads one partition: the ID contains the day of the call. @throws ServiceError not_found, also outside the scope */

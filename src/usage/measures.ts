@@ -5,7 +5,7 @@ import { IS_ERROR_SQL } from '../requests/request-query.js';
 export interface Measure {
   /** SQL type of its sum in `usage_slot`. */
   readonly type: 'bigint' | 'numeric' | 'double precision' | 'bigint[]';
-  /** Aggregate over rows of `request_log`. */
+  /** Aggregate over rows of `request_log`. The archive computes it as well: see `archivedMeasure()`. */
   readonly ofRows: string;
   /** Adds two sums of it. */
   readonly add: (a: string, b: string) => string;
@@ -51,12 +51,16 @@ export const LATENCY_BOUNDS_MS = [
 ] as const;
 
 const CLASSES = Array.from({ length: LATENCY_BOUNDS_MS.length + 1 }, (_, i) => i);
-const classOf = `width_bucket(duration_ms::float8, '{${LATENCY_BOUNDS_MS.join(',')}}'::float8[])`;
+const inClass = (i: number): string =>
+  [
+    ...(i > 0 ? [`duration_ms >= ${LATENCY_BOUNDS_MS[i - 1]}`] : []),
+    ...(i < LATENCY_BOUNDS_MS.length ? [`duration_ms < ${LATENCY_BOUNDS_MS[i]}`] : []),
+  ].join(' AND ');
 const each = (sql: (i: number) => string): string => `ARRAY[${CLASSES.map(sql).join(', ')}]`;
 
 const LATENCY: Measure = {
   type: 'bigint[]',
-  ofRows: each((i) => `count(*) FILTER (WHERE ${classOf} = ${i} AND ${IS_CALL})`),
+  ofRows: each((i) => `count(*) FILTER (WHERE ${inClass(i)} AND ${IS_CALL})`),
   add: (a, b) => each((i) => `${a}[${i + 1}] + ${b}[${i + 1}]`),
   ofSlots: (column) => each((i) => `sum(${column}[${i + 1}])::bigint`),
 };

@@ -1,5 +1,6 @@
 import { ServiceError } from '../errors/service-error.js';
-import type { Conditions } from '../requests/request-query.js';
+import type { PageRequest } from '../database/page.js';
+import type { Conditions, RequestFilter } from '../requests/request-query.js';
 import { type Measure, MEASURES } from './measures.js';
 import {
   INTERVALS,
@@ -12,6 +13,12 @@ import {
   type UsageSort,
 } from './usage-groups.js';
 import type { UsageSource } from './usage-source.js';
+
+/** What to read. */
+export type UsageRequest = RequestFilter & PageRequest & { sort?: UsageSort };
+
+/** Groups under the names of memberOf(), sums under their own. */
+export type UsageSqlRow = Record<string, unknown> & { latency: number[] };
 
 /** How a period is shown: days and longer by their first day in the time zone, hours by their start in UTC. */
 const SHOWN: Record<Interval, string> = {
@@ -181,7 +188,7 @@ export function cursorOf(values: GroupValues): string {
 }
 
 /** @throws ServiceError invalid for a cursor that no page of these groups and this order returned */
-function valuesOf(cursor: string, count: number, isSorted: boolean): GroupValues {
+export function valuesOf(cursor: string, count: number, isSorted: boolean): GroupValues {
   try {
     const values = JSON.parse(Buffer.from(cursor, 'base64url').toString()) as unknown;
     const [sum, groups] =

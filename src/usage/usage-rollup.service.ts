@@ -185,7 +185,7 @@ export class UsageRollup implements OnApplicationShutdown {
 
   /**
    * Compares yesterday's slots with the log and computes those again that differ: a server whose clock stepped back (a
-   * failover) can write a row behind the cursor. Deletes sums that are older than USAGE_RETENTION_DAYS.
+   * failover) can write a row behind the cursor. Deletes sums that are older than USAGE_RETENTION_DAYS, and than the log.
    */
   private async reconcile(client: pg.PoolClient): Promise<void> {
     await client.query('BEGIN');
@@ -201,8 +201,9 @@ export class UsageRollup implements OnApplicationShutdown {
       }
       await client.query(CLEAR_YESTERDAY);
       await client.query(FILL_YESTERDAY);
-      for (const table of ['usage_slot', 'usage_day'] as const)
-        await client.query(deleteOld(table), [this.env.usageRetentionDays]);
+      // Questions about days that the log has are answered from the sums as well.
+      const days = Math.max(this.env.usageRetentionDays, this.env.requestLogRetentionDays);
+      for (const table of ['usage_slot', 'usage_day'] as const) await client.query(deleteOld(table), [days]);
     }
     await client.query('COMMIT');
   }

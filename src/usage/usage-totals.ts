@@ -1,15 +1,16 @@
 import { Injectable } from '@nestjs/common';
 import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
-import type { PageRequest } from '../database/page.js';
 import { ServiceError } from '../errors/service-error.js';
 import { ReaderPool } from '../requests/reader-pool.js';
 import type { RequestFilter } from '../requests/request-query.js';
 import { percentile } from './latency.js';
-import { SUM_NAMES, type UsagePage, type UsageSums, type UsageView } from './usage.schema.js';
+import { oldestDay } from '../request-log/partitions.js';
+import { type ArchivedUsage, UsageArchive } from './usage-archive.js';
+import { type CountedUsage, NO_USAGE, type UsageSums, type UsageView } from './usage.schema.js';
 import { isInterval, SORTS, TAG_GROUP, type UsageGroup, type UsageSort } from './usage-groups.js';
 import { CURSOR } from './rollup-sql.js';
-import { cursorOf, inOrder, memberOf, usageSql } from './usage-query.js';
+import { cursorOf, inOrder, memberOf, type UsageRequest, type UsageSqlRow, usageSql } from './usage-query.js';
 import { fitsSlots, isSlotStart, rowsSource, slotsSource } from './usage-source.js';
 
 const DAY_MS = 86_400_000;
@@ -17,11 +18,7 @@ const DAY_MS = 86_400_000;
 /** A group without the names of its team and key. */
 export type UsageRow = Omit<UsageView, 'team' | 'key' | 'key_prefix'>;
 
-/** With the values of tags under the names of their groups. */
-type SqlRow = Record<string, unknown> & { latency: number[]; totals: UsageSums };
-
-/** What to read. */
-export type UsageRequest = RequestFilter & PageRequest & { sort?: UsageSort };
+type SqlRow = UsageSqlRow & { totals: UsageSums };
 
 /** Computes usage sums, from half-hourly sums where they can answer the question, else from the rows of the log. */
 @Injectable()
@@ -29,6 +26,7 @@ export class UsageTotals {
   constructor(
     private readonly pool: ReaderPool,
     @InjectSettings() private readonly env: Settings,
+    private readonly archive: UsageArchive = new UsageArchive(),
   ) {}
 
   /**
@@ -39,27 +37,42 @@ export class UsageTotals {
    */
   async list(
     groups: readonly UsageGroup[],
-    { limit, cursor, sort, ...filter }: UsageRequest,
+    request: UsageRequest,
     zone = 'UTC',
-  ): Promise<UsagePage<UsageRow>> {
+  ): Promise<CountedUsage<UsageRow>> {
+    const { limit, cursor: _, ...filter } = request;
     const ordered = inOrder(groups);
-    const fromSlots = fitsSlots(groups, filter, zone);
-    this.mustBeKept(filter, fromSlots);
-    const { source, conditions } = fromSlots
-      ? slotsSource(filter, groups.find(isInterval), zone, await this.addedUntil())
-      : rowsSource(filter);
-    const sql = usageSql(ordered, source, conditions, zone, { sort, cursor, limit: limit + 1 });
-    const { rows } = await this.pool.queries.query<SqlRow>(sql, conditions.values);
+    const more = { ...request, limit: limit + 1 };
+    const isArchived = await this.mustBeKept(groups, filter, zone);
+    const asked = isArchived ? await this.archive.reader!.list(ordered, more, zone) : null;
+    const { rows, totals, until } = asked ?? (await this.counted(ordered, more, zone));
     const page = rows.slice(0, limit);
     const last = page.at(-1);
     const isLast = rows.length <= limit || last === undefined;
-    const place = [...(sort === undefined ? [] : [SORTS[sort]]), ...ordered.map(memberOf)];
+    const place = [...(filter.sort === undefined ? [] : [SORTS[filter.sort]]), ...ordered.map(memberOf)];
     return {
       data: page.map((row) => shown(row, ordered)),
       next_cursor: isLast ? null : cursorOf(place.map((name) => (last[name] ?? null) as string | null)),
-      // The condition of a later page leaves the groups of earlier ones out.
-      totals: cursor === undefined ? (rows[0]?.totals ?? NOTHING) : null,
+      totals,
+      as_of: until.toISOString(),
+      source: isArchived ? 'archive' : 'log',
     };
+  }
+
+  private async counted(
+    groups: readonly UsageGroup[],
+    { limit, cursor, sort, ...filter }: UsageRequest,
+    zone: string,
+  ): Promise<ArchivedUsage> {
+    const until = new Date();
+    const { source, conditions } = fitsSlots(groups, filter, zone)
+      ? slotsSource(filter, groups.find(isInterval), zone, await this.addedUntil())
+      : rowsSource(filter);
+    const sql = usageSql(groups, source, conditions, zone, { sort, cursor, limit });
+    const { rows } = await this.pool.queries.query<SqlRow>(sql, conditions.values);
+    // The condition of a later page leaves the groups of earlier ones out.
+    const totals = cursor === undefined ? (rows[0]?.totals ?? NO_USAGE) : null;
+    return { rows: rows.map(({ totals: _, ...row }) => row as UsageSqlRow), totals, until };
   }
 
   private async addedUntil(): Promise<Date> {
@@ -67,9 +80,20 @@ export class UsageTotals {
     return rows[0]!.cursor;
   }
 
-  /** Sums of a time for which nothing is kept any more would be too small. */
-  private mustBeKept(filter: RequestFilter, fromSlots: boolean): void {
+  /**
+   * Sums of a time for which nothing is kept any more would be too small.
+   *
+   * @returns true if the archive has to be asked @throws ServiceError invalid if there is none
+   */
+  private async mustBeKept(
+    groups: readonly UsageGroup[],
+    filter: RequestFilter & { sort?: UsageSort },
+    zone: string,
+  ): Promise<boolean> {
+    const { sort: _, ...asked } = filter;
+    const fromSlots = fitsSlots(groups, asked, zone);
     const { usageRetentionDays, requestLogRetentionDays } = this.env;
+    let oldest: Date | null = null;
     for (const name of ['from', 'to'] as const) {
       const time = filter[name];
       if (time === undefined) continue;
@@ -78,7 +102,13 @@ export class UsageTotals {
       const days = needsRows
         ? requestLogRetentionDays
         : Math.max(usageRetentionDays, requestLogRetentionDays);
-      if (time.getTime() >= Date.now() - (days + 1) * DAY_MS) continue;
+      const isKept = time.getTime() >= Date.now() - (days + 1) * DAY_MS;
+      if (this.archive.reader !== null) {
+        if (!isKept) return true;
+        // Without an archive there may be no older calls: the log may be young.
+        if (needsRows && time < (oldest ??= await oldestDay(this.pool.queries))) return true;
+      }
+      if (isKept) continue;
       throw ServiceError.of(
         'invalid',
         name,
@@ -89,19 +119,11 @@ export class UsageTotals {
           : `must be at most ${days} days ago: usage is kept for so long (USAGE_RETENTION_DAYS)`,
       );
     }
+    return false;
   }
 }
 
-const NOTHING = {
-  ...Object.fromEntries(SUM_NAMES.map((name) => [name, 0])),
-  cost_usd: null,
-  saved_usd: null,
-} as UsageSums;
-
-function shown(
-  { latency, totals: _, duration_ms: __, ...row }: SqlRow,
-  groups: readonly UsageGroup[],
-): UsageRow {
+function shown({ latency, duration_ms: _, ...row }: UsageSqlRow, groups: readonly UsageGroup[]): UsageRow {
   const tags: Record<string, unknown> = {};
   for (const group of groups) {
     const name = TAG_GROUP.exec(group)?.[1];

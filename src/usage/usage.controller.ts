@@ -4,8 +4,8 @@ import { CurrentScope, type Scope } from '../admin/access/access.js';
 import { Roles } from '../admin/access/role.js';
 import { AdminController } from '../admin/admin-controller.js';
 import { ApiErrors } from '../admin/api-errors.js';
-import { type UsageFilter, usageFilterSchema, usagePageSchema } from './usage.schema.js';
-import { type CurrentUsage, UsageService } from './usage.service.js';
+import { type CountedUsage, type UsageFilter, usageFilterSchema, usagePageSchema } from './usage.schema.js';
+import { UsageService } from './usage.service.js';
 
 @AdminController('usage', { name: 'Usage', description: 'Sums over the request log.' })
 export class UsageController {
@@ -23,7 +23,7 @@ export class UsageController {
   list(
     @Query({ schema: usageFilterSchema }) filter: UsageFilter,
     @CurrentScope() scope: Scope,
-  ): Promise<CurrentUsage> {
+  ): Promise<CountedUsage> {
     return this.usage.list(filter, scope);
   }
 }

@@ -1,6 +1,7 @@
 import { Module } from '@nestjs/common';
 import { KeysModule } from '../keys/keys.module.js';
 import { RequestsModule } from '../requests/requests.module.js';
+import { UsageArchive } from './usage-archive.js';
 import { UsageController } from './usage.controller.js';
 import { UsageService } from './usage.service.js';
 import { UsageTotals } from './usage-totals.js';
@@ -9,7 +10,7 @@ import { UsageTotals } from './usage-totals.js';
 @Module({
   imports: [KeysModule, RequestsModule],
   controllers: [UsageController],
-  providers: [UsageTotals, UsageService],
-  exports: [UsageTotals]
+  providers: [UsageArchive, UsageTotals, UsageService],
+  exports: [UsageTotals, UsageArchive]
 })
 export class UsageModule {}

@@ -63,7 +63,12 @@ const sumsSchema = z
   })
   .meta({ id: 'UsageSums' });
 export type UsageSums = z.output<typeof sumsSchema>;
-export const SUM_NAMES = Object.keys(sumsSchema.shape);
+/** Of no call. */
+export const NO_USAGE = {
+  ...Object.fromEntries(Object.keys(sumsSchema.shape).map((name) => [name, 0])),
+  cost_usd: null,
+  saved_usd: null,
+} as UsageSums;
 
 /** A group of calls and its sums; of the columns before the sums it has those in `group_by`. */
 export const usageSchema = z
@@ -119,12 +124,19 @@ export type UsageView = z.output<typeof usageSchema>;
 
 export const usagePageSchema = pageOf('UsagePage', usageSchema, {
   as_of: timestamp('Calls recorded until then are counted.'),
+  source: z.enum(['log', 'archive']).meta({
+    description:
+      'Where the calls were counted: `log`, the sums and rows of Postgres; or `archive`, the sink that `REQUEST_LOG_ARCHIVE` ' +
+      'names, if `from` or `to` is before what Postgres can count.',
+  }),
   totals: sumsSchema.nullable().meta({
     description: 'Sums over all groups, also of the following pages; null on a page that continues another.',
   }),
 });
 /** A page of groups, of which `totals` holds the sums over all pages. */
 export type UsagePage<T = UsageView> = Page<T> & { totals: UsageSums | null };
+/** With what it counts. */
+export type CountedUsage<T = UsageView> = UsagePage<T> & { as_of: string; source: 'log' | 'archive' };
 
 const WORDS = [...INTERVALS, ...SLOT_GROUPS, ...ROW_GROUPS, 'tag:<name>'].join(', ');
 const GROUPS = `must be one or more of ${WORDS}, separated by commas, each once`;

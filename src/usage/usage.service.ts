@@ -7,10 +7,7 @@ import { KeyNames } from '../keys/key-names.service.js';
 import { CallFilters } from '../requests/call-filters.js';
 import { UsageTotals } from './usage-totals.js';
 import { isInterval, type UsageGroup } from './usage-groups.js';
-import type { UsageFilter, UsagePage } from './usage.schema.js';
-
-/** A page of usage, and the time until which calls are counted. */
-export type CurrentUsage = UsagePage & { as_of: string };
+import type { CountedUsage, UsageFilter } from './usage.schema.js';
 
 /** Usage sums of the request log, with the names of teams and keys. */
 @Injectable()
@@ -26,16 +23,14 @@ export class UsageService {
   async list(
     { group_by, interval, tz = this.env.reportTimezone, ...filter }: UsageFilter,
     scope: Scope,
-  ): Promise<CurrentUsage> {
+  ): Promise<CountedUsage> {
     const groups = withInterval(group_by, interval);
     const resolved = await this.filters.resolve(filter, scope);
-    const as_of = new Date().toISOString();
     const page = await this.totals.list(groups, resolved, tz);
     const teams = await this.names.ofTeams(page.data.flatMap(({ team_id }) => team_id ?? []));
     const keys = await this.names.ofKeys(page.data.flatMap(({ key_id }) => key_id ?? []));
     return {
       ...page,
-      as_of,
       data: page.data.map((row) => {
         const key = row.key_id === undefined ? undefined : keys.get(row.key_id);
         return {

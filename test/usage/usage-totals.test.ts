@@ -63,6 +63,8 @@ describe('usage', () => {
     const sums = { cached_tokens: 0, cache_write_tokens: 0, reasoning_tokens: 0, completion_tokens: 0 };
     const more = { cost_usd: null, p50_ms: null, p95_ms: null };
     expect(await totals.list(['day'], { limit: 10 })).toEqual({
+      as_of: expect.any(String) as string,
+      source: 'log',
       data: [
         {
           ...sums,

@@ -37,7 +37,7 @@ it(`${ABORTS} clients that leave in the middle leave nothing behind`, async () =
   };
   const { app } = wire.gateway.gateway;
   const adapter = (app as unknown as { httpAdapter: { openRequests: number } }).httpAdapter;
-  const { openCalls } = app.get<{ openCalls: Set<unknown> }>(RequestLogService);
+  const log = app.get(RequestLogService);
   const handles = () =>
     process.getActiveResourcesInfo().filter((kind) => /^(TCP|Immediate)/.test(kind)).length;
   await wire.call('POST /v1/chat/completions', ['X-Whole: 1'], '{}');
@@ -59,7 +59,7 @@ it(`${ABORTS} clients that leave in the middle leave nothing behind`, async () =
   await Promise.all(Array.from({ length: LANES }, lane));
 
   await eventually(() => adapter.openRequests === 0);
-  await eventually(() => openCalls.size === 0);
+  await eventually(() => log.openCount === 0);
   // The provider's end of every connection that carried a call left in the middle is closed too.
   await eventually(() => handles() <= before);
   const rows = await eventually(async () => {

@@ -26,6 +26,9 @@ const NONE = { end_user: null, session_id: null, tags: null };
 const MESSAGES =
   '"messages":[{"role":"user","content":"\\"user\\": \\"x\\""},{"role": "user" ,"content":"hi"}]';
 
+/** Larger bodies are searched before they are walked. */
+const LONG = 'x'.repeat(4_096);
+
 describe('by default', () => {
   let wire: Wire;
   beforeAll(async () => {
@@ -59,6 +62,13 @@ describe('by default', () => {
       '{"tools":[{"user":"u9","metadata":{"user_id":"u9"}}],"input":{"user":"u9"}}',
       {},
     ],
+    [
+      'a large body',
+      [],
+      `{"input":"${LONG}",${MESSAGES},"user":"u11","prompt_cache_key":"s5"}`,
+      { end_user: 'u11', session_id: 's5' },
+    ],
+    ['a large body that names nothing', [], `{"input":"${LONG}",${MESSAGES}}`, {}],
     ['values of other types', [], '{"user":7,"metadata":"x","prompt_cache_key":null}', {}],
     [
       'a header and the body',
