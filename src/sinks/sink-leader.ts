@@ -15,7 +15,7 @@ import {
   skipTo,
   storeFailure,
 } from './sink-progress.js';
-import { LAST_ID, MOST_ROWS, readGroups, type RowGroup } from './sink-rows.js';
+import { LAST_ID, MOST_ROWS, readGroups, type RowGroup, type RowGroups, rowsOf, WHOLE } from './sink-rows.js';
 import type { SinkSecrets } from './sink-secrets.service.js';
 import type { Place } from './sink.entity.js';
 
@@ -23,13 +23,24 @@ import type { Place } from './sink.entity.js';
 const LOOK_MS = 1_000;
 /** A cursor is moved over a time without rows in steps of this length at least: each move is a transaction. */
 const SKIP_MS = 3_000;
-const LONGEST_SPAN_MS = 366 * 86_400_000;
+/** A new sink begins in 1970. */
+const LONGEST_SPAN_MS = 100 * 366 * 86_400_000;
 const LONGEST_PAUSE_MS = 15_000;
+
+const NOTHING: RowGroups = { groups: [], isFull: false };
 
 /** What one sink did in this process, for metrics. */
 export interface SinkCounts {
   rows: number;
   failures: number;
+}
+
+/** Rows between a place and a time. */
+interface Reading {
+  groups: readonly RowGroup[];
+  rows: number;
+  until: Date;
+  hasMore: boolean;
 }
 
 /**
@@ -45,6 +56,8 @@ export class SinkLeader {
   /** Rows of this much time are looked at together: there is no index that finds the next row in a long log. */
   private spanMs = 60_000;
   private failures = 0;
+  /** What comes after the batch that is being sent. */
+  private ahead: { after: Place; reading: Promise<Reading> } | null = null;
 
   constructor(
     private readonly client: pg.PoolClient,
@@ -86,40 +99,70 @@ export class SinkLeader {
 
   /** @returns whether there may be more rows */
   private async sendNext(sink: SinkProgress, sender: SinkSender): Promise<boolean> {
-    const horizon = await recordedUntil(this.client);
-    const from = sink.cursor.recordedAt.getTime();
-    const until = new Date(Math.min(from + this.spanMs, horizon.getTime()));
-    const groups =
-      until.getTime() < from
-        ? []
-        : await readGroups(this.client, sink.cursor, { recordedAt: until, id: LAST_ID }, sender.size);
-    const isLast = until.getTime() >= horizon.getTime();
+    const { groups, rows, until, hasMore } = await this.rowsAfter(sink.cursor, sender);
     if (groups.length === 0) {
-      this.spanMs = Math.min(this.spanMs * 4, LONGEST_SPAN_MS);
-      if (!isLast || until.getTime() - from >= SKIP_MS) await skipTo(this.client, sink, until);
-      return !isLast;
+      if (hasMore || until.getTime() - sink.cursor.recordedAt.getTime() >= SKIP_MS)
+        await skipTo(this.client, sink, until);
+      return hasMore;
     }
-    const rows = sum(groups);
-    // Ever shorter while there are far more rows than a batch takes: the rest would be read and sorted again and again.
-    if (rows === MOST_ROWS) this.spanMs = Math.max(Math.floor(this.spanMs / 2), 1);
-    else if (!isLast && rows < MOST_ROWS / 2) this.spanMs = Math.min(this.spanMs * 2, LONGEST_SPAN_MS);
     const batch = { token: randomUUID(), ends: groups.map(({ end }) => end) };
     if (!(await beginBatch(this.client, sink, batch))) return true;
+    if (hasMore) this.readAhead(batch.ends.at(-1)!, sender);
     await this.send(batch, groups.entries(), sender);
     await this.finish(batch, rows);
-    return !isLast || rows === MOST_ROWS;
+    return hasMore;
+  }
+
+  /** Reads what comes after the batch that is sent meanwhile. Its own batch begins when that one has ended. */
+  private readAhead(after: Place, sender: SinkSender): void {
+    const reading = this.read(after, sender);
+    // Whoever needs the rows gets the error; if nobody does, the next query of this client fails as well.
+    reading.catch(() => {});
+    this.ahead = { after, reading };
+  }
+
+  /** The rows read ahead, if the cursor is where they begin. */
+  private rowsAfter(cursor: Place, sender: SinkSender): Promise<Reading> {
+    const { ahead } = this;
+    this.ahead = null;
+    const isNext =
+      ahead?.after.id === cursor.id && ahead.after.recordedAt.getTime() === cursor.recordedAt.getTime();
+    return isNext ? ahead.reading : this.read(cursor, sender);
+  }
+
+  private async read(after: Place, { format }: SinkSender): Promise<Reading> {
+    const horizon = await recordedUntil(this.client);
+    const from = after.recordedAt.getTime();
+    const until = new Date(Math.min(from + this.spanMs, horizon.getTime()));
+    const { groups, isFull } =
+      until.getTime() < from
+        ? NOTHING
+        : await readGroups(this.client, after, { recordedAt: until, id: LAST_ID }, format);
+    const isLast = until.getTime() >= horizon.getTime();
+    const rows = rowsOf(groups);
+    if (rows === 0) this.spanMs = Math.min(this.spanMs * 4, LONGEST_SPAN_MS);
+    else if (isFull || !isLast) {
+      // As long as a batch takes at the rate of these rows, and a little more: the rest is read and sorted again.
+      const ms = isFull
+        ? groups.at(-1)!.end.recordedAt.getTime() - groups[0]!.from.getTime()
+        : (this.spanMs * MOST_ROWS) / rows;
+      this.spanMs = Math.min(Math.max(Math.ceil(1.2 * ms), 1), this.spanMs * 4, LONGEST_SPAN_MS);
+    }
+    return { groups, rows, until, hasMore: !isLast || isFull };
   }
 
   /** Continues a batch that this or another process began. Rows that were updated meanwhile have left it and come later. */
   private async sendAgain(sink: SinkProgress, batch: Batch, sender: SinkSender): Promise<void> {
     const last = (await sender.lastId?.()) ?? '';
     const stored = last.startsWith(`${batch.token}:`) ? Number(last.slice(batch.token.length + 1)) : -1;
+    // The boundaries are stored. Rows may have become shorter, or longer since the release that stored them.
+    const format = { ...sender.format, ...WHOLE };
     let after: Place = sink.cursor;
     let rows = 0;
     for (const [index, end] of batch.ends.entries()) {
-      const groups = await readGroups(this.client, after, end, { rows: MOST_ROWS, bytes: 2 ** 40 });
+      const { groups } = await readGroups(this.client, after, end, format);
       after = end;
-      rows += sum(groups);
+      rows += rowsOf(groups);
       // A message that has lost all its rows to updates needs not be sent.
       if (index > stored && groups[0] !== undefined) await this.send(batch, [[index, groups[0]]], sender);
     }
@@ -158,6 +201,7 @@ export class SinkLeader {
   private async disconnect(): Promise<void> {
     const { sender } = this;
     this.sender = null;
+    this.ahead = null;
     // A connection that is broken already.
     await sender?.close().catch((error: unknown) => describeError(error));
   }
@@ -170,8 +214,4 @@ export class SinkLeader {
 /** The process ends. */
 class SinkStopped extends Error {
   override readonly name = 'SinkStopped';
-}
-
-function sum(groups: readonly RowGroup[]): number {
-  return groups.reduce((total, { rows }) => total + rows, 0);
 }

@@ -11,6 +11,7 @@ import { GOODBYE_MS, withTimeout } from '../platform/with-timeout.js';
 import { OutageLog } from '../request-log/writer/outage-log.js';
 import { SinkSenders } from './senders/open-sender.js';
 import { type SinkCounts, SinkLeader } from './sink-leader.js';
+import { PREPARE } from './sink-rows.js';
 import { SinkSecrets } from './sink-secrets.service.js';
 import { SinkStates } from './sink-states.service.js';
 
@@ -74,6 +75,7 @@ export class SinkRunner implements OnApplicationShutdown {
     try {
       isLeader = (await client.query<{ locked: boolean }>(LOCK, [id])).rows[0]!.locked;
       if (!isLeader) return;
+      await client.query(PREPARE);
       const counts = this.counts.get(name) ?? { rows: 0, failures: 0 };
       this.counts.set(name, counts);
       await new SinkLeader(client, id, this.senders, this.secrets, counts, this.stop.signal).run();

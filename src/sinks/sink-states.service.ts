@@ -1,4 +1,4 @@
-import { Injectable, Logger } from '@nestjs/common';
+import { type BeforeApplicationShutdown, Injectable, Logger } from '@nestjs/common';
 import { DataSource } from 'typeorm';
 import { describeError } from '../errors/describe-error.js';
 import { OutageLog } from '../request-log/writer/outage-log.js';
@@ -6,11 +6,17 @@ import { SELECT_SINKS, type SinkRow } from './sink-view.js';
 
 /** The sinks as this process last read them, for metrics, readiness and alerts. */
 @Injectable()
-export class SinkStates {
+export class SinkStates implements BeforeApplicationShutdown {
   all: readonly SinkRow[] = [];
   private readonly outage = new OutageLog(new Logger('Sinks'));
+  private isStopping = false;
 
   constructor(private readonly dataSource: DataSource) {}
+
+  /** The connection of a query that is still under way is closed next. */
+  beforeApplicationShutdown(): void {
+    this.isStopping = true;
+  }
 
   /** Never rejects: without Postgres the last states stay. */
   async refresh(): Promise<void> {
@@ -18,7 +24,7 @@ export class SinkStates {
       this.all = await this.dataSource.query<SinkRow[]>(SELECT_SINKS);
       this.outage.ended('The sinks can be read again.');
     } catch (error) {
-      this.outage.report('The sinks could not be read', describeError(error));
+      if (!this.isStopping) this.outage.report('The sinks could not be read', describeError(error));
     }
   }
 }

@@ -12,6 +12,6 @@ import { SinksService } from './sinks.service.js';
   imports: [TypeOrmModule.forFeature([Sink]), ProvidersModule],
   controllers: [SinksController],
   providers: [SinkSecrets, SinksService, SinkReseal],
-  exports: [SinkSecrets]
+  exports: [SinksService, SinkSecrets]
 })
 export class SinksAdminModule {}

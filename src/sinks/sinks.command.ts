@@ -19,6 +19,14 @@ interface AddOptions {
   from?: string;
 }
 
+interface UpdateOptions {
+  name?: string;
+  url?: string;
+  target?: string;
+  /** --secret, --no-secret, or neither. */
+  secret?: boolean;
+}
+
 /** `postern sinks …` */
 export function sinksCommand(): Command {
   const sinks = new Command('sinks').description(
@@ -46,7 +54,7 @@ export function sinksCommand(): Command {
     .requiredOption('--url <url>', 'its address, without user and password')
     .option('--target <target>', 'table of ClickHouse, or subject of JetStream')
     .option('--secret', 'prompt for the secret, or read it from standard input')
-    .option('--from <time>', 'only rows recorded then or later: a date, a time, today, now')
+    .option('--from <time>', 'only rows recorded then or later: 7d, today, now, 2030-01-31')
     .option('--json', 'print the sink as JSON')
     .addHelpText(
       'after',
@@ -60,6 +68,26 @@ Examples:
   postern sinks add receiver http --url https://rows.example.com/postern --from today`,
     )
     .action(action(add));
+
+  sinks
+    .command('update')
+    .description('change the name, the URL, the target or the secret of a sink; its kind stays')
+    .argument(...ARGUMENT)
+    .option('--name <name>', 'a new name')
+    .option('--url <url>', 'its address, without user and password')
+    .option('--target <target>', 'table of ClickHouse, or subject of JetStream')
+    .option('--secret', 'replace the secret: prompts for it, or reads it from standard input')
+    .option('--no-secret', 'remove the secret')
+    .option('--json', 'print the sink as JSON')
+    .addHelpText(
+      'after',
+      `
+Here --url is that of the sink. A URL on another host needs the secret again: add --secret.
+
+Example:
+  postern sinks update warehouse --secret < new-clickhouse.key`,
+    )
+    .action(action(update));
 
   for (const [name, enabled, about] of [
     ['pause', false, 'send nothing to a sink; rows may then be deleted that it has not taken'],
@@ -83,7 +111,7 @@ Examples:
     .command('replay')
     .description('send rows again')
     .argument(...ARGUMENT)
-    .requiredOption('--from <time>', 'rows recorded then or later: a date, a time, today')
+    .requiredOption('--from <time>', 'rows recorded then or later: 24h, 7d, yesterday, 2030-01-31')
     .option('--json', 'print the sink as JSON')
     .addHelpText(
       'after',
@@ -96,7 +124,7 @@ Example:
     )
     .action(
       action<{ from: string }>(async ({ api, out }, { from }, sink) => {
-        const body = { from: timeOf(from) };
+        const body = { from: parseTime(from, -1, '--from') };
         const view = await api.post<SinkView>(path('sinks', sink, 'replay'), body);
         out.result(view, () => `Sink ${view.name} gets the rows from ${view.recorded_until} on again.`);
       }),
@@ -154,14 +182,29 @@ async function add(
     ...{ name, kind, url },
     ...(target !== undefined && { target }),
     ...(secret === true && { secret: (await readSecret('Secret')).trim() }),
-    ...(from !== undefined && { from: timeOf(from) }),
+    ...(from !== undefined && { from: parseTime(from, -1, '--from') }),
   });
   out.result(view, () => `Added sink ${view.name} (${view.url}).`);
-  if (out.printsNotes) out.note(`See how far it is: ${cliCommand('sinks list')}`);
+  if (out.printsNotes) out.note(`See its state: ${cliCommand('sinks list')}`);
 }
 
-function timeOf(text: string): string | undefined {
-  return text === 'now' ? new Date().toISOString() : parseTime(text, 1, '--from');
+async function update(
+  { api, out }: Session,
+  { name, url, target, secret: asks }: UpdateOptions,
+  sink?: string,
+) {
+  const change = {
+    ...(name !== undefined && { name }),
+    ...(url !== undefined && { url }),
+    ...(target !== undefined && { target }),
+    ...(asks === false && { secret: null }),
+  };
+  if (asks !== true && Object.keys(change).length === 0)
+    throw new CliError('nothing to change: give --name, --url, --target, --secret or --no-secret');
+  const secret = asks === true ? { secret: (await readSecret(`New secret of ${sink!}`)).trim() } : {};
+  const view = await api.patch<SinkView>(path('sinks', sink!), { ...change, ...secret });
+  out.result(view, () => `Updated sink ${view.name} (${view.url}).`);
+  if (out.printsNotes) out.note(`See its state: ${cliCommand('sinks list')}`);
 }
 
 const STYLES: Record<SinkView['state'], Style | undefined> = {
@@ -179,5 +222,9 @@ const COLUMNS: readonly Column<SinkView>[] = [
   { head: 'ROWS', cell: ({ rows_sent: rows }) => rows, align: 'right', drop: 3 },
   { head: 'SENT', cell: ({ sent_at: at }) => minuteTime(at), drop: 4 },
   { head: 'URL', cell: ({ url }) => url, min: 12, drop: 1 },
-  { head: 'LAST ERROR', cell: ({ last_error: error }) => error, min: 12 },
+  {
+    head: 'LAST ERROR',
+    cell: ({ last_error: error, last_error_at: at }) => error && `${minuteTime(at)} ${error}`,
+    min: 12,
+  },
 ];

@@ -10,7 +10,7 @@ import {
   timestamp,
   version,
 } from '../admin/fields.schema.js';
-import { SINK_KINDS } from './sink.entity.js';
+import { SINK_KINDS, type SinkKind } from './sink.entity.js';
 import { checkSinkUrl, targetProblem } from './sink-url.js';
 
 const NAME = 'must be 1 to 63 lower-case letters, digits and hyphens, a letter first, such as warehouse';
@@ -92,38 +92,54 @@ const about = {
   },
 } as const;
 
+/** The members of a new sink, each by itself. */
+export const newSinkMembers = {
+  name: name.meta(about.name),
+  kind: oneOf(SINK_KINDS).meta({ description: KIND_ABOUT }),
+  url: url.meta(about.url),
+  secret: secret.default(null).meta(about.secret),
+  target: target.default(null).meta(about.target),
+  from: time().optional().meta(about.from),
+};
+
+const checkable = z.object({ kind: oneOf(SINK_KINDS), url, target: target.default(null) });
+
+/** Adds what depends on the kind to the schema of a new sink: its URL, in normal form, and its target. */
+export function byKind<T extends z.ZodType<{ kind: SinkKind; url: string; target: string | null }>>(
+  schema: T,
+) {
+  return schema
+    .superRefine(
+      (sink, context) => {
+        const { problem } = checkSinkUrl(sink.kind, sink.url);
+        if (problem !== undefined) context.addIssue({ code: 'custom', path: ['url'], message: problem });
+        const ofTarget = targetProblem(sink.kind, sink.target ?? null);
+        if (ofTarget !== null) context.addIssue({ code: 'custom', path: ['target'], message: ofTarget });
+      },
+      // Also if another member is wrong: all errors are reported at once.
+      { when: ({ value }) => checkable.safeParse(value).success },
+    )
+    .transform((sink: z.output<T>) => ({ ...sink, url: checkSinkUrl(sink.kind, sink.url).url! }));
+}
+
 /** `POST /admin/v1/sinks` */
-export const newSinkSchema = z
-  .strictObject({
-    name: name.meta(about.name),
-    kind: oneOf(SINK_KINDS).meta({ description: KIND_ABOUT }),
-    url: url.meta(about.url),
-    secret: secret.default(null).meta(about.secret),
-    target: target.default(null).meta(about.target),
-    from: time().optional().meta(about.from),
-  })
-  .transform((sink, context) => {
-    const checked = checkSinkUrl(sink.kind, sink.url);
-    const problem = targetProblem(sink.kind, sink.target);
-    if (checked.problem !== undefined)
-      context.addIssue({ code: 'custom', path: ['url'], message: checked.problem });
-    if (problem !== null) context.addIssue({ code: 'custom', path: ['target'], message: problem });
-    return { ...sink, url: checked.url ?? '' };
-  })
-  .meta({
-    id: 'NewSink',
-    example: {
-      ...{ name: 'warehouse', kind: 'clickhouse', url: EXAMPLE_URL },
-      ...{ secret: 'postern:…', target: 'postern.request_log' },
-    },
-  });
+export const newSinkSchema = byKind(z.strictObject(newSinkMembers)).meta({
+  id: 'NewSink',
+  example: {
+    ...{ name: 'warehouse', kind: 'clickhouse', url: EXAMPLE_URL },
+    ...{ secret: 'postern:…', target: 'postern.request_log' },
+  },
+});
 export type NewSink = z.output<typeof newSinkSchema>;
 
 /** `PATCH /admin/v1/sinks/:id`; the kind stays. */
 export const sinkChangeSchema = z
   .strictObject({
     name: name.optional().meta(about.name),
-    url: url.optional().meta(about.url),
+    url: url.optional().meta({
+      ...about.url,
+      description: `${about.url.description} A URL on another host needs the secret again.`,
+    }),
     secret: secret.optional().meta(about.secret),
     target: target.optional().meta(about.target),
     enabled: flag().optional().meta({ description: ENABLED_ABOUT, example: false }),

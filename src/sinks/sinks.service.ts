@@ -1,9 +1,11 @@
 import { Injectable } from '@nestjs/common';
-import { DataSource, type EntityManager } from 'typeorm';
+import { InjectDataSource } from '@nestjs/typeorm';
+import type { EntityManager } from 'typeorm';
 import { v7 as uuidv7 } from 'uuid';
 import { ACTIONS, recordChange, SUBJECT_TYPES } from '../audit/record-change.js';
 import { isUuid } from '../database/page.js';
 import { type Expected, mustBeExpected } from '../database/revision.js';
+import { inTransaction, type Transactions } from '../database/transactions.js';
 import { ServiceError } from '../errors/service-error.js';
 import type { Actor } from '../platform/actor.js';
 import { SecretBoxError } from '../platform/secret-box.js';
@@ -43,9 +45,14 @@ const DELETE = 'DELETE FROM sink WHERE id = $1';
 @Injectable()
 export class SinksService {
   constructor(
-    private readonly dataSource: DataSource,
+    @InjectDataSource() private readonly dataSource: Transactions,
     private readonly secrets: SinkSecrets,
   ) {}
+
+  /** The same service, whose work is part of the transaction of `manager`. */
+  in(manager: EntityManager): SinksService {
+    return new SinksService(inTransaction(manager), this.secrets);
+  }
 
   /** @throws ServiceError conflict if the name is taken or there are as many sinks as there may be */
   create({ name, kind, url, secret, target, from }: NewSink, by: Actor): Promise<SinkView> {
@@ -99,22 +106,34 @@ export class SinksService {
         url: checked.url,
         secret: change.secret === undefined ? present.secret : change.secret,
       };
+      if (
+        present.secret !== null &&
+        change.secret === undefined &&
+        originOf(access.url) !== originOf(present.url)
+      ) {
+        throw ServiceError.of(
+          'invalid',
+          'secret',
+          'must be sent again with a URL on another host, so that the stored one is never sent elsewhere',
+        );
+      }
       const enabled = change.enabled ?? row.enabled;
       const isSame = [
         ...[name === row.name, target === row.target, enabled === row.enabled],
         ...[access.url === present.url, access.secret === present.secret],
       ];
       if (isSame.every(Boolean)) return this.view(row);
-      const values = [id, name, shownUrl(access.url), target, this.secrets.seal(id, access), enabled];
+      const sealed = this.secrets.seal(row.id, access);
+      const values = [row.id, name, shownUrl(access.url), target, sealed, enabled];
       await manager.query(UPDATE, values);
-      const after = this.view(await find(manager, id));
+      const after = this.view(await find(manager, row.id));
       await recordChange(manager, by, {
         ...{ action: 'changed', type: 'sink' },
         ...{ before: settingsOf(this.view(row)), after: settingsOf(after) },
-        // The parts that differ are hidden.
+        // What differs is hidden.
         more: {
-          ...(access.url !== present.url && { url_changed: true }),
-          ...(access.secret !== present.secret && { secret_changed: true }),
+          ...(access.url !== present.url && after.url === row.shown_url && { url: 'changed' }),
+          ...(access.secret !== present.secret && { secret: 'changed' }),
         },
       });
       return after;
@@ -132,8 +151,8 @@ export class SinksService {
           `must be earlier than ${row.recorded_until.toISOString()}: later rows are still to be sent`,
         );
       }
-      await manager.query(REPLAY, [id, from]);
-      const after = this.view(await find(manager, id));
+      await manager.query(REPLAY, [row.id, from]);
+      const after = this.view(await find(manager, row.id));
       const settings = settingsOf(after);
       await recordChange(manager, by, {
         ...{ action: 'replayed', type: 'sink', before: settings, after: settings },
@@ -147,7 +166,7 @@ export class SinksService {
   remove(id: string, by: Actor, expected: Expected = null): Promise<void> {
     return this.dataSource.transaction(async (manager) => {
       const row = await findLocked(manager, id, expected);
-      await manager.query(DELETE, [id]);
+      await manager.query(DELETE, [row.id]);
       const before = settingsOf(this.view(row));
       await recordChange(manager, by, { action: 'removed', type: 'sink', before, after: null });
     });
@@ -172,6 +191,11 @@ export class SinksService {
       throw ServiceError.of('conflict', 'secret_state', `cannot be decrypted: ${error.message}`);
     }
   }
+}
+
+/** Scheme, host and port of a URL in normal form. */
+function originOf(url: string): string {
+  return url.split('/', 3).join('/');
 }
 
 /** By its ID or its name. */

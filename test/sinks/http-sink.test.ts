@@ -91,6 +91,16 @@ it('sends the same messages again after an error, and then goes on', async () =>
   expect((await get(id)).rows_sent).toBe(100);
 });
 
+it('shows no secret that the receiver responds with, and names one that no header may have', async () => {
+  await insertCalls(gateway.database.url, 1);
+  sink.behave = ({ headers }, res) => void res.writeHead(500).end(`got ${headers.authorization}`);
+  const { id } = await create({ secret: 'canary-secret' });
+  expect((await until(id, 'failing')).last_error).toContain('status 500: got Bearer ….');
+  await gateway.admin('PATCH', `/sinks/${id}`, { secret: 'canary\nsecret' });
+  const message = 'The secret has a character that no header may have. Change the secret of the sink.';
+  await eventually(async () => (await get(id)).last_error === message);
+});
+
 it('sends a row that was updated again, also if that happens while its batch is being sent', async () => {
   await insertCalls(gateway.database.url, 50);
   sink.behave = (_, res) => void res.writeHead(503).end();
@@ -204,6 +214,22 @@ it.each([
   [{ from: 'yesterday' }, 'from: must be an ISO 8601 time'],
 ])('rejects %j and names the remedy', async (members, message) => {
   await expect(create({ url: 'http://127.0.0.1:9/', ...members })).rejects.toThrow(message);
+});
+
+it('wants the secret again for another host, so that the stored one is never sent elsewhere', async () => {
+  const other = await new FakeSink().listen();
+  const { id } = await create({ secret: 'canary' });
+  const change = (members: object) => gateway.admin<View>('PATCH', `/sinks/${id}`, members);
+  await expect(change({ url: `${other.url}/rows` })).rejects.toThrow('secret: must be sent again');
+  await change({ url: `${sink.url}/other-path` });
+  await change({ url: `${other.url}/rows`, secret: 'another' });
+  await change({ url: `${sink.url}/rows`, secret: null });
+  // Without a secret, there is none to be sent elsewhere.
+  await change({ url: `${other.url}/rows` });
+  await insertCalls(gateway.database.url, 5);
+  await eventually(() => other.ids.length === 5);
+  expect(other.received.map(({ headers }) => headers.authorization)).not.toContain('Bearer canary');
+  await other.close();
 });
 
 it('rejects a name that is taken, an unknown sink, and a replay of what is not sent yet', async () => {

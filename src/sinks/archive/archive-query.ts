@@ -12,6 +12,13 @@ const ORDER = 'ORDER BY started_at DESC, toString(id) DESC';
 
 const time = (name: string) => `fromUnixTimestamp64Milli({${name}: Int64}, 'UTC')`;
 
+/** What usage groups by, where it is not a column of the group's name. */
+export const GROUP_COLUMNS: Record<string, string> = {
+  team: 'toString(team_id)',
+  key: 'toString(key_id)',
+  session: SESSION_COLUMN,
+};
+
 /** The conditions of each filter, with its value as a parameter of the same name. */
 const CONDITIONS: Partial<Record<keyof RequestFilter, string>> = {
   from: `started_at >= ${time('from')}`,
@@ -29,9 +36,13 @@ const CONDITIONS: Partial<Record<keyof RequestFilter, string>> = {
   recorded_after: `recorded_at > ${time('recorded_after')}`,
 };
 
-export function listQuery(table: string, filter: RequestFilter, page: ArchivePage): ArchiveQuery {
-  const query_params: ArchiveQuery['query_params'] = { before: page.before.getTime(), limit: page.limit };
-  const conditions = [`started_at < ${time('before')}`];
+/** The conditions of a filter, and their values. */
+export function conditionsOf(filter: RequestFilter): {
+  conditions: string[];
+  query_params: ArchiveQuery['query_params'];
+} {
+  const conditions: string[] = [];
+  const query_params: ArchiveQuery['query_params'] = {};
   for (const [name, condition] of Object.entries(CONDITIONS)) {
     const value = filter[name as keyof RequestFilter];
     if (value === undefined) continue;
@@ -43,6 +54,14 @@ export function listQuery(table: string, filter: RequestFilter, page: ArchivePag
     query_params.lowest = Number(filter.status.replace('xx', '00'));
     query_params.highest = Number(filter.status.replace('xx', '99'));
   }
+  return { conditions, query_params };
+}
+
+export function listQuery(table: string, filter: RequestFilter, page: ArchivePage): ArchiveQuery {
+  const { conditions, query_params } = conditionsOf(filter);
+  conditions.push(`started_at < ${time('before')}`);
+  query_params.before = page.before.getTime();
+  query_params.limit = page.limit;
   if (page.after !== null) {
     conditions.push(`(started_at, toString(id)) < (${time('after')}, {after_id: String})`);
     query_params.after = page.after.startedAt.getTime();
@@ -50,6 +69,16 @@ export function listQuery(table: string, filter: RequestFilter, page: ArchivePag
   }
   const where = conditions.join(' AND ');
   return { query: `SELECT * FROM ${table} FINAL WHERE ${where} ${ORDER} LIMIT {limit: Int32}`, query_params };
+}
+
+/** When the newest call before this time started. */
+export function newestQuery(table: string, filter: RequestFilter, before: Date): ArchiveQuery {
+  const { conditions, query_params } = conditionsOf(filter);
+  const where = [...conditions, `started_at < ${time('before')}`].join(' AND ');
+  return {
+    query: `SELECT maxOrNull(started_at) AS newest FROM ${table} FINAL WHERE ${where}`,
+    query_params: { ...query_params, before: before.getTime() },
+  };
 }
 
 export function findQuery(table: string, id: string, startedAt: Date): ArchiveQuery {

@@ -12,7 +12,7 @@ const MOST_BYTES = 65_536;
  * may get a message again, with the same `Idempotency-Key`.
  */
 export class HttpSender implements SinkSender {
-  readonly size = { rows: 20_000, bytes: 16 * 1_024 * 1_024 };
+  readonly format = { rows: 20_000, bytes: 16 * 1_024 * 1_024, lines: 'objects' } as const;
   private readonly client: Client;
   private readonly path: string;
   private readonly secret: string | null;
@@ -48,11 +48,17 @@ export class HttpSender implements SinkSender {
       if (status >= 200 && status < 300) await response.body.dump({ limit: MOST_BYTES });
       else for await (const chunk of response.body) if (text.length < 1_000) text += String(chunk);
     } catch (error) {
+      if ((error as { code?: unknown }).code === 'UND_ERR_INVALID_ARG')
+        throw new SinkError(
+          'The secret has a character that no header may have. Change the secret of the sink.',
+        );
       throw connectionError(error);
     }
     if (status >= 200 && status < 300) return;
     if (status >= 300 && status < 400)
       throw new SinkError(`The receiver redirects (status ${status}). Use the final URL.`);
+    // A server for tests may respond with the headers that it got.
+    if (this.secret !== null) text = text.replaceAll(this.secret, '…');
     const said = text === '' ? '' : `: ${excerpt(text)}`;
     throw new SinkError(
       status === 401 || status === 403

@@ -11,7 +11,7 @@ import { connectionError } from './connection-error.js';
 import { excerpt, OPEN_MS, SEND_MS, SinkError, type SinkMessage, type SinkSender } from './sink-sender.js';
 
 /** Below the 1 MB that a server accepts by default, with one row of the largest size. */
-const SIZE = { rows: 500, bytes: 700_000 };
+const FORMAT = { rows: 500, bytes: 700_000, lines: 'objects' } as const;
 const NEEDED_PAYLOAD = 900_000;
 /** A message that is sent again within this time is recognised by its ID. */
 const DUPLICATE_WINDOW_HOURS = 24;
@@ -24,7 +24,7 @@ const ID = 'Nats-Msg-Id';
  * was stored before.
  */
 export class JetStreamSender implements SinkSender {
-  readonly size = SIZE;
+  readonly format = FORMAT;
 
   private constructor(
     private readonly connection: NatsConnection,

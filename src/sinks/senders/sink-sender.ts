@@ -1,9 +1,9 @@
-import type { MessageSize } from '../sink-rows.js';
+import type { MessageFormat } from '../sink-rows.js';
 
 /** Rows for a sink. The same rows have the same ID each time they are sent. */
 export interface SinkMessage {
   id: string;
-  /** JSON objects separated by line feeds. */
+  /** Rows in the format of the sender, separated by line feeds. */
   body: string;
 }
 
@@ -13,7 +13,7 @@ export const OPEN_MS = 15_000;
 
 /** Sends messages to one sink, one after the other. */
 export interface SinkSender {
-  readonly size: MessageSize;
+  readonly format: MessageFormat;
   /** Resolves when the sink has stored the message. @throws SinkError or any other error */
   send(message: SinkMessage): Promise<void>;
   /** The ID of the last message that the sink has, if it can tell. */

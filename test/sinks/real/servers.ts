@@ -1,11 +1,10 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
-import { type AddressInfo, createServer } from 'node:net';
-import { once } from 'node:events';
 import { homedir, tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { Process } from '../../support/process.js';
+import { unusedPort } from '../../support/unused-port.js';
 
 const NATS_SERVER = 'github.com/nats-io/nats-server/v2@v2.15.2';
 const CHDB = 'chdb==4.4.0';
@@ -27,14 +26,6 @@ export function installServers(): { nats: string; python: string } {
   return { nats, python };
 }
 
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  await new Promise((closed) => server.close(closed));
-  return port;
-}
-
 /** A server that can be killed and started again on the same port and files. */
 export class SinkServer {
   process!: Process;
@@ -47,12 +38,12 @@ export class SinkServer {
   ) {}
 
   static async clickhouse(python: string): Promise<SinkServer> {
-    const [port, folder] = [await freePort(), await mkdtemp(join(tmpdir(), 'postern-chdb-'))];
+    const [port, folder] = [await unusedPort(), await mkdtemp(join(tmpdir(), 'postern-chdb-'))];
     return new SinkServer(port, folder, [python, FRONT, folder, String(port)], /listening/).start();
   }
 
   static async nats(program: string): Promise<SinkServer> {
-    const [port, folder] = [await freePort(), await mkdtemp(join(tmpdir(), 'postern-nats-'))];
+    const [port, folder] = [await unusedPort(), await mkdtemp(join(tmpdir(), 'postern-nats-'))];
     const command = [program, '-a', '127.0.0.1', '-p', String(port), '-js', '-sd', folder];
     return new SinkServer(port, folder, command, /Server is ready/).start();
   }

@@ -1,0 +1,105 @@
+import { type Measure, MEASURES } from '../../usage/measures.js';
+import { isInterval, SORTS, TAG_GROUP, type UsageGroup, type UsageSort } from '../../usage/usage-groups.js';
+import { type UsageRequest, valuesOf } from '../../usage/usage-query.js';
+import { type ArchiveQuery, conditionsOf, GROUP_COLUMNS } from './archive-query.js';
+
+/** Measures that are shown, or from which what is shown is computed. */
+const ENTRIES = Object.entries<Measure>(MEASURES).filter(([, { type }]) => type !== 'double precision');
+
+/** Where the archive has a sum. Not its own name: ClickHouse would take a column of that name for the sum. */
+export const sumName = (name: string): string => `sum_${name}`;
+/** Where each row has the sum over all groups. */
+export const totalName = (name: string): string => `total_${name}`;
+export const groupName = (i: number): string => `group_${i}`;
+
+/** The aggregate of Postgres in the words of ClickHouse: without the type, which would round sums of money. */
+function archivedMeasure([name, { type, ofRows }]: [string, Measure]): string {
+  const sql = ofRows.replace(/::[a-z ]+$/, '').replace(/^ARRAY/, '');
+  return `${type === 'bigint' ? `ifNull(${sql}, 0)` : sql} AS ${sumName(name)}`;
+}
+
+const TOTALS = ENTRIES.filter(([, { type }]) => type !== 'bigint[]').map(
+  ([name]) => `sum(${sumName(name)}) OVER () AS ${totalName(name)}`,
+);
+
+const CLOCK = `'%Y-%m-%dT%H:%i:00Z', 'UTC'`;
+const ZONE = '{zone: String}';
+const PERIODS: Record<string, string> = {
+  month: `formatDateTime(started_at, '%Y-%m', ${ZONE})`,
+  week: `toString(toMonday(toDate(started_at, ${ZONE})))`,
+  day: `formatDateTime(started_at, '%Y-%m-%d', ${ZONE})`,
+  hour: `formatDateTime(toStartOfHour(toTimeZone(started_at, ${ZONE})), ${CLOCK})`,
+  half_hour: `formatDateTime(toStartOfInterval(started_at, INTERVAL 30 MINUTE, 'UTC'), ${CLOCK})`,
+};
+
+function columnOf(group: UsageGroup): string {
+  const tag = TAG_GROUP.exec(group)?.[1];
+  // The name has no quote.
+  if (tag !== undefined) return `JSONExtract(ifNull(tags, ''), '${tag}', 'Nullable(String)')`;
+  return PERIODS[group] ?? GROUP_COLUMNS[group] ?? group;
+}
+
+const sorted = (sort: UsageSort): string =>
+  sort === 'tokens'
+    ? `${sumName('prompt_tokens')} + ${sumName('completion_tokens')}`
+    : sort === 'cost'
+      ? `ifNull(${sumName('cost_usd')}, toDecimal128(0, 9))`
+      : sumName(SORTS[sort]);
+
+/**
+ * One row per group, in the order of Postgres; on the first page each with the sums over all groups. WITH TOTALS would
+ * return text that is no JSON if there are no groups.
+ *
+ * @param groups as inOrder() returns them @param zone IANA name
+ * @throws ServiceError invalid for a foreign cursor
+ */
+export function usageQuery(
+  table: string,
+  groups: readonly UsageGroup[],
+  { limit, cursor, sort, ...filter }: UsageRequest,
+  zone: string,
+): ArchiveQuery {
+  const { conditions, query_params } = conditionsOf(filter);
+  const names = groups.map((_, i) => groupName(i));
+  const columns = groups.map((group, i) => `${columnOf(group)} AS ${names[i]}`);
+  const order = groups.map((group, i) => `${names[i]} ${isInterval(group) ? 'DESC' : 'ASC NULLS LAST'}`);
+  if (sort !== undefined) order.unshift(`${sorted(sort)} DESC`);
+  const sums = `SELECT ${[...columns, ...ENTRIES.map(archivedMeasure)].join(', ')} FROM ${table} FINAL
+    ${conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`} GROUP BY ${names.join(', ')}`;
+  const [totals, where] =
+    cursor === undefined
+      ? [`, ${TOTALS.join(', ')}`, '']
+      : ['', `WHERE ${after(groups, sort, cursor, query_params)}`];
+  return {
+    query: `SELECT *${totals} FROM (${sums}) AS sums ${where} ORDER BY ${order.join(', ')} LIMIT {limit: Int32}`,
+    query_params: { ...query_params, zone, limit },
+  };
+}
+
+/** Condition for groups after those of a cursor: the first one that differs decides. */
+function after(
+  groups: readonly UsageGroup[],
+  sort: UsageSort | undefined,
+  cursor: string,
+  params: ArchiveQuery['query_params'],
+): string {
+  const all = valuesOf(cursor, groups.length, sort !== undefined);
+  const values = sort === undefined ? all : all.slice(1);
+  const same = values.map((value, i) => {
+    if (value === null) return `isNull(${groupName(i)})`;
+    params[`after_${i}`] = value;
+    return `ifNull(${groupName(i)} = {after_${i}: String}, false)`;
+  });
+  const later = values.map((value, i) => {
+    const name = groupName(i);
+    if (isInterval(groups[i]!)) return `${name} < {after_${i}: String}`;
+    return value === null ? 'false' : `ifNull(${name} > {after_${i}: String}, true)`;
+  });
+  const tied = later
+    .map((condition, i) => `(${[...same.slice(0, i), condition].join(' AND ')})`)
+    .join(' OR ');
+  if (sort === undefined) return tied;
+  params.after_sum = String(all[0] ?? 0);
+  const sum = 'toDecimal128({after_sum: String}, 9)';
+  return `${sorted(sort)} < ${sum} OR ${sorted(sort)} = ${sum} AND (${tied})`;
+}
