@@ -3,7 +3,8 @@ import { FlowCookie } from '../../src/admin/oidc/flow-cookie.js';
 import { ADMIN_TOKEN, startTestGateway, type TestGateway } from '../support/gateway.js';
 import type { ReceivedAnswer } from '../support/raw-client.js';
 import { send } from './browser.js';
-import { CLIENT_SECRET, freePort, OpenIdProvider } from './openid-provider.js';
+import { CLIENT_SECRET, OpenIdProvider } from './openid-provider.js';
+import { unusedPort } from '../support/unused-port.js';
 
 /** What the provider says of its users, by their names. */
 const users: Record<string, Record<string, unknown>> = {
@@ -27,7 +28,7 @@ let postern: TestGateway;
 beforeAll(async () => {
   // The provider says at length that it is one for tests.
   for (const level of ['warn', 'info'] as const) jest.spyOn(console, level).mockImplementation(() => {});
-  const port = await freePort();
+  const port = await unusedPort();
   const publicUrl = `http://127.0.0.1:${port}`;
   issuer = await OpenIdProvider.start(publicUrl, users);
   postern = await startTestGateway({
@@ -225,7 +226,7 @@ describe('the callback', () => {
 });
 
 it('a provider that cannot be reached is told, and asked again the next time', async () => {
-  const port = await freePort();
+  const port = await unusedPort();
   const other = await startTestGateway(
     {
       PUBLIC_URL: 'https://gateway.example',

@@ -1,18 +1,9 @@
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
-import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import { type Configuration, Provider } from 'oidc-provider';
+import { unusedPort } from '../support/unused-port.js';
 
 export const CLIENT_SECRET = 'a-client-secret-of-this-test';
-
-/** A port that nothing uses. */
-export async function freePort(): Promise<number> {
-  const server = createTcpServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  await new Promise((closed) => server.close(closed));
-  return port;
-}
 
 /** A real OpenID provider, whose only page, the one to sign in at, signs `user` in. */
 export class OpenIdProvider {
@@ -34,7 +25,7 @@ export class OpenIdProvider {
     publicUrl: string,
     users: Record<string, Record<string, unknown>>,
   ): Promise<OpenIdProvider> {
-    const port = await freePort();
+    const port = await unusedPort();
     const redirectUri = `${publicUrl}/admin/v1/oidc/callback`;
     const configuration: Configuration = {
       clients: [{ client_id: 'postern', client_secret: CLIENT_SECRET, redirect_uris: [redirectUri] }],

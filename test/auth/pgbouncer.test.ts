@@ -1,14 +1,13 @@
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
-import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { eventually, soon } from '../support/eventually.js';
 import { ADMIN_TOKEN, startTestGateway, type TestGateway } from '../support/gateway.js';
+import { unusedPort } from '../support/unused-port.js';
 
 // A pooler in transaction mode takes LISTEN without a word and delivers nothing: only the polled counter is left.
 
@@ -24,15 +23,6 @@ const installed = (() => {
     return null;
   }
 })();
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
-}
 
 async function statusOf(gateway: TestGateway, key: string, path = '/v1/models'): Promise<number> {
   const response = await fetch(`${gateway.url}${path}`, { headers: { authorization: `Bearer ${key}` } });
@@ -53,7 +43,7 @@ if (installed === null) {
   beforeAll(async () => {
     database = await createDatabase();
     const real = new URL(database.url);
-    const port = await freePort();
+    const port = await unusedPort();
     folder = await mkdtemp(join(tmpdir(), 'postern-pgbouncer-'));
     await chmod(folder, 0o755);
     const name = real.pathname.slice(1);

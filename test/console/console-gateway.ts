@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { CLIENT_SECRET, freePort, OpenIdProvider } from '../admin/openid-provider.js';
+import { CLIENT_SECRET, OpenIdProvider } from '../admin/openid-provider.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { ADMIN_TOKEN } from '../support/gateway.js';
 import { GatewayProcess } from '../support/process.js';
@@ -9,6 +9,7 @@ import { SECRETS } from './browser.js';
 import { buildConsole } from './build-console.js';
 import { type ModelProvider, startModelProvider } from './model-provider.js';
 import type { Seeded } from './seed.js';
+import { unusedPort } from '../support/unused-port.js';
 
 /** The gateway as it ships, in a process of its own, with the console as it is built. */
 export interface ConsoleGateway {
@@ -38,7 +39,7 @@ export async function startConsoleGateway(): Promise<Omit<ConsoleGateway, 'seede
   const database = await createDatabase();
   const folder = mkdtempSync(join(tmpdir(), 'postern-console-'));
   const provider = await startModelProvider();
-  const port = await freePort();
+  const port = await unusedPort();
   const url = `http://127.0.0.1:${port}`;
   const issuer = await OpenIdProvider.start(url, USERS);
   const gateway = GatewayProcess.spawn(folder, {

@@ -3,10 +3,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { AccountedLoad } from '../support/accounted-load.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
-import { type Nginx, nginxMissing, portToKeep, startNginx } from '../support/front-nginx.js';
+import { type Nginx, nginxMissing, startNginx } from '../support/front-nginx.js';
 import { rowsOf } from '../support/kill-rounds.js';
 import type { GatewayProcess } from '../support/process.js';
 import { Workplace } from '../support/workplace.js';
+import { unusedPort } from '../support/unused-port.js';
 
 const ROUNDS = 5;
 const CLIENTS = 24;
@@ -27,7 +28,7 @@ const replicas: Replica[] = [];
 
 async function addReplica(secrets: Record<string, string>): Promise<void> {
   const workplace = await Workplace.make();
-  const port = await portToKeep();
+  const port = await unusedPort();
   const settings = {
     ...secrets,
     DATABASE_URL: database.url,

@@ -28,26 +28,31 @@ export interface Report {
   ms: number;
 }
 
-const [settings, work] = JSON.parse(process.argv[2]!) as [LedgerSettings, Work];
-const engine = await LedgerProcess.start(settings);
-const report: Report = { admitted: 0, rejected: 0, errors: [], times: [], exchanges: 0, failed: 0, ms: 0 };
 /** CLOCK_MONOTONIC, which all processes of a machine share; their time origins differ if one waits for a processor. */
 const now = () => Number(process.hrtime.bigint()) / 1e6;
 
-process.send!('ready');
-await new Promise((go) => process.once('message', go));
+process.on('message', (order) => {
+  if (order !== 'go') void spend(...(order as [LedgerSettings, Work]));
+});
 
-const begunAt = now();
-const until = begunAt + work.forMs;
-await Promise.all(Array.from({ length: work.inFlight }, use));
-report.ms = now() - begunAt;
-await engine.stop();
-report.exchanges = engine.ledger.exchange.counts.ok;
-report.failed = engine.ledger.exchange.counts.failed;
-await new Promise((sent) => process.send!(report, sent));
-process.disconnect();
+async function spend(settings: LedgerSettings, work: Work): Promise<void> {
+  const engine = await LedgerProcess.start(settings);
+  const report: Report = { admitted: 0, rejected: 0, errors: [], times: [], exchanges: 0, failed: 0, ms: 0 };
+  const going = new Promise((go) => process.once('message', go));
+  process.send!('ready');
+  await going;
+  const begunAt = now();
+  await Promise.all(
+    Array.from({ length: work.inFlight }, () => use(engine, work, report, begunAt + work.forMs)),
+  );
+  report.ms = now() - begunAt;
+  await engine.stop();
+  report.exchanges = engine.ledger.exchange.counts.ok;
+  report.failed = engine.ledger.exchange.counts.failed;
+  process.send!(report);
+}
 
-async function use(): Promise<void> {
+async function use(engine: LedgerProcess, work: Work, report: Report, until: number): Promise<void> {
   const { teamId, keyId, kind } = work;
   const reservation = { usd: kind === 'spend' ? BigInt(work.reserved) : 0n, tokens: 0n };
   while (now() < until) {

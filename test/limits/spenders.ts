@@ -8,41 +8,46 @@ import type { Report, Work } from './spender.js';
 const SPENDER = resolve(__dirname, '../../.test-build/test/limits/spender.js');
 
 const running = new Set<ChildProcess>();
+/** Those that have done what they were asked to. */
+const idle: ChildProcess[] = [];
 
 afterFile(() => {
   for (const child of running) child.kill('SIGKILL');
+  idle.length = 0;
   return Promise.resolve();
 });
+
+function start(): ChildProcess {
+  const child = fork(SPENDER, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+  running.add(child);
+  child.once('exit', () => running.delete(child));
+  return child;
+}
 
 /** A process of its own that uses limits. */
 export class Spender {
   readonly ready: Promise<void>;
   /** Its report; null if it was killed. */
   readonly done: Promise<Report | null>;
-  private readonly child: ChildProcess;
+  private readonly child = idle.pop() ?? start();
 
   constructor(settings: LedgerSettings, work: Work) {
-    this.child = fork(SPENDER, [JSON.stringify([settings, work])], {
-      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+    const { child } = this;
+    const ended = new Promise<never>((_, failed) => {
+      child.once('exit', (code, signal) =>
+        failed(new ProcessEnded(signal, `a process ended: ${code ?? signal}`)),
+      );
     });
-    running.add(this.child);
-    let report: Report | null = null;
-    this.ready = new Promise((ready, failed) => {
-      this.child.on('message', (message: Report | 'ready') => {
-        if (message === 'ready') ready();
-        else report = message;
-      });
-      this.child.once('exit', (code, signal) => failed(new Error(`the process ended: ${code ?? signal}`)));
-    });
+    this.ready = Promise.race([new Promise<void>((ready) => child.once('message', () => ready())), ended]);
     this.ready.catch(() => {});
-    this.done = new Promise((done, failed) => {
-      this.child.once('exit', (code, signal) => {
-        running.delete(this.child);
-        if (report !== null || signal === 'SIGKILL') done(report);
-        else failed(new Error(`a process ended without a report: ${code ?? signal}`));
+    this.done = this.ready
+      .then(() => Promise.race([new Promise<Report>((done) => child.once('message', done)), ended]))
+      .catch((error: unknown) => {
+        if (error instanceof ProcessEnded && error.signal === 'SIGKILL') return null;
+        throw error;
       });
-    });
-    this.done.catch(() => {});
+    this.done.then((report) => report !== null && idle.push(child)).catch(() => {});
+    child.send([settings, work]);
   }
 
   go(): void {
@@ -52,6 +57,15 @@ export class Spender {
   /** As if the machine had died, for this process alone. */
   kill(): void {
     this.child.kill('SIGKILL');
+  }
+}
+
+class ProcessEnded extends Error {
+  constructor(
+    readonly signal: NodeJS.Signals | null,
+    message: string,
+  ) {
+    super(message);
   }
 }
 

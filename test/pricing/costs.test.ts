@@ -118,6 +118,7 @@ describe('the cost of a call', () => {
     const price = { catalog: 'mine', model: 'noon', output: '0' };
     const before = await admin<Price>('POST', '/prices', { ...price, input: '1' });
     const after = await admin<Price>('POST', '/prices', { ...price, input: '3', effective_from: noon });
+    await admin('GET', '/prices/resolve?provider=mine&model=noon');
     const rows = [-43_200_000, -1, 0, 43_199_999].map((offset) =>
       logRow(noon.getTime() + offset, {
         provider: 'mine',

@@ -38,6 +38,8 @@ beforeAll(async () => {
     ...{ catalog: 'openai', model: 'priced', input: '0.15', cached_input: '0.075', ...price },
   });
   key = await gateway.createKey({ cache: { ttl_seconds: 600 } });
+  // The first row of a model waits for its price at most 250 ms, which a busy machine may exceed.
+  await gateway.admin('GET', '/prices/resolve?provider=openai&model=priced');
 });
 afterAll(() => gateway.stop());
 

@@ -2,9 +2,9 @@ import pg from 'pg';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 import { startTestGateway } from '../support/gateway.js';
-import { portToKeep } from '../support/front-nginx.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
 import { Workplace } from '../support/workplace.js';
+import { unusedPort } from '../support/unused-port.js';
 
 /** src/database/migrate.ts: a replica that holds it keeps the others from looking at the schema. */
 const MIGRATION_LOCK = 7_061_001;
@@ -28,7 +28,7 @@ afterAll(async () => {
 });
 
 it('has calls wait that come before the first look at Postgres is over, and says meanwhile that it is not ready', async () => {
-  const port = await portToKeep();
+  const port = await unusedPort();
   const settings = { DATABASE_URL: database.url, PROVIDER_URL: provider.url, PORT: `${port}` };
   const first = await startTestGateway({}, database);
   const { key } = first;

@@ -6,9 +6,9 @@ import { loadEnv } from '../../src/config/env.js';
 import { startGateway } from '../../src/gateway.js';
 import { addToApp } from '../support/app-modules.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
-import { portToKeep } from '../support/front-nginx.js';
 import { RawClient, request } from '../support/raw-client.js';
 import { Workplace } from '../support/workplace.js';
+import { unusedPort } from '../support/unused-port.js';
 
 let database: TestDatabase;
 let workplace: Workplace;
@@ -25,7 +25,7 @@ afterEach(async () => {
 it('on a taken ADMIN_PORT ends although a call came between the two ports', async () => {
   const taken = createServer().listen(0, '127.0.0.1');
   await once(taken, 'listening');
-  const [port, adminPort] = [await portToKeep(), (taken.address() as AddressInfo).port];
+  const [port, adminPort] = [await unusedPort(), (taken.address() as AddressInfo).port];
   const listen = Reflect.get(Server.prototype, 'listen') as (this: Server, ...to: unknown[]) => Server;
   let client: RawClient | undefined;
   // The second listen is put off until a call has come to the first.

@@ -1,15 +1,6 @@
-import { createServer, type AddressInfo } from 'node:net';
 import { startTestGateway } from '../support/gateway.js';
 import { RawClient, request } from '../support/raw-client.js';
-
-/** A port nobody uses: the gateway must be told its own address before it has it. */
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
+import { unusedPort } from '../support/unused-port.js';
 
 it.each([
   ['127.0.0.1', '127.0.0.1'],
@@ -23,7 +14,7 @@ it.each([
       ]
     : []),
 ])('a gateway on %s whose provider is itself, by %s, answers 502 at once', async (listens, called) => {
-  const port = await freePort();
+  const port = await unusedPort();
   const gateway = await startTestGateway({
     HOST: listens,
     PORT: String(port),

@@ -1,10 +1,10 @@
 import { spawn, spawnSync } from 'node:child_process';
-import { randomInt } from 'node:crypto';
 import { readFile, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { eventually } from './eventually.js';
+import { unusedPort } from './unused-port.js';
 
 export interface Nginx {
   /** https, with a certificate of its own, unless it was started without TLS. */
@@ -44,7 +44,7 @@ export async function startNginx(
   const made = spawnSync('openssl', ['req', ...how, '-keyout', key, '-out', certificate, ...subject]);
   if (made.status !== 0) throw new Error(`openssl: ${made.stderr.toString()}`);
 
-  const port = await portToKeep();
+  const port = await unusedPort();
   const site = change(await readFile(join(process.cwd(), 'deploy/nginx.conf'), 'utf8'))
     .replaceAll('listen 443', `listen 127.0.0.1:${port}`)
     .replaceAll('/etc/nginx/', `${folder}/`);
@@ -89,14 +89,6 @@ ${site.replace(/( *server )127\.0\.0\.1:8080(.*\n)/, (_, server: string, rest: s
       await rm(folder, { recursive: true, force: true });
     },
   };
-}
-
-/** A free port to listen on more than once: it is below the ephemeral range, so that no connection takes it. */
-export function portToKeep(): Promise<number> {
-  return eventually(async () => {
-    const port = randomInt(16_000, 32_000);
-    return (await answers(port)) ? null : port;
-  });
 }
 
 function answers(port: number): Promise<boolean> {

@@ -28,6 +28,8 @@ export class LogCluster {
 
   async query<T extends object>(text: string): Promise<T[]> {
     const client = new pg.Client({ connectionString: this.url });
+    // Postgres may be killed: the query rejects.
+    client.on('error', () => {});
     await client.connect();
     try {
       return (await client.query<T>(text)).rows;
@@ -46,7 +48,14 @@ export class LogCluster {
 
   /** The server and all its processes, as the machine's own kill or pause would hit them. */
   async signal(signal: NodeJS.Signals): Promise<void> {
-    for (const pid of await this.pids()) process.kill(pid, signal);
+    for (const pid of await this.pids()) {
+      try {
+        process.kill(pid, signal);
+      } catch (error) {
+        // The process of a connection that has ended by now.
+        if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+      }
+    }
   }
 
   /** Takes every connection there is, and breaks the log writer's, so that it finds none. */
@@ -86,9 +95,14 @@ export class LogCluster {
     await rm(this.server.folder, { recursive: true, force: true });
   }
 
-  private async pids(): Promise<number[]> {
+  /** Of the postmaster. */
+  async pid(): Promise<number> {
     const file = await readFile(join(this.server.folder, 'cluster', 'postmaster.pid'), 'utf8');
-    const postmaster = Number(file.split('\n')[0]);
+    return Number(file.split('\n')[0]);
+  }
+
+  private async pids(): Promise<number[]> {
+    const postmaster = await this.pid();
     const pids = [postmaster];
     for (const name of await readdir('/proc')) {
       const stat = /^\d+$/.test(name) ? await readFile(`/proc/${name}/stat`, 'utf8').catch(() => '') : '';

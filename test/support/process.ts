@@ -102,15 +102,17 @@ interface RunOptions {
   account?: Account;
   /** How many descriptors it may have (`ulimit -n`). */
   openFiles?: number;
+  /** The checkout with the build; this one unless told otherwise. */
+  root?: string;
 }
 
 /** Runs a file of the build as it ships. */
 export function runBuilt(
   file: 'main' | 'cli/main',
   args: string[],
-  { env, cwd, account, openFiles }: RunOptions,
+  { env, cwd, account, openFiles, root = ROOT }: RunOptions,
 ): Process {
-  const command = [process.execPath, ...FLAGS, resolve(ROOT, 'dist/src', `${file}.js`), ...args];
+  const command = [process.execPath, ...FLAGS, resolve(root, 'dist/src', `${file}.js`), ...args];
   const limited = ['sh', '-c', 'ulimit -n "$0" && exec "$@"', String(openFiles), ...command];
   const [program, ...rest] = openFiles === undefined ? command : limited;
   return new Process(program!, rest, { cwd, env: { ...bareEnvironment(), ...env }, ...account });
@@ -126,6 +128,11 @@ export class GatewayProcess {
     openFiles?: number,
   ): GatewayProcess {
     return new GatewayProcess(runBuilt('main', [], { cwd, env: { PORT: '0', ...env }, account, openFiles }));
+  }
+
+  /** The gateway of another checkout, such as an older one. */
+  static ofCheckout(root: string, cwd: string, env: Record<string, string>): GatewayProcess {
+    return new GatewayProcess(runBuilt('main', [], { cwd, env: { PORT: '0', ...env }, root }));
   }
 
   private constructor(readonly process: Process) {}

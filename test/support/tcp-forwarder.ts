@@ -1,5 +1,5 @@
-import { randomInt } from 'node:crypto';
 import { connect, createServer, type Server, type Socket } from 'node:net';
+import { unusedPort } from './unused-port.js';
 
 /** The address of a Postgres that is away: nobody listens there until open(), then it leads to a real one. */
 export class TcpForwarder {
@@ -54,19 +54,5 @@ export class TcpForwarder {
       });
       socket.pipe(other);
     }
-  }
-}
-
-/** Below the ephemeral range, so that no outgoing connection takes it before it is opened. */
-async function unusedPort(): Promise<number> {
-  for (;;) {
-    const port = randomInt(16_000, 32_000);
-    const probe = createServer();
-    const free = await new Promise<boolean>((resolve) => {
-      probe.once('error', () => resolve(false)).listen(port, '127.0.0.1', () => resolve(true));
-    });
-    if (!free) continue;
-    await new Promise((resolve) => probe.close(resolve));
-    return port;
   }
 }

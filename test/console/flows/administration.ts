@@ -1,5 +1,6 @@
 import { openPage, SECRETS, settled, signedIn } from '../browser.js';
 import type { ConsoleGateway } from '../console-gateway.js';
+import { unusedPort } from '../../support/unused-port.js';
 import { checkAppearance } from './appearance.js';
 
 export function administration(gateway: ConsoleGateway): void {
@@ -25,6 +26,21 @@ export function administration(gateway: ConsoleGateway): void {
     expect(text).toContain('DATABASE_URL');
     expect(text).not.toContain(gateway.database.url);
     expect(text).not.toContain('test-admin-token');
+    await done();
+  });
+
+  it('shows a sink that fails, and why', async () => {
+    const url = `http://127.0.0.1:${await unusedPort()}`;
+    const from = new Date().toISOString();
+    await gateway.admin('POST', '/admin/v1/sinks', {
+      ...{ name: 'warehouse', kind: 'clickhouse', url, target: 'request_log', from },
+    });
+    const { page, done } = await signedIn(gateway.url, '/system');
+    await page.getByRole('heading', { name: 'Sinks' }).waitFor();
+    await page.getByText('warehouse (clickhouse)').waitFor();
+    await page.getByText('failing', { exact: true }).waitFor();
+    await page.getByText(/Connection refused: .*Start the server/).waitFor();
+    await gateway.admin('DELETE', '/admin/v1/sinks/warehouse');
     await done();
   });
 

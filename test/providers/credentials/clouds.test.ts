@@ -22,7 +22,7 @@ let gateway: TestGateway;
 let server: TokenServer;
 
 beforeAll(async () => {
-  wire = await Wire.start({ MASTER_KEY, UPSTREAM_CONNECT_TIMEOUT_MS: '2000' });
+  wire = await Wire.start({ MASTER_KEY });
   gateway = wire.gateway;
 });
 afterAll(() => wire.stop());
