@@ -31,10 +31,9 @@ const STARTS = 4;
 const IDLE_MS = 3_000;
 const LONGEST_MS = 2 * 3_600_000;
 /** None of them is reached. */
-const LIMITS = {
-  limits: { requests_per_minute: 1e9, tokens_per_minute: 1e9, concurrent_requests: 100_000 },
-};
-const BUDGET = { budgets: [{ tokens: 1e12, period: 'month' }] };
+const LIMITS = { limits: { requests_per_minute: 1e9, concurrent_requests: 100_000 } };
+/** For these the request body is read. */
+const TOKENS = { limits: { tokens_per_minute: 1e9 }, budgets: [{ tokens: 1e12, period: 'month' }] };
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -77,7 +76,7 @@ async function run() {
       figure(median(calls.postern)),
       spread(ratios(calls.postern, calls.bare)),
       figure(added(calls.limits, calls.postern)),
-      figure(added(calls.budget, calls.postern)),
+      figure(added(calls.tokens, calls.postern)),
       figure(toBare, 2),
       figure(mebibytes, 0),
       mid('cpuMs'),
@@ -85,21 +84,21 @@ async function run() {
       mid('idleMb'),
     ]);
   }
-  const columns = ['Node', 'bare µs', 'µs a call', '/ bare', 'limits +µs', 'budget +µs', 'chunk / bare'];
+  const columns = ['Node', 'bare µs', 'µs a call', '/ bare', 'limits +µs', 'tokens +µs', 'chunk / bare'];
   console.log(head(machine, { rounds: `${values.reps} × ${ROUNDS}`, windowMs: values.seconds * 1_000 }));
   console.log(
     table([...columns, 'MiB for 1,000 streams', 'CPU ms to start', 'ms to start', 'MB idle'], rows),
   );
 }
 
-/** Bare proxy, a key without limits, one with limits, one with a budget, each with a gateway of its own, in turns. */
+/** Bare proxy, a key without limits, one with limits of requests, one with limits of tokens, each with a gateway of its own, in turns. */
 async function measureCalls(bench, version) {
-  const found = { bare: [], postern: [], limits: [], budget: [] };
+  const found = { bare: [], postern: [], limits: [], tokens: [] };
   const starters = [
     ['bare', () => startBare(bench)],
     ['postern', () => startWithKey(bench, {})],
     ['limits', () => startWithKey(bench, LIMITS)],
-    ['budget', () => startWithKey(bench, BUDGET)],
+    ['tokens', () => startWithKey(bench, TOKENS)],
   ];
   for (let rep = 1; rep <= Number(values.reps); rep++) {
     const contenders = [];

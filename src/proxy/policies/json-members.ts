@@ -47,7 +47,7 @@ export class JsonMembers {
   private at = 0;
   private state: State = 'value';
   /** For each open bracket: 1 for an object. */
-  private readonly stack = new Uint8Array(MOST_DEPTH + 1);
+  private readonly stack: number[] = [];
   private depth = 0;
   /** The string that is being read is a name. */
   private isName = false;
