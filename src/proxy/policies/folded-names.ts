@@ -7,23 +7,24 @@ const BACKSLASH = 0x5c;
  * The same text for names that some parser takes for the same: without regard to case, and by Unicode's simple folding, as
  * Go's parser compares them (U+017F is an s, U+212A a k).
  */
-export function fold(name: string): string {
+function fold(name: string): string {
   return name.toLowerCase().toUpperCase();
 }
 
 /** Names to look for; most other names are told apart by their length. */
 export class NamesByLength {
-  private readonly names: ReadonlySet<string>;
+  /** By their folded form. */
+  private readonly names: ReadonlyMap<string, string>;
   private readonly lengths: ReadonlySet<number>;
   private readonly longest: number;
 
   constructor(names: readonly string[]) {
-    this.names = new Set(names.map(fold));
+    this.names = new Map(names.map((name) => [fold(name), name]));
     this.lengths = new Set(names.map(({ length }) => length));
     this.longest = Math.max(...this.lengths);
   }
 
-  /** The folded name between these quotes, if it is one of these. @param end just past the closing quote */
+  /** Which of these names some parser takes the text between these quotes for. @param end just past the closing quote */
   find(json: Buffer, start: number, end: number): string | null {
     const length = end - start - 2;
     if (length > this.longest * ESCAPE_LENGTH) return null;
@@ -31,7 +32,6 @@ export class NamesByLength {
     for (let i = start + 1; i < end - 1; i++) if (json[i] === BACKSLASH || json[i]! > 0x7f) isPlain = false;
     if (isPlain && !this.lengths.has(length)) return null;
     const text = json.toString('utf8', start, end);
-    const name = fold(isPlain ? text.slice(1, -1) : (JSON.parse(text) as string));
-    return this.names.has(name) ? name : null;
+    return this.names.get(fold(isPlain ? text.slice(1, -1) : (JSON.parse(text) as string))) ?? null;
   }
 }

@@ -1,12 +1,13 @@
 import { isUtf8 } from 'node:buffer';
 import { elementCount } from '../../tokens/json-cursor.js';
-import { ESCAPE_LENGTH, fold, type NamesByLength } from './folded-names.js';
+import { ESCAPE_LENGTH, type NamesByLength } from './folded-names.js';
 
 /** Where a value starts, and the index just past it. */
 export type ValueSpan = readonly [start: number, end: number];
 
 /** Deeper JSON is rejected; the parsers of providers have limits of the same order. */
 const MOST_DEPTH = 1_000;
+const NONE: readonly ValueSpan[] = [];
 /** Longest text of a value that is parsed. */
 const LONGEST_VALUE = 16_384;
 
@@ -52,11 +53,11 @@ export class JsonMembers {
   /** The string that is being read is a name. */
   private isName = false;
   private nameStart = 0;
-  /** Folded name of the outermost object's current member, if it was asked for. */
+  /** Name of the outermost object's current member, if it was asked for. */
   private name: string | null = null;
   private valueStart = 0;
 
-  /** @param names that are looked for, folded, by the number of their characters */
+  /** @param names that are looked for */
   constructor(
     private readonly json: Buffer,
     private readonly names: NamesByLength,
@@ -83,7 +84,7 @@ export class JsonMembers {
 
   /** Values of the members with this name, in any case. @param name one of those looked for */
   all(name: string): readonly ValueSpan[] {
-    return this.found.get(fold(name)) ?? [];
+    return this.found.get(name) ?? NONE;
   }
 
   /** Parses a value; undefined if it is longer than 16 KiB. */
