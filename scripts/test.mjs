@@ -4,8 +4,7 @@ import { runNode } from './child.mjs';
 import { main, prepare, root } from './prepare.mjs';
 
 const JEST = join(root, 'node_modules', 'jest', 'bin', 'jest.js');
-// Jest passes them on to its workers. From its 1 MB on, the young generation would be collected hundreds of times before it
-// is large: a tenth of the processor time of a worker.
+// Jest passes them on to its workers. A young generation that starts small and grows costs a tenth of their processor time.
 const FLAGS = ['--min-semi-space-size=32', '--max-semi-space-size=64', '--use-largepages=silent'];
 
 await main(async () => {
