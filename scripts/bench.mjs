@@ -11,7 +11,7 @@ await main(async () => {
   await prepare();
   if (name === 'run') {
     await prepareBench();
-    // For the ladder, which replaces providers by way of @nestjs/testing: dist/ has a Nest of its own, in its bundle.
+    // For the ladder, which replaces providers by way of @nestjs/testing: not in dist/.
     await compileTests();
   }
   return runNode([join(root, 'bench', `${name}.mjs`), ...args], { cwd: root, ownGroup: true });

@@ -4,7 +4,8 @@ import { runNode } from './child.mjs';
 import { main, prepare, root } from './prepare.mjs';
 
 const JEST = join(root, 'node_modules', 'jest', 'bin', 'jest.js');
-const FLAGS = ['--max-semi-space-size=64', '--use-largepages=silent'];
+// Jest passes them on to its workers. A young generation that starts small and grows costs a tenth of their processor time.
+const FLAGS = ['--min-semi-space-size=32', '--max-semi-space-size=64', '--use-largepages=silent'];
 
 await main(async () => {
   await prepare({ all: true, build: false });
