@@ -26,7 +26,8 @@ export class GatewayKeyGuard extends AuthGuard() {
     const key = readCredential(req.rawHeaders);
     const grant = key === null ? null : this.lookup.findCached(key);
     if (grant === null) return super.canActivate(context);
-    req.caller = { grant, key: key! };
+    // As passport does, so that a guard that extends this one may override it.
+    req.caller = this.handleRequest<Caller>(null, { grant, key: key! });
     return true;
   }
 
