@@ -33,29 +33,6 @@ const COLUMNS_OF: Record<RecordType, readonly LoggedColumn[]> = {
   R: LOGGED_COLUMNS,
 };
 
-/** A column in a record's JSON. The texts are precomputed, which halves the time to encode a record. */
-interface Field {
-  readonly name: keyof LogRow;
-  readonly prefix: string;
-  readonly quote: string;
-  readonly ifNull: string;
-  /** True for numbers and booleans. */
-  readonly isBare: boolean;
-  /** True for text that may need an escape. */
-  readonly isFree: boolean;
-}
-
-const FIELDS_OF = Object.fromEntries(
-  Object.entries(COLUMNS_OF).map(([t, columns]) => [t, columns.map(fieldOf)]),
-) as Record<RecordType, Field[]>;
-
-function fieldOf({ name, type }: LoggedColumn): Field {
-  const prefix = `,"${name}":`;
-  const isBare = ['boolean', 'smallint', 'int', 'bigint', 'real'].includes(type);
-  const isFree = type === 'text' || type === 'inet' || type === 'jsonb';
-  return { name, prefix, quote: `${prefix}"`, ifNull: `${prefix}null`, isBare, isFree };
-}
-
 /**
  * The JSON of a record in ASCII, so that one character is one byte. It never contains a newline.
  *
@@ -63,24 +40,18 @@ function fieldOf({ name, type }: LoggedColumn): Field {
  * value in them
  */
 export function encodeRecord(t: RecordType, values: Partial<LogRow>, withNulls = false): string {
-  let json = `{"t":"${t}"`;
-  for (const { name, prefix, quote, ifNull, isBare, isFree } of FIELDS_OF[t]) {
+  const record: Record<string, unknown> = { t };
+  for (const { name } of COLUMNS_OF[t]) {
     const value = values[name] ?? null;
-    if (value === null) {
-      if (withNulls) json += ifNull;
-    } else if (isBare) json += prefix + String(value);
-    else if (isFree && ESCAPED.test(value as string)) json += prefix + inAscii(JSON.stringify(value));
-    else json += `${quote}${value}"`;
+    if (value !== null || withNulls) record[name] = value;
   }
-  return `${json}}`;
+  return JSON.stringify(record).replace(NOT_ASCII, inAscii);
 }
 
-/** What JSON must not hold unescaped (RFC 8259 7), and what is not ASCII. */
-const ESCAPED = /["\\\x00-\x1f\x7f-\uffff]/;
 const NOT_ASCII = /[\x7f-\uffff]/g;
 
-function inAscii(json: string): string {
-  return json.replace(NOT_ASCII, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
+function inAscii(unit: string): string {
+  return `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
 }
 
 const HEX_DIGITS = Buffer.from('0123456789abcdef');
