@@ -75,15 +75,22 @@ export class FastPath {
 
   readonly run = (req: Request, res: Response): void => {
     const context = new ExecutionContextHost([req, res], ProxyController, this.decorated);
-    this.forward(context, req, res).catch((error: unknown) => this.fail(error, context, res));
+    try {
+      // Both guards throw an error if they reject the call.
+      const admitted = this.keyGuard.canActivate(context);
+      const ended =
+        admitted === true
+          ? this.forward(context, req, res)
+          : (admitted as Promise<boolean>).then(() => this.forward(context, req, res));
+      ended.catch((error: unknown) => this.fail(error, context, res));
+    } catch (error) {
+      this.fail(error, context, res);
+    }
   };
 
-  private async forward(context: ExecutionContextHost, req: Request, res: Response): Promise<void> {
-    // Both guards throw an error if they reject the call.
-    const admitted = this.keyGuard.canActivate(context);
-    if (admitted !== true) await admitted;
+  private forward(context: ExecutionContextHost, req: Request, res: Response): Promise<void> {
     this.routeGuard.canActivate(context);
-    await this.interceptor.record(req, () => this.controller.forward(req, res));
+    return this.interceptor.record(req, () => this.controller.forward(req, res));
   }
 
   private fail(error: unknown, context: ExecutionContextHost, res: Response): void {
