@@ -48,7 +48,7 @@ export class RequestLogService implements OnApplicationShutdown {
 
   /** Calls whose record is not closed yet, or whose token counts are still being read. */
   get underWay(): number {
-    return this.calls.all.length;
+    return this.calls.all.size;
   }
 
   /**
@@ -145,7 +145,7 @@ export class RequestLogService implements OnApplicationShutdown {
 
   async onApplicationShutdown(): Promise<void> {
     // The shutdown has waited for these. A row without token counts is better than none until the next start.
-    const calls = this.calls.all.filter(({ row }) => row !== null);
+    const calls = [...this.calls.all].filter(({ row }) => row !== null);
     for (const call of calls) if (call.outcome === null) this.end(call, 'interrupted');
     for (const call of calls) this.read.push([call, NO_USAGE]);
     this.append(this.finals());
