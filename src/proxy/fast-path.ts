@@ -1,38 +1,45 @@
-import { type CanActivate, ForbiddenException, Injectable, Logger } from '@nestjs/common';
-import { ROUTE_ARGS_METADATA } from '@nestjs/common/internal';
-import { ExternalContextCreator, HttpAdapterHost, type NestContainer } from '@nestjs/core';
+import { type CanActivate, Injectable, Logger } from '@nestjs/common';
+import {
+  EXCEPTION_FILTERS_METADATA,
+  HEADERS_METADATA,
+  HTTP_CODE_METADATA,
+  ROUTE_ARGS_METADATA,
+} from '@nestjs/common/internal';
+import { ExternalContextCreator, type NestContainer } from '@nestjs/core';
 import {
   ExecutionContextHost,
   GuardsContextCreator,
   InterceptorsContextCreator,
 } from '@nestjs/core/internal';
-import { RouterExceptionFilters } from '@nestjs/core/router/router-exception-filters.js';
 import type { Request, Response } from 'express';
-import { isObservable, lastValueFrom } from 'rxjs';
+import { GatewayKeyGuard } from '../auth/gateway-key.guard.js';
 import { RequestLogInterceptor } from '../request-log/request-log.interceptor.js';
-import type { GatewayHttpAdapter } from './http/gateway-http.adapter.js';
+import { GatewayErrorFilter } from './http/gateway-error.filter.js';
 import { ProxyController } from './proxy.controller.js';
+import { RouteGuard } from './route.guard.js';
+
+/** Set by decorators of the controller or its handler that Nest's router handles. */
+const ROUTER_METADATA = [EXCEPTION_FILTERS_METADATA, HEADERS_METADATA, HTTP_CODE_METADATA];
 
 /**
  * Runs the guards, the interceptor and the handler of ProxyController in Nest's order, without Nest's router, which takes
- * a third of a call's processor time. Not used, so that Nest's router runs, as soon as a module registers anything for all
- * controllers or for the paths of calls, or the handler has other parameters than the request and the response.
+ * a third of a call's processor time. Not used, so that Nest's router runs, as soon as anything else is registered for the
+ * controller, for all controllers or for the paths of calls, or the handler has other parameters than the request and the
+ * response. So no code but the gateway's own sees a request that Express has not prepared.
  */
 @Injectable()
 export class FastPath {
   private readonly logger = new Logger('Proxy');
-  private guards: CanActivate[] = [];
+  private keyGuard!: GatewayKeyGuard;
+  private routeGuard!: RouteGuard;
   private interceptor!: RequestLogInterceptor;
   private controller!: ProxyController;
   private decorated!: () => Promise<void>;
-  private sendError!: (error: unknown, context: ExecutionContextHost) => void;
+  private filter!: GatewayErrorFilter;
 
-  constructor(
-    private readonly contexts: ExternalContextCreator,
-    private readonly host: HttpAdapterHost<GatewayHttpAdapter>,
-  ) {}
+  constructor(private readonly contexts: ExternalContextCreator) {}
 
-  /** Resolves guards, interceptor and filters, once everything is registered. @returns false if Nest's router is needed */
+  /** Resolves guards, interceptor and filter, once everything is registered. @returns false if Nest's router is needed */
   prepare(): boolean {
     const container = this.contexts['container'] as NestContainer;
     const config = container.applicationConfig!;
@@ -40,76 +47,67 @@ export class FastPath {
       controllers.has(ProxyController),
     )!;
     const wrapper = module.controllers.get(ProxyController)!;
-    const ofAll = [
-      ...config.getGlobalGuards(),
-      ...config.getGlobalInterceptors(),
-      ...config.getGlobalPipes(),
-    ];
-    // The gateway itself registers one filter. Request-scoped providers make the controller's dependency tree dynamic.
-    if (ofAll.length > 0 || config.getGlobalFilters().length > 1 || !wrapper.isDependencyTreeStatic())
-      return false;
-    const parameters: object = Reflect.getMetadata(ROUTE_ARGS_METADATA, ProxyController, 'forward') as object;
-    if (Object.keys(parameters).length !== ProxyController.prototype.forward.length) return false;
     this.controller = wrapper.instance as ProxyController;
     // Carries the metadata of the decorators; it is not called here.
     this.decorated = Reflect.get(this.controller, 'forward') as () => Promise<void>;
+    const parameters: object = Reflect.getMetadata(ROUTE_ARGS_METADATA, ProxyController, 'forward') as object;
+    // Request-scoped providers make the controller's dependency tree dynamic.
+    if (config.getGlobalPipes().length > 0 || !wrapper.isDependencyTreeStatic()) return false;
+    if (Object.keys(parameters).length !== ProxyController.prototype.forward.length) return false;
+    if (ROUTER_METADATA.some((name) => this.hasMetadata(name))) return false;
     const handler = [this.controller, this.decorated, key] as const;
+    const guards: CanActivate[] = new GuardsContextCreator(container, config).create(...handler);
     const interceptors = new InterceptorsContextCreator(container, config).create(...handler);
-    if (interceptors.length !== 1 || !(interceptors[0] instanceof RequestLogInterceptor)) return false;
-    this.interceptor = interceptors[0];
-    this.guards = new GuardsContextCreator(container, config).create(...handler);
-    const filters = new RouterExceptionFilters(container, config, this.host.httpAdapter).create(...handler);
-    this.sendError = (error, context) => filters.next(error as Error, context);
+    const filters = config.getGlobalFilters();
+    // With those for all controllers.
+    if (!areOf(guards, GatewayKeyGuard, RouteGuard) || !areOf(interceptors, RequestLogInterceptor))
+      return false;
+    if (!areOf(filters, GatewayErrorFilter)) return false;
+    [this.keyGuard, this.routeGuard] = guards as [GatewayKeyGuard, RouteGuard];
+    [this.interceptor] = interceptors as [RequestLogInterceptor];
+    [this.filter] = filters as [GatewayErrorFilter];
     return true;
+  }
+
+  private hasMetadata(name: string): boolean {
+    return Reflect.hasMetadata(name, ProxyController) || Reflect.hasMetadata(name, this.decorated);
   }
 
   readonly run = (req: Request, res: Response): void => {
     const context = new ExecutionContextHost([req, res], ProxyController, this.decorated);
     try {
-      const verdict = this.admit(context, 0);
-      if (typeof verdict === 'boolean') this.proceed(verdict, context);
-      else this.continueLater(verdict, context);
+      // Both guards throw an error if they reject the call.
+      const admitted = this.keyGuard.canActivate(context);
+      const ended =
+        admitted === true
+          ? this.forward(context, req, res)
+          : (admitted as Promise<boolean>).then(() => this.forward(context, req, res));
+      ended.catch((error: unknown) => this.fail(error, context, res));
     } catch (error) {
-      this.fail(error, context);
+      this.fail(error, context, res);
     }
   };
 
-  private admit(context: ExecutionContextHost, first: number): boolean | Promise<boolean> {
-    for (let i = first; i < this.guards.length; i++) {
-      const verdict = this.guards[i]!.canActivate(context);
-      if (verdict === false) return false;
-      if (verdict !== true)
-        return settled(verdict).then((admitted) => admitted && this.admit(context, i + 1));
-    }
-    return true;
+  private forward(context: ExecutionContextHost, req: Request, res: Response): Promise<void> {
+    this.routeGuard.canActivate(context);
+    return this.interceptor.record(req, () => this.controller.forward(req, res));
   }
 
-  private continueLater(verdict: Promise<boolean>, context: ExecutionContextHost): void {
-    verdict
-      .then((admitted) => this.proceed(admitted, context))
-      .catch((error: unknown) => this.fail(error, context));
-  }
-
-  private proceed(admitted: boolean, context: ExecutionContextHost): void {
-    if (!admitted) throw new ForbiddenException();
-    const req = context.getArgByIndex<Request>(0);
-    this.interceptor
-      .record(req, () => this.controller.forward(req, context.getArgByIndex(1)))
-      .catch((error: unknown) => this.fail(error, context));
-  }
-
-  private fail(error: unknown, context: ExecutionContextHost): void {
+  private fail(error: unknown, context: ExecutionContextHost, res: Response): void {
     try {
-      this.sendError(error, context);
+      this.filter.catch(error, context);
     } catch (failure) {
       // An error thrown here would end the process.
       this.logger.error('The error response failed', failure instanceof Error ? failure.stack : failure);
-      context.getArgByIndex<Response>(1).destroy();
+      res.destroy();
     }
   }
 }
 
-async function settled(verdict: Exclude<ReturnType<CanActivate['canActivate']>, boolean>): Promise<boolean> {
-  const value = await verdict;
-  return isObservable(value) ? lastValueFrom(value) : value;
+/** True if the objects are direct instances of these classes, in this order: a subclass may do anything. */
+function areOf(
+  objects: readonly object[],
+  ...classes: readonly (abstract new (...args: never[]) => object)[]
+): boolean {
+  return objects.length === classes.length && objects.every((object, i) => object.constructor === classes[i]);
 }

@@ -61,37 +61,17 @@ const NO_OPTIONS: ReadonlySet<string> = new Set();
 
 type Action = 'forward' | 'drop' | 'replace';
 
-const MOST_NAMES = 1_000;
-/** Shorter than a gateway key, so that a name that contains one is not cached. */
-const LONGEST_NAME = 40;
-
-/** Caches the action for each header name as it was spelled: lower-casing it each time costs some 3 % of a call. */
-class HeaderActions {
-  private readonly known = new Map<string, Action>();
-
-  constructor(private readonly decide: (lowerName: string) => Action) {}
-
-  of(name: string): Action {
-    const known = this.known.get(name);
-    if (known !== undefined) return known;
-    const action = this.decide(name.toLowerCase());
-    if (this.known.size === MOST_NAMES) this.known.clear();
-    if (name.length <= LONGEST_NAME) this.known.set(name, action);
-    return action;
-  }
-}
-
-const requestActions = new HeaderActions((name) => {
+function requestAction(name: string): Action {
   if (CREDENTIALS.includes(name)) return 'replace';
   // CGI-like servers read `_`, and some any other character, as `-`: `X_Forwarded_For` and `Transfer-Encoding!` are dropped too.
   const plain = name.replace(/[^a-z0-9]+/g, '-').replace(/^-|-$/g, '');
   const isReserved = plain.startsWith('x-forwarded-') || plain.startsWith('x-gateway-');
   return isReserved || REQUEST_DROPPED.has(plain) || CREDENTIALS.includes(plain) ? 'drop' : 'forward';
-});
+}
 
-const responseActions = new HeaderActions((name) =>
-  RESPONSE_DROPPED.has(name) || name.startsWith('x-gateway-') ? 'drop' : 'forward',
-);
+function isResponseHeader(name: string): boolean {
+  return !RESPONSE_DROPPED.has(name) && !name.startsWith('x-gateway-');
+}
 
 /** The header with the provider's secret. */
 export interface Credential {
@@ -117,7 +97,7 @@ export function requestHeaders(
   for (let i = 0; i < raw.length; i += 2) {
     const name = raw[i]!;
     const value = raw[i + 1]!;
-    const action = requestActions.of(name);
+    const action = requestAction(name.toLowerCase());
     if (action === 'replace' && !placed) {
       out.push(credential!.name, credential!.value);
       placed = true;
@@ -162,7 +142,7 @@ export function responseHeaders(raw: readonly Buffer[], secret: string | null, r
   for (let i = 0; i < headers.length; i += 2) {
     const name = headers[i]!;
     const value = headers[i + 1]!;
-    if (responseActions.of(name) !== 'forward' || isListed(options, name)) continue;
+    if (!isResponseHeader(name.toLowerCase()) || isListed(options, name)) continue;
     if (secret !== null && (value.includes(secret) || name.includes(secret))) continue;
     out.push(name, value);
   }

@@ -82,8 +82,6 @@ export class CallRecord {
   row: LogRow | null = null;
   /** The call is over: its last byte was written, or its client's socket is closed. */
   isClosed = false;
-  /** Its index in CallList; -1 outside of it. */
-  place = -1;
   /** What the call has reserved of budgets; null: none applies. Set before its start is journalled. */
   reservation: Reservation | null = null;
   /** From the request's head to forwarding, without the wait for a buffered body; null for later attempts of a call. */
@@ -250,17 +248,14 @@ export class CallRecord {
   }
 }
 
-/**
- * The calls whose record is not closed yet, or whose row the writer does not have yet. A Set of calls and a Map of their rows
- * would take 2 % of a call's time.
- */
+/** The calls whose record is not closed yet, or whose row the writer does not have yet. */
 export class CallList {
-  readonly all: CallRecord[] = [];
+  readonly all = new Set<CallRecord>();
   /** Those whose record is not closed yet. */
   openCount = 0;
 
   add(call: CallRecord): CallRecord {
-    call.place = this.all.push(call) - 1;
+    this.all.add(call);
     this.openCount++;
     return call;
   }
@@ -270,24 +265,14 @@ export class CallList {
     if (call.isClosed) return false;
     call.isClosed = true;
     this.openCount--;
-    if (call.row === null) this.remove(call);
+    if (call.row === null) this.all.delete(call);
     return true;
   }
 
   /** The writer gets the row of this call. */
   finish(call: CallRecord): void {
     call.row = null;
-    if (call.isClosed) this.remove(call);
-  }
-
-  /** The last one takes its place. */
-  private remove(call: CallRecord): void {
-    const { place } = call;
-    if (place === -1) return;
-    const last = this.all.pop()!;
-    if (last !== call) this.all[place] = last;
-    last.place = place;
-    call.place = -1;
+    if (call.isClosed) this.all.delete(call);
   }
 }
 

@@ -142,19 +142,7 @@ export function startOf(id: string): number {
   return parseInt(id.slice(0, 8) + id.slice(9, 13), 16);
 }
 
-let lastSecond = -1;
-let lastPrefix = '';
-
-/**
- * The start of a call as ISO 8601. Cached by the second: toISOString takes Node 20 a microsecond, and calls rarely share
- * a millisecond.
- */
+/** The start of a call as ISO 8601. */
 export function startIso(id: string): string {
-  const start = startOf(id);
-  const second = Math.floor(start / 1_000);
-  if (second !== lastSecond) {
-    lastSecond = second;
-    lastPrefix = new Date(start).toISOString().slice(0, -4);
-  }
-  return `${lastPrefix}${String(start - second * 1_000).padStart(3, '0')}Z`;
+  return new Date(startOf(id)).toISOString();
 }

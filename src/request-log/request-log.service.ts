@@ -19,10 +19,9 @@ import { readUsage } from '../tokens/usage-reader.js';
 export class RequestLogService implements OnApplicationShutdown {
   private readonly logger = new Logger('RequestLog');
   private readonly calls = new CallList();
-  /** Collected in this event-loop tick: records to journal at its end, in one write, and closed calls. `read`: calls with token counts. */
+  /** Collected in this event-loop tick: records to journal at its end, in one write. `read`: calls with token counts. */
   private beginnings: [CallRecord, (error: GatewayError | null) => void][] = [];
   private endings: [CallRecord, () => void][] = [];
-  private closed: CallRecord[] = [];
   private read: [CallRecord, ResponseUsage][] = [];
   private tickScheduled = false;
 
@@ -49,7 +48,7 @@ export class RequestLogService implements OnApplicationShutdown {
 
   /** Calls whose record is not closed yet, or whose token counts are still being read. */
   get underWay(): number {
-    return this.calls.all.length;
+    return this.calls.all.size;
   }
 
   /**
@@ -125,8 +124,7 @@ export class RequestLogService implements OnApplicationShutdown {
     // A handler that settled without an outcome: this process abandoned the call.
     if (call.outcome === null) this.end(call, 'interrupted');
     call.stopTimer();
-    this.closed.push(call);
-    this.scheduleEndOfTick();
+    this.readClosed(call);
   }
 
   /** Journals the usage so far of a call that goes on: if this process dies, its row has it. The newest counts. */
@@ -147,7 +145,7 @@ export class RequestLogService implements OnApplicationShutdown {
 
   async onApplicationShutdown(): Promise<void> {
     // The shutdown has waited for these. A row without token counts is better than none until the next start.
-    const calls = this.calls.all.filter(({ row }) => row !== null);
+    const calls = [...this.calls.all].filter(({ row }) => row !== null);
     for (const call of calls) if (call.outcome === null) this.end(call, 'interrupted');
     for (const call of calls) this.read.push([call, NO_USAGE]);
     this.append(this.finals());
@@ -163,10 +161,9 @@ export class RequestLogService implements OnApplicationShutdown {
 
   private readonly endTick = (): void => {
     this.tickScheduled = false;
-    const { beginnings, endings, closed } = this;
+    const { beginnings, endings } = this;
     this.beginnings = [];
     this.endings = [];
-    this.closed = [];
     const entries: Entry[] = [];
     for (const [call, ended] of endings) {
       const { row } = call;
@@ -181,8 +178,6 @@ export class RequestLogService implements OnApplicationShutdown {
     }
     entries.push(...this.finals());
     this.append(entries);
-    // After the write, for which other calls wait.
-    for (const call of closed) this.readClosed(call);
   };
 
   private append(entries: readonly Entry[]): void {

@@ -36,6 +36,17 @@ it('lets interceptors on HttpService see each call', async () => {
   await wire.expectSound(3);
 });
 
+it('calls a request() of HttpService that was replaced', async () => {
+  const http = wire.gateway.gateway.app.get(HttpService, { strict: false });
+  const spy = jest.spyOn(http, 'request');
+  await wire.call('POST /v1/chat/completions', [], '{}');
+  const calls = [...spy.mock.calls];
+  spy.mockRestore();
+  await wire.call('POST /v1/embeddings', [], '{}');
+  expect(calls).toEqual([[expect.objectContaining({ method: 'POST', url: '/v1/chat/completions' })]]);
+  await wire.expectSound(2);
+});
+
 it('lets middleware and hooks before the road see each call', async () => {
   const seen: string[] = [];
   const look = (by: string) => (req: Request, _: Response, next: NextFunction) => {

@@ -8,6 +8,7 @@ import {
   type ExceptionFilter,
   type ExecutionContext,
   Get,
+  Header,
   HttpException,
   Injectable,
   Logger,
@@ -23,7 +24,9 @@ import {
   RequestMethod,
   Scope,
   type Type,
+  UseFilters,
   UseGuards,
+  UseInterceptors,
 } from '@nestjs/common';
 import { ConfigService } from '@nestjs/config';
 import { APP_FILTER, APP_GUARD, APP_INTERCEPTOR, APP_PIPE } from '@nestjs/core';
@@ -129,7 +132,7 @@ async function call(postern: TestGateway, want: string) {
   const response = await fetch(`${postern.url}/v1/models`, {
     headers: { authorization: `Bearer ${postern.key}`, 'x-want': want },
   });
-  return { status: response.status, text: await response.text(), seen };
+  return { status: response.status, text: await response.text(), note: response.headers.get('x-note'), seen };
 }
 
 const ANSWERED = { status: 200, text: 'answered' };
@@ -193,6 +196,69 @@ it.each<[string, Provider[], Type[], [want: string, expected: object][]]>([
   for (const [want, expected] of calls) expect(await call(postern, want)).toMatchObject(expected);
   await postern.stop();
 });
+
+/** Uses what Express and Nest's router prepare. */
+@Injectable()
+class GuardOfCalls implements CanActivate {
+  canActivate(context: ExecutionContext): boolean {
+    const http = context.switchToHttp();
+    http.getResponse<Response>().locals.note = 'kept';
+    seen.push(`path ${String(http.getRequest<Request>().params['path'])}, ${typeof http.getNext()}`);
+    return wants(context) !== 'no';
+  }
+}
+
+it.each<[string, () => void, [want: string, expected: object][]]>([
+  [
+    'a guard',
+    () => UseGuards(GuardOfCalls)(ProxyController),
+    [
+      ['all', { ...ANSWERED, seen: ['path models, function'] }],
+      ['no', { status: 403, seen: ['path models, function'] }],
+    ],
+  ],
+  [
+    'an interceptor and a filter',
+    () => {
+      UseInterceptors(Interceptor)(ProxyController);
+      UseFilters(TeapotFilter)(ProxyController);
+    },
+    [
+      ['all', { ...ANSWERED, seen: ['interceptor kept'] }],
+      ['teapot', { status: 418, text: 'teapot', seen: [] }],
+    ],
+  ],
+  ['a filter', () => UseFilters(TeapotFilter)(ProxyController), [['all', ANSWERED]]],
+  [
+    'a header',
+    () => {
+      const { prototype } = ProxyController;
+      Header('x-note', 'kept')(prototype, 'forward', Object.getOwnPropertyDescriptor(prototype, 'forward')!);
+    },
+    [['all', { ...ANSWERED, note: 'kept' }]],
+  ],
+])('runs %s of ProxyController', async (_, decorate, calls) => {
+  const forward = Object.getOwnPropertyDescriptor(ProxyController.prototype, 'forward')!.value as object;
+  const before = [ProxyController, forward].map((target) => [target, metadataOf(target)] as const);
+  decorate();
+  try {
+    const postern = await startWith([]);
+    for (const [want, expected] of calls) expect(await call(postern, want)).toMatchObject(expected);
+    await postern.stop();
+  } finally {
+    for (const [target, metadata] of before) {
+      for (const key of Reflect.getOwnMetadataKeys(target)) Reflect.deleteMetadata(key as string, target);
+      for (const [key, value] of metadata) Reflect.defineMetadata(key, value, target);
+    }
+  }
+});
+
+function metadataOf(target: object): [key: string, value: unknown][] {
+  return (Reflect.getOwnMetadataKeys(target) as string[]).map((key) => [
+    key,
+    Reflect.getOwnMetadata(key, target),
+  ]);
+}
 
 it('gives middleware the request as Express does: without the path that its pattern matched in req.url', async () => {
   let urls: string[] = [];
@@ -295,6 +361,14 @@ it('shows a global interceptor the caller, and tells a global guard, which runs 
   await second.stop();
 });
 
+@Injectable()
+class TeamGuard extends GatewayKeyGuard {
+  override handleRequest<T = Caller>(error: Error | null, caller: T | false | null): T {
+    seen.push('a caller');
+    return super.handleRequest(error, caller);
+  }
+}
+
 @Controller('quotas')
 class QuotasController {
   constructor(private readonly config: ConfigService) {}
@@ -303,6 +377,12 @@ class QuotasController {
   @UseGuards(GatewayKeyGuard)
   mine(@CurrentCaller() { grant }: Caller): object {
     return { team: grant.teamId, grace: this.config.get<number>('SHUTDOWN_GRACE_MS') };
+  }
+
+  @Get('theirs')
+  @UseGuards(TeamGuard)
+  theirs(@CurrentCaller() { grant }: Caller): object {
+    return { team: grant.teamId };
   }
 
   @Get(':name')
@@ -323,6 +403,11 @@ it('serves a plain controller of a module of its own, behind the key guard, with
   const { data } = await postern.admin<{ data: { id: string }[] }>('GET', '/teams');
   expect(await get('/quotas/mine')).toEqual({ status: 200, body: { team: data[0]!.id, grace: 1000 } });
   expect((await get('/quotas/mine', 'ptn_wrong')).status).toBe(401);
+  seen = [];
+  // The second time, the key is in the cache.
+  for (let i = 0; i < 2; i++)
+    expect(await get('/quotas/theirs')).toEqual({ status: 200, body: { team: data[0]!.id } });
+  expect(seen).toEqual(['a caller', 'a caller']);
   expect(await get('/quotas/other')).toMatchObject({
     status: 404,
     body: { error: { message: 'No quota other' } },

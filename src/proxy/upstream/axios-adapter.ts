@@ -22,8 +22,8 @@ export function upstreamHttpOptions(pools: UpstreamPools): HttpModuleOptions {
 
 /**
  * Calls the adapter directly while no axios interceptor is registered. Without one, axios only merges headers and defaults
- * that a call does not have (25 µs of mergeConfig and promises on Node 20). With an interceptor, or if the adapter in the
- * instance's defaults was replaced, axios handles the request.
+ * that a call does not have, which adds a third to it. With an interceptor, or if the adapter in the instance's defaults
+ * was replaced, axios handles the request.
  */
 export function useAdapterDirectly(axios: AxiosInstance): void {
   const axiosRequest = axios.request.bind(axios);

@@ -13,7 +13,6 @@ export type JournalRecord = { t: RecordType; id: string } & Partial<LogRow>;
 
 const VERSION = 'v1';
 const NEWLINE = 0x0a;
-const SPACE = 0x20;
 /** `v1 ` + 8 hex digits + a space. */
 const HEADER_LENGTH = 12;
 /** Seven texts of 1,024 characters, each of which JSON may write as `\u0001`, and the rest of a row. */
@@ -33,29 +32,6 @@ const COLUMNS_OF: Record<RecordType, readonly LoggedColumn[]> = {
   R: LOGGED_COLUMNS,
 };
 
-/** A column in a record's JSON. The texts are precomputed, which halves the time to encode a record. */
-interface Field {
-  readonly name: keyof LogRow;
-  readonly prefix: string;
-  readonly quote: string;
-  readonly ifNull: string;
-  /** True for numbers and booleans. */
-  readonly isBare: boolean;
-  /** True for text that may need an escape. */
-  readonly isFree: boolean;
-}
-
-const FIELDS_OF = Object.fromEntries(
-  Object.entries(COLUMNS_OF).map(([t, columns]) => [t, columns.map(fieldOf)]),
-) as Record<RecordType, Field[]>;
-
-function fieldOf({ name, type }: LoggedColumn): Field {
-  const prefix = `,"${name}":`;
-  const isBare = ['boolean', 'smallint', 'int', 'bigint', 'real'].includes(type);
-  const isFree = type === 'text' || type === 'inet' || type === 'jsonb';
-  return { name, prefix, quote: `${prefix}"`, ifNull: `${prefix}null`, isBare, isFree };
-}
-
 /**
  * The JSON of a record in ASCII, so that one character is one byte. It never contains a newline.
  *
@@ -63,27 +39,19 @@ function fieldOf({ name, type }: LoggedColumn): Field {
  * value in them
  */
 export function encodeRecord(t: RecordType, values: Partial<LogRow>, withNulls = false): string {
-  let json = `{"t":"${t}"`;
-  for (const { name, prefix, quote, ifNull, isBare, isFree } of FIELDS_OF[t]) {
+  const record: Record<string, unknown> = { t };
+  for (const { name } of COLUMNS_OF[t]) {
     const value = values[name] ?? null;
-    if (value === null) {
-      if (withNulls) json += ifNull;
-    } else if (isBare) json += prefix + String(value);
-    else if (isFree && ESCAPED.test(value as string)) json += prefix + inAscii(JSON.stringify(value));
-    else json += `${quote}${value}"`;
+    if (value !== null || withNulls) record[name] = value;
   }
-  return `${json}}`;
+  return JSON.stringify(record).replace(NOT_ASCII, inAscii);
 }
 
-/** What JSON must not hold unescaped (RFC 8259 7), and what is not ASCII. */
-const ESCAPED = /["\\\x00-\x1f\x7f-\uffff]/;
 const NOT_ASCII = /[\x7f-\uffff]/g;
 
-function inAscii(json: string): string {
-  return json.replace(NOT_ASCII, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
+function inAscii(unit: string): string {
+  return `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
 }
-
-const HEX_DIGITS = Buffer.from('0123456789abcdef');
 
 /** The line of one record, with the columns that are null. */
 export function encodeLine(record: JournalRecord): Buffer {
@@ -96,30 +64,18 @@ export function lineLength(json: string): number {
 }
 
 /**
- * Lines, one for each record: version, CRC-32 of the JSON, the JSON, a newline. Digits by hand and one buffer for all take
- * half the time of a buffer for each on Node 20.
+ * Lines, one for each record: version, CRC-32 of the JSON, the JSON, a newline.
  *
  * @param records as they were encoded above
  */
 export function encodeLines(records: readonly string[]): Buffer {
-  let length = 0;
-  for (const json of records) length += lineLength(json);
-  const lines = Buffer.allocUnsafe(length);
-  let at = 0;
-  for (const json of records) {
-    lines.write(VERSION, at, 'latin1');
-    lines[at + VERSION.length] = SPACE;
-    let crc = crc32(json);
-    for (let i = HEADER_LENGTH - 2; i > VERSION.length; i--) {
-      lines[at + i] = HEX_DIGITS[crc & 0xf]!;
-      crc >>>= 4;
-    }
-    lines[at + HEADER_LENGTH - 1] = SPACE;
-    lines.write(json, at + HEADER_LENGTH, 'latin1');
-    at += lineLength(json);
-    lines[at - 1] = NEWLINE;
-  }
-  return lines;
+  let lines = '';
+  for (const json of records) lines += `${headerOf(json)}${json}\n`;
+  return Buffer.from(lines, 'latin1');
+}
+
+function headerOf(json: string | Buffer): string {
+  return `${VERSION} ${crc32(json).toString(16).padStart(8, '0')} `;
 }
 
 export interface DecodedLines {
@@ -155,8 +111,7 @@ export function decodeLines(bytes: Buffer): DecodedLines {
 function decodeLine(line: Buffer): JournalRecord | null {
   if (line.length <= HEADER_LENGTH || line.length > LONGEST_LINE) return null;
   const json = line.subarray(HEADER_LENGTH);
-  const header = `${VERSION} ${crc32(json).toString(16).padStart(8, '0')} `;
-  if (line.toString('latin1', 0, HEADER_LENGTH) !== header) return null;
+  if (line.toString('latin1', 0, HEADER_LENGTH) !== headerOf(json)) return null;
   try {
     return toRecord(JSON.parse(json.toString()));
   } catch {
