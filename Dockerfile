@@ -34,4 +34,4 @@ EXPOSE 8080
 # Alive, not ready: a container whose Postgres is away must not be restarted, it recovers by itself.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 \
   CMD ["node", "-e", "fetch('http://127.0.0.1:' + (process.env.PORT || 8080) + '/health/live').then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
-CMD ["node", "--max-semi-space-size=32", "--v8-pool-size=1", "--use-largepages=silent", "dist/src/main.js"]
+CMD ["node", "--max-semi-space-size=32", "--v8-pool-size=1", "dist/src/main.js"]

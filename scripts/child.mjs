@@ -4,7 +4,7 @@ import { spawn } from 'node:child_process';
 import { constants } from 'node:os';
 
 /** The one place for the gateway's Node flags; `start:prod` and the Dockerfile repeat them and a test compares. */
-export const NODE_FLAGS = ['--max-semi-space-size=32', '--v8-pool-size=1', '--use-largepages=silent'];
+export const NODE_FLAGS = ['--max-semi-space-size=32', '--v8-pool-size=1'];
 export const ENTRY = 'dist/src/main.js';
 
 // One Ctrl-C reaches this process twice: from the terminal and, a few milliseconds later, from npm, which forwards

@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import { afterFile } from './after-file.js';
 
 const ROOT = resolve(__dirname, '../..');
-/** Those of production without --use-largepages: copying Node's own code into such pages is a tenth of a start. */
+/** Those of production. */
 const FLAGS = ['--max-semi-space-size=32', '--v8-pool-size=1'];
 
 const running = new Set<Process>();
