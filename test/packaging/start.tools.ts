@@ -25,7 +25,7 @@ describe('npm start', () => {
   it('installs, builds and runs with the flags, passing on the exit code; the second time it only runs', async () => {
     expect(first).toMatchObject({ code: 7, stderr: '' });
     expect(first.stdout).toMatch(/Installing dependencies as locked[^]*done in[^]*Building[^]*done in/);
-    expect(first.stdout).toContain('flags --max-semi-space-size=32,--v8-pool-size=1');
+    expect(first.stdout).toContain('flags --max-semi-space-size=32,--v8-pool-size=1\n');
 
     const second = await checkout.start().ended;
     expect(second.code).toBe(7);
