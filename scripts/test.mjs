@@ -5,7 +5,7 @@ import { main, prepare, root } from './prepare.mjs';
 
 const JEST = join(root, 'node_modules', 'jest', 'bin', 'jest.js');
 // Jest passes them on to its workers. A young generation that starts small and grows costs a tenth of their processor time.
-const FLAGS = ['--min-semi-space-size=32', '--max-semi-space-size=64', '--use-largepages=silent'];
+const FLAGS = ['--min-semi-space-size=32', '--max-semi-space-size=64'];
 
 await main(async () => {
   await prepare({ all: true, build: false });

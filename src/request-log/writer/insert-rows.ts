@@ -168,7 +168,7 @@ export async function keepRejected(root: string, row: LogRow, error: unknown): P
 const ESCAPED = /["\\]/g;
 
 /**
- * A column as Postgres's text form of an array. pg would make the same of an array, at 10 µs a row on Node 20: this
+ * A column as Postgres's text form of an array. pg would make the same of an array, and takes 2 µs a row more: this
  * escapes once what consecutive rows have in common, which is most of it. Nulls at the end are left out, which in most
  * batches is all of many columns: unnest() fills the shorter arrays up, and no id is null.
  */
