@@ -213,8 +213,8 @@ export class GatewayHttpAdapter extends ExpressAdapter {
       this.isFast =
         own.length === CALL_ROUTES.length && !before.some(concernsCalls) && this.fastPath!.prepare();
     }
-    const { onRequestHook, onResponseHook } = this as unknown as Hooks;
-    return this.isFast && !onRequestHook && !onResponseHook;
+    const { onRequestHook, onResponseHook, onRouteTriggered } = this as unknown as Hooks;
+    return this.isFast && !onRequestHook && !onResponseHook && !onRouteTriggered;
   }
 }
 
@@ -231,6 +231,7 @@ interface MatchingLayer extends ILayer {
 interface Hooks {
   onRequestHook?: unknown;
   onResponseHook?: unknown;
+  onRouteTriggered?: unknown;
 }
 
 /** True for a route or middleware that may match a call, also if it is one for a single path. */
