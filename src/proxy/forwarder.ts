@@ -15,6 +15,9 @@ import type { PolicyCall } from './policies/policy-call.js';
 import { Attempt } from './routing/attempt.js';
 import type { RoutedCall } from './routing/routed-call.js';
 
+/** As it is before a test replaces it. */
+const OWN_REQUEST: unknown = Reflect.get(HttpService.prototype, 'request');
+
 /** Forwards a call to its provider and streams the response back. */
 @Injectable()
 export class Forwarder {
@@ -76,7 +79,7 @@ export class Forwarder {
   private send(exchange: Exchange): Promise<unknown> {
     const { req } = exchange;
     const config = { method: req.method, url: req.target.upstreamPath, data: exchange };
-    const isReplaced = this.http.request !== HttpService.prototype.request;
+    const isReplaced = this.http.request !== OWN_REQUEST;
     return isReplaced
       ? lastValueFrom(this.http.request(config), { defaultValue: undefined })
       : this.http.axiosRef.request(config);

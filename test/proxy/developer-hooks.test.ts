@@ -36,9 +36,11 @@ it('lets interceptors on HttpService see each call', async () => {
   await wire.expectSound(3);
 });
 
-it('calls a request() of HttpService that was replaced', async () => {
-  const http = wire.gateway.gateway.app.get(HttpService, { strict: false });
-  const spy = jest.spyOn(http, 'request');
+it.each([
+  ['HttpService', () => wire.gateway.gateway.app.get(HttpService, { strict: false })],
+  ['any HttpService', () => HttpService.prototype],
+])('calls a request() of %s that was replaced', async (_, replaced) => {
+  const spy = jest.spyOn(replaced(), 'request');
   await wire.call('POST /v1/chat/completions', [], '{}');
   const calls = [...spy.mock.calls];
   spy.mockRestore();
