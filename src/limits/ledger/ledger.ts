@@ -216,9 +216,7 @@ export class Ledger implements ChargeKeeper {
           subject: set.chargesEndUser ? subject : null,
         }
       : null;
-    const ticket = new Ticket(id, charged, parts, this.tickets);
-    this.tickets.set(id, ticket);
-    return ticket;
+    return new Ticket(id, charged, parts, isCharged ? this.tickets : null);
   }
 
   /** Null: its period is not known yet. */

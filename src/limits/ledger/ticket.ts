@@ -28,14 +28,16 @@ export class Ticket {
   /**
    * @param id of the call's row in the request log
    * @param reservation must be set on the call's record before its start is journalled
-   * @param tickets those that are not closed, by ID
+   * @param tickets those that wait for their charge, by ID; null: this one has none
    */
   constructor(
     public id: string,
     readonly reservation: Reservation | null,
     private readonly parts: readonly Part[],
-    private readonly tickets: Map<string, Ticket>,
-  ) {}
+    private readonly tickets: Map<string, Ticket> | null,
+  ) {
+    tickets?.set(id, this);
+  }
 
   /**
    * The call has ended. Its slots are free at once, rates are corrected, and budgets keep what was used until the row
@@ -90,9 +92,9 @@ export class Ticket {
   /** The call goes on with another attempt. @param id of its row, which ends the ticket */
   continue(id: string): void {
     if (this.state === 'closed') return;
-    this.tickets.delete(this.id);
+    this.tickets?.delete(this.id);
     this.id = id;
-    this.tickets.set(id, this);
+    this.tickets?.set(id, this);
   }
 
   /** The call does not take place, and gets no row: everything is returned. */
@@ -117,6 +119,6 @@ export class Ticket {
 
   private close(): void {
     this.state = 'closed';
-    this.tickets.delete(this.id);
+    this.tickets?.delete(this.id);
   }
 }

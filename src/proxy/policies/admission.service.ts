@@ -36,22 +36,37 @@ export class AdmissionService {
   forward(req: Request, res: Response): Promise<void> {
     const policies = this.policies.of(req.caller.grant);
     // Most calls have none: nothing is read or allocated for them.
-    return policies === null && req.routed === undefined && req.provider.signer === null
-      ? this.forwarder.forward(req, res, null)
-      : this.forwardAdmitted(policies ?? NO_POLICIES, req, res);
+    if (policies === null && req.routed === undefined && req.provider.signer === null)
+      return this.forwarder.forward(req, res, null);
+    const asked = policies ?? NO_POLICIES;
+    const call = new PolicyCall(req);
+    const gathering = this.gatheringFor(asked, call, req, res);
+    return gathering === null
+      ? this.admit(asked, call, req, res)
+      : this.admitGathered(gathering, asked, call, req, res);
   }
 
-  private async forwardAdmitted(policies: readonly CallPolicy[], req: Request, res: Response): Promise<void> {
-    const call = new PolicyCall(req);
+  /** Null if nobody needs the body. */
+  private gatheringFor(
+    policies: readonly CallPolicy[],
+    call: PolicyCall,
+    req: Request,
+    res: Response,
+  ): Gathering | null {
     const isSigned = providersOf(req).some(({ signer }) => signer !== null);
     const isRequired =
       call.requestBytes !== 0 && (isSigned || policies.some((policy) => policy.needsBody?.(call)));
-    if (!isRequired && req.routed?.wantsBody(call) !== true) {
-      await this.admit(policies, call, req, res);
-      return;
-    }
-    const limit = isSigned ? SIGNED : OF_POLICIES;
-    const gathering = new Gathering(req, res, this.memory, this.env, isRequired, limit);
+    if (!isRequired && req.routed?.wantsBody(call) !== true) return null;
+    return new Gathering(req, res, this.memory, this.env, isRequired, isSigned ? SIGNED : OF_POLICIES);
+  }
+
+  private async admitGathered(
+    gathering: Gathering,
+    policies: readonly CallPolicy[],
+    call: PolicyCall,
+    req: Request,
+    res: Response,
+  ): Promise<void> {
     try {
       const body = await gathering.read();
       call.prefix = gathering.prefix;
