@@ -137,6 +137,7 @@ async function measureOpenStreams(bench, version) {
     ...bench,
     names,
     compared: names,
+    atOnce: true,
     rounds: Number(values.reps),
     windowMs: Number(values.seconds) * 1_000,
     baselineMs: 2_000,

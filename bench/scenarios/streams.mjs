@@ -27,12 +27,15 @@ export async function measureStreams(bench) {
   const contenders = await startAll({ ...bench, provider }, bench.compared);
   const rounds = Object.fromEntries(contenders.map(({ name }) => [name, []]));
   for (const contender of contenders) await busyStreams(contender, 1_000);
+  const measure = async (contender, round) => {
+    const chunkMicros = await busyStreams(contender, bench.windowMs);
+    rounds[contender.name].push({ chunkMicros });
+    bench.say(`streams: round ${round}/${bench.rounds} ${contender.name}: ${figure(chunkMicros)} µs/chunk`);
+  };
   for (let round = 1; bench.hasTimeFor(round, 0.6); round++) {
-    for (const contender of contenders) {
-      const chunkMicros = await busyStreams(contender, bench.windowMs);
-      rounds[contender.name].push({ chunkMicros });
-      bench.say(`streams: round ${round}/${bench.rounds} ${contender.name}: ${figure(chunkMicros)} µs/chunk`);
-    }
+    // At once, neighbours take from each what they take from the others; in turns, none takes from the next.
+    for (const group of bench.atOnce ? [contenders] : contenders.map((one) => [one]))
+      await Promise.all(group.map((contender) => measure(contender, round)));
   }
   const parity = { busy: await compareRows(contenders) };
   for (const { stop } of contenders) await stop();
