@@ -17,6 +17,8 @@ const HELD_EVERY_MS = 2_000;
 const OPEN = [10, 100, 1_000];
 const CONNECTIONS = 32;
 const ENDLESS = 1_000_000;
+/** The garbage of a start is collected in this time, while the process has little to do. */
+const WARM_UP_MS = 15_000;
 /** A garbage collector gives memory back when it gets round to it. */
 const SETTLE_MS = 1_000;
 
@@ -26,16 +28,16 @@ export async function measureStreams(bench) {
   const provider = await startLeanProvider(bench.workplace);
   const contenders = await startAll({ ...bench, provider }, bench.compared);
   const rounds = Object.fromEntries(contenders.map(({ name }) => [name, []]));
-  for (const contender of contenders) await busyStreams(contender, 1_000);
+  // At once, neighbours take from each what they take from the others; in turns, none takes from the next.
+  const groups = bench.atOnce ? [contenders] : contenders.map((one) => [one]);
+  for (const group of groups) await Promise.all(group.map((contender) => busyStreams(contender, WARM_UP_MS)));
   const measure = async (contender, round) => {
     const chunkMicros = await busyStreams(contender, bench.windowMs);
     rounds[contender.name].push({ chunkMicros });
     bench.say(`streams: round ${round}/${bench.rounds} ${contender.name}: ${figure(chunkMicros)} µs/chunk`);
   };
   for (let round = 1; bench.hasTimeFor(round, 0.6); round++) {
-    // At once, neighbours take from each what they take from the others; in turns, none takes from the next.
-    for (const group of bench.atOnce ? [contenders] : contenders.map((one) => [one]))
-      await Promise.all(group.map((contender) => measure(contender, round)));
+    for (const group of groups) await Promise.all(group.map((contender) => measure(contender, round)));
   }
   const parity = { busy: await compareRows(contenders) };
   for (const { stop } of contenders) await stop();
