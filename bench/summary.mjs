@@ -21,7 +21,7 @@ import { root, Workplace } from './workplace.mjs';
 const HELP = `Usage: npm run bench:summary -- [options] [NODE …]
 
 For each Node.js program (this one): the processor time of a call, of one with limits and of a stream's chunk, against the
-bare proxy on the same core at the same time; the memory of a thousand open streams; what a start costs. Some 6 minutes each.
+bare proxy on the same core at the same time; the memory of a thousand open streams; what a start costs. Some 4 minutes each.
 
   --reps N       repetitions, each with processes of its own (4)
   --seconds N    of each of the three rounds of a repetition (5)`;
