@@ -45,18 +45,23 @@ afterEach(async () => {
   await database.drop();
 });
 
-/** Random calls of the last days, as many writers would store them at once. */
+/** Cuts a half hour. */
+const cut = today - 2 * DAY_MS + 1_234_567;
+
+/** Random calls of the last days, as many writers would store them at once; the first one is soon after `cut`. */
 async function insert(count: number): Promise<void> {
   await database.query(
     `INSERT INTO request_log (id, started_at, team_id, key_id, provider, method, path, model, streamed, status, outcome,
        request_bytes, response_bytes, duration_ms, prompt_tokens, completion_tokens, cached_tokens, cost_usd)
-     SELECT gen_random_uuid(), to_timestamp($1::float8 / 1000) + random() * interval '${DAYS} days',
+     SELECT gen_random_uuid(),
+       CASE n WHEN 1 THEN to_timestamp($5::float8 / 1000)
+         ELSE to_timestamp($1::float8 / 1000) + random() * interval '${DAYS} days' END,
        $2, (ARRAY[$3, gen_random_uuid()])[1 + (random() < 0.1)::int], (ARRAY['openai', 'groq'])[1 + floor(random() * 2)::int],
        'POST', '/v1/responses', (ARRAY['gpt-4o', 'o4-mini', NULL])[1 + floor(random() * 3)::int], false,
        (ARRAY[200, 429, NULL])[1 + floor(random() * 3)::int], 'completed', 10, 20, random() * 90000,
        NULLIF((random() * 100)::int, 7), NULLIF((random() * 100)::int, 7), NULL, NULLIF((random() * 3)::int, 0) * 0.000000001
-     FROM generate_series(1, $4::int)`,
-    [today - (DAYS - 1) * DAY_MS, TEAM, KEY, count],
+     FROM generate_series(1, $4::int) AS n`,
+    [today - (DAYS - 1) * DAY_MS, TEAM, KEY, count, cut + 60_000],
   );
 }
 
@@ -77,7 +82,7 @@ async function expectAllEqual(): Promise<void> {
   await expectEqual(['model'], 'UTC');
   await expectEqual(['provider', 'hour'], 'Asia/Kolkata', { key: KEY });
   // A range that cuts half hours, and one within a half hour.
-  const from = new Date(today - 2 * DAY_MS + 1_234_567);
+  const from = new Date(cut);
   await expectEqual(['day', 'provider'], 'UTC', { from, to: new Date(today - 7_654_321) });
   await expectEqual(['provider'], 'UTC', { from, to: new Date(today + 7_654_321) });
   await expectEqual(['month'], 'Asia/Kolkata', { from, model: 'gpt-4o' });
