@@ -3,12 +3,9 @@
 import { Pool } from 'undici';
 import { startPostern } from './contenders/postern.mjs';
 import { treeMicros } from './cpu-time.mjs';
-import { startPostgres } from './database.mjs';
-import { withLifetime } from './lifetime.mjs';
-import { pinSelf, planCores } from './pinning.mjs';
-import { startLeanProvider } from './provider/lean.mjs';
+import { withWorkplace } from './lifetime.mjs';
+import { startNodeProvider } from './provider/node.mjs';
 import { median } from './statistics.mjs';
-import { Workplace } from './workplace.mjs';
 
 const ADMIN_TOKEN = 'bench-cache-admin-token-0123456789abcdef';
 const PATH = '/v1/chat/completions';
@@ -16,15 +13,10 @@ const IN_FLIGHT = 16;
 const CALLS = 3_000;
 const ROUNDS = 7;
 
-let workplace = null;
-await withLifetime(600_000, run, async () => workplace?.close());
+await withWorkplace(600_000, run);
 
-async function run() {
-  const cores = planCores();
-  workplace = await Workplace.make(cores);
-  pinSelf(cores.load);
-  const provider = await startLeanProvider(workplace);
-  const postgres = await startPostgres(workplace);
+async function run({ workplace, postgres }) {
+  const provider = await startNodeProvider(workplace);
   const gateway = await startPostern({ workplace, provider, postgres }, { env: { ADMIN_TOKEN } });
   const pool = new Pool(`http://127.0.0.1:${gateway.port}`, { connections: IN_FLIGHT });
   const issue = async (name, members) => {

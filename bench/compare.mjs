@@ -1,20 +1,14 @@
-// `npm run bench:compare -- <checkout> <checkout> …`: builds on one core, under the same load at the same time. What the
-// neighbours of a shared machine take, they take from all, so a difference shows that rounds one after the other hide.
-import { readFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+// `npm run bench:compare -- <checkout> <checkout> …`: builds on one core, under the same load at the same time. Other
+// programs on the machine slow them all down alike, so that small differences show, unlike in rounds one after the other.
+import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { startBare } from './contenders/bare.mjs';
-import { nginxProgram } from './contenders/nginx.mjs';
-import { startGateway } from './contenders/postern.mjs';
+import { startArgs, startGateway } from './contenders/postern.mjs';
 import { compareRows } from './contenders/start-all.mjs';
-import { startPostgres } from './database.mjs';
-import { withLifetime } from './lifetime.mjs';
+import { withWorkplace } from './lifetime.mjs';
 import { loadSideBySide, WARM_UP } from './load/side-by-side.mjs';
-import { pinSelf, planCores } from './pinning.mjs';
-import { startLeanProvider } from './provider/lean.mjs';
-import { startNginxProvider } from './provider/nginx.mjs';
+import { startProvider } from './provider/provider.mjs';
 import { median, ratios } from './statistics.mjs';
-import { Workplace } from './workplace.mjs';
 
 const HELP = `Usage: npm run bench:compare -- [options] CHECKOUT …
 
@@ -43,17 +37,10 @@ if (values.help || positionals.length < 1) {
 }
 const checkouts = positionals.map((folder) => resolve(folder));
 
-let workplace = null;
-await withLifetime(LONGEST_MS, run, async () => workplace?.close());
+await withWorkplace(LONGEST_MS, run);
 
-async function run() {
-  const cores = planCores();
-  workplace = await Workplace.make(cores);
-  pinSelf(cores.load);
-  const postgres = await startPostgres(workplace);
-  const program = nginxProgram();
-  const provider =
-    program === null ? await startLeanProvider(workplace) : await startNginxProvider(workplace, program);
+async function run({ workplace, postgres }) {
+  const provider = await startProvider(workplace);
   const bench = { workplace, postgres, provider, node: values.node };
   const names = ['bare', ...checkouts.map((_, i) => `build ${i + 1}`)];
   console.log(checkouts.map((folder, i) => `build ${i + 1}: ${folder}`).join('\n'));
@@ -63,7 +50,7 @@ async function run() {
       () => startBare(bench),
       ...checkouts.map((folder, i) => () => startBuild(bench, folder, i + 1)),
     ];
-    // Who starts first gets the lower port, connects first, and is asked first.
+    // The one that starts first gets the lower port, the first connection and the first call.
     const isReversed = rep % 2 === 0;
     const contenders = [];
     for (const start of inTurn(starts, isReversed)) contenders.push(await start());
@@ -95,12 +82,9 @@ function inTurn(list, isReversed) {
   return isReversed ? list.toReversed() : list;
 }
 
-/** The flags of the checkout's own `start:prod`: `exec node <flags> <entry>`. */
 function startBuild(bench, folder, number) {
-  const { scripts } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
-  const args = scripts['start:prod'].split(' ').slice(2);
-  args.push(join(folder, args.pop()));
-  return startGateway(bench, `build ${number}`, args);
+  const { flags, entry } = startArgs(folder);
+  return startGateway(bench, `build ${number}`, [...flags, entry]);
 }
 
 function spread(values) {

@@ -40,7 +40,7 @@ export function idleMicros(core) {
   return (idle + iowait) * MICROS_PER_TICK;
 }
 
-/** Takes a reading of each meter at once; `since()` gives the differences, null where a meter cannot tell. */
+/** Takes a reading of each meter at once; `since()` gives the differences, null if a meter has no value. */
 export function meters(readings) {
   const take = () => Object.fromEntries(Object.entries(readings).map(([name, reading]) => [name, reading()]));
   const first = take();

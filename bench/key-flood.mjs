@@ -1,8 +1,8 @@
-// `npm run bench:key-flood`: do callers with a known key notice when somebody floods the gateway with minted ones?
-// Anybody can mint a string of the key format with the right checksum, and each is a question for Postgres that no cache
-// answers. A known key's calls go on at a fixed rate, timed from the moment each was due, in turn without a flood, under
-// one of junk (wrong checksum, no question: what the flood costs in processor time alone) and under one of minted keys.
-// Everything is on loopback, in a temporary folder, and gone after some forty seconds.
+// `npm run bench:key-flood`: does a flood of made-up keys slow down callers with a known key? Anybody can make up a string
+// of the key format with the right checksum, and each needs a query that no cache saves. Calls with a known key are made at
+// a fixed rate, timed from the moment each was due: without a flood, during one of junk (wrong checksum, no query: what the
+// flood costs in processor time alone), and during one of made-up keys. Everything is on loopback, in a temporary folder,
+// and gone after some forty seconds.
 import { fork } from 'node:child_process';
 import { mkdtempSync, readFileSync, realpathSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -30,8 +30,8 @@ const FLOODS = [
     const pace = rate === null ? 'as fast as it goes' : `${rate}/s`;
     return [
       { name: `junk, ${pace}`, flood: { rate, keys: 'junk', address: FLOOD_ADDRESS } },
-      { name: `minted, one address, ${pace}`, flood: { rate, keys: 'minted', address: FLOOD_ADDRESS } },
-      { name: `minted, many addresses, ${pace}`, flood: { rate, keys: 'minted', address: null } },
+      { name: `made up, one address, ${pace}`, flood: { rate, keys: 'made up', address: FLOOD_ADDRESS } },
+      { name: `made up, many addresses, ${pace}`, flood: { rate, keys: 'made up', address: null } },
     ];
   }),
 ];
@@ -119,7 +119,7 @@ async function run() {
         steadyCalls({ ...steady, forMs: ROUND_MS }),
         firstCalls({ ...target, keys: cold.splice(0, COLD_PER_ROUND), apart }),
         // An address that many unknown keys come from has few look-ups left, for known keys too.
-        flood?.keys === 'minted' && flood.address !== null
+        flood?.keys === 'made up' && flood.address !== null
           ? firstCalls({ ...target, keys: cold.splice(0, COLD_PER_ROUND), apart, address: FLOOD_ADDRESS })
           : [],
         flood && sendFlood(flood, ROUND_MS),

@@ -1,11 +1,25 @@
-// Every way a run may be told to end leads to the same cleaning up, and no run lasts for ever.
+// The same clean-up for every way in which a run may end, and a bound for its duration.
 import { constants } from 'node:os';
+import { startPostgres } from './database.mjs';
+import { pinSelf, planCores } from './pinning.mjs';
+import { Workplace } from './workplace.mjs';
 
-/** Runs `task`, then whatever `close` does. Sets the exit code. */
-export async function withLifetime(longestMs, task, close) {
+/** Runs `task` with a folder, cores and a Postgres for the run, and removes everything afterwards. Sets the exit code. */
+export async function withWorkplace(longestMs, task) {
+  let workplace = null;
+  const run = async () => {
+    const cores = planCores();
+    workplace = await Workplace.make(cores);
+    pinSelf(cores.load);
+    return task({ workplace, postgres: await startPostgres(workplace) });
+  };
+  await withLifetime(longestMs, run, async () => workplace?.close());
+}
+
+async function withLifetime(longestMs, task, close) {
   let end;
   const ended = new Promise((_, reject) => (end = reject));
-  ended.catch(() => {}); // told below
+  ended.catch(() => {}); // reported below
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
     process.on(signal, () =>
       end(Object.assign(new Error(`ended by ${signal}`), { exitCode: 128 + constants.signals[signal] })),
@@ -25,7 +39,7 @@ export async function withLifetime(longestMs, task, close) {
   clearTimeout(timer);
   await close().catch((error) => {
     exitCode ||= 1;
-    process.stderr.write(`Not everything was put away: ${error.message}\n`);
+    process.stderr.write(`Not everything was removed: ${error.message}\n`);
   });
   process.exit(exitCode);
 }

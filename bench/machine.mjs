@@ -1,4 +1,4 @@
-// On what was it measured? Without this, figures cannot be compared.
+// The machine that was measured on. Without it, results cannot be compared.
 import { execFileSync } from 'node:child_process';
 import { readFileSync, statfsSync } from 'node:fs';
 import { arch, cpus, loadavg, platform, release, totalmem } from 'node:os';
@@ -7,7 +7,7 @@ import { LITELLM } from './contenders/litellm.mjs';
 import { PORTKEY } from './contenders/portkey.mjs';
 import { root } from './workplace.mjs';
 
-export function describeMachine(workplace, cores, postgres, names) {
+export function describeMachine(workplace, postgres, names) {
   const models = cpus().map(({ model }) => model.trim());
   return {
     date: new Date().toISOString(),
@@ -16,9 +16,9 @@ export function describeMachine(workplace, cores, postgres, names) {
     cpu: models[0] ?? 'unknown',
     memoryGb: Math.round(totalmem() / 2 ** 30),
     kernel: `${platform()} ${release()} ${arch()}`,
-    // What else ran: a figure from a busy machine says little.
+    // What else ran: a result from a busy machine means little.
     loadBefore: Number(loadavg()[0].toFixed(2)),
-    pinning: cores,
+    pinning: workplace.cores,
     journalDisk: `statfs type 0x${statfsSync(workplace.folder).type.toString(16)}`,
     versions: {
       postern: packageVersion(join(root, 'package.json')),
@@ -36,7 +36,7 @@ export function describeMachine(workplace, cores, postgres, names) {
   };
 }
 
-/** The first line's version of a program; null where it is not installed. nginx tells it on standard error. */
+/** The first line's version of a program; null where it is not installed. nginx prints it on standard error. */
 export function version(program, args, pattern) {
   try {
     const text = execFileSync('/bin/sh', ['-c', `exec "$0" "$@" 2>&1`, program, ...args], {

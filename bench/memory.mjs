@@ -1,10 +1,10 @@
-// How much memory does a process hold right now?
+// The memory that a process holds.
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 const SAMPLE_MS = 50;
 
-/** Resident bytes of a process; null where /proc does not tell. */
+/** Resident bytes of a process; null without /proc. */
 export function residentBytes(pid) {
   try {
     const kilobytes = /^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1];

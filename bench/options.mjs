@@ -1,8 +1,8 @@
-// What was asked for on the command line?
+// The options of the command line.
 import { parseArgs } from 'node:util';
 import { chosen, NAMES } from './contenders/start-all.mjs';
 
-export const SCENARIOS = ['calls', 'latency', 'streams', 'uploads'];
+const SCENARIOS = ['calls', 'latency', 'streams', 'uploads'];
 
 export const HELP = `Usage: npm run bench -- [options]
 
@@ -13,7 +13,7 @@ nginx and haproxy (where installed) and @fastify/http-proxy, on this machine's l
   --rounds N         interleaved rounds (5)
   --only NAME,…      of ${NAMES.join(', ')}
   --peers            with @portkey-ai/gateway and LiteLLM too, installed by npm and pip into bench/results/peers;
-                     one that cannot be installed here is left out, and why is said
+                     one that cannot be installed here is left out, with the reason
   --scenario NAME,…  of ${SCENARIOS.join(', ')}
   --ladder           instead: what each layer of Postern costs, switched off one after the other
   --json FILE        write everything there as JSON (else to bench/results/)

@@ -1,4 +1,4 @@
-// Which core does what? What is measured has one core to itself; load, stand-in and Postgres share the others.
+// The cores of a run. What is measured has one core to itself; load, stand-in and Postgres share the others.
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 

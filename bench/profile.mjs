@@ -35,7 +35,7 @@ function print(sums, most) {
   }
 }
 
-/** `proxy`, `keys` … for the house's own rooms, the package's name, or what of Node it is. */
+/** A folder of the gateway's own source, the name of a package, or a part of Node. */
 function ownerOf(path, functionName) {
   if (path.startsWith('dist/src/')) return path.split('/').slice(0, 3).join('/');
   if (path.startsWith('node:')) return 'node (JavaScript)';

@@ -1,4 +1,4 @@
-// The figures as tables for people.
+// The results as tables for people.
 
 export function report({ machine, options, scenarios, ladder }) {
   const parts = [head(machine, options)];

@@ -1,22 +1,18 @@
 // `npm run bench`: machine, workplace, Postgres and provider, then one scenario after the other, then the report.
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
-import { nginxProgram } from './contenders/nginx.mjs';
 import { startAll } from './contenders/start-all.mjs';
-import { startPostgres } from './database.mjs';
 import { measureLadder } from './ladder/ladder.mjs';
-import { withLifetime } from './lifetime.mjs';
+import { withWorkplace } from './lifetime.mjs';
 import { describeMachine } from './machine.mjs';
 import { HELP, readOptions } from './options.mjs';
-import { pinSelf, planCores } from './pinning.mjs';
-import { startLeanProvider } from './provider/lean.mjs';
-import { startNginxProvider } from './provider/nginx.mjs';
+import { startProvider } from './provider/provider.mjs';
 import { report } from './report.mjs';
 import { measureCalls, warmUp } from './scenarios/calls.mjs';
 import { measureLatency } from './scenarios/latency.mjs';
 import { measureStreams } from './scenarios/streams.mjs';
 import { measureUploads } from './scenarios/uploads.mjs';
-import { root, Workplace } from './workplace.mjs';
+import { root } from './workplace.mjs';
 
 const MEASURE = {
   calls: measureCalls,
@@ -39,21 +35,14 @@ if (options.help) {
   process.exit(0);
 }
 
-let workplace = null;
-await withLifetime(LONGEST_MS, run, async () => workplace?.close());
+await withWorkplace(LONGEST_MS, run);
 
-async function run() {
+async function run({ workplace, postgres }) {
   const begin = performance.now();
   const say = (line) =>
     process.stderr.write(`${((performance.now() - begin) / 1_000).toFixed(0).padStart(4)} s  ${line}\n`);
-  const cores = planCores();
-  workplace = await Workplace.make(cores);
-  pinSelf(cores.load);
-  const postgres = await startPostgres(workplace);
-  const machine = describeMachine(workplace, cores, postgres.version, options.names);
-  const program = nginxProgram();
-  const provider =
-    program === null ? await startLeanProvider(workplace) : await startNginxProvider(workplace, program);
+  const machine = describeMachine(workplace, postgres.version, options.names);
+  const provider = await startProvider(workplace);
   const nodeArgs =
     options.cpuProf === null ? [] : ['--cpu-prof', `--cpu-prof-dir=${resolve(options.cpuProf)}`];
   const bench = { ...options, workplace, postgres, provider, nodeArgs, say };

@@ -4,14 +4,12 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { startPostern } from './contenders/postern.mjs';
-import { startPostgres } from './database.mjs';
-import { withLifetime } from './lifetime.mjs';
+import { withWorkplace } from './lifetime.mjs';
 import { streamRequest } from './load/request.mjs';
 import { Streams } from './load/streams.mjs';
-import { pinSelf, planCores } from './pinning.mjs';
-import { startLeanProvider } from './provider/lean.mjs';
+import { startNodeProvider } from './provider/node.mjs';
 import { quarters } from './statistics.mjs';
-import { root, Workplace } from './workplace.mjs';
+import { root } from './workplace.mjs';
 
 const STREAMS = 500;
 const LEFT_SHARE = 0.05;
@@ -30,15 +28,10 @@ const FIELDS = {
 const USAGE = 'Usage: npm run bench:soak -- [--minutes 10]';
 
 const minutes = readMinutes();
-let workplace = null;
-await withLifetime((minutes + 5) * 60_000, soak, async () => workplace?.close());
+await withWorkplace((minutes + 5) * 60_000, soak);
 
-async function soak() {
-  const cores = planCores();
-  workplace = await Workplace.make(cores);
-  pinSelf(cores.load);
-  const postgres = await startPostgres(workplace);
-  const provider = await startLeanProvider(workplace);
+async function soak({ workplace, postgres }) {
+  const provider = await startNodeProvider(workplace);
   const samples = join(workplace.folder, 'samples');
   const gateway = await startPostern(
     { workplace, postgres, provider },

@@ -1,18 +1,15 @@
 // What one start of a built checkout costs, and what the gateway holds once it is idle.
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { startArgs } from './contenders/postern.mjs';
 import { treeMicros } from './cpu-time.mjs';
 import { residentBytes } from './memory.mjs';
 
 /** @returns ms of processor time and of time until it is ready, and MB resident after `idleMs` */
 export async function measureStart(workplace, { name, folder, database }, { node, nodeArgs = [], idleMs }) {
-  const { scripts } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
-  // `exec node <flags> <entry>`
-  const args = scripts['start:prod'].split(' ').slice(2);
-  const entry = join(folder, args.pop());
+  const { flags, entry } = startArgs(folder);
   const begin = performance.now();
-  const { pid, stop, found } = await workplace.start([node, ...args, ...nodeArgs, entry], {
+  const { pid, stop, found } = await workplace.start([node, ...flags, ...nodeArgs, entry], {
     name,
     cores: workplace.cores.gateway,
     ready: (text) => /ready on /.test(text) && { at: performance.now() },

@@ -1,13 +1,10 @@
 // `npm run bench:start -- <checkout> [<checkout>]`: what a start costs with a database that is already migrated, and what the
-// gateway holds once it is idle. The builds take turns, so that what neighbours take, they take from both.
+// gateway holds once it is idle. The builds take turns, so that other programs slow both down alike.
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { startPostgres } from './database.mjs';
-import { withLifetime } from './lifetime.mjs';
-import { pinSelf, planCores } from './pinning.mjs';
+import { withWorkplace } from './lifetime.mjs';
 import { measureStart } from './start-cost.mjs';
 import { median, ratios } from './statistics.mjs';
-import { Workplace } from './workplace.mjs';
 
 const HELP = `Usage: npm run bench:start -- [options] CHECKOUT [CHECKOUT]
 
@@ -35,14 +32,9 @@ if (values.help || positionals.length < 1 || positionals.length > 2) {
   process.exit(values.help ? 0 : 1);
 }
 
-let workplace = null;
-await withLifetime(LONGEST_MS, run, async () => workplace?.close());
+await withWorkplace(LONGEST_MS, run);
 
-async function run() {
-  const cores = planCores();
-  workplace = await Workplace.make(cores);
-  pinSelf(cores.load);
-  const postgres = await startPostgres(workplace);
+async function run({ workplace, postgres }) {
   const how = { node: values.node, nodeArgs: values['node-arg'], idleMs: Number(values.idle) * 1_000 };
   const builds = [];
   for (const [i, folder] of positionals.entries()) {

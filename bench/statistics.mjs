@@ -1,4 +1,4 @@
-// What do many measurements say? Pure: the tests in test/bench are on these.
+// Statistics of many measurements. Pure: the tests in test/bench are on these.
 
 /** The middle one; of an even number the mean of the two in the middle. Null without any. */
 export function median(values) {
@@ -34,7 +34,7 @@ export class Schedule {
     this.next = 0;
   }
 
-  /** How many calls have become due until `now` (ms) and were not asked for yet. */
+  /** How many calls have become due until `now` (ms) and were not taken yet. */
   due(now) {
     const until = Math.floor((now - this.begin) / this.apart) + 1;
     return Math.max(0, until - this.next);

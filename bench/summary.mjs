@@ -1,22 +1,18 @@
-// `npm run bench:summary -- [NODE …]`: the figures that Postern promises, in one table, for each of these Node.js programs.
+// `npm run bench:summary -- [NODE …]`: the measurements that Postern promises, in one table, for each of these Node.js programs.
 import { execFileSync } from 'node:child_process';
 import { parseArgs } from 'node:util';
 import { startBare } from './contenders/bare.mjs';
-import { nginxProgram } from './contenders/nginx.mjs';
 import { startPostern } from './contenders/postern.mjs';
 import { compareRows } from './contenders/start-all.mjs';
-import { startPostgres } from './database.mjs';
-import { withLifetime } from './lifetime.mjs';
+import { withWorkplace } from './lifetime.mjs';
 import { loadSideBySide, WARM_UP } from './load/side-by-side.mjs';
 import { describeMachine } from './machine.mjs';
-import { pinSelf, planCores } from './pinning.mjs';
-import { startLeanProvider } from './provider/lean.mjs';
-import { startNginxProvider } from './provider/nginx.mjs';
+import { startProvider } from './provider/provider.mjs';
 import { figure, head, table } from './report.mjs';
 import { measureStreams } from './scenarios/streams.mjs';
 import { measureStart } from './start-cost.mjs';
 import { median, ratios } from './statistics.mjs';
-import { root, Workplace } from './workplace.mjs';
+import { root } from './workplace.mjs';
 
 const HELP = `Usage: npm run bench:summary -- [options] [NODE …]
 
@@ -50,18 +46,11 @@ if (values.help) {
 const programs = positionals.length > 0 ? positionals : [process.execPath];
 const say = (line) => process.stderr.write(`${new Date().toISOString().slice(11, 19)}  ${line}\n`);
 
-let workplace = null;
-await withLifetime(LONGEST_MS, run, async () => workplace?.close());
+await withWorkplace(LONGEST_MS, run);
 
-async function run() {
-  const cores = planCores();
-  workplace = await Workplace.make(cores);
-  pinSelf(cores.load);
-  const postgres = await startPostgres(workplace);
-  const program = nginxProgram();
-  const provider =
-    program === null ? await startLeanProvider(workplace) : await startNginxProvider(workplace, program);
-  const machine = describeMachine(workplace, cores, postgres.version, []);
+async function run({ workplace, postgres }) {
+  const provider = await startProvider(workplace);
+  const machine = describeMachine(workplace, postgres.version, []);
   const rows = [];
   for (const node of programs) {
     const version = execFileSync(node, ['--version'], { encoding: 'utf8' }).trim();
@@ -102,7 +91,7 @@ async function measureCalls(bench, version) {
   ];
   for (let rep = 1; rep <= Number(values.reps); rep++) {
     const contenders = [];
-    // Who starts first is asked first.
+    // The one that starts first gets the first call.
     for (const [name, start] of rep % 2 === 0 ? starters.toReversed() : starters)
       contenders.push({ ...(await start()), name, calls: 0 });
     await loadSideBySide(contenders, WARM_UP);
@@ -137,7 +126,6 @@ async function measureOpenStreams(bench, version) {
     ...bench,
     names,
     compared: names,
-    atOnce: true,
     rounds: Number(values.reps),
     windowMs: Number(values.seconds) * 1_000,
     baselineMs: 2_000,
@@ -149,7 +137,7 @@ async function measureOpenStreams(bench, version) {
   return { toBare: results[1].toBare, mebibytes: (steps.at(-1).resident - idle) / 2 ** 20 };
 }
 
-async function measureStarts({ postgres, node }) {
+async function measureStarts({ workplace, postgres, node }) {
   const build = { name: 'start', folder: root, database: await postgres.createDatabase() };
   const starts = [];
   // The first one migrates.

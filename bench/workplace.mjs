@@ -1,4 +1,4 @@
-// Where does a run keep its files and processes, and how do they all go away, however it ends?
+// The files and processes of a run. All are removed at its end, however it ends.
 import { spawn } from 'node:child_process';
 import { chmod, mkdir, mkdtemp, realpath, rm, statfs } from 'node:fs/promises';
 import { createServer } from 'node:net';
@@ -50,11 +50,11 @@ export class Workplace {
   }
 
   async close() {
-    const faults = [];
+    const errors = [];
     for (const closer of this.closers.splice(0).reverse())
-      await closer().catch((fault) => faults.push(fault));
+      await closer().catch((error) => errors.push(error));
     await rm(this.folder, { recursive: true, force: true });
-    if (faults.length > 0) throw faults[0];
+    if (errors.length > 0) throw errors[0];
   }
 
   /**

@@ -1,4 +1,4 @@
-// Starts a proxy written in Node that is told the provider's URL and says where it listens.
+// Starts a proxy written in Node that gets the provider's URL as its argument and prints where it listens.
 
 export async function startNodeProxy({ workplace, provider, node = process.execPath }, name, args) {
   const { pid, found, stop } = await workplace.start([node, ...args, `http://127.0.0.1:${provider.port}`], {

@@ -11,7 +11,7 @@ const STEP_MS = 600_000;
 /**
  * @param name with its version
  * @param commands run one after the other; they get the folder
- * @returns the folder; null, after saying why, if it cannot be installed here
+ * @returns the folder; null, after printing why, if it cannot be installed here
  */
 export async function installPeer(name, commands) {
   const folder = join(root, 'bench/results/peers', name);

@@ -4,19 +4,25 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from '../workplace.mjs';
 
-const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
-// `exec node <flags> <entry>`
-const [ENTRY, ...FLAGS_BACKWARDS] = scripts['start:prod'].split(' ').slice(2).reverse();
-export const NODE_FLAGS = FLAGS_BACKWARDS.reverse();
+const { flags, entry } = startArgs(root);
+export const NODE_FLAGS = flags;
 
 let started = 0;
 
 /** `nodeArgs` go before the entry; `env` is added to the gateway's. */
 export async function startPostern(bench, { nodeArgs = bench.nodeArgs ?? [], env = {} } = {}) {
-  return startGateway(bench, 'postern', [...NODE_FLAGS, ...nodeArgs, join(root, ENTRY)], env);
+  return startGateway(bench, 'postern', [...flags, ...nodeArgs, entry], env);
 }
 
-/** Anything that starts like Postern, says the same and writes the same rows. */
+/** Arguments of Node in a checkout's `start:prod`, which is `exec node <flags> <entry>`. */
+export function startArgs(checkout) {
+  const { scripts } = JSON.parse(readFileSync(join(checkout, 'package.json'), 'utf8'));
+  const flags = scripts['start:prod'].split(' ').slice(2);
+  const entry = join(checkout, flags.pop());
+  return { flags, entry };
+}
+
+/** Starts anything that starts like Postern, prints the same and writes the same rows. */
 export async function startGateway(
   { workplace, provider, postgres, node = process.execPath },
   name,

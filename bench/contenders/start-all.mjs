@@ -1,4 +1,4 @@
-// Who takes part? In the order in which a round goes through them.
+// The contenders, in the order in which a round goes through them.
 import { startBare } from './bare.mjs';
 import { startDirect } from './direct.mjs';
 import { startFastify } from './fastify.mjs';
@@ -23,12 +23,12 @@ const PEERS = ['portkey', 'litellm'];
 
 export const NAMES = Object.keys(STARTERS);
 
-/** The names that were asked for: all but peers, unless told otherwise. */
+/** The names on the command line; by default all but peers. */
 export function chosen({ only, peers }) {
   return NAMES.filter((name) => (only === null ? peers || !PEERS.includes(name) : only.includes(name)));
 }
 
-/** Starts those; who is not installed here is left out. `calls`: what each was asked so far, for the comparison with rows. */
+/** Starts those; those that are not installed here are left out. `calls`: how many each got so far, for the comparison with rows. */
 export async function startAll(bench, names) {
   const started = [];
   for (const name of names) {

@@ -1,6 +1,6 @@
 // Loaded into the gateway before anything else (node --import): what does the gateway itself do meanwhile? Counts the
 // look-ups of keys it sends to Postgres, its processor time, how long its main thread was ready and had to wait for a core
-// that somebody else (Postgres, the flood) was using, and how long its event loop was blocked at most. Told by HTTP at the
+// that somebody else (Postgres, the flood) was using, and how long its event loop was blocked at most. Served by HTTP at the
 // address in ACCOUNT_FILE.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';

@@ -1,7 +1,7 @@
 // A flood of keys nobody issued, over kept connections and from a process of its own; each key is another. With a rate:
 // so many calls a second are due, as far as connections are free. Without: each connection sends when it got its answer.
 import { connect } from 'node:net';
-import { mintKey } from '../../dist/src/keys/key-secret.js';
+import { generateKey } from '../../dist/src/keys/key-secret.js';
 
 const CONNECTIONS = 64;
 const port = Number(process.argv[2]);
@@ -16,7 +16,7 @@ const part = () => Math.floor(Math.random() * 256);
 const spoilt = (key) => key.slice(0, -1) + (key.endsWith('0') ? '1' : '0');
 
 function request() {
-  const key = flood.keys === 'junk' ? spoilt(mintKey()) : mintKey();
+  const key = flood.keys === 'junk' ? spoilt(generateKey()) : generateKey();
   const address = flood.address ?? `10.${part()}.${part()}.${part()}`;
   return `GET /v1/models HTTP/1.1\r\nHost: gateway\r\nAuthorization: Bearer ${key}\r\nX-Forwarded-For: ${address}\r\n\r\n`;
 }

@@ -9,7 +9,7 @@ import { RequestLogInterceptor } from '../../.test-build/src/request-log/request
 import { RequestLogService } from '../../.test-build/src/request-log/request-log.service.js';
 
 /** What the pieces put in place need of the running application; filled in by server.mjs. */
-export const known = { caller: null, pools: null, env: null };
+export const known = { caller: null, pools: null, env: null, keys: null };
 
 /** In the order in which they are left out. `apply` gets Nest's TestingModuleBuilder. `rows`: calls still leave rows. */
 export const RUNGS = [
@@ -58,8 +58,9 @@ function admitEverybody(context) {
 }
 
 function forwardDirectly(req, res) {
-  const exchange = new Exchange(req, res, req.provider, req.call, NO_LOG, null, known.env, null);
-  return exchange.run(known.pools.for(req.provider.origin));
+  const { pools, env, keys } = known;
+  const exchange = new Exchange(req, res, req.provider, req.call, NO_LOG, null, env, null, keys);
+  return exchange.run(pools.for(req.provider.origin));
 }
 
 const NO_FILE = {};

@@ -37,7 +37,8 @@ await app.get(DatabaseService, { strict: false }).start(60_000);
 
 const { key } = await app.get(FirstKeyService, { strict: false }).create();
 const nobody = { headers: {}, socket: { remoteAddress: '127.0.0.1' } };
-known.caller = { grant: await app.get(KeyLookupService, { strict: false }).find(key, nobody), key };
+known.keys = app.get(KeyLookupService, { strict: false });
+known.caller = { grant: await known.keys.find(key, nobody), key };
 known.pools = app.get(UpstreamPools, { strict: false });
 known.env = settings;
 process.stdout.write(

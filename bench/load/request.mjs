@@ -9,7 +9,7 @@ export function chatRequest(contender) {
   return post(contender, '/v1/chat/completions', body.replace('""', `"${content}"`));
 }
 
-/** Asks the stand-in for a stream: so many chunks, so many milliseconds apart. */
+/** A request for a stream of the stand-in: so many chunks, so many milliseconds apart. */
 export function streamRequest(contender, { chunks, everyMs }) {
   const body = JSON.stringify({ model: 'gpt-4o-mini', stream: true, messages: [] });
   return post(contender, `/v1/chat/completions?chunks=${chunks}&every=${everyMs}`, body);

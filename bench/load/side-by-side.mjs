@@ -1,4 +1,4 @@
-// A closed loop for each of several gateways at the same time, all on one core: what neighbours take, they take from each.
+// A closed loop for each of several gateways at the same time, all on one core, so that other programs slow them all down alike.
 import { treeMicros } from '../cpu-time.mjs';
 import { closedLoop } from './closed-loop.mjs';
 import { chatRequest } from './request.mjs';

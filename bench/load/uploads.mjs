@@ -17,7 +17,7 @@ export async function upload(port, head, bytes) {
       else reject(new Error(`an upload was answered with ${status}`));
     };
   });
-  answered.catch(() => {}); // told below
+  answered.catch(() => {}); // reported below
   const { socket } = connection;
   try {
     socket.write(head);

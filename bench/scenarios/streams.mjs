@@ -6,7 +6,7 @@ import { closedLoop } from '../load/closed-loop.mjs';
 import { Streams } from '../load/streams.mjs';
 import { residentBytes } from '../memory.mjs';
 import { EVENT_WIRE_BYTES } from '../provider/answer.mjs';
-import { startLeanProvider } from '../provider/lean.mjs';
+import { startNodeProvider } from '../provider/node.mjs';
 import { compareRows, startAll } from '../contenders/start-all.mjs';
 import { median, ratios } from '../statistics.mjs';
 
@@ -17,28 +17,34 @@ const HELD_EVERY_MS = 2_000;
 const OPEN = [10, 100, 1_000];
 const CONNECTIONS = 32;
 const ENDLESS = 1_000_000;
-/** The garbage of a start is collected in this time, while the process has little to do. */
+/** The garbage of a start and of opening the streams is collected in this time. */
 const WARM_UP_MS = 15_000;
-/** A garbage collector gives memory back when it gets round to it. */
+/** A garbage collector may release memory late. */
 const SETTLE_MS = 1_000;
 
 const HOLDING = ['bare', 'postern'];
 
 export async function measureStreams(bench) {
-  const provider = await startLeanProvider(bench.workplace);
+  const provider = await startNodeProvider(bench.workplace);
   const contenders = await startAll({ ...bench, provider }, bench.compared);
   const rounds = Object.fromEntries(contenders.map(({ name }) => [name, []]));
-  // At once, neighbours take from each what they take from the others; in turns, none takes from the next.
-  const groups = bench.atOnce ? [contenders] : contenders.map((one) => [one]);
-  for (const group of groups) await Promise.all(group.map((contender) => busyStreams(contender, WARM_UP_MS)));
-  const measure = async (contender, round) => {
-    const chunkMicros = await busyStreams(contender, bench.windowMs);
-    rounds[contender.name].push({ chunkMicros });
-    bench.say(`streams: round ${round}/${bench.rounds} ${contender.name}: ${figure(chunkMicros)} µs/chunk`);
-  };
+  // All at once, so that other programs slow them all down alike. The same streams for every round: opening and
+  // ending them leaves garbage, which is collected seconds later.
+  const busy = [];
+  for (const contender of contenders) busy.push(await openBusy(contender));
+  await sleep(WARM_UP_MS);
   for (let round = 1; bench.hasTimeFor(round, 0.6); round++) {
-    for (const group of groups) await Promise.all(group.map((contender) => measure(contender, round)));
+    const measured = await chunkMicros(contenders, busy, bench.windowMs);
+    for (const [i, { name }] of contenders.entries()) {
+      rounds[name].push({ chunkMicros: measured[i] });
+      bench.say(`streams: round ${round}/${bench.rounds} ${name}: ${figure(measured[i])} µs/chunk`);
+    }
   }
+  for (const streams of busy) {
+    streams.leaveAll();
+    streams.check();
+  }
+  await sleep(SETTLE_MS);
   const parity = { busy: await compareRows(contenders) };
   for (const { stop } of contenders) await stop();
   // Anew: what the busy ones left in memory would hide what the held ones take.
@@ -60,23 +66,25 @@ export async function measureStreams(bench) {
   return { busy: BUSY, results, rounds, held, parity };
 }
 
-/** µs of processor time per chunk, of many streams at a lively pace; opening and ending them lies outside. */
-async function busyStreams(contender, forMs) {
+async function openBusy(contender) {
   const streams = new Streams();
   const request = streamRequest(contender, { chunks: ENDLESS, everyMs: BUSY.everyMs });
   await streams.addMany(BUSY.streams, contender.port, request);
-  await sleep(500);
-  const bytesBefore = streams.bytes;
-  const meter = meters({ gateway: () => treeMicros(contender.pid) });
+  contender.calls += streams.begun;
+  return streams;
+}
+
+/** µs of processor time per chunk, of many streams at a lively pace, of all contenders at the same time. */
+async function chunkMicros(contenders, busy, forMs) {
+  const before = busy.map(({ bytes }) => bytes);
+  const meter = meters(Object.fromEntries(contenders.map(({ name, pid }) => [name, () => treeMicros(pid)])));
   await sleep(forMs);
   const spent = meter.since();
-  // By bytes, for some gateways put several chunks into one write.
-  const chunks = (streams.bytes - bytesBefore) / EVENT_WIRE_BYTES;
-  streams.leaveAll();
-  streams.check();
-  contender.calls += streams.begun;
-  await sleep(200);
-  return spent.gateway === null ? null : spent.gateway / chunks;
+  return contenders.map(({ name }, i) => {
+    // By bytes, for some gateways put several chunks into one write.
+    const chunks = (busy[i].bytes - before[i]) / EVENT_WIRE_BYTES;
+    return spent[name] === null ? null : spent[name] / chunks;
+  });
 }
 
 /**

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { uploadHead } from '../load/request.mjs';
 import { upload } from '../load/uploads.mjs';
 import { peakBytes, residentBytes } from '../memory.mjs';
-import { startLeanProvider } from '../provider/lean.mjs';
+import { startNodeProvider } from '../provider/node.mjs';
 import { compareRows, startAll } from '../contenders/start-all.mjs';
 
 const BYTES = 10 * 2 ** 20;
@@ -12,7 +12,7 @@ const AT_ONCE = 10;
 const HOLD_MS = 1_500;
 
 export async function measureUploads(bench) {
-  const provider = await startLeanProvider(bench.workplace);
+  const provider = await startNodeProvider(bench.workplace);
   const contenders = await startAll({ ...bench, provider }, bench.compared);
   const results = [];
   for (const contender of contenders) {

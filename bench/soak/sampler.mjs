@@ -1,4 +1,4 @@
-// Loaded into the gateway with --import: once a second it tells how the process is, one JSON object a line.
+// Loaded into the gateway with --import: once a second it writes the state of the process as a line of JSON.
 import { appendFileSync } from 'node:fs';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 

@@ -1,4 +1,4 @@
-// A provider that reads as little as it can: heads by their Content-Length, one write for each answer or chunk.
+// A provider that parses as little as it can: of heads the Content-Length, with one write for each response or chunk.
 //   POST …                         the fixed answer
 //   POST …?chunks=N&every=MS       N events, MS apart, each in a write of its own; one more says [DONE]
 //   POST …?hold=MS                 the body is not read for so long, then to its end, then the fixed answer
