@@ -57,6 +57,8 @@ export class FastPath {
     const parameters: object = Reflect.getMetadata(ROUTE_ARGS_METADATA, ProxyController, 'forward') as object;
     // Request-scoped providers make the controller's dependency tree dynamic.
     if (config.getGlobalPipes().length > 0 || !wrapper.isDependencyTreeStatic()) return false;
+    // A call may ask for a version of the API that the controller does not have.
+    if (config.getVersioning() !== undefined) return false;
     if (Object.keys(parameters).sort().join() !== PARAMETERS.join()) return false;
     if (ROUTER_METADATA.some((name) => this.hasMetadata(name))) return false;
     const handler = [this.controller, this.decorated, key] as const;

@@ -5,13 +5,15 @@ import {
   ForbiddenException,
   Get,
   Injectable,
+  type MiddlewareConsumer,
   Module,
   type Type,
   UseGuards,
+  VersioningType,
 } from '@nestjs/common';
 import { HOST_METADATA, ROUTE_ARGS_METADATA } from '@nestjs/common/internal';
-import { HttpAdapterHost } from '@nestjs/core';
-import type { Request, Response } from 'express';
+import { ApplicationConfig, HttpAdapterHost } from '@nestjs/core';
+import type { Express, Request, Response } from 'express';
 import { AuthModule } from '../../src/auth/auth.module.js';
 import { type Caller, CurrentCaller } from '../../src/auth/caller.js';
 import { GatewayKeyGuard } from '../../src/auth/gateway-key.guard.js';
@@ -87,6 +89,20 @@ it("leaves calls for other hosts than the controller's own to Nest's router", as
   }
 });
 
+@Module({})
+class VersioningModule {
+  constructor(config: ApplicationConfig) {
+    config.enableVersioning({ type: VersioningType.HEADER, header: 'x-version', defaultVersion: '1' });
+  }
+}
+
+it("leaves the versions of controllers to Nest's router", async () => {
+  const postern = await start(VersioningModule);
+  expect(await statusOf(postern)).toBe(404);
+  expect(await statusOf(postern, '/v1/models', { 'x-version': '1' })).toBe(200);
+  await postern.stop();
+});
+
 it('gives the handler a third parameter', async () => {
   const { prototype } = ProxyController;
   const before = Object.getOwnPropertyDescriptor(prototype, 'forward')!;
@@ -120,6 +136,55 @@ class RouteHookModule {
 it("runs the adapter's hook for routes", async () => {
   const postern = await start(RouteHookModule);
   expect([await statusOf(postern), seen]).toEqual([200, ['/v1/{*path}']]);
+  await postern.stop();
+});
+
+const look = (req: Request, _: Response, next: () => void) => {
+  seen.push(req.originalUrl);
+  next();
+};
+
+/** Registers something with Express before the controllers. */
+function registering(register: (app: Express) => unknown): Type {
+  @Module({})
+  class RegisteringModule {
+    constructor({ httpAdapter }: HttpAdapterHost) {
+      register(httpAdapter.getInstance<Express>());
+    }
+  }
+  return RegisteringModule;
+}
+
+function middlewareFor(path: string): Type {
+  class MiddlewareModule {
+    configure(consumer: MiddlewareConsumer): void {
+      consumer.apply(look).forRoutes(path);
+    }
+  }
+  Module({})(MiddlewareModule);
+  return MiddlewareModule;
+}
+
+it.each<[string, Type]>([
+  ["forRoutes('v1/models')", middlewareFor('v1/models')],
+  ["forRoutes(':version/models')", middlewareFor(':version/models')],
+  ["forRoutes('*any/models')", middlewareFor('*any/models')],
+  ["use('/v1/models')", registering((app) => app.use('/v1/models', look))],
+  ['use() with a list of paths', registering((app) => app.use(['/other', '/v1/models'], look))],
+  ['use() with a RegExp', registering((app) => app.use(/^\/v1\/models/, look))],
+  ["get('/:version/models')", registering((app) => app.get('/:version/models', look))],
+  ["get('{/v1}/models')", registering((app) => app.get('{/v1}/models', look))],
+])('runs middleware that is for one path of calls: %s', async (_, module) => {
+  const postern = await start(module);
+  expect([await statusOf(postern), seen]).toEqual([200, ['/v1/models']]);
+  await postern.stop();
+});
+
+it('is used beside middleware for other paths', async () => {
+  const others = registering((app) => app.use(['/v1x', '/private/v1'], look).get('/', look));
+  const postern = await start(others, AskingsModule);
+  expect([await statusOf(postern), seen]).toEqual([200, []]);
+  expect(postern.gateway.app.get(HttpAdapterHost).httpAdapter).toHaveProperty('isFast', true);
   await postern.stop();
 });
 

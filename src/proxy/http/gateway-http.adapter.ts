@@ -17,9 +17,10 @@ import { lingerOverUnreadBody } from './unread-body.js';
 
 /** With ADMIN_PORT, these paths exist on that port only. */
 const ADMIN_ONLY = /^\/(?:admin|console|docs|docs-json|metrics)(?:[/?]|$)/;
-/** The routes of ProxyController, and paths that they match. */
+/** The routes of ProxyController. */
 const CALL_ROUTES: unknown[] = ['/v1/{*path}', '/p/{*path}'];
-const CALL_PATHS = ['/v1/path', '/p/name/path'];
+/** A path that matches no call: its first segment is plain text, and not that of a call. */
+const OTHER_PATH = /^\/(?!(?:v1|p)(?:\/|$))[\w.-]+(?:\/|$)/i;
 const HEALTH = /^\/health(?:[/?]|$)/;
 /**
  * What Express sees in place of a path with a percent-escape, because it would decode the path and fail for bytes that
@@ -47,7 +48,7 @@ declare module 'express-serve-static-core' {
 
 /**
  * Express behind a server of our own. The request gate runs before Express sees a request, and requests and responses
- * are born with Express's prototypes: Express would else call Object.setPrototypeOf on each, which Node 20 pays with
+ * are created with Express's prototypes: Express would else call Object.setPrototypeOf on each, which Node 20 pays with
  * some 60 µs per call.
  */
 export class GatewayHttpAdapter extends ExpressAdapter {
@@ -225,8 +226,9 @@ interface CallHandler {
 }
 
 /** Members that Express and its adapter do not declare. */
-interface MatchingLayer extends ILayer {
-  match(path: string): boolean;
+interface PathLayer extends ILayer {
+  /** As it was registered: a string, a RegExp, or an array of them. */
+  rawPath?: unknown;
 }
 interface Hooks {
   onRequestHook?: unknown;
@@ -234,12 +236,13 @@ interface Hooks {
   onRouteTriggered?: unknown;
 }
 
-/** True for a route or middleware that may match a call, also if it is one for a single path. */
-function concernsCalls(layer: ILayer): boolean {
-  const path: unknown = layer.route?.path;
-  if (layer.route !== undefined && typeof path !== 'string') return true;
-  if (typeof path === 'string' && /^\/(?:v1|p)(?:\/|$)/.test(path)) return true;
-  return CALL_PATHS.some((call) => (layer as MatchingLayer).match(call));
+/** True for a route or middleware that may match a call, if only for one path. */
+function concernsCalls(layer: PathLayer): boolean {
+  const path: unknown = layer.route?.path ?? layer.rawPath;
+  // As a route, this is the start page; as middleware, it matches every request.
+  if (layer.route !== undefined && path === '/') return false;
+  const paths: unknown[] = Array.isArray(path) ? path : [path];
+  return !paths.every((one) => typeof one === 'string' && OTHER_PATH.test(one));
 }
 
 function expressApp(): Express {
@@ -251,14 +254,14 @@ function expressApp(): Express {
   return app;
 }
 
-/** A constructor like Node's own whose instances have the given prototype from birth. */
+/** A constructor like Node's own whose instances are created with the given prototype. */
 function withPrototype<T extends new (...args: never[]) => object>(base: T, prototype: object): T {
   const constructor = base as unknown as { apply(self: object, args: unknown[]): void };
-  function Born(this: object, ...args: unknown[]): void {
+  function Instance(this: object, ...args: unknown[]): void {
     constructor.apply(this, args);
   }
-  Born.prototype = prototype;
+  Instance.prototype = prototype;
   // V8 sizes an instance by the fields that its constructor, and those it calls, set.
-  Object.setPrototypeOf(Born, base);
-  return Born as unknown as T;
+  Object.setPrototypeOf(Instance, base);
+  return Instance as unknown as T;
 }
