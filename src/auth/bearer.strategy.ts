@@ -15,8 +15,8 @@ interface CredentialView {
 }
 
 /**
- * passport-http-bearer with one chosen header. By default it would also accept a token from the query or the body, and it
- * does not know the headers of Anthropic, Azure and Google clients.
+ * passport-http-bearer with one chosen header. By default it would also accept a token from the query or the body,
+ * and it ignores the headers of Anthropic, Azure and Google clients.
  */
 @Injectable()
 export class BearerStrategy extends PassportStrategy(Strategy) {
@@ -49,7 +49,8 @@ export class BearerStrategy extends PassportStrategy(Strategy) {
   }
 
   async validate({ from }: CredentialView, key: string): Promise<Caller | false> {
+    const { version } = this.lookup;
     const grant = await this.lookup.find(key, from);
-    return grant !== null && { grant, key };
+    return grant !== null && { grant, key, version };
   }
 }

@@ -31,6 +31,8 @@ export interface Grant {
 export interface Caller {
   readonly grant: Grant;
   readonly key: string;
+  /** Version of the key cache when the grant was found; undefined: it comes from a guard of another module. */
+  readonly version?: number;
 }
 
 declare module 'express-serve-static-core' {

@@ -28,7 +28,7 @@ export class GatewayKeyGuard extends AuthGuard() {
     const key = readCredential(req.rawHeaders);
     const grant = key === null ? null : this.lookup.findCached(key);
     if (grant === null) return super.canActivate(context);
-    req.caller = { grant, key: key! };
+    req.caller = { grant, key: key!, version: this.lookup.version };
     return true;
   }
 

@@ -42,7 +42,11 @@ export class KeyCache {
   set(digest: string, grant: Grant | null, readAtVersion: number): boolean {
     if (readAtVersion !== this.changes) return false;
     if (grant !== null) this.keep(digest, grant);
-    else this.unknown.set(digest, true);
+    else {
+      // It was deleted, and the change feed has not reported it.
+      this.grants.delete(digest);
+      this.unknown.set(digest, true);
+    }
     return true;
   }
 

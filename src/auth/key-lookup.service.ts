@@ -69,6 +69,24 @@ export class KeyLookupService {
     return this.judge(kept);
   }
 
+  /** Increases with every change of a key. */
+  get version(): number {
+    return this.cache.version;
+  }
+
+  /**
+   * Whether the key of a call is still valid. It is looked up again only if a key has changed since, or it has expired.
+   *
+   * @throws GatewayError as find() does
+   */
+  isStillValid(req: Request): boolean | Promise<boolean> {
+    const { grant, key, version } = req.caller;
+    if (version === undefined || (version === this.cache.version && grant.expiresAt > Date.now()))
+      return true;
+    const found = this.find(key, req);
+    return found instanceof Promise ? found.then((one) => one !== null) : found !== null;
+  }
+
   /** The grant of a cached valid key; null if the key is not cached or not valid. */
   findCached(key: string): Grant | null {
     if (key.length !== API_KEY_LENGTH) return null;

@@ -1,4 +1,5 @@
 import type { Request, Response } from 'express';
+import type { KeyLookupService } from '../auth/key-lookup.service.js';
 import { GatewayError } from '../errors/gateway-error.js';
 import type { ResponseRecorder } from '../idempotency/response-recorder.js';
 import type { Provider } from '../providers/provider.js';
@@ -6,6 +7,7 @@ import type { CallRecord } from '../request-log/call-record.js';
 import type { Outcome } from '../request-log/outcome.js';
 import type { RequestLogService } from '../request-log/request-log.service.js';
 import type { Settings } from '../config/settings.js';
+import { ifConfirmed } from './confirmed-key.js';
 import type { ExchangePhase } from './exchange-phase.js';
 import { bodyLength, hasForeignCoding, providerHeaders, responseHeaders } from './headers.js';
 import { statusOf } from './http/error-response.js';
@@ -50,6 +52,7 @@ export class Exchange implements BodyOwner, PooledCall {
     readonly claim: ResponseRecorder | null,
     protected readonly limits: Settings,
     readonly admitted: PolicyCall | null,
+    private readonly keys: KeyLookupService,
   ) {
     this.writer = writerFor(this, res, limits.clientIdleTimeoutMs, this.onClientDrained);
   }
@@ -75,9 +78,9 @@ export class Exchange implements BodyOwner, PooledCall {
     sendBody(this, this.limits.maxBodyBytes);
   }
 
-  /** Journals the start of the call. */
+  /** Journals the start of the call, unless its key was revoked while its body was awaited. */
   protected begin(begun: (error: GatewayError | null) => void): void {
-    this.log.begin(this.call, begun);
+    ifConfirmed(this.keys, this.req, begun, () => this.log.begin(this.call, begun));
   }
 
   send(body: Buffer | StreamedBody | Iterable<Buffer> | null, length?: string): void {
@@ -85,10 +88,7 @@ export class Exchange implements BodyOwner, PooledCall {
     if (!this.pool.reserve())
       return this.settle(new GatewayError('overloaded', { message: 'Too many calls in flight. Try again.' }));
     this.begin((error) => {
-      if (this.phase !== 'done' && error === null) {
-        this.dispatch(body, length);
-        return;
-      }
+      if (this.phase !== 'done' && error === null) return this.dispatch(body, length);
       this.pool.cancelReservation();
       if (this.phase !== 'done') this.settle(error!);
     });

@@ -2,6 +2,7 @@ import { HttpService } from '@nestjs/axios';
 import { Injectable } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { lastValueFrom } from 'rxjs';
+import { KeyLookupService } from '../auth/key-lookup.service.js';
 import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import type { ResponseRecorder } from '../idempotency/response-recorder.js';
@@ -25,6 +26,7 @@ export class Forwarder {
     private readonly http: HttpService,
     private readonly log: RequestLogService,
     private readonly webSockets: WebSocketSessions,
+    private readonly keys: KeyLookupService,
     @InjectSettings() private readonly env: Settings,
   ) {}
 
@@ -47,8 +49,8 @@ export class Forwarder {
     const provider = tokens === null ? req.provider : await withAccessToken(req.provider, tokens);
     const exchange =
       req.webSocket === undefined
-        ? new Exchange(req, res, provider, req.call, this.log, claim, this.env, admitted)
-        : new WebSocketExchange(req, res, provider, this.log, this.env, admitted, this.webSockets);
+        ? new Exchange(req, res, provider, req.call, this.log, claim, this.env, admitted, this.keys)
+        : new WebSocketExchange(req, res, provider, this.log, this.env, admitted, this.keys, this.webSockets);
     await this.send(exchange);
   }
 
@@ -61,14 +63,25 @@ export class Forwarder {
     admitted: PolicyCall | null,
   ): Promise<void> {
     routed.begin(admitted);
-    let attempt = new Attempt(req, res, req.call, this.log, claim, this.env, admitted, routed, null);
+    let attempt = new Attempt(
+      req,
+      res,
+      req.call,
+      this.log,
+      claim,
+      this.env,
+      admitted,
+      this.keys,
+      routed,
+      null,
+    );
     for (;;) {
       await this.send(attempt);
       if (!attempt.isRetried) return;
       routed.advance();
       const call = this.log.openNext(req.call, req.provider.name, req.provider.origin);
       routed.describe(call);
-      attempt = new Attempt(req, res, call, this.log, claim, this.env, admitted, routed, attempt);
+      attempt = new Attempt(req, res, call, this.log, claim, this.env, admitted, this.keys, routed, attempt);
     }
   }
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { readCredential } from '../../src/auth/credential.js';
-import { isWellFormedKey, mintKey } from '../../src/keys/key-secret.js';
+import { isWellFormedKey, generateKey } from '../../src/keys/key-secret.js';
 import { containsKeyFormat } from '../../src/platform/api-key.js';
 import { GatewayError } from '../../src/errors/gateway-error.js';
 
@@ -38,7 +38,7 @@ function read(raw: [string, string][]): string | null | GatewayError {
   }
 }
 
-it('takes one credential from one place, or none, or refuses', () => {
+it('takes one credential from one place, or none, or rejects', () => {
   fc.assert(
     fc.property(headers, (raw) => {
       const of = (key: string) =>
@@ -61,11 +61,11 @@ it('takes one credential from one place, or none, or refuses', () => {
   );
 });
 
-it('knows its own keys, and none with a letter changed, lost or added', () => {
+it('accepts its own keys, and none with a letter changed, lost or added', () => {
   const letter = fc.constantFrom(...'0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_- \n');
   fc.assert(
     fc.property(fc.nat(41), letter, (at, other) => {
-      const key = mintKey();
+      const key = generateKey();
       expect(isWellFormedKey(key)).toBe(true);
       const changed = key.slice(0, at) + other + key.slice(at + 1);
       expect(isWellFormedKey(changed)).toBe(changed === key);
@@ -80,7 +80,7 @@ it('knows its own keys, and none with a letter changed, lost or added', () => {
 it('finds a key wherever it stands in a text', () => {
   fc.assert(
     fc.property(fc.string(), fc.string(), (before, after) => {
-      expect(containsKeyFormat(before + mintKey() + after)).toBe(true);
+      expect(containsKeyFormat(before + generateKey() + after)).toBe(true);
     }),
   );
 });

@@ -3,7 +3,7 @@ import { GatewayError } from '../../src/errors/gateway-error.js';
 
 const KEY_HEADERS = ['x-api-key', 'api-key', 'x-goog-api-key'];
 
-function refusal(raw: string[]): unknown {
+function rejection(raw: string[]): unknown {
   try {
     return readCredential(raw);
   } catch (error) {
@@ -47,13 +47,13 @@ describe('the credential of a request', () => {
 
   it('may stand in two key headers when it is the same', () => {
     expect(readCredential(['x-api-key', 'same', 'api-key', 'same'])).toBe('same');
-    expect(refusal(['x-api-key', 'one', 'api-key', 'two'])).toBe('invalid_request');
+    expect(rejection(['x-api-key', 'one', 'api-key', 'two'])).toBe('invalid_request');
   });
 
   it.each(['authorization', ...KEY_HEADERS])(
-    'is refused when %s comes twice, even with one value',
+    'is rejected when %s comes twice, even with one value',
     (name) => {
-      expect(refusal([name, 'Bearer a', name.toUpperCase(), 'Bearer a'])).toBe('invalid_request');
+      expect(rejection([name, 'Bearer a', name.toUpperCase(), 'Bearer a'])).toBe('invalid_request');
     },
   );
 
@@ -62,7 +62,7 @@ describe('the credential of a request', () => {
     expect(readCredential([...others, 'X-Gateway-Key', 'ours'])).toBe('ours');
     expect(readCredential(['x-gateway-key', 'ours', ...others])).toBe('ours');
     expect(readCredential(['x-gateway-key', '', ...others])).toBeNull();
-    expect(refusal(['x-gateway-key', 'ours', 'X-GATEWAY-KEY', 'ours'])).toBe('invalid_request');
+    expect(rejection(['x-gateway-key', 'ours', 'X-GATEWAY-KEY', 'ours'])).toBe('invalid_request');
   });
 
   it('is the key in a subprotocol of a WebSocket where no header has one', () => {

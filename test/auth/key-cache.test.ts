@@ -41,6 +41,13 @@ it('forgets the keys of a team, and unknown keys at any change', () => {
   expect([cache.get('digest'), cache.get('nobody')]).toEqual([undefined, undefined]);
 });
 
+it('forgets a key that a look-up no longer finds', () => {
+  const cache = new KeyCache();
+  cache.set('digest', grant, cache.version);
+  cache.set('digest', null, cache.version);
+  expect(cache.get('digest')).toBeNull();
+});
+
 it('puts what a comparison found in place of what it kept', () => {
   const cache = new KeyCache();
   cache.set('revoked', grant, cache.version);

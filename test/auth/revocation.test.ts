@@ -1,6 +1,6 @@
 import type { Request } from 'express';
 import { KeyLookupService } from '../../src/auth/key-lookup.service.js';
-import { isWellFormedKey, mintKey } from '../../src/keys/key-secret.js';
+import { isWellFormedKey, generateKey } from '../../src/keys/key-secret.js';
 import { eventually, soon } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
@@ -41,8 +41,8 @@ describe('one gateway', () => {
     return made;
   }
 
-  /** Worst time over the replicas from the change to the first refusal, in ms. */
-  async function refusedEverywhere(key: string, times?: number): Promise<number> {
+  /** Worst time over the replicas from the change to the first rejection, in ms. */
+  async function rejectedEverywhere(key: string, times?: number): Promise<number> {
     const from = performance.now();
     await Promise.all(
       replicas.map((replica) => soon(async () => (await statusAt(replica, key)) === 401, times)),
@@ -53,14 +53,14 @@ describe('one gateway', () => {
   it('ends a key on every replica', async () => {
     const { id, key } = await issue();
     await replicas[0]!.admin('POST', `/keys/${id}/revoke`);
-    const worst = await refusedEverywhere(key);
+    const worst = await rejectedEverywhere(key);
     process.stdout.write(`revocation seen by three replicas after ${worst.toFixed(0)} ms\n`);
   });
 
   it('ends a disabled key, and names each reason for which a key may not work', async () => {
     const { id, key } = await issue();
     await replicas[0]!.admin('PATCH', `/keys/${id}`, { disabled: true });
-    await refusedEverywhere(key);
+    await rejectedEverywhere(key);
     const response = await fetch(`${replicas[0]!.url}/v1/models`, {
       headers: { authorization: `Bearer ${key}` },
     });
@@ -71,7 +71,7 @@ describe('one gateway', () => {
     const { key } = await issue();
     const { database } = replicas[0]!;
     await database.query('UPDATE team SET disabled = true');
-    await refusedEverywhere(key);
+    await rejectedEverywhere(key);
     await database.query('UPDATE team SET disabled = false');
     await soon(async () => (await statuses(key)).every((status) => status === 200));
   });
@@ -87,7 +87,7 @@ describe('one gateway', () => {
     let ms = 700;
     let { key } = await issueFor(ms);
     while ((await statuses(key)).join() !== '200,200,200') ({ key } = await issueFor((ms *= 2)));
-    await refusedEverywhere(key, ms / 10 + 100);
+    await rejectedEverywhere(key, ms / 10 + 100);
   });
 
   it('does not trust the connection it listens on: a killed one is replaced and everything compared', async () => {
@@ -100,20 +100,20 @@ describe('one gateway', () => {
       WHERE application_name = 'postern-changes' AND datname = current_database()
     ) SELECT count(*) FROM cut`);
     await database.query('UPDATE gateway_key SET revoked_at = now() WHERE id = $1', [id]);
-    await refusedEverywhere(key, 300);
+    await rejectedEverywhere(key, 300);
   });
 
   it('learns of a change whose notification was swallowed', async () => {
     const { id, key } = await issue();
     const { database } = replicas[0]!;
-    // What a transaction-pooling proxy does to LISTEN: the change is counted and nobody is told.
+    // What a transaction-pooling proxy does to LISTEN: the change is counted and nobody is notified.
     await database.query(`
     BEGIN;
     SET LOCAL session_replication_role = replica;
     UPDATE gateway_key SET revoked_at = now() WHERE id = '${id}';
     UPDATE change_counter SET value = value + 1 WHERE name = 'keys';
     COMMIT`);
-    const worst = await refusedEverywhere(key, 300);
+    const worst = await rejectedEverywhere(key, 300);
     process.stdout.write(`without notification after ${worst.toFixed(0)} ms\n`);
   });
 
@@ -127,7 +127,7 @@ describe('one gateway', () => {
     }
     expect(await statuses(key)).toEqual([200, 200, 200]);
     await replicas[0]!.admin('POST', `/keys/${id}/revoke`);
-    await refusedEverywhere(key);
+    await rejectedEverywhere(key);
   });
 });
 
@@ -146,7 +146,7 @@ describe('two gateways', () => {
     return answer.status;
   }
 
-  it('each gateway of a process knows the keys of its own database, and no others', async () => {
+  it('each gateway of a process accepts the keys of its own database, and no others', async () => {
     const statuses = gateways.flatMap((gateway) => gateways.map(({ key }) => statusOf(gateway, key)));
     // A known key gets as far as the missing provider.
     expect(await Promise.all(statuses)).toEqual([503, 401, 401, 503]);
@@ -187,7 +187,7 @@ describe('unknown keys', () => {
     return response.status;
   }
 
-  it('never lets a known key wait behind a flood of minted ones', async () => {
+  it('never lets a known key wait behind a flood of made-up ones', async () => {
     // Once it listens: until then, and once when it begins to, all keys are looked up again.
     await eventually(async () => {
       const [row] = await gateway.database.query<{ listens: boolean }>(
@@ -197,7 +197,7 @@ describe('unknown keys', () => {
       return row!.listens;
     });
     expect(await status(gateway.key)).toBe(200);
-    const flood = Array.from({ length: 300 }, () => status(mintKey()));
+    const flood = Array.from({ length: 300 }, () => status(generateKey()));
     const known = await Promise.all(Array.from({ length: 50 }, () => status(gateway.key)));
     expect(known.filter((one) => one !== 200)).toEqual([]);
     const verdicts = new Set(await Promise.all(flood));
@@ -207,25 +207,27 @@ describe('unknown keys', () => {
   it('looks up only so many unknown keys of one address, and another address is not made to wait', async () => {
     const lookup = gateway.gateway.app.get(KeyLookupService);
     const flood = await Promise.allSettled(
-      Array.from({ length: 500 }, () => Promise.resolve(lookup.find(mintKey(), from('192.0.2.1')))),
+      Array.from({ length: 500 }, () => Promise.resolve(lookup.find(generateKey(), from('192.0.2.1')))),
     );
     // Fifty a second; the flood may stand on both sides of a second's end.
     expect(flood.filter(({ status }) => status === 'fulfilled').length).toBeLessThanOrEqual(100);
     for (const one of flood) {
       if (one.status === 'rejected') expect(one.reason).toMatchObject({ code: 'overloaded' });
     }
-    expect(await lookup.find(mintKey(), from('192.0.2.2'))).toBeNull();
+    expect(await lookup.find(generateKey(), from('192.0.2.2'))).toBeNull();
   });
 
   it('counts the addresses of one IPv6 network together', async () => {
     const lookup = gateway.gateway.app.get(KeyLookupService);
     const flood = await Promise.allSettled(
-      Array.from({ length: 300 }, (_, i) => Promise.resolve(lookup.find(mintKey(), from(`2001:db8::${i}`)))),
+      Array.from({ length: 300 }, (_, i) =>
+        Promise.resolve(lookup.find(generateKey(), from(`2001:db8::${i}`))),
+      ),
     );
     expect(flood.filter(({ status }) => status === 'fulfilled').length).toBeLessThanOrEqual(100);
   });
 
-  it('lets every valid key of an address through a flood of minted ones from it, right after a start', async () => {
+  it('lets every valid key of an address through a flood of made-up ones from it, right after a start', async () => {
     const keys = [gateway.key, ...(await Promise.all(Array.from({ length: 11 }, () => gateway.createKey())))];
     const replica = await startTestGateway({ PROVIDER_URL: provider.url }, gateway.database);
     const lookup = replica.gateway.app.get(KeyLookupService);
@@ -233,7 +235,7 @@ describe('unknown keys', () => {
     const flood = async () => {
       while (!isOver) {
         const tries = Array.from({ length: 200 }, () =>
-          Promise.resolve(lookup.find(mintKey(), from('127.0.0.1'))),
+          Promise.resolve(lookup.find(generateKey(), from('127.0.0.1'))),
         );
         await Promise.allSettled(tries);
         await new Promise((resolve) => setTimeout(resolve, 20));
@@ -255,7 +257,7 @@ describe('unknown keys', () => {
   });
 
   it('takes none of a million near misses for a key', () => {
-    const key = mintKey();
+    const key = generateKey();
     const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
     let accepted = 0;
     for (let i = 0; i < 1_000_000; i++) {

@@ -1,4 +1,5 @@
 import type { Request, Response } from 'express';
+import type { KeyLookupService } from '../../auth/key-lookup.service.js';
 import type { Settings } from '../../config/settings.js';
 import { GatewayError, type GatewayErrorCode } from '../../errors/gateway-error.js';
 import type { ResponseRecorder } from '../../idempotency/response-recorder.js';
@@ -49,10 +50,11 @@ export class Attempt extends Exchange {
     claim: ResponseRecorder | null,
     limits: Settings,
     admitted: PolicyCall | null,
+    keys: KeyLookupService,
     private readonly routed: RoutedCall,
     private readonly before: Attempt | null,
   ) {
-    super(req, res, req.provider, call, log, claim, limits, admitted);
+    super(req, res, req.provider, call, log, claim, limits, admitted, keys);
   }
 
   override send(body: Body, length?: string): void {

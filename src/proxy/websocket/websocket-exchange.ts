@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net';
 import type { Request, Response } from 'express';
+import type { KeyLookupService } from '../../auth/key-lookup.service.js';
 import type { Settings } from '../../config/settings.js';
 import { GatewayError } from '../../errors/gateway-error.js';
 import type { Provider } from '../../providers/provider.js';
@@ -33,9 +34,10 @@ export class WebSocketExchange extends Exchange {
     log: RequestLogService,
     settings: Settings,
     admitted: PolicyCall | null,
+    keys: KeyLookupService,
     private readonly sessions: WebSocketSessions,
   ) {
-    super(req, res, provider, req.call, log, null, settings, admitted);
+    super(req, res, provider, req.call, log, null, settings, admitted, keys);
     const { target } = req;
     const query = target.upstreamPath.slice(target.endpoint.length + 1);
     this.call.requestModel ??= modelOfQuery(query).model;

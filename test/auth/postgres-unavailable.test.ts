@@ -1,6 +1,6 @@
 import { KeyCache } from '../../src/auth/key-cache.js';
 import { KeyChangesService } from '../../src/auth/key-changes.service.js';
-import { mintKey } from '../../src/keys/key-secret.js';
+import { generateKey } from '../../src/keys/key-secret.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
@@ -9,7 +9,7 @@ import { TcpForwarder } from '../support/tcp-forwarder.js';
 
 let provider: RawProvider;
 let database: TestDatabase;
-let road: TcpForwarder;
+let forwarder: TcpForwarder;
 let gateway: TestGateway;
 
 beforeAll(async () => {
@@ -21,12 +21,12 @@ beforeAll(async () => {
 afterAll(() => provider.stop());
 beforeEach(async () => {
   database = await createDatabase();
-  road = await TcpForwarder.to(database.url);
-  await road.open();
+  forwarder = await TcpForwarder.to(database.url);
+  await forwarder.open();
 });
 afterEach(async () => {
   await gateway.stop();
-  await road.close();
+  await forwarder.close();
   await database.drop();
 });
 
@@ -36,10 +36,10 @@ async function call(gateway: TestGateway, key: string): Promise<[number, string 
   return [response.status, response.headers.get('x-gateway-error')];
 }
 
-/** Starts a gateway that reaches Postgres by the road, and waits until all news of its first key has arrived. */
+/** Starts a gateway that reaches Postgres through the forwarder, and waits until it was notified of its first key. */
 async function start(variables: Record<string, string> = {}): Promise<TestGateway> {
   gateway = await startTestGateway(
-    { PROVIDER_URL: provider.url, DATABASE_URL: road.url, ...variables },
+    { PROVIDER_URL: provider.url, DATABASE_URL: forwarder.url, ...variables },
     database,
   );
   const { app } = gateway.gateway;
@@ -51,26 +51,26 @@ async function start(variables: Record<string, string> = {}): Promise<TestGatewa
   return gateway;
 }
 
-it('serves known keys while Postgres is away, tells unknown ones to come back, and recovers by itself', async () => {
+it('serves known keys while Postgres is unavailable, asks callers with unknown ones to retry, and recovers by itself', async () => {
   const gateway = await start();
   expect(await call(gateway, gateway.key)).toEqual([200, null]);
   const unused = await gateway.createKey();
-  await road.close();
+  await forwarder.close();
   expect(await call(gateway, gateway.key)).toEqual([200, null]);
   expect(await call(gateway, unused)).toEqual([503, 'database_unavailable']);
-  expect(await call(gateway, mintKey())).toEqual([503, 'database_unavailable']);
-  // A wrong checksum needs no Postgres to be refused.
-  expect(await call(gateway, `${mintKey().slice(0, -1)}!`)).toEqual([401, 'invalid_api_key']);
-  await road.open();
+  expect(await call(gateway, generateKey())).toEqual([503, 'database_unavailable']);
+  // A wrong checksum needs no Postgres to be rejected.
+  expect(await call(gateway, `${generateKey().slice(0, -1)}!`)).toEqual([401, 'invalid_api_key']);
+  await forwarder.open();
   await eventually(async () => (await call(gateway, unused))[0] === 200);
   // The rows of the calls made meanwhile are there.
   await eventually(async () => (await gateway.rowCount()) >= 3);
 });
 
-it('stops serving known keys once Postgres was away for KEY_CACHE_STALE_MS', async () => {
+it('stops serving known keys once Postgres was unavailable for KEY_CACHE_STALE_MS', async () => {
   const gateway = await start({ KEY_CACHE_STALE_MS: '2500' });
   expect(await call(gateway, gateway.key)).toEqual([200, null]);
-  await road.close();
+  await forwarder.close();
   expect(await call(gateway, gateway.key)).toEqual([200, null]);
   await eventually(async () => (await call(gateway, gateway.key))[1] === 'database_unavailable');
 });
