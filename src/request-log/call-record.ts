@@ -78,6 +78,8 @@ export class CallRecord {
   usageFile: JournalFile | null = null;
   /** True once the end is journalled. */
   endIsWritten = false;
+  /** True while the end is part of a batch that is about to be journalled. */
+  endIsInBatch = false;
   /** Filled as far as it is journalled; null before the start is journalled, and once the writer has it. */
   row: LogRow | null = null;
   /** The call is over: its last byte was written, or its client's socket is closed. */
@@ -129,7 +131,7 @@ export class CallRecord {
     (this.tickets ??= []).push(ticket);
   }
 
-  /** True if a policy wants to know how the call ends. */
+  /** True if a policy is to be notified of the end of the call. */
   get hasTickets(): boolean {
     return this.tickets !== null;
   }
@@ -141,7 +143,7 @@ export class CallRecord {
     return tickets;
   }
 
-  /** Tells the tickets what the call, which goes on, has used so far. */
+  /** Reports to the tickets what the call, which goes on, has used so far. */
   reportUsage(usage: TokenUsage): void {
     for (const ticket of this.tickets ?? NO_TICKETS) ticket.usedSoFar?.(usage);
   }

@@ -1,6 +1,8 @@
 import { type Issued, JSON_TYPE, usageResponse } from '../limits/limited-gateway.js';
 import { RawClient, type ReceivedAnswer, request } from '../support/raw-client.js';
+import { Journal } from '../../src/request-log/journal/journal.js';
 import { eventually } from '../support/eventually.js';
+import { answer } from '../support/raw-provider.js';
 import { replies, Routed } from './routed.js';
 
 const USED = { input: 1_000_000, output: 0 };
@@ -41,6 +43,23 @@ it('admits a call once, however many attempts it takes', async () => {
   const statuses = [];
   for (let i = 0; i < 3; i++) statuses.push((await call(name, key)).status);
   expect(statuses).toEqual([200, 200, 429]);
+});
+
+it('counts a call whose first attempt was made although no further one could begin', async () => {
+  const key = await issue({ limits: { requests_per_minute: 1, concurrent_requests: 1 } });
+  const name = await routed.route();
+  const journal = routed.gateway.gateway.app.get(Journal);
+  routed.script({
+    a: async (req) => {
+      await req.body;
+      jest.spyOn(journal, 'accepting', 'get').mockReturnValue(false);
+      req.socket.write(answer('429 X', [], ''));
+    },
+  });
+  const first = await call(name, key);
+  jest.restoreAllMocks();
+  expect([first.status, first.header('x-gateway-error')]).toEqual([503, 'journal_unavailable']);
+  expect([(await call(name, key)).status, routed.counts]).toEqual([429, [1, 0, 0]]);
 });
 
 it('reserves what the dearest target costs, for each attempt that may be billed', async () => {

@@ -201,6 +201,8 @@ export class Attempt extends Exchange {
   /** This attempt has not begun and has no row: the one before it was the last, and its row says what the client got. */
   private endBefore(before: CallRecord): void {
     const { call, req, log } = this;
+    // That attempt took place, so the call counts against its limits. With its row, the tickets have ended.
+    if (before.row !== null) call.passTickets(before);
     before.status = call.status;
     log.end(before, call.outcome ?? 'client_aborted', call.errorCode);
     // The record of `req.call` is closed with the call.

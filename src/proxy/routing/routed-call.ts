@@ -39,7 +39,7 @@ export class RoutedCall {
   private affinity = 0;
   private choice!: Choice;
   private following: Choice | null = null;
-  /** What the health of the present target is told its result with; -1 once it was told. */
+  /** The token with which the result of the present target is reported to its health; -1 once it was. */
   private begun = -1;
   private admitted: PolicyCall | null = null;
   /** What policies send in place of the body, and what they altered. */
@@ -189,7 +189,7 @@ export class RoutedCall {
     this.begun = -1;
   }
 
-  /** @param retryAfterMs what the response says; null: nothing */
+  /** @param retryAfterMs from the response; null: it has none */
   refused(retryAfterMs: number | null): void {
     if (this.begun !== -1) this.choice.target.health.refused(this.begun, performance.now(), retryAfterMs);
     this.begun = -1;
