@@ -201,14 +201,17 @@ export class RequestLogService implements OnApplicationShutdown {
 
   private ending(call: CallRecord, row: LogRow, ended: () => void): Entry {
     setEnd(row, call);
+    call.endIsInBatch = true;
     return {
       json: encodeRecord('E', row),
       isStart: false,
       written: (file) => {
+        call.endIsInBatch = false;
         call.endWritten(file);
         ended();
       },
       failed: (error) => {
+        call.endIsInBatch = false;
         this.logFailure(row.id, error);
         ended();
       },
@@ -248,7 +251,7 @@ export class RequestLogService implements OnApplicationShutdown {
     // If the writer is full, the whole row is spilled to the journal.
     const isSpilled = this.writer.full;
     // If the end could not be journalled before, it is journalled here.
-    if (!isSpilled && !call.endIsWritten) this.journalEnd(call, row);
+    if (!isSpilled && !call.endIsWritten && !call.endIsInBatch) this.journalEnd(call, row);
     return {
       json: isSpilled ? encodeRecord('R', row) : encodeRecord('U', row, call.usageFile !== null),
       isStart: false,
