@@ -1,5 +1,5 @@
 // `npm run audit`: known vulnerabilities in shipped packages, as the registry reports them; fails for high and critical ones. A
-// registry that cannot be asked, or does not answer such questions, is no fault of the code and fails nothing.
+// registry that cannot be reached, or has no such service, is not an error of the code and fails nothing.
 import { spawnSync } from 'node:child_process';
 
 const LONGEST_MS = 30_000;

@@ -9,7 +9,7 @@ const HEARTBEAT_MS = 5_000;
 const ABANDONED_MS = 60_000;
 const POLL_MS = 200;
 
-/** Runs `work` while holding the lock file `path`; `onWait` is told once when somebody else holds it. */
+/** Runs `work` while holding the lock file `path`; `onWait` is called once if another process holds it. */
 export async function withLock(path, work, onWait) {
   const me = `${process.pid} ${hostname()}\n`;
   for (let waited = false; !tryTake(path, me);) {

@@ -22,7 +22,7 @@ export class StepError extends Error {
   }
 }
 
-export function checkNode() {
+function checkNode() {
   const [major, minor] = process.versions.node.split('.').map(Number);
   if (major < 20 || (major === 20 && minor < 19)) {
     const remedy = 'Install Node.js 24 LTS (at least 20.19) and try again.';
@@ -31,7 +31,7 @@ export function checkNode() {
 }
 
 /**
- * `quiet`: standard output belongs to somebody else (a CLI's JSON), so everything is said on standard error.
+ * `quiet`: standard output belongs to somebody else (a CLI's JSON), so everything is printed on standard error.
  * `all`: also what only tests, lint and tools need; a start does without.
  */
 export async function prepare({ quiet = false, build = true, all = false } = {}) {

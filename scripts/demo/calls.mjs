@@ -1,4 +1,4 @@
-// The calls a client makes: nothing here knows that there is a gateway but the base URL and the key.
+// The calls a client makes: only the base URL and the key are those of the gateway.
 import OpenAI from 'openai';
 
 const MODEL = 'gpt-4o-mini';

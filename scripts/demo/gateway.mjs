@@ -51,7 +51,7 @@ export function startGateway(args, dataDir, settings) {
     void ended.then(fail);
     void Promise.allSettled([ended]).then(() => clearTimeout(timer));
   });
-  ready.catch(() => {}); // told by whoever waits for it
+  ready.catch(() => {}); // reported by whoever waits for it
   return {
     ready,
     async stop() {
@@ -63,7 +63,7 @@ export function startGateway(args, dataDir, settings) {
   };
 }
 
-/** Also the database, where root had to keep it elsewhere (see `postgres-home.ts`). */
+/** Also the database, where root had to keep it elsewhere (see `src/embedded-postgres/home.ts`). */
 export async function removeDataDir(folder) {
   const elsewhere = readIfThere(join(folder, 'data', 'postgres', 'location'));
   for (const path of [elsewhere, folder]) if (path) await rm(path, { recursive: true, force: true });

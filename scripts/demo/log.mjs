@@ -1,4 +1,4 @@
-// What the request log remembers of the calls, as an operator reads it.
+// The rows of the calls in the request log, as an operator reads them.
 import { readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { table } from '../../dist/src/cli/table.js';

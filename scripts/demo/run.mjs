@@ -1,4 +1,4 @@
-// The demo itself: a stand-in provider, a new gateway before it, the official SDK through it, and what the log says.
+// The demo itself: a stand-in provider, a new gateway before it, the official SDK through it, and the rows of the log.
 // Everything is temporary and gone at the end, however the end comes. Arguments: what Node runs as the gateway.
 import { mkdtempSync, realpathSync } from 'node:fs';
 import { constants, tmpdir } from 'node:os';

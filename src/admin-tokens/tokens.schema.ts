@@ -18,7 +18,7 @@ const ROLE_ABOUT =
   '`admin`: everything; `viewer`: read everything; `team`: its own teams only; `metrics`: only `GET /metrics`.';
 
 /** A token as the API shows it, without its secret. */
-export const tokenSchema = z
+const tokenSchema = z
   .strictObject({
     id: shownId('the token'),
     name: z.string().meta({

@@ -17,7 +17,7 @@ export class ApplyController {
   @LargestBody(MOST_BYTES)
   @ApiOperation({
     operationId: 'apply',
-    summary: 'Make the configuration what a document says',
+    summary: 'Change the configuration to match a document',
     description:
       'In one transaction: if anything is wrong, nothing is changed, and the response has every error.',
   })

@@ -10,7 +10,7 @@ import { ApplyController } from './apply.controller.js';
 import { ApplyService } from './apply.service.js';
 import { Kinds } from './kinds.js';
 
-/** Makes the configuration what a document says. */
+/** Changes the configuration to match a document. */
 @Module({
   imports: [
     TeamsModule,

@@ -112,14 +112,14 @@ export const applySchema = z
   .strictObject({
     document: documentSchema.meta({
       description:
-        'What there should be. An object that is named becomes exactly what is said: members that are absent get their default.',
+        'The configuration. A named object is changed to match its entry exactly: absent members get their defaults.',
     }),
     dry_run: flag().default(false).meta({ description: 'Only return the plan.' }),
     prune: flag()
       .default(false)
       .meta({
         description:
-          'Of the lists that are given, also end what they do not name: keys are revoked, teams disabled, the others removed. ' +
+          'Also end what the given lists do not name: keys are revoked, teams disabled, the others removed. ' +
           'Keys that members have created for themselves stay.',
       }),
     return_secrets: flag().default(false).meta({
@@ -127,7 +127,7 @@ export const applySchema = z
         'Return the secrets of new keys and webhooks, which are shown only once. Without it, a document with new ones is rejected.',
     }),
     plan_id: z.string().optional().meta({
-      description: 'Of a dry run: if the plan is another one by now, nothing is changed. Absent: any plan.',
+      description: 'The plan of a dry run: if it has changed since, nothing is applied. Absent: any plan.',
       example: '6f1ed002ab5595859014ebf0951522d9',
     }),
   })
@@ -169,9 +169,7 @@ export const appliedSchema = z
       description: 'Identifies the plan.',
       example: '6f1ed002ab5595859014ebf0951522d9',
     }),
-    plan: z
-      .array(changeSchema)
-      .meta({ description: 'The changes, in order. Empty: everything is so already.' }),
+    plan: z.array(changeSchema).meta({ description: 'The changes, in order. Empty: nothing differs.' }),
     secrets: z.array(secretSchema).meta({ description: 'Secrets of new keys and webhooks.' }),
   })
   .meta({ id: 'Applied' });

@@ -21,7 +21,7 @@ const LOCK = 'LOCK TABLE gateway_key, team, provider, route, price, sink IN EXCL
 /** The same for webhooks. Weaker, because an event refers to its webhooks: calls that cause one do not wait. */
 const LOCK_WEBHOOKS = 'LOCK TABLE webhook IN SHARE ROW EXCLUSIVE MODE';
 
-/** Makes the configuration what a document says, in one transaction. */
+/** Changes the configuration to match a document, in one transaction. */
 @Injectable()
 export class ApplyService {
   constructor(
@@ -83,10 +83,7 @@ export class ApplyService {
     const id = hash('md5', JSON.stringify(plan));
     if (!request.dry_run) {
       if (request.plan_id !== undefined && request.plan_id !== id) {
-        throw new ServiceError(
-          'conflict',
-          'The plan is another one by now; look at it again, then apply it.',
-        );
+        throw new ServiceError('conflict', 'The plan has changed; review it again, then apply it.');
       }
       if (!request.return_secrets && secrets.length > 0) throw unasked(secrets);
       if (plan.length > 0) await record(manager, plan, request.prune, by);
@@ -128,7 +125,7 @@ function mustNotPruneAll(document: ApplyDocument): void {
 function unasked(secrets: readonly { field: string; type: string }[]): ServiceError {
   const details = secrets.map(({ field, type }) => ({
     field,
-    message: `this ${type} is new, and its secret is shown only once; say where it goes (--secrets-out, return_secrets)`,
+    message: `this ${type} is new, and its secret is shown only once; give --secrets-out or return_secrets to get it`,
   }));
   return new ServiceError('conflict', messageOf(details), details);
 }

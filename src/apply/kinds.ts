@@ -26,7 +26,7 @@ interface Put {
 /** One list of the document. Its services validate, store and record each change. */
 export interface Kind<M extends Member = Member> {
   readonly member: M;
-  /** Makes one object what the document says. */
+  /** Changes one object to match the document. */
   put(manager: EntityManager, item: Item<M>, by: Actor): Promise<Put>;
   /** Ends what the document does not name. @param named IDs */
   prune(manager: EntityManager, named: ReadonlySet<string>, by: Actor): Promise<void>;

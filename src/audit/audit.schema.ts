@@ -35,7 +35,7 @@ function oneOfOpen(words: ReadonlySet<string>, description: string) {
 const settings = () => z.record(z.string(), z.unknown()).nullable();
 
 /** One change, as the API shows it. */
-export const auditEntrySchema = z
+const auditEntrySchema = z
   .strictObject({
     id: shownId('the entry; IDs sort by time'),
     at: timestamp('When the change was made.'),

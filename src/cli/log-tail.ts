@@ -6,7 +6,7 @@ const PAGE = 500;
 const OVERLAP_MS = 5_000;
 /** An open transaction holds the high watermark back; it is waited for no longer than this. */
 const LONGEST_WAIT_MS = 60_000;
-/** Rows remembered as shown at most: some 10 MB. */
+/** IDs of shown rows that are kept at most: some 10 MB. */
 const MOST_REMEMBERED = 50_000;
 
 /** A position in the order in which rows were written. Without an ID: after every row of that time. */
@@ -26,7 +26,7 @@ export interface TailSource {
 /**
  * Follows the log in the order in which Postgres stores its rows. Not by their start: a row is stored when its call ends,
  * or hours later from a journal. Not by `recorded_at` alone either: a row may become visible after one that was recorded
- * later. So the window after the high watermark is read again each time, and the rows shown from it are remembered.
+ * later. So the window after the high watermark is read again each time, and the IDs of the rows shown from it are kept.
  */
 export class LogTail {
   /** `recorded_at` of the rows shown, by id: a corrected row has a later one and is shown again. */
@@ -76,7 +76,7 @@ export class LogTail {
   private remember(row: RequestView): void {
     this.shown.set(row.id, row.recorded_at);
     if (this.shown.size <= MOST_REMEMBERED) return;
-    // Too many to remember: the window shrinks, so that no row is shown twice.
+    // Too many to keep: the window shrinks, so that no row is shown twice.
     const [id, recordedAt] = this.shown.entries().next().value!;
     this.shown.delete(id);
     this.windowStart = Math.max(this.windowStart, Date.parse(recordedAt));

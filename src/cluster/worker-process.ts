@@ -68,7 +68,7 @@ export class WorkerProcess {
     this.worker?.send(message, () => {});
   }
 
-  /** Asks it to finish its calls and exit; kills it if it does not receive messages yet. */
+  /** Requests that it finish its calls and exit; kills it if it does not receive messages yet. */
   stop(): void {
     if (this.listens) this.send('stop');
     else this.kill();

@@ -69,7 +69,7 @@ async function sendMetrics(request: number): Promise<void> {
 const pending = new Map<number, (values: MetricValues[]) => void>();
 let requests = 0;
 
-/** Asks the primary, which asks every worker, so that a scrape gets the same metrics from any worker. */
+/** Requests the metrics from the primary, which collects them from every worker, so that any worker returns the same. */
 function metricsOfAll(): Promise<MetricValues[]> {
   const request = ++requests;
   return new Promise<MetricValues[]>((resolve, reject) => {

@@ -15,7 +15,7 @@ export interface ConsoleFile {
   isImmutable: boolean;
 }
 
-/** What the build in the background says of itself (scripts/console.mjs). */
+/** What the build in the background reports (scripts/console.mjs). */
 export interface BuildStatus {
   state: 'installing' | 'building' | 'failed';
   pid: number;

@@ -108,7 +108,7 @@ async function runInitdb(
   if (code === 0) return;
   const tail = output.trim().split('\n').slice(-12).join('\n');
   throw new EmbeddedPostgresError(
-    `initdb failed in ${home.folder} (${code}); ${USE_ANOTHER}. Its last words:\n${tail}`,
+    `initdb failed in ${home.folder} (${code}); ${USE_ANOTHER}. Its last output:\n${tail}`,
   );
 }
 

@@ -11,7 +11,7 @@ import { readPidFile, stopServer } from './server-process.js';
 import { attach, launch, logTail } from './server.js';
 
 export interface EmbeddedPostgresOptions {
-  /** The instance's folder; its cluster lives in `postgres/` below it where the server can get there. */
+  /** The instance's folder; its cluster is in `postgres/` below it if the server can get there. */
   dataDir: string;
   /** Gets one line for each step that may take a while. */
   report?: (line: string) => void;
@@ -68,7 +68,7 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
     try {
       await ensureDatabase(server);
     } catch (error) {
-      // Nobody gets to know of it, and so nobody would stop it. One that ran before is left to those who use it.
+      // No caller has a reference to it, so nobody would stop it. One that ran before is left to those who use it.
       if (!attached) await stopServer(join(at.folder, 'cluster'), server.pid);
       throw error;
     }

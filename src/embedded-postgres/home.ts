@@ -15,15 +15,15 @@ export interface Account {
 export interface PostgresHome {
   /** Holds `cluster/`, `password`, `port` and `server.log`. */
   folder: string;
-  /** Whom the server runs as; null: as we do. */
+  /** The account that the server runs as; null: that of this process. */
   account: Account | null;
 }
 
-/** Where clusters live that cannot lie in their DATA_DIR. */
+/** The folder of clusters that cannot be in their DATA_DIR. */
 const SYSTEM_FOLDER = '/var/lib/postern';
 
 /**
- * Decides where the cluster of a DATA_DIR lives and as whom its server runs, and makes that folder.
+ * Decides on the folder of a DATA_DIR's cluster and the account of its server, and makes that folder.
  * A cluster that exists decides both: choosing again would show an empty database where there was a full one.
  * The caller holds the lock of placesOf().
  */

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { EmbeddedPostgresError, ifThere } from './embedded-postgres-error.js';
 
-/** What the server says about itself in `postmaster.pid` (src/include/utils/pidfile.h). */
+/** What the server writes about itself to `postmaster.pid` (src/include/utils/pidfile.h). */
 export interface PidFile {
   pid: number;
   port: number;
@@ -59,7 +59,7 @@ async function isReadable(file: string): Promise<boolean> {
 
 /**
  * Fast shutdown (SIGINT: clients are disconnected, a checkpoint is written), waited for.
- * @param pid believed only as far as it is a server of this cluster
+ * @param pid stopped only if it is a server of this cluster
  */
 export async function stopServer(cluster: string, pid: number): Promise<void> {
   if (!(await isServerOf(pid, cluster))) return;

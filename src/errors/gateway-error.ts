@@ -1,4 +1,4 @@
-/** Every code of the gateway's own; the status and message of each are in proxy/gateway-errors.ts. */
+/** Every code of the gateway's own; the status and message of each are in proxy/http/error-response.ts. */
 export const GATEWAY_ERROR_CODES = [
   'invalid_path',
   'invalid_request',

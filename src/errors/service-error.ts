@@ -7,7 +7,7 @@ export interface ErrorDetail {
 export type ServiceErrorKind = 'not_found' | 'conflict' | 'invalid' | 'forbidden';
 
 /**
- * Thrown by a service that cannot do what it was asked. Services know neither statuses nor exit codes: the admin API
+ * Thrown by a service that cannot do what it was asked. Services do not choose statuses or exit codes: the admin API
  * turns a ServiceError into 404, 409, 400 or 403, the CLI into a message and exit code 1.
  */
 export class ServiceError extends Error {

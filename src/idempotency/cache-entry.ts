@@ -40,15 +40,15 @@ export class CacheEntry implements ResponseRecorder {
     status: number,
     reason: string,
     headers: readonly string[],
-    announced: number | null,
+    declared: number | null,
     raw: readonly Buffer[],
   ): boolean {
-    const fits = announced === null || announced <= LARGEST_STORED_BYTES;
+    const fits = declared === null || declared <= LARGEST_STORED_BYTES;
     // The end of a response without a length or chunks looks the same as its loss.
-    const isFramed = announced !== null || hasChunks(raw);
+    const isFramed = declared !== null || hasChunks(raw);
     if (status !== 200 || !fits || !isFramed || isUnreadableStream(headers)) return true;
     if (!variesOnlyBy(headers, this.isNamed)) return true;
-    if (announced === null || this.copy.grow(announced))
+    if (declared === null || this.copy.grow(declared))
       this.head = { status, reason, headers: storedHeaders(headers) };
     return true;
   }

@@ -42,14 +42,14 @@ export class Claim implements Holder, ResponseRecorder {
   /**
    * Notes the response head.
    *
-   * @param headers those the client gets @param announced bytes of body, or null
+   * @param headers those the client gets @param declared bytes of body, or null
    * @returns false when this response could be stored if it were not too large
    */
-  responded(status: number, reason: string, headers: readonly string[], announced: number | null): boolean {
-    const fits = announced === null || announced <= LARGEST_STORED_BYTES;
+  responded(status: number, reason: string, headers: readonly string[], declared: number | null): boolean {
+    const fits = declared === null || declared <= LARGEST_STORED_BYTES;
     this.head = { status, reason, headers: storedHeaders(headers) };
     if (!isStorable(status)) void this.release();
-    else if (!fits || (announced !== null && !this.copy.grow(announced))) void this.release();
+    else if (!fits || (declared !== null && !this.copy.grow(declared))) void this.release();
     return fits || !isStorable(status);
   }
 

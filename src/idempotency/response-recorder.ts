@@ -9,14 +9,14 @@ export interface ResponseRecorder {
   /**
    * The head of the response has arrived.
    *
-   * @param headers those the client gets @param announced bytes of body, or null @param raw headers as the provider sent them
+   * @param headers those the client gets @param declared bytes of body, or null @param raw headers as the provider sent them
    * @returns false when this response could be stored if it were not too large
    */
   responded(
     status: number,
     reason: string,
     headers: readonly string[],
-    announced: number | null,
+    declared: number | null,
     raw: readonly Buffer[],
   ): boolean;
   /** A chunk of the response body has arrived. */

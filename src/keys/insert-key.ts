@@ -5,7 +5,7 @@ import { recordChange } from '../audit/record-change.js';
 import type { ModelRules } from '../teams/model-rules.js';
 import type { EndpointRule, IdempotencyMode } from './gateway-key.entity.js';
 import type { KeyCache } from './key-cache-settings.js';
-import { digestKey, mintKey, shownPrefix } from './key-secret.js';
+import { digestKey, generateKey, shownPrefix } from './key-secret.js';
 import { FIND_KEY, fullName, type KeyRow, keyView } from './key-view.js';
 import type { KeyView } from './keys.schema.js';
 
@@ -78,7 +78,7 @@ export async function insertKey(
 
 /** Adds a secret to a key. @returns the secret, which is not stored */
 export async function insertSecret(manager: EntityManager, keyId: string): Promise<string> {
-  const secret = mintKey();
+  const secret = generateKey();
   await manager.query(INSERT_SECRET, [uuidv7(), keyId, digestKey(secret), shownPrefix(secret)]);
   return secret;
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-export const CACHE_SCOPES = ['key', 'team'] as const;
+const CACHE_SCOPES = ['key', 'team'] as const;
 
 const TTL = 'must be an integer from 1 to 604800 (7 days)';
 const SHARED = 'must be key or team';

@@ -3,7 +3,7 @@ import { API_KEY_PREFIX, hasKeyFormat, SHOWN_LENGTH } from '../platform/api-key.
 import { hasChecksum, randomSecret } from '../platform/random-secret.js';
 
 /** Generates a gateway key. */
-export function mintKey(): string {
+export function generateKey(): string {
   return randomSecret(API_KEY_PREFIX);
 }
 

@@ -12,7 +12,7 @@ import {
 } from '../admin/fields.schema.js';
 import { BUDGET_MODES, LIMIT_PERIODS, LIMIT_RESOURCES } from '../limit-rules/limit-rule.entity.js';
 
-export const LIMIT_STATES = ['ok', 'warned', 'exhausted'] as const;
+const LIMIT_STATES = ['ok', 'warned', 'exhausted'] as const;
 
 const AMOUNT = 'As a decimal, in USD for `usd`.';
 

@@ -1,6 +1,6 @@
 /**
- * The format of a gateway key: `ptn_`, 32 random base62 characters, 6 base62 characters of checksum. The only place that
- * knows it, so that key generation, request checks and the request log agree on what a key looks like.
+ * The format of a gateway key: `ptn_`, 32 random base62 characters, 6 base62 characters of checksum. Defined only
+ * here, so that key generation, request checks and the request log agree on what a key looks like.
  */
 export const API_KEY_PREFIX = 'ptn_';
 export const API_KEY_LENGTH = 42;

@@ -28,7 +28,7 @@ const ANSWER_TIMEOUT = 500;
  * whichever way it died; a pid file proves nothing in containers, and Node has no flock.
  *
  * The socket alone cannot be taken over safely: two starters both find it stale, one replaces it, the other then
- * removes the fresh one. So sockets have random names that are never used twice, and what is fought for are the
+ * removes the fresh one. So sockets have random names that are never used twice, and processes compete for the
  * numbered files `claim-1`, `claim-2`, … each naming a socket. The owner is the highest claim whose socket answers.
  *
  * 1. A claim is linked, complete, when its socket already listens; link(2) lets one process have each number. So

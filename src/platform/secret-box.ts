@@ -1,8 +1,8 @@
 import { createCipheriv, createDecipheriv, createHmac, randomBytes } from 'node:crypto';
 
 /**
- * Seals what is secret at rest. A sealed value says with which master key it was sealed and opens only in the place it
- * was sealed for, so that nobody who can write to the database makes one row's secret serve as another's.
+ * Seals what is secret at rest. A sealed value contains the ID of its master key and opens only in the place it was
+ * sealed for, so that nobody who can write to the database makes one row's secret serve as another's.
  *
  *   version (1) | key id (4) | nonce (12) | tag (16) | AES-256-GCM ciphertext
  */

@@ -32,7 +32,7 @@ const EXTRA: Partial<Record<ExtraUnit, string>> = {
 const ALWAYS = new Date(0).toISOString();
 
 /**
- * The prices of a model of the catalogue, one for each time from which one applies. The catalogue also has units that
+ * The prices of a model of the catalogue, one for each date from which a price applies. The catalogue also has units that
  * providers do not report with a response (seconds of audio, pages); they are left out.
  *
  * @returns none if the catalogue has no price for tokens

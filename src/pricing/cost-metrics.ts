@@ -4,7 +4,7 @@ import { BatchPricer, type CostFigures } from './batch-pricer.js';
 
 const NANO = 1e9;
 
-/** Costs by provider. Rounded to a double: for amounts that must be exact, ask the request log. */
+/** Costs by provider. Rounded to a double: the request log has the exact amounts. */
 @Injectable()
 export class CostMetrics {
   constructor(pricer: BatchPricer, { instruments }: MetricsService) {

@@ -10,7 +10,7 @@ import { CompiledPrice } from './cost.js';
 import { findPrices, isOutdated, type PricedModel, type PriceRow, storeCatalogPrices } from './price-rows.js';
 
 const MOST_MODELS = 10_000;
-/** While the catalogue cannot be asked, a model without a price of its own is looked up again after this time. */
+/** While the catalogue is unavailable, a model without a price of its own is looked up again after this time. */
 const RETRY_MS = 60_000;
 
 /** Prices that change more often than they can be read are read at the next call. */
@@ -28,8 +28,8 @@ export type ModelPrices = readonly DatedPrice[];
 
 /**
  * Finds the price of a model. Custom prices come before the catalogue, those for the provider itself before those for its
- * price list, then the longest match, then the latest that has begun. What was found is held in memory until a price
- * changes, and so is that nothing was found.
+ * price list, then the longest match, then the latest that has begun. Results, also empty ones, are cached until a
+ * price changes.
  */
 @Injectable()
 export class PriceResolver {
@@ -60,7 +60,7 @@ export class PriceResolver {
     this.listeners.push(listener);
   }
 
-  /** Forgets all prices: one has changed. */
+  /** Clears the cached prices: one has changed. */
   forget(): void {
     this.age++;
     this.cache.clear();

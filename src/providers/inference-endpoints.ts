@@ -136,8 +136,8 @@ export interface OwnEndpoints {
 export const ANY_PROVIDER = matcher(PROVIDER_ENDPOINTS, '');
 
 /**
- * The inference endpoints of the provider at this URL. What a host that is none of a known provider serves cannot be
- * told: a model server, a proxy, a gateway. It gets those of all.
+ * The inference endpoints of the provider at this URL. A host of no known provider may be a model server, a proxy or
+ * a gateway: it gets those of all.
  *
  * @param basePath path of the provider's URL, which requests may leave out
  */

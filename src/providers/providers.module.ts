@@ -8,7 +8,7 @@ import { ProvidersService } from './providers.service.js';
 import { ResealService } from './reseal.service.js';
 import { StoredProvidersService } from './stored-providers.service.js';
 
-/** Where calls go, and how people say so. */
+/** The providers that calls go to, and their administration. */
 @Module({
   imports: [TypeOrmModule.forFeature([StoredProvider])],
   controllers: [ProvidersController],

@@ -32,7 +32,7 @@ export interface BodyOwner {
 export function sendBody(owner: BodyOwner, mostBytes: number): void {
   const { headers } = owner.req;
   const gathered = owner.admitted?.body ?? null;
-  const announced = headers['content-length'];
+  const declared = headers['content-length'];
   if (gathered !== null) {
     owner.writer.waitForClient(false);
     owner.claim?.requested(gathered);
@@ -40,28 +40,28 @@ export function sendBody(owner: BodyOwner, mostBytes: number): void {
     sendGathered(owner);
   } else if (owner.admitted !== null && owner.admitted.prefix !== null) {
     owner.writer.waitForClient(true);
-    streamBody(owner, announced, mostBytes, owner.admitted.prefix);
-  } else if (announced === undefined && headers['transfer-encoding'] === undefined) {
+    streamBody(owner, declared, mostBytes, owner.admitted.prefix);
+  } else if (declared === undefined && headers['transfer-encoding'] === undefined) {
     owner.writer.waitForClient(false);
     owner.claim?.requestArrived();
     owner.send(null);
-  } else if (announced !== undefined && Number(announced) <= BUFFERED_BYTES) {
+  } else if (declared !== undefined && Number(declared) <= BUFFERED_BYTES) {
     owner.writer.waitForClient(true);
-    bufferBody(owner, announced);
+    bufferBody(owner, declared);
   } else {
     owner.writer.waitForClient(true);
-    streamBody(owner, announced, mostBytes);
+    streamBody(owner, declared, mostBytes);
   }
 }
 
 /** Sends a body that was gathered, or what takes its place. */
 export function sendGathered(owner: BodyOwner): void {
   const { body: gathered, replacement } = owner.admitted!;
-  const announced = owner.req.headers['content-length'];
+  const declared = owner.req.headers['content-length'];
   const body = replacement ?? gathered!;
   // A signed body has a known length, and not every service of AWS takes one in chunks.
-  if (announced === undefined && owner.provider.signer === null) owner.send(inOneChunk(body));
-  else owner.send(body, replacement === null && announced ? announced : String(body.length));
+  if (declared === undefined && owner.provider.signer === null) owner.send(inOneChunk(body));
+  else owner.send(body, replacement === null && declared ? declared : String(body.length));
 }
 
 /** undici sends an iterable in chunks, and an empty one with Content-Length: 0. */
@@ -69,7 +69,7 @@ function* inOneChunk(body: Buffer): Generator<Buffer> {
   if (body.length > 0) yield body;
 }
 
-function bufferBody(owner: BodyOwner, announced: string): void {
+function bufferBody(owner: BodyOwner, declared: string): void {
   const { req, call, claim } = owner;
   call.awaitBody();
   const chunks: Buffer[] = [];
@@ -84,7 +84,7 @@ function bufferBody(owner: BodyOwner, announced: string): void {
     const body = chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks);
     call.requestBodyRead(body);
     claim?.requestArrived();
-    owner.send(body, announced);
+    owner.send(body, declared);
   });
 }
 
@@ -95,7 +95,7 @@ function bufferBody(owner: BodyOwner, announced: string): void {
  */
 function streamBody(
   owner: BodyOwner,
-  announced: string | undefined,
+  declared: string | undefined,
   mostBytes: number,
   prefix?: readonly Buffer[],
 ): void {
@@ -104,7 +104,7 @@ function streamBody(
   const reader = readerOf(owner, mostBytes);
   reader.onBegun = () => {
     call.bodyBegun();
-    owner.send(body, announced);
+    owner.send(body, declared);
   };
   const body = new StreamedBody(req, reader, prefix);
   if (prefix === undefined) return;

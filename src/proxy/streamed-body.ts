@@ -1,6 +1,6 @@
 import type { Request } from 'express';
 
-/** Who takes a body, and is told what becomes of it. */
+/** Receives a body, and is notified of what happens to it. */
 export interface BodyReader {
   /** A chunk has arrived. */
   onBytes(chunk: Buffer): void;
@@ -89,7 +89,7 @@ export class StreamedBody implements AsyncIterableIterator<Buffer, undefined> {
     return Promise.resolve({ done: true, value: undefined });
   }
 
-  /** Lets go of the request; what is still to come is no longer ours. */
+  /** Releases the request: the rest of its body is not read here any more. */
   detach(): void {
     if (this.released) return;
     this.released = true;

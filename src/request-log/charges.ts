@@ -12,7 +12,7 @@ export interface Reservation {
   readonly subject: string | null;
 }
 
-/** The keeper of budgets in this process. It hears from the log writer when charges have become part of what is spent. */
+/** The keeper of budgets in this process. The log writer notifies it when charges have become part of what is spent. */
 export interface ChargeKeeper {
   /** These rows, with their charges, are in Postgres; or Postgres rejected them, and they never will be. */
   written(rows: readonly LogRow[]): void;

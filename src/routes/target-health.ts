@@ -44,7 +44,7 @@ export class TargetHealth {
     this.probedUntil = 0;
   }
 
-  /** It takes no calls at the moment. @param retryAfterMs what it says about that; null: nothing */
+  /** It takes no calls at the moment. @param retryAfterMs for how long, from the response; null: it has no such header */
   refused(begun: number, now: number, retryAfterMs: number | null): void {
     if (retryAfterMs === null) this.failed(begun, now);
     else this.rest(now, Math.min(Math.max(retryAfterMs, LEAST_MS), MOST_MS));

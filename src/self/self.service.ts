@@ -48,7 +48,7 @@ interface Bounds {
 /** More than the days that a query may name. */
 const MOST_DAYS = 400;
 
-/** What a gateway key may know: its own data. */
+/** The data that a gateway key may read: its own. */
 @Injectable()
 export class SelfService {
   constructor(

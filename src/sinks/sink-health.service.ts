@@ -28,7 +28,7 @@ const isMissing = (table: string) => `
     SELECT FROM ${table} l WHERE l.recorded_at >= s.recorded_until AND (l.recorded_at, l.id) > (s.recorded_until, s.recorded_until_id)
   )) AS missing`;
 
-/** Says how the sinks are in metrics, readiness and alerts, and keeps rows that a sink has not taken. */
+/** Reports the state of the sinks in metrics, readiness and alerts, and keeps rows that a sink has not taken. */
 @Injectable()
 export class SinkHealth {
   /** Size of the request log; null: not measured. */

@@ -17,7 +17,7 @@ export const PREPARE = `SELECT set_config('work_mem', '64MB', false), set_config
 export const FIRST_ID = '00000000-0000-0000-0000-000000000000';
 export const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
-/** How a sender wants its messages. */
+/** The form of a sender's messages. */
 export interface MessageFormat {
   /** At most. */
   rows: number;

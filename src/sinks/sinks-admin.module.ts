@@ -7,7 +7,7 @@ import { Sink } from './sink.entity.js';
 import { SinksController } from './sinks.controller.js';
 import { SinksService } from './sinks.service.js';
 
-/** Which systems get the rows of the request log, and how people say so. */
+/** The administration of the systems that get the rows of the request log. */
 @Module({
   imports: [TypeOrmModule.forFeature([Sink]), ProvidersModule],
   controllers: [SinksController],

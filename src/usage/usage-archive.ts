@@ -18,7 +18,7 @@ export interface UsageArchiveReader {
   list(groups: readonly UsageGroup[], request: UsageRequest, zone: string): Promise<ArchivedUsage>;
 }
 
-/** What is asked for usage of times for which Postgres keeps nothing. A module registers a reader. */
+/** The source of usage for times of which Postgres has no more sums. A module registers a reader. */
 @Injectable()
 export class UsageArchive {
   /** Null: there is none. */

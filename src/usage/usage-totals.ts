@@ -83,7 +83,7 @@ export class UsageTotals {
   /**
    * Sums of a time for which nothing is kept any more would be too small.
    *
-   * @returns true if the archive has to be asked @throws ServiceError invalid if there is none
+   * @returns true if the archive has to be read @throws ServiceError invalid if there is none
    */
   private async mustBeKept(
     groups: readonly UsageGroup[],

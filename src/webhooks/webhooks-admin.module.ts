@@ -10,7 +10,7 @@ import { Webhook } from './webhook.entity.js';
 import { WebhooksController } from './webhooks.controller.js';
 import { WebhooksService } from './webhooks.service.js';
 
-/** Where alerts go, and how people say so. */
+/** The administration of the URLs that alerts go to. */
 @Module({
   imports: [TypeOrmModule.forFeature([Webhook, WebhookEvent, WebhookDelivery]), ProvidersModule],
   controllers: [WebhooksController],

@@ -75,7 +75,7 @@ describe('with ADMIN_PORT', () => {
   });
 });
 
-it('a taken ADMIN_PORT is told by its name, and nothing is left running', async () => {
+it('a taken ADMIN_PORT is reported by name, and nothing is left running', async () => {
   const taken = createServer().listen(0, '127.0.0.1');
   await new Promise((listening) => taken.once('listening', listening));
   const { port } = taken.address() as AddressInfo;

@@ -149,7 +149,7 @@ const CHANGES: Record<
 };
 
 describe('the audit log', () => {
-  it('knows every changing route of the running gateway', () => {
+  it('covers every changing route of the running gateway', () => {
     // Signing in and out changes nothing that is kept.
     const routes = changingRoutes(postern)
       .map(({ method, path }) => `${method} ${path}`)
@@ -159,7 +159,7 @@ describe('the audit log', () => {
     expect(Object.keys(CHANGES).filter((route) => !routes.includes(route))).toEqual([]);
   });
 
-  it.each(Object.keys(CHANGES))('has exactly the rows of %s, and none of a refused one', async (route) => {
+  it.each(Object.keys(CHANGES))('has exactly the rows of %s, and none of a rejected one', async (route) => {
     const { subject, body, leaves } = CHANGES[route]!;
     const [method, pattern] = route.split(' ') as [string, string];
     const at = await subject();
@@ -187,8 +187,8 @@ describe('the audit log', () => {
       expect(left[0]).toMatchObject({ actor: 'admin-token', client_ip: '203.0.113.7' });
     }
     // Again with what cannot be: a body with an unknown field.
-    const refused = await call(postern, method, path, { surprise: 1 });
-    expect([400, 404]).toContain(refused.status);
+    const rejected = await call(postern, method, path, { surprise: 1 });
+    expect([400, 404]).toContain(rejected.status);
     expect(await rows()).toHaveLength(before.length + left.length);
   });
 
@@ -293,7 +293,7 @@ describe('GET /admin/v1/audit', () => {
   it.each([
     ...['action=x', 'subject_type=x', 'subject_id=x', 'from=now', 'limit=0', 'cursor=x', 'who=me'],
     'from=2031-01-02T00:00:00Z&to=2031-01-01T23:59:59Z',
-  ])('refuses ?%s', async (query) => {
+  ])('rejects ?%s', async (query) => {
     const answer = await call(postern, 'GET', `/audit?${query}`);
     expect(answer.status).toBe(400);
     expect(fieldsOf(answer)).toEqual([query.split('=')[0]]);

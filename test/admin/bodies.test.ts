@@ -15,7 +15,7 @@ describe('bodies', () => {
 
   describe('a body sent to the admin API', () => {
     it.each(['{', '{"name":"x"', '"x"', 'null', '7', "{'name':'x'}", '{"name":"x"}}', '\u0000'])(
-      'is refused with 400 when it is %j',
+      'is rejected with 400 when it is %j',
       async (body) => {
         const answer = await post(body);
         expect(answer.status).toBe(400);
@@ -27,7 +27,7 @@ describe('bodies', () => {
       },
     );
 
-    it.each(['[]', '', undefined])('is refused with 400 when it is %j', async (body) => {
+    it.each(['[]', '', undefined])('is rejected with 400 when it is %j', async (body) => {
       expect((await post(body)).status).toBe(400);
     });
 
@@ -42,7 +42,7 @@ describe('bodies', () => {
       'application/x-www-form-urlencoded',
       'multipart/form-data; boundary=x',
       'application/jsonx',
-    ])('is refused with 415 when it is %s', async (type) => {
+    ])('is rejected with 415 when it is %s', async (type) => {
       const answer = await post('{"name":"typed"}', { 'content-type': type });
       expect(answer.status).toBe(415);
       expect(answer.body.error.code).toBe('unsupported_media_type');
@@ -55,13 +55,13 @@ describe('bodies', () => {
       expect((await post('{"name":"enc"}', { 'content-encoding': 'x-odd' })).status).toBe(415);
     });
 
-    it('is refused with 400 when it is not what its Content-Encoding says', async () => {
+    it('is rejected with 400 when it is not what its Content-Encoding says', async () => {
       const answer = await post('{"name":"plain"}', { 'content-encoding': 'gzip' });
       expect(answer.status).toBe(400);
       expect(answer.body.error).toMatchObject({ code: 'invalid_request', details: [] });
     });
 
-    it('is refused with 413 above 100 KB, and the next call works', async () => {
+    it('is rejected with 413 above 100 KB, and the next call works', async () => {
       const answer = await post(JSON.stringify({ name: 'x'.repeat(110_000) }));
       expect(answer.status).toBe(413);
       expect(answer.body.error.code).toBe('request_too_large');
@@ -75,7 +75,7 @@ describe('bodies', () => {
       expect((await call(postern, 'POST', `/keys/${body.id}/revoke`, { now: true })).status).toBe(400);
     });
 
-    it('does not matter on roads that do not exist', async () => {
+    it('does not matter on paths that do not exist', async () => {
       for (const [method, path] of [
         ['GET', '/nothing'],
         ['DELETE', '/keys'],
@@ -89,7 +89,7 @@ describe('bodies', () => {
   });
 });
 
-describe('database away', () => {
+describe('database unavailable', () => {
   let database: TestDatabase;
   let relay: Relay;
   let postern: TestGateway;
@@ -119,7 +119,7 @@ describe('database away', () => {
   });
 
   describe('the admin API without its database', () => {
-    const roads = [
+    const endpoints = [
       ['GET', '/teams', undefined],
       ['GET', '/keys', undefined],
       ['GET', '/requests', undefined],
@@ -129,14 +129,14 @@ describe('database away', () => {
 
     it('answers 503 with retry-after, and works again without a restart', async () => {
       await relay.cut();
-      for (const [method, path, body] of roads) {
+      for (const [method, path, body] of endpoints) {
         const answer = await call(postern, method, path, body);
         expect(answer.status).toBe(503);
         expect(answer.headers.get('retry-after')).toBe('1');
         expect(answer.body.error).toMatchObject({ code: 'database_unavailable', details: [] });
       }
-      await relay.mend();
-      for (const [method, path, body] of roads) {
+      await relay.restore();
+      for (const [method, path, body] of endpoints) {
         expect((await call(postern, method, path, body)).status).toBe(method === 'GET' ? 200 : 201);
       }
     });

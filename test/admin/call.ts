@@ -18,7 +18,7 @@ export interface AdminAnswer {
   body: AdminBody;
 }
 
-/** Calls the admin API with its token; unlike TestGateway.admin it also returns faults. */
+/** Calls the admin API with its token; unlike TestGateway.admin it also returns error responses. */
 export async function call(
   { url }: TestGateway,
   method: string,

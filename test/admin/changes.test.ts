@@ -52,7 +52,7 @@ describe('PATCH /admin/v1/keys/:id', () => {
     [{ team: 'default' }, 'team'],
     [{ revoked_at: null }, 'revoked_at'],
     [{ key: 'x' }, 'key'],
-  ])('refuses %j', async (change, field) => {
+  ])('rejects %j', async (change, field) => {
     const { body } = await make();
     const answer = await call(postern, 'PATCH', `/keys/${body.id}`, change);
     expect(answer.status).toBe(400);
@@ -86,7 +86,7 @@ describe('POST /admin/v1/keys/:id/rotate', () => {
   });
 
   it.each([-1, 1.5, '60', null, 2_592_001, Number.MAX_SAFE_INTEGER])(
-    'refuses a grace of %j',
+    'rejects a grace of %j',
     async (grace) => {
       const answer = await call(postern, 'POST', `/keys/${NOBODY}/rotate`, { grace_seconds: grace });
       expect(answer.status).toBe(400);
@@ -146,7 +146,7 @@ describe('/admin/v1/teams/:id', () => {
 });
 
 describe('If-Match', () => {
-  const roads: [string, string, () => Promise<string>, object][] = [
+  const endpoints: [string, string, () => Promise<string>, object][] = [
     ['PATCH', 'a key', async () => `/keys/${(await make()).body.id}`, { disabled: true }],
     [
       'PATCH',
@@ -156,7 +156,7 @@ describe('If-Match', () => {
     ],
   ];
 
-  it.each(roads)('lets one of two win who %s %s from the same state', async (method, _, path, change) => {
+  it.each(endpoints)('lets one of two win who %s %s from the same state', async (method, _, path, change) => {
     const at = await path();
     const tag = tagOf(await call(postern, 'GET', at));
     const attempt = (name: string) => call(postern, method, at, { ...change, name }, { 'if-match': tag });

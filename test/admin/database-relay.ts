@@ -6,10 +6,10 @@ export interface Relay {
   /** Breaks every connection and refuses new ones. */
   cut(): Promise<void>;
   /** Listens again, on the same port. */
-  mend(): Promise<void>;
+  restore(): Promise<void>;
 }
 
-/** Stands between the gateway and Postgres, so that a test can take the database away without stopping the server. */
+/** Relays between the gateway and Postgres, so that a test can make the database unreachable without stopping the server. */
 export async function relayTo(databaseUrl: string): Promise<Relay> {
   const target = new URL(databaseUrl);
   const sockets = new Set<Socket>();
@@ -36,6 +36,6 @@ export async function relayTo(databaseUrl: string): Promise<Relay> {
         server.close(() => done());
         for (const socket of sockets) socket.destroy();
       }),
-    mend: () => listen(port),
+    restore: () => listen(port),
   };
 }

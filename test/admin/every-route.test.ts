@@ -25,9 +25,9 @@ const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TR
  * and, outside production, the documentation.
  */
 const OPEN = /^\/(health|docs|console|admin\/v1\/(session|oidc(\/(start|callback))?)$|$)/i;
-/** The inner name of the road to providers, which must not be one from outside. */
+/** `/call` is a name inside the gateway that must not work from outside. */
 const UNKNOWN = ['/admin', '/admin/v1', '/admin/v1/anything'];
-const ROADS = ['/v1/chat/completions', '/v1/models', '/v1', '/p/default/v1/models', '/p', '/call'];
+const PROXY_PATHS = ['/v1/chat/completions', '/v1/models', '/v1', '/p/default/v1/models', '/p', '/call'];
 
 /** One path in the forms in which filters have been passed by elsewhere. */
 function variants(path: string): string[] {
@@ -70,7 +70,7 @@ async function statusOf(method: string, target: string, headers = ''): Promise<n
 
 const paths = () => {
   const routed = routesOf(postern).map(({ path }) => path.replace(':id', ID).replace(':name', 'default'));
-  return [...new Set([...routed, ...UNKNOWN, ...ROADS])].filter((path) => !OPEN.test(path));
+  return [...new Set([...routed, ...UNKNOWN, ...PROXY_PATHS])].filter((path) => !OPEN.test(path));
 };
 
 describe('every route of the running router, by every method, in every form of its path', () => {
@@ -117,7 +117,7 @@ describe('every route of the running router, by every method, in every form of i
 
   it('opens nothing of the providers to the admin token, wherever it is put', async () => {
     const seen: string[] = [];
-    for (const path of ROADS) {
+    for (const path of PROXY_PATHS) {
       for (const method of METHODS) {
         for (const name of ['Authorization: Bearer', 'x-api-key:', 'api-key:', 'x-goog-api-key:']) {
           const status = await statusOf(method, path, `${name} ${ADMIN_TOKEN}\r\n`);

@@ -59,7 +59,7 @@ describe('/admin/v1/requests/export', () => {
     await postern.database.query('DELETE FROM request_log WHERE id = $1', [id]);
   });
 
-  it('needs the token, answers HEAD without rows, and refuses what it does not know', async () => {
+  it('needs the token, answers HEAD without rows, and rejects what it does not know', async () => {
     expect((await fetch(`${postern.url}/admin/v1/requests/export`)).status).toBe(401);
     const head = await fetch(`${postern.url}/admin/v1/requests/export`, { method: 'HEAD', headers: HEADERS });
     expect([head.status, await head.text()]).toEqual([200, '']);
@@ -99,8 +99,8 @@ describe('/admin/v1/requests/export', () => {
       expect(reply.body.length).toBeLessThan(whole.length / 5);
       expect(gunzipSync(reply.body).equals(whole)).toBe(true);
     }
-    for (const refused of ['gzip;q=0', 'br', 'identity']) {
-      const headers = { ...HEADERS, 'accept-encoding': refused };
+    for (const rejected of ['gzip;q=0', 'br', 'identity']) {
+      const headers = { ...HEADERS, 'accept-encoding': rejected };
       const answer = await fetch(`${postern.url}/admin/v1/requests/export?limit=1`, { headers });
       expect(answer.headers.get('content-encoding')).toBeNull();
       await answer.text();

@@ -110,7 +110,7 @@ describe('words of SQL and wildcards', () => {
     ['/providers', 'auth', { name: 'x', url: 'http://127.0.0.1:9', secret: null }],
     // Last: from then on there are teams that are called so.
     ['/teams', 'name', {}],
-  ])('in a body sent to POST %s as %s are words, or refused', async (path, field, rest) => {
+  ])('in a body sent to POST %s as %s are words, or rejected', async (path, field, rest) => {
     for (const word of WORDS) {
       const { status, body } = await call(postern, 'POST', path, { ...rest, [field]: word });
       if (path === '/teams' && status === 201) {

@@ -99,15 +99,15 @@ describe('/admin/v1/keys', () => {
     [{ idempotency: null }, 'idempotency'],
     [{ expiresAt: '2093-01-31T12:00:00Z' }, 'expiresAt'],
     [{ disabled: true }, 'disabled'],
-  ])('refuses %j and names the field', async (part, field) => {
-    const answer = await call(postern, 'POST', '/keys', { team: 'default', name: 'refused', ...part });
+  ])('rejects %j and names the field', async (part, field) => {
+    const answer = await call(postern, 'POST', '/keys', { team: 'default', name: 'rejected', ...part });
     expect(answer.status).toBe(400);
     expect(answer.body.error.code).toBe('invalid_request');
     expect(fieldsOf(answer)).toEqual([field]);
     expect(answer.body.error.message).toContain(field);
   });
 
-  it('refuses providers that there are not, and names those that there are', async () => {
+  it('rejects providers that there are not, and names those that there are', async () => {
     await postern.storeProviders('groq');
     const order = { team: 'default', name: 'typo', providers: ['grok', 'default', 'gork'] };
     const answer = await call(postern, 'POST', '/keys', order);
@@ -216,7 +216,7 @@ describe('/admin/v1/keys', () => {
     expect((await call(postern, 'GET', '/keys?name=')).status).toBe(400);
   });
 
-  it('refuses a whole key as a prefix without repeating it', async () => {
+  it('rejects a whole key as a prefix without repeating it', async () => {
     const answer = await call(postern, 'GET', `/keys?prefix=${postern.key}`);
     expect(answer.status).toBe(400);
     expect(JSON.stringify(answer.body)).not.toContain(postern.key);
@@ -231,7 +231,7 @@ describe('/admin/v1/keys', () => {
     'limit=',
     'limit=1&limit=2',
     'cursor=abc',
-  ])('refuses ?%s', async (query) => {
+  ])('rejects ?%s', async (query) => {
     const answer = await call(postern, 'GET', `/keys?${query}`);
     expect(answer.status).toBe(400);
     expect(fieldsOf(answer)).toEqual(expect.arrayContaining([query.split('=')[0]]));

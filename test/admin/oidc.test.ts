@@ -95,7 +95,7 @@ const sessionOf = async (answer: ReceivedAnswer) => {
 };
 
 describe('single sign-on', () => {
-  it('is announced, and asks the provider with PKCE, state and nonce', async () => {
+  it('is shown, and redirects to the provider with PKCE, state and nonce', async () => {
     expect((await send(postern, 'GET /admin/v1/oidc')).json()).toEqual({ enabled: true });
     const { location, attributes } = await start();
     expect(location.origin).toBe(issuer.url);
@@ -225,7 +225,7 @@ describe('the callback', () => {
   });
 });
 
-it('a provider that cannot be reached is told, and asked again the next time', async () => {
+it('an unreachable provider is reported, and tried again the next time', async () => {
   const port = await unusedPort();
   const other = await startTestGateway(
     {

@@ -114,7 +114,7 @@ describe('/docs-json', () => {
     expect(documented.sort()).toEqual(routes.sort());
   });
 
-  it('has an id, a tag, an answer and faults for each, and asks for the token', () => {
+  it('has an ID, a tag, a response and errors for each, and requires the token', () => {
     const operations = ownPaths().flatMap(([, item]) => Object.values(item));
     expect(new Set(operations.map(({ operationId }) => operationId)).size).toBe(operations.length);
     const used = new Set(operations.flatMap(({ tags }) => tags));
@@ -271,7 +271,7 @@ describe('answers of the running gateway', () => {
     await expectAsSaid('GET /admin/v1/audit', '/audit');
   });
 
-  it.each(['/keys/nonsense', '/teams?limit=0', '/nothing'])('are faults in one form: %s', async (path) => {
+  it.each(['/keys/nonsense', '/teams?limit=0', '/nothing'])('are errors in one form: %s', async (path) => {
     const { status, body } = await call(postern, 'GET', path);
     expect(status).toBeGreaterThanOrEqual(400);
     expect(errorSchema.safeParse(body).error).toBeUndefined();
@@ -347,7 +347,7 @@ describe('in production', () => {
     expect((await fetch(`${production.url}/docs`, basic(`admin:${ADMIN_TOKEN}`))).status).toBe(200);
   });
 
-  it('asks a browser to sign in to the console, and then opens', async () => {
+  it('shows a browser a link to sign in to the console, and then opens', async () => {
     const headers = { accept: 'text/html,*/*;q=0.8' };
     const without = await fetch(`${production.url}/docs`, { headers });
     expect([without.status, without.headers.get('www-authenticate')]).toEqual([401, null]);
@@ -359,7 +359,7 @@ describe('in production', () => {
     expect(script).toContain('X-Postern-Console');
   });
 
-  it('asks a browser for the password where there is no console', async () => {
+  it('prompts a browser for the password where there is no console', async () => {
     const without = await startTestGateway(
       { NODE_ENV: 'production', MASTER_KEY: Buffer.alloc(32, 7).toString('base64'), CONSOLE: 'off' },
       postern.database,

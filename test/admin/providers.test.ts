@@ -101,8 +101,8 @@ describe('/admin/v1/providers', () => {
     [{ default: 'yes' }, 'default'],
     [{ enabled: 1 }, 'enabled'],
     [{ key: 'sk-secret' }, 'key'],
-  ])('refuses %j, names the field and repeats no value', async (part, field) => {
-    const answer = await call('POST', '', { name: 'refused', url: URL_1, secret: 'sk-secret', ...part });
+  ])('rejects %j, names the field and repeats no value', async (part, field) => {
+    const answer = await call('POST', '', { name: 'rejected', url: URL_1, secret: 'sk-secret', ...part });
     expect([answer.status, answer.body.error?.code]).toEqual([400, 'invalid_request']);
     expect(fieldsOf(answer)).toEqual([field]);
     expect(JSON.stringify(answer.body)).not.toContain('sk-secr');
@@ -130,7 +130,7 @@ describe('/admin/v1/providers', () => {
   });
 
   it.each(['nobody', 'default', 'UPPER', '%F0%9F%92%A9', 'a%20b', 'x'.repeat(300)])(
-    'knows no provider %s',
+    'finds no provider %s',
     async (name) => {
       for (const answer of [
         await call('GET', `/${name}`),

@@ -87,7 +87,7 @@ describe('requests', () => {
       ['team[]=default', 'team[]'],
       ['modell=x', 'modell'],
       ['cursor=%27', 'cursor'],
-    ])('refuses ?%s and names %s', async (query, field) => {
+    ])('rejects ?%s and names %s', async (query, field) => {
       const answer = await call(postern, 'GET', `/requests?${query}`);
       expect(answer.status).toBe(400);
       expect(fieldsOf(answer)).toEqual(expect.arrayContaining([field]));
@@ -143,7 +143,7 @@ describe('usage', () => {
       expect(body.data.map((row) => 'team_id' in row)).toEqual([false, false]);
     });
 
-    it('groups by team and day unless told otherwise, filters and pages', async () => {
+    it('groups by team and day by default, filters and pages', async () => {
       const first = (await call(postern, 'GET', '/usage?limit=1')).body;
       expect(first.data).toMatchObject([{ day: '2031-02-01' }]);
       const second = (await call(postern, 'GET', `/usage?limit=1&cursor=${first.next_cursor}`)).body;
@@ -164,7 +164,7 @@ describe('usage', () => {
       ['limit=501', 'limit'],
       ['by=team', 'by'],
       ['from=2031-01-02T00:00:00Z&to=2031-01-01T23:59:59Z', 'from'],
-    ])('refuses ?%s and names %s', async (query, field) => {
+    ])('rejects ?%s and names %s', async (query, field) => {
       const answer = await call(postern, 'GET', `/usage?${query}`);
       expect(answer.status).toBe(400);
       expect(fieldsOf(answer)).toEqual([field]);

@@ -36,8 +36,8 @@ describe('/admin/v1/teams', () => {
       Array.from({ length: 8 }, () => call(postern, 'POST', '/teams', { name: 'wanted' })),
     );
     expect(answers.map(({ status }) => status).sort()).toEqual([201, ...Array<number>(7).fill(409)]);
-    const refused = answers.find(({ status }) => status === 409)!;
-    expect(refused.body.error).toMatchObject({ code: 'conflict', details: [{ field: 'name' }] });
+    const rejected = answers.find(({ status }) => status === 409)!;
+    expect(rejected.body.error).toMatchObject({ code: 'conflict', details: [{ field: 'name' }] });
   });
 
   it.each([

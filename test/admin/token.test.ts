@@ -9,7 +9,7 @@ describe('token', () => {
   });
   afterAll(() => postern.stop());
 
-  const roads = [
+  const endpoints = [
     ['GET', '/admin/v1/teams'],
     ['POST', '/admin/v1/teams'],
     ['GET', '/admin/v1/keys'],
@@ -25,7 +25,7 @@ describe('token', () => {
   ] as const;
 
   describe('the admin token', () => {
-    it.each(roads)('is asked for by %s %s, before anything else is looked at', async (method, path) => {
+    it.each(endpoints)('is asked for by %s %s, before anything else is looked at', async (method, path) => {
       const body = method === 'POST' ? { body: '{not json', headers: { 'content-type': 'text/odd' } } : {};
       const response = await fetch(postern.url + path, { method, ...body });
       expect(response.status).toBe(401);

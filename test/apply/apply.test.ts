@@ -261,6 +261,6 @@ routes:
     const planned = await postern.admin<{ plan_id: string }>('POST', '/apply', { document, dry_run: true });
     await postern.admin('POST', '/teams', { name: 'late', models: ['a'] });
     const late = postern.admin('POST', '/apply', { document, plan_id: planned.plan_id });
-    await expect(late).rejects.toThrow(/409 .*The plan is another one by now/);
+    await expect(late).rejects.toThrow(/409 .*The plan has changed/);
   });
 });

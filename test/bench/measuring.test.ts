@@ -11,7 +11,7 @@ describe('readStat', () => {
 });
 
 describe('treeMicros', () => {
-  it('knows nothing of a process that is not there', () => {
+  it('returns nothing for a process that does not exist', () => {
     expect(treeMicros(2 ** 30)).toBeNull();
   });
 });
@@ -33,7 +33,7 @@ describe('boundBy', () => {
 });
 
 describe('readOptions', () => {
-  it('takes everything but peers unless told otherwise', () => {
+  it('takes everything but peers by default', () => {
     const { names, rounds } = readOptions([]);
     expect(names).toEqual(['direct', 'bare', 'nginx', 'haproxy', 'fastify', 'postern']);
     expect(rounds).toBeGreaterThanOrEqual(5);
@@ -44,7 +44,7 @@ describe('readOptions', () => {
     });
   });
 
-  it('refuses what it does not know', () => {
+  it('rejects what it does not know', () => {
     for (const args of [['--only', 'apache'], ['--scenario', 'none'], ['--rounds', '0'], ['--fast']]) {
       expect(() => readOptions(args)).toThrow();
     }

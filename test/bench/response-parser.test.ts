@@ -41,7 +41,7 @@ describe('ResponseParser', () => {
     expect(parse(CHUNKED.slice(0, -1), 1_000)).toEqual([]);
   });
 
-  it('gives up where an answer has no end it could find', () => {
+  it('throws for a response without a length', () => {
     expect(() => parse('HTTP/1.1 200 OK\r\n\r\n', 1_000)).toThrow('without a length');
     expect(() => parse('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n', 1_000)).toThrow('size');
   });

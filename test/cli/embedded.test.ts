@@ -58,7 +58,7 @@ describe('postern on the embedded database', () => {
     expect(serverRuns()).toBe(false);
   });
 
-  it('uses the server of a running gateway, which knows the new key at once, and leaves it running', async () => {
+  it('uses the server of a running gateway, which accepts the new key at once, and leaves it running', async () => {
     const gateway = await start();
     try {
       expect(gateway.firstKey).toBeUndefined();

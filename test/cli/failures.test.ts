@@ -61,7 +61,7 @@ describe('postern', () => {
     expect(stderr).not.toMatch(/\n {4}at /);
   });
 
-  it('names a missing database and a refused password', async () => {
+  it('names a missing database and a rejected password', async () => {
     const url = new URL(process.env.POSTERN_TEST_SERVER!);
     url.pathname = '/no_such_database';
     expect((await runHere(['keys', 'list'], { DATABASE_URL: url.href })).stderr).toContain('does not exist');

@@ -21,10 +21,10 @@ afterAll(() => database.drop());
 beforeEach(async () => {
   dir = await mkdtemp(join(tmpdir(), 'postern-volume-'));
   await openDataDir(dir);
-  const boot = join(dir, 'journal', uuidv7());
-  await mkdir(boot, { recursive: true });
+  const run = join(dir, 'journal', uuidv7());
+  await mkdir(run, { recursive: true });
   const lines = [...recordsOf('read'), ...recordsOf('ended'), ...recordsOf('begun')].map(encodeLine);
-  await writeFile(join(boot, '00000001.log'), Buffer.concat([...lines, Buffer.from('v1 torn')]));
+  await writeFile(join(run, '00000001.log'), Buffer.concat([...lines, Buffer.from('v1 torn')]));
 });
 afterEach(() => rm(dir, { recursive: true }));
 

@@ -69,7 +69,7 @@ describe('postern requests list', () => {
     );
   });
 
-  it('filters, and refuses what it cannot', async () => {
+  it('filters, and rejects what it cannot', async () => {
     expect((await cli('requests', 'list', '--team', 'search')).stdout).toBe('No calls found.\n');
     const { code, stderr } = await cli('requests', 'list', '--status', '9999', '--limit', '0');
     expect(code).toBe(1);

@@ -17,9 +17,9 @@ describe('postern on a database that is not migrated', () => {
 
   it('with MIGRATE=off leaves that to postern migrate', async () => {
     const env = { DATABASE_URL: database.url, MIGRATE: 'off' };
-    const refused = await runHere(['teams', 'list'], env);
-    expect(refused).toMatchObject({ code: 1, stdout: '' });
-    expect(refused.stderr).toContain('postern migrate');
+    const rejected = await runHere(['teams', 'list'], env);
+    expect(rejected).toMatchObject({ code: 1, stdout: '' });
+    expect(rejected.stderr).toContain('postern migrate');
     const migrated = await runCli(['migrate'], env);
     expect(migrated).toMatchObject({
       code: 0,

@@ -53,7 +53,7 @@ describe('postern requests tail', () => {
 });
 
 describe('postern requests tail over HTTP', () => {
-  it('waits for a gateway that is away, and says so once', async () => {
+  it('waits for an unavailable gateway, and reports it once', async () => {
     const row = {
       id: 'x',
       key_id: 'k',
@@ -69,7 +69,7 @@ describe('postern requests tail over HTTP', () => {
       if (isAway)
         res
           .writeHead(503)
-          .end('{"error":{"message":"Postgres is away.","code":"database_unavailable","details":[]}}');
+          .end('{"error":{"message":"Postgres is unavailable.","code":"database_unavailable","details":[]}}');
       else
         res.end(
           JSON.stringify({
@@ -87,7 +87,7 @@ describe('postern requests tail over HTTP', () => {
     tail.signal('SIGINT');
     await tail.ended;
     server.close();
-    expect(tail.stderr).toBe('Postgres is away. Waiting for it.\n');
+    expect(tail.stderr).toBe('Postgres is unavailable. Waiting for it.\n');
   });
 });
 

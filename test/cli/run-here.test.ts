@@ -29,7 +29,7 @@ describe('a command in this process', () => {
     ['help', ['keys', 'create', '--help']],
     ['no command', []],
     ['an unknown one', ['nonsense']],
-    ['a value that is refused', ['requests', 'list', '--from', 'soon']],
+    ['a value that is rejected', ['requests', 'list', '--from', 'soon']],
   ])('ends and says to the byte what a process does: %s', async (_, args) => {
     expect(await runHere(args)).toEqual(await runCli(args));
   });

@@ -30,13 +30,13 @@ function holder(path: string, after = 0): Child {
      await new Promise((go) => setTimeout(go, ${after} - Date.now()));
      await dir.hold().then(
        () => { console.log('held'); setInterval(() => {}, 1000); },
-       (error) => console.log('refused', error.message));`,
+       (error) => console.log('rejected', error.message));`,
   );
   children.push(child);
   return child;
 }
 
-it('is refused to a second instance, which learns the pid, and free after release', async () => {
+it('cannot be taken by a second instance, which learns the pid, and is free after release', async () => {
   const [one, two] = [await openDataDir(base), await openDataDir(base)];
   expect(await two.holder()).toBeNull();
   await one.hold();
@@ -114,7 +114,7 @@ it('goes to exactly one of many processes, round after round of killed holders',
   for (let round = 0; round < (FULL ? 4 : 2); round += 1) {
     const starters = Array.from({ length: FULL ? 12 : 8 }, () => holder(base, Date.now() + 1_200));
     const outcomes = await Promise.all(
-      starters.map((child) => Promise.race([child.line('held').then(() => 'held'), child.line('refused')])),
+      starters.map((child) => Promise.race([child.line('held').then(() => 'held'), child.line('rejected')])),
     );
     const winner = starters[outcomes.indexOf('held')];
     expect(outcomes.filter((outcome) => outcome === 'held')).toHaveLength(1);

@@ -42,7 +42,7 @@ describe('opening', () => {
     expect(await readdir(path)).toEqual(['postern-data']);
   });
 
-  it('refuses a foreign folder and leaves it alone', async () => {
+  it('rejects a foreign folder and leaves it alone', async () => {
     await writeFile(join(base, 'thesis.txt'), 'mine');
     await expect(openDataDir(base)).rejects.toThrow(DataDirError);
     await expect(openDataDir(base)).rejects.toThrow(
@@ -51,19 +51,19 @@ describe('opening', () => {
     expect(await readdir(base)).toEqual(['thesis.txt']);
   });
 
-  it.each([0o770, 0o702, 0o777, 0o1777])('refuses one that others may write to: %o', async (open) => {
+  it.each([0o770, 0o702, 0o777, 0o1777])('rejects one that others may write to: %o', async (open) => {
     const path = join(base, 'data');
     await mkdir(path);
     await chmod(path, open);
-    const refusal = `${path} may be written to by other users, who could replace its secrets; run chmod go-w on it`;
+    const rejection = `${path} may be written to by other users, who could replace its secrets; run chmod go-w on it`;
     await expect(openDataDir(path)).rejects.toThrow(DataDirError);
-    await expect(openDataDir(path)).rejects.toThrow(refusal);
+    await expect(openDataDir(path)).rejects.toThrow(rejection);
     expect(await readdir(path)).toEqual([]);
     // One that was ours all along, too.
     await chmod(path, 0o755);
     await openDataDir(path);
     await chmod(path, open);
-    await expect(openDataDir(path)).rejects.toThrow(refusal);
+    await expect(openDataDir(path)).rejects.toThrow(rejection);
   });
 
   it.each([
@@ -73,19 +73,19 @@ describe('opening', () => {
     ],
     ['hello\n', /is not a Postern marker/],
     ['', /is not a Postern marker/],
-  ])('refuses the marker %j', async (content, message) => {
+  ])('rejects the marker %j', async (content, message) => {
     await writeFile(join(base, 'postern-data'), content);
     await expect(openDataDir(base)).rejects.toThrow(message);
     await expect(openDataDir(base)).rejects.toThrow(DataDirError);
   });
 
-  it('refuses a file, and a path through a file', async () => {
+  it('rejects a file, and a path through a file', async () => {
     await writeFile(join(base, 'file'), '');
     await expect(openDataDir(join(base, 'file'))).rejects.toThrow(/file is not a folder; set DATA_DIR/);
     await expect(openDataDir(join(base, 'file', 'data'))).rejects.toThrow(/is not a folder; set DATA_DIR/);
   });
 
-  (!isRoot || ordinaryUserCanRunNode ? it : it.skip)('refuses a folder it may not write to', async () => {
+  (!isRoot || ordinaryUserCanRunNode ? it : it.skip)('rejects a folder it may not write to', async () => {
     const path = join(base, 'data');
     await mkdir(path);
     await chmod(path, 0o555);
@@ -97,9 +97,9 @@ describe('opening', () => {
     try {
       await chmod(base, 0o755);
       const code = `import { openDataDir } from './platform/data-dir.js';
-        await openDataDir(${JSON.stringify(path)}).catch((error) => console.log('refused', error.name, error.message));`;
+        await openDataDir(${JSON.stringify(path)}).catch((error) => console.log('rejected', error.name, error.message));`;
       const child = new Child(compiled, code, { uid: 65534, gid: 65534 });
-      expect(await child.line('refused ')).toMatch(/^DataDirError .*data is not writable for this user/);
+      expect(await child.line('rejected ')).toMatch(/^DataDirError .*data is not writable for this user/);
     } finally {
       await removeFolder(compiled);
     }

@@ -77,7 +77,7 @@ describe('where the environment comes from', () => {
     expect(env.nodeEnv).toBe('production');
   });
 
-  it('refuses a secret given twice, an unreadable file and an empty one, each once and without its path', () => {
+  it('rejects a secret given twice, an unreadable file and an empty one, each once and without its path', () => {
     const source = {
       NODE_ENV: 'production',
       DATABASE_URL_FILE: join(folder, 'nowhere'),

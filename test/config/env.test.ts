@@ -96,13 +96,13 @@ describe('loadEnv', () => {
     expect(loadEnv({ PROVIDER_URL: 'http://127.0.0.1:8000' }).providerKey).toBeUndefined();
   });
 
-  it('knows that ADMIN_PORT equal to PORT means one listener, except for port 0', () => {
+  it('has one listener if ADMIN_PORT equals PORT, except for port 0', () => {
     expect(loadEnv({ PORT: '9000', ADMIN_PORT: '9000' }).adminPort).toBeUndefined();
     expect(loadEnv({ PORT: '9000', ADMIN_PORT: '9001' }).adminPort).toBe(9001);
     expect(loadEnv({ PORT: '0', ADMIN_PORT: '0' }).adminPort).toBe(0);
   });
 
-  it('lists every fault at once, by variable and remedy, and never prints a value', () => {
+  it('lists every error at once, by variable and remedy, and never prints a value', () => {
     const secret = 'hunter2-hunter2-hunter2 with spaces';
     const source = {
       NODE_ENV: 'production',
@@ -127,7 +127,7 @@ describe('loadEnv', () => {
     }
   });
 
-  it('asks in production for what development generates', () => {
+  it('requires in production what development generates', () => {
     expect(faultsOf({ NODE_ENV: 'production' })).toEqual([
       expect.stringMatching(/^DATABASE_URL: must be set/),
       expect.stringMatching(/^ADMIN_TOKEN: must be set/),
@@ -162,7 +162,7 @@ describe('loadEnv', () => {
     ['MIGRATE', ['true', 'ON', '0']],
     ['NODE_ENV', ['staging']],
     ['REQUEST_LOG_CLIENT', ['no']],
-  ])('%s refuses %j', (name, values) => {
+  ])('%s rejects %j', (name, values) => {
     for (const value of values) {
       expect(faultsOf({ [name]: value })).toEqual([expect.stringMatching(new RegExp(`^${name}: `))]);
     }

@@ -16,7 +16,7 @@ import { ADMIN_TOKEN } from '../support/gateway.js';
 const PLACES = ['/usr/bin/chromium', '/usr/bin/chromium-headless-shell', '/usr/bin/google-chrome'];
 
 /** The browser of CHROMIUM, else Debian's; undefined if there is none. @throws Error if CHROMIUM_REQUIRED and none */
-export const CHROMIUM = [process.env.CHROMIUM, ...PLACES].find((path) => path && existsSync(path));
+const CHROMIUM = [process.env.CHROMIUM, ...PLACES].find((path) => path && existsSync(path));
 if (CHROMIUM === undefined) {
   const remedy = 'Install the package chromium-headless-shell, or set CHROMIUM to the path of a browser.';
   if (process.env.CHROMIUM_REQUIRED === '1') throw new Error(`There is no Chromium. ${remedy}`);
@@ -64,7 +64,7 @@ const DEFAULTS = {
 } as const;
 
 /** A browser context: cookies, storage and cache. */
-export async function newContext(options: BrowserContextOptions = {}): Promise<BrowserContext> {
+async function newContext(options: BrowserContextOptions = {}): Promise<BrowserContext> {
   browser ??= await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox', '--disable-gpu'] });
   return browser.newContext({ ...DEFAULTS, ...options });
 }

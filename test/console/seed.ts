@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { v7 as uuidv7 } from 'uuid';
-import { digestKey, mintKey, shownPrefix } from '../../src/keys/key-secret.js';
+import { digestKey, generateKey, shownPrefix } from '../../src/keys/key-secret.js';
 import { createPartitions, dayOf } from '../../src/request-log/partitions.js';
 import { ADD_NEW_ROWS, MOVE_CURSOR } from '../../src/usage/rollup-sql.js';
 
@@ -152,7 +152,7 @@ async function createKeys(client: pg.Client, start: number, plain: boolean): Pro
   const teamIds: string[] = [];
   const keyIds: string[] = [];
   const created = (index: number) => new Date(start - (60 - index) * 3_600_000);
-  const secret = mintKey();
+  const secret = generateKey();
   for (const [index, team] of TEAMS.entries()) {
     const id = uuidv7();
     await client.query('INSERT INTO team (id, name, created_at) VALUES ($1, $2, $3)', [
@@ -174,7 +174,7 @@ async function createKeys(client: pg.Client, start: number, plain: boolean): Pro
       at,
     ]);
     // Nobody knows the secrets of the others.
-    const used = place === 0 ? secret : mintKey();
+    const used = place === 0 ? secret : generateKey();
     await client.query(
       `INSERT INTO gateway_key_secret (id, key_id, digest, prefix, created_at) VALUES ($1, $2, decode($3, 'hex'), $4, $5)`,
       [uuidv7(), id, digestKey(used), shownPrefix(used), at],

@@ -165,7 +165,7 @@ it('keeps one older log and starts a new one when it has grown', async () => {
   expect(await readdir(folder)).toContain('server.log.1');
 });
 
-it('lives in a folder whose name a shell would change', async () => {
+it('works in a folder whose name a shell would change', async () => {
   const parent = await temporaryFolder();
   await chmod(parent, 0o755);
   const folder = join(parent, `it's "a" $HOME \`of\` \\ its own`);

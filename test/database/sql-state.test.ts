@@ -3,7 +3,7 @@ import { isDatabaseUnavailable, isUniqueViolation } from '../../src/database/sql
 
 const withCode = (code: string) => Object.assign(new Error('x'), { code });
 
-describe('a fault of the database', () => {
+describe('an error of the database', () => {
   it.each([
     '08006',
     '53300',

@@ -31,7 +31,7 @@ afterAll(async () => {
   await rm(settings.dataDir, { recursive: true });
 });
 
-it('asks the stub, not the provider', async () => {
+it('calls the stub, not the provider', async () => {
   const response = await fetch(`${await app.getUrl()}/admin/v1/providers/default/test`, {
     method: 'POST',
     headers: { authorization: `Bearer ${ADMIN_TOKEN}` },

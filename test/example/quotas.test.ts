@@ -58,7 +58,7 @@ it('records each change in the audit log', async () => {
   ]);
 });
 
-it('asks for the admin token, checks the body, and says what is wrong in the shape of the admin API', async () => {
+it('requires the admin token, validates the body, and reports errors in the format of the admin API', async () => {
   expect((await quotas('GET', '', undefined, 'wrong-token-0123456789')).status).toBe(401);
   const wrong = await quotas('PUT', '/01890a5d-ac96-774b-bcce-b302099a8057', { tokens_per_day: -1 });
   expect(wrong.status).toBe(400);

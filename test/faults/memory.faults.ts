@@ -34,7 +34,7 @@ function retained(): number {
   return heapUsed + external;
 }
 
-it('holds 200,000 rows for a Postgres that is away in bounded memory, and brings each back once', async () => {
+it('holds 200,000 rows for an unavailable Postgres in bounded memory, and brings each back once', async () => {
   const log = await LogHarness.start(relay.url);
   log.record();
   await eventually(async () => (await count()) === 1);
@@ -75,7 +75,7 @@ it('holds 200,000 rows for a Postgres that is away in bounded memory, and brings
   expect(await readdir(log.journal.root)).toEqual([]);
   await log.remove();
   process.stdout.write(
-    `${ROWS} rows while Postgres was away: at most ${Math.round((peak - before) / MIB)} MiB more in use, ` +
+    `${ROWS} rows while Postgres was unavailable: at most ${Math.round((peak - before) / MIB)} MiB more in use, ` +
       `${Math.round(grown / MIB)} MiB more than after ${FULL_BY}; ${spilled} spilled, ` +
       `${Math.round(onDisk / MIB)} MiB of journal; then ${Math.round(rate)} rows/s\n`,
   );
@@ -84,7 +84,7 @@ it('holds 200,000 rows for a Postgres that is away in bounded memory, and brings
   expect(peak - before).toBeLessThan(100 * MIB);
 }, 400_000);
 
-it('drains the folder of a dead boot at the same speed', async () => {
+it('drains the folder of a killed process at the same speed', async () => {
   relay.set('postern-log', 'cut');
   const dead = await LogHarness.start(relay.url);
   for (let i = 0; i < 100_000; i++) {
@@ -104,5 +104,5 @@ it('drains the folder of a dead boot at the same speed', async () => {
   await next.stop();
   await dead.journal.close();
   await next.remove();
-  process.stdout.write(`100000 rows of a dead boot: ${Math.round(rate * 1_000)} rows/s\n`);
+  process.stdout.write(`100000 rows of a killed process: ${Math.round(rate * 1_000)} rows/s\n`);
 });

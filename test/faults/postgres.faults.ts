@@ -27,22 +27,22 @@ afterAll(async () => {
 
 const rows = () => cluster.query<LoggedCall>('SELECT idempotency_key, outcome, status FROM request_log');
 
-const TROUBLES: Record<string, { spoil: () => Promise<unknown>; mend: () => Promise<unknown> }> = {
-  stopped: { spoil: () => cluster.stop(), mend: () => cluster.begin() },
-  killed: { spoil: () => cluster.signal('SIGKILL'), mend: () => cluster.begin() },
-  frozen: { spoil: () => cluster.signal('SIGSTOP'), mend: () => cluster.signal('SIGCONT') },
-  'out of connections': { spoil: () => cluster.crowdOut(), mend: () => cluster.disperse() },
+const TROUBLES: Record<string, { spoil: () => Promise<unknown>; restore: () => Promise<unknown> }> = {
+  stopped: { spoil: () => cluster.stop(), restore: () => cluster.begin() },
+  killed: { spoil: () => cluster.signal('SIGKILL'), restore: () => cluster.begin() },
+  frozen: { spoil: () => cluster.signal('SIGSTOP'), restore: () => cluster.signal('SIGCONT') },
+  'out of connections': { spoil: () => cluster.crowdOut(), restore: () => cluster.disperse() },
   'without its table': {
-    spoil: () => cluster.query('ALTER TABLE request_log RENAME TO away'),
-    mend: () => cluster.query('ALTER TABLE away RENAME TO request_log'),
+    spoil: () => cluster.query('ALTER TABLE request_log RENAME TO hidden'),
+    restore: () => cluster.query('ALTER TABLE hidden RENAME TO request_log'),
   },
-  restarted: { spoil: () => cluster.stop().then(() => cluster.begin()), mend: () => Promise.resolve() },
+  restarted: { spoil: () => cluster.stop().then(() => cluster.begin()), restore: () => Promise.resolve() },
 };
 
 it.each(Object.keys(TROUBLES))(
   'loses no row and fails no known key while Postgres is %s',
   async (name) => {
-    const { spoil, mend } = TROUBLES[name]!;
+    const { spoil, restore } = TROUBLES[name]!;
     const gateway = workplace.gateway({ DATABASE_URL: cluster.url, PROVIDER_URL: load.provider.url });
     const url = await gateway.ready();
     await eventually(async () => (await fetch(`${url}/health/ready`)).status === 200);
@@ -57,16 +57,16 @@ it.each(Object.keys(TROUBLES))(
       await more(CALLS_MEANWHILE);
       // Once per fault the outage lasts until the writer has given its connection up.
       if (round === 0 && name !== 'restarted') await gateway.process.until(/Rows wait for Postgres/);
-      await mend();
+      await restore();
     }
     await more(CALLS_MEANWHILE);
     await load.stop();
     await eventually(async () => (await rows()).length >= load.seen.size);
     expect(load.judge(await rows())).toEqual([]);
-    expect([...load.refused.values()]).toEqual([]);
+    expect([...load.rejected.values()]).toEqual([]);
     expect(await gateway.stop()).toEqual({ code: 0, signal: null });
     process.stdout.write(
-      `${name} x${ROUNDS}: ${load.seen.size} requests at the provider so far, as many rows; 0 refused\n`,
+      `${name} x${ROUNDS}: ${load.seen.size} requests at the provider so far, as many rows; 0 rejected\n`,
     );
   },
   180_000,

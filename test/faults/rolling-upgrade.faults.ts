@@ -125,7 +125,7 @@ async function upgrade(): Promise<void> {
   })();
   load.run(nginx.url, key, CLIENTS);
   await eventually(() => load.answered.size > 200, 60_000).catch((error: unknown) => {
-    throw new Error(`no calls: ${JSON.stringify([...load.refused].slice(0, 3))}`, { cause: error });
+    throw new Error(`no calls: ${JSON.stringify([...load.rejected].slice(0, 3))}`, { cause: error });
   });
   const watcher = watch();
   for (const replica of replicas) {
@@ -149,11 +149,11 @@ async function upgrade(): Promise<void> {
     [id],
   );
   process.stdout.write(
-    `${load.answered.size} calls answered, ${load.refused.size} refused, ${load.broken.size} broken; ${rows.length} rows; ` +
+    `${load.answered.size} calls answered, ${load.rejected.size} rejected, ${load.broken.size} broken; ${rows.length} rows; ` +
       `longest time without a response ${Math.round(pause)} ms; longest exclusive lock on the log ${Math.round(locked)} ms\n` +
       `${migrations.map(([name, ms]) => `${name} ${ms} ms`).join('\n')}\n`,
   );
-  expect([...load.refused, ...load.broken]).toEqual([]);
+  expect([...load.rejected, ...load.broken]).toEqual([]);
   expect(load.judge(rows)).toEqual([]);
 }
 

@@ -102,9 +102,9 @@ async function rolling(): Promise<void> {
   const rows = await rowsOf(database);
   process.stdout.write(
     `${2 * ROUNDS} restarts: ${load.answered.size} calls answered, ${load.left.size} left by their clients, ` +
-      `${load.refused.size} refused, ${load.broken.size} broken; ${rows.length} rows\n`,
+      `${load.rejected.size} rejected, ${load.broken.size} broken; ${rows.length} rows\n`,
   );
-  expect([...load.refused, ...load.broken]).toEqual([]);
+  expect([...load.rejected, ...load.broken]).toEqual([]);
   expect(load.judge(rows)).toEqual([]);
 }
 

@@ -1,4 +1,4 @@
-import { mintKey } from '../../src/keys/key-secret.js';
+import { generateKey } from '../../src/keys/key-secret.js';
 import { AccountedLoad } from '../support/accounted-load.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { deferred } from '../support/deferred.js';
@@ -106,7 +106,7 @@ it('ends in that time when all of Postgres is frozen, whoever waits for it', asy
   relay.set('*', 'frozen');
   const left = [
     fetch(`${url}/admin/v1/requests`, { headers: admin }),
-    fetch(`${url}/v1/models`, { headers: { authorization: `Bearer ${mintKey()}` } }),
+    fetch(`${url}/v1/models`, { headers: { authorization: `Bearer ${generateKey()}` } }),
   ].map((answer) => answer.catch(() => null));
   const begun = performance.now();
   const stopped = gateway.stop();

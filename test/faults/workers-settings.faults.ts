@@ -27,11 +27,11 @@ const writeEnv = (lines: string[]) => writeFile(join(workplace.folder, '.env'), 
 /** The latest journal of each worker, by its number. */
 async function journals(): Promise<Map<number, string>> {
   const names = await readdir(join(workplace.dataDir, 'journal'));
-  const boots = names.filter((name) => !name.startsWith('reserve'));
-  return new Map(boots.sort().map((name) => [Number(name.split('.')[1] ?? 1), name]));
+  const runs = names.filter((name) => !name.startsWith('reserve'));
+  return new Map(runs.sort().map((name) => [Number(name.split('.')[1] ?? 1), name]));
 }
 
-// With fewer workers it would take the others' journals for those of dead ones; with a fault it could not start.
+// With fewer workers it would take the others' journals for those of dead ones; with an invalid setting it could not start.
 it('gives a worker that takes the place of a dead one the settings of the start, whatever .env says by now', async () => {
   await writeEnv(['WORKERS=3', 'SHUTDOWN_GRACE_MS=1000']);
   const gateway = workplace.gateway({ DATABASE_URL: database.url, PROVIDER_URL: provider.url });

@@ -62,7 +62,7 @@ async function callOnce(marks: Set<string>): Promise<void> {
   if (reply !== null) judge(reply, bytes, mark, marks, describe);
 }
 
-/** A whole answer is either a refusal of the gateway's, or made of what the provider sent for this very call. */
+/** A whole answer is either a rejection of the gateway's, or made of what the provider sent for this very call. */
 function judge(
   reply: ReceivedAnswer,
   bytes: Buffer,
@@ -72,7 +72,7 @@ function judge(
 ): void {
   const text = bytes.toString('latin1');
   if (reply.header('x-gateway-error') !== undefined) {
-    if (![502, 504].includes(reply.status)) throw new Error(`a refusal of ${reply.status}; ${describe()}`);
+    if (![502, 504].includes(reply.status)) throw new Error(`a rejection of ${reply.status}; ${describe()}`);
     return;
   }
   for (const [name, value] of reply.headers) {
@@ -98,7 +98,7 @@ async function probe(): Promise<void> {
   expect([reply?.status, reply?.body.toString()]).toEqual([200, path]);
 }
 
-it(`${CASES} mutated answers: the process lives, each client gets its own or a clean fault, each call is one`, async () => {
+it(`${CASES} mutated answers: the process survives, each client gets its own or a clean error, each call is one`, async () => {
   let calls = 0;
   const marks = new Set<string>();
   for (let n = 0; n < CASES; n += AT_ONCE) {

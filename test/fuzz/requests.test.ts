@@ -74,7 +74,7 @@ async function judge({ bytes, client }: Case): Promise<Verdict> {
     statuses.push(reply?.status ?? 'the end');
     if (reply === null) break;
     if (reply.header('x-gateway-error') !== undefined) {
-      if (reply.status < 400) throw new Error(`a refusal of ${reply.status}; ${describe()}`);
+      if (reply.status < 400) throw new Error(`a rejection of ${reply.status}; ${describe()}`);
       continue;
     }
     answered++;

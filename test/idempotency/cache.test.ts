@@ -371,7 +371,7 @@ describe('x-gateway-cache', () => {
     const key = await keyWith({ ttl_seconds: 600 });
     const sent = wire.provider.requests.length;
     const reply = await send(key, fresh(), ['x-gateway-cache: only-if-cached']);
-    wire.expectRefusal(reply, 504, 'not_cached');
+    wire.expectRejection(reply, 504, 'not_cached');
     expect([reply.header('x-should-retry'), wire.provider.requests.length]).toEqual(['false', sent]);
   });
 
@@ -385,9 +385,9 @@ describe('x-gateway-cache', () => {
 
   it('is rejected if it is unknown or repeated', async () => {
     const key = await keyWith({ ttl_seconds: 600 });
-    wire.expectRefusal(await send(key, fresh(), ['x-gateway-cache: no-stroe']), 400, 'invalid_request');
+    wire.expectRejection(await send(key, fresh(), ['x-gateway-cache: no-stroe']), 400, 'invalid_request');
     const twice = ['x-gateway-cache: no-store', 'x-gateway-cache: no-cache'];
-    wire.expectRefusal(await send(key, fresh(), twice), 400, 'invalid_request');
+    wire.expectRejection(await send(key, fresh(), twice), 400, 'invalid_request');
   });
 });
 

@@ -60,7 +60,7 @@ it.each(['when it failed', 'only later'])(
       throw new Error('lost');
     });
     const headers = [auth, `Idempotency-Key: lost-${when.replaceAll(' ', '-')}`];
-    wire.expectRefusal(await once(wire.gateway, headers), 503, 'database_unavailable');
+    wire.expectRejection(await once(wire.gateway, headers), 503, 'database_unavailable');
     await claims.renew();
     late.resolve();
     const there = 'SELECT 1 FROM idempotency_record WHERE answer IS NULL';

@@ -140,7 +140,7 @@ it('a client that does not read holds up neither the provider nor the response t
   client.destroy();
 });
 
-it('a client that stalls for too long is let go, and the call runs on', async () => {
+it('a client that stalls for too long is disconnected, and the call continues', async () => {
   const own = await Wire.start({ CLIENT_IDLE_TIMEOUT_MS: '3000' });
   const key = await own.gateway.createKey({ endpoints: 'all', idempotency: 'replay' });
   const lines = [`Authorization: Bearer ${key}`, 'Idempotency-Key: stalls'];
@@ -276,7 +276,7 @@ it('a stop waits for a call whose client left, and its repeat finds the response
   await own.stop();
 });
 
-it('a stop whose grace ends gives the call up: retries are told at once that its outcome is unknown', async () => {
+it('a stop whose grace ends abandons the call: retries get an unknown outcome at once', async () => {
   const own = await Wire.start({ SHUTDOWN_GRACE_MS: '100' }, () => {});
   const key = await own.gateway.createKey({ endpoints: 'all', idempotency: 'replay' });
   const lines = [`Authorization: Bearer ${key}`];

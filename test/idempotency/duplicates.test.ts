@@ -113,7 +113,7 @@ it.each(['200 OK', '500 No'])(
   },
 );
 
-it('a duplicate of a call whose response is not kept is told to come again, and then runs it', async () => {
+it('a duplicate of a call whose response is not kept is asked to retry, and then runs it', async () => {
   const goOn = deferred();
   provider.script = async (req) => {
     await req.body;
@@ -161,7 +161,7 @@ it('a duplicate that leaves takes nothing with it', async () => {
   expect((await first.answer()).body.toString()).toBe('kept');
   expect((await once(replicas[1]!, headers)).body.toString()).toBe('kept');
   expect(provider.requests.length).toBe(1);
-  // Both responses left a row, the call that was given up none.
+  // Both responses left a row, the abandoned call none.
   const rows = () =>
     replicas[0]!.database.query("SELECT outcome FROM request_log WHERE idempotency_key = 'leaver'");
   await eventually(async () => (await rows()).length === 2);

@@ -106,7 +106,7 @@ describe('expiry', () => {
     const env = { PROVIDER_URL: wire.provider.url, MASTER_KEY: Buffer.alloc(32, 1).toString('base64') };
     const replica = await startTestGateway(env, wire.gateway.database);
     const before = wire.provider.requests.length;
-    wire.expectRefusal(await once(replica, headers), 409, 'idempotency_outcome_unknown');
+    wire.expectRejection(await once(replica, headers), 409, 'idempotency_outcome_unknown');
     expect((await once(wire.gateway, headers)).header('idempotent-replayed')).toBe('true');
     expect(wire.provider.requests.length).toBe(before);
     await replica.stop();
@@ -122,7 +122,7 @@ describe('expiry', () => {
       'UPDATE idempotency_record a SET answer = b.answer, call_id = b.call_id FROM idempotency_record b WHERE a.id <> b.id',
     );
     for (const headers of [one!, two!])
-      wire.expectRefusal(await once(wire.gateway, headers, 'one'), 409, 'idempotency_outcome_unknown');
+      wire.expectRejection(await once(wire.gateway, headers, 'one'), 409, 'idempotency_outcome_unknown');
   });
 });
 
@@ -167,7 +167,7 @@ describe('memory', () => {
         const reply = await once(wire.gateway, KEY('stored'));
         return reply.status === 503 && reply;
       });
-      wire.expectRefusal(repeat, 503, 'overloaded');
+      wire.expectRejection(repeat, 503, 'overloaded');
       // A first call runs all the same, and is not kept.
       const before = wire.provider.requests.length;
       for (let i = 0; i < 2; i++) expect((await once(wire.gateway, KEY(`beyond-${name}`))).status).toBe(200);

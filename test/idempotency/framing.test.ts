@@ -46,7 +46,7 @@ it.each([
   expect([first.status, repeat.header('idempotent-replayed')]).toEqual([200, 'true']);
   expect(essence(repeat)).toEqual(essence(first));
   const last = Buffer.concat([body.subarray(0, -1), Buffer.from('!')]);
-  wire.expectRefusal(await send(last), 422, 'idempotency_mismatch');
+  wire.expectRejection(await send(last), 422, 'idempotency_mismatch');
   expect(calls()).toBe(1);
 });
 
@@ -166,9 +166,9 @@ it('a retry is held to the same bounds as a first call', async () => {
     [...headers, 'Transfer-Encoding: chunked'],
     chunk(Buffer.alloc(1_100_000)),
   );
-  wire.expectRefusal(await large.answer(), 413, 'request_too_large');
+  wire.expectRejection(await large.answer(), 413, 'request_too_large');
   const stalled = await open(wire.gateway, [...headers, 'Content-Length: 4'], 'bo');
-  wire.expectRefusal(await stalled.answer(), 408, 'request_timeout');
+  wire.expectRejection(await stalled.answer(), 408, 'request_timeout');
   expect((await once(wire.gateway, headers, 'body')).header('idempotent-replayed')).toBe('true');
   expect(calls()).toBe(1);
 });

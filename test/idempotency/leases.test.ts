@@ -60,7 +60,7 @@ describe('leases', () => {
     for (const client of clients) expect((await client.answer()).status).toBe(200);
   });
 
-  it('a retry of a running call whose lease could not be renewed for a while is not told that it is lost', async () => {
+  it('a retry of a running call whose lease could not be renewed for a while gets no unknown outcome', async () => {
     const [client] = await running('away');
     await query(
       "UPDATE idempotency_record SET lease_until = now() - interval '1 second' WHERE answer IS NULL",
@@ -109,7 +109,7 @@ describe('leases', () => {
       );
       expect(left).toEqual({ call_id: other, answer: null });
       await query("UPDATE idempotency_record SET lease_until = '-infinity' WHERE answer IS NULL");
-      wire.expectRefusal(
+      wire.expectRejection(
         await once(wire.gateway, [auth, 'Idempotency-Key: taken']),
         409,
         'idempotency_outcome_unknown',
@@ -118,19 +118,19 @@ describe('leases', () => {
   );
 });
 
-describe('Postgres away', () => {
+describe('Postgres unavailable', () => {
   let provider: RawProvider;
   let database: TestDatabase;
-  let road: TcpForwarder;
+  let forwarder: TcpForwarder;
   let gateway: TestGateway;
   let auth: string;
 
   beforeAll(async () => {
     provider = await RawProvider.start(() => {});
     database = await createDatabase();
-    road = await TcpForwarder.to(database.url);
-    await road.open();
-    gateway = await startTestGateway({ PROVIDER_URL: provider.url, DATABASE_URL: road.url }, database);
+    forwarder = await TcpForwarder.to(database.url);
+    await forwarder.open();
+    gateway = await startTestGateway({ PROVIDER_URL: provider.url, DATABASE_URL: forwarder.url }, database);
     auth = `Authorization: Bearer ${await gateway.createKey({ idempotency: 'replay' })}`;
     provider.script = ok;
     // Known from here on.
@@ -138,7 +138,7 @@ describe('Postgres away', () => {
   });
   afterAll(async () => {
     await gateway.stop();
-    await road.close();
+    await forwarder.close();
     await database.drop();
     await provider.stop();
   });
@@ -151,19 +151,19 @@ describe('Postgres away', () => {
     req.socket.write(answer('200 OK', [], 'ok'));
   }
 
-  it('refuses such calls without Postgres, serves all others, and recovers by itself', async () => {
-    await road.close();
+  it('rejects such calls without Postgres, serves all others, and recovers by itself', async () => {
+    await forwarder.close();
     const headers = [auth, 'Idempotency-Key: away'];
-    const refused = await once(gateway, headers);
-    expect([refused.status, refused.header('x-gateway-error'), refused.header('retry-after')]).toEqual([
+    const rejected = await once(gateway, headers);
+    expect([rejected.status, rejected.header('x-gateway-error'), rejected.header('retry-after')]).toEqual([
       503,
       'database_unavailable',
       '1',
     ]);
-    expect(refused.body.toString()).toContain('Idempotency-Key');
+    expect(rejected.body.toString()).toContain('Idempotency-Key');
     expect((await once(gateway, [auth])).status).toBe(200);
     expect(provider.requests.length).toBe(1);
-    await road.open();
+    await forwarder.open();
     const reply = await eventually(async () => {
       const again = await once(gateway, headers);
       return again.status === 200 && again;
@@ -181,10 +181,10 @@ describe('Postgres away', () => {
     const headers = [auth, 'Idempotency-Key: meanwhile'];
     const client = await open(gateway, headers);
     await eventually(() => provider.requests.length === 1);
-    await road.close();
+    await forwarder.close();
     goOn.resolve();
     expect((await client.answer()).body.toString()).toBe('ok');
-    await road.open();
+    await forwarder.open();
     const repeat = await eventually(async () => {
       const reply = await once(gateway, headers);
       return reply.status === 200 && reply;

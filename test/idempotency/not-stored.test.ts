@@ -102,7 +102,7 @@ it.each([
 
 it('a provider that breaks off without a response, or cannot be reached, leaves nothing', async () => {
   respond('', true);
-  wire.expectRefusal(await once(wire.gateway, headers), 502, 'upstream_invalid_response');
+  wire.expectRejection(await once(wire.gateway, headers), 502, 'upstream_invalid_response');
   respond(answer('200 OK', [], 'whole'));
   expect((await once(wire.gateway, headers)).body.toString()).toBe('whole');
 });
@@ -169,9 +169,9 @@ it('a client that leaves amid its body takes the call with it, and may come agai
   expect(replies.body.toString()).toBe('again');
 });
 
-it('a call refused before it was forwarded leaves nothing', async () => {
+it('a call rejected before it was forwarded leaves nothing', async () => {
   const stalled = await open(wire.gateway, [...headers, 'Content-Length: 10'], 'a');
-  wire.expectRefusal(await stalled.answer(), 408, 'request_timeout');
+  wire.expectRejection(await stalled.answer(), 408, 'request_timeout');
   respond(answer('200 OK', [], 'fine'));
   expect((await once(wire.gateway, headers)).body.toString()).toBe('fine');
   expect(calls()).toBe(1);

@@ -8,7 +8,7 @@ import { answer } from '../support/raw-provider.js';
 import { Wire } from '../support/wire.js';
 import { CHAT, once, open } from './once.js';
 
-describe('refusals', () => {
+describe('rejections', () => {
   let wire: Wire;
   let auth: string;
   beforeAll(async () => {
@@ -31,17 +31,17 @@ describe('refusals', () => {
     ['a closed quote and more', '"abc"d'],
     ['a lone backslash in quotes', '"a\\b"'],
     ['bytes outside ASCII', 'caf\xe9'],
-  ])('refuses a key that is malformed: %s', async (_, value) => {
+  ])('rejects a key that is malformed: %s', async (_, value) => {
     const before = calls();
     const reply = await once(wire.gateway, [auth, `Idempotency-Key: ${value}`]);
-    wire.expectRefusal(reply, 400, 'invalid_idempotency_key');
+    wire.expectRejection(reply, 400, 'invalid_idempotency_key');
     expect(reply.header('x-should-retry')).toBe('false');
     expect(calls()).toBe(before);
   });
 
-  it('refuses two keys on one call', async () => {
+  it('rejects two keys on one call', async () => {
     const reply = await once(wire.gateway, [auth, 'Idempotency-Key: a', 'Idempotency-Key: b']);
-    wire.expectRefusal(reply, 400, 'invalid_idempotency_key');
+    wire.expectRejection(reply, 400, 'invalid_idempotency_key');
   });
 
   it.each(['x', '~!{}', 'x'.repeat(255), `"${'x'.repeat(254)}"`, 'a"b\\c', '"a\\"b"'])(
@@ -55,13 +55,13 @@ describe('refusals', () => {
     },
   );
 
-  it('refuses a retry with another body, and keeps the response for the right one', async () => {
+  it('rejects a retry with another body, and keeps the response for the right one', async () => {
     const headers = [auth, 'Idempotency-Key: mismatch'];
     await once(wire.gateway, headers, '{"a":1}');
     const before = calls();
     for (const body of ['{"a": 1}', '', '{"a":1}\n', 'x'.repeat(300_000)]) {
       const reply = await once(wire.gateway, headers, body);
-      wire.expectRefusal(reply, 422, 'idempotency_mismatch');
+      wire.expectRejection(reply, 422, 'idempotency_mismatch');
       expect(reply.header('x-should-retry')).toBe('false');
     }
     const chunked = [...headers, 'Transfer-Encoding: chunked'];
@@ -69,7 +69,7 @@ describe('refusals', () => {
       '{"a":1}',
     );
     expect(calls()).toBe(before);
-    // A refusal is no call: only responses leave rows.
+    // A rejection is no call: only responses leave rows.
     const rows = await wire.gateway.database.query(
       "SELECT count(*)::int AS rows FROM request_log WHERE idempotency_key = 'mismatch' AND status = 422",
     );
@@ -160,7 +160,7 @@ describe('uncertain', () => {
       late = () => claim(...args);
       return Promise.reject(new Error('Query read timeout'));
     });
-    wire.expectRefusal(await once(wire.gateway, headers), 503, 'database_unavailable');
+    wire.expectRejection(await once(wire.gateway, headers), 503, 'database_unavailable');
     // Looked for before it is there, too.
     await keep();
     expect(await late!()).toBe(true);
@@ -218,7 +218,7 @@ describe('notice', () => {
     states.mockRestore();
   });
 
-  it('gives notice of a response, of a call that may run again, and of one that was given up', async () => {
+  it('gives notice of a response, of a call that may run again, and of an abandoned one', async () => {
     const listener = new pg.Client({ connectionString: wire.gateway.database.url });
     const heard: string[] = [];
     listener.on('notification', ({ payload }) => heard.push(payload!));

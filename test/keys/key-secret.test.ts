@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { digestKey, isWellFormedKey, mintKey, shownPrefix } from '../../src/keys/key-secret.js';
+import { digestKey, isWellFormedKey, generateKey, shownPrefix } from '../../src/keys/key-secret.js';
 import { containsKeyFormat, SHOWN_LENGTH } from '../../src/platform/api-key.js';
 
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
@@ -7,17 +7,17 @@ const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
 describe('a gateway key', () => {
   it('has the documented format and passes its own check, every time', () => {
     for (let i = 0; i < 2_000; i++) {
-      const key = mintKey();
+      const key = generateKey();
       expect(key).toMatch(/^ptn_[0-9A-Za-z]{38}$/);
       expect(isWellFormedKey(key)).toBe(true);
     }
   });
 
-  it('is never minted twice and uses every letter about equally often', () => {
+  it('is never generated twice and uses every letter about equally often', () => {
     const keys = new Set<string>();
     const counts = new Map<string, number>();
     for (let i = 0; i < 5_000; i++) {
-      const key = mintKey();
+      const key = generateKey();
       keys.add(key);
       for (const letter of key.slice(4, 36)) counts.set(letter, (counts.get(letter) ?? 0) + 1);
     }
@@ -32,7 +32,7 @@ describe('a gateway key', () => {
   it('fails its check when any one letter is another', () => {
     fc.assert(
       fc.property(fc.integer({ min: 4, max: 41 }), fc.integer({ min: 1, max: 61 }), (at, shift) => {
-        const key = mintKey();
+        const key = generateKey();
         const letter = ALPHABET[(ALPHABET.indexOf(key[at]!) + shift) % 62]!;
         expect(isWellFormedKey(key.slice(0, at) + letter + key.slice(at + 1))).toBe(false);
       }),
@@ -42,7 +42,7 @@ describe('a gateway key', () => {
   it('fails its check when two neighbours change places', () => {
     fc.assert(
       fc.property(fc.integer({ min: 4, max: 40 }), (at) => {
-        const key = mintKey();
+        const key = generateKey();
         fc.pre(key[at] !== key[at + 1]);
         expect(isWellFormedKey(key.slice(0, at) + key[at + 1]! + key[at]! + key.slice(at + 2))).toBe(false);
       }),
@@ -51,7 +51,7 @@ describe('a gateway key', () => {
 
   it('is not recognised in anything else', () => {
     fc.assert(fc.property(fc.string({ unit: 'binary' }), (text) => !isWellFormedKey(text)));
-    const key = mintKey();
+    const key = generateKey();
     for (const near of [
       '',
       `${key} `,
@@ -68,7 +68,7 @@ describe('a gateway key', () => {
   it('is found anywhere in a text, whether or not its checksum is right', () => {
     fc.assert(
       fc.property(fc.string(), fc.string(), (before, after) => {
-        const key = mintKey();
+        const key = generateKey();
         expect(containsKeyFormat(before + key + after)).toBe(true);
         expect(containsKeyFormat(`${before}ptn_${'a'.repeat(38)}${after}`)).toBe(true);
       }),
@@ -77,13 +77,13 @@ describe('a gateway key', () => {
     expect(containsKeyFormat('the prefix ptn_ alone')).toBe(false);
   });
 
-  it('is told apart by twelve characters and looked up by 32 bytes that do not hold it', () => {
-    const key = mintKey();
+  it('is identified by twelve characters and looked up by 32 bytes that do not hold it', () => {
+    const key = generateKey();
     expect(shownPrefix(key)).toBe(key.slice(0, 12));
     expect(SHOWN_LENGTH).toBe(12);
     expect(digestKey(key)).toHaveLength(64);
     expect(digestKey(key)).toEqual(digestKey(key));
-    expect(digestKey(key)).not.toEqual(digestKey(mintKey()));
+    expect(digestKey(key)).not.toEqual(digestKey(generateKey()));
   });
 
   it('is digested with plain SHA-256, so that rows of today open tomorrow', () => {

@@ -52,9 +52,9 @@ describe('service', () => {
       const results = await Promise.allSettled(
         Array.from({ length: 12 }, () => keys.create(order('race'), TESTER)),
       );
-      const refused = results.filter((result) => result.status === 'rejected');
-      expect(refused).toHaveLength(11);
-      for (const { reason } of refused) {
+      const rejected = results.filter((result) => result.status === 'rejected');
+      expect(rejected).toHaveLength(11);
+      for (const { reason } of rejected) {
         expect(reason).toMatchObject({
           name: 'ServiceError',
           kind: 'conflict',

@@ -193,7 +193,7 @@ it('does not reset a rate, nor what is not there', async () => {
   await expect(gateway.admin('POST', `/limits/${key.id}/reset`, reason)).rejects.toThrow(/: 404 /);
 });
 
-it('has the limits of a new key in force at its first call, on a replica that hears of no changes', async () => {
+it('has the limits of a new key in force at its first call, on a replica that gets no notifications', async () => {
   const relay = await PostgresRelay.to(gateway.database.url);
   const replica = await startTestGateway(
     {

@@ -273,7 +273,7 @@ it('replays a stored response although the budget is spent, and runs nothing', a
   expect((await send('two')).status).toBe(402);
 });
 
-it('asks no policy for a key without limits, nor gathers its body', async () => {
+it('calls no policy for a key without limits, and does not gather its body', async () => {
   const { key } = await createKey({});
   const client = await RawClient.connect(limited.postern.port);
   client.send(

@@ -176,7 +176,7 @@ it('exchanges the largest budgets that can be set', async () => {
   await charged(limited.postern, before[0]!.count + 1);
 });
 
-it('asks once for a period that it does not know, however many calls there are', () => {
+it('requests an unknown period once, however many calls there are', () => {
   const periods = new Periods();
   const rule = { period: 'day', timeZone: 'Asia/Kathmandu' } as LimitRule;
   const at = Date.UTC(2026, 10, 22, 12);

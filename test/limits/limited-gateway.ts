@@ -86,7 +86,7 @@ export function limitedForFile(): LimitedGateway {
   return limited;
 }
 
-export async function setPrice(postern: Pick<TestGateway, 'admin'>): Promise<void> {
+async function setPrice(postern: Pick<TestGateway, 'admin'>): Promise<void> {
   await postern.admin('POST', '/prices', { catalog: 'default', model: 'm', input: '1', output: '10' });
 }
 

@@ -1,5 +1,5 @@
 import { randomBytes, randomInt } from 'node:crypto';
-import { mintKey } from '../../src/keys/key-secret.js';
+import { generateKey } from '../../src/keys/key-secret.js';
 import { eventually } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { RawClient, request } from '../support/raw-client.js';
@@ -38,7 +38,7 @@ function anyRequest(): Buffer {
     `/${word()}`,
   );
   const method = oneOf('POST', 'GET', 'PUT', 'PROPFIND', 'DELETE');
-  const sent = oneOf(`Bearer ${mintKey()}`, `Bearer ${word()}`, word(), `Bearer ${key}`, `Bearer ${key}`);
+  const sent = oneOf(`Bearer ${generateKey()}`, `Bearer ${word()}`, word(), `Bearer ${key}`, `Bearer ${key}`);
   const headers = [`Authorization: ${sent}`, `User-Agent: ${word()}`, `X-${word()}: ${word()}`];
   return request(`${method} ${path}`, headers, JSON.stringify({ model: word() }));
 }

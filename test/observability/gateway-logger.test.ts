@@ -24,7 +24,7 @@ it('keeps a line one line, and terminals unharmed, whatever the names in it are'
   expect(stdout).toMatch(/^\S+Z WARN {2}Audit: the team a\?b\?\[2J\? is "x"\n$/);
 });
 
-it('does so with the message of a fault, in its stack too, and with the context', () => {
+it('does so with the message of an error, in its stack too, and with the context', () => {
   const { stderr } = written({}, (logger) =>
     logger.error(
       new Error('no team "\n2026-01-01T00:00:00.000Z INFO  Keys: all is well\u001b[2J"'),
@@ -39,7 +39,7 @@ it('does so with the message of a fault, in its stack too, and with the context'
 });
 
 it.each(['development', 'production'] as const)(
-  'tells faults on standard error, with their stack, in %s',
+  'reports errors on standard error, with their stack, in %s',
   (nodeEnv) => {
     const { stdout, stderr } = written({ nodeEnv }, (logger) => {
       logger.error('Call 1 failed', 'Error: why\n    at here', { request_id: '1' }, 'Proxy');

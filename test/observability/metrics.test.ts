@@ -1,4 +1,4 @@
-import { mintKey } from '../../src/keys/key-secret.js';
+import { generateKey } from '../../src/keys/key-secret.js';
 import { GATEWAY_ERROR_CODES } from '../../src/errors/gateway-error.js';
 import { eventually } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
@@ -41,12 +41,12 @@ const after = (calls: number) =>
     return seen.sum('postern_calls_total') === calls && seen;
   });
 
-it('counts each call once, by provider, class of status and outcome, and refusals by code', async () => {
+it('counts each call once, by provider, class of status and outcome, and rejections by code', async () => {
   expect(await call([])).toBe(200);
   expect(await call([])).toBe(200);
   expect(await call(['x-limit: 1'])).toBe(429);
   expect(await call(['x-break: 1'])).toBe(502);
-  expect(await call([], mintKey())).toBe(401);
+  expect(await call([], generateKey())).toBe(401);
   const seen = await after(4);
   const calls = (status: string, outcome: string) =>
     seen.sum('postern_calls_total', { provider: 'default', status, outcome });
@@ -72,7 +72,7 @@ it('counts each call once, by provider, class of status and outcome, and refusal
   await eventually(async () => (await scrape()).sum('postern_log_rows_persisted_total') === 4);
 });
 
-it('names everything as Prometheus wants it, and tells every code from the start', async () => {
+it('names everything by the rules of Prometheus, and has every code from the start', async () => {
   const { types, own, text } = await scrape();
   for (const [name, type] of types) {
     if (!name.startsWith('postern_')) continue;

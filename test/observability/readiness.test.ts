@@ -36,7 +36,7 @@ const until = (status: number, reason: string) =>
     return seen === status && reasons.join() === reason;
   });
 
-it('stays 200 and says degraded while Postgres is away and known keys work, and ok again afterwards', async () => {
+it('stays 200 and reports degraded while Postgres is unavailable and known keys work, and ok again afterwards', async () => {
   await start();
   relay.set('*', 'cut');
   await until(200, 'Postgres is unavailable; cached keys still work');

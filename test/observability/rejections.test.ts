@@ -1,6 +1,6 @@
 import { Socket } from 'node:net';
 import { Logger } from '@nestjs/common';
-import { mintKey } from '../../src/keys/key-secret.js';
+import { generateKey } from '../../src/keys/key-secret.js';
 import { RejectionLog } from '../../src/proxy/http/rejection-log.js';
 import { GatewayError } from '../../src/errors/gateway-error.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
@@ -37,7 +37,7 @@ const rejections = () => lines.filter((line) => line.includes('Rejected request 
 const ID = '[0-9a-f]{8}-[0-9a-f-]{27}';
 
 it('tells one line a minute for each code and key, by its prefix alone', async () => {
-  const unknown = mintKey();
+  const unknown = generateKey();
   for (let i = 0; i < 3; i++) {
     expect(await call('POST /v1/chat/completions', [`Authorization: Bearer ${unknown}`])).toBe(
       'invalid_api_key',
@@ -63,10 +63,10 @@ it('tells one line a minute for each code and key, by its prefix alone', async (
   for (const key of [unknown, postern.key]) expect(lines.join('\n')).not.toContain(key.slice(0, 13));
 });
 
-it('does not become a flood of lines when somebody mints keys', async () => {
+it('does not become a flood of lines when somebody makes up keys', async () => {
   const client = await RawClient.connect(postern.port);
   for (let i = 0; i < 200; i++) {
-    client.send(request('POST /v1/chat/completions', [`Authorization: Bearer ${mintKey()}`]));
+    client.send(request('POST /v1/chat/completions', [`Authorization: Bearer ${generateKey()}`]));
     await client.answer();
   }
   client.destroy();
@@ -78,10 +78,10 @@ it('does not become a flood of lines when somebody mints keys', async () => {
   expect(rejections().some((line) => line.includes('key others,'))).toBe(true);
 });
 
-it('leaves no refusal out of its counts, also of keys that made room for others', () => {
+it('leaves no rejection out of its counts, also of keys that made room for others', () => {
   const log = new RejectionLog({ trustedProxies: [], requestLogClient: 'full' });
   const clock = jest.spyOn(performance, 'now').mockReturnValue(1_000);
-  const refuse = (key: string) =>
+  const reject = (key: string) =>
     log.addRequest(new GatewayError('invalid_api_key'), {
       rawHeaders: ['Authorization', `Bearer ${key}`],
       headers: {},
@@ -89,11 +89,11 @@ it('leaves no refusal out of its counts, also of keys that made room for others'
       requestId: 'id',
     } as unknown as Parameters<RejectionLog['addRequest']>[1]);
   const round = () =>
-    Array.from({ length: 50 }, mintKey).forEach((key) => [1, 2, 3].forEach(() => refuse(key)));
+    Array.from({ length: 50 }, generateKey).forEach((key) => [1, 2, 3].forEach(() => reject(key)));
   round();
   clock.mockReturnValue(70_000);
   round();
-  refuse(mintKey());
+  reject(generateKey());
   jest.restoreAllMocks();
   const told = lines.map((line) => 1 + Number(/\((\d+) more/.exec(line)?.[1] ?? 0));
   // Of this minute: two of each of 49 keys, and of the others all but their line.

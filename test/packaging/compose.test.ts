@@ -39,7 +39,7 @@ describe('docker-compose.yml', () => {
     expect(gateway.env_file).toBe('.env');
   });
 
-  it('refuses to start without a password instead of running with an empty one', () => {
+  it('rejects to start without a password instead of running with an empty one', () => {
     for (const value of [gateway.environment.DATABASE_URL, postgres.environment.POSTGRES_PASSWORD]) {
       expect(value).toMatch(/\$\{POSTGRES_PASSWORD:\?.+\}/);
     }
@@ -54,7 +54,7 @@ describe('docker-compose.yml', () => {
 
   it('keeps the journal and the database in volumes', () => {
     expect(gateway.volumes).toEqual([`data:${gateway.environment.DATA_DIR}`]);
-    // postgres:18 keeps its data below /var/lib/postgresql/18 and refuses a mount on the old .../data.
+    // postgres:18 keeps its data below /var/lib/postgresql/18 and rejects a mount on the old .../data.
     expect(postgres.image).toBe('postgres:18');
     expect(postgres.volumes).toEqual(['postgres:/var/lib/postgresql']);
     expect(Object.keys(compose.volumes).sort()).toEqual(['data', 'postgres']);

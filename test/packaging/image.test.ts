@@ -57,7 +57,7 @@ describe('Dockerfile', () => {
     expect(readdirSync(root)).toEqual(expect.arrayContaining(copied));
   });
 
-  it('asks the gateway itself whether it lives, without curl', () => {
+  it('checks its health with the gateway itself, without curl', () => {
     const [node, flag, script] = json(/HEALTHCHECK .*CMD (\[.*\])$/m.exec(last)?.[1]);
     expect([node, flag]).toEqual(['node', '-e']);
     expect(script).toContain('/health/live');

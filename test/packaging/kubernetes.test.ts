@@ -114,7 +114,7 @@ describe('deploy/kubernetes', () => {
     expect(Number(settings.SHUTDOWN_DELAY_MS)).toBeGreaterThan(0);
   });
 
-  it('asks live for life and ready for calls, on a port that exists', () => {
+  it('probes /health/live and /health/ready, on a port that exists', () => {
     const ports = container.ports.map(({ name }) => name);
     const { startupProbe, livenessProbe, readinessProbe } = container;
     expect(startupProbe.httpGet.path).toBe('/health/live');

@@ -45,7 +45,7 @@ describe.each(['package-lock.json', 'bench/package-lock.json'])('%s', (name) => 
 describe('package-lock.json', () => {
   const packages = packagesOf('package-lock.json');
 
-  it('has the binaries this project lives by', () => {
+  it('has the binaries that this project needs', () => {
     for (const name of [
       '@swc/core-linux-x64-gnu',
       '@swc/core-darwin-arm64',

@@ -23,7 +23,7 @@ describe('npm run seed:log', () => {
   const rows = async () =>
     (await database.query<{ count: number }>('SELECT count(*)::int AS count FROM request_log'))[0]!.count;
 
-  it("does not write into the gateway's own database unless told to", () => {
+  it("does not write into the gateway's own database without --yes", () => {
     const { status, stdout, stderr } = seed(['--teams', '1']);
     expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
     expect(stderr).toBe(

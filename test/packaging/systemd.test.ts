@@ -22,7 +22,7 @@ describe('deploy/postern.service', () => {
     expect(values('ExecStart')).toEqual([started]);
   });
 
-  it('sets only what the schema knows, each secret from a credential that is loaded', () => {
+  it('sets only what is in the schema, each secret from a credential that is loaded', () => {
     const set = values('Environment').flatMap((line) =>
       line.split(' ').map((pair) => pair.split('=') as [string, string]),
     );

@@ -1,4 +1,4 @@
-import { mintKey, shownPrefix } from '../../src/keys/key-secret.js';
+import { generateKey, shownPrefix } from '../../src/keys/key-secret.js';
 import {
   API_KEY_LENGTH,
   containsKeyFormat,
@@ -8,7 +8,7 @@ import {
 } from '../../src/platform/api-key.js';
 
 describe('the format of a gateway key', () => {
-  const key = mintKey();
+  const key = generateKey();
 
   it('matches a generated key', () => {
     expect(key).toHaveLength(API_KEY_LENGTH);

@@ -27,7 +27,7 @@ describe('normaliseProviderUrl', () => {
     ['https://api.openai.com/v1/', 'https://api.openai.com'],
     ['https://openrouter.ai/api/v1', 'https://openrouter.ai/api'],
     ['http://localhost:8000/V1', 'http://localhost:8000'],
-  ])('refuses %s and names the right one, %s', (value, right) => {
+  ])('rejects %s and names the right one, %s', (value, right) => {
     expect(normaliseProviderUrl(value).problem).toBe(
       `remove the trailing /v1: callers send it themselves. Use ${right}`,
     );
@@ -67,7 +67,7 @@ describe('normaliseProviderUrl', () => {
     ['http://0:8000', /unspecified/], // 0.0.0.0 in short
     ['http://[::]:8000', /unspecified/],
     ['https://239.1.2.3', /multicast/],
-  ])('refuses %j', (value, remedy) => {
+  ])('rejects %j', (value, remedy) => {
     expect(normaliseProviderUrl(value)).toEqual({ problem: expect.stringMatching(remedy) as string });
   });
 

@@ -3,7 +3,7 @@ import { PRESETS } from '../../src/providers/presets.js';
 import { catalogOf } from '../../src/providers/provider-catalog.js';
 import { catalogProviders } from './catalog.js';
 
-it('knows the price list of every preset that has one, and none for a local provider', () => {
+it('has the price list of every preset that has one, and none for a local provider', () => {
   const lists = Object.entries(PRESETS).map(([name, { url, example }]) => [
     name,
     catalogOf((url ?? example!).replace(/<[a-z]+>/, 'mine')),

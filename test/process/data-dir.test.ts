@@ -22,16 +22,16 @@ afterEach(() => workplace.remove());
 
 const settings = () => ({ DATABASE_URL: database.url });
 
-async function refusal({ process }: GatewayProcess): Promise<string> {
+async function rejection({ process }: GatewayProcess): Promise<string> {
   expect(await process.ended).toEqual({ code: 1, signal: null });
   return process.stderr;
 }
 
-it('refuses the folder of a running instance, names its pid and leaves it alone', async () => {
+it('rejects the folder of a running instance, names its pid and leaves it alone', async () => {
   const first = workplace.gateway(settings());
   const url = await first.ready();
   const before = await fingerprint(workplace.dataDir);
-  expect(await refusal(workplace.gateway(settings()))).toBe(
+  expect(await rejection(workplace.gateway(settings()))).toBe(
     `postern: another Postern (pid ${first.process.pid}) is using ${workplace.dataDir}; ` +
       'stop it or set DATA_DIR to another folder\n',
   );
@@ -40,21 +40,21 @@ it('refuses the folder of a running instance, names its pid and leaves it alone'
   expect(await first.stop()).toEqual({ code: 0, signal: null });
 });
 
-it("refuses a folder with somebody else's files", async () => {
+it("rejects a folder with somebody else's files", async () => {
   await mkdir(join(workplace.dataDir, 'photos'), { recursive: true });
   await writeFile(join(workplace.dataDir, 'photos', 'cat.jpg'), 'meow');
   const before = await fingerprint(workplace.folder);
-  expect(await refusal(workplace.gateway())).toBe(
+  expect(await rejection(workplace.gateway())).toBe(
     `postern: ${workplace.dataDir} holds files that are not Postern's; set DATA_DIR to an empty or new folder\n`,
   );
   expect(await fingerprint(workplace.folder)).toEqual(before);
 });
 
-(isRoot && !ordinaryUserCanRunNode ? it.skip : it)('refuses a folder it may not write to', async () => {
+(isRoot && !ordinaryUserCanRunNode ? it.skip : it)('rejects a folder it may not write to', async () => {
   await mkdir(workplace.dataDir);
   if (isRoot) await chown(workplace.dataDir, 0, 0);
   await chmod(workplace.dataDir, 0o555);
-  expect(await refusal(workplace.gateway({}, isRoot ? ORDINARY : undefined))).toBe(
+  expect(await rejection(workplace.gateway({}, isRoot ? ORDINARY : undefined))).toBe(
     `postern: ${workplace.dataDir} is not writable for this user; ` +
       'change its owner or set DATA_DIR to another folder\n',
   );

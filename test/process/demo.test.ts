@@ -41,7 +41,7 @@ it('makes a JSON and a streamed call, shows their rows and leaves nothing behind
   expect(await readdir(temporary)).toEqual([]);
 });
 
-it('puts everything away when it is stopped in the middle of the stream', async () => {
+it('removes everything when it is stopped in the middle of the stream', async () => {
   const run = demo();
   await run.until(/> One,/);
   const address = new URL((await run.until(/(http\S+) made its first gateway key/))[1]!);

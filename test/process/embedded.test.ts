@@ -124,7 +124,7 @@ it('leaves no Postgres behind when it is stopped before it serves', async () => 
   expect(await workplace.postgresPid()).toBeNull();
 });
 
-it('refuses a damaged database, says what to do and changes nothing', async () => {
+it('rejects a damaged database, says what to do and changes nothing', async () => {
   const cluster = await workplace.cluster();
   await rename(join(cluster, 'global', 'pg_control'), join(cluster, 'global', 'gone'));
   const before = await fingerprint(workplace.folder, CLAIM);

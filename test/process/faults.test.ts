@@ -17,7 +17,7 @@ beforeEach(async () => {
 afterEach(() => workplace.remove());
 
 /** Waits for the end of a start that cannot succeed. @returns what it says of it */
-async function refusal({ process }: GatewayProcess): Promise<string> {
+async function rejection({ process }: GatewayProcess): Promise<string> {
   expect(await process.ended).toEqual({ code: 1, signal: null });
   expect(process.stdout).not.toContain('ready on');
   return process.stderr;
@@ -30,7 +30,7 @@ function serverUrl(change: (url: URL) => void): string {
   return url.href;
 }
 
-it('lists every fault of the settings at once and prints no value', async () => {
+it('lists every error in the settings at once and prints no value', async () => {
   const values = {
     PORT: 'eighty-eighty',
     DATABASE_URL: 'mysql://u:hidden-password@db/x',
@@ -40,14 +40,14 @@ it('lists every fault of the settings at once and prints no value', async () => 
     TRUSTED_PROXIES: 'hidden-proxy',
     LOG_LEVEL: 'hidden-level',
   };
-  const said = await refusal(workplace.gateway(values));
+  const said = await rejection(workplace.gateway(values));
   for (const name of Object.keys(values)) expect(said).toContain(name);
   for (const value of Object.values(values)) expect(said).not.toContain(value);
   expect(said).not.toMatch(/hidden|eighty|^ +at /m);
 });
 
 it('names the remedy for a malformed DATABASE_URL without showing it', async () => {
-  const said = await refusal(workplace.gateway({ DATABASE_URL: 'postgres://u:hidden%password@db' }));
+  const said = await rejection(workplace.gateway({ DATABASE_URL: 'postgres://u:hidden%password@db' }));
   expect(said).toMatch(/DATABASE_URL.*must look like postgres:/);
   expect(said).not.toContain('hidden');
 });
@@ -57,7 +57,7 @@ it('names the port that is taken, and has not spent the first key on a start tha
   await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
   const { port } = other.address() as AddressInfo;
   const start = () => workplace.gateway({ DATABASE_URL: database.url, PORT: String(port) });
-  expect(await refusal(start())).toBe(
+  expect(await rejection(start())).toBe(
     `postern: 127.0.0.1:${port} is in use by another process; stop it or set PORT to a free port\n`,
   );
   await new Promise((resolve) => other.close(resolve));
@@ -66,22 +66,22 @@ it('names the port that is taken, and has not spent the first key on a start tha
   expect(await second.stop()).toEqual({ code: 0, signal: null });
 });
 
-it('gives up on a refused password', async () => {
-  // A role that does not exist is refused whichever way the server authenticates.
+it('exits on a rejected password', async () => {
+  // A role that does not exist is rejected whichever way the server authenticates.
   const secret = randomBytes(12).toString('hex');
   const url = serverUrl((to) => {
     to.username = 'nobody_here';
     to.password = secret;
   });
-  const said = await refusal(workplace.gateway({ DATABASE_URL: url }));
+  const said = await rejection(workplace.gateway({ DATABASE_URL: url }));
   expect(said).toMatch(/^postern: Postgres rejected th(e|is) user .*DATABASE_URL.* start again\.\n$/);
   expect(said).not.toContain(secret);
 });
 
-it('gives up on a missing database, at once whatever the delay of a stop', async () => {
+it('exits on a missing database, at once whatever the delay of a stop', async () => {
   const url = serverUrl((to) => (to.pathname = '/no_such_database'));
   const settings = { DATABASE_URL: url, SHUTDOWN_DELAY_MS: '3600000' };
-  expect(await refusal(workplace.gateway(settings))).toBe(
+  expect(await rejection(workplace.gateway(settings))).toBe(
     'postern: The database named by DATABASE_URL does not exist. Create it (createdb) and start again.\n',
   );
 });

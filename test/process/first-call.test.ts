@@ -70,15 +70,15 @@ describe('without a provider', () => {
   });
 
   it('neither when Postgres is reached only after the start', async () => {
-    const away = await TcpForwarder.to(empty.url);
-    const gateway = workplace.gateway({ DATABASE_URL: away.url });
+    const forwarder = await TcpForwarder.to(empty.url);
+    const gateway = workplace.gateway({ DATABASE_URL: forwarder.url });
     await gateway.ready();
     expect(gateway.process.stdout).not.toContain('no provider yet');
-    await away.open();
+    await forwarder.open();
     await gateway.firstKey();
     await gateway.process.until(/no provider yet/);
     expect(await gateway.stop()).toEqual({ code: 0, signal: null });
-    await away.close();
+    await forwarder.close();
     expect(gateway.process.stdout).not.toMatch(/curl|try it/);
   });
 });

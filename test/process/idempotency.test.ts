@@ -51,7 +51,7 @@ const nameOf = ({ headers }: { headers: [string, string][] }) =>
   headers.find(([name]) => name === 'Idempotency-Key')![1];
 const callsOf = (name: string) => provider.requests.filter((req) => nameOf(req) === name).length;
 
-/** Where the process dies, and what a repeat then gets: its own first call, the stored answer, or word that nobody knows. */
+/** Where the process dies, and what a repeat then gets: its own first call, the stored answer, or an unknown outcome. */
 type Death = [name: string, at: string, deed: string, then: 'runs' | 'replayed' | 'unknown'];
 const OFTEN: Death[] = [
   ['before the claim', 'claim', 'kill-before', 'runs'],
@@ -116,7 +116,7 @@ it('never makes a call twice, wherever its process is killed', async () => {
   expect(Math.max(...DEATHS.map(([name]) => callsOf(name.replaceAll(/\W+/g, '-'))))).toBe(1);
 });
 
-it('gives the stored answer after a kill and a restart, and knows nothing of a call that was killed in flight', async () => {
+it('gives the stored answer after a kill and a restart, and has an unknown outcome for a call that was killed in flight', async () => {
   const goOn = deferred();
   provider.script = async (req) => {
     await req.body;

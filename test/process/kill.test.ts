@@ -71,7 +71,7 @@ it('loses no row and doubles none when it is killed, right after an answer and d
   expect(await next.stop()).toEqual({ code: 0, signal: null });
 });
 
-it('keeps the rows of calls that ended while Postgres was away, over a kill and a stop', async () => {
+it('keeps the rows of calls that ended while Postgres was unavailable, over a kill and a stop', async () => {
   const forwarder = await TcpForwarder.to(database.url);
   await forwarder.open();
   const killed = start(forwarder.url);
@@ -92,9 +92,9 @@ it('keeps the rows of calls that ended while Postgres was away, over a kill and 
   await killed.process.kill();
 
   // Started and stopped without Postgres: nothing may be thrown away.
-  const away = start(forwarder.url);
-  await away.ready();
-  expect(await away.stop()).toEqual({ code: 0, signal: null });
+  const cutOff = start(forwarder.url);
+  await cutOff.ready();
+  expect(await cutOff.stop()).toEqual({ code: 0, signal: null });
   expect(await rows()).toEqual([]);
 
   const next = start();

@@ -58,7 +58,7 @@ describe('on a disk in trouble', () => {
   }
 
   (canMount ? it : it.skip)(
-    'refuses new calls when it is full, ends those in flight, and recovers',
+    'rejects new calls when it is full, ends those in flight, and recovers',
     async () => {
       const disk = await SmallDisk.mount(96);
       try {
@@ -71,24 +71,24 @@ describe('on a disk in trouble', () => {
         const streams = [...load.seen.keys()];
         disk.fill();
         // Until the last page of the current file is used up, lines still go there.
-        const refused = await eventually(async () => {
+        const rejected = await eventually(async () => {
           const reply = await load.once(url, key);
           return reply.status === 503 && reply;
         });
-        expect(refused.header('x-gateway-error')).toBe('journal_unavailable');
-        expect(Number(refused.header('retry-after'))).toBeGreaterThan(0);
-        // Each client of the load is refused its next call; the one in flight ends whole.
+        expect(rejected.header('x-gateway-error')).toBe('journal_unavailable');
+        expect(Number(rejected.header('retry-after'))).toBeGreaterThan(0);
+        // The next call of each client of the load is rejected; the one in flight ends whole.
         goOn.resolve();
         await load.stop();
         for (const call of streams) expect(load.answered).toContain(call);
-        expect(new Set(load.refused.values())).toEqual(new Set(['journal_unavailable']));
+        expect(new Set(load.rejected.values())).toEqual(new Set(['journal_unavailable']));
         disk.empty();
-        load.refused.clear();
+        load.rejected.clear();
         await eventually(async () => {
           load.run(url, key, 8);
-          await eventually(() => load.answered.size + load.refused.size >= 80);
+          await eventually(() => load.answered.size + load.rejected.size >= 80);
           await load.stop();
-          load.refused.clear();
+          load.rejected.clear();
           return load.answered.size >= 80;
         });
         await expectTheBooksToAgree();
@@ -109,7 +109,7 @@ describe('on a disk in trouble', () => {
     load.run(url, key, 8);
     await answered(300);
     await load.stop();
-    expect(load.refused.size).toBe(0);
+    expect(load.rejected.size).toBe(0);
     await expectTheBooksToAgree();
     expect(await gateway.stop()).toEqual({ code: 0, signal: null });
   });
@@ -119,7 +119,7 @@ describe('on a disk in trouble', () => {
       withFault({ at: 'append:B', do: 'EIO', nth: 50, times: 1_000_000 }),
     );
     load.run(url, key, 8);
-    await eventually(() => load.refused.size >= 100);
+    await eventually(() => load.rejected.size >= 100);
     await load.stop();
     // The last of them were journalled in one write with the one that failed.
     expect(load.seen.size).toBeLessThanOrEqual(49);

@@ -44,7 +44,7 @@ const logged = (text: string) =>
         !/^postern: |Postgres is not ready: it has not responded yet|Postgres is ready\./.test(line),
     );
 
-it('are JSON in production: start, stop, changes, refusals and faults, and no line for a call that went well', async () => {
+it('are JSON in production: start, stop, changes, rejections and errors, and no line for a call that went well', async () => {
   const env = { NODE_ENV: 'production', ...settings() };
   const gateway = workplace.gateway(env);
   const url = await gateway.ready();
@@ -52,10 +52,10 @@ it('are JSON in production: start, stop, changes, refusals and faults, and no li
   const made = await call(url, '/admin/v1/keys', ADMIN_TOKEN, { team: 'search', name: 'ci' });
   const { id, key } = (await made.json()) as { id: string; key: string };
   for (let i = 0; i < 20; i++) expect((await call(url, '/v1/embeddings', key)).status).toBe(200);
-  const refused = await call(url, '/v1/files', key);
+  const rejected = await call(url, '/v1/files', key);
   await provider.stop();
   const failed = await call(url, '/v1/embeddings', key);
-  expect([refused.status, failed.status]).toEqual([403, 502]);
+  expect([rejected.status, failed.status]).toEqual([403, 502]);
   await database.query('ALTER TABLE team RENAME TO gone');
   expect((await call(url, '/admin/v1/teams', ADMIN_TOKEN, { name: 'x' })).status).toBe(500);
   await database.query('ALTER TABLE gone RENAME TO team');
@@ -76,7 +76,7 @@ it('are JSON in production: start, stop, changes, refusals and faults, and no li
     { ...change, subject_type: 'key', subject_name: 'search/ci', subject_id: id },
     {
       code: 'endpoint_not_allowed',
-      request_id: refused.headers.get('x-gateway-request-id'),
+      request_id: rejected.headers.get('x-gateway-request-id'),
       key: prefix,
       ...from,
     },
@@ -89,8 +89,8 @@ it('are JSON in production: start, stop, changes, refusals and faults, and no li
     { context: 'Shutdown', msg: expect.stringMatching(/^Stopping; /) as string },
     { context: 'Postern', msg: 'Stopped.' },
   ]);
-  const [fault, ...more] = logged(gateway.process.stderr).map((line) => JSON.parse(line) as object);
-  expect(fault).toMatchObject({
+  const [error, ...more] = logged(gateway.process.stderr).map((line) => JSON.parse(line) as object);
+  expect(error).toMatchObject({
     level: 'error',
     context: 'Admin',
     request_id: expect.stringMatching(/^[0-9a-f-]{36}$/) as string,
@@ -104,11 +104,11 @@ it('are JSON in production: start, stop, changes, refusals and faults, and no li
 
 it('are readable lines elsewhere, and tell no change that was rolled back, nor one that a command made on the database', async () => {
   await database.query(
-    `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'not now'; END $$`,
+    `CREATE FUNCTION reject() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'not now'; END $$`,
   );
   await database.query(
-    `CREATE CONSTRAINT TRIGGER refuse AFTER INSERT ON team DEFERRABLE INITIALLY DEFERRED
-     FOR EACH ROW WHEN (NEW.name = 'late') EXECUTE FUNCTION refuse()`,
+    `CREATE CONSTRAINT TRIGGER reject AFTER INSERT ON team DEFERRABLE INITIALLY DEFERRED
+     FOR EACH ROW WHEN (NEW.name = 'late') EXECUTE FUNCTION reject()`,
   );
   const gateway = workplace.gateway({ NODE_ENV: 'development', ...settings() });
   const url = await gateway.ready();

@@ -21,7 +21,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-it('a revoked key is refused by three processes under load', async () => {
+it('a revoked key is rejected by three processes under load', async () => {
   const settings = {
     DATABASE_URL: database.url,
     PROVIDER_URL: provider.url,
@@ -44,15 +44,15 @@ it('a revoked key is refused by three processes under load', async () => {
     return response.status;
   };
 
-  // The load: another key that stays good and must never be refused meanwhile.
+  // The load: another key that stays good and must never be rejected meanwhile.
   const steady = await admin<{ key: string }>('/keys', { team: 'default', name: 'steady' });
   let loaded = true;
-  const refused: number[] = [];
+  const rejected: number[] = [];
   const load = urls.flatMap((url) =>
     [1, 2].map(async () => {
       while (loaded) {
         const status = await statusAt(url, steady.key);
-        if (status !== 200) refused.push(status);
+        if (status !== 200) rejected.push(status);
       }
     }),
   );
@@ -71,7 +71,7 @@ it('a revoked key is refused by three processes under load', async () => {
   }
   loaded = false;
   await Promise.all(load);
-  expect(refused).toEqual([]);
+  expect(rejected).toEqual([]);
   process.stdout.write(`revocation under load, worst of 3 over 3 processes: ${worst.toFixed(0)} ms\n`);
   for (const replica of replicas) expect((await replica.stop()).code).toBe(0);
 });

@@ -196,7 +196,7 @@ it('is off with OTEL_TRACES_EXPORTER=none', async () => {
   expect(received).toEqual([]);
 });
 
-it('harms no call and no stop while the collector is away', async () => {
+it('harms no call and no stop while the collector is unavailable', async () => {
   const end = await startHere({ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://127.0.0.1:9/x' });
   expect(await rowOf(await call([]))).toMatchObject({ outcome: 'completed' });
   await end();

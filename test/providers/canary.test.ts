@@ -65,27 +65,29 @@ it('keeps the secret of a provider out of everything but the calls to it', async
     answers.push(JSON.stringify([...response.headers]), await response.text());
     return response.status;
   };
-  const roads = '/admin/v1/providers';
-  expect(await call('POST', roads, { name: 'it', url: provider.url, secret: SECRET, default: true })).toBe(
-    201,
-  );
+  const providers = '/admin/v1/providers';
+  expect(
+    await call('POST', providers, { name: 'it', url: provider.url, secret: SECRET, default: true }),
+  ).toBe(201);
   // Orders that fail in every way, with the secret in them.
-  expect(await call('POST', roads, { name: 'it', url: provider.url, secret: SECRET })).toBe(409);
-  expect(await call('POST', roads, { name: SECRET.toUpperCase(), url: SECRET, secret: SECRET })).toBe(400);
-  expect(await call('POST', roads, { name: 'x', url: `https://${SECRET}@a.example`, secret: null })).toBe(
+  expect(await call('POST', providers, { name: 'it', url: provider.url, secret: SECRET })).toBe(409);
+  expect(await call('POST', providers, { name: SECRET.toUpperCase(), url: SECRET, secret: SECRET })).toBe(
     400,
   );
-  expect(await call('PATCH', `${roads}/it`, { secret: ` ${SECRET}`, key: SECRET })).toBe(400);
+  expect(await call('POST', providers, { name: 'x', url: `https://${SECRET}@a.example`, secret: null })).toBe(
+    400,
+  );
+  expect(await call('PATCH', `${providers}/it`, { secret: ` ${SECRET}`, key: SECRET })).toBe(400);
   await database.query('ALTER TABLE change_counter RENAME TO gone');
-  expect(await call('POST', roads, { name: 'y', url: provider.url, secret: SECRET })).toBe(500);
+  expect(await call('POST', providers, { name: 'y', url: provider.url, secret: SECRET })).toBe(500);
   await database.query('ALTER TABLE gone RENAME TO change_counter');
-  expect(await call('PATCH', `${roads}/it`, { secret: SECRET, enabled: true })).toBe(200);
-  expect(await call('GET', roads)).toBe(200);
-  expect(await call('POST', `${roads}/it/test`)).toBe(200);
+  expect(await call('PATCH', `${providers}/it`, { secret: SECRET, enabled: true })).toBe(200);
+  expect(await call('GET', providers)).toBe(200);
+  expect(await call('POST', `${providers}/it/test`)).toBe(200);
   expect(await call('GET', '/v1/models', undefined, key)).toBe(200);
   // The same text as the credential of a caller: forwarded, rejected, and in every header that has a column.
   const own = { name: 'own', url: provider.url, auth: 'client', secret: null };
-  expect(await call('POST', roads, own)).toBe(201);
+  expect(await call('POST', providers, own)).toBe(201);
   const texts = Object.fromEntries(
     ['user-agent', 'idempotency-key', 'x-gateway-user', 'x-gateway-session', 'traceparent', 'tracestate'].map(
       (name) => [name, `x${SECRET}`],
@@ -101,11 +103,11 @@ it('keeps the secret of a provider out of everything but the calls to it', async
     req.socket.write(answer('401 Unauthorized', [`x-echo: ${SECRET}`], 'wrong'));
   };
   expect(await call('POST', '/v1/chat/completions', {}, key)).toBe(401);
-  expect(await call('POST', `${roads}/it/test`)).toBe(200);
+  expect(await call('POST', `${providers}/it/test`)).toBe(200);
   await provider.stop();
   expect(await call('POST', '/v1/chat/completions', {}, key)).toBe(502);
   expect(await call('POST', '/p/own/v1/messages', {}, SECRET, client)).toBe(502);
-  expect(await call('POST', `${roads}/it/test`)).toBe(200);
+  expect(await call('POST', `${providers}/it/test`)).toBe(200);
   expect(await call('GET', '/metrics')).not.toBe(500);
   await gateway.stop();
 

@@ -75,41 +75,41 @@ it('follows a counter that went back with a restored backup', async () => {
   await seenThere('/p/restored/v1/models', 'b', 1_000);
 });
 
-describe('with Postgres away', () => {
-  it('goes on with the last known providers, and hears of changes again afterwards', async () => {
-    const road = await TcpForwarder.to(database.url);
-    await road.open();
-    const apart = await startTestGateway({ ...SHARED, DATABASE_URL: road.url }, database);
+describe('with Postgres unavailable', () => {
+  it('goes on with the last known providers, and follows changes again afterwards', async () => {
+    const forwarder = await TcpForwarder.to(database.url);
+    await forwarder.open();
+    const apart = await startTestGateway({ ...SHARED, DATABASE_URL: forwarder.url }, database);
     await here.admin('POST', '/providers', { name: 'kept', url: providers[0].url, secret: 'sk-kept' });
     await eventually(async () => (await outcomeOf(apart, '/p/kept/v1/models', here.key)) === 'a');
-    await road.close();
+    await forwarder.close();
     expect(await outcomeOf(apart, '/p/kept/v1/models', here.key)).toBe('a');
     expect(await outcomeOf(apart, '/p/unknown/v1/models', here.key)).toBe('404 provider_not_found');
     await here.admin('PATCH', '/providers/kept', { url: providers[1].url, secret: 'sk-kept' });
-    await road.open();
+    await forwarder.open();
     await eventually(async () => (await outcomeOf(apart, '/p/kept/v1/models', here.key)) === 'b');
     await apart.stop();
-    await road.close();
+    await forwarder.close();
   });
 
-  it('is asked to come back, not told that there is no such provider, when none was ever read', async () => {
+  it('gets 503 and not that there is no such provider, when none was ever read', async () => {
     const empty = await createDatabase();
-    const road = await TcpForwarder.to(empty.url);
-    const blind = await startTestGateway({ DATABASE_URL: road.url }, empty);
+    const forwarder = await TcpForwarder.to(empty.url);
+    const blind = await startTestGateway({ DATABASE_URL: forwarder.url }, empty);
     const known = blind.gateway.app.get(ProvidersService);
-    const refusal = (name: string | null): string => {
+    const rejection = (name: string | null): string => {
       try {
         return known.resolve(name, null).name;
       } catch (error) {
         return (error as GatewayError).code;
       }
     };
-    expect([refusal(null), refusal('kept')]).toEqual(['database_unavailable', 'database_unavailable']);
-    await road.open();
-    await eventually(() => refusal('kept') === 'provider_not_found');
-    expect(refusal(null)).toBe('no_provider_configured');
+    expect([rejection(null), rejection('kept')]).toEqual(['database_unavailable', 'database_unavailable']);
+    await forwarder.open();
+    await eventually(() => rejection('kept') === 'provider_not_found');
+    expect(rejection(null)).toBe('no_provider_configured');
     await blind.stop();
-    await road.close();
+    await forwarder.close();
     await empty.drop();
   });
 });

@@ -46,7 +46,7 @@ async function withGateway(
   }
 }
 
-it('with a wrong master key refuses the sealed ones in words, and nothing else', () =>
+it('with a wrong master key rejects the sealed ones in words, and nothing else', () =>
   withGateway({ MASTER_KEY: newKey() }, async (gateway) => {
     const seen = provider.requests.length;
     for (const name of ['one', 'two']) {

@@ -71,7 +71,7 @@ describe('a call', () => {
     expect(await call('/v1/models')).toBe('503 no_provider_configured');
   });
 
-  it('goes to the one provider its key is bound to, on both roads, and nowhere else', async () => {
+  it('goes to the one provider its key is bound to, by both paths, and to no other', async () => {
     await postern.admin('PATCH', '/providers/one', { default: true });
     const bound = await postern.createKey({ providers: ['three'] });
     expect(await call('/v1/models', bound)).toBe('three');

@@ -88,7 +88,7 @@ describe('the secret box', () => {
     );
   });
 
-  it('knows a key by its id only after a restart, too', () => {
+  it('identifies a key by its ID after a restart, too', () => {
     const sealed = box.seal(Buffer.from('still there'), 'place');
     expect(new SecretBox(Buffer.from(key)).open(sealed, 'place').toString()).toBe('still there');
   });

@@ -13,7 +13,7 @@ export async function namedProvider(name: string): Promise<RawProvider> {
   });
 }
 
-/** What a call came to: the body of a provider's answer, or status and code of a refusal. */
+/** What a call came to: the body of a provider's answer, or status and code of a rejection. */
 export async function outcomeOf({ url }: TestGateway, path: string, key: string): Promise<string> {
   const response = await fetch(`${url}${path}`, { headers: { authorization: `Bearer ${key}` } });
   const body = await response.text();

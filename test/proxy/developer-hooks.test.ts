@@ -49,7 +49,7 @@ it.each([
   await wire.expectSound(2);
 });
 
-it('lets middleware and hooks before the road see each call', async () => {
+it('lets middleware and hooks before the controller see each call', async () => {
   const seen: string[] = [];
   const look = (by: string) => (req: Request, _: Response, next: NextFunction) => {
     seen.push(`${by} ${req.originalUrl}`);

@@ -43,7 +43,7 @@ it('asks for a tunnel with its credentials, and uses it for more than one call',
 });
 
 it.each([
-  ['refuses the credentials', 'HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 2\r\n\r\nno'],
+  ['rejects the credentials', 'HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 2\r\n\r\nno'],
   ['forbids the target', 'HTTP/1.1 403 Forbidden\r\n\r\n'],
   ['cannot reach the target', 'HTTP/1.1 502 Bad Gateway\r\nTransfer-Encoding: chunked\r\n\r\n'],
   ['redirects', 'HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n'],
@@ -57,7 +57,7 @@ it.each([
   const seen = wire.provider.requests.length;
   proxy.manner = saying(bytes);
   const reply = await wire.call(CALL, [], '{}');
-  wire.expectRefusal(reply, 502, 'upstream_unreachable');
+  wire.expectRejection(reply, 502, 'upstream_unreachable');
   await proxy.left();
   expect(wire.provider.requests.length).toBe(seen);
   expect(await wire.gateway.row(reply.header('x-gateway-request-id')!)).toMatchObject({

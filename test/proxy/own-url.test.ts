@@ -24,7 +24,7 @@ it.each([
   client.send(request('POST /v1/chat/completions', [`Authorization: Bearer ${gateway.key}`], '{}'));
   const reply = await client.answer();
   client.destroy();
-  // Its own refusal of the provider's secret would have been a 401, and passed on.
+  // Its own rejection of the provider's secret would have been a 401, and passed on.
   expect([reply.status, reply.header('x-gateway-error')]).toEqual([502, 'upstream_unreachable']);
   expect(await gateway.row(reply.header('x-gateway-request-id')!)).toMatchObject({
     outcome: 'upstream_error',

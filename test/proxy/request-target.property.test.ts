@@ -141,7 +141,7 @@ it('passes on what was sent, byte for byte, or nothing', () => {
   );
 });
 
-it('refuses with a documented code, or knows no road, and never throws anything else', () => {
+it('rejects with a documented code, or finds no route, and never throws anything else', () => {
   const codes = ['invalid_path', 'credential_in_query', 'not_found', 'provider_not_found'];
   fc.assert(
     fc.property(fc.oneof(target, fc.string({ unit: 'binary' })), (raw) => {

@@ -1,5 +1,5 @@
 import { Logger } from '@nestjs/common';
-import { mintKey } from '../../src/keys/key-secret.js';
+import { generateKey } from '../../src/keys/key-secret.js';
 import { type FinishedCall, FinishedCalls } from '../../src/request-log/finished-calls.js';
 import { eventually } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
@@ -59,10 +59,10 @@ it('tells every call that has a row, once, with the facts of that row', async ()
   await eventually(() => provider.requests.length === 5);
   leaving.destroy();
   await eventually(() => told.length === 6);
-  const refused = await RawClient.connect(postern.port);
-  refused.send(request('POST /v1/chat/completions', [], '{}'));
-  expect((await refused.answer()).status).toBe(401);
-  refused.destroy();
+  const rejected = await RawClient.connect(postern.port);
+  rejected.send(request('POST /v1/chat/completions', [], '{}'));
+  expect((await rejected.answer()).status).toBe(401);
+  rejected.destroy();
   // One that the shutdown cuts.
   const cut = await send(['x-hang: 1']);
   await eventually(() => provider.requests.length === 6);
@@ -99,7 +99,7 @@ it('tells every call that has a row, once, with the facts of that row', async ()
 
 it('hands on no trace context that holds a key, the caller’s own or another', async () => {
   listen('test', (finished) => told.push(finished));
-  for (const held of [key, mintKey()]) {
+  for (const held of [key, generateKey()]) {
     await call([`traceparent: ${TRACEPARENT}-${held}`, `tracestate: vendor=${held}`]);
   }
   await eventually(() => told.length === 2);

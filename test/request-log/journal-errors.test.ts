@@ -88,16 +88,16 @@ it('goes on in a new file when the old one fails, wherever the line was torn', a
   expect(await recovered()).toEqual(rowsOf(calls));
 });
 
-it('never makes a record of a beginning it refused, however much of it was written', async () => {
+it('never makes a record of a beginning it rejected, however much of it was written', async () => {
   const before = recordsOf('read');
   append(before);
-  const [refused] = recordsOf('begun');
+  const [rejected] = recordsOf('begun');
   // All but the newline gets through, then nothing does.
   onWrite((real, fd, bytes, offset) => {
     if (bytes.length > 2) real(fd, bytes, offset, bytes.length - 1);
     throw fault('ENOSPC');
   });
-  expect(() => journal.append(refused!)).toThrow('ENOSPC');
+  expect(() => journal.append(rejected!)).toThrow('ENOSPC');
   expect(journal.accepting).toBe(false);
   expect(journal.degraded).not.toBeNull();
   jest.restoreAllMocks();
@@ -131,7 +131,7 @@ it('takes no call below the floor of free space and takes them again above it', 
   await eventually(() => journal.accepting && journal.degraded === null);
 });
 
-it('starts on a full disk and takes calls once there is room', async () => {
+it('starts on a full disk and accepts calls once there is space', async () => {
   await journal.close();
   jest.spyOn(fs, 'mkdirSync').mockImplementation(() => {
     throw fault('ENOSPC');
@@ -161,7 +161,7 @@ it('takes no call while nothing can be written, says so once, and takes them aga
   });
   expect(() => append(recordsOf('begun'))).toThrow('EROFS');
   expect(journal.accepting).toBe(false);
-  // The disk still tells how much room it has.
+  // The disk still reports its free space.
   for (let look = 1; look <= 2; look++) {
     await eventually(() => looks.mock.calls.length >= look);
     expect([journal.accepting, journal.degraded]).toEqual([false, expect.stringContaining('EROFS')]);
@@ -252,7 +252,7 @@ describe('records of one tick of the event loop', () => {
     return { reported, files };
   }
 
-  it('go in one write, and keep their file until each is let go of', async () => {
+  it('are written at once, and keep their file until each is released', async () => {
     const writes = jest.spyOn(fs, 'writeSync');
     const records = [...recordsOf('read'), ...recordsOf('ended'), ...recordsOf('begun')];
     const { reported, files } = appendAll(records);
@@ -264,7 +264,7 @@ describe('records of one tick of the event loop', () => {
     expect(await readdir(journal.root)).toEqual([]);
   });
 
-  it('stand as far as a filling disk took them: ends get the reserve, and no refused beginning is found', async () => {
+  it('stand as far as a filling disk took them: ends get the reserve, and no rejected beginning is found', async () => {
     const reserve = join(journal.root, 'reserve');
     const kinds = [recordsOf('ended'), recordsOf('begun'), recordsOf('ended'), recordsOf('begun')];
     const length = linesOf(kinds.map((call) => call.at(-1)!)).reduce((sum, line) => sum + line.length, 0);

@@ -15,17 +15,17 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true }));
 
-let boots = 0;
+let runs = 0;
 
-/** Writes these bytes as the files of a dead run and reads them as the next start does. */
+/** Writes these bytes as the files of a killed run and reads them as the next start does. */
 async function recover(...files: Buffer[]): Promise<{ rows: Map<string, LogRow>; corrupt: number }> {
-  const boot = join(folder, String(++boots));
-  const paths = files.map((_, i) => `${boot}-${i}.log`);
+  const run = join(folder, String(++runs));
+  const paths = files.map((_, i) => `${run}-${i}.log`);
   await Promise.all(files.map((bytes, i) => writeFile(paths[i]!, bytes)));
   const rows = new Map<string, LogRow>();
   let corrupt = 0;
   for await (const batch of readDeadRows(paths, (count) => (corrupt += count))) {
-    // Postgres refuses a statement that touches a row twice.
+    // Postgres rejects a statement that touches a row twice.
     if (new Set(batch.map(({ id }) => id)).size < batch.length) throw new Error('a row twice in one batch');
     for (const row of batch) {
       const before = rows.get(row.id);

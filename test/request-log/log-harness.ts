@@ -10,7 +10,7 @@ import { LogWriter } from '../../src/request-log/writer/log-writer.js';
 import type { LogRow } from '../../src/request-log/columns.js';
 import { recordsOf, rowsOf } from './journal-calls.js';
 
-/** The request log's own parts on real files and a real Postgres, without the road that leads to them. */
+/** The request log's own parts on real files and a real Postgres, without a gateway. */
 export class LogHarness {
   private constructor(
     readonly dataDir: string,
@@ -76,7 +76,7 @@ export class LogHarness {
     return readdir(join(this.journal.root, 'rejected')).catch(() => []);
   }
 
-  /** Lets go of everything as a shutdown does; the folder stays. */
+  /** Releases everything as a shutdown does; the folder stays. */
   async stop(): Promise<void> {
     this.drain.onApplicationShutdown();
     await this.writer.stop();

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { v7 as uuidv7 } from 'uuid';
-import { mintKey } from '../../src/keys/key-secret.js';
+import { generateKey } from '../../src/keys/key-secret.js';
 import type { CallOrigin, CallRecord } from '../../src/request-log/call-record.js';
 import {
   decodeLines,
@@ -33,8 +33,8 @@ afterAll(async () => {
   await database.drop();
 });
 
-const CALLERS_KEY = mintKey();
-const OTHER_KEY = mintKey();
+const CALLERS_KEY = generateKey();
+const OTHER_KEY = generateKey();
 /** What a call's origin holds beside what its row tells. */
 const UNTOLD = {
   upstream: 'http://127.0.0.1',

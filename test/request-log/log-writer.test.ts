@@ -45,7 +45,7 @@ function startingIn(days: number): { id: string; started_at: string } {
 const partitions = () => database.query("SELECT FROM pg_inherits WHERE inhparent = 'request_log'::regclass");
 const bootFiles = async () => (await readdir(log.journal.runDirectory)).length;
 
-it('writes rows and lets go of their files', async () => {
+it('writes rows and releases their files', async () => {
   const rows = record(2_500);
   await allThere(2_500);
   const found = await database.query<{ id: string }>('SELECT id FROM request_log ORDER BY id');
@@ -56,7 +56,7 @@ it('writes rows and lets go of their files', async () => {
   expect(await readdir(log.journal.root)).toEqual([]);
 });
 
-it('keeps one refused row out of the way of the others, in a file', async () => {
+it('keeps one rejected row out of the way of the others, in a file', async () => {
   const before = looks;
   record(700);
   // Cannot come from the wire: log-row.ts would have made it null.
@@ -72,7 +72,7 @@ it('keeps one refused row out of the way of the others, in a file', async () => 
   expect(looks).toBeGreaterThan(before + 5);
 });
 
-it('counts a refused row once though the connection breaks amid the halving', async () => {
+it('counts a rejected row once though the connection breaks amid the halving', async () => {
   for (let round = 0; round < 5; round++) {
     record(400);
     log.record({ model: 'a\0b' });
@@ -224,7 +224,7 @@ describe('rows that start more than 2 days ahead of the database’s clock', () 
 
   it('wait in memory while the journal takes no lines, and still hold up no other row', async () => {
     const real = log.journal.append.bind(log.journal);
-    const refusing = jest.spyOn(log.journal, 'append').mockImplementation((each) => {
+    const rejecting = jest.spyOn(log.journal, 'append').mockImplementation((each) => {
       if (each.t === 'R') throw new Error('ENOSPC: injected');
       return real(each);
     });
@@ -234,7 +234,7 @@ describe('rows that start more than 2 days ahead of the database’s clock', () 
     // They are in Postgres a moment before the writer knows it.
     await eventually(() => log.writer.waiting === 1);
     expect(log.writer.counts.spilled).toBe(0);
-    refusing.mockRestore();
+    rejecting.mockRestore();
     await eventually(() => log.writer.counts.spilled === 1);
   });
 });

@@ -168,7 +168,7 @@ describe('the request log reader', () => {
   );
 
   it.each(['x', '', 'AAAAAAAAAAAAAAAAAAAAAA', 'AYkKXayWdwu8zrMCCZqAVw=='])(
-    'refuses the cursor %j',
+    'rejects the cursor %j',
     async (cursor) => {
       await expect(reader.list({ limit: 1, cursor })).rejects.toMatchObject({ kind: 'invalid' });
     },

@@ -36,7 +36,7 @@ it('shows which targets rest, and until when, in the admin API and in the metric
   expect(await routed.gateway.admin('PATCH', `/routes/${name}`, { targets })).toMatchObject({ version: 1 });
 });
 
-it('knows a default route at the start', async () => {
+it('has a default route at the start', async () => {
   const { app } = routed.gateway.gateway;
   expect(app.get(RoutesService).lacksDefault).toBe(true);
   const name = await routed.route({ default: true });

@@ -146,7 +146,7 @@ describe('gemini', () => {
   });
 
   it('the OpenAI SDK on the path that Google keeps for it', async () => {
-    // The stand-in knows the API but not this path: it is enough that both roads lead to the same answer.
+    // The stand-in knows the API but not this path: it is enough that both paths give the same response.
     const call = (url: string, apiKey: string) =>
       hear((fetch) =>
         new OpenAI({ baseURL: `${url}/v1beta/openai`, apiKey, maxRetries: 0, fetch }).chat.completions.create(

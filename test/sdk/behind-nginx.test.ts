@@ -109,7 +109,7 @@ function behindNginx(): void {
     ).toMatchObject({ ok: true });
   });
 
-  it('a body above MAX_BODY_BYTES is refused by the gateway, in the shape that the SDK knows', async () => {
+  it('a body above MAX_BODY_BYTES is rejected by the gateway, in the shape that the SDK knows', async () => {
     const { error } = await client
       .post('/chat/completions', { body: { prompt: 'x'.repeat(26_000_000) } })
       .then(
@@ -175,7 +175,7 @@ function behindNginx(): void {
     expect(provider.requests.at(-1)!.head).not.toMatch(/forwarded/i);
   });
 
-  it('path and query arrive byte for byte, and nothing but the road is reachable', async () => {
+  it('path and query arrive byte for byte, and no other path is reachable', async () => {
     await client.get('/models/a%2Fb%20c;d', { query: { q: 'x y' } });
     expect(provider.requests.at(-1)!.head).toMatch(/^GET \/v1\/models\/a%2Fb%20c;d\?q=x%20y HTTP/);
     const before = provider.requests.length;

@@ -1,6 +1,6 @@
 import { isNativeError } from 'node:util/types';
 
-/** Hearing one use of an SDK below and above it, so that two roads to the same provider can be compared. */
+/** Records one use of an SDK, below and above it, so that two ways to reach a provider can be compared. */
 
 export interface Answer {
   status: number;

@@ -6,7 +6,7 @@ import { eventually } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
 import { TcpForwarder } from '../support/tcp-forwarder.js';
-import { refuse, type Sdk, SDKS } from './refusals.js';
+import { reject, type Sdk, SDKS } from './rejections.js';
 
 const BOTH: Sdk[] = ['openai', 'anthropic'];
 const ANSWERS = {
@@ -61,7 +61,7 @@ async function closedPort(): Promise<number> {
 /** Both SDKs ask three times, by their own policy, and raise their class for the status. */
 async function expectThreeAttempts(from: TestGateway, status: number, code: string, type: string) {
   const [openai, anthropic] = await Promise.all(
-    BOTH.map((sdk) => refuse(sdk, { url: from.url, key: from.key })),
+    BOTH.map((sdk) => reject(sdk, { url: from.url, key: from.key })),
   );
   expect([openai!.attempts, anthropic!.attempts]).toEqual([3, 3]);
   expect(openai!.error).toBeInstanceOf(OpenAI.InternalServerError);
@@ -101,7 +101,7 @@ it('504 upstream_timeout: each attempt is one request upstream, and none is left
   await Promise.all(provider.requests.slice(before).map(({ closed }) => closed));
 });
 
-it.each(BOTH)('a passing fault costs the application nothing (%s)', async (sdk) => {
+it.each(BOTH)('a temporary error costs the application nothing (%s)', async (sdk) => {
   const before = provider.requests.length;
   provider.script = async (req) => {
     await req.body;
@@ -118,7 +118,7 @@ it.each(BOTH)(
   '503 no_provider_configured is not sent again: only an operator can change it (%s)',
   async (sdk) => {
     const empty = await startTestGateway();
-    const { error, attempts } = await refuse(sdk, { url: empty.url, key: empty.key });
+    const { error, attempts } = await reject(sdk, { url: empty.url, key: empty.key });
     expect(error).toMatchObject({ status: 503 });
     expect(error.headers.get('retry-after')).toBe('1');
     expect(error.headers.get('x-gateway-error')).toBe('no_provider_configured');
@@ -130,18 +130,18 @@ it.each(BOTH)(
 
 describe('503 database_unavailable', () => {
   let database: TestDatabase;
-  let road: TcpForwarder;
-  let away: TestGateway;
+  let forwarder: TcpForwarder;
+  let cutOff: TestGateway;
 
   beforeAll(async () => {
     database = await createDatabase();
-    road = await TcpForwarder.to(database.url);
-    await road.open();
-    away = await startTestGateway({ PROVIDER_URL: provider.url, DATABASE_URL: road.url });
+    forwarder = await TcpForwarder.to(database.url);
+    await forwarder.open();
+    cutOff = await startTestGateway({ PROVIDER_URL: provider.url, DATABASE_URL: forwarder.url });
   });
   afterAll(async () => {
-    await away.stop();
-    await road.close();
+    await cutOff.stop();
+    await forwarder.close();
     await database.drop();
   });
 
@@ -149,7 +149,7 @@ describe('503 database_unavailable', () => {
     'is asked again after its retry-after, and the call succeeds once Postgres is back (%s)',
     async (sdk) => {
       // A key the gateway has not seen yet, so that it must ask.
-      const key = await away.createKey();
+      const key = await cutOff.createKey();
       provider.script = async (req) => {
         await req.body;
         req.socket.write(answer('200 OK', ['Content-Type: application/json'], JSON.stringify(ANSWERS[sdk])));
@@ -157,13 +157,13 @@ describe('503 database_unavailable', () => {
       const before = provider.requests.length;
       const codes: (string | null)[] = [];
       const sleeps = sleepsExcept(NaN);
-      await road.close();
-      const result = await SDKS[sdk].send({ url: away.url, key, maxRetries: 5 }, async (...args) => {
+      await forwarder.close();
+      const result = await SDKS[sdk].send({ url: cutOff.url, key, maxRetries: 5 }, async (...args) => {
         const response = await fetch(...args);
         codes.push(response.headers.get('x-gateway-error'));
         if (codes.length === 1) {
           expect([response.status, response.headers.get('retry-after')]).toEqual([503, '1']);
-          await road.open();
+          await forwarder.open();
         }
         return response;
       });

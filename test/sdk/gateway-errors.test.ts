@@ -3,7 +3,7 @@ import Anthropic from '@anthropic-ai/sdk';
 import OpenAI from 'openai';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { RawProvider } from '../support/raw-provider.js';
-import { type Call, refuse, type Refused, type Sdk } from './refusals.js';
+import { type Call, reject, type Rejected, type Sdk } from './rejections.js';
 
 let provider: RawProvider;
 let gateway: TestGateway;
@@ -22,7 +22,7 @@ afterAll(async () => {
   await provider.stop();
 });
 
-/** fetch refuses to send TRACE; the SDKs take any fetch. */
+/** fetch rejects to send TRACE; the SDKs take any fetch. */
 const tracing: typeof fetch = (input) =>
   new Promise((resolve, reject) => {
     const sent = httpRequest(input as string, { method: 'TRACE', headers: { authorization: 'Bearer x' } });
@@ -127,7 +127,7 @@ const REFUSALS: GatewayError[] = [
 ];
 
 /** The headers of contract, and nothing in the sentence that only the inside should know. */
-function expectOurs({ error, attempts }: Refused, code: string): void {
+function expectOurs({ error, attempts }: Rejected, code: string): void {
   expect(error.headers.get('x-gateway-error')).toBe(code);
   expect(error.headers.get('x-gateway-request-id')).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7/);
   expect(error.headers.get('content-type')).toBe('application/json');
@@ -138,49 +138,49 @@ function expectOurs({ error, attempts }: Refused, code: string): void {
   expect(attempts).toBe(1);
 }
 
-it.each(REFUSALS)('$code: the OpenAI SDK understands it and never asks again', async (refusal) => {
-  const { code, status, call } = refusal;
-  const refused = await refuse('openai', { url: gateway.url, key: gateway.key, ...call('openai') });
-  expect(refused.error).toBeInstanceOf(refusal.openai);
-  expect(refused.error).toMatchObject({ status, code, param: null, type: expect.any(String) as string });
-  expect(refused.error.error).toEqual({
+it.each(REFUSALS)('$code: the OpenAI SDK understands it and never retries', async (rejection) => {
+  const { code, status, call } = rejection;
+  const rejected = await reject('openai', { url: gateway.url, key: gateway.key, ...call('openai') });
+  expect(rejected.error).toBeInstanceOf(rejection.openai);
+  expect(rejected.error).toMatchObject({ status, code, param: null, type: expect.any(String) as string });
+  expect(rejected.error.error).toEqual({
     message: expect.any(String) as string,
-    type: refused.error.type,
+    type: rejected.error.type,
     param: null,
     code,
   });
-  expectOurs(refused, code);
+  expectOurs(rejected, code);
 });
 
-it.each(REFUSALS)('$code: the Anthropic SDK understands it and never asks again', async (refusal) => {
-  const { code, status, call } = refusal;
-  const refused = await refuse('anthropic', { url: gateway.url, key: gateway.key, ...call('anthropic') });
-  expect(refused.error).toBeInstanceOf(refusal.anthropic);
-  expect(refused.error).toMatchObject({ status, type: refusal.anthropicType });
-  expect(refused.error.error).toEqual({
+it.each(REFUSALS)('$code: the Anthropic SDK understands it and never retries', async (rejection) => {
+  const { code, status, call } = rejection;
+  const rejected = await reject('anthropic', { url: gateway.url, key: gateway.key, ...call('anthropic') });
+  expect(rejected.error).toBeInstanceOf(rejection.anthropic);
+  expect(rejected.error).toMatchObject({ status, type: rejection.anthropicType });
+  expect(rejected.error.error).toEqual({
     type: 'error',
-    error: { type: refusal.anthropicType, message: expect.any(String) as string },
+    error: { type: rejection.anthropicType, message: expect.any(String) as string },
   });
-  expectOurs(refused, code);
+  expectOurs(rejected, code);
 });
 
 describe('where the endpoint is unknown, the OpenAI shape, which both SDKs turn into the right class', () => {
   it('not_found', async () => {
     const call = { url: `${gateway.url}/v0`, key: gateway.key };
-    const openai = await refuse('openai', call);
+    const openai = await reject('openai', call);
     expect(openai.error).toBeInstanceOf(OpenAI.NotFoundError);
     expectOurs(openai, 'not_found');
-    const anthropic = await refuse('anthropic', call);
+    const anthropic = await reject('anthropic', call);
     expect(anthropic.error).toBeInstanceOf(Anthropic.NotFoundError);
     expectOurs(anthropic, 'not_found');
   });
 
   it('headers_too_large', async () => {
     const call = { url: gateway.url, key: gateway.key, headers: { 'x-long': 'x'.repeat(70_000) } };
-    const openai = await refuse('openai', call);
+    const openai = await reject('openai', call);
     expect(openai.error).toMatchObject({ status: 431, code: 'headers_too_large' });
     expectOurs(openai, 'headers_too_large');
-    const anthropic = await refuse('anthropic', call);
+    const anthropic = await reject('anthropic', call);
     expect(anthropic.error).toBeInstanceOf(Anthropic.RequestHeaderFieldsTooLargeError);
     expectOurs(anthropic, 'headers_too_large');
   });
@@ -189,8 +189,8 @@ describe('where the endpoint is unknown, the OpenAI shape, which both SDKs turn 
 it('tells an SDK that a body is too large even while it is still sending a very large one', async () => {
   const call = { url: gateway.url, key: gateway.key, body: { prompt: 'x'.repeat(60_000_000) } };
   for (const sdk of ['openai', 'anthropic'] as const) {
-    const refused = await refuse(sdk, call);
-    expect(refused.error).toMatchObject({ status: 413 });
-    expectOurs(refused, 'request_too_large');
+    const rejected = await reject(sdk, call);
+    expect(rejected.error).toMatchObject({ status: 413 });
+    expectOurs(rejected, 'request_too_large');
   }
 });

@@ -38,20 +38,20 @@ const ask = (from: OpenAI, headers: Record<string, string>, content = 'hello') =
   from.chat.completions.create({ model: 'm', messages: [{ role: 'user', content }] }, { headers });
 
 it('a connection that is cut before the head costs the openai SDK no second call', async () => {
-  const road = await TcpForwarder.to(gateway.url);
-  await road.open();
+  const forwarder = await TcpForwarder.to(gateway.url);
+  await forwarder.open();
   let cut = false;
   hold = async () => {
     if (cut) return;
     cut = true;
-    await road.close();
-    await road.open();
+    await forwarder.close();
+    await forwarder.open();
     await sleep(100);
   };
-  const reply = await ask(client(road.url.replace(/\/$/, '')), { 'Idempotency-Key': 'cut' });
+  const reply = await ask(client(forwarder.url.replace(/\/$/, '')), { 'Idempotency-Key': 'cut' });
   expect(reply.choices[0]!.message.content).toBe('answer 1');
   expect([cut, provider.requests.length]).toEqual([true, 1]);
-  await road.close();
+  await forwarder.close();
 });
 
 it("the openai SDK's own idempotencyKey option sends nothing", async () => {
@@ -75,7 +75,7 @@ it('400: a malformed key is not tried again', async () => {
   expect(provider.requests.length).toBe(0);
 });
 
-it('409: an outcome that nobody knows is not tried again, by either SDK', async () => {
+it('409: an unknown outcome is not retried, by either SDK', async () => {
   await gateway.database.query(
     `CREATE FUNCTION lose() RETURNS trigger LANGUAGE plpgsql AS
        'BEGIN NEW.lease_until = now(); RETURN NEW; END';

@@ -155,7 +155,7 @@ it('files: uploaded, listed, read and deleted, with a key for all endpoints', as
   expect(seen.deleted.deleted).toBe(true);
 });
 
-it('by the road that names the provider', async () => {
+it('by the path that names the provider', async () => {
   const use = (baseURL: string, apiKey: string) =>
     hear((fetch) =>
       new OpenAI({ baseURL, apiKey, fetch }).chat.completions.create({ model, messages: messages('hello') }),

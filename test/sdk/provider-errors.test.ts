@@ -134,7 +134,7 @@ describe('provider errors', () => {
     expect(direct.error).toMatchObject({ class: 'TypeError', message: 'terminated' });
     // A stream that has begun is never asked for again.
     expect(provider.requests.length - before).toBe(2);
-    // How much of the cut event fetch hands on before it reports the break is a matter of timing, not of the road.
+    // How much of the cut event fetch hands on before it reports the break depends on timing, not on the gateway.
     expect(through.answers[0]!.body).toContain('"content":"1"');
   });
 });

@@ -1,3 +1,4 @@
+import type { SinkView } from '../../src/sinks/sinks.schema.js';
 import { startTestGateway, ADMIN_TOKEN, type TestGateway } from '../support/gateway.js';
 import { eventually } from '../support/eventually.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
@@ -27,12 +28,7 @@ beforeEach(async () => {
 });
 afterEach(() => server.close());
 
-interface View {
-  state: string;
-  lag_seconds: number;
-  last_error: string | null;
-}
-const view = async () => (await gateway.admin<{ data: View[] }>('GET', '/sinks')).data[0]!;
+const view = async () => (await gateway.admin<{ data: SinkView[] }>('GET', '/sinks')).data[0]!;
 const ready = async () => {
   const response = await fetch(`${gateway.url}/health/ready`);
   return { code: response.status, ...((await response.json()) as { status: string; reasons: string[] }) };

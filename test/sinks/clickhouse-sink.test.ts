@@ -1,15 +1,10 @@
 import type { ServerResponse } from 'node:http';
+import type { SinkView } from '../../src/sinks/sinks.schema.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { eventually } from '../support/eventually.js';
 import { error, FakeClickHouse } from './fake-clickhouse.js';
-import { insertCalls } from './log-rows.js';
+import { insertCalls, logIds } from './log-rows.js';
 
-interface View {
-  id: string;
-  state: string;
-  rows_sent: number;
-  last_error: string | null;
-}
 interface Stored {
   recorded_until: Date;
   batch_token: string | null;
@@ -29,14 +24,12 @@ beforeEach(async () => {
 afterEach(() => server.close());
 
 const create = () =>
-  gateway.admin<View>('POST', '/sinks', {
+  gateway.admin<SinkView>('POST', '/sinks', {
     ...{ name: 'warehouse', kind: 'clickhouse', url: server.url, target: 'postern.request_log' },
   });
-const get = () => gateway.admin<View>('GET', '/sinks/warehouse');
+const get = () => gateway.admin<SinkView>('GET', '/sinks/warehouse');
 const stored = async () =>
   (await gateway.database.query<Stored>('SELECT recorded_until, batch_token FROM sink'))[0]!;
-const logIds = async () =>
-  (await gateway.database.query<{ id: string }>('SELECT id FROM request_log')).map(({ id }) => id).sort();
 
 it('inserts every row once, with the values that the log has', async () => {
   await insertCalls(gateway.database.url, 1_000);
@@ -44,7 +37,7 @@ it('inserts every row once, with the values that the log has', async () => {
   await eventually(() => server.stored.length >= 1_000);
   await insertCalls(gateway.database.url, 7);
   await eventually(() => server.stored.length >= 1_007);
-  expect(server.ids).toEqual(await logIds());
+  expect(server.ids).toEqual(await logIds(gateway.database));
   await eventually(async () => (await get()).rows_sent === 1_007);
   const row = server.stored[0]!;
   const { attempts: _, team: __, key: ___, ...shown } = await gateway.admin('GET', `/requests/${row.id}`);
@@ -81,7 +74,7 @@ it('inserts under the same token after its leader died with a batch under way, s
   await eventually(async () => (await get()).rows_sent === 300);
   expect(new Set(server.inserts.map(({ token }) => token)).size).toBe(1);
   expect(new Set(server.inserts.map(({ body }) => body)).size).toBe(1);
-  expect(server.ids).toEqual(await logIds());
+  expect(server.ids).toEqual(await logIds(gateway.database));
   expect(await get()).toMatchObject({ state: 'current', rows_sent: 300 });
 });
 
@@ -101,7 +94,7 @@ it('leaves the cursor where it is until ClickHouse has stored the batch', async 
   });
   server.accept();
   await eventually(async () => (await get()).rows_sent === 50);
-  expect(server.ids).toEqual(await logIds());
+  expect(server.ids).toEqual(await logIds(gateway.database));
 });
 
 it('reads the next rows while a batch is sent, but begins their batch when that one has ended', async () => {
@@ -126,7 +119,7 @@ it('reads the next rows while a batch is sent, but begins their batch when that 
   expect(await stored()).toEqual(before);
   // One of the rows that are read already.
   const sent = new Set(server.inserts[0]!.rows.map(({ id }) => id));
-  const ahead = (await logIds()).find((id) => !sent.has(id))!;
+  const ahead = (await logIds(gateway.database)).find((id) => !sent.has(id))!;
   await gateway.database.query(
     `UPDATE request_log SET cost_usd = 7, (recorded_at, repaired_at) = (SELECT t, t FROM date_trunc('milliseconds', clock_timestamp()) t)
      WHERE id = $1`,
@@ -142,6 +135,6 @@ it('reads the next rows while a batch is sent, but begins their batch when that 
   );
   await eventually(async () => (await get()).state === 'current');
   // Both versions of the updated row, and every other one once.
-  expect(server.ids).toEqual([...(await logIds()), ahead].sort());
+  expect(server.ids).toEqual([...(await logIds(gateway.database)), ahead].sort());
   expect((await get()).rows_sent).toBe(20_501);
 });

@@ -1,20 +1,8 @@
+import type { SinkView } from '../../src/sinks/sinks.schema.js';
 import { ADMIN_TOKEN, startTestGateway, type TestGateway } from '../support/gateway.js';
 import { eventually } from '../support/eventually.js';
 import { FakeSink } from './fake-sink.js';
 import { insertCalls } from './log-rows.js';
-
-interface View {
-  id: string;
-  name: string;
-  state: string;
-  url: string;
-  lag_seconds: number;
-  rows_sent: number;
-  last_error: string | null;
-  failing_since: string | null;
-  recorded_until: string;
-  version: number;
-}
 
 const MASTER_KEY = Buffer.alloc(32, 7).toString('base64');
 let gateway: TestGateway;
@@ -32,11 +20,11 @@ beforeEach(async () => {
 afterEach(() => sink.close());
 
 const create = (more: object = {}) =>
-  gateway.admin<View>('POST', '/sinks', {
+  gateway.admin<SinkView>('POST', '/sinks', {
     ...{ name: `rows-${++names}`, kind: 'http', url: `${sink.url}/rows?token=canary-query` },
     ...more,
   });
-const get = (id: string) => gateway.admin<View>('GET', `/sinks/${id}`);
+const get = (id: string) => gateway.admin<SinkView>('GET', `/sinks/${id}`);
 const logIds = async () =>
   (await gateway.database.query<{ id: string }>('SELECT id FROM request_log ORDER BY id')).map(
     ({ id }) => id,
@@ -138,7 +126,7 @@ it('moves nothing with a batch that is no longer the present one', async () => {
   expect(keys[0]).not.toBe(keys[1]);
 });
 
-it('starts where it is told, replays, pauses and resumes', async () => {
+it('starts at the given time, replays, pauses and resumes', async () => {
   await insertCalls(gateway.database.url, 30);
   const { id } = await create({ from: new Date(Date.now() + 60_000).toISOString() });
   await insertCalls(gateway.database.url, 5);
@@ -216,10 +204,10 @@ it.each([
   await expect(create({ url: 'http://127.0.0.1:9/', ...members })).rejects.toThrow(message);
 });
 
-it('wants the secret again for another host, so that the stored one is never sent elsewhere', async () => {
+it('requires the secret again for another host, so that the stored one is never sent elsewhere', async () => {
   const other = await new FakeSink().listen();
   const { id } = await create({ secret: 'canary' });
-  const change = (members: object) => gateway.admin<View>('PATCH', `/sinks/${id}`, members);
+  const change = (members: object) => gateway.admin<SinkView>('PATCH', `/sinks/${id}`, members);
   await expect(change({ url: `${other.url}/rows` })).rejects.toThrow('secret: must be sent again');
   await change({ url: `${sink.url}/other-path` });
   await change({ url: `${other.url}/rows`, secret: 'another' });

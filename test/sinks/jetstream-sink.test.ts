@@ -1,13 +1,8 @@
+import type { SinkView } from '../../src/sinks/sinks.schema.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { eventually } from '../support/eventually.js';
 import { FakeNats, type Outcome } from './fake-nats.js';
-import { insertCalls } from './log-rows.js';
-
-interface View {
-  state: string;
-  rows_sent: number;
-  last_error: string | null;
-}
+import { insertCalls, logIds } from './log-rows.js';
 
 const ROWS = 1_800;
 let gateway: TestGateway;
@@ -28,9 +23,7 @@ const create = () =>
   gateway.admin('POST', '/sinks', {
     ...{ name: 'stream', kind: 'jetstream', url: server.url, target: 'postern.requests' },
   });
-const get = () => gateway.admin<View>('GET', '/sinks/stream');
-const logIds = async () =>
-  (await gateway.database.query<{ id: string }>('SELECT id FROM request_log')).map(({ id }) => id).sort();
+const get = () => gateway.admin<SinkView>('GET', '/sinks/stream');
 /** Once, for one message of a batch. */
 const once = (index: number, outcome: Outcome) => {
   let isDone = false;
@@ -44,7 +37,7 @@ const once = (index: number, outcome: Outcome) => {
 it('publishes every row once, at most 500 in a message', async () => {
   await create();
   await eventually(async () => (await get()).rows_sent === ROWS);
-  expect(server.ids).toEqual(await logIds());
+  expect(server.ids).toEqual(await logIds(gateway.database));
   const [token] = server.published[0]!.split(':');
   expect(server.published).toEqual(server.published.map((_, index) => `${token}:${index}`));
   expect(server.published.length).toBeGreaterThanOrEqual(ROWS / 500);
@@ -52,8 +45,8 @@ it('publishes every row once, at most 500 in a message', async () => {
 });
 
 it.each([
-  ['was stored, and the stream knows the ID', 'unconfirmed', true],
-  ['was stored, and the stream has forgotten the ID', 'unconfirmed', false],
+  ['was stored, and the stream has the ID', 'unconfirmed', true],
+  ['was stored, and the stream has dropped the ID', 'unconfirmed', false],
   ['was lost', 'lost', false],
 ] as const)(
   'publishes the rest under the same IDs after the connection broke and a message %s',
@@ -62,7 +55,7 @@ it.each([
     once(2, outcome);
     await create();
     await eventually(async () => (await get()).rows_sent === ROWS);
-    expect(server.ids).toEqual(await logIds());
+    expect(server.ids).toEqual(await logIds(gateway.database));
     expect(new Set(server.published.map((id) => id.split(':')[0])).size).toBe(1);
     expect(server.published.filter((id) => id.endsWith(':2'))).toHaveLength(outcome === 'lost' ? 2 : 1);
   },
@@ -79,7 +72,7 @@ it('publishes the same ranges again if rows were updated meanwhile', async () =>
   server.outcome = () => 'stored';
   await eventually(async () => (await get()).state === 'current' && server.rows.length > ROWS);
   // The old version was published before the update.
-  expect(server.ids).toEqual([...(await logIds()), updated!.id].sort());
+  expect(server.ids).toEqual([...(await logIds(gateway.database)), updated!.id].sort());
 });
 
 it('leaves the cursor where it is until the stream has stored all messages of the batch', async () => {
@@ -93,5 +86,5 @@ it('leaves the cursor where it is until the stream has stored all messages of th
   });
   server.outcome = () => 'stored';
   await eventually(async () => (await get()).rows_sent === ROWS);
-  expect(server.ids).toEqual(await logIds());
+  expect(server.ids).toEqual(await logIds(gateway.database));
 });

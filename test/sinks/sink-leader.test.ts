@@ -76,7 +76,7 @@ it('reads no more of a long log than a batch of large rows takes', async () => {
   expect(Math.max(...spans)).toBeLessThan(1_000);
 });
 
-it('sends all rows of a stored message again, also those for which a new one has no room', async () => {
+it('sends all rows of a stored message again, also those that a new one would leave out', async () => {
   const end = [new Date(start + 500_000).toISOString(), ids[499]];
   await database.query(
     `UPDATE sink SET batch_token = gen_random_uuid(), batch_until = $1, batch_until_id = $2, batch_ends = $3, batch_at = now()`,

@@ -1,3 +1,4 @@
+import type { SinkView } from '../../src/sinks/sinks.schema.js';
 import { CLICKHOUSE_COLUMNS } from '../../src/sinks/clickhouse-table.js';
 import { runHere } from '../cli/run-here.js';
 import { ADMIN_TOKEN, startTestGateway, type TestGateway } from '../support/gateway.js';
@@ -25,13 +26,6 @@ const json = async <T>(args: string[]): Promise<T> => {
   expect([code, stderr]).toEqual([0, '']);
   return JSON.parse(stdout) as T;
 };
-
-interface View {
-  name: string;
-  state: string;
-  rows_sent: number;
-  recorded_until: string;
-}
 
 it('adds, lists, pauses, resumes, replays and removes a sink', async () => {
   const server = await new FakeClickHouse().listen();
@@ -68,7 +62,7 @@ it('adds, lists, pauses, resumes, replays and removes a sink', async () => {
     stdout: 'Paused sink warehouse.\n',
   });
   expect(
-    (await json<{ data: View[] }>(['list'])).data.map(({ name, state }) => [name, state]),
+    (await json<{ data: SinkView[] }>(['list'])).data.map(({ name, state }) => [name, state]),
   ).toContainEqual(['warehouse', 'paused']);
   await insertCalls(gateway.database.url, 2);
   await eventually(() => receiver.ids.length === 5);
@@ -79,7 +73,7 @@ it('adds, lists, pauses, resumes, replays and removes a sink', async () => {
   });
   await eventually(() => server.stored.length === 25);
 
-  await eventually(async () => (await gateway.admin<View>('GET', '/sinks/warehouse')).rows_sent === 25);
+  await eventually(async () => (await gateway.admin<SinkView>('GET', '/sinks/warehouse')).rows_sent === 25);
   const replayed = await sinks(['replay', 'warehouse', '--from', '2020-01-31']);
   expect(replayed).toMatchObject({
     code: 0,
@@ -89,7 +83,7 @@ it('adds, lists, pauses, resumes, replays and removes a sink', async () => {
   expect(new Set(server.ids).size).toBe(25);
 
   expect(await sinks(['remove', 'warehouse', '--yes'])).toMatchObject({ code: 0 });
-  expect((await json<{ data: View[] }>(['list'])).data.map(({ name }) => name)).toEqual(['receiver']);
+  expect((await json<{ data: SinkView[] }>(['list'])).data.map(({ name }) => name)).toEqual(['receiver']);
   expect(await sinks(['pause', 'warehouse'])).toMatchObject({
     code: 1,
     stderr: expect.stringContaining('no sink has this name or id') as string,
@@ -111,13 +105,13 @@ it('updates a sink, and lists its last error with the time', async () => {
     code: 0,
     stdout: `Updated sink updated (${server.url}/).\nSee its state: ./postern sinks list\n`,
   });
-  await eventually(async () => (await gateway.admin<View>('GET', '/sinks/updated')).rows_sent === 3);
+  await eventually(async () => (await gateway.admin<SinkView>('GET', '/sinks/updated')).rows_sent === 3);
   const moved = await sinks(['update', 'updated', '--url', 'http://127.0.0.1:9/']);
   expect(moved).toMatchObject({
     code: 1,
     stderr: expect.stringContaining('--secret must be sent again') as string,
   });
-  expect(await json<View>(['update', 'updated', '--name', 'renamed', '--no-secret'])).toMatchObject({
+  expect(await json<SinkView>(['update', 'updated', '--name', 'renamed', '--no-secret'])).toMatchObject({
     name: 'renamed',
   });
   await sinks(['remove', 'renamed', '--yes']);
@@ -125,13 +119,13 @@ it('updates a sink, and lists its last error with the time', async () => {
 });
 
 it('counts a duration in --from back from now, as other commands do', async () => {
-  const hoursAgo = ({ recorded_until: at }: View) => (Date.now() - Date.parse(at)) / 3_600_000;
+  const hoursAgo = ({ recorded_until: at }: SinkView) => (Date.now() - Date.parse(at)) / 3_600_000;
   const server = await new FakeSink().listen();
-  const added = await json<View>(['add', 'recent', 'http', '--url', server.url, '--from', '24h']);
+  const added = await json<SinkView>(['add', 'recent', 'http', '--url', server.url, '--from', '24h']);
   expect(hoursAgo(added)).toBeGreaterThanOrEqual(24);
   expect(hoursAgo(added)).toBeLessThan(25);
   await sinks(['pause', 'recent']);
-  const replayed = await json<View>(['replay', 'recent', '--from', '2d']);
+  const replayed = await json<SinkView>(['replay', 'recent', '--from', '2d']);
   expect(hoursAgo(replayed)).toBeGreaterThanOrEqual(48);
   expect(hoursAgo(replayed)).toBeLessThan(49);
   await sinks(['remove', 'recent', '--yes']);

@@ -26,8 +26,8 @@ export class AccountedLoad {
   readonly seen = new Map<string, Account>();
   /** Calls whose client has the whole answer. */
   readonly answered = new Set<string>();
-  /** Calls refused by the gateway, with its code, or by what stands in front of it, with the status. */
-  readonly refused = new Map<string, string>();
+  /** Calls rejected by the gateway, with its code, or by what stands in front of it, with the status. */
+  readonly rejected = new Map<string, string>();
   /** Calls without an answer, or with one that broke off. */
   readonly broken = new Set<string>();
   /** Calls whose client left on purpose. */
@@ -99,7 +99,7 @@ export class AccountedLoad {
       const explained = ['interrupted', 'client_aborted', 'completed'];
       if (!explained.includes(outcome)) wrong.push(`${name} is ${outcome}`);
       if (outcome === 'client_aborted' && !this.left.has(call)) wrong.push(`${name} left, says its row`);
-      if (this.refused.has(call)) wrong.push(`${name} was refused and has a row`);
+      if (this.rejected.has(call)) wrong.push(`${name} was rejected and has a row`);
     }
     for (const [call, { arrivals }] of this.seen) {
       const name = call.slice(0, 30);
@@ -171,7 +171,7 @@ export class AccountedLoad {
   private note(call: string, reply: ReceivedAnswer): boolean {
     // The provider answers nothing but 200.
     const code = reply.status === 200 ? undefined : (reply.header('x-gateway-error') ?? `${reply.status}`);
-    if (code !== undefined) this.refused.set(call, code);
+    if (code !== undefined) this.rejected.set(call, code);
     else this.answered.add(call);
     return code === undefined;
   }

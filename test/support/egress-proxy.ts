@@ -38,7 +38,7 @@ export class EgressProxy {
     return `127.0.0.1:${(this.server.address() as AddressInfo).port}`;
   }
 
-  /** Waits until the gateway has let go of every connection but those still at work. */
+  /** Waits until the gateway has closed every connection but those in use. */
   async left(atWork = 0): Promise<void> {
     await eventually(() => this.sockets.filter((socket) => !socket.destroyed).length <= atWork);
   }

@@ -47,7 +47,7 @@ afterFile(async () => {
 });
 
 /**
- * Waits until a gateway has been told of every change so far: what it was not told of makes it look its keys up again, also
+ * Waits until a gateway was notified of every change so far: a late notification makes it look its keys up again, also
  * after a call has made one known. Not for long, because a test may have cut the connection.
  */
 async function changesApplied({ app }: Gateway): Promise<void> {
@@ -66,7 +66,7 @@ async function changesApplied({ app }: Gateway): Promise<void> {
 
 /**
  * The gateway as shipped, in this process, on a database of its own and real sockets. It is ready, and its first key is
- * there, unless DATABASE_URL leads to a Postgres that is away.
+ * there, unless DATABASE_URL leads to an unavailable Postgres.
  *
  * @param variables environment variables over the defaults of a test
  * @param shared the database of another gateway, for a replica; it is not dropped by this one
@@ -92,8 +92,8 @@ export async function startTestGateway(
   const gateway = await startGateway(env, {
     report: () => {},
     onFirstKey: (first) => (key = first),
-    onPermanentError: (fault) => {
-      throw fault;
+    onPermanentError: (error) => {
+      throw error;
     },
   });
   if (variables.DATABASE_URL === undefined || (await answers(variables.DATABASE_URL))) {

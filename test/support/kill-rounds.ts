@@ -101,7 +101,7 @@ export async function killRounds(
   }
 }
 
-/** Waits until the folders of dead boots are gone: what they held is in Postgres. */
+/** Waits until the directories of killed processes are gone: what they held is in Postgres. */
 export async function drained({ dataDir }: Workplace): Promise<void> {
   await eventually(async () => {
     const names = await readdir(join(dataDir, 'journal'));

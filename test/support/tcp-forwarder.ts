@@ -1,7 +1,7 @@
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { unusedPort } from './unused-port.js';
 
-/** The address of a Postgres that is away: nobody listens there until open(), then it leads to a real one. */
+/** The address of an unavailable Postgres: nobody listens there until open(), then it leads to a real one. */
 export class TcpForwarder {
   private readonly server: Server;
   private readonly sockets = new Set<Socket>();
@@ -32,7 +32,7 @@ export class TcpForwarder {
     });
   }
 
-  /** Cuts every connection and accepts no more, as a server does that goes away. */
+  /** Cuts every connection and accepts no more, like a server that stops. */
   async close(): Promise<void> {
     await new Promise((resolve) => {
       this.server.close(resolve);

@@ -76,8 +76,8 @@ export class Wire {
     expect(this.provider.requests.map(({ head }) => head.split('\r\n')[0])).toHaveLength(this.legal);
   }
 
-  /** A refusal of the gateway's own, in its documented shape. */
-  expectRefusal(reply: ReceivedAnswer | undefined, status: number, code: string): void {
+  /** A rejection of the gateway's own, in its documented shape. */
+  expectRejection(reply: ReceivedAnswer | undefined, status: number, code: string): void {
     expect([reply?.status, reply?.header('x-gateway-error')]).toEqual([status, code]);
     expect(reply!.header('content-type')).toBe('application/json');
     expect(reply!.header('x-gateway-request-id')).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f-]{21}$/);

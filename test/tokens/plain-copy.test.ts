@@ -56,7 +56,7 @@ describe('the copy of a response', () => {
     );
   });
 
-  it('lets go of its bytes when they are taken, and keeps none that come later', () => {
+  it('releases its bytes when they are taken, and keeps none that come later', () => {
     const copy = copyOf(bytes(1_000), [100]);
     copy.take();
     copy.add(bytes(10));

@@ -83,7 +83,7 @@ describe('the model of a request that is streamed', () => {
     );
   });
 
-  it('reads no more once it has the model, or knows that there is none', () => {
+  it('reads no more once it has the model, or it is certain that there is none', () => {
     for (const text of [
       '{"model":"m",',
       '--boundary',

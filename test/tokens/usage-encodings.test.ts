@@ -232,7 +232,7 @@ describe('token counts of large compressed responses', () => {
     expect(found.filter(({ promptTokens }) => promptTokens !== null)).toHaveLength(counted.length);
   });
 
-  it('are let go of where nobody reads them', async () => {
+  it('are released where nobody reads them', async () => {
     const copy = copied(cut(gzip(noise(600_000)), 10_000));
     expect(inflationMemory()).toBeGreaterThan(0);
     copy.discard();

@@ -241,7 +241,7 @@ describe('usage', () => {
     'bnVsbA',
     Buffer.from('["a"]').toString('base64url'),
     Buffer.from('["a\\u0000","b"]').toString('base64url'),
-  ])('refuses the cursor %j', async (cursor) => {
+  ])('rejects the cursor %j', async (cursor) => {
     await expect(totals.list(['team', 'day'], { limit: 1, cursor })).rejects.toMatchObject({
       kind: 'invalid',
     });

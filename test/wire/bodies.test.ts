@@ -145,14 +145,14 @@ describe('MAX_BODY_BYTES', () => {
   });
 
   it('a longer length is a 413 before anything is forwarded', async () => {
-    wire.expectRefusal(await wire.call(CALL, [], 'a'.repeat(1_001)), 413, 'request_too_large');
+    wire.expectRejection(await wire.call(CALL, [], 'a'.repeat(1_001)), 413, 'request_too_large');
     await wire.expectSound(0);
   });
 
   it('chunks that pass the limit at once are a 413 before anything is forwarded', async () => {
     const client = await wire.connect();
     client.send(request(CALL, [wire.auth, CHUNKED], chunkOf(1_001)));
-    wire.expectRefusal(await client.answer(), 413, 'request_too_large');
+    wire.expectRejection(await client.answer(), 413, 'request_too_large');
     await expectTheRestToBeRest(client);
     await wire.expectSound(1);
   });
@@ -168,7 +168,7 @@ describe('MAX_BODY_BYTES', () => {
     await eventually(() => requests.length === 1);
     client.send(chunkOf(400) + chunkOf(400));
     const reply = await client.answer();
-    wire.expectRefusal(reply, 413, 'request_too_large');
+    wire.expectRejection(reply, 413, 'request_too_large');
     expect(reply.header('x-should-retry')).toBe('false');
     await requests[0]!.closed;
     await expect(requests[0]!.body).rejects.toThrow();

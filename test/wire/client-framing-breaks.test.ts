@@ -1,4 +1,4 @@
-import { mintKey } from '../../src/keys/key-secret.js';
+import { generateKey } from '../../src/keys/key-secret.js';
 import { type RawClient, request } from '../support/raw-client.js';
 import { eventually } from '../support/eventually.js';
 import type { LogRowView } from '../support/gateway.js';
@@ -17,7 +17,7 @@ it.each([
   ['a chunk that is longer than its size', '1\r\nab\r\n'],
   ['a negative chunk size', '-1\r\na\r\n'],
 ])(
-  '%s in an upload that is being forwarded ends the call on both sides as the client’s fault',
+  '%s in an upload that is being forwarded ends the call on both sides as an error of the client',
   async (_, bytes) => {
     const arrived = new Promise<ReceivedRequest>((seen) => {
       wire.provider.script = async (req) => {
@@ -55,7 +55,7 @@ describe('in a request of which nothing was forwarded', () => {
 
   async function expectRejected(client: RawClient, connections: number) {
     const reply = await client.answer();
-    wire.expectRefusal(reply, 400, 'invalid_request');
+    wire.expectRejection(reply, 400, 'invalid_request');
     expect(reply.header('connection')).toBe('close');
     client.socket.end();
     await client.closed;
@@ -126,9 +126,9 @@ describe('in a request of which nothing was forwarded', () => {
 
   it('gets the rejection of its key where that is bad, and its connection is closed', async () => {
     const client = await wire.connect();
-    client.send(request(LINE, [`Authorization: Bearer ${mintKey()}`, CHUNKED], 'zz\r\n'));
+    client.send(request(LINE, [`Authorization: Bearer ${generateKey()}`, CHUNKED], 'zz\r\n'));
     const reply = await client.answer();
-    wire.expectRefusal(reply, 401, 'invalid_api_key');
+    wire.expectRejection(reply, 401, 'invalid_api_key');
     expect(reply.header('connection')).toBe('close');
     client.socket.end();
     await client.closed;
@@ -142,7 +142,7 @@ describe('in a request of which nothing was forwarded', () => {
     );
     const first = await client.answer();
     expect([first.status, first.body.toString()]).toEqual([200, 'first']);
-    wire.expectRefusal(await client.answer(), 400, 'invalid_request');
+    wire.expectRejection(await client.answer(), 400, 'invalid_request');
     client.socket.end();
     await client.closed;
     await wire.expectSound(1);
@@ -162,7 +162,7 @@ describe('in a request of which nothing was forwarded', () => {
   ])('is answered in its turn behind %s', async (_, before, status, forwarded) => {
     for (const [auth, code, error] of [
       [wire.auth, 400, 'invalid_request'],
-      [`Authorization: Bearer ${mintKey()}`, 401, 'invalid_api_key'],
+      [`Authorization: Bearer ${generateKey()}`, 401, 'invalid_api_key'],
     ] as const) {
       const client = await wire.connect();
       client.send(Buffer.concat([before(), request(LINE, [auth, CHUNKED], 'zz\r\n')]));
@@ -170,7 +170,7 @@ describe('in a request of which nothing was forwarded', () => {
       const last = replies.pop();
       expect(replies.map((reply) => reply.status)).toEqual(replies.map(() => status));
       expect(replies.length).toBeGreaterThan(0);
-      wire.expectRefusal(last, code, error);
+      wire.expectRejection(last, code, error);
       expect(last!.header('connection')).toBe('close');
       await client.closed;
       await wire.expectSound(forwarded);
@@ -185,7 +185,7 @@ describe('in a request of which nothing was forwarded', () => {
     client.send(Buffer.concat([before(), request('POST /v1/../models', [wire.auth, CHUNKED], 'zz\r\n')]));
     const replies = await answersOn(client, count + 2);
     expect(replies).toHaveLength(count + 1);
-    wire.expectRefusal(replies[count], 400, 'invalid_path');
+    wire.expectRejection(replies[count], 400, 'invalid_path');
     await client.closed;
     await wire.expectSound(0);
   });

@@ -198,7 +198,7 @@ describe('while the provider is connected to', () => {
         ...SETTINGS,
         PROVIDER_URL: `http://127.0.0.1:${unaccepting.port}`,
       });
-      // Refused, but its key is known from now on: no connection to Postgres is taken for one to the provider.
+      // Rejected, but its key is known from now on: no connection to Postgres is taken for one to the provider.
       await fetch(`${gateway.url}/v1/files`, { headers: { authorization: `Bearer ${gateway.key}` } });
     });
     afterAll(async () => {

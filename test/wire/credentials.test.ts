@@ -82,7 +82,7 @@ it.each([
   'X-Original-URI: /v1/files',
   'X.Method.Override: DELETE',
   'X-Envoy-Original-Path: /v1/files',
-])('refuses %s of a key for inference with 403', async (header) => {
+])('rejects %s of a key for inference with 403', async (header) => {
   const seen = provider.requests.length;
   const reply = await call([`Authorization: Bearer ${gateway.key}`, header]);
   expect([reply.status, reply.header('x-gateway-error')]).toEqual([403, 'endpoint_not_allowed']);
@@ -95,7 +95,7 @@ it.each([
   'GET /v1/models/%25252e%25252e/files',
   'GET /v1/models/..%20/files',
   'GET /p/default/v1/models/%c0%ae%c0%ae/files',
-])('refuses %s of a key for inference with 403', async (line) => {
+])('rejects %s of a key for inference with 403', async (line) => {
   const client = await RawClient.connect(gateway.port);
   const seen = provider.requests.length;
   client.send(request(line, [`Authorization: Bearer ${gateway.key}`]));
@@ -121,7 +121,7 @@ it.each([
   ['an empty Authorization beside a good key', ['Authorization:', 'x-api-key: KEY']],
   ['a key nobody issued', ['Authorization: Bearer ptn_000000000000000000000000000000000000aa']],
   ['SQL', ["Authorization: Bearer '; DROP TABLE team; --"]],
-])('refuses %s with 401 and forwards nothing', async (_, headers) => {
+])('rejects %s with 401 and forwards nothing', async (_, headers) => {
   const seen = provider.requests.length;
   // The rows of earlier calls are written behind; wait for them before counting.
   await eventually(async () => (await gateway.rowCount()) === seen);
@@ -147,7 +147,7 @@ it.each([
   [['Authorization: Bearer KEY', 'Authorization: Bearer KEY']],
   [['x-api-key: KEY', 'x-api-key: KEY']],
   [['x-api-key: KEY', 'api-key: other']],
-])('refuses %j with 400', async (headers) => {
+])('rejects %j with 400', async (headers) => {
   const reply = await call(headers.map((header) => header.replace('KEY', gateway.key)));
   expect(reply.status).toBe(400);
   expect(reply.header('x-gateway-error')).toBe('invalid_request');

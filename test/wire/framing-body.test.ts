@@ -36,10 +36,10 @@ describe('ambiguous length', () => {
     ['a quoted length', ['Content-Length: "5"']],
     ['Content-Length with a space before the colon', ['Content-Length : 5']],
     ['Content-Length folded', ['Content-Length:\r\n 5']],
-  ])('refuses %s with 400 and closes', async (_, headers) => {
+  ])('rejects %s with 400 and closes', async (_, headers) => {
     const client = await wire.connect();
     client.send(request('POST /v1/chat/completions', [wire.auth, ...headers], `hello${smuggled()}`));
-    wire.expectRefusal(await client.answer(), 400, 'invalid_request');
+    wire.expectRejection(await client.answer(), 400, 'invalid_request');
     await client.closed;
     expect(client.reader.rest.toString('latin1')).toBe('');
     await wire.expectSound(0);
@@ -73,12 +73,12 @@ describe('body length', () => {
     await wire.expectSound(begun.length);
   });
 
-  it('what comes after the announced length is the next request, and refused when it is none', async () => {
+  it('what comes after the announced length is the next request, and rejected when it is none', async () => {
     const client = await wire.connect();
     client.send(request(LINE, [wire.auth, 'Content-Length: 2'], '{}and more than was announced\r\n\r\n'));
     const [first, second] = await answersOn(client, 3);
     expect([first!.status, first!.body.toString()]).toEqual([200, '{}']);
-    wire.expectRefusal(second, 400, 'invalid_request');
+    wire.expectRejection(second, 400, 'invalid_request');
     await client.closed;
     await wire.expectSound(1);
   });
@@ -199,20 +199,20 @@ describe('transfer encoding', () => {
     ['a no-break space before chunked', ['Transfer-Encoding: \xa0chunked']],
     ['a space before the colon', ['Transfer-Encoding : chunked']],
     ['a folded value', ['Transfer-Encoding:\r\n chunked']],
-  ])('refuses a Transfer-Encoding of %s with 400 and closes', async (_, headers) => {
+  ])('rejects a Transfer-Encoding of %s with 400 and closes', async (_, headers) => {
     const client = await wire.connect();
     client.send(request('POST /v1/chat/completions', [wire.auth, ...headers], CHUNKED_BODY + smuggled()));
-    wire.expectRefusal(await client.answer(), 400, 'invalid_request');
+    wire.expectRejection(await client.answer(), 400, 'invalid_request');
     await client.closed;
     expect(client.reader.rest.toString('latin1')).toBe('');
     await wire.expectSound(0);
   });
 
-  it('refuses Transfer-Encoding on HTTP/1.0 with 400 and closes', async () => {
+  it('rejects Transfer-Encoding on HTTP/1.0 with 400 and closes', async () => {
     const head = `POST /v1/chat/completions HTTP/1.0\r\nHost: gateway.test\r\n${wire.auth}\r\nConnection: keep-alive\r\n`;
     const client = await wire.connect();
     client.send(`${head}Transfer-Encoding: chunked\r\n\r\n${CHUNKED_BODY}${smuggled()}`);
-    wire.expectRefusal(await client.answer(), 400, 'invalid_request');
+    wire.expectRejection(await client.answer(), 400, 'invalid_request');
     await client.closed;
     expect(client.reader.rest.toString('latin1')).toBe('');
     await wire.expectSound(0);

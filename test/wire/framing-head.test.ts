@@ -67,7 +67,7 @@ describe('a head that Node rejects', () => {
     other.send('NONSENSE\r\n\r\n');
     await other.answer();
     client.send(second);
-    wire.expectRefusal(await client.answer(), 400, 'invalid_request');
+    wire.expectRejection(await client.answer(), 400, 'invalid_request');
     await client.closed;
   });
 
@@ -98,10 +98,10 @@ describe('authorization', () => {
     ],
     ['good and empty', () => [`Authorization: Bearer ${key}`, 'Authorization:']],
     ['good and Basic', () => [`Authorization: Bearer ${key}`, 'Authorization: Basic eDp5']],
-  ])('refuses two Authorization lines with 400 and closes: %s', async (_, headers) => {
+  ])('rejects two Authorization lines with 400 and closes: %s', async (_, headers) => {
     const client = await wire.connect();
     client.send(request(line, headers(), '{}'));
-    wire.expectRefusal(await client.answer(), 400, 'invalid_request');
+    wire.expectRejection(await client.answer(), 400, 'invalid_request');
     await client.closed;
     await wire.expectSound(0);
   });
@@ -121,7 +121,7 @@ describe('authorization', () => {
   ])('answers 401 and keeps the connection: %s', async (_, headers) => {
     const client = await wire.connect();
     client.send(request(line, headers(), `{"access_token":"${key}"}`));
-    wire.expectRefusal(await client.answer(), 401, 'invalid_api_key');
+    wire.expectRejection(await client.answer(), 401, 'invalid_api_key');
     client.send(request(line, [`Authorization: Bearer ${key}`], '{}'));
     expect((await client.answer()).status).toBe(200);
     client.destroy();
@@ -149,17 +149,17 @@ describe('host', () => {
     ['quotes', ['Host: "a.test"']],
     ['bytes outside ASCII', ['Host: \xe9.test']],
     ['a tab inside', ['Host: a\tb']],
-  ])('refuses %s with 400 and closes', async (_, headers) => {
+  ])('rejects %s with 400 and closes', async (_, headers) => {
     const client = await wire.connect();
     client.send(get('1.1', ...headers));
-    wire.expectRefusal(await client.answer(), 400, 'invalid_request');
+    wire.expectRejection(await client.answer(), 400, 'invalid_request');
     await client.closed;
     await wire.expectSound(0);
   });
 
-  it('refuses two Hosts on HTTP/1.0 too', async () => {
+  it('rejects two Hosts on HTTP/1.0 too', async () => {
     const [reply] = await wire.send(get('1.0', 'Host: a.test', 'Host: b.test'));
-    wire.expectRefusal(reply, 400, 'invalid_request');
+    wire.expectRejection(reply, 400, 'invalid_request');
     await wire.expectSound(0);
   });
 
@@ -213,12 +213,12 @@ describe('line endings', () => {
     ['a request line of HTTP/0.9', 'GET /v1/models\r\nAUTH\r\n\r\n'],
     ['a method after a blank', ' GET /v1/models HTTP/1.1\r\nHost: g\r\nAUTH\r\n\r\n'],
     ['no target', 'GET HTTP/1.1\r\nHost: g\r\nAUTH\r\n\r\n'],
-  ])('refuses %s with 400 and closes', async (_, bytes) => {
+  ])('rejects %s with 400 and closes', async (_, bytes) => {
     const client = await wire.connect();
     client.send(bytes.replace('AUTH', wire.auth));
     const reply = await client.answer();
     expect(['invalid_request', 'invalid_path']).toContain(reply.header('x-gateway-error'));
-    wire.expectRefusal(reply, 400, reply.header('x-gateway-error')!);
+    wire.expectRejection(reply, 400, reply.header('x-gateway-error')!);
     await client.closed;
     await wire.expectSound(0);
   });
@@ -252,7 +252,7 @@ describe('not HTTP', () => {
     const client = await wire.connect();
     client.send(typeof bytes === 'string' ? Buffer.from(bytes.replace('AUTH', wire.auth), 'utf8') : bytes);
     const [reply, second] = await answersOn(client, 2);
-    wire.expectRefusal(reply, 400, 'invalid_request');
+    wire.expectRejection(reply, 400, 'invalid_request');
     expect(reply!.header('connection')).toBe('close');
     expect(second).toBeUndefined();
     await client.closed;
@@ -278,7 +278,7 @@ describe('slow headers', () => {
     const client = await wire.connect();
     if (bytes !== '') client.send(bytes.replace('AUTH', wire.auth));
     const reply = await client.answer();
-    wire.expectRefusal(reply, 408, 'request_timeout');
+    wire.expectRejection(reply, 408, 'request_timeout');
     expect([reply.header('connection'), reply.header('x-should-retry')]).toEqual(['close', undefined]);
     client.send('the rest, too late\r\n\r\n');
     await client.closed;
@@ -291,7 +291,7 @@ describe('slow headers', () => {
     client.send('POST /v1/chat/completions HTTP/1.1\r\nHo');
     const [first, second] = await answersOn(client, 3);
     expect(first!.body.toString()).toBe('first');
-    wire.expectRefusal(second, 408, 'request_timeout');
+    wire.expectRejection(second, 408, 'request_timeout');
     await client.closed;
     await wire.expectSound(1);
   });

@@ -1,4 +1,4 @@
-import { mintKey } from '../../src/keys/key-secret.js';
+import { generateKey } from '../../src/keys/key-secret.js';
 import { deferred } from '../support/deferred.js';
 import { eventually } from '../support/eventually.js';
 import { PROVIDER_KEY } from '../support/gateway.js';
@@ -130,7 +130,7 @@ describe('early hints', () => {
       req.socket.write('HTTP/1.1 100 Continue\r\n\r\n');
       req.socket.write(answer('200 OK', [], 'ok'));
     };
-    wire.expectRefusal(
+    wire.expectRejection(
       await wire.call('POST /v1/chat/completions', [], '{}'),
       502,
       'upstream_invalid_response',
@@ -188,7 +188,7 @@ describe('expect: 100-continue', () => {
       const auth = status === 401 ? [] : [wire.auth];
       client.send(request(LINE, [...auth, ...headers]));
       const reply = await client.answer();
-      wire.expectRefusal(reply, status, code);
+      wire.expectRejection(reply, status, code);
       expect(reply.header('connection')).toBe('close');
       // The client may or may not send the body that it was not asked for; neither may be taken for a request.
       client.send(request(LINE, [wire.auth], 'smuggled'));
@@ -262,14 +262,14 @@ describe('expect: 100-continue', () => {
     await wire.expectSound(1);
   });
 
-  it('answers what came behind a refused request that was sent whole', async () => {
-    // Well-formed, so that it is refused only after a look-up, when the next request has been let in.
-    const unknown = `Authorization: Bearer ${mintKey()}`;
+  it('answers what came behind a rejected request that was sent whole', async () => {
+    // Well-formed, so that it is rejected only after a look-up, when the next request has been let in.
+    const unknown = `Authorization: Bearer ${generateKey()}`;
     const [reply, second] = await wire.send(
       Buffer.concat([request(LINE, [unknown, EXPECT], 'a body'), request(LINE, [wire.auth], 'behind')]),
       2,
     );
-    wire.expectRefusal(reply, 401, 'invalid_api_key');
+    wire.expectRejection(reply, 401, 'invalid_api_key');
     expect([second?.status, second?.body.toString()]).toEqual([200, 'behind']);
     await wire.expectSound(1);
   });

@@ -43,7 +43,7 @@ async function compare(bytes: Buffer): Promise<{ byNginx: number; byGateway: num
 if (version === null) {
   it('nginx is not installed here: nothing was compared', () => {
     process.stdout.write(
-      'nginx is not installed: what it refuses was not compared with what the gateway refuses\n',
+      'nginx is not installed: what it rejects was not compared with what the gateway rejects\n',
     );
   });
 } else {
@@ -63,7 +63,7 @@ if (version === null) {
     await wire.stop();
   });
 
-  it.each(ODD_REQUESTS)('forwards nothing that nginx refuses: %s', async (what, bytes) => {
+  it.each(ODD_REQUESTS)('forwards nothing that nginx rejects: %s', async (what, bytes) => {
     const filled = Buffer.from(bytes.replaceAll('AUTH', wire.auth), 'latin1');
     const { byNginx, byGateway } = await compare(filled);
     if (NGINX_IS_STRICTER.has(what)) expect({ byNginx, byGateway }).toEqual({ byNginx: 0, byGateway: 1 });

@@ -82,8 +82,8 @@ export const NGINX_IS_STRICTER = new Set([
   'version "RTSP/1.0"',
 ]);
 
-/** Legal, refused by nginx, and taken or refused by different releases of Node's parser: either will do. */
+/** Legal, rejected by nginx, and taken or rejected by different releases of Node's parser: either will do. */
 export const RELEASES_DIFFER = new Set([
-  // RFC 9110 5.5: blanks after a value are spaces and tabs. Node 20 refuses the tab, Node 24 takes it.
+  // RFC 9110 5.5: blanks after a value are spaces and tabs. Node 20 rejects the tab, Node 24 takes it.
   'Content-Length "5\\t"',
 ]);

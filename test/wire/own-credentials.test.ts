@@ -69,7 +69,7 @@ it.each([
   const { key } = wire.gateway;
   const { length } = wire.provider.requests;
   const headers = [...lines.map((line) => line.replace('KEY', key)), `Authorization: Bearer ${key}`];
-  wire.expectRefusal(await call('POST /v1/chat/completions', headers), status, code);
+  wire.expectRejection(await call('POST /v1/chat/completions', headers), status, code);
   expect(wire.provider.requests).toHaveLength(length);
 });
 

@@ -62,19 +62,19 @@ describe('answers', () => {
     await wire.expectSound(COUNT);
   });
 
-  it('answers what came whole before it refuses what did not', async () => {
-    const refused = deferred();
+  it('answers what came whole before it rejects what did not', async () => {
+    const rejected = deferred();
     wire.provider.script = async (req) => {
-      await refused.promise;
+      await rejected.promise;
       await echo(req);
     };
     const client = await wire.connect();
     client.send(Buffer.concat([numbered(1), numbered(2), Buffer.from('NONSENSE\r\n\r\n')]));
-    // The provider is held until a later connection was served: the fault has been seen by then.
+    // The provider is held until a later connection was served: the error has been seen by then.
     const other = await wire.connect();
     other.send('NONSENSE\r\n\r\n');
     await other.answer();
-    refused.resolve();
+    rejected.resolve();
     const replies = await answersOn(client, 4);
     expect(replies.map(({ status, body }) => [status, body.toString().slice(0, 6)])).toEqual([
       [200, 'body 1'],
@@ -123,7 +123,7 @@ describe('answers', () => {
     await wire.expectSound(3);
   });
 
-  it('keeps refusals in their place among answers', async () => {
+  it('keeps rejections in their place among answers', async () => {
     const client = await wire.connect();
     client.send(
       Buffer.concat([
@@ -270,7 +270,7 @@ describe('a time limit for heads', () => {
     const replies = await answersOn(client, 4);
     clearInterval(bytes);
     expect(replies.map(({ status }) => status)).toEqual([200, 200, 408]);
-    wire.expectRefusal(replies[2], 408, 'request_timeout');
+    wire.expectRejection(replies[2], 408, 'request_timeout');
     expect(replies[2]!.header('connection')).toBe('close');
     await client.closed;
   });

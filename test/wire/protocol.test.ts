@@ -97,7 +97,7 @@ describe('upgrade', () => {
   ])('rejects %s with %s at once', async (line, upgrade) => {
     const headers = ['Connection: Upgrade', upgrade, 'Sec-WebSocket-Version: 13', 'Sec-WebSocket-Key: x'];
     const reply = await wire.call(line, headers);
-    wire.expectRefusal(reply, 426, 'upgrade_required');
+    wire.expectRejection(reply, 426, 'upgrade_required');
     expect(['upgrade', 'connection', 'x-should-retry'].map((name) => reply.header(name))).toEqual([
       'HTTP/1.1',
       'close, upgrade',
@@ -109,10 +109,10 @@ describe('upgrade', () => {
   it('rejects a WebSocket without a key as any other call, and with a key whatever that may use', async () => {
     const handshake = ['Connection: Upgrade', 'Upgrade: websocket', 'Sec-WebSocket-Version: 13'];
     const [keyless] = await wire.send(request('GET /v1/responses', handshake, ''));
-    wire.expectRefusal(keyless, 401, 'invalid_api_key');
+    wire.expectRejection(keyless, 401, 'invalid_api_key');
     const limited = `Authorization: Bearer ${wire.gateway.key}`;
     const [inference] = await wire.send(request('GET /v1/responses', [limited, ...handshake], ''));
-    wire.expectRefusal(inference, 426, 'upgrade_required');
+    wire.expectRejection(inference, 426, 'upgrade_required');
     const [messages] = await wire.send(request('GET /v1/messages', [limited, ...handshake], ''));
     expect([messages!.status, JSON.parse(messages!.body.toString())]).toMatchObject([
       426,
@@ -126,7 +126,7 @@ describe('upgrade', () => {
       req.socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\nbytes');
     };
     const reply = await wire.call('GET /v1/models', ['Connection: Upgrade', 'Upgrade: x']);
-    wire.expectRefusal(reply, 502, 'upstream_invalid_response');
+    wire.expectRejection(reply, 502, 'upstream_invalid_response');
     await wire.expectSound(1);
   });
 });

@@ -140,7 +140,7 @@ describe('reset', () => {
         else req.socket.write(bytes, () => req.socket[ending]());
       };
       const reply = await wire.call(CALL, [], '{}');
-      wire.expectRefusal(reply, 502, 'upstream_invalid_response');
+      wire.expectRejection(reply, 502, 'upstream_invalid_response');
       expect(await wire.gateway.row(reply.header('x-gateway-request-id')!)).toMatchObject({
         outcome: 'upstream_error',
         status: 502,
@@ -187,7 +187,7 @@ describe('reset', () => {
     const { url } = wire.provider;
     await wire.provider.stop();
     const reply = await wire.call(CALL, [], '{}');
-    wire.expectRefusal(reply, 502, 'upstream_unreachable');
+    wire.expectRejection(reply, 502, 'upstream_unreachable');
     expect(reply.body.toString()).not.toContain(new URL(url).port);
     expect(await wire.gateway.row(reply.header('x-gateway-request-id')!)).toMatchObject({
       outcome: 'upstream_error',

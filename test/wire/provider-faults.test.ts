@@ -3,7 +3,7 @@ import { RawClient, request } from '../support/raw-client.js';
 import { chunk, RawProvider } from '../support/raw-provider.js';
 import { Wire } from '../support/wire.js';
 
-describe('faults', () => {
+describe('provider errors', () => {
   let gateway: TestGateway;
   let provider: RawProvider;
 
@@ -139,7 +139,7 @@ describe('malformed answers', () => {
       await req.closed;
     };
     const reply = await wire.call('POST /v1/chat/completions', [], '{}');
-    wire.expectRefusal(reply, 502, 'upstream_invalid_response');
+    wire.expectRejection(reply, 502, 'upstream_invalid_response');
     expect(await wire.gateway.row(reply.header('x-gateway-request-id')!)).toMatchObject({
       outcome: 'upstream_error',
       status: 502,

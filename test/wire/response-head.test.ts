@@ -166,19 +166,19 @@ describe('large headers', () => {
     ['64 KiB in many', Array.from({ length: 700 }, (_, i) => `X-${i}: ${'x'.repeat(100)}`)],
     ['a megabyte', [`X-Large: ${'x'.repeat(1_000_000)}`]],
     ['a name of 64 KiB', [`${'X'.repeat(65_536)}: x`]],
-  ])('refuses %s with 431 in our shape and closes', async (_, headers) => {
+  ])('rejects %s with 431 in our shape and closes', async (_, headers) => {
     const client = await wire.connect();
     client.send(request(LINE, [wire.auth, ...headers], '{}'));
     const reply = await client.answer();
-    wire.expectRefusal(reply, 431, 'headers_too_large');
+    wire.expectRejection(reply, 431, 'headers_too_large');
     expect([reply.header('connection'), reply.header('x-should-retry')]).toEqual(['close', 'false']);
     await client.closed;
     await wire.expectSound(0);
   });
 
-  it('refuses a target of 64 KiB with 431', async () => {
+  it('rejects a target of 64 KiB with 431', async () => {
     const [reply] = await wire.send(request(`GET /v1/models?${'x'.repeat(65_536)}`, [wire.auth]));
-    wire.expectRefusal(reply, 431, 'headers_too_large');
+    wire.expectRejection(reply, 431, 'headers_too_large');
     await wire.expectSound(0);
   });
 
@@ -220,7 +220,7 @@ describe('large headers', () => {
     wire.provider.script = (req) => {
       req.socket.write(`HTTP/1.1 200 OK\r\nX-Large: ${'x'.repeat(70_000)}\r\nContent-Length: 0\r\n\r\n`);
     };
-    wire.expectRefusal(await wire.call('GET /v1/models'), 502, 'upstream_invalid_response');
+    wire.expectRejection(await wire.call('GET /v1/models'), 502, 'upstream_invalid_response');
     await wire.expectSound(1);
   });
 });

@@ -86,8 +86,8 @@ describe('with credentials in it', () => {
     ['a path, encoded', '/v1/models/ENC'],
     ['a path behind a provider', '/p/default/v1/KEY/x'],
     ['the name of a provider', '/p/KEY/v1/models'],
-    ['a path off the road', '/KEY'],
-    ['a query off the road', '/chat/completions?api_key=KEY'],
+    ['a path outside of /v1', '/KEY'],
+    ['a query outside of /v1', '/chat/completions?api_key=KEY'],
     ['a key nobody issued', `/v1/models?key=ptn_${'x'.repeat(38)}`],
     ['access_token', '/v1/models?access_token=x'],
     ['an empty access_token', '/v1/models?access_token'],
@@ -98,7 +98,7 @@ describe('with credentials in it', () => {
     ['access_token, every byte encoded', `/v1/models?${everyByte('access_token')}=x`],
     ['access_token between blanks', '/v1/models?+access_token%20=x'],
     ['access_token in brackets', '/v1/models?access_token[]=x'],
-  ])('refuses a credential in %s', async (_, target) => {
+  ])('rejects a credential in %s', async (_, target) => {
     const filled = target
       .replace('KEY', key)
       .replace('ENC1', key.replace('_', '%5f'))
@@ -106,7 +106,7 @@ describe('with credentials in it', () => {
     // With a good key in its place beside it, and without one.
     for (const headers of [[wire.auth], []]) {
       const [reply] = await wire.send(request(`GET ${filled}`, headers));
-      wire.expectRefusal(reply, 400, 'credential_in_query');
+      wire.expectRejection(reply, 400, 'credential_in_query');
       expect(reply!.body.toString()).not.toContain('ptn_');
     }
     await wire.expectSound(0);
@@ -124,7 +124,7 @@ describe('with credentials in it', () => {
   });
 });
 
-describe('of a provider’s own road', () => {
+describe('the path of a named provider', () => {
   it.each([
     ['/p/default/v1/chat/completions', '/v1/chat/completions'],
     ['/p/default/v1/models?a=b', '/v1/models?a=b'],
@@ -175,7 +175,7 @@ describe('of a provider’s own road', () => {
     [400, 'invalid_path', '/p/./default/v1/models'],
   ])('answers %i %s to %s', async (status, code, target) => {
     const [reply] = await wire.send(request(`GET ${target}`, [wire.auth]));
-    wire.expectRefusal(reply, status, code);
+    wire.expectRejection(reply, status, code);
     await wire.expectSound(0);
   });
 });

@@ -28,7 +28,7 @@ async function stalled(headers: string[], part: string) {
 it('a short upload that stalls is a 408, and was never forwarded', async () => {
   const [seen, before] = [wire.provider.requests.length, (await rows()).length];
   const reply = await stalled(['Content-Length: 10'], 'half');
-  wire.expectRefusal(reply, 408, 'request_timeout');
+  wire.expectRejection(reply, 408, 'request_timeout');
   expect(reply.header('connection')).toBe('close');
   await wire.expectSound(0);
   expect(wire.provider.requests.length).toBe(seen + 1);
@@ -42,7 +42,7 @@ it.each([
   'an upload %s that stalls while it is forwarded is a 408 and leaves the provider',
   async (_, headers, part) => {
     const reply = await stalled(headers, part);
-    wire.expectRefusal(reply, 408, 'request_timeout');
+    wire.expectRejection(reply, 408, 'request_timeout');
     await wire.provider.requests.at(-1)!.closed;
     expect(await wire.gateway.row(reply.header('x-gateway-request-id')!)).toMatchObject({
       outcome: 'client_error',
@@ -59,7 +59,7 @@ it('a stalled upload behind another call on its connection is a 408 too', async 
   client.send(request('GET /v1/models', [wire.auth]));
   client.send(request(CALL, [wire.auth, 'Content-Length: 10'], 'half'));
   expect((await client.answer()).status).toBe(200);
-  wire.expectRefusal(await client.answer(), 408, 'request_timeout');
+  wire.expectRejection(await client.answer(), 408, 'request_timeout');
   await client.closed;
   await wire.expectSound(1);
 });

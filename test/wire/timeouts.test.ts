@@ -45,7 +45,7 @@ describe('connecting', () => {
     await arrived.promise;
 
     const { reply, row } = await callThrough(`http://127.0.0.1:${unaccepting.port}`);
-    wire.expectRefusal(reply, 502, 'upstream_unreachable');
+    wire.expectRejection(reply, 502, 'upstream_unreachable');
     expect(row).toMatchObject(UNREACHABLE);
 
     release.resolve();
@@ -84,7 +84,7 @@ describe('head of the answer', () => {
   it('a provider that is silent is a 504 and is left', async () => {
     provide(() => Promise.reject(new Error('not called')));
     const reply = await wire.call(CALL, SILENT, '{}');
-    wire.expectRefusal(reply, 504, 'upstream_timeout');
+    wire.expectRejection(reply, 504, 'upstream_timeout');
     await wire.provider.requests.at(-1)!.closed;
     expect(await wire.gateway.row(reply.header('x-gateway-request-id')!)).toMatchObject({
       outcome: 'upstream_timeout',
@@ -137,7 +137,7 @@ describe('head of the answer', () => {
       req.socket.write(`${OK}ok`);
     });
     const reply = await wire.call(CALL, [], '{}');
-    wire.expectRefusal(reply, 504, 'upstream_timeout');
+    wire.expectRejection(reply, 504, 'upstream_timeout');
     await wire.provider.requests.at(-1)!.closed;
     expect(await wire.gateway.row(reply.header('x-gateway-request-id')!)).toMatchObject({
       outcome: 'upstream_timeout',
@@ -178,7 +178,7 @@ describe('head of the answer', () => {
     client.send(request(CALL, [wire.auth, 'Content-Length: 50000000'], Buffer.alloc(50_000_000)));
     const reply = await client.answer();
     client.destroy();
-    wire.expectRefusal(reply, 504, 'upstream_timeout');
+    wire.expectRejection(reply, 504, 'upstream_timeout');
     expect(await wire.gateway.row(reply.header('x-gateway-request-id')!)).toMatchObject({
       outcome: 'upstream_timeout',
       status: 504,

@@ -23,7 +23,7 @@ async function cut(version: string, framing: string, half: string | Buffer) {
   };
   const client = await wire.connect();
   let reset = false;
-  client.socket.on('error', (fault: NodeJS.ErrnoException) => (reset = fault.code === 'ECONNRESET'));
+  client.socket.on('error', (error: NodeJS.ErrnoException) => (reset = error.code === 'ECONNRESET'));
   client.send(head(version));
   const reply = await client.head();
   while (!client.reader.rest.includes('half')) await new Promise((more) => client.socket.once('data', more));

@@ -14,7 +14,7 @@ describe('small', () => {
 
   const inner = () => request('GET /v1/models?smuggled', [wire.auth]).toString('latin1');
 
-  /** Refusals that leave the framing of the connection intact; KEY is a good one. */
+  /** Rejections that leave the framing of the connection intact; KEY is a good one. */
   const REFUSED: [status: number, code: string, line: string, headers: string[]][] = [
     [400, 'invalid_path', 'POST /v1/../admin', ['Authorization: Bearer KEY']],
     [400, 'credential_in_query', 'POST /v1/files?access_token=x', ['Authorization: Bearer KEY']],
@@ -39,7 +39,7 @@ describe('small', () => {
           const chunk = `${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`;
           client.send(request(line, [...sent, 'Transfer-Encoding: chunked'], chunk));
         } else client.send(request(line, [...sent, `Content-Length: ${body.length}`]));
-        wire.expectRefusal(await client.answer(), status, code);
+        wire.expectRejection(await client.answer(), status, code);
         if (framing === 'late') client.send(body);
         // The connection is in step: the next thing on it is the next request.
         client.send(request('POST /v1/chat/completions?next', [`Authorization: Bearer ${key}`], 'next'));
@@ -55,7 +55,7 @@ describe('small', () => {
   it('a request inside a body that is too large is never taken for one', async () => {
     const client = await wire.connect();
     client.send(request('POST /v1/chat/completions', [wire.auth, 'Content-Length: 5000']));
-    wire.expectRefusal(await client.answer(), 413, 'request_too_large');
+    wire.expectRejection(await client.answer(), 413, 'request_too_large');
     client.send(inner());
     client.send('x'.repeat(5_000 - inner().length));
     client.send(request('POST /v1/chat/completions?next', [wire.auth], 'next'));
@@ -99,14 +99,14 @@ describe('large', () => {
       ['in chunks', 'Transfer-Encoding: chunked'],
     ])('%s can read the 401', async (_framing, framing) => {
       const chunked = framing.startsWith('Transfer');
-      // HTTP/1.0 has no chunks, and that is another refusal.
+      // HTTP/1.0 has no chunks, and that is another rejection.
       if (chunked && version === '1.0') return;
       const client = await wire.connect();
       const head = request(CALL, [JUNK, ...headers, framing]).toString('latin1');
       client.send(head.replace('HTTP/1.1', `HTTP/${version}`));
       if (chunked) client.send(`${(100_000_000).toString(16)}\r\n`);
       const poured = pour(client, 100);
-      wire.expectRefusal(await client.answer(), 401, 'invalid_api_key');
+      wire.expectRejection(await client.answer(), 401, 'invalid_api_key');
       await poured;
       if (closes) await client.closed;
       else {
@@ -127,7 +127,7 @@ describe('large', () => {
       client.send(request(CALL, [JUNK, ...headers, 'Content-Length: 20000000']));
       await pour(client, 20);
       client.socket.resume();
-      wire.expectRefusal(await client.answer(), 401, 'invalid_api_key');
+      wire.expectRejection(await client.answer(), 401, 'invalid_api_key');
       client.destroy();
     }
     await wire.expectSound(0);
@@ -138,7 +138,7 @@ describe('large', () => {
     for (let i = 0; i < 3; i++) {
       client.send(request(CALL, [JUNK, 'Content-Length: 5000000']));
       await pour(client, 5);
-      wire.expectRefusal(await client.answer(), 401, 'invalid_api_key');
+      wire.expectRejection(await client.answer(), 401, 'invalid_api_key');
     }
     client.send(request(CALL, [wire.auth], 'mine'));
     expect((await client.answer()).body.toString()).toBe('mine');

@@ -52,8 +52,6 @@ export const MoonIcon = icon(<path d="M20 14.500A8.500 8.500 0 1 1 9.500 4a7 7 0
 export const CloseIcon = icon(<path d="M6 6l12 12M18 6L6 18" />);
 export const ChevronIcon = icon(<path d="M9 6l6 6-6 6" />);
 export const DownIcon = icon(<path d="M6 9l6 6 6-6" />);
-export const ExternalIcon = icon(<path d="M14 4h6v6M20 4l-9 9M18 14v6H4V6h6" />);
 export const WarningIcon = icon(<path d="M12 3.500L22 20.500H2zM12 10v5M12 17.800h.01" />);
 export const SignOutIcon = icon(<path d="M14 4H5v16h9M10 12h11M17.500 8.500L21 12l-3.500 3.500" />);
 export const DownloadIcon = icon(<path d="M12 4v11M7.500 11L12 15.500 16.500 11M4 20h16" />);
-export const RefreshIcon = icon(<path d="M20 12a8 8 0 1 1-2.500-5.800M20 3v5h-5" />);

@@ -42,11 +42,6 @@ export function compactUsd(dollars: number): string {
   return `$${dollars.toLocaleString('en-US', { notation: 'compact', maximumFractionDigits: 1 })}`;
 }
 
-/** For lengths of bars only. */
-export function dollarsOf(nano: Nano): number {
-  return Number(nano) / 1e9;
-}
-
 function absolute(nano: Nano): Nano {
   return nano < 0n ? -nano : nano;
 }

@@ -61,7 +61,7 @@ export function instantOf(
 }
 
 /** How far the zone's clock is ahead of UTC. */
-export function offsetMs(instant: Date, zone: string): number {
+function offsetMs(instant: Date, zone: string): number {
   const { year, month, day, hour, minute, second } = civilOf(instant, zone);
   return Date.UTC(year, month - 1, day, hour, minute, second) - Math.floor(instant.getTime() / 1000) * 1000;
 }

@@ -112,7 +112,7 @@ function customOf({ from, to }: UrlState): Bounds | undefined {
   return bounds.from < bounds.to ? bounds : undefined;
 }
 
-export function isPreset(text: string | undefined): text is Preset {
+function isPreset(text: string | undefined): text is Preset {
   return text !== undefined && Object.hasOwn(PRESETS, text);
 }
 

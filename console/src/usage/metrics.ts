@@ -1,6 +1,6 @@
 import type { ResponseOf } from '../api/client';
 import { compactUsd, formatUsd, nanoOf } from '../figures/money';
-import { compact, count, percent } from '../figures/numbers';
+import { compact, count } from '../figures/numbers';
 
 export type UsagePage = ResponseOf<'/admin/v1/usage', 'get'>;
 export type UsageRow = UsagePage['data'][number];
@@ -37,10 +37,6 @@ export const METRICS: readonly Metric[] = [
 
 export function metricOf(id: string | undefined): Metric {
   return METRICS.find((metric) => metric.id === id) ?? METRICS[0]!;
-}
-
-export function errorRate({ errors, calls }: Pick<UsageSums, 'errors' | 'calls'>): string {
-  return percent(errors, calls);
 }
 
 /** What usage can be grouped by. */

@@ -74,7 +74,7 @@ export class OidcController {
     res.set({ ...PAGE_HEADERS, 'cache-control': 'no-store', 'set-cookie': this.cookie.remove() });
     const flow = this.cookie.of(req);
     if (flow === null)
-      return this.fail(res, 400, 'This sign-in was not begun in this browser, or has ended.');
+      return this.fail(res, 400, 'This sign-in was started in another browser, or has expired.');
     try {
       const access = await this.oidc.finish(req.originalUrl, flow, this.guard.addressOf(req));
       const secret = await this.sessions.begin(access, SESSION_HOURS);

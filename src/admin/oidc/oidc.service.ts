@@ -6,7 +6,7 @@ import type { Settings } from '../../config/settings.js';
 import type { Access } from '../access/access.js';
 import type { Flow } from './flow-cookie.js';
 
-export const CALLBACK_PATH = '/admin/v1/oidc/callback';
+const CALLBACK_PATH = '/admin/v1/oidc/callback';
 
 /** Seconds that a request to the provider may take. */
 const TIMEOUT_S = 10;
@@ -15,7 +15,7 @@ const LONGEST_NAME = 255;
 
 const TEAMS = 'SELECT id, name FROM team WHERE name = ANY ($1)';
 
-/** What a provider says of a user. */
+/** The claims of a provider about a user. */
 type Claims = (IDToken | UserInfoResponse) & Record<string, unknown>;
 
 /** Signs users in at an OpenID provider: authorization code flow with PKCE, state and nonce. */

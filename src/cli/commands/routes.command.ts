@@ -32,7 +32,7 @@ const OPTIONS = [
 
 /** `postern routes …` */
 export function routesCommand(): Command {
-  const routes = new Command('routes').description('providers made of providers, with retries');
+  const routes = new Command('routes').description('several providers under one name, with retries');
 
   const add = routes.command('add').description('add a route').argument('<name>', 'name in /p/<name>/…');
   for (const [flags, about] of OPTIONS) add.option(flags, about);

@@ -12,7 +12,7 @@ const RULE = /^(?<keys>\d{1,9})\/(?<days>\d{1,9})d(?::(?<usd>\d+(?:\.\d+)?)\/mon
 export function addSelfServiceOption(command: Command): Command {
   return command.option(
     '--self-service <rule>',
-    'keys that each member may create for themselves, and how long these live: 3/90d, 3/90d:50/month (each with a budget ' +
+    'how many keys each member may create for themselves, and their lifetime: 3/90d, 3/90d:50/month (each with a budget ' +
       'of 50 USD a month), or none',
   );
 }

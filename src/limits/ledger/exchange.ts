@@ -17,7 +17,7 @@ const TIMEOUT_MS = 2_000;
 const RETRY_MS = 1_000;
 /** Meters in one exchange: Postgres takes about 0.2 ms for each on a busy machine. */
 const MOST_METERS = 1_000;
-/** A process is away to the others after 15 s without an exchange. */
+/** The others take a process for stopped after 15 s without an exchange. */
 const HEARTBEAT_MS = 2_000;
 /** A process that has not come back after this, although Postgres was there, may never do. */
 const GONE_MS = 15_000;
@@ -120,7 +120,7 @@ export class Exchange {
     if (this.timer !== null) clearTimeout(this.timer);
     this.timer = null;
     await this.underWay;
-    // Nothing to return, and nobody knows this process.
+    // Nothing to return, and Postgres has no row of this process.
     if (this.seq > 0) {
       for (const meter of meters) this.due.add(meter);
       let succeeded;

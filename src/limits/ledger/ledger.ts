@@ -280,7 +280,7 @@ export class Ledger implements ChargeKeeper {
     return now - this.exchange.failingSince > OFFLINE_AFTER_MS;
   }
 
-  /** Postgres has been away for so long that what this process holds may be void soon. */
+  /** Postgres has been unavailable for so long that what this process holds may be void soon. */
   private isStale(now: number): boolean {
     return now - this.exchange.failingSince > this.options.staleMs;
   }

@@ -38,7 +38,7 @@ export class LimitMeter {
   @Column('smallint', { ...COUNT })
   alerted!: number;
 
-  /** When it was announced that the budget is exhausted; null: not yet. */
+  /** When the alert that the budget is exhausted was sent; null: not yet. */
   @Column('timestamptz', { name: 'exhausted_at', nullable: true })
   exhaustedAt!: Date | null;
 }

@@ -37,7 +37,7 @@ export class RateMeter extends Meter {
   private slot = 0;
   /** Monotonic ms at which the slot has ended at the latest, by Postgres's clock. */
   private validUntil = -Infinity;
-  /** What Postgres does not know yet. */
+  /** What was not sent to Postgres yet. */
   private changes = new Map<number, bigint>();
   /** What this process used in each of the last slots. */
   private readonly own = new Map<number, bigint>();

@@ -4,7 +4,7 @@ import type { Meter } from './meter.js';
 const NOT_RETURNED =
   'The limits of this gateway key cannot be checked: the rest of the budget is held by a gateway process that does not respond, or by calls that have ended and are not charged yet. Try again.';
 
-/** What a call wants to take from one meter. The meter is null while its period is not known. */
+/** What a call is to take from one meter. The meter is null while its period is unknown. */
 export interface Want {
   meter: Meter | null;
   readonly amount: bigint;

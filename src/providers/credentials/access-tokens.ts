@@ -44,7 +44,7 @@ export class AccessTokens {
 
   /**
    * @param request requests a new token
-   * @param onFailure told why a request failed, and whether calls go on with a token that has not ended
+   * @param onFailure called with the reason when a request failed, and with whether calls go on with a token that has not ended
    */
   constructor(
     private readonly request: () => Promise<IssuedToken>,

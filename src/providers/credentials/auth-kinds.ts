@@ -1,5 +1,5 @@
 /** Ways of authentication with settings besides the secret. */
-export const CLOUD_AUTHS = ['aws-sigv4', 'google', 'oauth2'] as const;
+const CLOUD_AUTHS = ['aws-sigv4', 'google', 'oauth2'] as const;
 export type CloudAuth = (typeof CLOUD_AUTHS)[number];
 
 export function isCloudAuth(auth: string): auth is CloudAuth {

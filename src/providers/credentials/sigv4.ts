@@ -55,7 +55,7 @@ export function authorizationOf(
 }
 
 /** @param service S3 signs the path as it is sent; every other service signs it normalized and encoded once more */
-export function canonicalRequest(
+function canonicalRequest(
   { method, target, headers, payloadHash }: SignedRequest,
   service: string,
 ): { canonical: string; signedHeaders: string } {

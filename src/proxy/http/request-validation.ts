@@ -27,7 +27,7 @@ const HOST = /^(?!:)[\w.~%!$&'()*+,;=:[\]-]+$/;
 /**
  * Rejects what Node's parser accepts although RFC 9112 forbids it or two hops could read it differently.
  *
- * @param maxBodyBytes largest announced body that is accepted
+ * @param maxBodyBytes largest declared body that is accepted
  * @returns true if the connection can carry no further request
  * @throws GatewayError method_not_allowed, invalid_request, expectation_failed, request_too_large
  */

@@ -18,7 +18,7 @@ const SIGNED: GatheringLimit = {
   message: 'Requests to this provider are signed with their body, which may then have at most 25 MiB.',
 };
 
-/** Asks the policies of a key before a call is forwarded, and gathers bodies for them and for routes. */
+/** Calls the policies of a key before a call is forwarded, and gathers bodies for them and for routes. */
 @Injectable()
 export class AdmissionService {
   constructor(

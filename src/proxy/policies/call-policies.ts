@@ -29,7 +29,7 @@ export class CallPolicies {
     this.policies.sort((a, b) => (a.order ?? 0) - (b.order ?? 0));
   }
 
-  /** Has `appliesTo` asked again for every key. Call when something else than the grant, on which it depends, has changed. */
+  /** Calls `appliesTo` again for every key. To be called when anything besides the grant on which it depends has changed. */
   changed(): void {
     this.changes++;
   }

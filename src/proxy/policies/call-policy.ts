@@ -3,7 +3,7 @@ import type { CallTicket } from '../../request-log/finished-call.js';
 import type { PolicyCall } from './policy-call.js';
 
 /**
- * Decides whether a call is forwarded. Registered with `CallPolicies`. It is asked after the key and the route were checked
+ * Decides whether a call is forwarded. Registered with `CallPolicies`. It is called after the key and the route were checked
  * and before the call is journalled, so a rejected call has no row; `postern_refusals_total` counts it.
  */
 export interface CallPolicy {
@@ -11,7 +11,7 @@ export interface CallPolicy {
   readonly order?: number;
 
   /**
-   * True if the policy applies to calls with this key; by default it applies to all. Asked once for each version of a key,
+   * True if the policy applies to calls with this key; by default it applies to all. Called once for each version of a key,
    * not for each call, so that calls of a key without a policy cost nothing. If it depends on something else, call
    * `CallPolicies.changed()` when that has changed.
    */
@@ -24,9 +24,9 @@ export interface CallPolicy {
   needsBody?(call: PolicyCall): boolean;
 
   /**
-   * Admits a call. It may return a promise, but a policy that can answer at once saves the call a turn of the event loop.
+   * Admits a call. It may return a promise, but a policy that can answer at once saves the call a tick of the event loop.
    *
-   * @returns a ticket, if the policy wants to know how the call ends
+   * @returns a ticket, if the policy is to be notified of the end of the call
    * @throws GatewayError, or any HttpException, to reject the call
    */
   admit(call: PolicyCall): Admission | Promise<Admission>;

@@ -6,7 +6,7 @@ import { BUFFERED_BYTES } from '../request-body.js';
 import { ResponseWriter } from '../response-writer.js';
 
 /** The largest body that is gathered for a policy. */
-export const MOST_GATHERED = 33_554_432;
+const MOST_GATHERED = 33_554_432;
 /** The largest body, and what a caller is told of a larger one. */
 export interface GatheringLimit {
   readonly bytes: number;

@@ -101,8 +101,8 @@ export class PolicyCall {
   /** Bytes of the body, if they are known: it was gathered, or has a Content-Length. */
   get requestBytes(): number | null {
     if (this.body !== null) return this.body.length;
-    const announced = this.req.headers['content-length'];
-    if (announced !== undefined) return Number(announced);
+    const declared = this.req.headers['content-length'];
+    if (declared !== undefined) return Number(declared);
     return this.req.headers['transfer-encoding'] === undefined ? 0 : null;
   }
 

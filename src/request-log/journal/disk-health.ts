@@ -51,7 +51,7 @@ export class DiskHealth {
     return null;
   }
 
-  /** Runs a step and remembers whether it fails. @returns whether it succeeded */
+  /** Runs a step and records whether it failed. @returns whether it succeeded */
   attempt(kind: ErrorKind, step: () => void): boolean {
     try {
       step();

@@ -34,7 +34,7 @@ export class JetStreamSender implements SinkSender {
     private readonly subject: string,
   ) {}
 
-  /** @throws SinkError if there is no such stream, or it would forget IDs too early */
+  /** @throws SinkError if there is no such stream, or it drops IDs too early */
   static async open({ url, secret }: SinkAccess, subject: string): Promise<JetStreamSender> {
     const { hostname, port, protocol } = new URL(
       url.replace(/^[a-z]+/, (scheme) => (scheme === 'tls' ? 'https' : 'http')),
@@ -117,7 +117,7 @@ async function findStream(
   const { config } = await manager.streams.info(name);
   if (config.duplicate_window < DUPLICATE_WINDOW_HOURS * NANOSECONDS_PER_HOUR) {
     throw new SinkError(
-      `The stream ${name} forgets IDs of messages too early. Run: nats stream edit ${name} --dupe-window 24h`,
+      `The stream ${name} drops the IDs of messages too early. Run: nats stream edit ${name} --dupe-window 24h`,
     );
   }
   if (config.no_ack)

@@ -67,7 +67,7 @@ export function signingIn(gateway: ConsoleGateway): void {
     await done();
   });
 
-  it('by single sign-on without a group is told why not', async () => {
+  it('by single sign-on without a group shows why not', async () => {
     gateway.issuer.user = 'stranger';
     const { page, done } = await openPage(gateway.url);
     await page.goto(`${gateway.url}/console`);

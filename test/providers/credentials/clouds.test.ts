@@ -171,7 +171,7 @@ describe('oauth2', () => {
     const name = await oauth2();
     const sent = wire.provider.requests.length;
     const rows = await eventually(async () => (await gateway.rowCount()) === sent && sent);
-    wire.expectRefusal(await call(name), 502, 'provider_credential_unavailable');
+    wire.expectRejection(await call(name), 502, 'provider_credential_unavailable');
     const anthropic = await wire.call(`POST /p/${name}/v1/messages`, [], '{}');
     expect([anthropic.status, JSON.parse(anthropic.body.toString())]).toMatchObject([
       502,
@@ -471,7 +471,7 @@ describe('aws-sigv4', () => {
       `POST /p/${name}/v1/x HTTP/1.1\r\nHost: h\r\n${wire.auth}\r\nContent-Length: ${most.length + 1}\r\n\r\n`,
     );
     const announced = await client.answer();
-    wire.expectRefusal(announced, 413, 'request_too_large');
+    wire.expectRejection(announced, 413, 'request_too_large');
     expect(announced.body.toString()).toContain('25 MiB');
     client.destroy();
     const other = await wire.connect();
@@ -480,7 +480,7 @@ describe('aws-sigv4', () => {
     );
     other.send(most);
     other.send('a\r\n0\r\n\r\n');
-    wire.expectRefusal(await other.answer(), 413, 'request_too_large');
+    wire.expectRejection(await other.answer(), 413, 'request_too_large');
     other.destroy();
     expect(wire.provider.requests).toHaveLength(sent);
   });

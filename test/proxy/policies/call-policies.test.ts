@@ -164,7 +164,7 @@ describe.each([
     });
   }
 
-  it('asks the policies in their order, and settles a ticket with the row', async () => {
+  it('calls the policies in their order, and settles a ticket with the row', async () => {
     const reply = await send('second');
     expect(reply.status).toBe(200);
     expect(seen.filter((one) => one !== 'asked')).toEqual(['first', 'second']);
@@ -181,7 +181,7 @@ describe.each([
     expect(ended).toHaveLength(1);
   });
 
-  it('asks once for each version of a key whether a policy applies, and not at all later', async () => {
+  it('checks once for each version of a key whether a policy applies, and not at all later', async () => {
     await untilNotAsked();
     for (let i = 0; i < 3; i++) await send('');
     expect(seen).toEqual([]);
@@ -192,7 +192,7 @@ describe.each([
     expect(seen.filter((one) => one !== 'asked')).toEqual(['second', 'second', 'second']);
   });
 
-  it('asks again once a policy says that what it depends on has changed', async () => {
+  it('checks again once a policy reports that what it depends on has changed', async () => {
     await untilNotAsked();
     postern.gateway.app.get(CallPolicies).changed();
     for (let i = 0; i < 2; i++) await send('');

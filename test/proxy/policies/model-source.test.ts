@@ -1,7 +1,7 @@
 import { COMMON_POSTS, PROVIDER_ENDPOINTS } from '../../../src/providers/inference-endpoints.js';
 import { modelOfPath, modelSource } from '../../../src/proxy/policies/model-source.js';
 
-it('knows where each inference endpoint names its model', () => {
+it('finds where each inference endpoint names its model', () => {
   const posts = PROVIDER_ENDPOINTS.flatMap(({ posts, prefix }) => [
     ...posts,
     ...(prefix === undefined ? [] : [`${prefix}/v1/chat/completions`]),

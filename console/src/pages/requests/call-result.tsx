@@ -7,7 +7,7 @@ export function CallResult({ call }: { call: Pick<Call, 'status' | 'outcome'> })
   return <StatusBadge tone={toneOf(call)}>{resultText(call)}</StatusBadge>;
 }
 
-export function resultText({ status, outcome }: Pick<Call, 'status' | 'outcome'>): string {
+function resultText({ status, outcome }: Pick<Call, 'status' | 'outcome'>): string {
   const end = outcome === 'completed' ? '' : (OUTCOMES[outcome] ?? outcome);
   return [status === null ? '' : String(status), end].filter((part) => part !== '').join(' · ') || '–';
 }

@@ -36,12 +36,12 @@ const ENDED: Record<string, string> = { key: ' (revoked)', team: ' (disabled)' }
 /** `postern apply` */
 export function applyCommand(): Command {
   return new Command('apply')
-    .description('make teams, providers, routes, prices, keys, webhooks and sinks what a file says')
+    .description('change teams, providers, routes, prices, keys, webhooks and sinks to match a file')
     .requiredOption('-f, --file <file>', 'YAML or JSON file; - for standard input')
     .option('--dry-run', 'only print the plan')
     .option(
       '--prune',
-      'of the lists in the file, end what they do not name: revoke keys, disable teams, remove the others',
+      'end what the lists in the file do not name: revoke keys, disable teams, remove the others',
     )
     .option('--secrets-out <file>', 'append the secrets of new keys and webhooks to this file, mode 0600')
     .option('--yes', 'do not ask')

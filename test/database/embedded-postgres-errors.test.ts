@@ -10,7 +10,7 @@ let cluster: string;
 
 const start = () => startEmbeddedPostgres({ dataDir: base, fsync: false });
 
-async function refusal(): Promise<string> {
+async function rejection(): Promise<string> {
   const error = await start().then(
     (server) => server.stop().then(() => null),
     (reason: unknown) => reason,
@@ -51,10 +51,10 @@ async function damaged(name: string, content: string | null, task: () => Promise
 }
 
 it.each(['PG_VERSION', 'global/pg_control', 'postgresql.conf'])(
-  'refuses a cluster without %s',
+  'rejects a cluster without %s',
   async (part) => {
     await damaged(`cluster/${part}`, null, async () => {
-      const message = await refusal();
+      const message = await rejection();
       expect(message).toContain(
         `the database in ${cluster} cannot be used: ${part} is missing; restore it from a backup`,
       );
@@ -65,30 +65,30 @@ it.each(['PG_VERSION', 'global/pg_control', 'postgresql.conf'])(
   },
 );
 
-it('refuses a cluster of another major version', async () => {
+it('rejects a cluster of another major version', async () => {
   await damaged('cluster/PG_VERSION', '17\n', async () => {
-    expect(await refusal()).toContain(
+    expect(await rejection()).toContain(
       `${cluster} was made by Postgres 17, this is 18; dump it with its own version`,
     );
   });
 });
 
-it('refuses a cluster that does not start, with the words of the server', async () => {
+it('rejects a cluster that does not start, with the words of the server', async () => {
   await damaged('cluster/global/pg_control', 'x'.repeat(8192), async () => {
-    const message = await refusal();
+    const message = await rejection();
     expect(message).toContain('the server does not start; restore it from a backup');
     expect(message).toMatch(/PANIC|FATAL/);
   });
   await damaged('cluster/postgresql.conf', 'shared_buffers = plenty\n', async () => {
-    expect(await refusal()).toContain('invalid value for parameter "shared_buffers": "plenty"');
+    expect(await rejection()).toContain('invalid value for parameter "shared_buffers": "plenty"');
   });
 });
 
-it('refuses a missing and a wrong password', async () => {
+it('rejects a missing and a wrong password', async () => {
   await damaged('password', null, async () => {
-    expect(await refusal()).toContain("password is missing or empty; put the database's password back");
+    expect(await rejection()).toContain("password is missing or empty; put the database's password back");
   });
   await damaged('password', 'guess\n', async () => {
-    expect(await refusal()).toContain('rejected the password in its folder; restore the right one');
+    expect(await rejection()).toContain('rejected the password in its folder; restore the right one');
   });
 });

@@ -15,7 +15,7 @@ export interface Call {
   fetch?: typeof globalThis.fetch;
 }
 
-export interface Refused {
+export interface Rejected {
   error: Error & {
     status: number;
     headers: Headers;
@@ -41,13 +41,13 @@ function counting(inner: typeof globalThis.fetch = fetch) {
   return counted;
 }
 
-async function refusal(call: Promise<unknown>): Promise<Refused['error']> {
+async function rejection(call: Promise<unknown>): Promise<Rejected['error']> {
   try {
     await call;
   } catch (error) {
-    return error as Refused['error'];
+    return error as Rejected['error'];
   }
-  throw new Error('the call was not refused');
+  throw new Error('the call was not rejected');
 }
 
 export const SDKS = {
@@ -81,8 +81,8 @@ function options({ method = 'post', query, headers, body = BODY }: Call) {
 }
 
 /** The error an SDK raises, and how often it asked. */
-export async function refuse(sdk: Sdk, call: Call): Promise<Refused> {
+export async function reject(sdk: Sdk, call: Call): Promise<Rejected> {
   const counted = counting(call.fetch);
-  const error = await refusal(SDKS[sdk].send(call, counted.fetch));
+  const error = await rejection(SDKS[sdk].send(call, counted.fetch));
   return { error, attempts: counted.attempts };
 }

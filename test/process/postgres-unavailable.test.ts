@@ -1,4 +1,4 @@
-import { mintKey } from '../../src/keys/key-secret.js';
+import { generateKey } from '../../src/keys/key-secret.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 import { runBuilt } from '../support/process.js';
@@ -42,10 +42,10 @@ it('starts without Postgres, says so, and comes to itself when Postgres does', a
   const url = await gateway.ready();
   expect((await fetch(`${url}/health/live`)).status).toBe(200);
   expect(await ready(url)).toMatchObject({ status: 503, reasons: ['the database is not ready'] });
-  const refused = await call(url, mintKey());
-  expect(refused.status).toBe(503);
-  expect(refused.headers.get('x-gateway-error')).toBe('database_unavailable');
-  expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
+  const rejected = await call(url, generateKey());
+  expect(rejected.status).toBe(503);
+  expect(rejected.headers.get('x-gateway-error')).toBe('database_unavailable');
+  expect(Number(rejected.headers.get('retry-after'))).toBeGreaterThan(0);
   await gateway.process.until(/Postgres is not ready: .*ECONNREFUSED.* Trying again until it is\./);
   expect(gateway.process.stdout).not.toContain('shown only once');
 
@@ -63,7 +63,7 @@ it('starts without Postgres, says so, and comes to itself when Postgres does', a
   await forwarder.close();
 });
 
-it('gives up, and closes, when the Postgres that came turns out to be the wrong one', async () => {
+it('exits when the Postgres that came turns out to be the wrong one', async () => {
   const forwarder = await TcpForwarder.to(database.url.replace(/[^/]+$/, 'no_such_database'));
   const gateway = workplace.gateway({ DATABASE_URL: forwarder.url });
   await gateway.ready();
