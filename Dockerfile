@@ -2,7 +2,7 @@
 
 FROM node:24-bookworm-slim AS build
 WORKDIR /app
-# Dependencies first: this layer is made anew only when the lock changes.
+# Dependencies first: this layer is built again only when the lock changes.
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci --loglevel=error
 COPY tsconfig.json tsconfig.build.json nest-cli.json .swcrc ./

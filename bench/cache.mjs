@@ -50,12 +50,12 @@ async function run({ workplace, postgres }) {
     await Promise.all(Array.from({ length: IN_FLIGHT }, send));
     return (treeMicros(gateway.pid) - before) / CALLS;
   };
-  const anew = () => bodyOf(`call ${++sent} `);
+  const another = () => bodyOf(`call ${++sent} `);
   const same = () => bodyOf('the same ');
   const found = { off: [], miss: [], hit: [] };
   for (let i = 0; i < ROUNDS + 2; i++) {
-    const off = await round(plain, anew);
-    const miss = await round(cached, anew);
+    const off = await round(plain, another);
+    const miss = await round(cached, another);
     if (i === 0) await fill(pool, cached, same());
     const hit = await round(cached, same, 'hit');
     // The first ones warm up.

@@ -24,7 +24,7 @@ export function isBundleFresh() {
 /**
  * Files of the previous bundle stay: a gateway that runs may load them later.
  *
- * @returns whether it had to be made anew
+ * @returns whether it had to be built again
  */
 export async function bundle() {
   if (isBundleFresh()) return false;

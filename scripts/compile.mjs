@@ -13,7 +13,7 @@ const PRODUCT = { to: 'dist', folders: ['src', 'migrations'], isWanted: (path) =
 /** The product and its tests, which import it by relative paths. */
 const TESTS = { to: '.test-build', folders: ['src', 'migrations', 'test', 'bench'], isWanted: () => true };
 
-/** Also bundles the packages that it imports. @returns whether anything had to be made anew */
+/** Also bundles the packages that it imports. @returns whether anything had to be compiled again */
 export async function compileProduct() {
   const compiled = await compile(PRODUCT);
   return (await bundle()) || compiled > 0;

@@ -43,7 +43,7 @@ export class CachedResponses {
       if (record === null) return null;
       return { response: this.cipher.open({ id, callId: record.callId }, record.response), age: record.age };
     } catch (error) {
-      // Encrypted with a master key that was replaced: the call stores its response anew.
+      // Encrypted with a master key that was replaced: the call stores its response again.
       if (error instanceof SecretBoxError) return null;
       this.pause('read', error);
       return null;

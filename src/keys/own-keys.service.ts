@@ -18,7 +18,7 @@ const CHOICES = ['team', 'name', 'expires_at'];
 
 /** Waits for other keys that are being created in the team, so that all of them are counted. */
 const LOCK_TEAM = 'SELECT FROM team WHERE id = $1 FOR UPDATE';
-/** LEAST ignores null. A budget begins anew with each calendar month. */
+/** LEAST ignores null. A budget resets with each calendar month. */
 const COUNT = `
   SELECT count(*)::int AS count FROM gateway_key
   WHERE team_id = $1 AND owner = $2

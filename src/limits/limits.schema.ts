@@ -55,9 +55,7 @@ export const limitSchema = z
     state: z.enum(LIMIT_STATES).meta({
       description: '`exhausted`: nothing is left; `warned`: used up to one of its `alert_at` percentages.',
     }),
-    resets_at: timestamp(
-      'When the budget begins anew; null if it never does, and for other limits.',
-    ).nullable(),
+    resets_at: timestamp('When the budget resets; null if it never does, and for other limits.').nullable(),
   })
   .meta({ id: 'Limit' });
 export type LimitView = z.output<typeof limitSchema>;

@@ -108,5 +108,5 @@ function amounts({ used, amount, resource }: Record<string, unknown>): string {
 }
 
 function reset({ resets_at: at }: Record<string, unknown>): string {
-  return at === null ? '' : ` It begins anew at ${at as string}.`;
+  return at === null ? '' : ` It resets at ${at as string}.`;
 }

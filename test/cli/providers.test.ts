@@ -131,7 +131,7 @@ describe('postern providers', () => {
     expect([code, stderr]).toEqual([1, expect.stringContaining('There is no master key')]);
   });
 
-  it('seals anew under another master key, as often as one likes', async () => {
+  it('encrypts again under another master key, as often as one likes', async () => {
     const next = newKey();
     const rotation = { MASTER_KEY: next, MASTER_KEY_PREVIOUS: masterKey };
     const first = await cli(['reseal', '--json'], '', rotation);

@@ -85,7 +85,7 @@ describe('the account of the server', () => {
       },
     );
 
-    asRoot('says so when that folder is gone, and begins anew if that is requested', async () => {
+    asRoot('says so when that folder is gone, and starts with a new one if that is requested', async () => {
       const server = await start();
       await server.stop();
       await removeFolder(server.folder);

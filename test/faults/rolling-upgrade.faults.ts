@@ -87,7 +87,7 @@ async function upgrade(): Promise<void> {
   client = new pg.Client({ connectionString: ROLLING_DATABASE_URL });
   await client.connect();
   load = await AccountedLoad.start();
-  // nginx ends kept connections when it reads its file anew, and a client may be writing to one at that moment.
+  // nginx ends kept connections when it reads its file again, and a client may be writing to one at that moment.
   load.keepsConnections = false;
   const settings = {
     ADMIN_TOKEN: randomBytes(32).toString('base64url'),

@@ -70,7 +70,7 @@ function watch(): { stop(): Promise<void> } {
 async function rolling(): Promise<void> {
   database = await createDatabase();
   load = await AccountedLoad.start();
-  // nginx ends kept connections when it reads its file anew, and a client may be writing to one at that moment.
+  // nginx ends kept connections when it reads its file again, and a client may be writing to one at that moment.
   load.keepsConnections = false;
   const secrets = {
     ADMIN_TOKEN: randomBytes(32).toString('base64url'),

@@ -23,13 +23,13 @@ describe('expiry', () => {
       return missing.length === 0;
     });
   const stored = () => wire.gateway.gateway.app.get(StoredBytes);
-  /** Measures anew, also if the timer has just measured what was stored before. */
+  /** Measures again, also if the timer has just measured what was stored before. */
   const measure = () => {
     Reflect.set(stored(), 'stale', true);
     return stored().onMeasure();
   };
 
-  it('a call may be made anew a day later, also before what has expired was deleted', async () => {
+  it('a call may be made again a day later, also before what has expired was deleted', async () => {
     const headers = [auth, 'Idempotency-Key: daily'];
     await once(wire.gateway, headers, 'one');
     const hours = await query(

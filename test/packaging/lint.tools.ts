@@ -24,7 +24,7 @@ describe('npm run lint', () => {
     expect([code, existsSync(join(checkout.folder, 'formatted'))]).toEqual([1, true]);
   });
 
-  it('checks the types of the console too, with those of the admin API made anew', async () => {
+  it('checks the types of the console too, with those of the admin API generated again', async () => {
     const own = { name: 'small-console', version: '1.0.0' };
     const scripts = { types: `node -e "require('fs').writeFileSync('made', '')"` };
     checkout.write('console/package.json', JSON.stringify({ ...own, scripts }));

@@ -24,7 +24,7 @@ it('goes on upwards while the clock stands still or is set back', () => {
   expect(startOf(ids.at(-1)!)).toBeLessThanOrEqual(now + 5);
 });
 
-it('draws its bytes anew: no two ids share their random part', () => {
+it('draws new bytes each time: no two ids share their random part', () => {
   const tails = Array.from({ length: 5_000 }, () => uuidV7().slice(19));
   expect(new Set(tails).size).toBe(tails.length);
 });

@@ -10,7 +10,7 @@ export interface Nginx {
   /** https, with a certificate of its own, unless it was started without TLS. */
   url: string;
   certificate: string;
-  /** Writes its file anew with these gateways only, and has it read, as an operator does before stopping one. */
+  /** Writes its file again with these gateways only, and has it read, as an operator does before stopping one. */
   use(gatewayPorts: readonly number[]): Promise<void>;
   stop(): Promise<void>;
 }

@@ -54,7 +54,7 @@ it('stores a threshold once for each period, with the row that crosses it, and e
       used: '11000000000',
     },
   });
-  // The next period begins anew.
+  // The budget resets with the next period.
   await gateway.database.query(`UPDATE limit_meter SET window_start = window_start - interval '1 month'`);
   await spend(gateway.database, key, '8');
   expect((await thresholds()).slice(3)).toEqual([['budget.threshold', 80]]);

@@ -275,7 +275,7 @@ describe('a time limit for heads', () => {
     await client.closed;
   });
 
-  it('begins anew for a head behind calls, and ends with that head', async () => {
+  it('starts again for a head behind calls, and ends with that head', async () => {
     const rest = `x\r\nHost: gateway.test\r\n${wire.auth}\r\n\r\n`;
     const behind = await lateHead(rest);
     expect((await answersOn(behind, 3)).map(({ status }) => status)).toEqual([200, 200, 200]);

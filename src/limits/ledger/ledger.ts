@@ -51,8 +51,8 @@ const OFFLINE_AFTER_MS = 5_000;
  * statement that inserts the row.
  *
  * Within what this process holds, a call costs no await. Otherwise it waits for an exchange, which all waiting calls
- * share. `admit` throws or rejects with LimitExceededError, which says which rule, what was used, when the budget begins
- * anew and when a retry may succeed; or with LimitsUnavailableError.
+ * share. `admit` throws or rejects with LimitExceededError, which says which rule, what was used, when the budget resets
+ * and when a retry may succeed; or with LimitsUnavailableError.
  */
 export class Ledger implements ChargeKeeper {
   readonly clock = new PostgresClock();

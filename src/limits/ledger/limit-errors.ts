@@ -8,7 +8,7 @@ export interface LimitState {
   readonly needed: bigint;
   /** The amount, with what was credited by a reset. */
   readonly amount: bigint;
-  /** When the period ends and the budget begins anew; null if it never does, and for rates. */
+  /** When the period ends and the budget resets; null if it never does, and for rates. */
   readonly resetsAt: Date | null;
   /** Milliseconds after which a retry may succeed; null if waiting does not help before `resetsAt`. */
   readonly retryAfterMs: number | null;

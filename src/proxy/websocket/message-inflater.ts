@@ -86,7 +86,7 @@ export class MessageInflater {
       else this.sink.onInflated(part);
     });
     stream.on('error', () => this.fail());
-    // A message may end the compressed stream (RFC 7692 7.2.3.4); the next one begins anew.
+    // A message may end the compressed stream (RFC 7692 7.2.3.4); the next one starts another.
     stream.on('end', () => (this.stream = null));
     return stream;
   }

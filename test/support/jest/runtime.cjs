@@ -37,7 +37,7 @@ module.exports = class NodeRuntime {
 
   // --- loading
 
-  /** Jest's own: anew for each file, or the tests of the file before would run again. */
+  /** Jest's own: a new one for each file, or the tests of the file before would run again. */
   requireInternalModule(path) {
     delete require.cache[path];
     const { AsyncLocalStorage } = asyncHooks;
