@@ -232,9 +232,15 @@ it('counts nothing for what costs nothing', async () => {
   });
   expect(list.status).toBe(200);
   await list.arrayBuffer();
-  const counted = await limited.send(key, CHAT, '/v1/messages/count_tokens');
-  expect(counted.status).toBe(200);
-  expect(await limited.postern.row(counted.id)).toMatchObject({ charge_usd: '0.000000000' });
+  for (const path of [
+    '/v1/messages/count_tokens',
+    '/p/default/openai/responses/input_tokens',
+    '/p/default/v1/publishers/google/models/m:countTokens',
+  ]) {
+    const counted = await limited.send(key, CHAT, path);
+    expect(counted.status).toBe(200);
+    expect(await limited.postern.row(counted.id)).toMatchObject({ charge_usd: '0.000000000' });
+  }
 });
 
 it('only counts for a budget that warns, whatever the model', async () => {

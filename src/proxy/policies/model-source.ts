@@ -39,8 +39,8 @@ const SEGMENT = '([^/]+)';
 const POST_PATHS = [
   // Gemini API: POST /v1beta/{model=models/*}:generateContent
   `/v1(?:alpha|beta)?/models/${SEGMENT}:[A-Za-z]+`,
-  // Vertex AI
-  `/v1(?:beta1)?/projects/[^/]+/locations/[^/]+/publishers/[^/]+/models/${SEGMENT}:[A-Za-z]+`,
+  // Vertex AI; without a project in express mode
+  `/v1(?:beta1)?/(?:projects/[^/]+/locations/[^/]+/)?publishers/[^/]+/models/${SEGMENT}:[A-Za-z]+`,
   // Amazon Bedrock Runtime
   `/model/${SEGMENT}/(?:invoke|invoke-with-response-stream|converse|converse-stream)`,
   // Azure OpenAI
