@@ -3,6 +3,7 @@ import type { Request } from 'express';
 import type { Grant } from '../../auth/caller.js';
 import { overridesTarget } from '../../auth/endpoint-rule.js';
 import { GatewayError } from '../../errors/gateway-error.js';
+import type { Provider } from '../../providers/provider.js';
 import type { Attribution } from '../../request-log/attribution.js';
 import type { Reservation } from '../../request-log/charges.js';
 import { NamesByLength } from './folded-names.js';
@@ -55,6 +56,8 @@ export class PolicyCall {
   prefix: readonly Buffer[] | null = null;
   /** What is forwarded in place of `body`; null if it is forwarded as it is. */
   replacement: Buffer | null = null;
+  /** Which providers get `replacement`; the others get `body`. */
+  isReplacedFor: (provider: Provider) => boolean = () => true;
   responseFilter: ResponseFilter | null = null;
   /** What `responseFilter` changes, for `x-gateway-altered`. */
   filtered: string | null = null;
@@ -82,6 +85,11 @@ export class PolicyCall {
   /** The route that the call uses; undefined if it uses none. */
   get routed(): Request['routed'] {
     return this.req.routed;
+  }
+
+  /** Where the call may be sent: the provider, or the targets of its route. */
+  get providers(): readonly Provider[] {
+    return this.req.routed?.targetProviders() ?? [this.req.provider];
   }
 
   get method(): string {
@@ -191,9 +199,11 @@ export class PolicyCall {
    * say so.
    *
    * @param what for `x-gateway-altered` and the row
+   * @param isFor which targets of a route get them
    */
-  replaceBody(body: Buffer, what: string): void {
+  replaceBody(body: Buffer, what: string, isFor = this.isReplacedFor): void {
     this.replacement = body;
+    this.isReplacedFor = isFor;
     this.req.call.altered = what;
   }
 
