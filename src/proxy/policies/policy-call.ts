@@ -9,6 +9,7 @@ import type { Reservation } from '../../request-log/charges.js';
 import { NamesByLength } from './folded-names.js';
 import { JsonMembers } from './json-members.js';
 import {
+  checkLength,
   misleadingHeader,
   modelOfPath,
   modelOfQuery,
@@ -39,7 +40,6 @@ const NAMES = new NamesByLength([
 ]);
 /** With these, some providers answer with another model than `model`. */
 const OTHER_MODELS = ['models', 'fallbacks'];
-const LONGEST_MODEL = 1_024;
 /** A body of this size is read in some milliseconds; larger ones are read in slices. */
 const SLICE_BYTES = 262_144;
 const JSON_TYPE = /^(?:application|text)\/(?:[\w.+-]+\+)?json\s*(?:;\s*charset="?utf-8"?\s*)?$/i;
@@ -268,8 +268,7 @@ export class PolicyCall {
   }
 
   private findModel(): NamedModel {
-    const { method, endpoint, req } = this;
-    const { query } = this;
+    const { method, endpoint, req, query } = this;
     const source = this.modelSource;
     if (this.isOverridden)
       return { model: null, problem: 'a header or parameter overrides the method or the path' };
@@ -298,9 +297,4 @@ export class PolicyCall {
       return { model: null, problem: '"model" is not a string of a model\'s length' };
     return { model, problem: null };
   }
-}
-
-function checkLength(named: NamedModel): NamedModel {
-  if (named.model === null || (named.model !== '' && named.model.length <= LONGEST_MODEL)) return named;
-  return { model: null, problem: `"model" is empty or longer than ${LONGEST_MODEL} characters` };
 }
