@@ -216,9 +216,10 @@ export class PolicyCall {
     return Buffer.concat([body.subarray(0, start), Buffer.from(JSON.stringify(model)), body.subarray(end)]);
   }
 
-  /** Sets what the call has reserved of budgets: it is charged that if its process dies. */
+  /** Sets what the call has reserved of budgets. If its process dies, it is charged that; its row is priced with this model. */
   reserve(reservation: Reservation | null): void {
     this.req.call.reservation = reservation;
+    this.req.call.requestModel = this.named?.model ?? this.req.call.requestModel;
   }
 
   /** Changes the response body, which is gathered for it: at most 8 MiB. @param what for `x-gateway-altered` and the row */

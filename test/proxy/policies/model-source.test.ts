@@ -20,6 +20,7 @@ it('finds where each inference endpoint names its model', () => {
 it.each([
   ['/deployments/d/chat/completions', '/openai', 'path'],
   ['/deployments/d/chat/completions', '', 'none'],
+  ['/chat/completions', '/openai/deployments/d', 'path'],
   ['/v1/chat/completions', '/openai', 'body'],
   ['/chat', '/api', 'body'],
   ['/v1/batches', '/openai', 'none'],
