@@ -16,7 +16,7 @@ export function normaliseUsage(usage: Json, endpoint: string, tier?: unknown): R
   for (const dialect of DIALECTS) {
     if (!hasAny(usage, dialect.members)) continue;
     const counts = dialect.read(usage, endpoint);
-    const extra = extraOf(counts, tier ?? usage.service_tier ?? usage.serviceTier ?? usage.trafficType);
+    const extra = extraOf(counts, tierOf(usage, tier));
     const known = inOneMeaning(counts, extra);
     const found = known.promptTokens ?? known.completionTokens ?? known.cachedTokens ?? known.reasoningTokens;
     if (found !== null || extra?.search_units !== undefined) return known;
@@ -58,6 +58,12 @@ function allOutput(counts: Counts): number | null {
   const rest = (total ?? NaN) - (input ?? 0) - (inputApart ?? 0) - (output ?? 0);
   const isApart = rest === reasoning || reasoning > (output ?? 0) || (rest !== 0 && reasoningApart);
   return isApart ? sum(output, reasoning) : output;
+}
+
+function tierOf(usage: Json, beside: unknown): unknown {
+  // Anthropic's fast mode has prices of its own, whatever the tier.
+  if (usage.speed === 'fast') return usage.speed;
+  return beside ?? usage.service_tier ?? usage.serviceTier ?? usage.trafficType;
 }
 
 function extraOf({ extra: counts }: Counts, tier: unknown): ExtraUsage | null {
