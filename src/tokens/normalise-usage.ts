@@ -37,8 +37,8 @@ function inOneMeaning(counts: Counts, extra: ExtraUsage | null): ResponseUsage {
   const isPart = total !== null && total === (counts.input ?? 0) + (output ?? 0);
   let input = isPart ? counts.input : sum(counts.input, inputApart);
   const parts = (cached ?? 0) + (cacheWrite ?? 0);
-  // Parts that exceed the whole were counted beside it.
-  if (input !== null && parts > input) input += parts;
+  // Parts that exceed the whole were counted beside it, unless the total says otherwise.
+  if (!isPart && input !== null && parts > input) input += parts;
   return {
     model: null,
     promptTokens: asCount(input),
@@ -56,7 +56,7 @@ function allOutput(counts: Counts): number | null {
   const { input, inputApart, output, reasoning, reasoningApart = false, total } = counts;
   if (!reasoning) return output;
   const rest = (total ?? NaN) - (input ?? 0) - (inputApart ?? 0) - (output ?? 0);
-  const isApart = rest === reasoning || reasoning > (output ?? 0) || (rest !== 0 && reasoningApart);
+  const isApart = rest === reasoning || (rest !== 0 && (reasoningApart || reasoning > (output ?? 0)));
   return isApart ? sum(output, reasoning) : output;
 }
 
