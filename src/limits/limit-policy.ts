@@ -211,7 +211,8 @@ export class LimitPolicy implements CallPolicy {
     const declared = call.maxOutputTokens;
     const most = declared !== null && declared > 0 ? declared : LONGEST_OUTPUT;
     // What a call in the background uses is never known: it is charged what it reserves.
-    const isMost = set.reservesWorst || runsInBackground(call);
+    const isCharged = set.needsUsd || set.chargesTokens;
+    const isMost = set.reservesWorst || (isCharged && runsInBackground(call));
     const output = isMost ? most : Math.min(most, estimate.output);
     return {
       estimate,

@@ -115,8 +115,10 @@ export class BatchPricer implements RowPricer {
         ? (dated?.price.costOf(usageOf(row), startedAt) ?? null)
         : (parseDecimal(reported, COST_SCALE) ?? 0n);
     // It counts if the cost is unknown or partial.
-    if (dated !== null && chargesOf(row).usd !== null)
-      raiseReservation(row, formatDecimal(leastCostOf(dated.price, usageOf(row), startedAt), COST_SCALE), 0);
+    if (dated !== null && chargesOf(row).usd !== null) {
+      const least = nano ?? leastCostOf(dated.price, usageOf(row), startedAt);
+      raiseReservation(row, formatDecimal(least, COST_SCALE), 0);
+    }
     if (isCached(row)) {
       figures.saved += nano ?? 0n;
       setSaved(row, nano === null ? null : formatDecimal(nano, COST_SCALE));

@@ -34,8 +34,8 @@ export function chargesOf(row: Readonly<LogRow>): { usd: string | null; tokens: 
 
 /**
  * Turns what was reserved into the charge, where the cost or the tokens of the call are known. A call whose usage is
- * unknown or partial keeps its reservation as an estimate, or what is known if that is more, unless it cannot have cost anything: the provider rejected it, it never
- * reached the provider, or its response was a stored one.
+ * unknown or partial keeps its reservation as an estimate, or what is known if that is more, unless it cannot have cost
+ * anything: the provider rejected it, it never reached the provider, or its response was a stored one.
  *
  * @returns false if the row is charged nothing because no budget applies to it
  */

@@ -101,6 +101,12 @@ it.each<[string, object]>([
   expect(Number((await limited.postern.row(plain.id)).charge_usd)).toBeLessThan(0.001);
 });
 
+it('does not reserve the most for a call in the background if only a rate applies', async () => {
+  const key = await limited.createKey({ limits: { tokens_per_minute: 10_000 } });
+  const body = { model: 'm', input: 'x', background: true };
+  expect((await limited.send(key, body, '/v1/responses')).status).toBe(200);
+});
+
 describe('a request for a service tier', () => {
   it.each<[string, object, object?]>([
     ['priority', { service_tier: 'priority' }],
