@@ -20,6 +20,7 @@ const NOT_DEARER = new Set([
   'flex',
   'batch',
 ]);
+const FORM = /^multipart\//i;
 /** Names that are repeated in a message. */
 const TIER = /^[a-z][a-z0-9_-]{0,31}$/;
 /** Bedrock's InvokeModel, and Vertex AI. */
@@ -39,8 +40,14 @@ export interface Expected {
 /**
  * The service tiers that a request asks for and that may cost more than the model's price, in lower case. Anthropic's fast
  * mode is the tier `fast`.
+ *
+ * @throws GatewayError model_not_determined if the body cannot be read
  */
-export function dearerTiers({ members, headers }: PolicyCall): readonly string[] {
+export function dearerTiers({ members, headers, body }: PolicyCall): readonly string[] {
+  if (members.problem !== null && body !== null && body.length > 0 && !isForm(headers))
+    throw new GatewayError('model_not_determined', {
+      message: `What this request costs cannot be determined: ${members.problem}.`,
+    });
   const asked: unknown[] = TIER_HEADERS.map((name) => headers[name]);
   if (members.problem === null)
     for (const name of ['service_tier', 'serviceTier', 'speed'])
@@ -53,6 +60,11 @@ export function dearerTiers({ members, headers }: PolicyCall): readonly string[]
     .filter((tier) => typeof tier === 'string')
     .map((tier) => tier.toLowerCase().replace(/^service_tier_/, ''))
     .filter((tier) => !NOT_DEARER.has(tier));
+}
+
+/** Forms are uploads of pictures and sound, which have no service tiers. */
+export function isForm(headers: PolicyCall['headers']): boolean {
+  return FORM.test(headers['content-type'] ?? '');
 }
 
 /** True for a call of the Responses API that goes on after its response, which reports no usage. */

@@ -18,6 +18,7 @@ import {
   costOf,
   dearerTiers,
   type Expected,
+  isForm,
   MOST_TOKENS,
   reserve,
   runsInBackground,
@@ -38,8 +39,6 @@ const FREE =
 const PATIENCE_MS = 2_000;
 /** The longest output of the models that there are: what `worst` assumes if the request does not limit it. */
 const LONGEST_OUTPUT = 131_072;
-
-const FORM = /^multipart\//i;
 
 const NOTHING: CallReservation = { usd: 0n, tokens: 0n };
 const LEAST: CallReservation = { usd: 1n, tokens: 1n };
@@ -206,8 +205,7 @@ export class LimitPolicy implements CallPolicy {
 
   private expect(call: PolicyCall, set: RuleSet, model: string): Expected {
     const bytes = call.requestBytes ?? 0;
-    const isForm = FORM.test(call.headers['content-type'] ?? '');
-    const estimate = this.estimates.of(call.grant.keyId, model, isForm);
+    const estimate = this.estimates.of(call.grant.keyId, model, isForm(call.headers));
     const declared = call.maxOutputTokens;
     const most = declared !== null && declared > 0 ? declared : LONGEST_OUTPUT;
     // What a call in the background uses is never known: it is charged what it reserves.

@@ -1,3 +1,4 @@
+import { gzipSync } from 'node:zlib';
 import { eventually } from '../support/eventually.js';
 import { answer, chunk, STREAM_HEAD } from '../support/raw-provider.js';
 import { JSON_TYPE, limitedForFile, limitOf } from './limited-gateway.js';
@@ -127,6 +128,21 @@ describe('a request for a service tier', () => {
     expect(reply.error.message).toContain(`has no price for the service tier "${tier}"`);
     const open = await limited.createKey({ budgets: [{ ...BUDGETS[0], unpriced: 'allow' }] });
     expect((await limited.send(open, { ...CHAT, ...members })).status).toBe(200);
+  });
+
+  it('cannot be hidden in a compressed body, where the path names the model', async () => {
+    const key = await limited.createKey({ budgets: BUDGETS });
+    const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
+    const send = (body: Buffer, coding?: string) =>
+      fetch(`${limited.postern.url}/p/default/v1beta/models/m:generateContent`, {
+        method: 'POST',
+        headers: { ...headers, ...(coding && { 'content-encoding': coding }) },
+        body: new Uint8Array(body),
+      });
+    const body = Buffer.from('{"service_tier":"priority"}');
+    const hidden = await send(gzipSync(body), 'gzip');
+    expect([hidden.status, hidden.headers.get('x-gateway-error')]).toEqual([400, 'model_not_determined']);
+    expect([(await send(body)).status, (await send(Buffer.from('{}'))).status]).toEqual([403, 200]);
   });
 
   it.each(['default', 'auto', 'flex', null])('%j does not', async (tier) => {
