@@ -60,6 +60,8 @@ export class ReadinessService {
     } else if (this.writer.failingMs > UNAVAILABLE_MS) minor.push('Postgres is not accepting log rows');
     if (!journal.accepting) fatal.push('the journal cannot be written');
     else if (journal.degraded !== null) minor.push('the journal is degraded');
+    if (this.writer.future.count > 0)
+      minor.push('rows wait because they start more than 2 days ahead of the database; check the clocks');
     minor.push(...this.checks.flatMap((reasons) => reasons()));
     const status = fatal.length > 0 ? 'unavailable' : minor.length > 0 ? 'degraded' : 'ok';
     return { status, reasons: [...fatal, ...minor] };
