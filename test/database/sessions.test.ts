@@ -100,7 +100,17 @@ it('every session of a gateway has the settings that its promises need, whatever
   await wire.stop();
   await database.drop();
 
-  const names = ['', '-changes', '-export', '-idempotency', '-limits', '-log', '-migrate', '-partitions'];
+  const names = [
+    '',
+    '-changes',
+    '-export',
+    '-idempotency',
+    '-limits',
+    '-log',
+    '-lookups',
+    '-migrate',
+    '-partitions',
+  ];
   names.push('-prices', '-reader', '-sinks', '-usage');
   expect([...seen.keys()].sort()).toEqual(names.map((name) => `postern${name}`));
   for (const [application, sessions] of seen) {
