@@ -74,7 +74,7 @@ it('uses other connections than the look-ups of gateway keys', async () => {
   const key = await wire.gateway.createKey({ endpoints: 'all' });
   const { driver } = wire.gateway.gateway.app.get(DataSource);
   const { master } = driver as unknown as { master: pg.Pool };
-  const all = await Promise.all(Array.from({ length: master.options.max! }, () => master.connect()));
+  const all = await Promise.all(Array.from({ length: master.options.max }, () => master.connect()));
   const reply = await fetch(`${wire.gateway.url}/v1/models`, { headers: { authorization: `Bearer ${key}` } });
   for (const client of all) client.release();
   expect(reply.status).toBe(200);

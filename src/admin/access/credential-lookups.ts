@@ -50,8 +50,13 @@ export class CredentialLookups {
     try {
       const found = await read();
       isUnknown = found === undefined;
-      if (isUnknown) this.unknown.set(digest, true);
-      else this.known.set(digest, true);
+      if (isUnknown) {
+        // It was removed or has ended.
+        this.known.delete(digest);
+        this.unknown.set(digest, true);
+      } else {
+        this.known.set(digest, true);
+      }
       return found;
     } finally {
       if (!isKnown && !isUnknown) await this.tries.reward(network);

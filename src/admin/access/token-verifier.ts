@@ -44,7 +44,7 @@ export class TokenVerifier {
    * could lock the operator out. The token's length protects it from guessing.
    *
    * @param hint appended to the message of an error: how to send a token
-   * @throws UnauthorizedException for a wrong token, which is counted; TooManyUnknown
+   * @throws UnauthorizedException for a wrong token, which is counted; TooManyUnknown in a flood
    */
   async verify(token: string, address: string | null, res: Response, hint: string): Promise<Access> {
     // timingSafeEqual needs equal lengths: digests have them and do not reveal the token's length.

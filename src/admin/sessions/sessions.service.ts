@@ -79,7 +79,12 @@ export class SessionsService {
     return secret;
   }
 
-  /** @param secret value of the cookie @param address of the client now, for its Actor @returns null if it has ended @throws TooManyUnknown */
+  /**
+   * @param secret value of the cookie
+   * @param address of the client now, for its Actor
+   * @returns null if it has ended
+   * @throws TooManyUnknown
+   */
   async find(secret: string, address: string | null): Promise<Session | null> {
     const digest = this.digest(secret);
     const read = () => this.dataSource.query<SessionRow[]>(FIND, [digest]).then(([row]) => row);
