@@ -49,7 +49,7 @@ export function AdminController(path: string, tag?: Tag): ClassDecorator {
     UsePipes(AdminValidationPipe),
     UseFilters(AdminErrorFilter),
     ApiBearerAuth(ADMIN_TOKEN_SCHEME),
-    ApiErrors(400, 401, 403, 503),
+    ApiErrors(400, 401, 403, 429, 503),
     ...(tag === undefined ? [] : [ApiGroup(tag)]),
   );
 }

@@ -10,6 +10,7 @@ import type { Response } from 'express';
 import { v7 as uuidv7 } from 'uuid';
 import { DatabaseService } from '../database/database.service.js';
 import { describeError } from '../errors/describe-error.js';
+import { TooManyUnknown } from './access/credential-lookups.js';
 import { isDatabaseUnavailable, isUnstorableText } from '../database/sql-state.js';
 import { ServiceError, type ErrorDetail, type ServiceErrorKind } from '../errors/service-error.js';
 
@@ -145,5 +146,6 @@ function ofHttp(error: HttpException): AdminErrorResponse {
     status,
     code: CODES[status] ?? 'invalid_request',
     message: error.message,
+    ...(error instanceof TooManyUnknown && { headers: { 'retry-after': '1' } }),
   };
 }

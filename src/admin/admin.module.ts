@@ -6,6 +6,7 @@ import { AdminErrorFilter } from './admin-error.filter.js';
 import { AdminGuard } from './admin.guard.js';
 import { StartPageController } from './start-page.controller.js';
 import { AdminToken } from './access/admin-token.entity.js';
+import { CredentialLookups } from './access/credential-lookups.js';
 import { TokenVerifier } from './access/token-verifier.js';
 import { OidcController } from './oidc/oidc.controller.js';
 import { OidcService } from './oidc/oidc.service.js';
@@ -19,7 +20,15 @@ import { TokenFailures } from './token-failures.js';
 @Module({
   imports: [TypeOrmModule.forFeature([AdminToken, AdminSession])],
   controllers: [StartPageController, SessionController, OidcController],
-  providers: [TokenFailures, TokenVerifier, SessionsService, OidcService, AdminGuard, AdminErrorFilter],
+  providers: [
+    TokenFailures,
+    CredentialLookups,
+    TokenVerifier,
+    SessionsService,
+    OidcService,
+    AdminGuard,
+    AdminErrorFilter
+  ],
   exports: [TokenVerifier, SessionsService, AdminGuard, AdminErrorFilter]
 })
 export class AdminModule implements OnModuleInit {

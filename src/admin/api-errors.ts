@@ -50,6 +50,11 @@ const ERRORS = {
     code: 'unsupported_media_type',
     message: 'The body must be JSON. Send "Content-Type: application/json".',
   },
+  429: {
+    description: 'Too many unknown tokens or sessions came from this address; with `Retry-After`.',
+    code: 'rate_limited',
+    message: 'Too many unknown tokens or sessions came from this address. Try again in a second.',
+  },
   503: {
     description: 'The database is unavailable; with `Retry-After`.',
     code: 'database_unavailable',

@@ -1,10 +1,10 @@
 import { Injectable, Logger } from '@nestjs/common';
 import type { Request } from 'express';
 import { RateLimiterMemory } from 'rate-limiter-flexible';
-import { DataSource } from 'typeorm';
 import { ClientAddress, networkOf } from '../platform/client-address.js';
 import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
+import { LookupPool } from '../database/lookup-pool.js';
 import { describeError } from '../errors/describe-error.js';
 import { GatewayError } from '../errors/gateway-error.js';
 import type { Grant } from './caller.js';
@@ -43,7 +43,7 @@ export class KeyLookupService {
   private running = 0;
 
   constructor(
-    private readonly dataSource: DataSource,
+    private readonly pool: LookupPool,
     private readonly cache: KeyCache,
     private readonly changes: KeyChangesService,
     private readonly use: KeyUseService,
@@ -162,7 +162,7 @@ export class KeyLookupService {
   private async read(digest: string): Promise<Grant | null> {
     for (let reads = 1; ; reads++) {
       const { version } = this.cache;
-      const rows = await this.dataSource.query<GrantRow[]>(FIND_GRANTS, [[Buffer.from(digest, 'hex')]]);
+      const rows = await this.pool.query<GrantRow[]>(FIND_GRANTS, [[Buffer.from(digest, 'hex')]]);
       const grant = grantsOf(rows).get(digest) ?? null;
       if (grant !== null) await this.onLimits(BigInt(rows[0]!.limits_version));
       if (this.cache.set(digest, grant, version) || reads === READS_AT_MOST) return grant;

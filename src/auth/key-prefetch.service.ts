@@ -1,7 +1,7 @@
 import { Injectable, Logger, type OnModuleDestroy } from '@nestjs/common';
-import { DataSource } from 'typeorm';
 import { describeError } from '../errors/describe-error.js';
 import { DatabaseService } from '../database/database.service.js';
+import { LookupPool } from '../database/lookup-pool.js';
 import { FIND_GRANTS, type GrantRow, grantsOf } from './find-grants.js';
 import { KeyCache, MOST_GRANTS } from './key-cache.js';
 
@@ -36,7 +36,7 @@ export class KeyPrefetchService implements OnModuleDestroy {
   private isStopped = false;
 
   constructor(
-    private readonly dataSource: DataSource,
+    private readonly pool: LookupPool,
     private readonly cache: KeyCache,
     database: DatabaseService,
   ) {
@@ -53,9 +53,7 @@ export class KeyPrefetchService implements OnModuleDestroy {
 
   private async run(): Promise<void> {
     try {
-      const [row] = await this.dataSource.query<{ digests: Buffer | null }[]>(FIND_RECENT_DIGESTS, [
-        MOST_GRANTS,
-      ]);
+      const [row] = await this.pool.query<{ digests: Buffer | null }[]>(FIND_RECENT_DIGESTS, [MOST_GRANTS]);
       const all = row!.digests ?? Buffer.alloc(0);
       for (let at = 0; at < all.length && !this.isStopped; at += BATCH * DIGEST_BYTES)
         await this.load(all.subarray(at, at + BATCH * DIGEST_BYTES));
@@ -73,7 +71,7 @@ export class KeyPrefetchService implements OnModuleDestroy {
     );
     for (let reads = 1, isKept = false; !isKept && reads <= READS_AT_MOST; reads++) {
       const { version } = this.cache;
-      const rows = await this.dataSource.query<GrantRow[]>(FIND_GRANTS, [batch]);
+      const rows = await this.pool.query<GrantRow[]>(FIND_GRANTS, [batch]);
       isKept = [...grantsOf(rows)].every(([digest, grant]) => this.cache.set(digest, grant, version));
     }
   }

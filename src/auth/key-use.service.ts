@@ -9,9 +9,10 @@ const WRITE_MS = 10_000;
 /** Upper bound for the last write at a stop, in milliseconds; it only holds the uses of the last seconds. */
 const LAST_WRITE_MS = 1_000;
 
+/** A local clock that is ahead must not hide the uses to come. */
 const WRITE = `
   UPDATE gateway_key_secret s SET last_used_at = u.used_at
-  FROM unnest($1::uuid[], $2::timestamptz[]) AS u (id, used_at)
+  FROM (SELECT id, LEAST(at, now()) FROM unnest($1::uuid[], $2::timestamptz[]) AS use (id, at)) AS u (id, used_at)
   WHERE s.id = u.id AND (s.last_used_at IS NULL OR s.last_used_at < u.used_at)`;
 
 /** Records when each secret was last used and writes it in batches, never per call. */

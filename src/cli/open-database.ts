@@ -1,10 +1,11 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import pg from 'pg';
+import type pg from 'pg';
 import { type DataDir, DataDirError, openDataDir } from '../platform/data-dir.js';
 import type { Env } from '../config/env.js';
 import type { EmbeddedPostgres } from '../embedded-postgres/embedded-postgres.js';
+import { GatewayClient } from '../database/gateway-client.js';
 import { isDatabaseUnavailable } from '../database/sql-state.js';
 
 export interface OpenDatabase {
@@ -61,9 +62,7 @@ async function joinServer(
   const { startEmbeddedPostgres } = await import('../embedded-postgres/embedded-postgres.js');
   for (let attempt = 1; ; attempt++) {
     const postgres = await startEmbeddedPostgres({ dataDir, report });
-    const presence = new pg.Client({ connectionString: postgres.url });
-    // If the server stops, the command's own connections report it.
-    presence.on('error', () => undefined);
+    const presence = new GatewayClient({ connectionString: postgres.url });
     try {
       await presence.connect();
       return { postgres, presence };

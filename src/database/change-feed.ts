@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
-import pg from 'pg';
+import type pg from 'pg';
 import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import { clientOptions } from './data-source-options.js';
+import { GatewayClient } from './gateway-client.js';
 import { DatabaseService } from './database.service.js';
 import { GOODBYE_MS, withTimeout } from '../platform/with-timeout.js';
 import { describeError } from '../errors/describe-error.js';
@@ -111,7 +112,7 @@ export class ChangeFeed implements OnApplicationShutdown {
 
   /** Listens, compares, then polls until the connection breaks. */
   private async runConnection(): Promise<void> {
-    const client = new pg.Client({
+    const client = new GatewayClient({
       ...clientOptions(this.env.databaseUrl, {
         applicationName: 'postern-changes',
         queryTimeoutMs: QUERY_TIMEOUT_MS,

@@ -1,5 +1,5 @@
-import pg from 'pg';
 import type { DataSourceOptions } from 'typeorm';
+import { GatewayClient } from './gateway-client.js';
 import { MIGRATIONS } from './migrations.js';
 
 export interface Purpose {
@@ -16,18 +16,6 @@ export interface Purpose {
  * minute, also on an idle connection: after the delay, Node sends ten probes, one per second.
  */
 const KEEP_ALIVE = { keepAlive: true, keepAliveInitialDelayMillis: 10_000 };
-
-/**
- * A pg client that always has an `error` listener, so that a broken connection never ends the process. A pool removes its
- * own listener from a connection that it hands out; until the user adds one, Node would throw an `error` event. No error
- * is lost: the current or the next query fails.
- */
-export class PooledClient extends pg.Client {
-  constructor(config?: string | pg.ClientConfig) {
-    super(config);
-    this.on('error', () => {});
-  }
-}
 
 type PostgresOptions = Extract<DataSourceOptions, { type: 'postgres' }>;
 
@@ -47,7 +35,7 @@ export function dataSourceOptions(url: string, purpose: Purpose): PostgresOption
     installExtensions: false,
     logging: false,
     extra: {
-      Client: PooledClient,
+      Client: GatewayClient,
       ...KEEP_ALIVE,
       statement_timeout: purpose.queryTimeoutMs,
       query_timeout: purpose.queryTimeoutMs && purpose.queryTimeoutMs + 1_000,

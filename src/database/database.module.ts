@@ -7,9 +7,10 @@ import { GOODBYE_MS, withTimeout } from '../platform/with-timeout.js';
 import { dataSourceOptions } from './data-source-options.js';
 import { ChangeFeed } from './change-feed.js';
 import { DatabaseService } from './database.service.js';
+import { LOOKUP_TIMEOUT_MS, LookupPool } from './lookup-pool.js';
 
-/** A look-up that takes longer than this fails with 503. */
-const QUERY_TIMEOUT_MS = 5_000;
+/** Of the admin API and of background work. */
+const POOL = { applicationName: 'postern', poolSize: 10, queryTimeoutMs: LOOKUP_TIMEOUT_MS };
 
 /** DataSource whose destroy() has a time limit, so that a hanging query cannot block the shutdown. */
 class DataSourceWithTimeout extends DataSource {
@@ -24,11 +25,7 @@ class DataSourceWithTimeout extends DataSource {
     TypeOrmModule.forRootAsync({
       inject: [SETTINGS],
       useFactory: (env: Settings) => ({
-        ...dataSourceOptions(env.databaseUrl, {
-          applicationName: 'postern',
-          poolSize: env.databasePoolSize,
-          queryTimeoutMs: QUERY_TIMEOUT_MS
-        }),
+        ...dataSourceOptions(env.databaseUrl, POOL),
         autoLoadEntities: true,
         // DatabaseService connects: the gateway also starts while Postgres is unavailable.
         manualInitialization: true
@@ -36,7 +33,7 @@ class DataSourceWithTimeout extends DataSource {
       dataSourceFactory: (options) => Promise.resolve(new DataSourceWithTimeout(options as DataSourceOptions))
     })
   ],
-  providers: [DatabaseService, ChangeFeed],
-  exports: [DatabaseService, ChangeFeed]
+  providers: [DatabaseService, ChangeFeed, LookupPool],
+  exports: [DatabaseService, ChangeFeed, LookupPool]
 })
 export class DatabaseModule {}

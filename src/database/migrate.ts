@@ -12,6 +12,8 @@ const OLDEST_SERVER = 150_000;
  * deadlock, the migration fails, not the look-up.
  */
 const LOCK_TIMEOUT = '500ms';
+/** Modules of an operator's own may do slow work of their own between two statements of a migration. */
+const IDLE_TIMEOUT = '1min';
 const PAUSE_MS = 1_000;
 /** lock_not_available */
 const LOCK_TIMED_OUT = '55P03';
@@ -42,6 +44,7 @@ export async function migrate(url: string, stopping?: AbortSignal): Promise<stri
       }
       await takeLock((await runner.connect()) as ClientBase, stopping);
       await runner.query(`SET lock_timeout = '${LOCK_TIMEOUT}'`);
+      await runner.query(`SET idle_in_transaction_session_timeout = '${IDLE_TIMEOUT}'`);
       return await runPending(dataSource, runner);
     } finally {
       await runner.release();

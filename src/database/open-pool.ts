@@ -1,19 +1,18 @@
 import type { Logger } from '@nestjs/common';
 import pg from 'pg';
-import { clientOptions, PooledClient, type Purpose } from './data-source-options.js';
+import { clientOptions, type Purpose } from './data-source-options.js';
+import { GatewayClient } from './gateway-client.js';
 import { describeError } from '../errors/describe-error.js';
 
 /**
  * Opens a pool separate from the one for key look-ups, so that its queries cannot delay them.
  *
  * @param logger logs a broken idle connection; the next query opens a new one
- * @param session settings of its connections
  */
-export function openPool(url: string, purpose: Purpose, logger: Logger, session?: pg.ClientConfig): pg.Pool {
+export function openPool(url: string, purpose: Purpose, logger: Logger): pg.Pool {
   const pool = new pg.Pool({
     ...clientOptions(url, purpose),
-    ...session,
-    Client: PooledClient,
+    Client: GatewayClient,
     max: purpose.poolSize,
     // A CLI process ends when its work is done, not when its idle connections time out.
     allowExitOnIdle: true,

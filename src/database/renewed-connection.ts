@@ -1,11 +1,8 @@
 import { Socket } from 'node:net';
-import pg from 'pg';
+import type pg from 'pg';
 import { clientOptions, type Purpose } from './data-source-options.js';
+import { GatewayClient } from './gateway-client.js';
 import { GOODBYE_MS, withTimeout } from '../platform/with-timeout.js';
-
-/** A commit must survive a crash of the server: the journal releases rows that were committed, and calls are admitted. */
-const COMMITS_LAST = `SELECT set_config('synchronous_commit', 'on', false)
-  WHERE current_setting('synchronous_commit') = 'off'`;
 
 /** A service's own connection to Postgres: opened when needed, closed on the first error. */
 export class RenewedConnection {
@@ -25,11 +22,10 @@ export class RenewedConnection {
     // Created here, so that close() can destroy a socket that hangs, also while it connects.
     const socket = new Socket();
     this.socket = socket;
-    const client = new pg.Client({
+    const client = new GatewayClient({
       ...clientOptions(this.url, this.purpose),
       stream: () => socket,
     });
-    // Without a listener, a connection lost between batches would end the process.
     const gone = () => {
       if (this.client === client) this.client = null;
       socket.destroy();
@@ -38,7 +34,6 @@ export class RenewedConnection {
     client.on('end', gone);
     try {
       await client.connect();
-      await client.query(COMMITS_LAST);
     } catch (error) {
       socket.destroy();
       throw error;

@@ -3,6 +3,7 @@ const TEMPORARY = new Set([
   '08', // connection exceptions
   '53', // out of connections, memory or disk
   '57', // shutting down, starting up, or the query took too long
+  '25P03', // the process was frozen in a transaction
   '25006', // a standby that is not the primary yet
 ]);
 

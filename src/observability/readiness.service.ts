@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
-import { DataSource } from 'typeorm';
 import { cliCommand } from '../platform/cli-command.js';
 import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import { DatabaseService } from '../database/database.service.js';
+import { LookupPool } from '../database/lookup-pool.js';
 import { KeyChangesService } from '../auth/key-changes.service.js';
 import { Journal } from '../request-log/journal/journal.js';
 import { LogWriter } from '../request-log/writer/log-writer.js';
@@ -31,7 +31,7 @@ export class ReadinessService {
 
   constructor(
     private readonly database: DatabaseService,
-    private readonly dataSource: DataSource,
+    private readonly lookups: LookupPool,
     private readonly changes: KeyChangesService,
     private readonly journal: Journal,
     private readonly writer: LogWriter,
@@ -60,6 +60,8 @@ export class ReadinessService {
     } else if (this.writer.failingMs > UNAVAILABLE_MS) minor.push('Postgres is not accepting log rows');
     if (!journal.accepting) fatal.push('the journal cannot be written');
     else if (journal.degraded !== null) minor.push('the journal is degraded');
+    if (this.writer.future.count > 0)
+      minor.push('rows wait because they start more than 2 days ahead of the database; check the clocks');
     minor.push(...this.checks.flatMap((reasons) => reasons()));
     const status = fatal.length > 0 ? 'unavailable' : minor.length > 0 ? 'degraded' : 'ok';
     return { status, reasons: [...fatal, ...minor] };
@@ -72,7 +74,7 @@ export class ReadinessService {
 
   /** Concurrent readiness requests share one query: anybody may send them, and key look-ups need the connections. */
   private responds(): Promise<boolean> {
-    this.query ??= this.dataSource
+    this.query ??= this.lookups
       .query('SELECT 1')
       .then(
         () => true,

@@ -1,8 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
-import type pg from 'pg';
-import { DataSource } from 'typeorm';
 import { DatabaseService } from '../database/database.service.js';
+import { LookupPool } from '../database/lookup-pool.js';
 import { PendingResponses } from '../idempotency/pending-responses.service.js';
 import { ClaimsService } from '../idempotency/claims.service.js';
 import { StoredBytes } from '../idempotency/stored-bytes.service.js';
@@ -32,7 +31,7 @@ export class StateMetrics {
     private readonly answers: PendingResponses,
     private readonly stored: StoredBytes,
     private readonly pools: UpstreamPools,
-    private readonly dataSource: DataSource,
+    private readonly lookups: LookupPool,
     private readonly database: DatabaseService,
   ) {}
 
@@ -167,12 +166,7 @@ export class StateMetrics {
     on.gauge(
       'postern_database_connections',
       'Connections of the look-up pool, and queries that wait for one.',
-      () => {
-        // The driver's own pool; there is none before the first connection.
-        const { master } = this.dataSource.driver as { master?: pg.Pool };
-        const { totalCount = 0, idleCount = 0, waitingCount = 0 } = master ?? {};
-        return states({ busy: totalCount - idleCount, idle: idleCount, waiting: waitingCount });
-      },
+      () => states(this.lookups.counts),
       'state',
     );
     on.gauge(

@@ -6,6 +6,8 @@ const DRAWN_AT_ONCE = 512;
 const RANDOM_BYTES = 10;
 const VARIANTS = ['8', '9', 'a', 'b'] as const;
 const MOST_PER_MS = 0xfff;
+/** A clock that is set back by more is followed: the time of an id decides which day its call is charged to. */
+const MOST_AHEAD_MS = 1_000;
 
 const pool = Buffer.allocUnsafeSlow(DRAWN_AT_ONCE * RANDOM_BYTES);
 let drawn = pool.length;
@@ -15,8 +17,9 @@ let counter = 0;
 let time = '';
 
 /**
- * A UUIDv7 (RFC 9562 5.7) that is larger than all made by this process before: 48 bits of Unix milliseconds, a counter of
- * 12 bits that begins at random in the lower half (6.2, method 1), 62 random bits.
+ * A UUIDv7 (RFC 9562 5.7) that is larger than all made by this process before, unless its clock was set back by more than a
+ * second: 48 bits of Unix milliseconds, a counter of 12 bits that begins at random in the lower half (6.2, method 1), 62
+ * random bits.
  */
 export function uuidV7(): string {
   if (drawn === pool.length) {
@@ -26,9 +29,10 @@ export function uuidV7(): string {
   const at = drawn;
   drawn += RANDOM_BYTES;
   const read = Date.now();
-  if (read > now || counter === MOST_PER_MS) {
-    // A clock that is set back, or a full counter, goes on in the millisecond after the last.
-    now = Math.max(read, now + 1);
+  const isFollowed = read > now || read < now - MOST_AHEAD_MS;
+  if (isFollowed || counter === MOST_PER_MS) {
+    // A full counter goes on in the millisecond after the last.
+    now = isFollowed ? read : now + 1;
     counter = ((pool[at]! & 7) << 8) | pool[at + 1]!;
     const hex = now.toString(16).padStart(12, '0');
     time = `${hex.slice(0, 8)}-${hex.slice(8)}-`;

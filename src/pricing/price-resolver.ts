@@ -1,7 +1,7 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
-import { DataSource } from 'typeorm';
 import { ChangeFeed } from '../database/change-feed.js';
+import { LookupPool } from '../database/lookup-pool.js';
 import { describeError } from '../errors/describe-error.js';
 import { ProvidersService } from '../providers/providers.service.js';
 import { OutageLog } from '../request-log/writer/outage-log.js';
@@ -41,7 +41,7 @@ export class PriceResolver {
   private readonly listeners: (() => void)[] = [];
 
   constructor(
-    private readonly dataSource: DataSource,
+    private readonly pool: LookupPool,
     private readonly providers: ProvidersService,
     private readonly catalog: CatalogService,
     feed: ChangeFeed,
@@ -114,7 +114,7 @@ export class PriceResolver {
   private async readOnce(missing: ReadonlyMap<string, PricedModel>): Promise<boolean> {
     const { age } = this;
     const models = [...missing.values()];
-    let found = await findPrices(this.dataSource, models);
+    let found = await findPrices(this.pool, models);
     const asked = models.filter(
       ({ catalog }, i) =>
         catalog !== null &&
@@ -124,7 +124,7 @@ export class PriceResolver {
     const results = await Promise.allSettled(asked.map((model) => this.askCatalog(model)));
     const failed = new Set(asked.filter((_, i) => results[i]!.status === 'rejected'));
     if (results.some((result) => result.status === 'fulfilled' && result.value))
-      found = await findPrices(this.dataSource, models);
+      found = await findPrices(this.pool, models);
     if (age !== this.age) return false;
     let at = 0;
     for (const [key, model] of missing) {
@@ -138,7 +138,7 @@ export class PriceResolver {
   private async askCatalog(called: PricedModel): Promise<boolean> {
     const prices = await this.catalog.resolve(called.catalog!, called.model);
     if (prices.length === 0) return false;
-    await storeCatalogPrices(this.dataSource, called, prices, this.catalog.version);
+    await storeCatalogPrices(this.pool, called, prices, this.catalog.version);
     return true;
   }
 }

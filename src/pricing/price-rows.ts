@@ -1,5 +1,5 @@
-import type { DataSource } from 'typeorm';
 import { v7 as uuidv7 } from 'uuid';
+import type { LookupPool } from '../database/lookup-pool.js';
 import type { CatalogPrice } from './catalog-prices.js';
 import type { StoredPrice } from './cost.js';
 import type { PriceSource } from './price.entity.js';
@@ -43,15 +43,12 @@ const FIND = `${SELECT_PRICES}, called.place::int
     OR p.source = 'catalog' AND p.catalog = called.catalog AND p.model = called.model`;
 
 /** @returns the prices of each model, in the order of the models; the prices of one are in no order */
-export async function findPrices(
-  dataSource: DataSource,
-  models: readonly PricedModel[],
-): Promise<PriceRow[][]> {
+export async function findPrices(pool: LookupPool, models: readonly PricedModel[]): Promise<PriceRow[][]> {
   const found: PriceRow[][] = models.map(() => []);
   const values = (['provider', 'catalog', 'model'] as const).map((name) =>
     models.map((model) => model[name]),
   );
-  for (const { place, ...row } of await dataSource.query<(PriceRow & { place: number })[]>(FIND, values)) {
+  for (const { place, ...row } of await pool.query<(PriceRow & { place: number })[]>(FIND, values)) {
     found[place - 1]!.push(row);
   }
   return found;
@@ -72,13 +69,13 @@ const STORE = `
 
 /** @param version of the catalogue, such as 0.1.8 */
 export async function storeCatalogPrices(
-  dataSource: DataSource,
+  pool: LookupPool,
   { catalog, model }: PricedModel,
   prices: readonly CatalogPrice[],
   version: string,
 ): Promise<void> {
   const rows = prices.map((price) => ({ id: uuidv7(), ...price }));
-  await dataSource.query(STORE, [JSON.stringify(rows), catalog, model, `${NOTE} ${version}`]);
+  await pool.query(STORE, [JSON.stringify(rows), catalog, model, `${NOTE} ${version}`]);
 }
 
 /** Whether a price was taken from a catalogue older than this version. */

@@ -1,10 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
 import { Cron, CronExpression } from '@nestjs/schedule';
-import pg from 'pg';
+import type pg from 'pg';
 import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import { clientOptions } from '../database/data-source-options.js';
+import { GatewayClient } from '../database/gateway-client.js';
 import { describeError } from '../errors/describe-error.js';
 import { DatabaseService } from '../database/database.service.js';
 import { GOODBYE_MS, withTimeout } from '../platform/with-timeout.js';
@@ -107,14 +108,12 @@ export class PartitionsService implements OnApplicationShutdown {
 
   /** A connection of its own, so that key look-ups never wait for it. */
   private async withClient(work: (client: pg.Client) => Promise<unknown>): Promise<void> {
-    const client = new pg.Client(
+    const client = new GatewayClient(
       clientOptions(this.env.databaseUrl, {
         applicationName: 'postern-partitions',
         queryTimeoutMs: QUERY_TIMEOUT_MS,
       }),
     );
-    // The query in progress reports a lost connection; without a listener the event would end the process.
-    client.on('error', () => {});
     try {
       await client.connect();
       await work(client);

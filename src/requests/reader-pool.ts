@@ -9,8 +9,6 @@ import { GOODBYE_MS, withTimeout } from '../platform/with-timeout.js';
 const QUERIES = { applicationName: 'postern-reader', poolSize: 2, queryTimeoutMs: 30_000 };
 /** Exports: one step, above all the first, may have to scan the partitions of all days. */
 const EXPORTS = { applicationName: 'postern-export', poolSize: 2, queryTimeoutMs: 600_000 };
-/** An export whose client reads nothing for this long is ended: it holds a snapshot and locks. */
-const EXPORT_IDLE_MS = 900_000;
 
 /** Connections for reading the request log, separate from the others so that a slow query cannot delay key look-ups. */
 @Injectable()
@@ -21,9 +19,7 @@ export class ReaderPool implements OnApplicationShutdown {
   constructor(@InjectSettings() env: Settings) {
     const logger = new Logger('RequestLog');
     this.queries = openPool(env.databaseUrl, QUERIES, logger);
-    this.exports = openPool(env.databaseUrl, EXPORTS, logger, {
-      idle_in_transaction_session_timeout: EXPORT_IDLE_MS,
-    });
+    this.exports = openPool(env.databaseUrl, EXPORTS, logger);
   }
 
   async onApplicationShutdown(): Promise<void> {

@@ -111,8 +111,18 @@ describe.each(orders)('an admin resource in a module of its own, listed %s', (_,
     const response = await fetch(`${postern.url}/docs-json`);
     const { paths, components, tags } = (await response.json()) as Document;
     const { get, post } = paths['/admin/v1/quotas']!;
-    expect(Object.keys(get!.responses)).toEqual(['200', '400', '401', '403', '503']);
-    expect(Object.keys(post!.responses)).toEqual(['201', '400', '401', '403', '404', '413', '415', '503']);
+    expect(Object.keys(get!.responses)).toEqual(['200', '400', '401', '403', '429', '503']);
+    expect(Object.keys(post!.responses)).toEqual([
+      '201',
+      '400',
+      '401',
+      '403',
+      '404',
+      '413',
+      '415',
+      '429',
+      '503',
+    ]);
     expect(post!.security).toEqual([{ adminToken: [] }]);
     expect(Object.keys(components.schemas)).toEqual(
       expect.arrayContaining(['Quota', 'QuotaPage', 'NewQuota', 'Postcard', 'Team']),

@@ -175,6 +175,13 @@ describe('the source layout', () => {
     expect(matching(toDocument)).toEqual([]);
   });
 
+  it('connects to Postgres with the settings of every session', () => {
+    expect(matching(/\bnew pg\.(Client|Pool)\(/, ['database/open-pool.ts'])).toEqual([]);
+    // Of the embedded server, to create its database.
+    const clients = /import [^;]*\bClient\b[^;]* from 'pg'/;
+    expect(matching(clients, ['embedded-postgres/connection.ts'])).toEqual([]);
+  });
+
   it('reads the environment in one place', () => {
     const anyWay = /\bprocess\s*(\?\.|\.)\s*env\b|\bprocess\s*\[|\benv\b[^;]*from ['"](node:)?process['"]/;
     expect(matching(anyWay, ['config/env-source.ts'])).toEqual([]);

@@ -8,8 +8,9 @@ const examples = (page: string) => [...read(page).matchAll(/```sql\n([^]*?)```/g
 
 // Roles belong to the whole cluster.
 const ROLE = `postern_reports_${process.pid}`;
-const [recipe, forGrafana] = examples('docs/guides/reports.md').map((sql) =>
-  sql.replaceAll('postern_reports', ROLE),
+const GATEWAY_ROLE = `postern_gateway_${process.pid}`;
+const [recipe, locks, forGrafana] = examples('docs/guides/reports.md').map((sql) =>
+  sql.replaceAll('postern_reports', ROLE).replace("TO postern'", `TO ${GATEWAY_ROLE}'`),
 );
 
 let database: TestDatabase;
@@ -65,6 +66,22 @@ it('it changes nothing, also if it begins a transaction that could', async () =>
     await client.query('ROLLBACK TO before');
   }
   await client.query('ROLLBACK');
+});
+
+it('it takes no advisory lock once the gateway alone may, which still can', async () => {
+  await database.query(`CREATE ROLE ${GATEWAY_ROLE}`);
+  await client.query('SELECT pg_advisory_xact_lock(1)');
+  await database.query(locks!);
+  const taking = await database.query<{ call: string }>(`
+    SELECT p.oid::regproc || '(' || array_to_string(array_fill(1, ARRAY[pronargs::int]), ',') || ')' AS call FROM pg_proc p
+    WHERE pronamespace = 'pg_catalog'::regnamespace AND proname ~ 'advisory' AND proname !~ 'unlock'`);
+  expect(taking).toHaveLength(16);
+  for (const { call } of taking)
+    await expect(client.query(`SELECT ${call}`)).rejects.toThrow('permission denied for function');
+  await client.query(`SET ROLE ${GATEWAY_ROLE}`);
+  for (const { call } of taking) await client.query(`SELECT ${call}`);
+  await client.query(`SELECT pg_advisory_unlock_all(); SET ROLE ${ROLE}`);
+  await database.query(`DROP OWNED BY ${GATEWAY_ROLE}; DROP ROLE ${GATEWAY_ROLE}`);
 });
 
 describe('the dashboard of costs for Grafana', () => {

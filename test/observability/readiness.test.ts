@@ -1,5 +1,4 @@
-import type { Pool } from 'pg';
-import { DataSource } from 'typeorm';
+import { LookupPool } from '../../src/database/lookup-pool.js';
 import { Journal } from '../../src/request-log/journal/journal.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
@@ -55,10 +54,9 @@ it('says 503 once known keys work no longer, but not when only the connection th
   // However many ask, they wait for one connection; jobs in the background may hold a few others.
   const asked = await Promise.all(Array.from({ length: 20 }, ready));
   expect(asked.every(([status]) => status === 503)).toBe(true);
-  const { driver } = gateway.gateway.app.get(DataSource);
-  const pool = (driver as unknown as { master: Pool }).master;
-  expect(pool.waitingCount).toBe(0);
-  expect(pool.totalCount - pool.idleCount).toBeLessThan(5);
+  const { waiting, busy } = gateway.gateway.app.get(LookupPool).counts;
+  expect(waiting).toBe(0);
+  expect(busy).toBeLessThan(5);
   relay.set('*', 'cut');
   await until(503, 'Postgres has been unavailable for longer than KEY_CACHE_STALE_MS');
   relay.set('postern-changes', 'none');

@@ -131,6 +131,37 @@ it('takes no call below the floor of free space and takes them again above it', 
   await eventually(() => journal.accepting && journal.degraded === null);
 });
 
+it.each([
+  {
+    how: 'has no statfs',
+    look: () => {
+      throw fault('ENOSYS');
+    },
+  },
+  { how: 'counts no blocks', look: () => ({ blocks: 0, bavail: 0, bsize: 4_096 }) },
+])('takes calls on a file system that $how, until a write fails', async ({ look }) => {
+  await journal.close();
+  const looks = jest.spyOn(fs, 'statfsSync').mockImplementation(look as unknown as typeof fs.statfsSync);
+  const said = jest.spyOn(Logger.prototype, 'warn');
+  journal = open();
+  expect([journal.accepting, journal.degraded]).toEqual([true, null]);
+  const call = recordsOf('read');
+  append(call);
+  await eventually(() => looks.mock.calls.length >= 2);
+  expect(said).toHaveBeenCalledTimes(1);
+  expect(said.mock.calls[0]![0]).toContain('does not report its free space');
+  let isFull = true;
+  onWrite((real, fd, bytes, offset) => {
+    if (isFull) throw fault('ENOSPC');
+    return real(fd, bytes, offset);
+  });
+  expect(() => append(recordsOf('begun'))).toThrow('ENOSPC');
+  expect(journal.accepting).toBe(false);
+  isFull = false;
+  await eventually(() => journal.accepting && journal.degraded === null);
+  expect(await recovered()).toEqual(rowsOf(call));
+});
+
 it('starts on a full disk and accepts calls once there is space', async () => {
   await journal.close();
   jest.spyOn(fs, 'mkdirSync').mockImplementation(() => {

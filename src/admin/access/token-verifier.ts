@@ -7,6 +7,7 @@ import { required, type Settings } from '../../config/settings.js';
 import { type Actor, adminAt } from '../../platform/actor.js';
 import { TokenFailures } from '../token-failures.js';
 import type { Access } from './access.js';
+import { CredentialLookups } from './credential-lookups.js';
 import type { Role } from './role.js';
 import { digestToken, isWellFormedToken } from './token-format.js';
 
@@ -32,6 +33,7 @@ export class TokenVerifier {
   constructor(
     @InjectSettings() env: Settings,
     private readonly dataSource: DataSource,
+    private readonly lookups: CredentialLookups,
     private readonly failures: TokenFailures,
   ) {
     this.expected = sha256(required(env, 'adminToken'));
@@ -42,14 +44,14 @@ export class TokenVerifier {
    * could lock the operator out. The token's length protects it from guessing.
    *
    * @param hint appended to the message of an error: how to send a token
-   * @throws UnauthorizedException for a wrong token, which is counted
+   * @throws UnauthorizedException for a wrong token, which is counted; TooManyUnknown in a flood
    */
   async verify(token: string, address: string | null, res: Response, hint: string): Promise<Access> {
     // timingSafeEqual needs equal lengths: digests have them and do not reveal the token's length.
     if (timingSafeEqual(sha256(token), this.expected)) {
       return { actor: adminAt(address), role: 'admin', scope: null, tokenId: null };
     }
-    const row = isWellFormedToken(token) ? await this.find(token) : undefined;
+    const row = isWellFormedToken(token) ? await this.find(token, address) : undefined;
     if (row !== undefined) {
       const actor: Actor = { name: `token:${row.name}`, address };
       return { actor, role: row.role, scope: row.teams, tokenId: row.id };
@@ -68,8 +70,10 @@ export class TokenVerifier {
     );
   }
 
-  private async find(token: string): Promise<TokenRow | undefined> {
-    const [row] = await this.dataSource.query<TokenRow[]>(FIND, [digestToken(token)]);
+  private async find(token: string, address: string | null): Promise<TokenRow | undefined> {
+    const digest = digestToken(token);
+    const read = () => this.dataSource.query<TokenRow[]>(FIND, [digest]).then(([row]) => row);
+    const row = await this.lookups.find(digest, address, read);
     if (row !== undefined && !row.seen_lately) await this.dataSource.query(USED, [row.id]);
     return row;
   }

@@ -35,7 +35,7 @@ import { LONGEST_HOURS, SessionsService } from './sessions.service.js';
 @UseInterceptors(JsonBodyInterceptor)
 @UsePipes(AdminValidationPipe)
 @UseFilters(AdminErrorFilter)
-@ApiErrors(400, 503)
+@ApiErrors(400, 429, 503)
 export class SessionController {
   constructor(
     @InjectSettings() private readonly env: Settings,
@@ -109,7 +109,8 @@ export class SessionController {
     const cookie = sessionCookieOf(req, this.env.publicUrl);
     if (cookie === null) return;
     mustBeFromConsole(req);
-    await this.sessions.end(cookie);
+    if ((await this.sessions.find(cookie, this.guard.addressOf(req))) !== null)
+      await this.sessions.end(cookie);
     res.setHeader('Set-Cookie', sessionCookie(req, this.env.publicUrl, null, 0));
   }
 }

@@ -4,6 +4,7 @@ import { DataSource } from 'typeorm';
 import { InjectSettings } from '../../config/config.module.js';
 import { required, type Settings } from '../../config/settings.js';
 import type { Access } from '../access/access.js';
+import { CredentialLookups } from '../access/credential-lookups.js';
 import type { Role } from '../access/role.js';
 
 /** A session ends after this time without a request. */
@@ -63,6 +64,7 @@ export class SessionsService {
   constructor(
     @InjectSettings() env: Settings,
     private readonly dataSource: DataSource,
+    private readonly lookups: CredentialLookups,
   ) {
     this.digestKey = required(env, 'adminToken');
   }
@@ -77,10 +79,16 @@ export class SessionsService {
     return secret;
   }
 
-  /** @param secret value of the cookie @param address of the client now, for its Actor @returns null if it has ended */
+  /**
+   * @param secret value of the cookie
+   * @param address of the client now, for its Actor
+   * @returns null if it has ended
+   * @throws TooManyUnknown
+   */
   async find(secret: string, address: string | null): Promise<Session | null> {
     const digest = this.digest(secret);
-    const [row] = await this.dataSource.query<SessionRow[]>(FIND, [digest]);
+    const read = () => this.dataSource.query<SessionRow[]>(FIND, [digest]).then(([row]) => row);
+    const row = await this.lookups.find(digest, address, read);
     if (row === undefined) return null;
     if (!row.seen_lately) await this.dataSource.query(SEEN, [digest]);
     return {

@@ -1,8 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import type pg from 'pg';
-import { DataSource } from 'typeorm';
 import { ChangeFeed } from '../../database/change-feed.js';
 import { DatabaseService } from '../../database/database.service.js';
+import { LookupPool } from '../../database/lookup-pool.js';
 import type {
   BudgetMode,
   LimitPeriod,
@@ -86,7 +86,7 @@ export class RuleCache {
   private reading: Promise<void> | null = null;
 
   constructor(
-    private readonly dataSource: DataSource,
+    private readonly pool: LookupPool,
     feed: ChangeFeed,
     database: DatabaseService,
   ) {
@@ -126,7 +126,7 @@ export class RuleCache {
   }
 
   private async read(): Promise<void> {
-    const rows = await this.dataSource.query<RuleRow[]>(READ);
+    const rows = await this.pool.query<RuleRow[]>(READ);
     if (versionOf(rows) >= this.version) this.replace(rows);
   }
 

@@ -16,6 +16,7 @@ export class DiskHealth {
   private readonly reasons = new Map<ErrorKind, string>();
   private readonly reported = new Map<ErrorKind, Set<string>>(KINDS.map((kind) => [kind, new Set()]));
   private isReserved = false;
+  private isUnknownLogged = false;
 
   /**
    * @param folder on the disk in question
@@ -63,10 +64,10 @@ export class DiskHealth {
     }
   }
 
-  /** Creates the reserve if there is space. @throws if no new call may be accepted, or if the free space is unknown */
+  /** Creates the reserve if there is space. @throws if no new call may be accepted, or if reading the free space fails */
   checkSpace(): void {
-    const { bavail, bsize } = statfsSync(this.folder);
-    if (bavail * bsize <= FREE_FLOOR_BYTES) {
+    const free = this.freeBytes();
+    if (free !== null && free <= FREE_FLOOR_BYTES) {
       throw new Error('the disk of DATA_DIR is full; new calls get 503 until there is space');
     }
     if (!this.isReserved) this.fillReserve();
@@ -80,6 +81,24 @@ export class DiskHealth {
     } catch {
       // Already removed, or it cannot be removed.
     }
+  }
+
+  /** Null if the file system does not count it, as some in user space: a full disk is then noticed when a write fails. */
+  private freeBytes(): number | null {
+    try {
+      const { blocks, bavail, bsize } = statfsSync(this.folder);
+      if (blocks > 0) return bavail * bsize;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOSYS') throw error;
+    }
+    if (!this.isUnknownLogged) {
+      this.logger.warn(
+        'The file system of DATA_DIR does not report its free space. If it fills up, new calls get 503 only when a ' +
+          'write has failed.',
+      );
+    }
+    this.isUnknownLogged = true;
+    return null;
   }
 
   private fillReserve(): void {

@@ -1,0 +1,47 @@
+import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
+import type pg from 'pg';
+import { CannotExecuteNotConnectedError, DataSource } from 'typeorm';
+import { InjectSettings } from '../config/config.module.js';
+import type { Settings } from '../config/settings.js';
+import { GOODBYE_MS, withTimeout } from '../platform/with-timeout.js';
+import { openPool } from './open-pool.js';
+
+/** A look-up that takes longer than this fails with 503. */
+export const LOOKUP_TIMEOUT_MS = 5_000;
+
+/**
+ * Connections for what calls wait for: keys, limits and prices. Everything else has other connections, so that nobody who
+ * uses the admin API can delay a call.
+ */
+@Injectable()
+export class LookupPool implements OnApplicationShutdown {
+  private readonly pool: pg.Pool;
+
+  constructor(
+    @InjectSettings() { databaseUrl, databasePoolSize }: Settings,
+    private readonly dataSource: DataSource,
+  ) {
+    const purpose = {
+      applicationName: 'postern-lookups',
+      poolSize: databasePoolSize,
+      queryTimeoutMs: LOOKUP_TIMEOUT_MS,
+    };
+    this.pool = openPool(databaseUrl, purpose, new Logger('Database'));
+  }
+
+  /** Connections, and queries that wait for one. */
+  get counts(): { busy: number; idle: number; waiting: number } {
+    const { totalCount, idleCount, waitingCount } = this.pool;
+    return { busy: totalCount - idleCount, idle: idleCount, waiting: waitingCount };
+  }
+
+  /** @returns the rows @throws CannotExecuteNotConnectedError before the first start has found the schema up to date */
+  async query<T>(text: string, values?: unknown[]): Promise<T> {
+    if (!this.dataSource.isInitialized) throw new CannotExecuteNotConnectedError();
+    return (await this.pool.query(text, values)).rows as T;
+  }
+
+  async onApplicationShutdown(): Promise<void> {
+    await withTimeout(GOODBYE_MS, this.pool.end());
+  }
+}

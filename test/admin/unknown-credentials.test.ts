@@ -1,0 +1,81 @@
+import type pg from 'pg';
+import { DataSource } from 'typeorm';
+import { generateToken } from '../../src/admin/access/token-format.js';
+import { eventually } from '../support/eventually.js';
+import { Wire } from '../support/wire.js';
+
+let wire: Wire;
+beforeAll(async () => {
+  wire = await Wire.start({ TRUSTED_PROXIES: '127.0.0.0/8' });
+});
+afterAll(() => wire.stop());
+afterEach(() => jest.restoreAllMocks());
+
+const ask = (token: string, address: string) =>
+  fetch(`${wire.gateway.url}/admin/v1/teams`, {
+    headers: { 'x-forwarded-for': address, authorization: `Bearer ${token}` },
+  });
+const askSession = (cookie: string, address: string) =>
+  fetch(`${wire.gateway.url}/admin/v1/session`, {
+    headers: { 'x-forwarded-for': address, cookie: `__Host-postern=${cookie}` },
+  });
+
+/** Sends 150 requests at once until some are more than are looked up. */
+async function flood(send: () => Promise<Response>): Promise<Response[]> {
+  return eventually(async () => {
+    const all = await Promise.all(Array.from({ length: 150 }, send));
+    return all.some(({ status }) => status === 429) && all;
+  });
+}
+
+const statusesOf = (responses: readonly Response[]) =>
+  [...new Set(responses.map(({ status }) => status))].sort();
+
+it('looks up only some unknown tokens of an address in a second, and a token in use all the same', async () => {
+  const { token } = await wire.gateway.admin<{ token: string }>('POST', '/tokens', {
+    name: 'in use',
+    role: 'viewer',
+  });
+  expect((await ask(token, '198.51.100.1')).status).toBe(200);
+  const responses = await flood(() => ask(generateToken(), '198.51.100.1'));
+  expect((await ask(token, '198.51.100.1')).status).toBe(200);
+  expect((await ask(generateToken(), '198.51.100.2')).status).toBe(401);
+  expect(statusesOf(responses)).toEqual([401, 429]);
+  const rejected = responses.find(({ status }) => status === 429)!;
+  expect(rejected.headers.get('retry-after')).toBe('1');
+  expect(await rejected.json()).toEqual({
+    error: {
+      code: 'rate_limited',
+      message: 'Too many unknown tokens or sessions came from this address. Try again in a second.',
+      details: [],
+    },
+  });
+});
+
+it('looks up only some unknown sessions of an address in a second', async () => {
+  const responses = await flood(() => askSession(generateToken().slice(4).padEnd(43, 'A'), '198.51.100.3'));
+  expect(statusesOf(responses)).toEqual([200, 429]);
+});
+
+it('asks Postgres once for an unknown token that comes again', async () => {
+  const query = jest.spyOn(wire.gateway.gateway.app.get(DataSource), 'query');
+  const count = () => query.mock.calls.filter(([text]) => text.includes('FROM admin_token')).length;
+  await eventually(async () => {
+    const token = generateToken();
+    await ask(token, '198.51.100.4');
+    const before = count();
+    expect(before).toBeGreaterThan(0);
+    expect((await ask(token, '198.51.100.4')).status).toBe(401);
+    return count() === before;
+  });
+});
+
+it('uses other connections than the look-ups of gateway keys', async () => {
+  const key = await wire.gateway.createKey({ endpoints: 'all' });
+  const { driver } = wire.gateway.gateway.app.get(DataSource);
+  const { master } = driver as unknown as { master: pg.Pool };
+  const all = await Promise.all(Array.from({ length: master.options.max }, () => master.connect()));
+  const reply = await fetch(`${wire.gateway.url}/v1/models`, { headers: { authorization: `Bearer ${key}` } });
+  for (const client of all) client.release();
+  expect(reply.status).toBe(200);
+});
