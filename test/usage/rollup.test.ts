@@ -6,6 +6,7 @@ import { ReaderPool } from '../../src/requests/reader-pool.js';
 import type { RequestFilter } from '../../src/requests/request-query.js';
 import type { UsageGroup } from '../../src/usage/usage-groups.js';
 import { UsageRollup } from '../../src/usage/usage-rollup.service.js';
+import { type Days, daysSql } from '../../src/usage/usage-source.js';
 import { UsageTotals } from '../../src/usage/usage-totals.js';
 import { createDays, KEY, TEAM } from '../request-log/rows.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
@@ -121,6 +122,21 @@ it('equals the rows: before, between and after the runs of two processes, to the
   await run();
   expect(await storedCost()).toEqual(await loggedCost());
   await expectAllEqual();
+});
+
+it('looks at no day without sums, whatever the range and the period', async () => {
+  const daysOf = async (filter: RequestFilter) => {
+    const { text, values } = daysSql(filter, 'day', 'Europe/Berlin');
+    return (await pool.queries.query<Days>(text, values)).rows[0]!.days;
+  };
+  const ever = { from: new Date('0001-01-01'), to: new Date('9999-12-31') };
+  expect(await daysOf(ever)).toBe(0);
+  await insert(500);
+  await run();
+  for (const filter of [{}, ever, { from: ever.from }, { to: ever.to }])
+    expect(await daysOf(filter)).toBe(DAYS);
+  expect(await daysOf({ from: new Date(today - DAY_MS) })).toBe(2);
+  await expectEqual(['team', 'day'], 'Asia/Kolkata', { to: ever.to });
 });
 
 it('computes the sums of rows again that were changed after they were added, and of no others', async () => {
