@@ -50,6 +50,11 @@ const ERRORS = {
     code: 'unsupported_media_type',
     message: 'The body must be JSON. Send "Content-Type: application/json".',
   },
+  429: {
+    description: 'Too many exports are running.',
+    code: 'rate_limited',
+    message: 'You have 2 exports running, the most at a time. Wait for their end, or close one.',
+  },
   503: {
     description: 'The database is unavailable; with `Retry-After`.',
     code: 'database_unavailable',

@@ -14,6 +14,9 @@ import type { ExportFormat } from './requests.schema.js';
 /** Rows fetched, formatted and written at a time, which limits the memory. */
 const BATCH = 500;
 
+/** An export whose client reads nothing for this long is ended: it holds a snapshot and locks. */
+const IDLE_MS = 60_000;
+
 /** By the column and so by the index: `started_at` alone is the text of the result, by which Postgres would sort the whole log. */
 export const NEWEST_FIRST = 'ORDER BY request_log.started_at DESC, request_log.id DESC';
 
@@ -125,6 +128,7 @@ export class OpenExport {
 
   async begin(rest: string, values: unknown[]): Promise<void> {
     await this.run({ text: 'BEGIN READ ONLY' });
+    await this.run({ text: `SET LOCAL idle_in_transaction_session_timeout = ${IDLE_MS}` });
     await this.run({
       text: `DECLARE export NO SCROLL CURSOR FOR ${this.formatter.select(rest)}`,
       values,
