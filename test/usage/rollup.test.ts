@@ -8,7 +8,7 @@ import type { UsageGroup } from '../../src/usage/usage-groups.js';
 import { UsageRollup } from '../../src/usage/usage-rollup.service.js';
 import { type Days, daysSql } from '../../src/usage/usage-source.js';
 import { UsageTotals } from '../../src/usage/usage-totals.js';
-import { createDays, KEY, TEAM } from '../request-log/rows.js';
+import { createDays, insertRow, KEY, TEAM } from '../request-log/rows.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 
 const DAY_MS = 86_400_000;
@@ -158,6 +158,26 @@ it('computes the sums of rows again that were changed after they were added, and
     [KEY],
   );
   expect(Number(marked!.count)).toBeLessThanOrEqual(10);
+});
+
+it('keeps the sums of a dropped day, also when a late row of it is changed', async () => {
+  await insert(1_000);
+  await run();
+  const before = (await storedCost()) as { calls: string };
+  const name = `request_log_${new Date(cut).toISOString().slice(0, 10).replaceAll('-', '')}`;
+  await database.query(`DROP TABLE ${name}`);
+  await createDays(database, cut);
+  const late = await insertRow(database, new Date(cut + 60_000), { cost_usd: null });
+  await run();
+  expect(await storedCost()).toEqual({ ...before, calls: String(Number(before.calls) + 1) });
+  await database.query(
+    `UPDATE request_log SET cost_usd = 1, recorded_at = date_trunc('milliseconds', clock_timestamp()),
+       repaired_at = clock_timestamp() WHERE id = $1`,
+    [late],
+  );
+  await insert(10);
+  await run();
+  expect(await storedCost()).toMatchObject({ calls: String(Number(before.calls) + 11) });
 });
 
 it('adds nothing twice and misses nothing when its connection is killed at any moment', async () => {
