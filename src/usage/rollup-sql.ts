@@ -6,8 +6,10 @@ const NAMES = ENTRIES.map(([name]) => name).join(', ');
 export const SLOT_MS = 1_800_000;
 /** Start of the half hour of a call. */
 const SLOT = `date_bin('30 minutes', started_at, 'epoch')`;
+/** What `usage_slot` has of a half hour. */
+export const SUM_COLUMNS = `team_id, key_id, provider, model, ${NAMES}`;
 /** Of `usage_slot`, in the order of slotsOfRows(). */
-export const SLOT_COLUMNS = `slot, team_id, key_id, provider, model, ${NAMES}`;
+export const SLOT_COLUMNS = `slot, ${SUM_COLUMNS}`;
 
 /** Adds what a SELECT of SLOT_COLUMNS returns to what there is. */
 function addTo(table: string, select: string): string {
@@ -33,9 +35,6 @@ export function slotsOfRows(where: string, from = 'request_log'): string {
     FROM ${from} WHERE ${where}
     GROUP BY 1, 2, 3, 4, 5`;
 }
-
-/** Matches rows that are not in `usage_slot` yet. */
-export const IS_NEW = 'recorded_at > (SELECT cursor FROM usage_rollup) AND repaired_at IS NULL';
 
 export const CURSOR = 'SELECT cursor FROM usage_rollup';
 /** Locks the cursor for the rest of the transaction; no row if another process has locked it. */

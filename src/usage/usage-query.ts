@@ -33,7 +33,8 @@ const SHOWN: Record<Interval, string> = {
 export const groupName = (i: number): string => `group_${i}`;
 
 /** The value that rows are grouped by, from the columns of the source. @param zone placeholder of the time zone */
-function valueOf(group: UsageGroup, time: string, zone: string): string {
+function valueOf(group: UsageGroup, { time, isPeriod }: UsageSource, zone: string): string {
+  if (isPeriod && isInterval(group)) return time;
   if (group === 'half_hour') return `date_bin('30 minutes', ${time}, 'epoch')`;
   if (isInterval(group)) return `date_trunc('${group}', ${time}, ${zone})`;
   const tag = TAG_GROUP.exec(group)?.[1];
@@ -107,7 +108,7 @@ export function usageSql(
   const usesZone = groups.some((group) => isInterval(group) && group !== 'half_hour');
   const placeholder = usesZone ? `${conditions.placeholder(zone)}::text` : '';
   const names = groups.map((_, i) => groupName(i));
-  const values = groups.map((group, i) => `${valueOf(group, source.time, placeholder)} AS ${names[i]}`);
+  const values = groups.map((group, i) => `${valueOf(group, source, placeholder)} AS ${names[i]}`);
   const texts = groups.map((group, i) => `${textOf(group, names[i]!, placeholder)} AS ${names[i]}`);
   const sums = ENTRIES.map(([name, measure]) => `${source.sum(name, measure)} AS ${name}`);
   const shown = ENTRIES.map(([name, { type }]) => `${SHOWN_AS[type](name)} AS ${name}`);

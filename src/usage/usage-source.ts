@@ -1,6 +1,6 @@
 import { Conditions, conditionsOf, type RequestFilter } from '../requests/request-query.js';
 import type { Measure } from './measures.js';
-import { IS_NEW, SLOT_COLUMNS, SLOT_MS, slotsOfRows } from './rollup-sql.js';
+import { SLOT_MS, slotsOfRows, SUM_COLUMNS } from './rollup-sql.js';
 import { type Interval, isInterval, SLOT_GROUPS, type UsageGroup } from './usage-groups.js';
 
 /** What usage is added up from. */
@@ -9,6 +9,8 @@ export interface UsageSource {
   from: string;
   /** The column to group by time by. */
   time: string;
+  /** Is that the start of the period already? */
+  isPeriod: boolean;
   sum: (name: string, measure: Measure) => string;
 }
 
@@ -44,6 +46,7 @@ export function rowsSource(filter: RequestFilter): { source: UsageSource; condit
     source: {
       from: `request_log ${conditions.where}`,
       time: 'started_at',
+      isPeriod: false,
       sum: (_, { ofRows }) => ofRows,
     },
   };
@@ -59,6 +62,9 @@ export interface Days {
   days: number;
   /** Those of them that do not lie within one period and within the range: their half-hourly sums are read. */
   cut: Date[];
+  /** When the periods of the range begin, and the first half hour of each; empty for hours. */
+  periods: Date[];
+  starts: Date[];
 }
 
 /** `interval '1 day'` has 23 hours or 25 where the session's time zone changes its clocks. */
@@ -79,25 +85,33 @@ export function daysSql(
     `($1::timestamptz IS NULL OR day >= $1)`,
     `($2::timestamptz IS NULL OR day + ${A_DAY} <= $2)`,
   ];
-  if (interval === 'hour' || interval === 'half_hour') isWhole.push('false');
+  let periods = 'SELECT NULL::timestamptz AS period, NULL::timestamptz AS start WHERE false';
+  if (isClock(interval)) isWhole.push('false');
   else if (interval) {
     // Whether the first and the last half hour lie in the same period: never by day in Berlin, nearly always by month.
     values.push(zone);
     isWhole.push(
       `date_trunc('${interval}', day, $3) = date_trunc('${interval}', day + ${A_DAY} - interval '30 minutes', $3)`,
     );
+    periods = `
+      SELECT date_trunc('${interval}', half_hour, $3) AS period, min(half_hour) AS start
+      FROM days, generate_series(day, day + ${A_DAY} - interval '30 minutes', '30 minutes') AS half_hour GROUP BY 1`;
   }
   return {
     text: `
       WITH days AS (
         SELECT day, ${isWhole.join(' AND ')} AS is_whole
         FROM (SELECT min(slot) AS first, max(slot) AS last FROM usage_day) AS stored, generate_series(
-          date_trunc('day', CASE WHEN first < $1 THEN $1 ELSE first END, 'UTC'), LEAST(last, $2), ${A_DAY}) AS day)
-      SELECT "cursor", (SELECT count(*)::int FROM days) AS days, ARRAY(SELECT day FROM days WHERE NOT is_whole) AS cut
+          date_trunc('day', CASE WHEN first < $1 THEN $1 ELSE first END, 'UTC'), LEAST(last, $2), ${A_DAY}) AS day),
+        periods AS (${periods})
+      SELECT "cursor", (SELECT count(*)::int FROM days) AS days, ARRAY(SELECT day FROM days WHERE NOT is_whole) AS cut,
+        ARRAY(SELECT period FROM periods ORDER BY start) AS periods, ARRAY(SELECT start FROM periods ORDER BY start) AS starts
       FROM usage_rollup`,
     values,
   };
 }
+
+const isClock = (interval: Interval | undefined) => interval === 'hour' || interval === 'half_hour';
 
 /** Does the range lie within one half hour, or does it cut both sides of a boundary? Then only rows can answer. */
 export function hasNoSlot({ from, to }: RequestFilter): boolean {
@@ -113,7 +127,9 @@ export function hasNoSlot({ from, to }: RequestFilter): boolean {
  */
 export function slotsSource(
   filter: RequestFilter,
-  { cursor, days, cut }: Days,
+  { cursor, days, cut, periods, starts }: Days,
+  interval: Interval | undefined,
+  zone: string,
 ): { source: UsageSource; conditions: Conditions } {
   const { from, to, ...subject } = filter;
   const first = from && ceil(from);
@@ -132,11 +148,25 @@ export function slotsSource(
     .map((range) => range.map((time) => conditions.placeholder(time)))
     .map(([low, high]) => `slot >= ${low} AND slot < ${high}`)
     .join(' OR ');
+  const isPeriod = interval !== undefined && !isClock(interval);
+  const place = isPeriod ? `${conditions.placeholder(zone)}::text` : '';
+  const rows = (condition: string) =>
+    `SELECT ${isPeriod ? `date_trunc('${interval}', slot, ${place}) AS slot` : 'slot'}, ${SUM_COLUMNS}
+     FROM (${slotsOfRows(condition)}) AS added`;
+  // Finds the period of a slot in a fifth of the time that date_trunc() takes. Without days, no part uses the placeholders.
+  const [all, begin] = [periods, starts].map(
+    (times) => isPeriod && days > 0 && `${conditions.placeholder(times)}::timestamptz[]`,
+  );
   const stored = (table: string, condition: string) =>
-    `SELECT ${SLOT_COLUMNS} FROM ${table} WHERE ${[condition, ...within('slot')].join(' AND ')}`;
+    `SELECT ${isPeriod ? `(${all})[width_bucket(slot, ${begin})] AS slot` : 'slot'}, ${SUM_COLUMNS}
+     FROM ${table} WHERE ${[condition, ...within('slot')].join(' AND ')}`;
   const parts = [
-    slotsOfRows(
-      [...within('started_at'), IS_NEW, `recorded_at > ${conditions.placeholder(cursor)}`].join(' AND '),
+    rows(
+      [
+        ...within('started_at'),
+        `recorded_at > ${conditions.placeholder(cursor)}`,
+        'repaired_at IS NULL',
+      ].join(' AND '),
     ),
   ];
   if (cut.length < days) parts.push(stored('usage_day', isCut === '' ? 'true' : `NOT (${isCut})`));
@@ -150,12 +180,13 @@ export function slotsSource(
     );
     return `started_at >= ${a} AND started_at < ${b}`;
   });
-  for (const edge of edges) parts.push(slotsOfRows([edge, ...subjects].join(' AND ')));
+  for (const edge of edges) parts.push(rows([edge, ...subjects].join(' AND ')));
   return {
     conditions,
     source: {
       from: `(${parts.join(' UNION ALL ')}) AS slots`,
       time: 'slot',
+      isPeriod,
       sum: (name, { ofSlots }) => ofSlots(name),
     },
   };

@@ -114,8 +114,9 @@ export class UsageTotals {
     zone: string,
   ): Promise<ReturnType<typeof rowsSource>> {
     if (!fitsSlots(groups, filter, zone) || hasNoSlot(filter)) return rowsSource(filter);
-    const { rows } = await client.query<Days>(daysSql(filter, groups.find(isInterval), zone));
-    return slotsSource(filter, rows[0]!);
+    const interval = groups.find(isInterval);
+    const { rows } = await client.query<Days>(daysSql(filter, interval, zone));
+    return slotsSource(filter, rows[0]!, interval, zone);
   }
 
   /**

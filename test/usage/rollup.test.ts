@@ -124,6 +124,31 @@ it('equals the rows: before, between and after the runs of two processes, to the
   await expectAllEqual();
 });
 
+it('equals the rows where clocks change, also at midnight and by half an hour', async () => {
+  const days = [
+    '2026-10-03',
+    '2026-10-04',
+    '2026-10-24',
+    '2026-10-25',
+    '2026-10-31',
+    '2026-11-01',
+    '2026-11-02',
+  ];
+  for (const day of days) {
+    await createDays(database, new Date(day));
+    await database.query(
+      `INSERT INTO request_log (id, started_at, team_id, key_id, provider, method, streamed, outcome, prompt_tokens)
+       SELECT gen_random_uuid(), at, $2, $3, 'p', 'POST', false, 'completed', random() * 100
+       FROM generate_series($1::timestamptz, $1::timestamptz + interval '23 hours 59 minutes', '7 minutes') AS at`,
+      [`${day}T00:00:00Z`, TEAM, KEY],
+    );
+  }
+  await run();
+  for (const zone of ['Atlantic/Azores', 'America/Havana', 'Australia/Lord_Howe', 'Europe/London'])
+    for (const interval of ['hour', 'day', 'month'] as const)
+      await expectEqual([interval], zone, { from: new Date('2026-10-03T22:10:00Z') });
+});
+
 it('looks at no day without sums, whatever the range and the period', async () => {
   const daysOf = async (filter: RequestFilter) => {
     const { text, values } = daysSql(filter, 'day', 'Europe/Berlin');
