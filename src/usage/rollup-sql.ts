@@ -36,6 +36,9 @@ export function slotsOfRows(where: string, from = 'request_log'): string {
     GROUP BY 1, 2, 3, 4, 5`;
 }
 
+/** Matches rows that are not in the sums yet. @param cursor how far the roll-up is */
+export const isNew = (cursor: string): string => `recorded_at > ${cursor} AND repaired_at IS NULL`;
+
 export const CURSOR = 'SELECT cursor FROM usage_rollup';
 /** Locks the cursor for the rest of the transaction; no row if another process has locked it. */
 export const LOCK_CURSOR = `${CURSOR} FOR UPDATE SKIP LOCKED`;
@@ -46,7 +49,7 @@ export const FIRST_START = 'SELECT min(started_at) AS first FROM request_log';
 
 /** $1, $2, here and below: a range of `recorded_at`, without its start. Adds its rows, without those that were changed. */
 export const ADD_NEW_ROWS = `
-  WITH added AS (${slotsOfRows('recorded_at > $1 AND recorded_at <= $2 AND repaired_at IS NULL')}),
+  WITH added AS (${slotsOfRows(`${isNew('$1')} AND recorded_at <= $2`)}),
        slots AS (${addTo('usage_slot', `SELECT ${SLOT_COLUMNS} FROM added`)})
   ${addTo('usage_day', daysOfSlots('added AS s'))}`;
 

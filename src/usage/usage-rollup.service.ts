@@ -183,14 +183,12 @@ export class UsageRollup implements OnApplicationShutdown {
       let some = all.slice(i, i + MOST_AT_ONCE);
       const times = some.map(({ slot }) => slot.getTime());
       const [first, last] = [Math.min(...times), Math.max(...times)];
-      const values = () => [
-        ...[some.map(({ slot }) => slot), some.map(({ key_id }) => key_id)],
-        ...[cursor, new Date(first), new Date(last + SLOT_MS)],
-      ];
-      if (only !== undefined) some = (await client.query<KeySlot>(only, values())).rows;
-      const [slots, keys] = values();
+      const bounds = [cursor, new Date(first), new Date(last + SLOT_MS)];
+      const listed = () => [some.map(({ slot }) => slot), some.map(({ key_id }) => key_id)];
+      if (only !== undefined) some = (await client.query<KeySlot>(only, [...listed(), ...bounds])).rows;
+      const [slots, keys] = listed();
       await client.query(CLEAR, [slots, keys]);
-      await client.query(FILL, values());
+      await client.query(FILL, [slots, keys, ...bounds]);
       await client.query(CLEAR_DAYS, [slots, keys]);
       const days = [first, last + DAY_MS].map((time) => new Date(Math.floor(time / DAY_MS) * DAY_MS));
       await client.query(FILL_DAYS, [slots, keys, ...days]);

@@ -1,6 +1,6 @@
 import { Conditions, conditionsOf, type RequestFilter } from '../requests/request-query.js';
 import type { Measure } from './measures.js';
-import { SLOT_MS, slotsOfRows, SUM_COLUMNS } from './rollup-sql.js';
+import { isNew, SLOT_MS, slotsOfRows, SUM_COLUMNS } from './rollup-sql.js';
 import { type Interval, isInterval, SLOT_GROUPS, type UsageGroup } from './usage-groups.js';
 
 /** What usage is added up from. */
@@ -54,7 +54,7 @@ export function rowsSource(filter: RequestFilter): { source: UsageSource; condit
 
 const DAY_MS = 86_400_000;
 
-/** What there is to add up, see DAYS. */
+/** What there is to add up, as daysSql() reads it. */
 export interface Days {
   /** Where the roll-up is: rows recorded later are in no sum. */
   cursor: Date;
@@ -160,15 +160,7 @@ export function slotsSource(
   const stored = (table: string, condition: string) =>
     `SELECT ${isPeriod ? `(${all})[width_bucket(slot, ${begin})] AS slot` : 'slot'}, ${SUM_COLUMNS}
      FROM ${table} WHERE ${[condition, ...within('slot')].join(' AND ')}`;
-  const parts = [
-    rows(
-      [
-        ...within('started_at'),
-        `recorded_at > ${conditions.placeholder(cursor)}`,
-        'repaired_at IS NULL',
-      ].join(' AND '),
-    ),
-  ];
+  const parts = [rows([...within('started_at'), isNew(conditions.placeholder(cursor))].join(' AND '))];
   if (cut.length < days) parts.push(stored('usage_day', isCut === '' ? 'true' : `NOT (${isCut})`));
   if (cut.length > 0) parts.push(stored('usage_slot', `(${isCut})`));
   const edges = [
