@@ -23,7 +23,8 @@ export function fitsSlots(groups: readonly UsageGroup[], filter: RequestFilter, 
   return (
     names.every((name) => SLOT_FILTERS.includes(name)) &&
     groups.every((group) => isInterval(group) || (SLOT_GROUPS as readonly string[]).includes(group)) &&
-    isOnHalfHours(zone)
+    // Nothing else depends on the time zone.
+    (groups.every((group) => !isInterval(group) || group === 'half_hour') || isOnHalfHours(zone))
   );
 }
 

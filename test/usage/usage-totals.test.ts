@@ -237,6 +237,8 @@ describe('usage', () => {
     ['rows', 'end_user', 'UTC', { from: 90 }, null],
     ['rows longer ago than they are kept', 'end_user', 'UTC', { from: 100 }, 'from'],
     ['rows, for the time zone', 'day', 'Asia/Kathmandu', { from: 100 }, 'from'],
+    ['sums, whatever the time zone', 'half_hour', 'Asia/Kathmandu', { from: 100 }, null],
+    ['sums, without a period', 'model', 'Asia/Kathmandu', { from: 100 }, null],
     ['rows, for the filter', 'day', 'UTC', { from: 100, status: '5xx' }, 'from'],
   ])('answers for times of which it has all: %s', async (_, group, zone, ago, field) => {
     const today = Math.floor(Date.now() / 86_400_000);
