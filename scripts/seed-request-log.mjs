@@ -51,6 +51,7 @@ const ADD_UP_AGAIN = `
   BEGIN;
   UPDATE usage_rollup SET "cursor" = 'epoch';
   DELETE FROM usage_slot WHERE slot >= (SELECT date_trunc('day', min(started_at), 'UTC') FROM request_log);
+  DELETE FROM usage_day WHERE slot >= (SELECT date_trunc('day', min(started_at), 'UTC') FROM request_log);
   COMMIT`;
 
 await main(async () => {

@@ -51,7 +51,8 @@ const ERRORS = {
     message: 'The body must be JSON. Send "Content-Type: application/json".',
   },
   429: {
-    description: 'Too many unknown tokens or sessions came from this address; with `Retry-After`.',
+    description:
+      'Too many unknown tokens or sessions came from this address, with `Retry-After`; or too many exports are running.',
     code: 'rate_limited',
     message: 'Too many unknown tokens or sessions came from this address. Try again in a second.',
   },

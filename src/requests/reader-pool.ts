@@ -1,5 +1,5 @@
 import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
-import type pg from 'pg';
+import pg from 'pg';
 import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import { openPool } from '../database/open-pool.js';
@@ -7,22 +7,51 @@ import { GOODBYE_MS, withTimeout } from '../platform/with-timeout.js';
 
 /** Queries of the admin API. */
 const QUERIES = { applicationName: 'postern-reader', poolSize: 2, queryTimeoutMs: 30_000 };
+/** Queries of holders of gateway keys. Administrators never wait for these. */
+const SELF = { applicationName: 'postern-self', poolSize: 2, queryTimeoutMs: 5_000 };
 /** Exports: one step, above all the first, may have to scan the partitions of all days. */
-const EXPORTS = { applicationName: 'postern-export', poolSize: 2, queryTimeoutMs: 600_000 };
+const EXPORTS = { applicationName: 'postern-export', poolSize: 6, queryTimeoutMs: 600_000 };
+/** Usage is added up in hash tables. With the 4 MB of a default Postgres, it expects them to be too large, and sorts. */
+const WORK_MEM = '32MB';
 
 /** Connections for reading the request log, separate from the others so that a slow query cannot delay key look-ups. */
 @Injectable()
 export class ReaderPool implements OnApplicationShutdown {
   readonly queries: pg.Pool;
+  readonly self: pg.Pool;
   readonly exports: pg.Pool;
 
   constructor(@InjectSettings() env: Settings) {
     const logger = new Logger('RequestLog');
     this.queries = openPool(env.databaseUrl, QUERIES, logger);
+    this.self = openPool(env.databaseUrl, SELF, logger);
     this.exports = openPool(env.databaseUrl, EXPORTS, logger);
   }
 
   async onApplicationShutdown(): Promise<void> {
-    await withTimeout(GOODBYE_MS, Promise.all([this.queries.end(), this.exports.end()]));
+    const pools = [this.queries, this.self, this.exports];
+    await withTimeout(GOODBYE_MS, Promise.all(pools.map((pool) => pool.end())));
+  }
+}
+
+/** Runs queries that read the same state of the database. */
+export async function inSnapshot<T>(pool: pg.Pool, read: (client: pg.PoolClient) => Promise<T>): Promise<T> {
+  const client = await pool.connect();
+  try {
+    await client.query(`BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL work_mem = '${WORK_MEM}'`);
+    const result = await read(client);
+    await client.query('COMMIT');
+    client.release();
+    return result;
+  } catch (error) {
+    // An error that Postgres reported leaves the connection as it was.
+    const isUsable =
+      error instanceof pg.DatabaseError &&
+      (await client.query('ROLLBACK').then(
+        () => true,
+        () => false,
+      ));
+    client.release(!isUsable);
+    throw error;
   }
 }

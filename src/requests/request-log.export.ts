@@ -15,7 +15,7 @@ import type { ExportFormat } from './requests.schema.js';
 const BATCH = 500;
 
 /** An export whose client reads nothing for this long is ended: it holds a snapshot and locks. */
-const IDLE_MS = 900_000;
+const IDLE_MS = 60_000;
 
 /** By the column and so by the index: `started_at` alone is the text of the result, by which Postgres would sort the whole log. */
 export const NEWEST_FIRST = 'ORDER BY request_log.started_at DESC, request_log.id DESC';

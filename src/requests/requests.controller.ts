@@ -7,10 +7,11 @@ import { describeError } from '../errors/describe-error.js';
 import type { Page } from '../database/page.js';
 import { type OpenExport, RequestLogExport } from './request-log.export.js';
 import { type PageSource, RequestLogReader } from './request-log.reader.js';
-import { CurrentScope, type Scope } from '../admin/access/access.js';
+import { type Access, CurrentAccess, CurrentScope, type Scope } from '../admin/access/access.js';
 import { Roles } from '../admin/access/role.js';
 import { AdminController } from '../admin/admin-controller.js';
 import { CallFilters } from './call-filters.js';
+import { ExportSlots } from './export-slots.js';
 import { ApiErrors } from '../admin/api-errors.js';
 import {
   type CallFilter,
@@ -40,6 +41,7 @@ export class RequestsController {
   constructor(
     private readonly reader: RequestLogReader,
     private readonly exports: RequestLogExport,
+    private readonly slots: ExportSlots,
     private readonly filters: CallFilters,
   ) {}
 
@@ -70,7 +72,7 @@ export class RequestsController {
       'One object per line (`ndjson`, each a Request) or a table (`csv`). For an incremental export, send ' +
       '`x-recorded-until` of the response as `recorded_after` of the next export, and keep the last row of each ID. If ' +
       'the connection breaks before the end of the response, discard what was received. The response is compressed if the ' +
-      'client accepts gzip.',
+      'client accepts gzip. A token can run two exports at a time; one whose client reads nothing for a minute is broken off.',
   })
   @ApiOkResponse({
     description: 'The rows.',
@@ -82,17 +84,18 @@ export class RequestsController {
     },
     content: { 'application/x-ndjson': STREAM, 'text/csv': STREAM },
   })
-  @ApiErrors(404)
+  @ApiErrors(404, 429)
   async export(
     @Query({ schema: exportSchema }) options: ExportOptions,
-    @CurrentScope() scope: Scope,
+    @CurrentAccess() access: Access,
     @Req() req: Request,
     @Res() res: Response,
   ): Promise<void> {
-    const resolved = await this.filters.resolve(options, scope);
+    const resolved = await this.filters.resolve(options, access.scope);
     // If the client disconnects, the running step is cancelled, also the first one.
     const disconnected = new AbortController();
     res.once('close', () => disconnected.abort());
+    const release = this.slots.take(access);
     let opened: OpenExport | null = null;
     try {
       opened = await this.exports.open(resolved, disconnected.signal);
@@ -117,6 +120,7 @@ export class RequestsController {
       res.destroy();
     } finally {
       await opened?.close();
+      release();
     }
   }
 

@@ -2,6 +2,7 @@ import { Module } from '@nestjs/common';
 import { KeysModule } from '../keys/keys.module.js';
 import { TeamsModule } from '../teams/teams.module.js';
 import { CallFilters } from './call-filters.js';
+import { ExportSlots } from './export-slots.js';
 import { LogArchive } from './log-archive.js';
 import { ReaderPool } from './reader-pool.js';
 import { RecordedController } from './recorded.controller.js';
@@ -13,7 +14,7 @@ import { RequestsController } from './requests.controller.js';
 @Module({
   imports: [TeamsModule, KeysModule],
   controllers: [RecordedController, RequestsController],
-  providers: [ReaderPool, LogArchive, RequestLogReader, RequestLogExport, CallFilters],
+  providers: [ReaderPool, LogArchive, RequestLogReader, RequestLogExport, ExportSlots, CallFilters],
   exports: [RequestLogReader, LogArchive, RequestLogExport, CallFilters, ReaderPool]
 })
 export class RequestsModule {}

@@ -109,10 +109,16 @@ export const ownUsageQuerySchema = z
     message: 'must not be later than to',
   })
   .refine(
-    ({ from, to }) =>
-      from === undefined ||
-      (Date.parse(to ?? new Date().toISOString()) - Date.parse(from)) / 86_400_000 < MOST_DAYS,
-    { path: ['from'], message: `must be less than ${MOST_DAYS} days before to` },
+    ({ from, to }) => {
+      const today = new Date().toISOString();
+      // Without `from`, the days begin with the first of the month.
+      const first = from ?? `${today.slice(0, 7)}-01`;
+      return (Date.parse(to ?? today) - Date.parse(first)) / 86_400_000 < MOST_DAYS;
+    },
+    {
+      path: ['to'],
+      message: `must be less than ${MOST_DAYS} days after from (default: the first of the month)`,
+    },
   );
 export type OwnUsageQuery = z.output<typeof ownUsageQuerySchema>;
 

@@ -1,5 +1,4 @@
 import { Injectable } from '@nestjs/common';
-import { DataSource } from 'typeorm';
 import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import type { Grant } from '../auth/caller.js';
@@ -7,6 +6,7 @@ import { GatewayError } from '../errors/gateway-error.js';
 import type { EndpointRule, IdempotencyMode } from '../keys/gateway-key.entity.js';
 import { LedgerService } from '../limits/ledger/ledger.service.js';
 import { LimitsService } from '../limits/limits.service.js';
+import { ReaderPool } from '../requests/reader-pool.js';
 import { UsageTotals } from '../usage/usage-totals.js';
 import { OWN_LIMIT, OWN_SUMS, type OwnKey, type OwnUsage, type OwnUsageQuery } from './self.schema.js';
 
@@ -52,7 +52,7 @@ const MOST_DAYS = 400;
 @Injectable()
 export class SelfService {
   constructor(
-    private readonly dataSource: DataSource,
+    private readonly pool: ReaderPool,
     private readonly limits: LimitsService,
     private readonly ledger: LedgerService,
     private readonly totals: UsageTotals,
@@ -61,7 +61,8 @@ export class SelfService {
 
   /** @param endUser whose limits are shown too; null: none */
   async key({ keyId, secretId, teamId }: Grant, endUser: string | null): Promise<OwnKey> {
-    const [row] = await this.dataSource.query<KeyRow[]>(FIND_KEY, [keyId, secretId]);
+    const { rows } = await this.pool.self.query<KeyRow>(FIND_KEY, [keyId, secretId]);
+    const [row] = rows;
     if (row === undefined) throw new GatewayError('invalid_api_key');
     const subject = endUser === null ? null : this.ledger.subjectOf(endUser);
     const limits = await this.limits.ofCaller(keyId, teamId, subject);
@@ -83,10 +84,16 @@ export class SelfService {
 
   async usage({ keyId: key }: Grant, { from, to }: OwnUsageQuery): Promise<OwnUsage> {
     const zone = this.env.reportTimezone;
-    const [bounds] = await this.dataSource.query<[Bounds]>(BOUNDS, [zone, from ?? null, to ?? null]);
+    const { rows } = await this.pool.self.query<Bounds>(BOUNDS, [zone, from ?? null, to ?? null]);
+    const bounds = rows[0]!;
     const as_of = new Date().toISOString();
     const sums = (start: Date, end?: Date) =>
-      this.totals.list(['day'], { key, from: start, ...(end && { to: end }), limit: MOST_DAYS }, zone);
+      this.totals.list(
+        ['day'],
+        { key, from: start, ...(end && { to: end }), limit: MOST_DAYS },
+        zone,
+        this.pool.self,
+      );
     const today = await sums(bounds.today);
     const month = await sums(bounds.month);
     const days = await sums(bounds.first, bounds.last);

@@ -16,13 +16,15 @@ export interface Measure {
 /** A sum of a nullable value is null if no row has the value. */
 const addNullable = (a: string, b: string): string => `COALESCE(${a} + ${b}, ${a}, ${b})`;
 const sum = (column: string): string => `sum(${column})`;
+/** A sum of `int` takes half the time and memory of one of `bigint`. No key makes 2^31 calls in a day. */
+const sumOfCounts = (column: string): string => `sum(${column}::int)`;
 
 function count(condition: string): Measure {
   return {
     type: 'bigint',
     ofRows: `count(*) FILTER (WHERE ${condition})`,
     add: (a, b) => `${a} + ${b}`,
-    ofSlots: sum,
+    ofSlots: sumOfCounts,
   };
 }
 
@@ -62,7 +64,7 @@ const LATENCY: Measure = {
   type: 'bigint[]',
   ofRows: each((i) => `count(*) FILTER (WHERE ${inClass(i)} AND ${IS_CALL})`),
   add: (a, b) => each((i) => `${a}[${i + 1}] + ${b}[${i + 1}]`),
-  ofSlots: (column) => each((i) => `sum(${column}[${i + 1}])::bigint`),
+  ofSlots: (column) => each((i) => sumOfCounts(`${column}[${i + 1}]`)),
 };
 
 /** Everything that usage adds up, under the names of the columns of `usage_slot`. */

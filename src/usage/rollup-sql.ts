@@ -6,8 +6,10 @@ const NAMES = ENTRIES.map(([name]) => name).join(', ');
 export const SLOT_MS = 1_800_000;
 /** Start of the half hour of a call. */
 const SLOT = `date_bin('30 minutes', started_at, 'epoch')`;
+/** What `usage_slot` has of a half hour. */
+export const SUM_COLUMNS = `team_id, key_id, provider, model, ${NAMES}`;
 /** Of `usage_slot`, in the order of slotsOfRows(). */
-export const SLOT_COLUMNS = `slot, team_id, key_id, provider, model, ${NAMES}`;
+export const SLOT_COLUMNS = `slot, ${SUM_COLUMNS}`;
 
 /** Adds what a SELECT of SLOT_COLUMNS returns to what there is. */
 function addTo(table: string, select: string): string {
@@ -34,8 +36,8 @@ export function slotsOfRows(where: string, from = 'request_log'): string {
     GROUP BY 1, 2, 3, 4, 5`;
 }
 
-/** Matches rows that are not in `usage_slot` yet. */
-export const IS_NEW = 'recorded_at > (SELECT cursor FROM usage_rollup) AND repaired_at IS NULL';
+/** Matches rows that are not in the sums yet. @param cursor how far the roll-up is */
+export const isNew = (cursor: string): string => `recorded_at > ${cursor} AND repaired_at IS NULL`;
 
 export const CURSOR = 'SELECT cursor FROM usage_rollup';
 /** Locks the cursor for the rest of the transaction; no row if another process has locked it. */
@@ -45,12 +47,9 @@ export const MOVE_CURSOR = 'UPDATE usage_rollup SET cursor = $1';
 /** When the first call of the log began: no row was recorded before. An index has it; it has no `min(recorded_at)`. */
 export const FIRST_START = 'SELECT min(started_at) AS first FROM request_log';
 
-/**
- * $1, $2, here and below: a range of `recorded_at`, without its start. Adds its rows, also
- * those that were changed: the slots that REPAIRED finds are then computed again.
- */
+/** $1, $2, here and below: a range of `recorded_at`, without its start. Adds its rows, without those that were changed. */
 export const ADD_NEW_ROWS = `
-  WITH added AS (${slotsOfRows('recorded_at > $1 AND recorded_at <= $2')}),
+  WITH added AS (${slotsOfRows(`${isNew('$1')} AND recorded_at <= $2`)}),
        slots AS (${addTo('usage_slot', `SELECT ${SLOT_COLUMNS} FROM added`)})
   ${addTo('usage_day', daysOfSlots('added AS s'))}`;
 
@@ -72,6 +71,19 @@ export const DIFFERENT = `
     GROUP BY 1, 2) AS sums USING (slot, key_id)
   WHERE log.rows IS DISTINCT FROM sums.rows`;
 
+/** Rows of the log up to the cursor $3 of the half hour and key `d`. $4, $5: see FILL. */
+const ROWS_OF = `key_id = d.key AND started_at >= d.start AND started_at < d.start + interval '30 minutes'
+  AND started_at >= $4 AND started_at <= $5 AND recorded_at <= $3`;
+
+/**
+ * $1, $2: half hours and their keys. Those of which the log has all rows that were added up. Of a day that was dropped it has
+ * only what was written since: these sums stay as they are.
+ */
+export const COMPLETE = `
+  SELECT d.start AS slot, d.key AS key_id FROM unnest($1::timestamptz[], $2::uuid[]) AS d (start, key)
+  WHERE (SELECT count(*) FROM request_log WHERE ${ROWS_OF}) >=
+    (SELECT COALESCE(sum(calls + retried_attempts), 0) FROM usage_slot WHERE slot = d.start AND key_id = d.key)`;
+
 /** $1, $2: half hours and their keys. */
 export const CLEAR = `
   DELETE FROM usage_slot u USING unnest($1::timestamptz[], $2::uuid[]) AS d (start, key)
@@ -80,11 +92,7 @@ export const CLEAR = `
 /** $3: the cursor. $4, $5: all half hours lie between these, so that Postgres skips other days. */
 export const FILL = `
   INSERT INTO usage_slot (${SLOT_COLUMNS})
-  ${slotsOfRows(
-    `key_id = d.key AND started_at >= d.start AND started_at < d.start + interval '30 minutes'
-     AND started_at >= $4 AND started_at <= $5 AND recorded_at <= $3`,
-    'request_log, unnest($1::timestamptz[], $2::uuid[]) AS d (start, key)',
-  )}`;
+  ${slotsOfRows(ROWS_OF, 'request_log, unnest($1::timestamptz[], $2::uuid[]) AS d (start, key)')}`;
 
 const DAYS_OF_KEYS = `
   (SELECT DISTINCT date_trunc('day', start, 'UTC') AS day, key FROM unnest($1::timestamptz[], $2::uuid[]) AS k (start, key))`;

@@ -1,6 +1,6 @@
 import { ServiceError } from '../errors/service-error.js';
 import type { PageRequest } from '../database/page.js';
-import type { Conditions, RequestFilter } from '../requests/request-query.js';
+import { type Conditions, type RequestFilter, SESSION_COLUMN } from '../requests/request-query.js';
 import { type Measure, MEASURES } from './measures.js';
 import {
   INTERVALS,
@@ -29,31 +29,25 @@ const SHOWN: Record<Interval, string> = {
   half_hour: 'YYYY-MM-DD"T"HH24:MI:00"Z"',
 };
 
-interface GroupColumn {
-  /** Its name in the result, unless it is a tag. */
-  name: string;
-  /** Its value, from the columns of the source. */
-  sql: string;
+/** Name of a group in the statement: a tag may have a longer name than a column of Postgres. */
+export const groupName = (i: number): string => `group_${i}`;
+
+/** The value that rows are grouped by, from the columns of the source. @param zone placeholder of the time zone */
+function valueOf(group: UsageGroup, { time, isPeriod }: UsageSource, zone: string): string {
+  if (isPeriod && isInterval(group)) return time;
+  if (group === 'half_hour') return `date_bin('30 minutes', ${time}, 'epoch')`;
+  if (isInterval(group)) return `date_trunc('${group}', ${time}, ${zone})`;
+  const tag = TAG_GROUP.exec(group)?.[1];
+  if (tag !== undefined) return `tags ->> '${tag}'`;
+  if (group === 'team' || group === 'key') return `${group}_id`;
+  return group === 'session' ? SESSION_COLUMN : group;
 }
 
-/** @param zone placeholder of the time zone */
-function columnOf(group: UsageGroup, time: string, zone: string): GroupColumn {
-  if (isInterval(group)) {
-    const start =
-      group === 'half_hour'
-        ? `date_bin('30 minutes', ${time}, 'epoch')`
-        : `date_trunc('${group}', ${time}, ${zone})`;
-    const isClock = group === 'hour' || group === 'half_hour';
-    return {
-      name: group,
-      sql: `to_char(${start} AT TIME ZONE ${isClock ? `'UTC'` : zone}, '${SHOWN[group]}')`,
-    };
-  }
-  const tag = TAG_GROUP.exec(group)?.[1];
-  if (tag !== undefined) return { name: `"${group}"`, sql: `tags ->> '${tag}'` };
-  if (group === 'team' || group === 'key') return { name: `${group}_id`, sql: `${group}_id::text` };
-  if (group === 'session') return { name: 'session', sql: 'session_id' };
-  return { name: group, sql: group };
+/** The same as text. Computed for each group and not for each row, which would take as long as adding the rows up. */
+function textOf(group: UsageGroup, name: string, zone: string): string {
+  if (!isInterval(group)) return `${name}::text`;
+  const isClock = group === 'hour' || group === 'half_hour';
+  return `to_char(${name} AT TIME ZONE ${isClock ? `'UTC'` : zone}, '${SHOWN[group]}')`;
 }
 
 /** The values of a row's groups, in the order of the groups; if the page is sorted by a sum, that sum comes first. */
@@ -82,7 +76,8 @@ const SHOWN_AS: Record<Measure['type'], (sql: string) => string> = {
 /** A page of groups. */
 export interface UsagePlace {
   sort: UsageSort | undefined;
-  cursor: string | undefined;
+  /** Of the last group of the page before; null: this is the first page. */
+  last: GroupValues | null;
   limit: number;
 }
 
@@ -112,10 +107,11 @@ export function usageSql(
   // Postgres cannot tell the type of a placeholder that the statement does not use.
   const usesZone = groups.some((group) => isInterval(group) && group !== 'half_hour');
   const placeholder = usesZone ? `${conditions.placeholder(zone)}::text` : '';
-  const columns = groups.map((group) => columnOf(group, source.time, placeholder));
-  const sums = ENTRIES.map(
-    ([name, measure]) => `${SHOWN_AS[measure.type](source.sum(name, measure))} AS ${name}`,
-  );
+  const names = groups.map((_, i) => groupName(i));
+  const values = groups.map((group, i) => `${valueOf(group, source, placeholder)} AS ${names[i]}`);
+  const texts = groups.map((group, i) => `${textOf(group, names[i]!, placeholder)} AS ${names[i]}`);
+  const sums = ENTRIES.map(([name, measure]) => `${source.sum(name, measure)} AS ${name}`);
+  const shown = ENTRIES.map(([name, { type }]) => `${SHOWN_AS[type](name)} AS ${name}`);
   const totals = TOTALS.map((name) =>
     isMoney(name) ? `'${name}', (sum(${name}::numeric) OVER ())::text` : `'${name}', sum(${name}) OVER ()`,
   );
@@ -123,10 +119,11 @@ export function usageSql(
     SELECT * FROM (
       SELECT sums.*, json_build_object(${totals.join(', ')}) AS totals FROM (
         SELECT groups.*, prompt_tokens + completion_tokens AS ${TOTAL_TOKENS} FROM (
-          SELECT ${columns.map(({ name, sql }) => `${sql} AS ${name}`).join(', ')}, ${sums.join(', ')}
-          FROM ${source.from}
-          GROUP BY ${columns.map((_, i) => i + 1).join(', ')}) AS groups) AS sums) AS usage
-    ${pageSql(groups, columns, conditions, place)}`;
+          SELECT ${[...texts, ...shown].join(', ')} FROM (
+            SELECT ${[...values, ...sums].join(', ')}
+            FROM ${source.from}
+            GROUP BY ${names.map((_, i) => i + 1).join(', ')}) AS added) AS groups) AS sums) AS usage
+    ${pageSql(groups, names, conditions, place)}`;
 }
 
 /** The sum that a page is sorted by, as a number: 0 for a group without a cost. */
@@ -137,15 +134,14 @@ function sorted(sort: UsageSort): string {
 /** The ORDER BY clause of a page, and the condition that excludes the groups of earlier pages. */
 function pageSql(
   groups: readonly UsageGroup[],
-  columns: readonly GroupColumn[],
+  names: readonly string[],
   conditions: Conditions,
-  { sort, cursor, limit }: UsagePlace,
+  { sort, last, limit }: UsagePlace,
 ): string {
   // "C": the same order here and in the comparison, whatever the database's collation; nulls are last in both.
-  const keys = columns.map(({ name }) => `${name} COLLATE "C"`);
+  const keys = names.map((name) => `${name} COLLATE "C"`);
   const order = groups.map((group, i) => (isInterval(group) ? `${keys[i]} DESC` : `${keys[i]} NULLS LAST`));
   if (sort !== undefined) order.unshift(`${sorted(sort)} DESC`);
-  const last = cursor === undefined ? null : valuesOf(cursor, groups.length, sort !== undefined);
   const isAfter = last && after(groups, keys, sort, last, conditions);
   return `${isAfter ? `WHERE ${isAfter}` : ''} ORDER BY ${order.join(', ')} LIMIT ${conditions.placeholder(limit)}`;
 }
@@ -165,7 +161,10 @@ function after(
   return `${sorted(sort)} < ${place} OR ${sorted(sort)} = ${place} AND (${tied})`;
 }
 
-/** SQL condition for groups after these values: the first one that differs decides. */
+/**
+ * SQL condition for groups after these values: the first one that differs decides. Nested, so that its length is
+ * proportional to the number of groups.
+ */
 function comparison(
   groups: readonly UsageGroup[],
   keys: readonly string[],
@@ -173,14 +172,13 @@ function comparison(
   conditions: Conditions,
 ): string {
   const places = last.map((value) => `${conditions.placeholder(value)}::text`);
-  const alternatives = groups.map((group, i) => {
-    const same = keys.slice(0, i).map((key, j) => `${key} IS NOT DISTINCT FROM ${places[j]}`);
+  return groups.reduceRight((rest, group, i) => {
+    const [key, place] = [keys[i], places[i]];
     const later = isInterval(group)
-      ? `${keys[i]} < ${places[i]}`
-      : `(${keys[i]} > ${places[i]} OR ${keys[i]} IS NULL AND ${places[i]} IS NOT NULL)`;
-    return [...same, later].join(' AND ');
-  });
-  return alternatives.map((sql) => `(${sql})`).join(' OR ');
+      ? `${key} < ${place}`
+      : `(${key} > ${place} OR ${key} IS NULL AND ${place} IS NOT NULL)`;
+    return `(${later} OR ${key} IS NOT DISTINCT FROM ${place} AND ${rest})`;
+  }, 'false');
 }
 
 export function cursorOf(values: GroupValues): string {

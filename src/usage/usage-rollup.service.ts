@@ -16,6 +16,7 @@ import {
   CLEAR,
   CLEAR_DAYS,
   CLEAR_YESTERDAY,
+  COMPLETE,
   CURSOR,
   deleteOld,
   DIFFERENT,
@@ -154,7 +155,7 @@ export class UsageRollup implements OnApplicationShutdown {
     const upTo = await this.stepEnd(client, cursor, until);
     await client.query(ADD_NEW_ROWS, [cursor, upTo]);
     const repaired = await client.query<KeySlot>(REPAIRED, [cursor, upTo]);
-    await this.computeAgain(client, repaired.rows, upTo);
+    await this.computeAgain(client, repaired.rows, upTo, COMPLETE);
     await client.query(MOVE_CURSOR, [upTo]);
     await client.query('COMMIT');
     return upTo < until;
@@ -167,16 +168,27 @@ export class UsageRollup implements OnApplicationShutdown {
     return new Date(Math.min(start + STEP_MS, until.getTime()));
   }
 
-  /** Computes the sums of these half hours and keys from their rows recorded up to the cursor. */
-  private async computeAgain(client: pg.PoolClient, all: readonly KeySlot[], cursor: Date): Promise<void> {
+  /**
+   * Computes the sums of these half hours and keys from their rows recorded up to the cursor.
+   *
+   * @param only selects some of them
+   */
+  private async computeAgain(
+    client: pg.PoolClient,
+    all: readonly KeySlot[],
+    cursor: Date,
+    only?: typeof COMPLETE,
+  ): Promise<void> {
     for (let i = 0; i < all.length; i += MOST_AT_ONCE) {
-      const some = all.slice(i, i + MOST_AT_ONCE);
-      const slots = some.map(({ slot }) => slot);
-      const keys = some.map(({ key_id }) => key_id);
-      const times = slots.map((slot) => slot.getTime());
+      let some = all.slice(i, i + MOST_AT_ONCE);
+      const times = some.map(({ slot }) => slot.getTime());
       const [first, last] = [Math.min(...times), Math.max(...times)];
+      const bounds = [cursor, new Date(first), new Date(last + SLOT_MS)];
+      const listed = () => [some.map(({ slot }) => slot), some.map(({ key_id }) => key_id)];
+      if (only !== undefined) some = (await client.query<KeySlot>(only, [...listed(), ...bounds])).rows;
+      const [slots, keys] = listed();
       await client.query(CLEAR, [slots, keys]);
-      await client.query(FILL, [slots, keys, cursor, new Date(first), new Date(last + SLOT_MS)]);
+      await client.query(FILL, [slots, keys, ...bounds]);
       await client.query(CLEAR_DAYS, [slots, keys]);
       const days = [first, last + DAY_MS].map((time) => new Date(Math.floor(time / DAY_MS) * DAY_MS));
       await client.query(FILL_DAYS, [slots, keys, ...days]);

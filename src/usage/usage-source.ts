@@ -1,6 +1,6 @@
 import { Conditions, conditionsOf, type RequestFilter } from '../requests/request-query.js';
 import type { Measure } from './measures.js';
-import { IS_NEW, SLOT_COLUMNS, SLOT_MS, slotsOfRows } from './rollup-sql.js';
+import { isNew, SLOT_MS, slotsOfRows, SUM_COLUMNS } from './rollup-sql.js';
 import { type Interval, isInterval, SLOT_GROUPS, type UsageGroup } from './usage-groups.js';
 
 /** What usage is added up from. */
@@ -9,11 +9,11 @@ export interface UsageSource {
   from: string;
   /** The column to group by time by. */
   time: string;
+  /** Is that the start of the period already? */
+  isPeriod: boolean;
   sum: (name: string, measure: Measure) => string;
 }
 
-/** Not '1 day', which has 23 hours or 25 where the session's time zone changes its clocks. */
-const A_DAY = `interval '24 hours'`;
 /** Filters that can be applied to half-hourly sums. */
 const SLOT_FILTERS = ['teams', 'team', 'key', 'provider', 'model', 'from', 'to'];
 
@@ -23,7 +23,8 @@ export function fitsSlots(groups: readonly UsageGroup[], filter: RequestFilter, 
   return (
     names.every((name) => SLOT_FILTERS.includes(name)) &&
     groups.every((group) => isInterval(group) || (SLOT_GROUPS as readonly string[]).includes(group)) &&
-    isOnHalfHours(zone)
+    // Nothing else depends on the time zone.
+    (groups.every((group) => !isInterval(group) || group === 'half_hour') || isOnHalfHours(zone))
   );
 }
 
@@ -46,32 +47,94 @@ export function rowsSource(filter: RequestFilter): { source: UsageSource; condit
     source: {
       from: `request_log ${conditions.where}`,
       time: 'started_at',
+      isPeriod: false,
       sum: (_, { ofRows }) => ofRows,
     },
   };
 }
 
+const DAY_MS = 86_400_000;
+
+/** What there is to add up, as daysSql() reads it. */
+export interface Days {
+  /** Where the roll-up is: rows recorded later are in no sum. */
+  cursor: Date;
+  /** How many UTC days of the range have sums. */
+  days: number;
+  /** Those of them that do not lie within one period and within the range: their half-hourly sums are read. */
+  cut: Date[];
+  /** When the periods of the range begin, and the first half hour of each; empty for hours. */
+  periods: Date[];
+  starts: Date[];
+}
+
+/** `interval '1 day'` has 23 hours or 25 where the session's time zone changes its clocks. */
+const A_DAY = `interval '24 hours'`;
+
+/**
+ * The statement that returns Days. It lists no day before the first one with sums or after the last one, whatever the range.
+ *
+ * @param interval the period to group by @param zone in which it begins
+ */
+export function daysSql(
+  { from, to }: RequestFilter,
+  interval: Interval | undefined,
+  zone: string,
+): { text: string; values: unknown[] } {
+  const values: unknown[] = [from && ceil(from), to && floor(to)];
+  const isWhole = [
+    `($1::timestamptz IS NULL OR day >= $1)`,
+    `($2::timestamptz IS NULL OR day + ${A_DAY} <= $2)`,
+  ];
+  let periods = 'SELECT NULL::timestamptz AS period, NULL::timestamptz AS start WHERE false';
+  if (isClock(interval)) isWhole.push('false');
+  else if (interval) {
+    // Whether the first and the last half hour lie in the same period: never by day in Berlin, nearly always by month.
+    values.push(zone);
+    isWhole.push(
+      `date_trunc('${interval}', day, $3) = date_trunc('${interval}', day + ${A_DAY} - interval '30 minutes', $3)`,
+    );
+    periods = `
+      SELECT date_trunc('${interval}', half_hour, $3) AS period, min(half_hour) AS start
+      FROM days, generate_series(day, day + ${A_DAY} - interval '30 minutes', '30 minutes') AS half_hour GROUP BY 1`;
+  }
+  return {
+    text: `
+      WITH days AS (
+        SELECT day, ${isWhole.join(' AND ')} AS is_whole
+        FROM (SELECT min(slot) AS first, max(slot) AS last FROM usage_day) AS stored, generate_series(
+          date_trunc('day', CASE WHEN first < $1 THEN $1 ELSE first END, 'UTC'), LEAST(last, $2), ${A_DAY}) AS day),
+        periods AS (${periods})
+      SELECT "cursor", (SELECT count(*)::int FROM days) AS days, ARRAY(SELECT day FROM days WHERE NOT is_whole) AS cut,
+        ARRAY(SELECT period FROM periods ORDER BY start) AS periods, ARRAY(SELECT start FROM periods ORDER BY start) AS starts
+      FROM usage_rollup`,
+    values,
+  };
+}
+
+const isClock = (interval: Interval | undefined) => interval === 'hour' || interval === 'half_hour';
+
+/** Does the range lie within one half hour, or does it cut both sides of a boundary? Then only rows can answer. */
+export function hasNoSlot({ from, to }: RequestFilter): boolean {
+  return from !== undefined && to !== undefined && ceil(from) >= floor(to);
+}
+
 /**
  * The daily sums of UTC days that lie within one period and within the range; the half-hourly sums of the others; and the
  * rows that are in neither: those recorded since the last run of the roll-up, and those of half hours that the range cuts.
- * One statement reads all, so that no call is counted twice or missed.
+ * All bounds are values that Postgres knows when it plans, so that it expects as many rows as there are.
  *
- * @param interval the period to group by @param zone in which it begins
- * @param addedUntil where the roll-up was a moment ago. The statement reads where it is now, which is the same or later;
- *   only with a value that it knows does Postgres expect few new rows, and not a third of the log
+ * @param days of the same snapshot, so that no call is counted twice or missed
  */
 export function slotsSource(
   filter: RequestFilter,
+  { cursor, days, cut, periods, starts }: Days,
   interval: Interval | undefined,
   zone: string,
-  addedUntil: Date,
 ): { source: UsageSource; conditions: Conditions } {
   const { from, to, ...subject } = filter;
   const first = from && ceil(from);
   const last = to && floor(to);
-  // The range lies within one half hour, or is cut on both sides of a boundary.
-  if (first && last && first >= last) return rowsSource(filter);
-
   const conditions = new Conditions();
   const [start, end] = [first, last].map((time) => time && conditions.placeholder(time));
   const subjects = Object.entries(subject).flatMap(([name, value]) =>
@@ -82,35 +145,25 @@ export function slotsSource(
     ...(end ? [`${column} < ${end}`] : []),
     ...subjects,
   ];
-  const isWhole = ['true'];
-  if (start) isWhole.push(`day >= ${start}`);
-  if (end) isWhole.push(`day + ${A_DAY} <= ${end}`);
-  if (interval === 'hour' || interval === 'half_hour') isWhole.push('false');
-  else if (interval) {
-    // Each day whose first and last half hour lie in the same period: none by day in Berlin, nearly all by month.
-    const [begin, last] = ['day', `day + ${A_DAY} - interval '30 minutes'`];
-    const place = `${conditions.placeholder(zone)}::text`;
-    isWhole.push(
-      `date_trunc('${interval}', ${begin}, ${place}) = date_trunc('${interval}', ${last}, ${place})`,
-    );
-  }
-  const days = `
-    SELECT day, ${isWhole.join(' AND ')} AS is_whole
-    FROM generate_series(
-      date_trunc('day', COALESCE(${start ?? 'NULL'}, (SELECT min(slot) FROM usage_day)), 'UTC'),
-      COALESCE(${end ?? 'NULL'}, (SELECT max(slot) FROM usage_day)), ${A_DAY}) AS day`;
-  const parts = [
-    `SELECT ${SLOT_COLUMNS} FROM usage_day
-     WHERE ${['slot IN (SELECT day FROM days WHERE is_whole)', ...subjects].join(' AND ')}`,
-    // By the index, day by day: there are few such days, which Postgres cannot know. OFFSET keeps it from joining all slots.
-    `SELECT ${SLOT_COLUMNS} FROM days CROSS JOIN LATERAL (
-       SELECT ${SLOT_COLUMNS} FROM usage_slot
-       WHERE ${[`slot >= day AND slot < day + ${A_DAY}`, ...within('slot')].join(' AND ')} OFFSET 0) AS of_day
-     WHERE NOT is_whole`,
-    slotsOfRows(
-      [...within('started_at'), IS_NEW, `recorded_at > ${conditions.placeholder(addedUntil)}`].join(' AND '),
-    ),
-  ];
+  const isCut = rangesOf(cut)
+    .map((range) => range.map((time) => conditions.placeholder(time)))
+    .map(([low, high]) => `slot >= ${low} AND slot < ${high}`)
+    .join(' OR ');
+  const isPeriod = interval !== undefined && !isClock(interval);
+  const place = isPeriod ? `${conditions.placeholder(zone)}::text` : '';
+  const rows = (condition: string) =>
+    `SELECT ${isPeriod ? `date_trunc('${interval}', slot, ${place}) AS slot` : 'slot'}, ${SUM_COLUMNS}
+     FROM (${slotsOfRows(condition)}) AS added`;
+  // Finds the period of a slot in a fifth of the time that date_trunc() takes. Without days, no part uses the placeholders.
+  const [all, begin] = [periods, starts].map(
+    (times) => isPeriod && days > 0 && `${conditions.placeholder(times)}::timestamptz[]`,
+  );
+  const stored = (table: string, condition: string) =>
+    `SELECT ${isPeriod ? `(${all})[width_bucket(slot, ${begin})] AS slot` : 'slot'}, ${SUM_COLUMNS}
+     FROM ${table} WHERE ${[condition, ...within('slot')].join(' AND ')}`;
+  const parts = [rows([...within('started_at'), isNew(conditions.placeholder(cursor))].join(' AND '))];
+  if (cut.length < days) parts.push(stored('usage_day', isCut === '' ? 'true' : `NOT (${isCut})`));
+  if (cut.length > 0) parts.push(stored('usage_slot', `(${isCut})`));
   const edges = [
     ...(from && first && from < first ? [[from, start!] as const] : []),
     ...(to && last && last < to ? [[end!, to] as const] : []),
@@ -120,15 +173,28 @@ export function slotsSource(
     );
     return `started_at >= ${a} AND started_at < ${b}`;
   });
-  for (const edge of edges) parts.push(slotsOfRows([edge, ...subjects].join(' AND ')));
+  for (const edge of edges) parts.push(rows([edge, ...subjects].join(' AND ')));
   return {
     conditions,
     source: {
-      from: `(WITH days AS (${days}) ${parts.join(' UNION ALL ')}) AS slots`,
+      from: `(${parts.join(' UNION ALL ')}) AS slots`,
       time: 'slot',
+      isPeriod,
       sum: (name, { ofSlots }) => ofSlots(name),
     },
   };
+}
+
+/** Start and end of each run of consecutive days. @param days in ascending order */
+function rangesOf(days: readonly Date[]): Date[][] {
+  const ranges: Date[][] = [];
+  for (const day of days) {
+    const end = new Date(day.getTime() + DAY_MS);
+    const current = ranges.at(-1);
+    if (current?.[1]?.getTime() === day.getTime()) current[1] = end;
+    else ranges.push([day, end]);
+  }
+  return ranges;
 }
 
 const CONDITION = {

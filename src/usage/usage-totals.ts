@@ -1,19 +1,39 @@
 import { Injectable } from '@nestjs/common';
+import type pg from 'pg';
 import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import { ServiceError } from '../errors/service-error.js';
-import { ReaderPool } from '../requests/reader-pool.js';
+import { inSnapshot, ReaderPool } from '../requests/reader-pool.js';
 import type { RequestFilter } from '../requests/request-query.js';
+import { TIME_ZONE_REMEDY } from '../platform/time-zone.js';
 import { percentile } from './latency.js';
 import { oldestDay } from '../request-log/partitions.js';
 import { type ArchivedUsage, UsageArchive } from './usage-archive.js';
 import { type CountedUsage, NO_USAGE, type UsageSums, type UsageView } from './usage.schema.js';
 import { isInterval, SORTS, TAG_GROUP, type UsageGroup, type UsageSort } from './usage-groups.js';
-import { CURSOR } from './rollup-sql.js';
-import { cursorOf, inOrder, memberOf, type UsageRequest, type UsageSqlRow, usageSql } from './usage-query.js';
-import { fitsSlots, isSlotStart, rowsSource, slotsSource } from './usage-source.js';
+import {
+  cursorOf,
+  groupName,
+  inOrder,
+  memberOf,
+  type UsageRequest,
+  type UsageSqlRow,
+  usageSql,
+  valuesOf,
+} from './usage-query.js';
+import {
+  type Days,
+  daysSql,
+  fitsSlots,
+  hasNoSlot,
+  isSlotStart,
+  rowsSource,
+  slotsSource,
+} from './usage-source.js';
 
 const DAY_MS = 86_400_000;
+/** Only a time zone can be the reason. */
+const INVALID_PARAMETER_VALUE = '22023';
 
 /** A group without the names of its team and key. */
 export type UsageRow = Omit<UsageView, 'team' | 'key' | 'key_prefix'>;
@@ -32,20 +52,21 @@ export class UsageTotals {
   /**
    * Sums by the given groups, newest period first, or the largest of the sum in `sort` first.
    *
-   * @param groups one or more; at most one of them a period @param zone IANA name
+   * @param groups one or more; at most one of them a period @param zone IANA name @param pool whose connections are used
    * @throws ServiceError invalid for a foreign cursor, or a time for which nothing is kept any more
    */
   async list(
     groups: readonly UsageGroup[],
     request: UsageRequest,
     zone = 'UTC',
+    pool = this.pool.queries,
   ): Promise<CountedUsage<UsageRow>> {
     const { limit, cursor: _, ...filter } = request;
     const ordered = inOrder(groups);
     const more = { ...request, limit: limit + 1 };
-    const isArchived = await this.mustBeKept(groups, filter, zone);
+    const isArchived = await this.mustBeKept(groups, filter, zone, pool);
     const asked = isArchived ? await this.archive.reader!.list(ordered, more, zone) : null;
-    const { rows, totals, until } = asked ?? (await this.counted(ordered, more, zone));
+    const { rows, totals, until } = asked ?? (await this.counted(ordered, more, zone, pool));
     const page = rows.slice(0, limit);
     const last = page.at(-1);
     const isLast = rows.length <= limit || last === undefined;
@@ -63,21 +84,39 @@ export class UsageTotals {
     groups: readonly UsageGroup[],
     { limit, cursor, sort, ...filter }: UsageRequest,
     zone: string,
+    pool: pg.Pool,
   ): Promise<ArchivedUsage> {
     const until = new Date();
-    const { source, conditions } = fitsSlots(groups, filter, zone)
-      ? slotsSource(filter, groups.find(isInterval), zone, await this.addedUntil())
-      : rowsSource(filter);
-    const sql = usageSql(groups, source, conditions, zone, { sort, cursor, limit });
-    const { rows } = await this.pool.queries.query<SqlRow>(sql, conditions.values);
+    const last = cursor === undefined ? null : valuesOf(cursor, groups.length, sort !== undefined);
+    const rows = await inSnapshot(pool, async (client) => {
+      const { source, conditions } = await this.sourceOf(client, groups, filter, zone);
+      const sql = usageSql(groups, source, conditions, zone, { sort, last, limit });
+      return (await client.query<SqlRow>(sql, conditions.values)).rows;
+    }).catch((error: unknown) => {
+      // Node has names that Postgres does not have, such as US/Pacific-New, and may have newer ones.
+      if ((error as { code?: string }).code === INVALID_PARAMETER_VALUE)
+        throw ServiceError.of(
+          'invalid',
+          'tz',
+          `${TIME_ZONE_REMEDY} that Postgres knows, too (pg_timezone_names)`,
+        );
+      throw error;
+    });
     // The condition of a later page leaves the groups of earlier ones out.
     const totals = cursor === undefined ? (rows[0]?.totals ?? NO_USAGE) : null;
-    return { rows: rows.map(({ totals: _, ...row }) => row as UsageSqlRow), totals, until };
+    return { rows: rows.map(({ totals: _, ...row }) => named(row as UsageSqlRow, groups)), totals, until };
   }
 
-  private async addedUntil(): Promise<Date> {
-    const { rows } = await this.pool.queries.query<{ cursor: Date }>(CURSOR);
-    return rows[0]!.cursor;
+  private async sourceOf(
+    client: pg.PoolClient,
+    groups: readonly UsageGroup[],
+    filter: RequestFilter,
+    zone: string,
+  ): Promise<ReturnType<typeof rowsSource>> {
+    if (!fitsSlots(groups, filter, zone) || hasNoSlot(filter)) return rowsSource(filter);
+    const interval = groups.find(isInterval);
+    const { rows } = await client.query<Days>(daysSql(filter, interval, zone));
+    return slotsSource(filter, rows[0]!, interval, zone);
   }
 
   /**
@@ -89,6 +128,7 @@ export class UsageTotals {
     groups: readonly UsageGroup[],
     filter: RequestFilter & { sort?: UsageSort },
     zone: string,
+    pool: pg.Pool,
   ): Promise<boolean> {
     const { sort: _, ...asked } = filter;
     const fromSlots = fitsSlots(groups, asked, zone);
@@ -106,7 +146,7 @@ export class UsageTotals {
       if (this.archive.reader !== null) {
         if (!isKept) return true;
         // Without an archive there may be no older calls: the log may be young.
-        if (needsRows && time < (oldest ??= await oldestDay(this.pool.queries))) return true;
+        if (needsRows && time < (oldest ??= await oldestDay(pool))) return true;
       }
       if (isKept) continue;
       throw ServiceError.of(
@@ -121,6 +161,15 @@ export class UsageTotals {
     }
     return false;
   }
+}
+
+/** With the values of its groups under their names. */
+function named(row: UsageSqlRow, groups: readonly UsageGroup[]): UsageSqlRow {
+  for (const [i, group] of groups.entries()) {
+    row[memberOf(group)] = row[groupName(i)];
+    delete row[groupName(i)];
+  }
+  return row;
 }
 
 function shown({ latency, duration_ms: _, ...row }: UsageSqlRow, groups: readonly UsageGroup[]): UsageRow {

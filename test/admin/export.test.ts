@@ -144,6 +144,38 @@ describe('/admin/v1/requests/export', () => {
     await gone();
   });
 
+  it('that nobody reads leaves others room for theirs, and says who has too many', async () => {
+    const tokens: string[] = [];
+    for (const name of ['one', 'two', 'three']) {
+      const made = await postern.admin<{ token: string }>('POST', '/tokens', { name, role: 'viewer' });
+      tokens.push(made.token);
+    }
+    const unread: RawClient[] = [];
+    const openUnread = async (token: string) => {
+      const client = await RawClient.connect(postern.port);
+      unread.push(client);
+      client.send(request('GET /admin/v1/requests/export', [`Authorization: Bearer ${token}`]));
+      expect((await client.head()).status).toBe(200);
+      client.socket.pause();
+    };
+    const asked = async (token: string) => {
+      const answer = await fetch(`${postern.url}/admin/v1/requests/export?limit=1`, {
+        headers: { authorization: `Bearer ${token}` },
+      });
+      return [answer.status, await answer.text()] as const;
+    };
+    const [one, two, three] = tokens as [string, string, string];
+    for (const token of [one, one]) await openUnread(token);
+    expect(await asked(one)).toEqual([429, expect.stringContaining('You have 2 exports running')]);
+    expect((await asked(two))[0]).toBe(200);
+    for (const token of [two, two]) await openUnread(token);
+    expect(await asked(three)).toEqual([429, expect.stringContaining('4 exports are running')]);
+    expect((await asked(ADMIN_TOKEN))[0]).toBe(200);
+    for (const client of unread) client.destroy();
+    await gone();
+    expect((await asked(three))[0]).toBe(200);
+  });
+
   it('closes its cursor when the reader leaves', async () => {
     const leaving = new AbortController();
     const answer = await fetch(`${postern.url}/admin/v1/requests/export`, {

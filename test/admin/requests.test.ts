@@ -160,6 +160,10 @@ describe('usage', () => {
       ['group_by=team;day', 'group_by'],
       ['group_by=team&group_by=day', 'group_by'],
       ['group_by=constructor', 'group_by'],
+      ['group_by=team,key,provider,model,end_user,session,day,tag:a,tag:b', 'group_by'],
+      // Node has these names, Postgres does not.
+      ['tz=AET', 'tz'],
+      ['tz=US/Pacific-New&group_by=week&status=200', 'tz'],
       ['cursor=x', 'cursor'],
       ['limit=501', 'limit'],
       ['by=team', 'by'],

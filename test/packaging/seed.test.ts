@@ -36,8 +36,15 @@ describe('npm run seed:log', () => {
     const { status, stdout } = seed(['--teams', '2'], { DATABASE_URL: database.url });
     expect([status, await rows()]).toEqual([0, 10]);
     expect(stdout).toContain('Try: ./postern usage --group-by team,day --limit 10');
+    for (const table of ['usage_slot', 'usage_day'])
+      await database.query(
+        `INSERT INTO ${table} (slot, team_id, key_id, provider, calls, errors, calls_without_tokens, unpriced_calls, latency)
+         VALUES (date_trunc('day', now(), 'UTC'), gen_random_uuid(), gen_random_uuid(), 'p', 10, 0, 0, 0, '{}')`,
+      );
     expect(seed(['--teams', '2', '--yes'], { DATABASE_URL: database.url }).status).toBe(0);
     expect(await rows()).toBe(20);
+    // The gateway adds up all rows again.
+    expect(await database.query('SELECT FROM usage_slot UNION ALL SELECT FROM usage_day')).toHaveLength(0);
     expect(seed(['--maybe']).stderr).toContain('[--yes]');
   });
 });

@@ -1,3 +1,4 @@
+import type pg from 'pg';
 import type { Settings } from '../../src/config/settings.js';
 import type { ExportRequest } from '../../src/requests/request-log.export.js';
 import { RequestLogExport } from '../../src/requests/request-log.export.js';
@@ -139,6 +140,9 @@ describe('an export', () => {
     await chunks.next();
     await chunks.next();
     expect(await sessions()).toEqual([{ state: 'idle in transaction' }]);
+    const { client } = opened as unknown as { client: pg.PoolClient };
+    const { rows } = await client.query<object>('SHOW idle_in_transaction_session_timeout');
+    expect(rows).toEqual([{ idle_in_transaction_session_timeout: '1min' }]);
     await opened.close();
     await chunks.return(undefined);
     await eventually(async () => (await sessions()).length === 0);

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import pg from 'pg';
 import { UsageRollup } from '../../src/usage/usage-rollup.service.js';
 import { LedgerService } from '../../src/limits/ledger/ledger.service.js';
 import { eventually } from '../support/eventually.js';
@@ -145,6 +146,25 @@ it('adds up the calls of the key alone: today, this month, and by day', async ()
   expect((await self(days(yesterday, yesterday), key.key)).body.days).toHaveLength(1);
 });
 
+it('never keeps administrators waiting, however slow its reads are', async () => {
+  const key = await createKey();
+  const locking = new pg.Client({ connectionString: gateway.database.url });
+  await locking.connect();
+  await locking.query('BEGIN; LOCK TABLE usage_day IN ACCESS EXCLUSIVE MODE');
+  const reads = [1, 2, 3].map(() => self('/v1/usage', key.key));
+  await eventually(async () => {
+    const [row] = await gateway.database.query<{ count: string }>(
+      "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
+    );
+    return Number(row!.count) === 2;
+  });
+  // Its pool has two connections as well.
+  await gateway.admin('GET', '/requests?limit=1');
+  expect(await gateway.admin('GET', '/usage?group_by=end_user')).toMatchObject({ source: 'log' });
+  await locking.end();
+  await Promise.all(reads);
+});
+
 it('takes no parameter that could name another key, and responds to errors as calls do', async () => {
   const [key, other] = [await createKey(), await createKey()];
   for (const path of [
@@ -153,6 +173,8 @@ it('takes no parameter that could name another key, and responds to errors as ca
     '/v1/usage?from=2026-13-01',
     '/v1/usage?from=2026-02-02&to=2026-02-01',
     '/v1/usage?from=2020-01-01&to=2022-01-01',
+    '/v1/usage?from=2020-01-01',
+    '/v1/usage?to=9999-12-31',
   ]) {
     const { status, headers, body } = await self(path, key.key);
     expect([path, status]).toEqual([path, 400]);

@@ -6,8 +6,9 @@ import { ReaderPool } from '../../src/requests/reader-pool.js';
 import type { RequestFilter } from '../../src/requests/request-query.js';
 import type { UsageGroup } from '../../src/usage/usage-groups.js';
 import { UsageRollup } from '../../src/usage/usage-rollup.service.js';
+import { type Days, daysSql } from '../../src/usage/usage-source.js';
 import { UsageTotals } from '../../src/usage/usage-totals.js';
-import { createDays, KEY, TEAM } from '../request-log/rows.js';
+import { createDays, insertRow, KEY, TEAM } from '../request-log/rows.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 
 const DAY_MS = 86_400_000;
@@ -123,6 +124,46 @@ it('equals the rows: before, between and after the runs of two processes, to the
   await expectAllEqual();
 });
 
+it('equals the rows where clocks change, also at midnight and by half an hour', async () => {
+  const days = [
+    '2026-10-03',
+    '2026-10-04',
+    '2026-10-24',
+    '2026-10-25',
+    '2026-10-31',
+    '2026-11-01',
+    '2026-11-02',
+  ];
+  for (const day of days) {
+    await createDays(database, new Date(day));
+    await database.query(
+      `INSERT INTO request_log (id, started_at, team_id, key_id, provider, method, streamed, outcome, prompt_tokens)
+       SELECT gen_random_uuid(), at, $2, $3, 'p', 'POST', false, 'completed', random() * 100
+       FROM generate_series($1::timestamptz, $1::timestamptz + interval '23 hours 59 minutes', '7 minutes') AS at`,
+      [`${day}T00:00:00Z`, TEAM, KEY],
+    );
+  }
+  await run();
+  for (const zone of ['Atlantic/Azores', 'America/Havana', 'Australia/Lord_Howe', 'Europe/London'])
+    for (const interval of ['hour', 'day', 'month'] as const)
+      await expectEqual([interval], zone, { from: new Date('2026-10-03T22:10:00Z') });
+});
+
+it('looks at no day without sums, whatever the range and the period', async () => {
+  const daysOf = async (filter: RequestFilter) => {
+    const { text, values } = daysSql(filter, 'day', 'Europe/Berlin');
+    return (await pool.queries.query<Days>(text, values)).rows[0]!.days;
+  };
+  const ever = { from: new Date('0001-01-01'), to: new Date('9999-12-31') };
+  expect(await daysOf(ever)).toBe(0);
+  await insert(500);
+  await run();
+  for (const filter of [{}, ever, { from: ever.from }, { to: ever.to }])
+    expect(await daysOf(filter)).toBe(DAYS);
+  expect(await daysOf({ from: new Date(today - DAY_MS) })).toBe(2);
+  await expectEqual(['team', 'day'], 'Asia/Kolkata', { to: ever.to });
+});
+
 it('computes the sums of rows again that were changed after they were added, and of no others', async () => {
   await insert(1_000);
   await run();
@@ -142,6 +183,26 @@ it('computes the sums of rows again that were changed after they were added, and
     [KEY],
   );
   expect(Number(marked!.count)).toBeLessThanOrEqual(10);
+});
+
+it('keeps the sums of a dropped day, also when a late row of it is changed', async () => {
+  await insert(1_000);
+  await run();
+  const before = (await storedCost()) as { calls: string };
+  const name = `request_log_${new Date(cut).toISOString().slice(0, 10).replaceAll('-', '')}`;
+  await database.query(`DROP TABLE ${name}`);
+  await createDays(database, cut);
+  const late = await insertRow(database, new Date(cut + 60_000), { cost_usd: null });
+  await run();
+  expect(await storedCost()).toEqual({ ...before, calls: String(Number(before.calls) + 1) });
+  await database.query(
+    `UPDATE request_log SET cost_usd = 1, recorded_at = date_trunc('milliseconds', clock_timestamp()),
+       repaired_at = clock_timestamp() WHERE id = $1`,
+    [late],
+  );
+  await insert(10);
+  await run();
+  expect(await storedCost()).toMatchObject({ calls: String(Number(before.calls) + 11) });
 });
 
 it('adds nothing twice and misses nothing when its connection is killed at any moment', async () => {

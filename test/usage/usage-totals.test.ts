@@ -195,6 +195,21 @@ describe('usage', () => {
     });
   });
 
+  it('groups by tags whose names are longer than a name in Postgres, and pages through them', async () => {
+    const from = new Date('2031-03-01T00:00:00Z');
+    const [a, b] = [`${'t'.repeat(63)}a`, `${'t'.repeat(63)}b`];
+    for (const tags of [{ [a]: '1' }, { [a]: '1', [b]: '2' }, {}])
+      await insertRow(database, from, { tags: JSON.stringify(tags) });
+    const groups: UsageGroup[] = [`tag:${a}`, `tag:${b}`];
+    const first = await totals.list(groups, { limit: 1, from });
+    expect(first.data).toMatchObject([{ tags: { [a]: '1', [b]: '2' }, calls: 1 }]);
+    const second = await totals.list(groups, { limit: 1, from, cursor: first.next_cursor! });
+    expect(second.data).toMatchObject([{ tags: { [a]: '1', [b]: null }, calls: 1 }]);
+    const third = await totals.list(groups, { limit: 1, from, cursor: second.next_cursor! });
+    expect(third).toMatchObject({ data: [{ tags: { [a]: null, [b]: null }, calls: 1 }], next_cursor: null });
+    await database.query('DELETE FROM request_log WHERE started_at >= $1', [from]);
+  });
+
   it.each<UsageGroup[][]>([
     [['team', 'day']],
     [['model']],
@@ -222,6 +237,8 @@ describe('usage', () => {
     ['rows', 'end_user', 'UTC', { from: 90 }, null],
     ['rows longer ago than they are kept', 'end_user', 'UTC', { from: 100 }, 'from'],
     ['rows, for the time zone', 'day', 'Asia/Kathmandu', { from: 100 }, 'from'],
+    ['sums, whatever the time zone', 'half_hour', 'Asia/Kathmandu', { from: 100 }, null],
+    ['sums, without a period', 'model', 'Asia/Kathmandu', { from: 100 }, null],
     ['rows, for the filter', 'day', 'UTC', { from: 100, status: '5xx' }, 'from'],
   ])('answers for times of which it has all: %s', async (_, group, zone, ago, field) => {
     const today = Math.floor(Date.now() / 86_400_000);
