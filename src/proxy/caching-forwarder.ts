@@ -7,7 +7,8 @@ import type { Settings } from '../config/settings.js';
 import { GatewayError } from '../errors/gateway-error.js';
 import { LARGEST_STORED_BYTES } from '../idempotency/body-copy.js';
 import { cacheId, type CachedResponse, CachedResponses } from '../idempotency/cached-responses.service.js';
-import { ClaimStore } from '../idempotency/claim-store.service.js';
+import { ResponseMemory } from '../idempotency/response-memory.js';
+import { StoreFailures } from '../idempotency/store-failures.service.js';
 import { RequestLogService } from '../request-log/request-log.service.js';
 import { IdempotentForwarder } from './idempotent-forwarder.js';
 import { CallPolicies } from './policies/call-policies.js';
@@ -44,7 +45,8 @@ export class CachingForwarder implements CallPolicy {
   constructor(
     private readonly forwarder: IdempotentForwarder,
     private readonly cached: CachedResponses,
-    private readonly memory: ClaimStore,
+    private readonly memory: ResponseMemory,
+    private readonly failures: StoreFailures,
     private readonly log: RequestLogService,
     @InjectSettings() private readonly env: Settings,
     policies: CallPolicies,
@@ -87,7 +89,7 @@ export class CachingForwarder implements CallPolicy {
       if (found !== null && (await this.send(req, res, found))) return;
     }
     if (mode === 'only-if-cached') throw new GatewayError('not_cached');
-    const entry = id === null ? null : this.cached.entry(id, grant.keyId, req.requestId, ttlSeconds, isNamed);
+    const entry = id === null ? null : this.cached.entry(id, grant, req.requestId, ttlSeconds, isNamed);
     try {
       await this.forwarder.forward(req, res, admitted, entry);
     } finally {
@@ -99,7 +101,11 @@ export class CachingForwarder implements CallPolicy {
   /** @returns false when there is no memory for it: then the call is forwarded */
   private async send(req: Request, res: Response, { response, age }: CachedResponse): Promise<boolean> {
     const bytes = response.body.length;
-    if (!this.memory.reserve(bytes)) return false;
+    const { grant } = req.caller;
+    if (!this.memory.replays.reserve(grant, bytes)) {
+      this.failures.add('cache', 'sending', grant);
+      return false;
+    }
     try {
       const writer = new ResponseWriter(req, res, this.env.clientIdleTimeoutMs, () => {});
       const closed = new Promise<void>((resolve) => res.once('close', resolve));
@@ -111,7 +117,7 @@ export class CachingForwarder implements CallPolicy {
       ]);
       await closed;
     } finally {
-      this.memory.free(bytes);
+      this.memory.replays.free(grant, bytes);
     }
     return true;
   }
