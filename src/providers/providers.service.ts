@@ -113,6 +113,12 @@ export class ProvidersService {
     return entry?.enabled ? entry.provider : null;
   }
 
+  /** Where a provider, also a disabled one, receives the caller's own credential; null if it gets none. */
+  credentialOrigin(name: string): string | null {
+    const provider = name === DEFAULT_PROVIDER ? this.own : this.directory?.byName.get(name)?.provider;
+    return provider?.forwardsCredentials ? provider.origin : null;
+  }
+
   /** The default of the environment overrides a stored one, so that a row cannot change what a deployment has set. */
   private default(): Provider {
     if (this.own !== null) return this.own;
