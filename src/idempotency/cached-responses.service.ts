@@ -91,7 +91,7 @@ export class CachedResponses {
 
 /** The ID of a cached response. Each part is written with its length, so that no two lists of parts are the same. */
 export function cacheId(parts: readonly (string | Buffer)[]): Buffer {
-  const hash = createHash('sha256').update('response cache 1');
+  const hash = createHash('sha256').update('response cache 2');
   for (const part of parts) {
     const bytes = typeof part === 'string' ? Buffer.from(part) : part;
     hash.update(`\0${bytes.length}\0`).update(bytes);
