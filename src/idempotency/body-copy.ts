@@ -1,14 +1,9 @@
+import type { FairShares, Owner } from './fair-shares.js';
+
 /** A larger response is not stored; the client then slows the provider down again. */
 export const LARGEST_STORED_BYTES = 8 * 1024 * 1024;
 const FIRST_GROWTH = 4_096;
 const NOTHING = Buffer.alloc(0);
-
-/** Memory of this process for copies of responses. */
-export interface CopyMemory {
-  /** @returns false when there is none */
-  reserve(bytes: number): boolean;
-  free(bytes: number): void;
-}
 
 /** A copy of one response body. */
 export class BodyCopy {
@@ -18,26 +13,31 @@ export class BodyCopy {
   /** Memory reserved: for the copy, and for the chunks of it that the response writer holds for a slow client. */
   private reserved = 0;
 
-  constructor(private readonly memory: CopyMemory) {}
+  constructor(
+    private readonly memory: FairShares,
+    private readonly owner: Owner,
+  ) {}
 
-  /** @returns false when the body is too large or there is no memory for it */
-  add(chunk: Buffer): boolean {
+  /** @returns why the body cannot be copied; null if it can */
+  add(chunk: Buffer): 'too_large' | 'memory' | null {
     const length = this.length + chunk.length;
-    if (length > LARGEST_STORED_BYTES || (length > this.copy.length && !this.grow(length))) return false;
+    const problem = length > this.copy.length ? this.grow(length) : null;
+    if (problem !== null) return problem;
     this.copy.set(chunk, this.length);
     this.length = length;
-    return true;
+    return null;
   }
 
-  /** @returns false when there is no memory for this many bytes */
-  grow(bytes: number): boolean {
+  /** Reserves memory for a body of this many bytes. @returns why it cannot be copied; null if it can */
+  grow(bytes: number): 'too_large' | 'memory' | null {
+    if (bytes > LARGEST_STORED_BYTES) return 'too_large';
     const size = Math.min(Math.max(bytes, 2 * this.copy.length, FIRST_GROWTH), LARGEST_STORED_BYTES);
-    if (!this.memory.reserve(size - this.reserved)) return false;
+    if (!this.memory.reserve(this.owner, size - this.reserved)) return 'memory';
     this.reserved = size;
     const grown = Buffer.allocUnsafeSlow(size);
     grown.set(this.copy.subarray(0, this.length));
     this.copy = grown;
-    return true;
+    return null;
   }
 
   get bytes(): Buffer {
@@ -51,7 +51,7 @@ export class BodyCopy {
   }
 
   free(): void {
-    this.memory.free(this.reserved);
+    this.memory.free(this.owner, this.reserved);
     this.reserved = 0;
   }
 }

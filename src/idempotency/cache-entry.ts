@@ -1,6 +1,8 @@
 import { firstHeader } from '../platform/raw-headers.js';
-import { BodyCopy, type CopyMemory, LARGEST_STORED_BYTES } from './body-copy.js';
+import type { FairShares, Owner } from './fair-shares.js';
+import { BodyCopy } from './body-copy.js';
 import type { ResponseRecorder } from './response-recorder.js';
+import type { StoreFailure } from './store-failures.service.js';
 import { storedHeaders, type StoredResponse } from './stored-response.js';
 
 /** Events with which a stream of OpenAI or Anthropic reports an error after its status 200. */
@@ -11,6 +13,18 @@ const FAILED_JSON = /^\s*\{\s*"(?:error"\s*:\s*[{"]|type"\s*:\s*"error")/;
 /** More than the start of a body that reports an error. */
 const JSON_START = 256;
 const NO_FINGERPRINT = Buffer.alloc(0);
+const NOT_STORED = ['x-gateway-cache', 'not-stored'] as const;
+
+/** Where an entry is stored. */
+export interface EntryStore {
+  readonly memory: FairShares;
+  /** Could a response of this many bytes be stored? */
+  hasStorage(bytes: number): boolean;
+  /** Stores the response. It never rejects. */
+  store(response: StoredResponse): Promise<void>;
+  /** Reports a response that is not stored. */
+  failed(reason: StoreFailure): void;
+}
 
 /** Copies the response of one call for the response cache: only a complete one with status 200 is stored. */
 export class CacheEntry implements ResponseRecorder {
@@ -22,14 +36,13 @@ export class CacheEntry implements ResponseRecorder {
 
   /**
    * @param isNamed is a request header, by its lower-case name, part of what identifies a response?
-   * @param store stores the response; it never rejects
    */
   constructor(
-    memory: CopyMemory,
+    owner: Owner,
     private readonly isNamed: (header: string) => boolean,
-    private readonly store: (response: StoredResponse) => Promise<void>,
+    private readonly store: EntryStore,
   ) {
-    this.copy = new BodyCopy(memory);
+    this.copy = new BodyCopy(store.memory, owner);
   }
 
   requested(): void {}
@@ -42,19 +55,25 @@ export class CacheEntry implements ResponseRecorder {
     headers: readonly string[],
     declared: number | null,
     raw: readonly Buffer[],
-  ): boolean {
-    const fits = declared === null || declared <= LARGEST_STORED_BYTES;
+  ): readonly string[] | null {
     // The end of a response without a length or chunks looks the same as its loss.
     const isFramed = declared !== null || hasChunks(raw);
-    if (status !== 200 || !fits || !isFramed || isUnreadableStream(headers)) return true;
-    if (!variesOnlyBy(headers, this.isNamed)) return true;
-    if (declared === null || this.copy.grow(declared))
-      this.head = { status, reason, headers: storedHeaders(headers) };
-    return true;
+    if (status !== 200 || !isFramed || isUnreadableStream(headers)) return null;
+    if (!variesOnlyBy(headers, this.isNamed)) return null;
+    const hasStorage = this.store.hasStorage(declared ?? 0);
+    const problem = declared === null ? null : this.copy.grow(declared);
+    if (problem !== null || !hasStorage) {
+      this.store.failed(problem ?? 'storage');
+      return NOT_STORED;
+    }
+    this.head = { status, reason, headers: storedHeaders(headers) };
+    return null;
   }
 
   add(chunk: Buffer): void {
-    if (this.head === null || this.copy.add(chunk)) return;
+    const problem = this.head === null ? null : this.copy.add(chunk);
+    if (problem === null) return;
+    this.store.failed(problem);
     this.head = null;
     this.copy.drop();
   }
@@ -66,7 +85,7 @@ export class CacheEntry implements ResponseRecorder {
     const body = this.copy.bytes;
     if (isEventStream(head.headers) && FAILED_STREAM.test(body.toString('latin1'))) return;
     if (FAILED_JSON.test(body.toString('latin1', 0, JSON_START))) return;
-    this.storing = this.store({ ...head, fingerprint: NO_FINGERPRINT, body });
+    this.storing = this.store.store({ ...head, fingerprint: NO_FINGERPRINT, body });
   }
 
   async close(): Promise<void> {

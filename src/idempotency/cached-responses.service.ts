@@ -3,9 +3,11 @@ import { Injectable, Logger } from '@nestjs/common';
 import { describeError } from '../errors/describe-error.js';
 import { SecretBoxError } from '../platform/secret-box.js';
 import { CacheEntry } from './cache-entry.js';
-import { ClaimStore } from './claim-store.service.js';
+import type { Owner } from './fair-shares.js';
 import { IdempotencyRecords } from './idempotency-records.js';
 import { ResponseCipher } from './response-cipher.js';
+import { ResponseMemory } from './response-memory.js';
+import { type StoreFailure, StoreFailures } from './store-failures.service.js';
 import { StoredBytes } from './stored-bytes.service.js';
 import type { StoredResponse } from './stored-response.js';
 
@@ -32,7 +34,8 @@ export class CachedResponses {
     private readonly records: IdempotencyRecords,
     private readonly cipher: ResponseCipher,
     private readonly storedBytes: StoredBytes,
-    private readonly memory: ClaimStore,
+    private readonly memory: ResponseMemory,
+    private readonly failures: StoreFailures,
   ) {}
 
   /** @returns null if there is none that is young enough, or it cannot be read */
@@ -57,19 +60,26 @@ export class CachedResponses {
    */
   entry(
     id: Buffer,
-    keyId: string,
+    owner: Owner,
     callId: string,
     ttlSeconds: number,
     isNamed: (header: string) => boolean,
   ): CacheEntry {
-    return new CacheEntry(this.memory, isNamed, async (response) => {
-      try {
-        const sealed = this.cipher.seal({ id, callId }, response);
-        if (!this.storedBytes.take(keyId, sealed.length)) return;
-        await this.records.storeCached({ id, callId }, keyId, sealed, ttlSeconds);
-      } catch (error) {
-        this.pause('stored', error);
-      }
+    const failed = (reason: StoreFailure) => this.failures.add('cache', reason, owner);
+    return new CacheEntry(owner, isNamed, {
+      memory: this.memory.copies,
+      hasStorage: (bytes) => this.storedBytes.hasRoom(owner, bytes),
+      store: async (response) => {
+        try {
+          const sealed = this.cipher.seal({ id, callId }, response);
+          if (!this.storedBytes.take(owner, sealed.length)) failed('storage');
+          else await this.records.storeCached({ id, callId }, owner.keyId, sealed, ttlSeconds);
+        } catch (error) {
+          failed('error');
+          this.pause('stored', error);
+        }
+      },
+      failed,
     });
   }
 
@@ -81,7 +91,7 @@ export class CachedResponses {
 
 /** The ID of a cached response. Each part is written with its length, so that no two lists of parts are the same. */
 export function cacheId(parts: readonly (string | Buffer)[]): Buffer {
-  const hash = createHash('sha256').update('response cache 1');
+  const hash = createHash('sha256').update('response cache 2');
   for (const part of parts) {
     const bytes = typeof part === 'string' ? Buffer.from(part) : part;
     hash.update(`\0${bytes.length}\0`).update(bytes);

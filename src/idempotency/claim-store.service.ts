@@ -2,13 +2,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Injectable, Logger } from '@nestjs/common';
 import { Interval } from '@nestjs/schedule';
 import { describeError } from '../errors/describe-error.js';
+import type { FairShares, Owner } from './fair-shares.js';
 import { ResponseCipher } from './response-cipher.js';
 import { type Holder, IdempotencyRecords, LEASE_MS } from './idempotency-records.js';
+import { ResponseMemory } from './response-memory.js';
+import { StoreFailures } from './store-failures.service.js';
 import type { StoredResponse } from './stored-response.js';
 import { StoredBytes } from './stored-bytes.service.js';
 
-/** Memory of this process for responses that are copied or stored. Further calls run, but are not stored. */
-const BUFFERED_BYTES = 256 * 1024 * 1024;
 /** A response that Postgres does not store is retried after this, STORE_TRIES times. */
 const STORE_RETRY_MS = 1_000;
 const STORE_TRIES = 60;
@@ -17,7 +18,7 @@ const MOST_UNCERTAIN = 10_000;
 /** How long a statement that timed out here may still be executed by a server that was stalled. */
 const UNCERTAIN_MS = 60_000;
 
-/** Keeps claims in Postgres until they are stored, released or abandoned, and limits the memory for their responses. */
+/** Keeps claims in Postgres until they are stored, released or abandoned. */
 @Injectable()
 export class ClaimStore {
   private readonly logger = new Logger('Idempotency');
@@ -26,14 +27,25 @@ export class ClaimStore {
   /** Claims of calls that did not run, whose record may exist, each with the time until which it may still appear. */
   private readonly uncertain = new Map<Holder, number>();
   private readonly storing = new Set<Promise<void>>();
-  private buffered = 0;
   private stopped = false;
 
   constructor(
     private readonly records: IdempotencyRecords,
     private readonly storedBytes: StoredBytes,
     private readonly cipher: ResponseCipher,
+    private readonly responses: ResponseMemory,
+    readonly failures: StoreFailures,
   ) {}
+
+  /** For copies of responses. */
+  get memory(): FairShares {
+    return this.responses.copies;
+  }
+
+  /** Could a response of this many bytes be stored in Postgres? */
+  hasStorage(owner: Owner, bytes: number): boolean {
+    return this.storedBytes.hasRoom(owner, bytes);
+  }
 
   /** @returns false if another call with this record has run or is running */
   async acquire(claim: Holder, keyId: string): Promise<boolean> {
@@ -47,26 +59,19 @@ export class ClaimStore {
     return true;
   }
 
-  /** Reserves memory for a response. @returns false when there is none */
-  reserve(bytes: number): boolean {
-    if (this.buffered + bytes > BUFFERED_BYTES) return false;
-    this.buffered += bytes;
-    return true;
-  }
-
-  free(bytes: number): void {
-    this.buffered -= bytes;
-  }
-
   /**
    * Stores a response for duplicate requests, which get idempotency_outcome_unknown if the last retry fails as well.
    *
    * @returns null when it cannot be stored; otherwise never rejects
    */
-  store(claim: Holder, keyId: string, response: StoredResponse): Promise<void> | null {
+  store(claim: Holder, owner: Owner, response: StoredResponse): Promise<void> | null {
     const sealed = this.seal(claim, response);
-    if (sealed === null || !this.storedBytes.take(keyId, sealed.length)) return null;
-    const stored = this.storeWithRetries(claim, sealed).finally(() => {
+    const isTaken = sealed !== null && this.storedBytes.take(owner, sealed.length);
+    if (!isTaken) {
+      this.failures.add('idempotency', sealed === null ? 'error' : 'storage', owner);
+      return null;
+    }
+    const stored = this.storeWithRetries(claim, owner, sealed).finally(() => {
       this.held.delete(claim);
       this.storing.delete(stored);
     });
@@ -134,13 +139,14 @@ export class ClaimStore {
     }
   }
 
-  private async storeWithRetries(claim: Holder, sealed: Buffer): Promise<void> {
+  private async storeWithRetries(claim: Holder, owner: Owner, sealed: Buffer): Promise<void> {
     for (let tries = 1; ; tries++) {
       try {
         await this.records.store(claim, sealed);
         return;
       } catch (error) {
         if (tries === STORE_TRIES || this.stopped) {
+          this.failures.add('idempotency', 'error', owner);
           this.logger.error(
             `The response of call ${claim.callId} could not be stored: ${describeError(error)}`,
           );

@@ -1,9 +1,13 @@
 import { createHash } from 'node:crypto';
 import type { Holder } from './idempotency-records.js';
-import { BodyCopy, LARGEST_STORED_BYTES } from './body-copy.js';
+import type { Owner } from './fair-shares.js';
+import { BodyCopy } from './body-copy.js';
 import type { ClaimStore } from './claim-store.service.js';
 import type { ResponseRecorder } from './response-recorder.js';
+import type { StoreFailure } from './store-failures.service.js';
 import { isStorable, storedHeaders, type StoredResponse } from './stored-response.js';
+
+const NOT_STORED = ['idempotency-stored', 'false'] as const;
 
 /** The right to run one call, and the copy of its response. Ends once: stored, released or abandoned. */
 export class Claim implements Holder, ResponseRecorder {
@@ -17,11 +21,11 @@ export class Claim implements Holder, ResponseRecorder {
 
   constructor(
     readonly id: Buffer,
-    readonly keyId: string,
+    readonly owner: Owner,
     readonly callId: string,
     private readonly store: ClaimStore,
   ) {
-    this.copy = new BodyCopy(store);
+    this.copy = new BodyCopy(store.memory, owner);
   }
 
   /** Adds a chunk of the request body to the fingerprint. */
@@ -43,19 +47,32 @@ export class Claim implements Holder, ResponseRecorder {
    * Notes the response head.
    *
    * @param headers those the client gets @param declared bytes of body, or null
-   * @returns false when this response could be stored if it were not too large
+   * @returns headers for a response that is not stored because of its size, or because there is no room for it
    */
-  responded(status: number, reason: string, headers: readonly string[], declared: number | null): boolean {
-    const fits = declared === null || declared <= LARGEST_STORED_BYTES;
+  responded(
+    status: number,
+    reason: string,
+    headers: readonly string[],
+    declared: number | null,
+  ): readonly string[] | null {
     this.head = { status, reason, headers: storedHeaders(headers) };
-    if (!isStorable(status)) void this.release();
-    else if (!fits || (declared !== null && !this.copy.grow(declared))) void this.release();
-    return fits || !isStorable(status);
+    if (!isStorable(status)) {
+      void this.release();
+      return null;
+    }
+    if (this.ended) return null;
+    const hasStorage = this.store.hasStorage(this.owner, declared ?? 0);
+    const problem = declared === null ? null : this.copy.grow(declared);
+    if (problem === null && hasStorage) return null;
+    this.dismiss(problem ?? 'storage');
+    return NOT_STORED;
   }
 
   /** Copies a chunk of the response body. */
   add(chunk: Buffer): void {
-    if (!this.ended && !this.copy.add(chunk)) void this.release();
+    if (this.ended) return;
+    const problem = this.copy.add(chunk);
+    if (problem !== null) this.dismiss(problem);
   }
 
   /** Stores the response, which was received to its end. */
@@ -66,13 +83,18 @@ export class Claim implements Holder, ResponseRecorder {
       return;
     }
     const body = this.copy.bytes;
-    this.storing = this.store.store(this, this.keyId, {
+    this.storing = this.store.store(this, this.owner, {
       ...this.head,
       fingerprint: this.hash.digest(),
       body,
     });
     if (this.storing === null) void this.release();
     else this.end();
+  }
+
+  private dismiss(problem: StoreFailure): void {
+    this.store.failures.add('idempotency', problem, this.owner);
+    void this.release();
   }
 
   /** Stores nothing. Always settles, once a duplicate request may run the call. */

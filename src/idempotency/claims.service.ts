@@ -1,5 +1,6 @@
 import { type BeforeApplicationShutdown, Injectable } from '@nestjs/common';
 import { GatewayError } from '../errors/gateway-error.js';
+import type { Owner } from './fair-shares.js';
 import { withTimeout } from '../platform/with-timeout.js';
 import { Claim } from './claim.js';
 import { ClaimStore } from './claim-store.service.js';
@@ -23,10 +24,10 @@ export class ClaimsService implements BeforeApplicationShutdown {
    * @returns null if another call with this record has run or is running
    * @throws GatewayError database_unavailable
    */
-  async claim(id: Buffer, keyId: string, callId: string): Promise<Claim | null> {
-    const claim = new Claim(id, keyId, callId, this.store);
+  async claim(id: Buffer, owner: Owner, callId: string): Promise<Claim | null> {
+    const claim = new Claim(id, owner, callId, this.store);
     try {
-      if (!(await this.store.acquire(claim, keyId))) return null;
+      if (!(await this.store.acquire(claim, owner.keyId))) return null;
     } catch (error) {
       throw new GatewayError('database_unavailable', {
         message: 'The Idempotency-Key cannot be checked right now.',

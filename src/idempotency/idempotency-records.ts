@@ -3,6 +3,7 @@ import type pg from 'pg';
 import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import { openPool } from '../database/open-pool.js';
+import type { Owner } from './fair-shares.js';
 import { GOODBYE_MS, withTimeout } from '../platform/with-timeout.js';
 
 /** Responses of up to 8 MiB are stored through it. A claim that takes longer than the timeout is rejected. */
@@ -73,7 +74,10 @@ const SWEEP = `
   DELETE FROM idempotency_record WHERE id IN (
     SELECT id FROM idempotency_record WHERE expires_at <= now() AND lease_until <= now()
     LIMIT ${SWEPT_AT_ONCE} FOR UPDATE SKIP LOCKED)`;
-const SIZES = 'SELECT key_id, sum(stored_bytes)::float8 AS bytes FROM idempotency_record GROUP BY key_id';
+const SIZES = `
+  SELECT s.key_id AS "keyId", COALESCE(k.team_id, s.key_id) AS "teamId", s.bytes
+  FROM (SELECT key_id, sum(stored_bytes)::float8 AS bytes FROM idempotency_record GROUP BY key_id) s
+  LEFT JOIN gateway_key k ON k.id = s.key_id`;
 
 /** Whose call holds which record. */
 export interface Holder {
@@ -166,10 +170,9 @@ export class IdempotencyRecords implements OnApplicationShutdown {
     }
   }
 
-  /** Bytes stored for each gateway key, by its id. */
-  async sizes(): Promise<Map<string, number>> {
-    const { rows } = await this.pool.query<{ key_id: string; bytes: number }>(SIZES);
-    return new Map(rows.map(({ key_id, bytes }) => [key_id, bytes]));
+  /** Bytes stored for each gateway key. */
+  async sizes(): Promise<(Owner & { bytes: number })[]> {
+    return (await this.pool.query<Owner & { bytes: number }>(SIZES)).rows;
   }
 
   async onApplicationShutdown(): Promise<void> {

@@ -7,6 +7,8 @@ import { ClaimStore } from './claim-store.service.js';
 import { ClaimsService } from './claims.service.js';
 import { IdempotencyRecord } from './idempotency-record.entity.js';
 import { IdempotencyRecords } from './idempotency-records.js';
+import { ResponseMemory } from './response-memory.js';
+import { StoreFailures } from './store-failures.service.js';
 import { StoredBytes } from './stored-bytes.service.js';
 
 /** Idempotent requests: one call per `Idempotency-Key`, and its response for duplicates. */
@@ -16,11 +18,13 @@ import { StoredBytes } from './stored-bytes.service.js';
     IdempotencyRecords,
     ResponseCipher,
     StoredBytes,
+    ResponseMemory,
+    StoreFailures,
     ClaimStore,
     ClaimsService,
     PendingResponses,
     CachedResponses
   ],
-  exports: [CachedResponses, ClaimStore, ClaimsService, PendingResponses, StoredBytes]
+  exports: [CachedResponses, ClaimsService, PendingResponses, ResponseMemory, StoreFailures, StoredBytes]
 })
 export class IdempotencyModule {}

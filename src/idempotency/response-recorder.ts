@@ -10,7 +10,7 @@ export interface ResponseRecorder {
    * The head of the response has arrived.
    *
    * @param headers those the client gets @param declared bytes of body, or null @param raw headers as the provider sent them
-   * @returns false when this response could be stored if it were not too large
+   * @returns flat raw headers that tell the client that this response qualifies and is not stored; null if it may be
    */
   responded(
     status: number,
@@ -18,7 +18,7 @@ export interface ResponseRecorder {
     headers: readonly string[],
     declared: number | null,
     raw: readonly Buffer[],
-  ): boolean;
+  ): readonly string[] | null;
   /** A chunk of the response body has arrived. */
   add(chunk: Buffer): void;
   /** The response was received to its end. */

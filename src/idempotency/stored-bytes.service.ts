@@ -3,10 +3,11 @@ import { Interval } from '@nestjs/schedule';
 import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import { describeError } from '../errors/describe-error.js';
+import type { Owner } from './fair-shares.js';
 import { DatabaseService } from '../database/database.service.js';
 import { IdempotencyRecords } from './idempotency-records.js';
 
-/** Limits for the stored responses of one gateway key, and for those of all. */
+/** Limits for the stored responses of one gateway key, and for those of all. A team stores at most as much as is left. */
 const KEY_BYTES = 256 * 1024 * 1024;
 const ALL_BYTES = 4 * 1024 * 1024 * 1024;
 const MEASURE_MS = 10_000;
@@ -21,6 +22,7 @@ const SWEEP_MS = 60_000;
 export class StoredBytes {
   private readonly logger = new Logger('Idempotency');
   private perKey = new Map<string, number>();
+  private perTeam = new Map<string, number>();
   private all = 0;
   private stale = false;
 
@@ -37,13 +39,18 @@ export class StoredBytes {
     return this.all;
   }
 
-  /** @returns false if the limit would be exceeded; otherwise the bytes are counted */
-  take(keyId: string, bytes: number): boolean {
+  /** Could this many more bytes be stored? */
+  hasRoom({ keyId, teamId }: Owner, bytes: number): boolean {
+    // Also if nothing is stored: what has expired meanwhile is seen with the next measurement.
     this.stale = true;
-    const ofKey = (this.perKey.get(keyId) ?? 0) + bytes;
-    if (ofKey > KEY_BYTES || this.all + bytes > ALL_BYTES) return false;
-    this.perKey.set(keyId, ofKey);
-    this.all += bytes;
+    const ofTeam = (this.perTeam.get(teamId) ?? 0) + bytes;
+    return (this.perKey.get(keyId) ?? 0) + bytes <= KEY_BYTES && ofTeam <= ALL_BYTES - this.all - bytes;
+  }
+
+  /** @returns false if a limit would be exceeded; otherwise the bytes are counted */
+  take(owner: Owner, bytes: number): boolean {
+    if (!this.hasRoom(owner, bytes)) return false;
+    this.count(owner, bytes);
     return true;
   }
 
@@ -68,7 +75,15 @@ export class StoredBytes {
   private async measure(): Promise<void> {
     this.stale = false;
     const sizes = await this.records.sizes();
-    this.perKey = sizes;
-    this.all = [...sizes.values()].reduce((sum, bytes) => sum + bytes, 0);
+    this.perKey = new Map();
+    this.perTeam = new Map();
+    this.all = 0;
+    for (const { bytes, ...owner } of sizes) this.count(owner, bytes);
+  }
+
+  private count({ keyId, teamId }: Owner, bytes: number): void {
+    this.perKey.set(keyId, (this.perKey.get(keyId) ?? 0) + bytes);
+    this.perTeam.set(teamId, (this.perTeam.get(teamId) ?? 0) + bytes);
+    this.all += bytes;
   }
 }

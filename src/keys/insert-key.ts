@@ -29,6 +29,11 @@ export interface IssuedKey {
   secret: string;
 }
 
+export interface RotatedKey extends IssuedKey {
+  /** First characters of older secrets whose grace the rotation ended. */
+  ended: string[];
+}
+
 const INSERT_KEY = `
   INSERT INTO gateway_key (id, team_id, name, expires_at, providers, endpoints, idempotency, models, stream_usage,
                            websockets, cache, owner)

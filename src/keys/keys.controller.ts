@@ -25,6 +25,8 @@ import {
   type NewKey,
   newKeySchema,
   revocationSchema,
+  rotatedKeySchema,
+  type RotatedKeyView,
   type Rotation,
   rotationSchema,
 } from './keys.schema.js';
@@ -112,12 +114,13 @@ export class KeysController {
     operationId: 'rotateKey',
     summary: 'Rotate a key',
     description:
-      'Adds a new secret. Old secrets stop working after `grace_seconds`; a secret that expires earlier is not extended. ' +
-      'The response contains the new secret, which is never shown again.',
+      'Adds a new secret. The previous one stops working after `grace_seconds`. At most two secrets of a key work: one that ' +
+      'is still in an earlier grace stops working at once, and `ended_secrets` names it. The response contains the new ' +
+      'secret, which is never shown again. Members of a team may create and rotate keys of their own 20 times an hour.',
   })
   @ApiBody(OPTIONAL)
   @ApiOkResponse({
-    standardSchema: issuedKeySchema,
+    standardSchema: rotatedKeySchema,
     description: 'The key with its new secret.',
     headers: ETAG,
   })
@@ -128,9 +131,12 @@ export class KeysController {
     @CurrentActor() by: Actor,
     @IfMatch() expected: Expected,
     @CurrentAccess() access: Access,
-  ): Promise<IssuedKeyView> {
-    if (access.role === 'team') return shownOnce(await this.own.rotate(id, grace, access, expected));
-    return shownOnce(await this.keys.rotate(id, grace, by, expected));
+  ): Promise<RotatedKeyView> {
+    const isOwn = access.role === 'team';
+    const { ended, ...issued } = isOwn
+      ? await this.own.rotate(id, grace, access, expected)
+      : await this.keys.rotate(id, grace, by, expected);
+    return { ...shownOnce(issued), ended_secrets: ended };
   }
 
   @Post(':id/revoke')

@@ -46,7 +46,7 @@ export const keySchema = z
     }),
     created_at: timestamp('When the key was created.'),
     previous_secret_expires_at: timestamp(
-      'When the last older secret stops working after a rotation; null if none works any more.',
+      'When the previous secret stops working after a rotation; null if it does not work any more.',
       EXAMPLE_EXPIRY,
     ).nullable(),
     expires_at: timestamp('Expiry time; null if the key never expires.', EXAMPLE_EXPIRY).nullable(),
@@ -86,6 +86,18 @@ export const issuedKeySchema = keySchema
   })
   .meta({ id: 'IssuedKey' });
 export type IssuedKeyView = z.output<typeof issuedKeySchema>;
+
+/** `POST /admin/v1/keys/:id/rotate` */
+export const rotatedKeySchema = issuedKeySchema
+  .extend({
+    ended_secrets: z.array(z.string()).meta({
+      description:
+        'First characters of older secrets that were still in a grace and stopped working with this rotation.',
+      example: ['ptn_4fGh7Kq2'],
+    }),
+  })
+  .meta({ id: 'RotatedKey' });
+export type RotatedKeyView = z.output<typeof rotatedKeySchema>;
 
 const PROVIDERS = 'must be a list of one or more provider names; leave it out to allow all';
 
@@ -148,16 +160,17 @@ export type KeyChange = z.output<typeof keyChangeSchema>;
 
 /** 30 days. For longer transitions, use a second key. */
 const LONGEST_GRACE_S = 2_592_000;
-const GRACE = `must be an integer from 0 to ${LONGEST_GRACE_S}; 0 ends the old secrets at once`;
+const GRACE = `must be an integer from 0 to ${LONGEST_GRACE_S}; 0 ends the previous secret at once`;
 
 /**
- * `POST /admin/v1/keys/:id/rotate`. By default the old secrets stop working at once, because after a leak nobody has time
+ * `POST /admin/v1/keys/:id/rotate`. By default the previous secret stops working at once, because after a leak nobody has time
  * to look up a parameter.
  */
 export const rotationSchema = z
   .strictObject({
     grace_seconds: z.int(GRACE).min(0, GRACE).max(LONGEST_GRACE_S, GRACE).default(0).meta({
-      description: 'How long the old secrets keep working, in seconds; 0 ends them at once.',
+      description:
+        'How long the previous secret keeps working, in seconds; 0 ends it at once. An older one stops working in any case.',
       example: 3600,
     }),
   })

@@ -11,7 +11,7 @@ import type { LimitMembers } from '../limit-rules/limit-rules.schema.js';
 import { LimitRules } from '../limit-rules/limit-rules.service.js';
 import { changedLimits, NO_LIMITS, sameLimits } from '../limit-rules/stored-rules.js';
 import { mustBeKnownProviders } from '../providers/provider-rows.js';
-import { insertKey, insertSecret, type IssuedKey, type KeyGrant } from './insert-key.js';
+import { insertKey, insertSecret, type IssuedKey, type KeyGrant, type RotatedKey } from './insert-key.js';
 import { FIND_KEY, fullName, KEY_STATUS_SQL, type KeyRow, keyView, SELECT_KEYS } from './key-view.js';
 import type { KeyFilter, KeyView } from './keys.schema.js';
 import { type Expected, mustBeExpected } from '../database/revision.js';
@@ -50,9 +50,13 @@ const REVOKE = 'UPDATE gateway_key SET revoked_at = now(), version = version + 1
 
 const COUNT_ROTATION = 'UPDATE gateway_key SET version = version + 1 WHERE id = $1';
 
-/** LEAST ignores null, so a secret without an expiry time gets one, and an earlier one is not extended. */
-const END_SECRETS = `
-  UPDATE gateway_key_secret SET expires_at = LEAST(expires_at, now() + make_interval(secs => $2)) WHERE key_id = $1`;
+/** A second secret in a grace would be a third that works. */
+const END_OLDER_SECRETS = `
+  UPDATE gateway_key_secret SET expires_at = now() WHERE key_id = $1 AND expires_at > now() RETURNING prefix`;
+
+/** Only the current secret has no expiry time. */
+const END_SECRET = `
+  UPDATE gateway_key_secret SET expires_at = now() + make_interval(secs => $2) WHERE key_id = $1 AND expires_at IS NULL`;
 
 /** Creates, lists, changes and revokes gateway keys. Each change is one transaction, see change(). */
 @Injectable()
@@ -145,10 +149,12 @@ export class KeysService {
   }
 
   /**
-   * Adds a new secret, which is returned and not stored. Old secrets stop working after the grace.
+   * Adds a new secret, which is returned and not stored. The previous one stops working after the grace, and one that is
+   * older at once.
    *
-   * @param graceSeconds 0 ends them at once
+   * @param graceSeconds 0 ends the previous one at once
    * @param owner given: the key must be theirs
+   * @param check runs first in the transaction
    * @throws ServiceError not_found; conflict if it was changed since `expected`, or is revoked or expired
    */
   async rotate(
@@ -157,9 +163,12 @@ export class KeysService {
     by: Actor,
     expected: Expected = null,
     owner: Access | null = null,
-  ): Promise<IssuedKey> {
+    check?: (manager: EntityManager) => Promise<void>,
+  ): Promise<RotatedKey> {
     let secret = '';
+    let ended: string[] = [];
     const work = async (manager: EntityManager, before: KeyView) => {
+      await check?.(manager);
       mustNotBeRevoked(before);
       if (before.expires_at !== null && Date.parse(before.expires_at) <= Date.now()) {
         throw ServiceError.of(
@@ -168,13 +177,16 @@ export class KeysService {
           'is in the past, so no secret would work; change it first',
         );
       }
-      await manager.query(END_SECRETS, [id, graceSeconds]);
+      // TypeORM returns the rows of an UPDATE with their number.
+      const [older] = await manager.query<[{ prefix: string }[], number]>(END_OLDER_SECRETS, [id]);
+      ended = older.map(({ prefix }) => prefix);
+      await manager.query(END_SECRET, [id, graceSeconds]);
       secret = await insertSecret(manager, id);
       await manager.query(COUNT_ROTATION, [id]);
-      return { grace_seconds: graceSeconds };
+      return { grace_seconds: graceSeconds, ...(ended.length > 0 && { ended_secrets: ended }) };
     };
     const key = await this.change(id, 'rotated', by, expected, work, owner);
-    return { key, secret };
+    return { key, secret, ended };
   }
 
   /**

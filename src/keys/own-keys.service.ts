@@ -7,7 +7,7 @@ import { ServiceError } from '../errors/service-error.js';
 import type { LimitMembers } from '../limit-rules/limit-rules.schema.js';
 import type { SelfService } from '../teams/self-service.js';
 import { TeamsService } from '../teams/teams.service.js';
-import type { IssuedKey } from './insert-key.js';
+import type { IssuedKey, RotatedKey } from './insert-key.js';
 import type { KeyView, NewKey } from './keys.schema.js';
 import { KeysService } from './keys.service.js';
 
@@ -24,6 +24,16 @@ const COUNT = `
   WHERE team_id = $1 AND owner = $2
     AND COALESCE(LEAST(revoked_at, expires_at), 'infinity') > CASE WHEN $3 THEN date_trunc('month', now(), $4) ELSE now() END`;
 
+/** Changes an hour of one member, who could flood the audit log otherwise. Revoking is always possible. */
+const MOST_CHANGES = 20;
+/** Waits for other changes of the member, so that all of them are counted. */
+const LOCK_ACTOR = 'SELECT pg_advisory_xact_lock(hashtextextended($1, 0))';
+/** By their IDs, which begin with the time, because only those are indexed. */
+const COUNT_CHANGES = `
+  SELECT count(*)::int AS count FROM audit_log
+  WHERE actor = $1 AND id >= rpad(
+    lpad(to_hex((extract(epoch FROM now() - interval '1 hour') * 1000)::bigint), 12, '0'), 32, '0')::uuid`;
+
 /** What members of a team (role `team`) do with keys of their own, within what the team allows. */
 @Injectable()
 export class OwnKeysService {
@@ -39,7 +49,7 @@ export class OwnKeysService {
    * @param given names of the members of the request
    * @throws ServiceError not_found for a team that is not the member's; forbidden if the team does not allow it, or for
    *   members of the request that are not the member's choice; invalid for a lifetime that is too long; conflict for too
-   *   many keys
+   *   many keys or changes
    */
   async create(key: NewKey, given: readonly string[], { actor, scope }: Access): Promise<IssuedKey> {
     const { id: teamId, self_service: allowed } = await this.teams.resolve(key.team, scope);
@@ -61,18 +71,23 @@ export class OwnKeysService {
         ...budgetOf(allowed),
       },
       actor,
-      (manager) => this.mustBeFewer(manager, teamId, actor.name, allowed),
+      async (manager) => {
+        await this.mustBeFewer(manager, teamId, actor.name, allowed);
+        await mustChangeLess(manager, actor.name);
+      },
     );
   }
 
-  /** @throws ServiceError as KeysService.rotate(); forbidden for a key of somebody else */
+  /** @throws ServiceError as KeysService.rotate(); forbidden for a key of somebody else; conflict for too many changes */
   rotate(
     id: string,
     graceSeconds: number,
     by: Access,
     expected: readonly string[] | null,
-  ): Promise<IssuedKey> {
-    return this.keys.rotate(id, graceSeconds, by.actor, expected, by);
+  ): Promise<RotatedKey> {
+    return this.keys.rotate(id, graceSeconds, by.actor, expected, by, (manager) =>
+      mustChangeLess(manager, by.actor.name),
+    );
   }
 
   /** @throws ServiceError as KeysService.revoke(); forbidden for a key of somebody else */
@@ -102,6 +117,16 @@ export class OwnKeysService {
         (budget === null ? ', or revoke one first' : ': those that ended in this month count too'),
     );
   }
+}
+
+async function mustChangeLess(manager: EntityManager, actor: string): Promise<void> {
+  await manager.query(LOCK_ACTOR, [`own keys of ${actor}`]);
+  const [{ count }] = await manager.query<[{ count: number }]>(COUNT_CHANGES, [actor]);
+  if (count < MOST_CHANGES) return;
+  throw new ServiceError(
+    'conflict',
+    `You have made ${count} changes in the last hour, of at most ${MOST_CHANGES}. Try again later. You can still revoke keys.`,
+  );
 }
 
 function expiryOf(wanted: Date | null, { max_days: days }: SelfService): Date {

@@ -4,6 +4,7 @@ import { DatabaseService } from '../database/database.service.js';
 import { LookupPool } from '../database/lookup-pool.js';
 import { PendingResponses } from '../idempotency/pending-responses.service.js';
 import { ClaimsService } from '../idempotency/claims.service.js';
+import { StoreFailures } from '../idempotency/store-failures.service.js';
 import { StoredBytes } from '../idempotency/stored-bytes.service.js';
 import { KeyLookupService } from '../auth/key-lookup.service.js';
 import { KeyCache } from '../auth/key-cache.js';
@@ -30,6 +31,7 @@ export class StateMetrics {
     private readonly claims: ClaimsService,
     private readonly answers: PendingResponses,
     private readonly stored: StoredBytes,
+    private readonly failures: StoreFailures,
     private readonly pools: UpstreamPools,
     private readonly lookups: LookupPool,
     private readonly database: DatabaseService,
@@ -150,6 +152,13 @@ export class StateMetrics {
       'postern_idempotency_waiting_calls',
       "Repeated calls that wait for the first call's response.",
       () => this.answers.waiting,
+    );
+    on.counter(
+      'postern_response_store_failures_total',
+      'Responses that qualify but were not stored for retries or the cache, or not sent from the cache, by reason.',
+      () => this.failures.counts.map(({ store, reason, count }) => [{ store, reason }, count]),
+      'store',
+      'reason',
     );
     on.gaugeBy(
       'max',

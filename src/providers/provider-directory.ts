@@ -6,7 +6,8 @@ import { normaliseProviderUrl } from '../platform/provider-url.js';
 
 /** Every stored provider in one snapshot, with the count of changes it reflects. No row: a null id. */
 export const READ_PROVIDERS = `
-  SELECT c.value AS counted, p.id, p.name, p.url, p.auth, p.auth_settings, p.sealed_secret, p.is_default, p.enabled, p.catalog
+  SELECT c.value AS counted, p.id, p.name, p.url, p.auth, p.auth_settings, p.sealed_secret, p.is_default, p.enabled, p.catalog,
+    p.version
   FROM change_counter c LEFT JOIN provider p ON true
   WHERE c.name = 'providers'`;
 
@@ -21,6 +22,7 @@ export interface DirectoryRow {
   is_default: boolean;
   enabled: boolean;
   catalog: string | null;
+  version: number;
 }
 
 /** A stored provider as calls see it. */
@@ -82,7 +84,7 @@ function entryOf(
       name,
       enabled,
       catalog,
-      provider: makeProvider(name, url, row.auth, secret, source),
+      provider: makeProvider(name, url, row.auth, secret, source, `${id} ${row.version}`),
       problem: null,
     };
   } catch (error) {

@@ -21,6 +21,8 @@ export interface Provider {
   readonly signer: RequestSigner | null;
   /** Has the access token that is sent instead; see withAccessToken(). */
   readonly tokens: AccessTokens | null;
+  /** Differs for another provider of the same name and after each change: the secret may be that of another account. */
+  readonly revision: string;
   /** Its inference endpoints besides the common ones. */
   readonly endpoints: OwnEndpoints;
 }
@@ -35,6 +37,7 @@ export function makeProvider(
   auth: ProviderAuth,
   secret: string | null,
   source: CredentialSource | null = null,
+  revision = '',
 ): Provider {
   const { origin, hostname, pathname } = new URL(url);
   const basePath = pathname === '/' ? '' : pathname;
@@ -52,6 +55,7 @@ export function makeProvider(
     signer: source?.signer ?? null,
     tokens: source?.tokens ?? null,
     forwardsCredentials: auth === 'client',
+    revision,
     endpoints: ownEndpoints(hostname, basePath),
   };
 }

@@ -1,8 +1,9 @@
+import { createHmac } from 'node:crypto';
 import { Injectable, Logger } from '@nestjs/common';
 import { DataSource } from 'typeorm';
 import { cliCommand } from '../platform/cli-command.js';
 import { InjectSettings } from '../config/config.module.js';
-import type { Settings } from '../config/settings.js';
+import { required, type Settings } from '../config/settings.js';
 import { ChangeFeed } from '../database/change-feed.js';
 import { DatabaseService } from '../database/database.service.js';
 import { GatewayError } from '../errors/gateway-error.js';
@@ -40,7 +41,17 @@ export class ProvidersService {
     database: DatabaseService,
   ) {
     this.own = env.providerUrl
-      ? makeProvider(DEFAULT_PROVIDER, env.providerUrl, env.providerAuth, env.providerKey ?? null)
+      ? makeProvider(
+          DEFAULT_PROVIDER,
+          env.providerUrl,
+          env.providerAuth,
+          env.providerKey ?? null,
+          null,
+          // Cannot be compared with guessed secrets by whoever reads the database.
+          createHmac('sha256', required(env, 'masterKey'))
+            .update(env.providerKey ?? '')
+            .digest('base64url'),
+        )
       : null;
     this.ownCatalog = env.providerUrl === undefined ? null : catalogOf(env.providerUrl);
     database.whenReady(() => this.refresh());
@@ -111,6 +122,12 @@ export class ProvidersService {
     if (name === DEFAULT_PROVIDER) return this.own;
     const entry = this.directory?.byName.get(name);
     return entry?.enabled ? entry.provider : null;
+  }
+
+  /** Where a provider, also a disabled one, receives the caller's own credential; null if it gets none. */
+  credentialOrigin(name: string): string | null {
+    const provider = name === DEFAULT_PROVIDER ? this.own : this.directory?.byName.get(name)?.provider;
+    return provider?.forwardsCredentials ? provider.origin : null;
   }
 
   /** The default of the environment overrides a stored one, so that a row cannot change what a deployment has set. */

@@ -12,6 +12,7 @@ import { inTransaction, type Transactions } from '../database/transactions.js';
 import { ServiceError } from '../errors/service-error.js';
 import { needsSecretAgain, rejectOtherSettings } from './credentials/auth-settings.js';
 import { CredentialSources, storedCredential } from './credentials/credential-sources.service.js';
+import { mustKeepOneCredentialHost } from './credential-hosts.js';
 import { changedSettings, checkedCredential, mustFit } from './credentials/given-credential.js';
 import { catalogOf } from './provider-catalog.js';
 import { DEFAULT_PROVIDER } from './provider-name.js';
@@ -128,7 +129,8 @@ export class StoredProvidersService {
    * Changes a provider. If nothing differs, the version stays and nothing is recorded.
    *
    * @throws ServiceError not_found; conflict if it was changed since `expected`, or is the environment's; invalid for a
-   *   secret with the auth `client`, and if the URL moves to another origin without the secret: otherwise anybody who may set a URL could receive the secret
+   *   secret with the auth `client`, and if the URL moves to another origin without the secret: otherwise anybody who may set a URL could receive the secret;
+   *   conflict if a route would send the caller's own credential to two hosts
    */
   async update(
     name: string,
@@ -180,6 +182,8 @@ export class StoredProvidersService {
         next.enabled,
         next.catalog,
       ]);
+      const isMoved = next.auth !== before.auth || originOf(next.url) !== originOf(row.url);
+      if (next.auth === 'client' && isMoved) await mustKeepOneCredentialHost(manager, name, this.env);
       const after = this.secrets.viewOf(await findProvider(manager, name));
       const more = keepsSecret ? {} : { secret: 'changed' };
       await recordChange(manager, by, { action: 'changed', type: 'provider', before, after, more });

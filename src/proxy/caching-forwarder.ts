@@ -7,8 +7,10 @@ import type { Settings } from '../config/settings.js';
 import { GatewayError } from '../errors/gateway-error.js';
 import { LARGEST_STORED_BYTES } from '../idempotency/body-copy.js';
 import { cacheId, type CachedResponse, CachedResponses } from '../idempotency/cached-responses.service.js';
-import { ClaimStore } from '../idempotency/claim-store.service.js';
+import { ResponseMemory } from '../idempotency/response-memory.js';
+import { StoreFailures } from '../idempotency/store-failures.service.js';
 import { RequestLogService } from '../request-log/request-log.service.js';
+import { requestHeaders } from './headers.js';
 import { IdempotentForwarder } from './idempotent-forwarder.js';
 import { CallPolicies } from './policies/call-policies.js';
 import type { CallPolicy } from './policies/call-policy.js';
@@ -22,18 +24,13 @@ const MODES = ['no-store', 'no-cache', 'only-if-cached'] as const;
 type Mode = (typeof MODES)[number];
 
 /**
- * Headers on which a response depends: what the body is, what the client takes, and options of providers. Others, such as
- * names of clients and IDs of requests, differ from call to call.
+ * Headers that name the client or the single call, which may differ between calls with the same response. Providers may
+ * heed any other: if it were left out, a member of a team could choose what the others get.
  */
-const NAMED =
-  /^(?:accept|accept-encoding|content-type|content-encoding|(?:anthropic|openai|x-goog|x-amzn)-.+)$/;
-/**
- * Headers with which the body of a response does not vary between callers: those for browsers concern its headers, and the
- * others are the gateway's own or not forwarded.
- */
-const ALIKE =
-  /^(?:origin|access-control-request-.+|authorization|x-api-key|api-key|cookie|host|x-forwarded-.+)$/;
-const isNamed = (header: string) => NAMED.test(header) || ALIKE.test(header);
+const HARMLESS =
+  /^(?:user-agent|x-stainless-.+|date|x-request-id|request-id|x-client-request-id|x-correlation-id|traceparent|tracestate|baggage|b3|x-b3-.+|sentry-trace|x-datadog-.+|x-amzn-trace-id|x-cloud-trace-context|uber-trace-id|cf-ray)$/;
+/** Of a header that is not forwarded, the provider knows nothing. */
+const isNamed = (header: string) => header !== '*' && !HARMLESS.test(header);
 
 /**
  * Sends the response of an earlier call with the same request, for keys that have a cache. Guards and policies have run by
@@ -44,7 +41,8 @@ export class CachingForwarder implements CallPolicy {
   constructor(
     private readonly forwarder: IdempotentForwarder,
     private readonly cached: CachedResponses,
-    private readonly memory: ClaimStore,
+    private readonly memory: ResponseMemory,
+    private readonly failures: StoreFailures,
     private readonly log: RequestLogService,
     @InjectSettings() private readonly env: Settings,
     policies: CallPolicies,
@@ -87,7 +85,7 @@ export class CachingForwarder implements CallPolicy {
       if (found !== null && (await this.send(req, res, found))) return;
     }
     if (mode === 'only-if-cached') throw new GatewayError('not_cached');
-    const entry = id === null ? null : this.cached.entry(id, grant.keyId, req.requestId, ttlSeconds, isNamed);
+    const entry = id === null ? null : this.cached.entry(id, grant, req.requestId, ttlSeconds, isNamed);
     try {
       await this.forwarder.forward(req, res, admitted, entry);
     } finally {
@@ -99,7 +97,11 @@ export class CachingForwarder implements CallPolicy {
   /** @returns false when there is no memory for it: then the call is forwarded */
   private async send(req: Request, res: Response, { response, age }: CachedResponse): Promise<boolean> {
     const bytes = response.body.length;
-    if (!this.memory.reserve(bytes)) return false;
+    const { grant } = req.caller;
+    if (!this.memory.replays.reserve(grant, bytes)) {
+      this.failures.add('cache', 'sending', grant);
+      return false;
+    }
     try {
       const writer = new ResponseWriter(req, res, this.env.clientIdleTimeoutMs, () => {});
       const closed = new Promise<void>((resolve) => res.once('close', resolve));
@@ -111,7 +113,7 @@ export class CachingForwarder implements CallPolicy {
       ]);
       await closed;
     } finally {
-      this.memory.free(bytes);
+      this.memory.replays.free(grant, bytes);
     }
     return true;
   }
@@ -149,17 +151,23 @@ function idOf(req: Request, admitted: PolicyCall | null): Buffer | null {
   if (caller.grant.idempotency === 'replay' && req.headers['idempotency-key'] !== undefined) return null;
   const { keyId, teamId, cache } = caller.grant;
   const scope = cache!.shared === 'team' ? `team ${teamId}` : `key ${keyId}`;
-  const places = providers.flatMap(({ name, origin, basePath }) => [name, origin, basePath]);
+  const places = providers.flatMap(({ name, origin, basePath, revision }) => [
+    name,
+    origin,
+    basePath,
+    revision,
+  ]);
   const at = [...places, req.routed?.identity ?? '', method, target.upstreamPath];
   return cacheId([scope, ...at, namedHeaders(rawHeaders), body]);
 }
 
-/** Lower-case names and values, sorted by name; values of the same name stay in their order. */
+/** The headers that are forwarded: lower-case names and values, sorted by name; values of a name stay in their order. */
 function namedHeaders(raw: readonly string[]): string {
+  const forwarded = requestHeaders(raw, null);
   const named: [string, string][] = [];
-  for (let i = 0; i < raw.length; i += 2) {
-    const name = raw[i]!.toLowerCase();
-    if (NAMED.test(name)) named.push([name, raw[i + 1]!]);
+  for (let i = 0; i < forwarded.length; i += 2) {
+    const name = forwarded[i]!.toLowerCase();
+    if (isNamed(name)) named.push([name, forwarded[i + 1]!]);
   }
   return JSON.stringify(named.sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0)));
 }

@@ -124,8 +124,8 @@ export class Exchange implements BodyOwner, PooledCall {
     const headers = responseHeaders(rawHeaders, this.provider.secret, this.req.requestId);
     this.expectedBytes = bodyLength(this.req.method, status, headers);
     if (this.call.altered !== null) headers.push('x-gateway-altered', this.call.altered);
-    if (this.claim?.responded(status, reason, headers, this.expectedBytes, rawHeaders) === false)
-      headers.push('idempotency-stored', 'false');
+    const notStored = this.claim?.responded(status, reason, headers, this.expectedBytes, rawHeaders) ?? null;
+    if (notStored !== null) headers.push(...notStored);
     this.call.responseBegun(this.clientLeft ? null : status, headers);
     this.resumeUpstream = resume;
     this.phase = 'responding';

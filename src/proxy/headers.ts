@@ -36,15 +36,38 @@ const REQUEST_DROPPED = new Set([
   'expect',
 ]);
 
-/** Fields for this hop, and those with which a provider could act as the gateway towards a browser. */
-const RESPONSE_DROPPED = new Set([
-  ...HOP_BY_HOP,
+/**
+ * Fields with which a response acts for the whole origin that a browser has it from, which is the gateway's, or navigates
+ * its page. What concerns a single response, such as Content-Security-Policy, is forwarded.
+ */
+const OF_ORIGIN = [
   'set-cookie',
   'set-cookie2',
+  'clear-site-data',
+  'set-login',
+  'sec-session-registration',
+  'sec-session-challenge',
+  'secure-session-registration',
+  'secure-session-challenge',
   'alt-svc',
-  'idempotent-replayed',
-  'idempotency-stored',
-]);
+  'strict-transport-security',
+  'expect-ct',
+  'public-key-pins',
+  'public-key-pins-report-only',
+  'nel',
+  'report-to',
+  'reporting-endpoints',
+  'accept-ch',
+  'accept-ch-lifetime',
+  'critical-ch',
+  'origin-agent-cluster',
+  'service-worker-allowed',
+  'use-as-dictionary',
+  'refresh',
+];
+
+/** Fields for this hop, for the gateway's origin, and the gateway's own. */
+const RESPONSE_DROPPED = new Set([...HOP_BY_HOP, ...OF_ORIGIN, 'idempotent-replayed', 'idempotency-stored']);
 
 /** Fields that are forwarded even if `Connection` lists them: without them the message would be broken. */
 const NEVER_CONNECTION_OPTIONS = new Set([

@@ -4,10 +4,11 @@ import { ownCredentials } from '../auth/credential.js';
 import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import { PendingResponses } from '../idempotency/pending-responses.service.js';
-import { ClaimStore } from '../idempotency/claim-store.service.js';
+import { LARGEST_STORED_BYTES } from '../idempotency/body-copy.js';
 import { ClaimsService } from '../idempotency/claims.service.js';
 import { readIdempotencyKey, recordId } from '../idempotency/idempotency-key.js';
 import { GatewayError } from '../errors/gateway-error.js';
+import { ResponseMemory } from '../idempotency/response-memory.js';
 import type { ResponseRecorder } from '../idempotency/response-recorder.js';
 import { RequestLogService } from '../request-log/request-log.service.js';
 import { providersOf } from './routing/routed-call.js';
@@ -21,7 +22,7 @@ export class IdempotentForwarder {
   constructor(
     private readonly forwarder: Forwarder,
     private readonly claims: ClaimsService,
-    private readonly store: ClaimStore,
+    private readonly memory: ResponseMemory,
     private readonly pending: PendingResponses,
     private readonly log: RequestLogService,
     @InjectSettings() private readonly env: Settings,
@@ -46,11 +47,11 @@ export class IdempotentForwarder {
   }
 
   /**
-   * Replays the response of an earlier call to one that a policy rejects because of what it would cost.
+   * Replays the response of an earlier call to one that is rejected, because of what it would cost or for lack of memory.
    *
    * @returns false if there is none: nothing was sent to the client
    */
-  async replayRejected(req: Request, res: Response, rejected: PolicyCall): Promise<boolean> {
+  async replayRejected(req: Request, res: Response, rejected: PolicyCall | null): Promise<boolean> {
     const id = recordOf(req);
     if (id === null || !(await this.pending.has(id))) return false;
     await this.replay(req, res, id, rejected);
@@ -63,7 +64,17 @@ export class IdempotentForwarder {
     id: Buffer,
     admitted: PolicyCall | null,
   ): Promise<void> {
-    const claim = await this.claims.claim(id, req.caller.grant.keyId, req.requestId);
+    const { grant } = req.caller;
+    // Without room for its response, a retry would run the call again. It passes within moments, so the caller can wait.
+    if (!this.memory.copies.hasRoom(grant, LARGEST_STORED_BYTES)) {
+      if (await this.replayRejected(req, res, admitted)) return;
+      throw new GatewayError('overloaded', {
+        message:
+          'Too many responses of this gateway key or its team are waiting to be stored. This request has an ' +
+          'Idempotency-Key, so it was not forwarded. Try again.',
+      });
+    }
+    const claim = await this.claims.claim(id, grant, req.requestId);
     if (claim === null) {
       await this.replay(req, res, id, admitted);
       return;
@@ -76,20 +87,22 @@ export class IdempotentForwarder {
   }
 
   private async replay(req: Request, res: Response, id: Buffer, call: PolicyCall | null): Promise<void> {
+    const { grant } = req.caller;
     let held = 0;
     try {
       await new Replay(req, res, this.log, this.env, call?.body ?? null).run(async (disconnected) => {
         const stored = await this.pending.waitFor(id, disconnected);
         // The response is written at once, and stays in memory until the client has read it.
-        if (!this.store.reserve(stored.body.length))
+        if (!this.memory.replays.reserve(grant, stored.body.length))
           throw new GatewayError('overloaded', {
-            message: 'Too many stored responses are being replayed. Try again.',
+            message:
+              'Too many stored responses are being sent to clients of this gateway key or its team. Read those, and try again.',
           });
         held = stored.body.length;
         return stored;
       });
     } finally {
-      this.store.free(held);
+      this.memory.replays.free(grant, held);
     }
   }
 }

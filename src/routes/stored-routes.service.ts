@@ -4,11 +4,14 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import type { EntityManager } from 'typeorm';
 import { v7 as uuidv7 } from 'uuid';
 import { recordChange, SUBJECT_TYPES } from '../audit/record-change.js';
+import { InjectSettings } from '../config/config.module.js';
+import type { Settings } from '../config/settings.js';
 import { type Expected, mustBeExpected } from '../database/revision.js';
 import { isUniqueViolation } from '../database/sql-state.js';
 import { inTransaction, type Transactions } from '../database/transactions.js';
 import { ServiceError } from '../errors/service-error.js';
 import type { Actor } from '../platform/actor.js';
+import { mustHaveOneCredentialHost } from '../providers/credential-hosts.js';
 import { DEFAULT_PROVIDER, PROVIDER_NAME } from '../providers/provider-name.js';
 import { serialized } from '../providers/provider-rows.js';
 import type { RouteSettings } from './route.js';
@@ -47,14 +50,18 @@ export class StoredRoutesService {
   constructor(
     @InjectDataSource() private readonly dataSource: Transactions,
     private readonly routes: RoutesService,
+    @InjectSettings() private readonly env: Settings,
   ) {}
 
   /** The same service, whose work is part of the transaction of `manager`. */
   in(manager: EntityManager): StoredRoutesService {
-    return new StoredRoutesService(inTransaction(manager), this.routes);
+    return new StoredRoutesService(inTransaction(manager), this.routes, this.env);
   }
 
-  /** @throws ServiceError conflict if a route or a provider has the name; invalid for an unknown provider */
+  /**
+   * @throws ServiceError conflict if a route or a provider has the name; invalid for an unknown provider, and for targets on
+   *   two hosts that get the caller's own credential
+   */
   async create({ name, ...settings }: NewRoute, by: Actor): Promise<RouteView> {
     if (name === DEFAULT_PROVIDER) {
       throw ServiceError.of(
@@ -65,7 +72,7 @@ export class StoredRoutesService {
     }
     try {
       const made = await this.change(async (manager) => {
-        await mustHaveProviders(manager, settings.targets);
+        await this.checkTargets(manager, settings.targets);
         if (settings.default) await this.endOtherDefault(manager, name, by);
         await manager.query(INSERT, [uuidv7(), name, ...valuesOf(settings)]);
         const after = contentOf(await find(manager, name));
@@ -96,7 +103,7 @@ export class StoredRoutesService {
   /**
    * Changes a route. If nothing differs, the version stays and nothing is recorded.
    *
-   * @throws ServiceError not_found; conflict if it was changed since `expected`; invalid for an unknown provider
+   * @throws ServiceError not_found; conflict if it was changed since `expected`; invalid as for create()
    */
   async update(name: string, change: RouteChange, by: Actor, expected: Expected = null): Promise<RouteView> {
     const changed = await this.change(async (manager) => {
@@ -104,7 +111,7 @@ export class StoredRoutesService {
       const next = { ...before, ...change };
       // Not by their JSON: jsonb has an order of its own.
       if (isDeepStrictEqual(next, before)) return before;
-      if (change.targets !== undefined) await mustHaveProviders(manager, change.targets);
+      if (change.targets !== undefined) await this.checkTargets(manager, change.targets);
       if (next.default) await this.endOtherDefault(manager, name, by);
       await manager.query(UPDATE, [before.id, ...valuesOf(next)]);
       const after = contentOf(await find(manager, name));
@@ -121,6 +128,12 @@ export class StoredRoutesService {
       await manager.query(DELETE, [before.id]);
       await recordChange(manager, by, { action: 'removed', type: 'route', before, after: null });
     });
+  }
+
+  private async checkTargets(manager: EntityManager, targets: readonly StoredTarget[]): Promise<void> {
+    const names = targets.map(({ provider }) => provider);
+    await mustHaveProviders(manager, names);
+    await mustHaveOneCredentialHost(manager, names, this.env);
   }
 
   /** With the health of its targets. */
@@ -165,10 +178,10 @@ async function findExpected(manager: EntityManager, name: string, expected: Expe
 }
 
 /** `default` is always known: the command line may run without the gateway's PROVIDER_URL. */
-async function mustHaveProviders(manager: EntityManager, targets: readonly StoredTarget[]): Promise<void> {
+async function mustHaveProviders(manager: EntityManager, names: readonly string[]): Promise<void> {
   const stored = await manager.query<{ name: string }[]>(PROVIDERS);
   const known = [DEFAULT_PROVIDER, ...stored.map(({ name }) => name)];
-  const unknown = targets.map(({ provider }) => provider).filter((name) => !known.includes(name));
+  const unknown = names.filter((name) => !known.includes(name));
   if (unknown.length === 0) return;
   throw ServiceError.of(
     'invalid',

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { eventually } from '../support/eventually.js';
-import type { TestGateway } from '../support/gateway.js';
+import { ADMIN_TOKEN, type TestGateway } from '../support/gateway.js';
 import { RawClient, type ReceivedAnswer, request } from '../support/raw-client.js';
 import { answer, chunk, LAST_CHUNK, RawProvider, type Script, STREAM_HEAD } from '../support/raw-provider.js';
 import { echo, Wire } from '../support/wire.js';
@@ -108,6 +108,9 @@ it.each([
   ['another Accept-Encoding', {}, (body: string) => [body, ['Accept-Encoding: gzip'], CALL] as const],
   ['another Content-Type', {}, (body: string) => [body, ['Content-Type: text/plain'], CALL] as const],
   ['a beta header', {}, (body: string) => [body, ['anthropic-beta: x'], CALL] as const],
+  ['a header that another gateway heeds', {}, (body: string) => [body, ['x-litellm-tags: x'], CALL] as const],
+  ['a header of any name', {}, (body: string) => [body, ['X-Model: x'], CALL] as const],
+  ['a range', {}, (body: string) => [body, ['Range: bytes=0-1'], CALL] as const],
   ['an organization', {}, (body: string) => [body, ['OpenAI-Organization: x'], CALL] as const],
 ])('does not return it for %s', async (_, more, other) => {
   const key = await keyWith({ ttl_seconds: 600 }, more);
@@ -123,7 +126,9 @@ it('returns a response that varies with nothing but what identifies it', async (
   const body = fresh();
   wire.provider.script = async (req) => {
     await req.body;
-    req.socket.write(answer('200 OK', ['Vary: Accept-Encoding, Origin', 'Vary: OpenAI-Organization'], 'x'));
+    req.socket.write(
+      answer('200 OK', ['Vary: Accept-Encoding, Origin', 'Vary: X-Tenant, Authorization'], 'x'),
+    );
   };
   await send(key, body);
   expect((await untilHit(key, body)).body.toString()).toBe('x');
@@ -135,10 +140,19 @@ it('returns it whatever headers do not matter for the response', async () => {
   await send(key, body, [
     'User-Agent: a',
     'X-Stainless-Retry-Count: 0',
+    'X-Forwarded-For: 192.0.2.1',
+    'Cookie: a=b',
+    'x-gateway-user: jane',
     'Anthropic-Beta: one',
     'OpenAI-Beta: two',
   ]);
-  const other = ['OpenAI-BETA: two', 'User-Agent: b', 'anthropic-beta: one', 'traceparent: 00-x'];
+  const other = [
+    'OpenAI-BETA: two',
+    'User-Agent: b',
+    'anthropic-beta: one',
+    'traceparent: 00-x',
+    'X-Request-Id: 1',
+  ];
   expect(hitOf(await untilHit(key, body, other))).toBe(true);
 });
 
@@ -193,6 +207,39 @@ describe('who gets a response', () => {
     const statuses = [];
     for (let i = 0; i < 4; i++) statuses.push((await send(key, body)).status);
     expect(statuses).toEqual([200, 200, 429, 429]);
+  });
+
+  it('is nobody for a provider that was removed and added again, or has another secret', async () => {
+    const add = () =>
+      gateway.admin('POST', '/providers', { name: 'again', url: wire.provider.url, secret: 'first-account' });
+    await add();
+    const key = await keyWith({ ttl_seconds: 600 }, { providers: ['again'] });
+    const body = fresh();
+    await send(key, body);
+    await untilHit(key, body);
+    await gateway.admin('PATCH', '/providers/again', { secret: 'second-account' });
+    expect(hitOf(await send(key, body))).toBe(false);
+    await untilHit(key, body);
+    const removed = await fetch(`${gateway.url}/admin/v1/providers/again`, {
+      method: 'DELETE',
+      headers: { authorization: `Bearer ${ADMIN_TOKEN}` },
+    });
+    expect(removed.status).toBe(204);
+    await add();
+    expect(hitOf(await send(key, body))).toBe(false);
+  });
+
+  it('is nobody in the team who sends other headers', async () => {
+    const [one, two] = [
+      await keyWith({ ttl_seconds: 600, shared: 'team' }),
+      await keyWith({ ttl_seconds: 600, shared: 'team' }),
+    ];
+    const body = fresh();
+    const config = ['x-portkey-config: {"model":"other"}'];
+    await send(one, body, config);
+    await untilHit(one, body, config);
+    expect(hitOf(await send(two, body))).toBe(false);
+    await untilHit(one, body);
   });
 
   it('is nobody for another provider of the same name', async () => {
@@ -272,7 +319,7 @@ describe('a response is not stored', () => {
         req.socket.write(answer('200 OK', ['Content-Type: application/json'], body));
       },
     ]),
-    ...['X-Tenant', 'accept, user-agent', '*'].map((names): [string, Script] => [
+    ...['X-Stainless-Lang', 'accept, user-agent', '*'].map((names): [string, Script] => [
       `that varies with other headers: ${names}`,
       async (req) => {
         await req.body;

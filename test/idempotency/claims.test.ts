@@ -124,7 +124,7 @@ it.each([
     req.socket.end(bytes);
   };
   if (what === 'finds no room')
-    jest.spyOn(wire.gateway.gateway.app.get(StoredBytes), 'take').mockReturnValueOnce(false);
+    jest.spyOn(wire.gateway.gateway.app.get(StoredBytes), 'hasRoom').mockReturnValueOnce(false);
   const release = records.release.bind(records);
   jest.spyOn(records, 'release').mockImplementationOnce(async (holders) => {
     await sleep(200);
@@ -136,19 +136,6 @@ it.each([
   wire.provider.script = script;
   expect((await once(wire.gateway, headers)).status).toBe(200);
   client.destroy();
-});
-
-it('without memory to gather a response it is not kept; all that was taken is given back', async () => {
-  const ALL = 256 * 1024 * 1024;
-  await eventually(() => claims.reserve(ALL));
-  const headers = [auth, 'Idempotency-Key: gathered'];
-  for (let i = 0; i < 2; i++)
-    expect((await once(wire.gateway, headers)).header('idempotent-replayed')).toBeUndefined();
-  claims.free(ALL);
-  await once(wire.gateway, headers);
-  expect((await once(wire.gateway, headers)).header('idempotent-replayed')).toBe('true');
-  await eventually(() => claims.reserve(ALL));
-  claims.free(ALL);
 });
 
 it('a replay waits until it is on the disk, where that is asked for', async () => {

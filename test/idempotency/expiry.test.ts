@@ -1,10 +1,8 @@
-import { ClaimStore } from '../../src/idempotency/claim-store.service.js';
 import { StoredBytes } from '../../src/idempotency/stored-bytes.service.js';
 import { eventually } from '../support/eventually.js';
 import { startTestGateway } from '../support/gateway.js';
-import { answer } from '../support/raw-provider.js';
 import { Wire } from '../support/wire.js';
-import { once, open } from './once.js';
+import { once } from './once.js';
 
 describe('expiry', () => {
   let wire: Wire;
@@ -66,22 +64,49 @@ describe('expiry', () => {
     await query('TRUNCATE idempotency_record');
   });
 
-  it('past its share a key has its calls made and not kept, and others theirs kept', async () => {
+  it('past its share a key has its calls made and not kept, as they say, and others theirs kept', async () => {
     const other = `Authorization: Bearer ${await wire.gateway.createKey({ idempotency: 'replay' })}`;
     await once(wire.gateway, [auth, 'Idempotency-Key: full-0']);
     await allStored();
     await query('UPDATE idempotency_record SET stored_bytes = 256 * 1024 * 1024');
     await measure();
+    const told: (string | undefined)[] = [];
     const replayed = async (own: string) => {
       const before = wire.provider.requests.length;
-      for (let i = 0; i < 2; i++)
-        expect((await once(wire.gateway, [own, 'Idempotency-Key: full-1'])).status).toBe(200);
+      for (let i = 0; i < 2; i++) {
+        const reply = await once(wire.gateway, [own, 'Idempotency-Key: full-1']);
+        told.push(reply.header('idempotency-stored'));
+        expect(reply.status).toBe(200);
+      }
       return wire.provider.requests.length - before === 1;
     };
     expect([await replayed(auth), await replayed(other)]).toEqual([false, true]);
+    expect(told).toEqual(['false', 'false', undefined, undefined]);
     await query('UPDATE idempotency_record SET stored_bytes = 1');
     await measure();
     expect(await replayed(auth)).toBe(true);
+  });
+
+  it('past its share a team has its calls made and not kept, and other teams theirs kept', async () => {
+    const keyOf = async (team: string) =>
+      `Authorization: Bearer ${await wire.gateway.createKey({ idempotency: 'replay', team })}`;
+    for (const name of ['filling', 'sparing']) await wire.gateway.admin('POST', '/teams', { name });
+    // Half of what all may take up, by 9 keys of one team.
+    for (let i = 0; i < 9; i++) await once(wire.gateway, [await keyOf('filling'), 'Idempotency-Key: fills']);
+    await allStored();
+    await query(
+      `UPDATE idempotency_record SET stored_bytes = 228 * 1024 * 1024 WHERE key_id IN (
+         SELECT k.id FROM gateway_key k JOIN team t ON t.id = k.team_id WHERE t.name = 'filling')`,
+    );
+    await measure();
+    const stored = async (team: string) =>
+      (await once(wire.gateway, [await keyOf(team), 'Idempotency-Key: one-more'])).header(
+        'idempotency-stored',
+      );
+    expect([await stored('filling'), await stored('sparing')]).toEqual(['false', undefined]);
+    await allStored();
+    await query('TRUNCATE idempotency_record');
+    await measure();
   });
 
   it('past what all keys may take up, calls are made and not kept', async () => {
@@ -123,59 +148,5 @@ describe('expiry', () => {
     );
     for (const headers of [one!, two!])
       wire.expectRejection(await once(wire.gateway, headers, 'one'), 409, 'idempotency_outcome_unknown');
-  });
-});
-
-describe('memory', () => {
-  const MIB = 1024 * 1024;
-  const ALL = 256 * MIB;
-  const large = Buffer.alloc(6 * MIB, 'l');
-
-  let wire: Wire;
-  let auth: string;
-  let claims: ClaimStore;
-  beforeAll(async () => {
-    wire = await Wire.start({}, async (req) => {
-      await req.body;
-      req.socket.write(answer('200 OK', [], large));
-    });
-    auth = `Authorization: Bearer ${await wire.gateway.createKey({ idempotency: 'replay' })}`;
-    claims = wire.gateway.gateway.app.get(ClaimStore);
-  });
-  afterAll(() => wire.stop());
-
-  const KEY = (name: string) => [auth, `Idempotency-Key: ${name}`];
-
-  /** All that is taken has been given back. */
-  const allFree = () =>
-    eventually(() => {
-      if (!claims.reserve(ALL)) return false;
-      claims.free(ALL);
-      return true;
-    });
-
-  it('responses that slow clients have yet to take are counted, first ones and repeated ones, until they have', async () => {
-    expect((await once(wire.gateway, KEY('stored'))).body.equals(large)).toBe(true);
-    await allFree();
-    expect(claims.reserve(ALL - 10 * MIB)).toBe(true);
-
-    for (const name of ['first', 'stored']) {
-      const slow = await open(wire.gateway, KEY(name));
-      await slow.head();
-      slow.socket.pause();
-      const repeat = await eventually(async () => {
-        const reply = await once(wire.gateway, KEY('stored'));
-        return reply.status === 503 && reply;
-      });
-      wire.expectRejection(repeat, 503, 'overloaded');
-      // A first call runs all the same, and is not kept.
-      const before = wire.provider.requests.length;
-      for (let i = 0; i < 2; i++) expect((await once(wire.gateway, KEY(`beyond-${name}`))).status).toBe(200);
-      expect(wire.provider.requests.length).toBe(before + 2);
-      slow.destroy();
-      await eventually(async () => (await once(wire.gateway, KEY('stored'))).status === 200);
-    }
-    claims.free(ALL - 10 * MIB);
-    await allFree();
   });
 });

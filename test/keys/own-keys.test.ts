@@ -117,6 +117,25 @@ describe('a member of a team that allows it', () => {
     expect((await make(joe)).status).toBe(201);
   });
 
+  it('may create and rotate keys 20 times an hour, however fast, and revoke them at any time; others have theirs', async () => {
+    await postern.database.query('DELETE FROM audit_log');
+    const { id } = (await make(jane)).body;
+    const rotated = await Promise.all(Array.from({ length: 30 }, () => ask(jane, 'POST', `/${id}/rotate`)));
+    expect(rotated.filter(({ status }) => status === 200)).toHaveLength(19);
+    expect(rotated.filter(({ status }) => status === 409)).toHaveLength(11);
+    expect((await make(jane)).status).toBe(409);
+    expect((await make(joe)).status).toBe(201);
+    expect((await ask(jane, 'POST', `/${id}/revoke`)).status).toBe(200);
+    const changes = await postern.database.query("SELECT FROM audit_log WHERE actor = 'token:jane'");
+    expect(changes).toHaveLength(21);
+    await postern.database.query(
+      // As if they had been made an hour and a second ago.
+      `UPDATE audit_log SET id = (lpad(to_hex((extract(epoch FROM now() - interval '3601 s') * 1000)::bigint), 12, '0')
+        || right(replace(id::text, '-', ''), 20))::uuid`,
+    );
+    expect((await make(jane, { team: 'free' })).status).toBe(201);
+  });
+
   it('gets no new budget by revoking a key and creating another', async () => {
     const [first] = [await make(jane), await make(jane)];
     expect((await ask(jane, 'POST', `/${first.body.id}/revoke`)).status).toBe(200);

@@ -22,6 +22,7 @@ interface Issued {
   id: string;
   key: string;
   prefix: string;
+  ended_secrets?: string[];
 }
 
 const admin = <T = Issued>(method: string, path: string, body?: object) =>
@@ -80,20 +81,27 @@ describe('a rotation', () => {
     await settled([401, 401, 200, 200], old.key, fresh.key);
   });
 
-  it('never prolongs a secret that ends earlier, and shortens one that ends later', async () => {
+  it('leaves at most two secrets that work, and names an older one that it ends', async () => {
     const one = await issue();
-    await rotate(one, { grace_seconds: 3_600 });
-    const [end] = await ends(one);
-    await rotate(one, { grace_seconds: 86_400 });
-    const [first, second, third] = await ends(one);
-    expect(first).toBe(end);
-    expect(second).toBeGreaterThan(end!);
-    expect(third).toBeNull();
-    await rotate(one, { grace_seconds: 60 });
-    const all = await ends(one);
-    expect(all[0]).toBeLessThan(end!);
-    expect(all[0]).toBe(all[1]);
-    expect(all[0]).toBe(all[2]);
+    const two = await rotate(one, { grace_seconds: 3_600 });
+    expect(two.ended_secrets).toEqual([]);
+    expect(await statuses(one.key, two.key)).toEqual([200, 200, 200, 200]);
+    const three = await rotate(one, { grace_seconds: 86_400 });
+    expect(three.ended_secrets).toEqual([one.prefix]);
+    await settled([401, 401, 200, 200, 200, 200], one.key, two.key, three.key);
+    const [first] = await ends(one);
+    const four = await rotate(one);
+    expect(four.ended_secrets).toEqual([two.prefix]);
+    await settled([401, 401, 401, 401, 401, 401, 200, 200], one.key, two.key, three.key, four.key);
+    // What has ended stays as it is.
+    expect((await ends(one))[0]).toBe(first);
+    const { data } = await admin<{ data: { after: object }[] }>('GET', `/audit?subject_id=${one.id}`);
+    expect(data.map(({ after }) => (after as { ended_secrets?: string[] }).ended_secrets)).toEqual([
+      [two.prefix],
+      [one.prefix],
+      undefined,
+      undefined,
+    ]);
   });
 
   it('is undone by a revocation, which ends both at once', async () => {

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { eventually } from '../support/eventually.js';
+import { ADMIN_TOKEN } from '../support/gateway.js';
 import { RawClient, request } from '../support/raw-client.js';
 import { issue, TokenServer } from '../providers/credentials/token-server.js';
 import { replies, Routed } from './routed.js';
@@ -103,6 +104,67 @@ it('caches the responses of a route apart from those of its targets, and none if
   await eventually(async () => (await send(plain, body, only)).status === 200);
   expect((await send('a', body, only)).status).toBe(504);
   expect((await send(client, body, only)).status).toBe(504);
+});
+
+describe("the caller's own credential", () => {
+  const CREDENTIAL = 'callers-own-credential-123';
+  let key: string;
+  beforeAll(async () => {
+    key = await routed.gateway.createKey();
+    const { a, b } = routed.providers;
+    for (const [name, { url }] of Object.entries({ 'own-a': a, 'own-a-too': a, 'own-b': b }))
+      await routed.gateway.admin('POST', '/providers', { name, url, auth: 'client', secret: null });
+  });
+
+  async function callWith(name: string): Promise<number> {
+    const client = await RawClient.connect(routed.gateway.port);
+    const headers = [`x-gateway-key: ${key}`, `Authorization: Bearer ${CREDENTIAL}`];
+    client.send(request(`POST /p/${name}/v1/chat/completions`, headers, '{}'));
+    const { status } = await client.answer();
+    client.destroy();
+    return status;
+  }
+  const sentTo = (name: 'a' | 'b') => JSON.stringify(routed.providers[name].requests).includes(CREDENTIAL);
+  async function rejected(method: string, path: string, body: object): Promise<string> {
+    const response = await fetch(`${routed.gateway.url}/admin/v1${path}`, {
+      method,
+      headers: { authorization: `Bearer ${ADMIN_TOKEN}`, 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    });
+    return `${response.status} ${await response.text()}`;
+  }
+
+  it('reaches all targets on one host, and a route that would send it to two is rejected', async () => {
+    routed.script({ a: LIMITED });
+    const name = await route(['own-a', 'own-a-too', 'b']);
+    expect(await callWith(name)).toBe(429);
+    expect([sentTo('a'), sentTo('b'), routed.counts]).toEqual([true, false, [2, 0, 0]]);
+    const targets = [{ provider: 'own-a' }, { provider: 'b' }, { provider: 'own-b' }];
+    const why = /own-a, own-b have the auth/;
+    const created = await rejected('POST', '/routes', { name: 'two-hosts', targets });
+    expect([created.slice(0, 3), created]).toEqual(['400', expect.stringMatching(why)]);
+    expect(await rejected('PATCH', `/routes/${name}`, { targets })).toMatch(why);
+    const moved = await rejected('PATCH', '/providers/own-a-too', { url: routed.providers.b.url });
+    expect([moved.slice(0, 3), moved]).toEqual(['409', expect.stringContaining(`the route ${name} would`)]);
+    expect(await rejected('PATCH', '/providers/b', { auth: 'client', secret: null })).toMatch(/^409 /);
+  });
+
+  it('reaches the host of the first such target only, in a route that was stored before, even if that is disabled', async () => {
+    const name = await route(['own-a', 'b']);
+    const targets = JSON.stringify(['own-a', 'own-b', 'c'].map((provider) => ({ provider, models: null })));
+    await routed.gateway.database.query('UPDATE route SET targets = $2, max_attempts = 3 WHERE name = $1', [
+      name,
+      targets,
+    ]);
+    routed.script({ a: LIMITED });
+    // Until the gateway has read the route, b gets calls, with a credential of its own.
+    await eventually(async () => (await callWith(name)) === 200 && routed.counts[2]! > 0);
+    expect([sentTo('a'), sentTo('b')]).toEqual([true, false]);
+    await routed.gateway.admin('PATCH', '/providers/own-a', { enabled: false });
+    expect(await callWith(name)).toBe(200);
+    expect(sentTo('b')).toBe(false);
+    await routed.gateway.admin('PATCH', '/providers/own-a', { enabled: true });
+  });
 });
 
 it('takes no WebSockets', async () => {

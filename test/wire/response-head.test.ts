@@ -112,6 +112,27 @@ describe('carried', () => {
       'Set-Cookie: __cf_bm=x',
       'set-cookie: b=c',
       'Alt-Svc: h3=":443"',
+      'Strict-Transport-Security: max-age=31536000; includeSubDomains',
+      'clear-site-data: "*"',
+      'Refresh: 0; url=https://provider.example',
+      'Service-Worker-Allowed: /',
+      'NEL: {"report_to":"p","max_age":86400}',
+      'Report-To: {"group":"p","max_age":86400,"endpoints":[{"url":"https://provider.example"}]}',
+      'REPORTING-ENDPOINTS: p="https://provider.example"',
+      'Accept-CH: Sec-CH-UA-Model',
+      'Critical-CH: Sec-CH-UA-Model',
+      'Accept-CH-Lifetime: 86400',
+      'Origin-Agent-Cluster: ?1',
+      'Use-As-Dictionary: match="/*"',
+      'Expect-CT: max-age=86400',
+      'Public-Key-Pins: max-age=1',
+      'Public-Key-Pins-Report-Only: max-age=1',
+      'Set-Login: logged-out',
+      'Set-Cookie2: a=b',
+      'Sec-Session-Registration: (ES256);path="r"',
+      'Sec-Session-Challenge: "c"',
+      'Secure-Session-Registration: (ES256);path="r"',
+      'Secure-Session-Challenge: "c"',
       'X-Gateway-Request-Id: forged',
       'x-gateway-error: invalid_api_key',
       'Idempotent-Replayed: true',
@@ -124,6 +145,22 @@ describe('carried', () => {
       'HTTP/1.1 200 OK',
       'X-A: 1',
       'X-B: 2',
+      'Content-Length: 2',
+      ...OWN,
+    ]);
+  });
+
+  it('keeps what concerns one response only, or what clients need', async () => {
+    const kept = [
+      'Content-Security-Policy: sandbox',
+      'WWW-Authenticate: Bearer',
+      'Access-Control-Allow-Origin: *',
+      'X-Content-Type-Options: nosniff',
+      'Retry-After: 1',
+    ];
+    expect(await seen(['HTTP/1.1 200 OK', ...kept, 'Content-Length: 2'])).toEqual([
+      'HTTP/1.1 200 OK',
+      ...kept,
       'Content-Length: 2',
       ...OWN,
     ]);

@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import type { IssuedKeyView, KeyView } from '../../keys/keys.schema.js';
+import type { IssuedKeyView, KeyView, RotatedKeyView } from '../../keys/keys.schema.js';
 import type { LeakedKey } from '../../keys/leaked-key.schema.js';
 import type { Page } from '../../database/page.js';
 import { cliCommand, shellQuoted } from '../../platform/cli-command.js';
@@ -139,7 +139,7 @@ Examples:
     .command('rotate')
     .description('replace the secret of a key and print the new one once')
     .argument(...KEY_ARGUMENT)
-    .option('--grace-seconds <n>', 'how long the old secrets keep working, at most 30 days (default: 0)')
+    .option('--grace-seconds <n>', 'how long the previous secret keeps working, at most 30 days (default: 0)')
     .option('--yes', 'do not ask')
     .option('--json', 'print the key object with "key" as JSON')
     .addHelpText('after', '\nExample:\n  postern keys rotate search/ci --grace-seconds 3600')
@@ -246,11 +246,18 @@ async function rotate(session: Session, { graceSeconds }: { graceSeconds?: strin
   const { id, ...before } = await findKey(api, text!);
   const grace = graceSeconds === undefined ? 0 : Number(graceSeconds);
   const end = grace > 0 ? `stops working in ${duration(grace)}` : 'stops working at once';
-  await session.confirm(`Rotate key ${nameOf(before)} (${before.prefix}…)? Its present secret ${end}.`);
+  const older =
+    before.previous_secret_expires_at === null
+      ? ''
+      : ` The one before it, which works until ${utcTime(before.previous_secret_expires_at)}, stops working at once.`;
+  await session.confirm(
+    `Rotate key ${nameOf(before)} (${before.prefix}…)? Its present secret ${end}.${older}`,
+  );
   // What is not a number is sent as it is, so that the API names the rule.
   const body =
     graceSeconds === undefined ? {} : { grace_seconds: Number.isNaN(grace) ? graceSeconds : grace };
-  const key = await api.post<IssuedKeyView>(path('keys', id, 'rotate'), body);
+  // A gateway of an earlier version does not name them.
+  const key = await api.post<IssuedKeyView & Partial<RotatedKeyView>>(path('keys', id, 'rotate'), body);
   printIssued(out, key, `New secret for key ${nameOf(key)} (${key.id}):`);
   const until = key.previous_secret_expires_at;
   out.note(
@@ -258,6 +265,10 @@ async function rotate(session: Session, { graceSeconds }: { graceSeconds?: strin
       ? 'The previous secret no longer works.'
       : `The previous secret stops working at ${utcTime(until)} (in ${duration(grace)}).`,
   );
+  for (const prefix of key.ended_secrets ?? [])
+    out.note(
+      `The older secret ${prefix}… was still in its grace and no longer works: a key has at most two.`,
+    );
 }
 
 async function revoke(session: Session, _: object, text?: string) {

@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { GatewayError } from '../../errors/gateway-error.js';
+import { FairShares } from '../../idempotency/fair-shares.js';
 import { sendContinue } from '../http/expect-continue.js';
 import { BUFFERED_BYTES } from '../request-body.js';
 import { ResponseWriter } from '../response-writer.js';
@@ -15,8 +16,18 @@ export interface GatheringLimit {
 
 /** All bodies that a process holds for policies. */
 const MOST_MEMORY = 268_435_456;
-/** Those of one key: it leaves half of the memory to the others. */
-const MOST_OF_KEY = MOST_MEMORY / 2;
+
+/**
+ * How long a body may take to arrive. While it is gathered it holds memory, so the silence that CLIENT_IDLE_TIMEOUT_MS
+ * allows would be too long, and a byte now and then would renew it. A line with 64 kbit/s is fast enough.
+ */
+export const PACE = {
+  /** Longest silence in milliseconds, if CLIENT_IDLE_TIMEOUT_MS is not shorter. */
+  idleMs: 120_000,
+  /** Every body has this time in milliseconds, and that for its length besides. */
+  startMs: 60_000,
+  bytesPerSecond: 8_192,
+};
 
 export const OF_POLICIES: GatheringLimit = {
   bytes: MOST_GATHERED,
@@ -24,27 +35,18 @@ export const OF_POLICIES: GatheringLimit = {
     'This key has rules that are checked against the request body, which may then have at most 32 MiB.',
 };
 
+const OVERLOADED =
+  'The gateway holds as many request bodies of this gateway key or its team as it can. Try again when some of their calls ' +
+  'have ended.';
+const TOO_SLOW =
+  'The request body did not arrive in time. It is checked before it is forwarded, so it must arrive with at least 64 kbit/s ' +
+  'and without long pauses.';
+
 /** Memory of the gathered bodies of this process. A call holds its body until it ends. */
 @Injectable()
-export class GatheringMemory {
-  private used = 0;
-  private readonly byKey = new Map<string, number>();
-
-  /** @returns false if there is no memory for this many more bytes of this key */
-  reserve(keyId: string, bytes: number): boolean {
-    const ofKey = (this.byKey.get(keyId) ?? 0) + bytes;
-    if (this.used + bytes > MOST_MEMORY || ofKey > MOST_OF_KEY) return false;
-    this.used += bytes;
-    this.byKey.set(keyId, ofKey);
-    return true;
-  }
-
-  free(keyId: string, bytes: number): void {
-    if (bytes === 0) return;
-    this.used -= bytes;
-    const left = this.byKey.get(keyId)! - bytes;
-    if (left === 0) this.byKey.delete(keyId);
-    else this.byKey.set(keyId, left);
+export class GatheringMemory extends FairShares {
+  constructor() {
+    super(MOST_MEMORY);
   }
 }
 
@@ -56,6 +58,7 @@ export class Gathering {
   /** Bytes reserved. */
   private held = 0;
   private readonly writer: ResponseWriter;
+  private deadline: NodeJS.Timeout | undefined;
   private resolve!: (body: Buffer | null) => void;
   private reject!: (error: GatewayError) => void;
 
@@ -68,7 +71,8 @@ export class Gathering {
     private readonly isRequired: boolean,
     private readonly limit: GatheringLimit,
   ) {
-    this.writer = new ResponseWriter(req, res, limits.clientIdleTimeoutMs, () => {});
+    const idleMs = Math.min(limits.clientIdleTimeoutMs, PACE.idleMs);
+    this.writer = new ResponseWriter(req, res, idleMs, () => {});
   }
 
   /**
@@ -77,13 +81,15 @@ export class Gathering {
    */
   read(): Promise<Buffer | null> {
     const { req, res } = this;
-    if (this.isRequired && Number(req.headers['content-length'] ?? 0) > this.most)
-      return Promise.reject(this.tooLarge());
+    const length = Number(req.headers['content-length'] ?? this.most);
+    if (this.isRequired && length > this.most) return Promise.reject(this.tooLarge());
     if (req.socket.destroyed) return Promise.resolve(null);
     if (req.bodyError !== undefined) return Promise.reject(broken(req.bodyError));
     if (req.headers.expect !== undefined) sendContinue(req, res);
     req.call.awaitBody();
     this.writer.waitForClient(true);
+    const ms = PACE.startMs + (Math.min(length, this.most) / PACE.bytesPerSecond) * 1_000;
+    this.deadline = setTimeout(this.onTimeout, ms);
     return new Promise((resolve, reject) => {
       this.resolve = resolve;
       this.reject = reject;
@@ -97,7 +103,7 @@ export class Gathering {
 
   /** Frees the memory. */
   release(): void {
-    this.memory.free(this.req.caller.grant.keyId, this.held);
+    this.memory.free(this.req.caller.grant, this.held);
     this.held = 0;
   }
 
@@ -107,8 +113,8 @@ export class Gathering {
     if (!this.isRequired && !this.fits(chunk)) this.leaveRest(chunk);
     else if (call.requestBytes > this.most) this.fail(this.tooLarge());
     else if (!this.isRequired) this.chunks.push(chunk);
-    else if (!this.memory.reserve(caller.grant.keyId, chunk.length))
-      this.fail(new GatewayError('overloaded'));
+    else if (!this.memory.reserve(caller.grant, chunk.length))
+      this.fail(new GatewayError('overloaded', { message: OVERLOADED }));
     else {
       this.held += chunk.length;
       this.chunks.push(chunk);
@@ -118,8 +124,7 @@ export class Gathering {
   /** Reserves memory for a chunk. @returns false if there is none, or the body is too large */
   private fits(chunk: Buffer): boolean {
     const { call, caller } = this.req;
-    if (call.requestBytes > MOST_GATHERED || !this.memory.reserve(caller.grant.keyId, chunk.length))
-      return false;
+    if (call.requestBytes > MOST_GATHERED || !this.memory.reserve(caller.grant, chunk.length)) return false;
     this.held += chunk.length;
     return true;
   }
@@ -147,7 +152,8 @@ export class Gathering {
 
   private readonly onBroken = (error: Error): void => this.fail(broken(error));
 
-  private readonly onTimeout = (): void => this.fail(new GatewayError('request_timeout'));
+  private readonly onTimeout = (): void =>
+    this.fail(new GatewayError('request_timeout', { message: TOO_SLOW }));
 
   private readonly onClose = (): void => {
     this.detach();
@@ -169,6 +175,7 @@ export class Gathering {
 
   private detach(): void {
     const { req, res } = this;
+    clearTimeout(this.deadline);
     req.off('data', this.onData);
     req.off('end', this.onEnd);
     req.off('bodyError', this.onBroken);

@@ -9,6 +9,7 @@ import { chooseTarget, hashOf, type Route, type Target } from '../../routes/rout
 import { isAnthropic } from '../http/error-response.js';
 import type { PolicyCall } from '../policies/policy-call.js';
 import { withoutBasePath } from './base-path.js';
+import { mayHaveCredential } from './credential-target.js';
 import type { KeptResponse } from './kept-response.js';
 
 declare module 'express-serve-static-core' {
@@ -73,7 +74,7 @@ export class RoutedCall {
     let isForbidden = false;
     for (const { provider: name } of targets) {
       const provider = this.providers.find(name);
-      if (provider === null) continue;
+      if (provider === null || !this.mayHaveCredential(provider)) continue;
       if (this.allows(provider)) {
         this.use(provider);
         return provider;
@@ -88,7 +89,7 @@ export class RoutedCall {
   targetProviders(): Provider[] {
     return this.route.targets
       .map(({ provider }) => this.providers.find(provider))
-      .filter((provider) => provider !== null && this.allows(provider)) as Provider[];
+      .filter((one) => one !== null && this.mayHaveCredential(one) && this.allows(one)) as Provider[];
   }
 
   /** What responses depend on besides the request: the targets, and their own names of models. */
@@ -112,7 +113,7 @@ export class RoutedCall {
     const found = [];
     for (const { provider: name, models } of this.route.targets) {
       const provider = this.providers.find(name);
-      if (provider !== null && this.allows(provider))
+      if (provider !== null && this.mayHaveCredential(provider) && this.allows(provider))
         found.push({ provider: name, model: models?.get(model) ?? model });
     }
     return found;
@@ -221,7 +222,8 @@ export class RoutedCall {
       this.excluded |= 1 << i;
       const target = route.targets[i]!;
       const provider = this.providers.find(target.provider);
-      if (provider === null || !this.allows(provider) || !this.canSign(provider)) continue;
+      if (provider === null || !this.mayHaveCredential(provider)) continue;
+      if (!this.allows(provider) || !this.canSign(provider)) continue;
       if (target.models === null) return { target, provider, body: null, model: null };
       const choice = this.withModel(target, provider, target.models);
       if (choice !== null) return choice;
@@ -262,6 +264,10 @@ export class RoutedCall {
     throw new GatewayError('model_not_determined', {
       message: `The model of this request cannot be determined: ${this.problem}.`,
     });
+  }
+
+  private mayHaveCredential(provider: Provider): boolean {
+    return !provider.forwardsCredentials || mayHaveCredential(this.route, provider, this.providers);
   }
 
   private allows({ endpoints, basePath }: Provider): boolean {

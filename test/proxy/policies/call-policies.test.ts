@@ -3,7 +3,7 @@ import { APP_GUARD } from '@nestjs/core';
 import { defineGatewayError, GatewayError } from '../../../src/errors/gateway-error.js';
 import { CallPolicies } from '../../../src/proxy/policies/call-policies.js';
 import type { CallPolicy } from '../../../src/proxy/policies/call-policy.js';
-import { GatheringMemory } from '../../../src/proxy/policies/gathering.js';
+import { GatheringMemory, PACE } from '../../../src/proxy/policies/gathering.js';
 import { PoliciesModule } from '../../../src/proxy/policies/policies.module.js';
 import type { PolicyCall } from '../../../src/proxy/policies/policy-call.js';
 import type { CallTicket, FinishedCall } from '../../../src/request-log/finished-call.js';
@@ -404,22 +404,54 @@ describe.each([
     expect(ended).toEqual(['abandoned']);
   });
 
-  it('rejects with 503 while all gathered bodies take 256 MiB', async () => {
+  it('rejects with 503 while the gathered bodies of a team take what they may, and calls of other teams go on', async () => {
     const memory = postern.gateway.app.get(GatheringMemory, { strict: false });
-    const half = 134_217_728;
-    expect(memory.reserve('one key', half)).toBe(true);
-    // One key leaves the other half to the others.
-    expect(memory.reserve('one key', 1)).toBe(false);
-    expect(memory.reserve('another key', half - 20)).toBe(true);
-    expect((await send('body', '{"model":"m"}')).status).toBe(200);
+    const [team] = await postern.database.query<{ id: string }>("SELECT id FROM team WHERE name = 'default'");
+    const owners = Array.from({ length: 40 }, (_, i) => ({ keyId: `key ${i}`, teamId: team!.id }));
+    const taken = owners.map((owner) => {
+      let bytes = 0;
+      for (let size = 16 * 1024 * 1024; size >= 8; size /= 2)
+        while (memory.reserve(owner, size)) bytes += size;
+      return bytes;
+    });
     const reply = await send('body', '{"model":"a longer name"}');
     expect([reply.status, reply.header('x-gateway-error')]).toEqual([503, 'overloaded']);
+    expect(reply.body.toString()).toContain('of this gateway key or its team');
     expect((await send('', '{"model":"a longer name"}')).status).toBe(200);
-    memory.free('one key', half);
-    expect(memory.reserve('one key', half)).toBe(true);
-    memory.free('one key', half);
-    memory.free('another key', half - 20);
-    expect(memory).toMatchObject({ used: 0, byKey: new Map() });
+    await postern.admin('POST', '/teams', { name: 'other' });
+    const other = await postern.createKey({ endpoints: 'all', team: 'other' });
+    const client = await RawClient.connect(postern.port);
+    const headers = [`Authorization: Bearer ${other}`, ...head('body').slice(1)];
+    client.send(request(`POST ${MAIN}`, headers, Buffer.alloc(16 * 1024 * 1024, ' ')));
+    expect((await client.answer()).status).toBe(200);
+    client.destroy();
+    owners.forEach((owner, i) => memory.free(owner, taken[i]!));
+    await eventually(() => Reflect.get(memory, 'used') === 0);
+  });
+
+  it('rejects with 408 a body that arrives too slowly, however often a byte of it comes', async () => {
+    const { startMs } = PACE;
+    PACE.startMs = 1_000;
+    const slow = await RawClient.connect(postern.port);
+    slow.send(request(`POST ${MAIN}`, head('body', 'Content-Length: 8192')));
+    const bytes = setInterval(() => slow.send(' '), 100);
+    const reply = await slow.answer();
+    clearInterval(bytes);
+    PACE.startMs = startMs;
+    slow.destroy();
+    expect([reply.status, reply.header('x-gateway-error')]).toEqual([408, 'request_timeout']);
+    expect(reply.body.toString()).toContain('at least 64 kbit/s');
+    expect(provider.requests).toHaveLength(0);
+  });
+
+  it('rejects with 408 a body that pauses, sooner than CLIENT_IDLE_TIMEOUT_MS if that is long', async () => {
+    const { idleMs } = PACE;
+    PACE.idleMs = 300;
+    const slow = await RawClient.connect(postern.port);
+    slow.send(request(`POST ${MAIN}`, head('body', 'Content-Length: 8192'), 'half'));
+    expect((await slow.answer()).status).toBe(408);
+    PACE.idleMs = idleMs;
+    slow.destroy();
   });
 
   it('accepts no policy once a call was served', () => {

@@ -59,7 +59,7 @@ const GRACES = [
 ];
 const LONGEST_GRACE_H = 720;
 
-/** A new secret for a key; the old ones work for a while longer. */
+/** A new secret for a key; the previous one works for a while longer. */
 export function RotateKey({ shown, onClose }: Props) {
   const [grace, setGrace] = useState('86400');
   const [hours, setHours] = useState<number | string>(48);
@@ -90,6 +90,11 @@ export function RotateKey({ shown, onClose }: Props) {
         The key gets a new secret. Its name, limits and usage stay. If the old secret has leaked, end it at
         once.
       </Text>
+      {shown.previous_secret_expires_at !== null && (
+        <Text size="sm">
+          The secret before it still works. It stops working at once: a key has at most two secrets.
+        </Text>
+      )}
       <Select
         label="The old secret stops working"
         allowDeselect={false}
