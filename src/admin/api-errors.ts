@@ -50,6 +50,11 @@ const ERRORS = {
     code: 'unsupported_media_type',
     message: 'The body must be JSON. Send "Content-Type: application/json".',
   },
+  429: {
+    description: 'Too many requests; with `Retry-After`.',
+    code: 'rate_limited',
+    message: 'You have signed in too often. Try again in 540 seconds.',
+  },
   503: {
     description: 'The database is unavailable; with `Retry-After`.',
     code: 'database_unavailable',

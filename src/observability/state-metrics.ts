@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 import type pg from 'pg';
 import { DataSource } from 'typeorm';
+import { SessionsService } from '../admin/sessions/sessions.service.js';
 import { DatabaseService } from '../database/database.service.js';
 import { PendingResponses } from '../idempotency/pending-responses.service.js';
 import { ClaimsService } from '../idempotency/claims.service.js';
@@ -34,6 +35,7 @@ export class StateMetrics {
     private readonly pools: UpstreamPools,
     private readonly dataSource: DataSource,
     private readonly database: DatabaseService,
+    private readonly sessions: SessionsService,
   ) {}
 
   register(on: Instruments): void {
@@ -43,6 +45,7 @@ export class StateMetrics {
     this.registerKeys(on);
     this.registerIdempotency(on);
     this.registerConnections(on);
+    this.registerSignIns(on);
   }
 
   private registerCalls(on: Instruments): void {
@@ -157,6 +160,22 @@ export class StateMetrics {
       'postern_idempotency_stored_bytes',
       'Stored responses in bytes, of all gateways on this database, measured from time to time.',
       () => this.stored.total,
+    );
+  }
+
+  private registerSignIns(on: Instruments): void {
+    const { token, singleSignOn } = this.sessions.counts;
+    on.counter(
+      'postern_sign_ins_total',
+      'Sign-ins to the console. Those that failed are in no audit log.',
+      () => [
+        [{ method: 'token', result: 'ok' }, token.ok],
+        [{ method: 'token', result: 'failed' }, token.failed],
+        [{ method: 'sso', result: 'ok' }, singleSignOn.ok],
+        [{ method: 'sso', result: 'failed' }, singleSignOn.failed],
+      ],
+      'method',
+      'result',
     );
   }
 

@@ -199,6 +199,7 @@ describe('/docs-json', () => {
       409: 'conflict',
       413: 'request_too_large',
       415: 'unsupported_media_type',
+      429: 'rate_limited',
       503: 'database_unavailable',
     });
   });

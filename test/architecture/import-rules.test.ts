@@ -13,7 +13,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = layers(
   ['admin'],
   ['audit', 'limit-rules'],
   ['teams', 'providers'],
-  ['admin-tokens', 'keys', 'request-log', 'idempotency'],
+  ['admin-tokens', 'admin-sessions', 'keys', 'request-log', 'idempotency'],
   ['auth', 'requests', 'routes'],
   ['proxy'],
   ['observability'],

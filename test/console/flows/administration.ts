@@ -29,6 +29,24 @@ export function administration(gateway: ConsoleGateway): void {
     await done();
   });
 
+  it('shows who is signed in, and ends a session', async () => {
+    const { token } = await gateway.admin<{ token: string }>('POST', '/admin/v1/tokens', {
+      ...{ name: 'to be ended', role: 'viewer' },
+    });
+    SECRETS.add(token);
+    const other = await signedIn(gateway.url, '/teams', { token });
+    await other.done();
+    const { page, done } = await signedIn(gateway.url, '/system');
+    const table = page.getByRole('table', { name: 'Sessions' });
+    await table.getByText('this browser').first().waitFor();
+    const end = page.getByRole('button', { name: 'End the session of token:to be ended' });
+    await end.click();
+    await end.waitFor({ state: 'detached' });
+    const left = await gateway.database.query(`SELECT FROM admin_session WHERE actor = 'token:to be ended'`);
+    expect(left).toEqual([]);
+    await done();
+  });
+
   it('shows a sink that fails, and why', async () => {
     const url = `http://127.0.0.1:${await unusedPort()}`;
     const from = new Date().toISOString();
