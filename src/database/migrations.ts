@@ -32,6 +32,7 @@ import { SavedCosts1796400020000 } from '../../migrations/1796400020000-saved-co
 import { WebsocketChanges1796400020001 } from '../../migrations/1796400020001-websocket-changes.js';
 import { Sinks1797300010000 } from '../../migrations/1797300010000-sinks.js';
 import { Sessions1798000080000 } from '../../migrations/1798000080000-sessions.js';
+import { KeyOwners1798000080001 } from '../../migrations/1798000080001-key-owners.js';
 
 /** Every migration, in order. Listed by name, so that a glob can neither add nor miss one. */
 export const MIGRATIONS = [
@@ -69,4 +70,5 @@ export const MIGRATIONS = [
   WebsocketChanges1796400020001,
   Sinks1797300010000,
   Sessions1798000080000,
+  KeyOwners1798000080001,
 ];

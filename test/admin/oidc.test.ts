@@ -18,6 +18,9 @@ const users: Record<string, Record<string, unknown>> = {
   // Of providers that do not say whose address it is.
   unverified: { groups: ['postern-team-default'], email: 'mia@example.com' },
   boss: { groups: ['llm-admins'], email: 'bo@example.com', email_verified: true },
+  // Of somebody who was given the address of another, and of somebody whom the provider calls by it.
+  heir: { groups: ['postern-team-default'], email: 'mia@example.com', email_verified: true },
+  'mia@example.com': { groups: ['postern-team-default'] },
   hidden: { groups: ['llm-admins'], email: 'ada\u200b@example.com', email_verified: true },
   stranger: { groups: ['staff', 'postern-team-nobody', 'xpostern-team-default', 'LLM-ADMINS'] },
   nobody: {},
@@ -96,6 +99,10 @@ const sessionOf = async (answer: ReceivedAnswer) => {
   const shown = await send(postern, 'GET /admin/v1/session', [`Cookie: ${pairOf(cookie)}`]);
   return { cookie, session: shown.json().session as Record<string, string> };
 };
+
+/** The Cookie header of a new session. */
+const sessionCookie = async (name: string) =>
+  `Cookie: ${pairOf(cookiesOf(await signInAs(name)).find((text) => text.startsWith('postern_session='))!)}`;
 
 describe('single sign-on', () => {
   it('is shown, and redirects to the provider with PKCE, state and nonce', async () => {
@@ -181,9 +188,49 @@ it('a user is the one whom the provider knows by this ID, whatever the name', as
   expect(session).toMatchObject({ actor: 'sso:mia@example.com', user_id: `sso:${issuer.url}#member` });
 });
 
+describe('a key of a user of single sign-on', () => {
+  beforeAll(() =>
+    postern.admin('PATCH', '/teams/default', { self_service: { keys_per_user: 20, max_days: 30 } }),
+  );
+
+  /** Statuses of the rotation by each of these users. */
+  const rotatedBy = async (id: string, ...names: string[]) => {
+    const statuses: number[] = [];
+    for (const name of names) {
+      const headers = [await sessionCookie(name), ...CONSOLE];
+      statuses.push((await send(postern, `POST /admin/v1/keys/${id}/rotate`, headers, '{}')).status);
+    }
+    return statuses;
+  };
+  const create = async (name: string) => {
+    const headers = [await sessionCookie(name), ...CONSOLE];
+    const body = JSON.stringify({ team: 'default', name: `of ${name} ${++names}` });
+    return (await send(postern, 'POST /admin/v1/keys', headers, body)).json() as Record<string, string>;
+  };
+
+  it('is theirs alone, whoever has their address later or is called by it', async () => {
+    const { id, owner, owner_id } = await create('member');
+    expect([owner, owner_id]).toEqual(['sso:mia@example.com', `sso:${issuer.url}#member`]);
+    expect(await rotatedBy(id!, 'member', 'heir', 'mia@example.com', 'unverified')).toEqual([
+      200, 403, 403, 403,
+    ]);
+  });
+
+  it('that an earlier version created is theirs by the name', async () => {
+    const asBefore = (id: string, owner: string) =>
+      postern.database.query('UPDATE gateway_key SET owner_id = NULL, owner = $2 WHERE id = $1', [id, owner]);
+    const byAddress = await create('member');
+    await asBefore(byAddress.id!, 'sso:mia@example.com');
+    expect(await rotatedBy(byAddress.id!, 'member', 'mia@example.com', 'unverified')).toEqual([
+      200, 403, 403,
+    ]);
+    const byId = await create('unverified');
+    await asBefore(byId.id!, 'sso:unverified');
+    expect(await rotatedBy(byId.id!, 'unverified', 'member')).toEqual([200, 403]);
+  });
+});
+
 describe('a session of single sign-on', () => {
-  const cookieOf = async (name: string) =>
-    `Cookie: ${pairOf(cookiesOf(await signInAs(name)).find((text) => text.startsWith('postern_session='))!)}`;
   const settings = () => ({
     PUBLIC_URL: postern.url,
     OIDC_ISSUER: issuer.url,
@@ -204,7 +251,7 @@ describe('a session of single sign-on', () => {
     ['another claim', { OIDC_ROLE_CLAIM: 'roles' }, 401],
     ['none of them', null, 401],
   ])('with %s: %j gives %s%s', async (_, change, status) => {
-    const cookie = await cookieOf('boss');
+    const cookie = await sessionCookie('boss');
     const token = await signIn(postern, ADMIN_TOKEN);
     const variables = change === null ? { PUBLIC_URL: postern.url } : { ...settings(), ...change };
     const replica = await startTestGateway(variables, postern.database);
@@ -217,7 +264,7 @@ describe('a session of single sign-on', () => {
   });
 
   it('that an earlier version began has ended: it is bound to no settings', async () => {
-    const cookie = await cookieOf('boss');
+    const cookie = await sessionCookie('boss');
     await postern.database.query('UPDATE admin_session SET settings = NULL, user_id = NULL');
     expect((await send(postern, 'GET /admin/v1/keys', [cookie])).status).toBe(401);
   });
@@ -229,7 +276,7 @@ describe('a session of single sign-on', () => {
       const answer = await send(postern, 'POST /admin/v1/tokens', [...CONSOLE, ...headers], given);
       return { status: answer.status, ...(answer.json() as { token: string; expires_at: string | null }) };
     };
-    const cookie = await cookieOf('boss');
+    const cookie = await sessionCookie('boss');
     const first = await create([cookie], {});
     expect(first.status).toBe(201);
     expect(Math.abs(Date.parse(first.expires_at!) - Date.parse(days(90)))).toBeLessThan(60_000);

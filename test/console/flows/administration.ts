@@ -29,6 +29,24 @@ export function administration(gateway: ConsoleGateway): void {
     await done();
   });
 
+  it('lets members of a team have keys of their own, for some providers', async () => {
+    const { id } = await gateway.admin<{ id: string }>('GET', '/admin/v1/teams/fraud');
+    const { page, done } = await signedIn(gateway.url, `/teams?open=${id}`);
+    await page.getByRole('button', { name: 'Edit', exact: true }).click();
+    const form = page.getByRole('dialog', { name: 'Edit team fraud' });
+    await form.getByLabel('Keys of members').first().click();
+    await page.getByRole('option', { name: 'Members create keys of their own' }).click();
+    await form.getByLabel('USD a month each').fill('5');
+    await form.getByLabel("Providers and routes of members' keys").first().click();
+    await page.getByRole('option', { name: 'openai', exact: true }).click();
+    await form.getByRole('button', { name: 'Save' }).click();
+    await page.getByText('3 each, for at most 90 days; $5 a month; openai').waitFor();
+    expect(await gateway.admin('GET', '/admin/v1/teams/fraud')).toMatchObject({
+      self_service: { keys_per_user: 3, max_days: 90, budget_usd_per_month: '5', providers: ['openai'] },
+    });
+    await done();
+  });
+
   it('shows who is signed in, and ends a session', async () => {
     const { token } = await gateway.admin<{ token: string }>('POST', '/admin/v1/tokens', {
       ...{ name: 'to be ended', role: 'viewer' },
