@@ -100,6 +100,17 @@ const sessionOf = async (answer: ReceivedAnswer) => {
   return { cookie, session: shown.json().session as Record<string, string> };
 };
 
+/** Of single sign-on, for a replica. */
+const settings = () => ({
+  PUBLIC_URL: postern.url,
+  OIDC_ISSUER: issuer.url,
+  OIDC_CLIENT_ID: 'postern',
+  OIDC_CLIENT_SECRET: CLIENT_SECRET,
+  OIDC_ADMINS: 'llm-admins, more',
+  OIDC_VIEWERS: 'llm-viewers',
+  OIDC_TEAM_PREFIX: 'postern-team-',
+});
+
 /** The Cookie header of a new session. */
 const sessionCookie = async (name: string) =>
   `Cookie: ${pairOf(cookiesOf(await signInAs(name)).find((text) => text.startsWith('postern_session='))!)}`;
@@ -231,16 +242,6 @@ describe('a key of a user of single sign-on', () => {
 });
 
 describe('a session of single sign-on', () => {
-  const settings = () => ({
-    PUBLIC_URL: postern.url,
-    OIDC_ISSUER: issuer.url,
-    OIDC_CLIENT_ID: 'postern',
-    OIDC_CLIENT_SECRET: CLIENT_SECRET,
-    OIDC_ADMINS: 'llm-admins, more',
-    OIDC_VIEWERS: 'llm-viewers',
-    OIDC_TEAM_PREFIX: 'postern-team-',
-  });
-
   it.each([
     ['the same settings, whatever the secret is', { OIDC_CLIENT_SECRET: 'another' }, 200],
     ['another issuer', { OIDC_ISSUER: 'https://login.example' }, 401],
@@ -250,7 +251,7 @@ describe('a session of single sign-on', () => {
     ['another prefix of teams', { OIDC_TEAM_PREFIX: 'team-' }, 401],
     ['another claim', { OIDC_ROLE_CLAIM: 'roles' }, 401],
     ['none of them', null, 401],
-  ])('with %s: %j gives %s%s', async (_, change, status) => {
+  ])('with %s: %j gives %i', async (_, change, status) => {
     const cookie = await sessionCookie('boss');
     const token = await signIn(postern, ADMIN_TOKEN);
     const variables = change === null ? { PUBLIC_URL: postern.url } : { ...settings(), ...change };
@@ -325,6 +326,11 @@ describe('the callback', () => {
     const second = await atProvider(next.location, 'viewer');
     expect((await finish(second, next.cookie)).status).toBe(200);
     await isRejected(await finish(second, next.cookie));
+    const replica = await startTestGateway(settings(), postern.database);
+    const elsewhere = await send(replica, `GET ${second}`, [`Cookie: ${next.cookie}`]);
+    await isRejected(elsewhere);
+    expect(elsewhere.body.toString()).toContain('was used already');
+    await replica.stop();
   });
 
   it('is rejected with another nonce in the ID token', async () => {
