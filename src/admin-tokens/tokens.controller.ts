@@ -1,4 +1,5 @@
 import { Body, Delete, Get, HttpCode, Param, Post, Query } from '@nestjs/common';
+import { type Access, CurrentAccess } from '../admin/access/access.js';
 import { Roles } from '../admin/access/role.js';
 import { AdminController } from '../admin/admin-controller.js';
 import {
@@ -43,13 +44,15 @@ export class TokensController {
   @ApiOperation({
     operationId: 'createToken',
     summary: 'Create a token of the admin API',
-    description: 'The response contains the token, which is never shown again.',
+    description:
+      'The response contains the token, which is never shown again. A token that a user of single sign-on creates expires ' +
+      'after at most 90 days, and none outlives the token that created it.',
   })
   @ApiCreatedResponse({ standardSchema: issuedTokenSchema, description: 'The new token.' })
   @ApiErrors(404, 409, 413, 415)
   create(
     @Body({ schema: newTokenSchema }) token: NewToken,
-    @CurrentActor() by: Actor,
+    @CurrentAccess() by: Access,
   ): Promise<IssuedTokenView> {
     return this.tokens.create(token, by);
   }

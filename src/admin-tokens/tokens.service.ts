@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { DataSource, type EntityManager } from 'typeorm';
 import { v7 as uuidv7 } from 'uuid';
+import { type Access, isSingleSignOn } from '../admin/access/access.js';
 import { digestToken, generateToken, TOKEN_SHOWN_LENGTH } from '../admin/access/token-format.js';
 import { recordChange, SUBJECT_TYPES } from '../audit/record-change.js';
 import { idOfCursor, isUuid, type Page, pageOf, type PageRequest } from '../database/page.js';
@@ -11,6 +12,9 @@ import { TeamsService } from '../teams/teams.service.js';
 import type { IssuedTokenView, NewToken, TokenView } from './tokens.schema.js';
 
 SUBJECT_TYPES.add('token');
+
+/** Longest lifetime of a token that a user of single sign-on creates, in days. */
+const SINGLE_SIGN_ON_DAYS = 90;
 
 type TokenRow = Omit<TokenView, 'created_at' | 'expires_at' | 'last_used_at'> & {
   created_at: Date;
@@ -29,6 +33,7 @@ const FIND = `${SELECT} WHERE id = $1`;
 const INSERT = `
   INSERT INTO admin_token (id, name, digest, prefix, role, teams, expires_at)
   VALUES ($1, $2, decode($3, 'hex'), $4, $5, $6, $7)`;
+const EXPIRY = 'SELECT expires_at FROM admin_token WHERE id = $1';
 const REMOVE = 'DELETE FROM admin_token WHERE id = $1 RETURNING id';
 
 /** Creates, lists and revokes tokens of the admin API. */
@@ -42,33 +47,47 @@ export class TokensService {
   /**
    * Creates a token. The result contains it; only its digest is stored.
    *
-   * @throws ServiceError not_found for an unknown team, conflict if the name is taken
+   * @throws ServiceError not_found for an unknown team; conflict if the name is taken; invalid if it would live too long
    */
-  async create({ name, role, teams, expires_at }: NewToken, by: Actor): Promise<IssuedTokenView> {
+  async create({ name, role, teams, expires_at }: NewToken, by: Access): Promise<IssuedTokenView> {
+    const expiresAt = await this.expiryOf(expires_at, by);
     const found = teams && (await Promise.all(teams.map((team) => this.teams.resolve(team))));
     const scope = found && [...new Set(found.map(({ id }) => id))];
     const token = generateToken();
     const id = uuidv7();
-    const values = [
-      id,
-      name,
-      digestToken(token),
-      token.slice(0, TOKEN_SHOWN_LENGTH),
-      role,
-      scope,
-      expires_at,
-    ];
+    const values = [id, name, digestToken(token), token.slice(0, TOKEN_SHOWN_LENGTH), role, scope, expiresAt];
     try {
       return await this.dataSource.transaction(async (manager) => {
         await manager.query(INSERT, values);
         const after = await find(manager, id);
-        await recordChange(manager, by, { action: 'created', type: 'token', before: null, after });
+        await recordChange(manager, by.actor, { action: 'created', type: 'token', before: null, after });
         return { ...after, token };
       });
     } catch (error) {
       if (!isUniqueViolation(error, 'admin_token_name_key')) throw error;
       throw ServiceError.of('conflict', 'name', 'a token with this name already exists; choose another name');
     }
+  }
+
+  /** Without an end, a token would be a way to stay when the OpenID provider no longer knows the user. */
+  private async expiryOf(wanted: Date | null, by: Access): Promise<Date | null> {
+    const latest = isSingleSignOn(by)
+      ? new Date(Date.now() + SINGLE_SIGN_ON_DAYS * 86_400_000)
+      : await this.expiryOfToken(by.tokenId);
+    if (latest === null || (wanted !== null && wanted <= latest)) return wanted;
+    if (wanted === null) return latest;
+    const limit = isSingleSignOn(by)
+      ? `at most ${SINGLE_SIGN_ON_DAYS} days from now, because you signed in by single sign-on`
+      : `at most ${latest.toISOString()}, when your own token expires`;
+    throw ServiceError.of('invalid', 'expires_at', `must be ${limit}`);
+  }
+
+  /** @returns null for a token that never expires, and for ADMIN_TOKEN */
+  private async expiryOfToken(id: string | null): Promise<Date | null> {
+    if (id === null) return null;
+    const [row] = await this.dataSource.query<{ expires_at: Date | null }[]>(EXPIRY, [id]);
+    // It was revoked meanwhile.
+    return row === undefined ? new Date() : row.expires_at;
   }
 
   /** Newest first. @throws ServiceError invalid for a foreign cursor */

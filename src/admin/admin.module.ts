@@ -8,6 +8,7 @@ import { StartPageController } from './start-page.controller.js';
 import { AdminToken } from './access/admin-token.entity.js';
 import { CredentialLookups } from './access/credential-lookups.js';
 import { TokenVerifier } from './access/token-verifier.js';
+import { AdminSignIn } from './oidc/admin-sign-in.entity.js';
 import { OidcController } from './oidc/oidc.controller.js';
 import { OidcService } from './oidc/oidc.service.js';
 import { AdminSession } from './sessions/admin-session.entity.js';
@@ -18,7 +19,7 @@ import { TokenFailures } from './token-failures.js';
 /** Provides what every `@AdminController()` needs. Global, so that modules do not have to import it. */
 @Global()
 @Module({
-  imports: [TypeOrmModule.forFeature([AdminToken, AdminSession])],
+  imports: [TypeOrmModule.forFeature([AdminToken, AdminSession, AdminSignIn])],
   controllers: [StartPageController, SessionController, OidcController],
   providers: [
     TokenFailures,

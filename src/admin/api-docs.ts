@@ -13,6 +13,9 @@ import { PAGE_HEADERS } from './page-headers.js';
 class DocsModule {}
 
 const PATHS = ['/docs', '/docs-json'];
+/** What the page consists of. The folder that Swagger serves holds more, such as the manifest of its package. */
+const PARTS =
+  /^\/docs(?:-json|\/?|\/(?:index\.html|swagger-ui-init\.js|swagger-ui(?:\.css|-bundle\.js|-standalone-preset\.js)|favicon-\d\dx\d\d\.png))(?:\?|$)/;
 /** Roles besides `admin` that may read the documentation. */
 const READERS = ['viewer', 'team'] as const;
 /** A browser without a session can send no Bearer token by itself, only Basic. The API takes no Basic. */
@@ -47,6 +50,7 @@ export function serveApiDocs(app: INestApplication, guarded: boolean): void {
   }
   let docs: Promise<Express> | undefined;
   app.use(PATHS, (req: Request, res: Response, next: NextFunction) => {
+    if (!PARTS.test(req.originalUrl)) return next();
     res.set(PAGE_HEADERS);
     // Express removes the mount path from req.url.
     req.url = req.originalUrl;
@@ -98,7 +102,8 @@ async function createDocs(app: INestApplication): Promise<Express> {
     customSiteTitle: 'Postern admin API',
     // Without the bar with the logo of Swagger.
     customCss: '.swagger-ui .topbar { display: none }',
-    swaggerOptions: { persistAuthorization: true, requestInterceptor: asConsole },
+    // A token that is entered stays in the page: nothing is stored in the browser.
+    swaggerOptions: { persistAuthorization: false, requestInterceptor: asConsole },
   });
   await docs.init();
   return docs.getHttpAdapter().getInstance() as Express;

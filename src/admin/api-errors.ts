@@ -52,7 +52,7 @@ const ERRORS = {
   },
   429: {
     description:
-      'Too many unknown tokens or sessions came from this address, with `Retry-After`; or too many exports are running.',
+      'Too many requests, with `Retry-After`: unknown tokens or sessions from one address, or sign-ins of one user; or too many exports are running.',
     code: 'rate_limited',
     message: 'Too many unknown tokens or sessions came from this address. Try again in a second.',
   },

@@ -9,7 +9,6 @@ import { cliCommand } from '../platform/cli-command.js';
 const HEADERS = {
   'cache-control': 'no-store',
   'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
-  'x-content-type-options': 'nosniff',
   vary: 'accept',
 };
 

@@ -68,9 +68,9 @@ export class Kinds {
   /** A list more: one method here and one member of the document. */
   get all(): readonly Kind[] {
     return [
-      this.teamKind(),
       this.providerKind(),
       this.routeKind(),
+      this.teamKind(),
       this.priceKind(),
       this.keyKind(),
       this.webhookKind(),

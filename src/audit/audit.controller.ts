@@ -6,7 +6,7 @@ import type { Page } from '../database/page.js';
 import { AuditReader } from './audit.reader.js';
 import { type AuditFilter, auditFilterSchema, auditPageSchema, type AuditView } from './audit.schema.js';
 
-@AdminController('audit', { name: 'Audit', description: 'Who changed teams, keys, providers and prices.' })
+@AdminController('audit', { name: 'Audit', description: 'Who changed what, and who signed in.' })
 export class AuditController {
   constructor(private readonly audit: AuditReader) {}
 

@@ -1,6 +1,7 @@
 import type { StreamUsage } from '../teams/model-rules.js';
 import type { Grant } from './caller.js';
 import type { KeyCache } from '../keys/key-cache-settings.js';
+import { GRANTED_PROVIDERS } from '../keys/own-key.js';
 import type { EndpointRule, IdempotencyMode } from '../keys/gateway-key.entity.js';
 
 /**
@@ -8,7 +9,7 @@ import type { EndpointRule, IdempotencyMode } from '../keys/gateway-key.entity.j
  * is not enabled: otherwise one that a rotation ended at once would work for as long as the local clock is behind.
  */
 export const FIND_GRANTS = `
-  SELECT encode(s.digest, 'hex') AS digest, s.id AS secret_id, k.id AS key_id, k.team_id, k.providers, k.endpoints,
+  SELECT encode(s.digest, 'hex') AS digest, s.id AS secret_id, k.id AS key_id, k.team_id, ${GRANTED_PROVIDERS} AS providers, k.endpoints,
          k.idempotency, k.websockets, k.models, t.models AS team_models, k.stream_usage, t.stream_usage AS team_stream_usage,
          k.cache,
          LEAST(k.expires_at, s.expires_at) AS expires_at,

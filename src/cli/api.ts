@@ -55,8 +55,9 @@ export class Api {
     return this.json('PATCH', path, body);
   }
 
-  async delete(path: string): Promise<void> {
-    await this.request('DELETE', path);
+  /** @returns the response; 204 has no body */
+  delete(path: string, query: Query = {}): Promise<Response> {
+    return this.request('DELETE', withQuery(path, query));
   }
 
   /** A response whose body the caller reads. */

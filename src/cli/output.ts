@@ -41,7 +41,7 @@ export class Output {
 
   /** Prints one JSON document. */
   json(value: unknown): void {
-    console.log(JSON.stringify(value, null, 2));
+    console.log(jsonText(value, 2));
   }
 
   /** Prints `value` with --json, else the lines that `lines` returns. */
@@ -111,6 +111,19 @@ export class Output {
     );
     return cliCommand([...kept, '--cursor', cursor].map(shellQuoted).join(' '));
   }
+}
+
+/** Characters that control a terminal or hide text, and that JSON.stringify leaves as they are. */
+const UNSAFE = /[\x7f-\x9f\p{Cf}\p{Zl}\p{Zp}]/gu;
+
+/** JSON with these characters escaped: a client chose some of the text, and it may be printed on a terminal. */
+export function jsonText(value: unknown, indent?: number): string {
+  const escaped = (char: string) =>
+    char
+      .split('')
+      .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+      .join('');
+  return JSON.stringify(value, null, indent).replace(UNSAFE, escaped);
 }
 
 export type Style = Parameters<typeof styleText>[0];

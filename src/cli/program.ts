@@ -16,6 +16,7 @@ import { teamsCommand } from './commands/teams.command.js';
 import { tokensCommand } from './commands/tokens.command.js';
 import { usageCommand } from './commands/usage.command.js';
 import { webhooksCommand } from './commands/webhooks.command.js';
+import { sessionsCommand } from '../admin-sessions/sessions.command.js';
 import { sinksCommand } from '../sinks/sinks.command.js';
 import { explain } from './failure.js';
 import { addGlobalOptions } from './global-options.js';
@@ -37,6 +38,7 @@ const COMMANDS: readonly (() => Command)[] = [
   applyCommand,
   sinksCommand,
   tokensCommand,
+  sessionsCommand,
   auditCommand,
   journalCommand,
   migrateCommand,

@@ -80,6 +80,14 @@ export class GatewayKey {
   })
   owner!: string | null;
 
+  @Column('text', {
+    name: 'owner_id',
+    nullable: true,
+    comment:
+      'The owner for good, whatever the name: token:<ID> or sso:<issuer>#<sub>; null for other keys, and those of earlier versions.',
+  })
+  ownerId!: string | null;
+
   @Column('jsonb', {
     nullable: true,
     comment: 'The response cache: its ttl_seconds, and with whom it is shared; null: none.',

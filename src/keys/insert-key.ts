@@ -1,5 +1,6 @@
 import type { EntityManager } from 'typeorm';
 import { v7 as uuidv7 } from 'uuid';
+import type { Access } from '../admin/access/access.js';
 import type { Actor } from '../platform/actor.js';
 import { recordChange } from '../audit/record-change.js';
 import type { ModelRules } from '../teams/model-rules.js';
@@ -20,7 +21,7 @@ export interface KeyGrant extends Partial<ModelRules> {
   websockets?: boolean;
   cache?: KeyCache | null;
   /** Member of the team whose own it is; absent for other keys. */
-  owner?: string;
+  owner?: Access;
 }
 
 /** A key with its secret, which is not stored and cannot be read later. */
@@ -36,8 +37,8 @@ export interface RotatedKey extends IssuedKey {
 
 const INSERT_KEY = `
   INSERT INTO gateway_key (id, team_id, name, expires_at, providers, endpoints, idempotency, models, stream_usage,
-                           websockets, cache, owner)
-  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`;
+                           websockets, cache, owner, owner_id)
+  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`;
 
 const INSERT_SECRET = `
   INSERT INTO gateway_key_secret (id, key_id, digest, prefix) VALUES ($1, $2, decode($3, 'hex'), $4)`;
@@ -68,7 +69,8 @@ export async function insertKey(
     grant.stream_usage ?? 'as_sent',
     grant.websockets ?? false,
     grant.cache ?? null,
-    grant.owner ?? null,
+    grant.owner?.actor.name ?? null,
+    grant.owner?.userId ?? null,
   ]);
   const secret = await insertSecret(manager, id);
   await saveLimits?.(id);

@@ -26,7 +26,7 @@ export const SELECT_KEYS = `
   SELECT k.id, k.name, t.name AS team, k.team_id, s.prefix, k.created_at, k.expires_at, s.last_used_at,
          CASE WHEN k.revoked_at IS NULL THEN s.previous_secret_expires_at END AS previous_secret_expires_at,
          k.revoked_at, k.disabled, k.providers, k.endpoints, k.idempotency, k.websockets, k.models, k.stream_usage,
-         k.cache, k.owner, k.version,
+         k.cache, k.owner, k.owner_id, k.version,
          ${rulesSql('k.id')}
   FROM gateway_key k
   JOIN team t ON t.id = k.team_id
@@ -75,6 +75,7 @@ export function keyView(row: KeyRow): KeyView {
     cache: row.cache && { ttl_seconds: row.cache.ttl_seconds, shared: row.cache.shared },
     ...shownLimits(row.rules, 'key'),
     owner: row.owner,
+    owner_id: row.owner_id,
     version: row.version,
   };
 }

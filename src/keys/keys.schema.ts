@@ -69,6 +69,15 @@ export const keySchema = z
       description: 'Member of the team who created the key for themselves; null for other keys.',
       example: 'sso:jane@example.com',
     }),
+    owner_id: z
+      .string()
+      .nullable()
+      .meta({
+        description:
+          'The owner for good, whatever the name: `token:<ID>` or `sso:<issuer>#<sub>`; null for other keys, and those of ' +
+          'earlier versions, which belong to the name.',
+        example: 'sso:https://login.example.com#8f2c0a',
+      }),
     version: version(),
   })
   .meta({ id: 'Key' });

@@ -14,6 +14,7 @@ import { mustBeKnownProviders } from '../providers/provider-rows.js';
 import { insertKey, insertSecret, type IssuedKey, type KeyGrant, type RotatedKey } from './insert-key.js';
 import { FIND_KEY, fullName, KEY_STATUS_SQL, type KeyRow, keyView, SELECT_KEYS } from './key-view.js';
 import type { KeyFilter, KeyView } from './keys.schema.js';
+import { isOwnSql, ownerValues } from './own-key.js';
 import { type Expected, mustBeExpected } from '../database/revision.js';
 import type { Access, Scope } from '../admin/access/access.js';
 import { TeamsService } from '../teams/teams.service.js';
@@ -36,6 +37,8 @@ const LIST = `${SELECT_KEYS}
   LIMIT $6`;
 
 const FIND_IN_SCOPE = `${FIND_KEY} AND ($2::uuid[] IS NULL OR k.team_id = ANY ($2))`;
+
+const IS_OWN = `SELECT ${isOwnSql(2)} AS own FROM gateway_key k WHERE k.id = $1`;
 
 /** A separate statement, so that the next read sees everything committed before the lock. */
 const LOCK = 'SELECT FROM gateway_key WHERE id = $1 FOR UPDATE';
@@ -85,7 +88,8 @@ export class KeysService {
     check?: (manager: EntityManager) => Promise<void>,
   ): Promise<IssuedKey> {
     const { id: teamId } = await this.teams.resolve(team);
-    await mustBeKnownProviders(this.dataSource.manager, grant.providers);
+    // Those of a member's key are its team's, which were known; one that is gone allows nothing.
+    if (grant.owner === undefined) await mustBeKnownProviders(this.dataSource.manager, grant.providers);
     const limits = changedLimits(NO_LIMITS, grant);
     const creating = this.dataSource.transaction(async (manager) => {
       await check?.(manager);
@@ -220,7 +224,7 @@ export class KeysService {
     return this.dataSource.transaction(async (manager) => {
       if (isUuid(id)) await manager.query(LOCK, [id]);
       const before = await find(manager, id, owner?.scope);
-      if (owner !== null && before.owner !== owner.actor.name)
+      if (owner !== null && !(await isOwn(manager, id, owner)))
         throw ServiceError.of('forbidden', 'id', 'this key is not yours; ask an administrator');
       mustBeExpected('key', before, expected);
       const more = await work(manager, before);
@@ -237,6 +241,11 @@ async function find(manager: EntityManager, id: string, scope: Scope = null): Pr
   if (row === undefined)
     throw ServiceError.of('not_found', 'id', 'no key has this id; list the keys to find it');
   return keyView(row);
+}
+
+async function isOwn(manager: EntityManager, id: string, owner: Access): Promise<boolean> {
+  const [{ own }] = await manager.query<[{ own: boolean }]>(IS_OWN, [id, ...ownerValues(owner)]);
+  return own;
 }
 
 function mustNotBeRevoked({ revoked_at }: Pick<KeyView, 'revoked_at'>): void {

@@ -10,6 +10,7 @@ import { TeamsService } from '../teams/teams.service.js';
 import type { IssuedKey, RotatedKey } from './insert-key.js';
 import type { KeyView, NewKey } from './keys.schema.js';
 import { KeysService } from './keys.service.js';
+import { isOwnSql, ownerValues } from './own-key.js';
 
 const DAY_MS = 86_400_000;
 
@@ -20,9 +21,9 @@ const CHOICES = ['team', 'name', 'expires_at'];
 const LOCK_TEAM = 'SELECT FROM team WHERE id = $1 FOR UPDATE';
 /** LEAST ignores null. A budget resets with each calendar month. */
 const COUNT = `
-  SELECT count(*)::int AS count FROM gateway_key
-  WHERE team_id = $1 AND owner = $2
-    AND COALESCE(LEAST(revoked_at, expires_at), 'infinity') > CASE WHEN $3 THEN date_trunc('month', now(), $4) ELSE now() END`;
+  SELECT count(*)::int AS count FROM gateway_key k
+  WHERE team_id = $1 AND ${isOwnSql(4)}
+    AND COALESCE(LEAST(revoked_at, expires_at), 'infinity') > CASE WHEN $2 THEN date_trunc('month', now(), $3) ELSE now() END`;
 
 /** Changes an hour of one member, who could flood the audit log otherwise. Revoking is always possible. */
 const MOST_CHANGES = 20;
@@ -44,17 +45,16 @@ export class OwnKeysService {
   ) {}
 
   /**
-   * Creates a key of a member: for inference endpoints, with the budget of the team's settings, and an end.
+   * Creates a key of a member: for inference endpoints, with the providers and the budget of the team's settings, and an end.
    *
    * @param given names of the members of the request
    * @throws ServiceError not_found for a team that is not the member's; forbidden if the team does not allow it, or for
    *   members of the request that are not the member's choice; invalid for a lifetime that is too long; conflict for too
    *   many keys or changes
    */
-  async create(key: NewKey, given: readonly string[], { actor, scope }: Access): Promise<IssuedKey> {
-    const { id: teamId, self_service: allowed } = await this.teams.resolve(key.team, scope);
-    if (allowed === null)
-      throw ServiceError.of('forbidden', 'team', 'this team does not let its members create keys');
+  async create(key: NewKey, given: readonly string[], by: Access): Promise<IssuedKey> {
+    const { id: teamId, self_service: allowed } = await this.teams.resolve(key.team, by.scope);
+    mustBeAllowed(allowed);
     const more = given.find((name) => !CHOICES.includes(name));
     if (more !== undefined)
       throw ServiceError.of('forbidden', more, `only ${CHOICES.join(', ')} are yours to choose`);
@@ -64,27 +64,32 @@ export class OwnKeysService {
         team: teamId,
         name,
         expiresAt: expiryOf(wanted, allowed),
-        providers: null,
+        providers: allowed.providers,
         endpoints: 'inference',
         idempotency: 'forward',
-        owner: actor.name,
+        owner: by,
         ...budgetOf(allowed),
       },
-      actor,
+      by.actor,
       async (manager) => {
-        await this.mustBeFewer(manager, teamId, actor.name, allowed);
-        await mustChangeLess(manager, actor.name);
+        await this.mustBeFewer(manager, teamId, by, allowed);
+        await mustChangeLess(manager, by.actor.name);
       },
     );
   }
 
-  /** @throws ServiceError as KeysService.rotate(); forbidden for a key of somebody else; conflict for too many changes */
-  rotate(
+  /**
+   * @throws ServiceError as KeysService.rotate(); forbidden for a key of somebody else, or if the team allows none; conflict
+   *   for too many changes
+   */
+  async rotate(
     id: string,
     graceSeconds: number,
     by: Access,
     expected: readonly string[] | null,
   ): Promise<RotatedKey> {
+    const { team_id } = await this.keys.get(id, by.scope);
+    mustBeAllowed((await this.teams.resolve(team_id, by.scope)).self_service);
     return this.keys.rotate(id, graceSeconds, by.actor, expected, by, (manager) =>
       mustChangeLess(manager, by.actor.name),
     );
@@ -98,16 +103,16 @@ export class OwnKeysService {
   private async mustBeFewer(
     manager: EntityManager,
     teamId: string,
-    owner: string,
+    owner: Access,
     { keys_per_user: most, budget_usd_per_month: budget }: SelfService,
   ): Promise<void> {
     await manager.query(LOCK_TEAM, [teamId]);
     // Otherwise a new key would be a new budget.
     const [{ count }] = await manager.query<[{ count: number }]>(COUNT, [
       teamId,
-      owner,
       budget !== null,
       this.env.budgetTimezone,
+      ...ownerValues(owner),
     ]);
     if (count < most) return;
     throw ServiceError.of(
@@ -127,6 +132,11 @@ async function mustChangeLess(manager: EntityManager, actor: string): Promise<vo
     'conflict',
     `You have made ${count} changes in the last hour, of at most ${MOST_CHANGES}. Try again later. You can still revoke keys.`,
   );
+}
+
+function mustBeAllowed(allowed: SelfService | null): asserts allowed is SelfService {
+  if (allowed === null)
+    throw ServiceError.of('forbidden', 'team', 'this team does not let its members create or rotate keys');
 }
 
 function expiryOf(wanted: Date | null, { max_days: days }: SelfService): Date {

@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
+import { SessionsService } from '../admin/sessions/sessions.service.js';
 import { DatabaseService } from '../database/database.service.js';
 import { LookupPool } from '../database/lookup-pool.js';
 import { PendingResponses } from '../idempotency/pending-responses.service.js';
@@ -35,6 +36,7 @@ export class StateMetrics {
     private readonly pools: UpstreamPools,
     private readonly lookups: LookupPool,
     private readonly database: DatabaseService,
+    private readonly sessions: SessionsService,
   ) {}
 
   register(on: Instruments): void {
@@ -44,6 +46,7 @@ export class StateMetrics {
     this.registerKeys(on);
     this.registerIdempotency(on);
     this.registerConnections(on);
+    this.registerSignIns(on);
   }
 
   private registerCalls(on: Instruments): void {
@@ -165,6 +168,22 @@ export class StateMetrics {
       'postern_idempotency_stored_bytes',
       'Stored responses in bytes, of all gateways on this database, measured from time to time.',
       () => this.stored.total,
+    );
+  }
+
+  private registerSignIns(on: Instruments): void {
+    const { token, singleSignOn } = this.sessions.counts;
+    on.counter(
+      'postern_sign_ins_total',
+      'Sign-ins to the console. Those that failed are in no audit log.',
+      () => [
+        [{ method: 'token', result: 'ok' }, token.ok],
+        [{ method: 'token', result: 'failed' }, token.failed],
+        [{ method: 'sso', result: 'ok' }, singleSignOn.ok],
+        [{ method: 'sso', result: 'failed' }, singleSignOn.failed],
+      ],
+      'method',
+      'result',
     );
   }
 

@@ -41,6 +41,7 @@ export async function findProvider(manager: EntityManager, name: string): Promis
 export async function mustBeKnownProviders(
   manager: EntityManager,
   names: readonly string[] | null | undefined,
+  field = 'providers',
 ): Promise<void> {
   if (names == null) return;
   const stored = await manager.query<{ name: string }[]>(NAMES);
@@ -49,7 +50,7 @@ export async function mustBeKnownProviders(
   if (unknown.length === 0) return;
   throw ServiceError.of(
     'invalid',
-    'providers',
+    field,
     `there is no provider or route ${unknown.join(', ')}; add it first, or choose from ${known.join(', ')}`,
   );
 }

@@ -4,6 +4,7 @@ import type { Settings } from '../config/settings.js';
 import type { Grant } from '../auth/caller.js';
 import { GatewayError } from '../errors/gateway-error.js';
 import type { EndpointRule, IdempotencyMode } from '../keys/gateway-key.entity.js';
+import { GRANTED_PROVIDERS } from '../keys/own-key.js';
 import { LedgerService } from '../limits/ledger/ledger.service.js';
 import { LimitsService } from '../limits/limits.service.js';
 import { ReaderPool } from '../requests/reader-pool.js';
@@ -24,7 +25,8 @@ interface KeyRow {
 }
 
 const FIND_KEY = `
-  SELECT k.name, s.prefix, t.name AS team, k.expires_at, s.expires_at AS secret_expires_at, k.endpoints, k.providers,
+  SELECT k.name, s.prefix, t.name AS team, k.expires_at, s.expires_at AS secret_expires_at, k.endpoints,
+         ${GRANTED_PROVIDERS} AS providers,
          k.idempotency, k.models, t.models AS team_models
   FROM gateway_key k
   JOIN gateway_key_secret s ON s.key_id = k.id

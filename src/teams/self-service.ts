@@ -1,14 +1,16 @@
 import { z } from 'zod';
+import { PROVIDER_NAME } from '../providers/provider-name.js';
 
 /** Of the column in Postgres. */
 export const SELF_SERVICE_COMMENT = 'Keys that members may create for themselves; null for none.';
 
 const ABOUT =
-  'Lets members of the team (role `team`) create, rotate and revoke keys of their own; null: they cannot.';
+  'Lets members of the team (role `team`) create, rotate and revoke keys of their own; null: they can only revoke them.';
 const KEYS = 'must be an integer from 1 to 100';
 const DAYS = 'must be an integer from 1 to 3650';
 const USD = 'must be an amount in USD as text, such as "50", with at most 9 decimal places; null for none';
-const EXAMPLE = { keys_per_user: 3, max_days: 90, budget_usd_per_month: '50' };
+const PROVIDERS = 'must be a list of one or more names of providers or routes; null for all';
+const EXAMPLE = { keys_per_user: 3, max_days: 90, budget_usd_per_month: '50', providers: ['openai'] };
 
 const about = {
   keys_per_user: { description: 'Keys that each member may have at a time.', example: 3 },
@@ -17,6 +19,11 @@ const about = {
     description:
       'Budget of each such key in USD per month; null for none. With one, keys that ended in this month count too.',
     example: '50',
+  },
+  providers: {
+    description:
+      'Names of the providers and routes that such keys may use: of those named when the key was created, the ones named now. Null: all, also those added later.',
+    example: ['openai'],
   },
 };
 
@@ -31,6 +38,14 @@ const settings = z
         .nullish()
         .default(null)
         .meta(about.budget_usd_per_month),
+      providers: z
+        .array(z.string(PROVIDERS).regex(PROVIDER_NAME, PROVIDERS), PROVIDERS)
+        .min(1, PROVIDERS)
+        .max(100, 'must not name more than 100 providers')
+        .transform((names) => [...new Set(names)])
+        .nullish()
+        .default(null)
+        .meta(about.providers),
     },
     'must be an object with keys_per_user and max_days; null for none',
   )
@@ -41,17 +56,16 @@ const view = z
     keys_per_user: z.int().meta(about.keys_per_user),
     max_days: z.int().meta(about.max_days),
     budget_usd_per_month: z.string().nullable().meta(about.budget_usd_per_month),
+    providers: z.array(z.string()).nullable().meta(about.providers),
   })
   .meta({ id: 'SelfService' });
 export type SelfService = z.output<typeof view>;
 
 /** In the order of the schema: jsonb has an order of its own, and a change is found by comparison. */
-export function shownSelfService({
-  keys_per_user,
-  max_days,
-  budget_usd_per_month,
-}: SelfService): SelfService {
-  return { keys_per_user, max_days, budget_usd_per_month };
+export function shownSelfService(stored: SelfService): SelfService {
+  const { keys_per_user, max_days, budget_usd_per_month } = stored;
+  // Absent in settings of earlier versions.
+  return { keys_per_user, max_days, budget_usd_per_month, providers: stored.providers ?? null };
 }
 
 /** Member of a view. */

@@ -11,6 +11,7 @@ import type { Scope } from '../admin/access/access.js';
 import type { LimitMembers } from '../limit-rules/limit-rules.schema.js';
 import { LimitRules } from '../limit-rules/limit-rules.service.js';
 import { changedLimits, NO_LIMITS, sameLimits } from '../limit-rules/stored-rules.js';
+import { mustBeKnownProviders } from '../providers/provider-rows.js';
 import { insertTeam, type NewTeam, SELECT_TEAMS, type TeamRow, teamView } from './team-rows.js';
 import { type Expected, mustBeExpected } from '../database/revision.js';
 import type { TeamChange, TeamView } from './teams.schema.js';
@@ -40,13 +41,14 @@ export class TeamsService {
     return new TeamsService(inTransaction(manager), this.limits);
   }
 
-  /** @throws ServiceError conflict if the name is taken, invalid if it looks like an ID */
+  /** @throws ServiceError conflict if the name is taken, invalid if it looks like an ID, or for an unknown provider */
   async create(team: NewTeam & LimitMembers, by: Actor): Promise<TeamView> {
     mustNotLookLikeId(team.name);
     const limits = changedLimits(NO_LIMITS, team);
-    const creating = this.dataSource.transaction((manager) =>
-      insertTeam(manager, team, by, (id) => this.limits.save(manager, 'team', id, limits)),
-    );
+    const creating = this.dataSource.transaction(async (manager) => {
+      await mustBeKnown(manager, team);
+      return insertTeam(manager, team, by, (id) => this.limits.save(manager, 'team', id, limits));
+    });
     return unlessTaken(creating);
   }
 
@@ -65,7 +67,7 @@ export class TeamsService {
    * Changes a team. If nothing differs, the version stays and nothing is recorded.
    *
    * @throws ServiceError not_found; conflict if it was changed since `expected`, or the name is taken; invalid if the name
-   *   looks like an ID
+   *   looks like an ID, or for an unknown provider
    */
   async update(
     nameOrId: string,
@@ -85,6 +87,7 @@ export class TeamsService {
       const limits = changedLimits(before, change);
       const limitsDiffer = !sameLimits(limits, before);
       if (FIELDS.every(isSame) && !limitsDiffer) return before;
+      if (!isSame('self_service')) await mustBeKnown(manager, change);
       if (limitsDiffer) await this.limits.save(manager, 'team', before.id, limits);
       await manager.query(UPDATE, [before.id, ...FIELDS.map((field) => wanted[field])]);
       const after = await find(manager, before.id, 'id');
@@ -102,6 +105,11 @@ export class TeamsService {
   resolve(nameOrId: string, scope: Scope = null): Promise<TeamView> {
     return find(this.dataSource.manager, nameOrId, 'team', { scope });
   }
+}
+
+/** @throws ServiceError invalid for an unknown provider */
+function mustBeKnown(manager: EntityManager, { self_service: allowed }: Partial<NewTeam>): Promise<void> {
+  return mustBeKnownProviders(manager, allowed?.providers, 'self_service.providers');
 }
 
 function mustNotLookLikeId(name: string): void {

@@ -1,5 +1,6 @@
 import type { AuditView } from '../../src/audit/audit.schema.js';
 import { ADMIN_TOKEN, startTestGateway, type TestGateway } from '../support/gateway.js';
+import { signIn } from './browser.js';
 import { type AdminBody, call, fieldsOf } from './call.js';
 import { changingRoutes } from './routes.js';
 
@@ -42,6 +43,11 @@ const sink = async () => (await call(postern, 'POST', '/sinks', newSink())).body
 const newToken = () => ({ name: `token ${++names}`, role: 'viewer' });
 const token = async () => (await call(postern, 'POST', '/tokens', newToken())).body;
 
+const session = async () => {
+  await signIn(postern, ADMIN_TOKEN);
+  return (await call(postern, 'GET', '/sessions?limit=1')).body.data[0] as AdminBody;
+};
+
 const rows = () => postern.database.query<Partial<AuditView>>('SELECT * FROM audit_log ORDER BY id');
 
 /**
@@ -53,6 +59,7 @@ const CHANGES: Record<
   {
     subject: () => Promise<AdminBody | null>;
     body?: (subject: AdminBody) => object;
+    query?: string;
     leaves: string | string[] | null;
   }
 > = {
@@ -144,13 +151,19 @@ const CHANGES: Record<
     leaves: 'token created',
   },
   'DELETE /admin/v1/tokens/:id': { subject: token, leaves: 'token revoked' },
+  'DELETE /admin/v1/sessions/:id': { subject: session, leaves: 'session ended' },
+  'DELETE /admin/v1/sessions': {
+    subject: session,
+    query: '?actor=admin-token',
+    leaves: 'session ended',
+  },
   'DELETE /admin/v1/providers/:name': { subject: provider, leaves: 'provider removed' },
   'POST /admin/v1/providers/:name/test': { subject: provider, leaves: null },
 };
 
 describe('the audit log', () => {
   it('covers every changing route of the running gateway', () => {
-    // Signing in and out changes nothing that is kept.
+    // Signing in and out needs a browser: sessions.test.ts has it.
     const routes = changingRoutes(postern)
       .map(({ method, path }) => `${method} ${path}`)
       .filter((route) => !route.endsWith(' /admin/v1/session'));
@@ -160,7 +173,7 @@ describe('the audit log', () => {
   });
 
   it.each(Object.keys(CHANGES))('has exactly the rows of %s, and none of a rejected one', async (route) => {
-    const { subject, body, leaves } = CHANGES[route]!;
+    const { subject, body, query = '', leaves } = CHANGES[route]!;
     const [method, pattern] = route.split(' ') as [string, string];
     const at = await subject();
     const path = pattern
@@ -169,7 +182,7 @@ describe('the audit log', () => {
       .replace(':name', at?.name ?? '');
     const before = await rows();
     const order = body?.(at!);
-    const response = await fetch(`${postern.url}/admin/v1${path}`, {
+    const response = await fetch(`${postern.url}/admin/v1${path}${query}`, {
       method,
       headers: {
         authorization: `Bearer ${ADMIN_TOKEN}`,

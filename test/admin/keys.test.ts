@@ -30,6 +30,7 @@ const SHAPE = [
   'budgets',
   'each_end_user',
   'owner',
+  'owner_id',
   'version',
 ];
 

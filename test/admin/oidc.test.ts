@@ -2,7 +2,7 @@ import { loadEnv } from '../../src/config/env.js';
 import { FlowCookie } from '../../src/admin/oidc/flow-cookie.js';
 import { ADMIN_TOKEN, startTestGateway, type TestGateway } from '../support/gateway.js';
 import type { ReceivedAnswer } from '../support/raw-client.js';
-import { send } from './browser.js';
+import { CONSOLE, send, signIn } from './browser.js';
 import { CLIENT_SECRET, OpenIdProvider } from './openid-provider.js';
 import { unusedPort } from '../support/unused-port.js';
 
@@ -17,11 +17,17 @@ const users: Record<string, Record<string, unknown>> = {
   },
   // Of providers that do not say whose address it is.
   unverified: { groups: ['postern-team-default'], email: 'mia@example.com' },
+  boss: { groups: ['llm-admins'], email: 'bo@example.com', email_verified: true },
+  // Of somebody who was given the address of another, and of somebody whom the provider calls by it.
+  heir: { groups: ['postern-team-default'], email: 'mia@example.com', email_verified: true },
+  'mia@example.com': { groups: ['postern-team-default'] },
+  hidden: { groups: ['llm-admins'], email: 'ada\u200b@example.com', email_verified: true },
   stranger: { groups: ['staff', 'postern-team-nobody', 'xpostern-team-default', 'LLM-ADMINS'] },
   nobody: {},
   odd: { groups: { 'llm-admins': true } },
 };
 
+let names = 0;
 let issuer: OpenIdProvider;
 let postern: TestGateway;
 
@@ -94,6 +100,21 @@ const sessionOf = async (answer: ReceivedAnswer) => {
   return { cookie, session: shown.json().session as Record<string, string> };
 };
 
+/** Of single sign-on, for a replica. */
+const settings = () => ({
+  PUBLIC_URL: postern.url,
+  OIDC_ISSUER: issuer.url,
+  OIDC_CLIENT_ID: 'postern',
+  OIDC_CLIENT_SECRET: CLIENT_SECRET,
+  OIDC_ADMINS: 'llm-admins, more',
+  OIDC_VIEWERS: 'llm-viewers',
+  OIDC_TEAM_PREFIX: 'postern-team-',
+});
+
+/** The Cookie header of a new session. */
+const sessionCookie = async (name: string) =>
+  `Cookie: ${pairOf(cookiesOf(await signInAs(name)).find((text) => text.startsWith('postern_session='))!)}`;
+
 describe('single sign-on', () => {
   it('is shown, and redirects to the provider with PKCE, state and nonce', async () => {
     expect((await send(postern, 'GET /admin/v1/oidc')).json()).toEqual({ enabled: true });
@@ -113,9 +134,9 @@ describe('single sign-on', () => {
 
   it.each([
     ['admin', 'admin', 'sso:ada@example.com'],
-    ['viewer', 'viewer', 'sso:viewer'],
+    ['viewer', 'viewer', 'sso:sub:viewer'],
     ['member', 'team', 'sso:mia@example.com'],
-    ['unverified', 'team', 'sso:unverified'],
+    ['unverified', 'team', 'sso:sub:unverified'],
   ])('signs %s in with the role %s', async (name, role, actor) => {
     const answer = await signInAs(name);
     expect(answer.status).toBe(200);
@@ -166,6 +187,113 @@ describe('single sign-on', () => {
   );
 });
 
+it('an e-mail address with characters that nobody sees is rejected: it would look like that of another', async () => {
+  const answer = await signInAs('hidden');
+  expect(answer.status).toBe(403);
+  expect(answer.body.toString()).toContain('invisible characters');
+  expect(cookiesOf(answer).filter((cookie) => cookie.startsWith('postern_session'))).toEqual([]);
+});
+
+it('a user is the one whom the provider knows by this ID, whatever the name', async () => {
+  const { session } = await sessionOf(await signInAs('member'));
+  expect(session).toMatchObject({ actor: 'sso:mia@example.com', user_id: `sso:${issuer.url}#member` });
+});
+
+describe('a key of a user of single sign-on', () => {
+  beforeAll(() =>
+    postern.admin('PATCH', '/teams/default', { self_service: { keys_per_user: 20, max_days: 30 } }),
+  );
+
+  /** Statuses of the rotation by each of these users. */
+  const rotatedBy = async (id: string, ...names: string[]) => {
+    const statuses: number[] = [];
+    for (const name of names) {
+      const headers = [await sessionCookie(name), ...CONSOLE];
+      statuses.push((await send(postern, `POST /admin/v1/keys/${id}/rotate`, headers, '{}')).status);
+    }
+    return statuses;
+  };
+  const create = async (name: string) => {
+    const headers = [await sessionCookie(name), ...CONSOLE];
+    const body = JSON.stringify({ team: 'default', name: `of ${name} ${++names}` });
+    return (await send(postern, 'POST /admin/v1/keys', headers, body)).json() as Record<string, string>;
+  };
+
+  it('is theirs alone, whoever has their address later or is called by it', async () => {
+    const { id, owner, owner_id } = await create('member');
+    expect([owner, owner_id]).toEqual(['sso:mia@example.com', `sso:${issuer.url}#member`]);
+    expect(await rotatedBy(id!, 'member', 'heir', 'mia@example.com', 'unverified')).toEqual([
+      200, 403, 403, 403,
+    ]);
+  });
+
+  it('that an earlier version created is theirs by the name', async () => {
+    const asBefore = (id: string, owner: string) =>
+      postern.database.query('UPDATE gateway_key SET owner_id = NULL, owner = $2 WHERE id = $1', [id, owner]);
+    const byAddress = await create('member');
+    await asBefore(byAddress.id!, 'sso:mia@example.com');
+    expect(await rotatedBy(byAddress.id!, 'member', 'mia@example.com', 'unverified')).toEqual([
+      200, 403, 403,
+    ]);
+    const byId = await create('unverified');
+    await asBefore(byId.id!, 'sso:unverified');
+    expect(await rotatedBy(byId.id!, 'unverified', 'member')).toEqual([200, 403]);
+  });
+});
+
+describe('a session of single sign-on', () => {
+  it.each([
+    ['the same settings, whatever the secret is', { OIDC_CLIENT_SECRET: 'another' }, 200],
+    ['another issuer', { OIDC_ISSUER: 'https://login.example' }, 401],
+    ['another client', { OIDC_CLIENT_ID: 'other' }, 401],
+    ['other administrators', { OIDC_ADMINS: 'more' }, 401],
+    ['other viewers', { OIDC_VIEWERS: '' }, 401],
+    ['another prefix of teams', { OIDC_TEAM_PREFIX: 'team-' }, 401],
+    ['another claim', { OIDC_ROLE_CLAIM: 'roles' }, 401],
+    ['none of them', null, 401],
+  ])('with %s: %j gives %i', async (_, change, status) => {
+    const cookie = await sessionCookie('boss');
+    const token = await signIn(postern, ADMIN_TOKEN);
+    const variables = change === null ? { PUBLIC_URL: postern.url } : { ...settings(), ...change };
+    const replica = await startTestGateway(variables, postern.database);
+    expect((await send(replica, 'GET /admin/v1/keys', [cookie])).status).toBe(status);
+    const shown = await send(replica, 'GET /admin/v1/sessions?limit=1&actor=sso:bo@example.com', [token]);
+    expect((shown.json().data as object[]).length).toBe(status === 200 ? 1 : 0);
+    // A replica that has the settings it began with, and sessions of tokens, go on.
+    expect((await send(postern, 'GET /admin/v1/keys', [cookie])).status).toBe(200);
+    await replica.stop();
+  });
+
+  it('that an earlier version began has ended: it is bound to no settings', async () => {
+    const cookie = await sessionCookie('boss');
+    await postern.database.query('UPDATE admin_session SET settings = NULL, user_id = NULL');
+    expect((await send(postern, 'GET /admin/v1/keys', [cookie])).status).toBe(401);
+  });
+
+  it('gives its user a token that expires after 90 days at most, and so do the tokens that this one creates', async () => {
+    const days = (count: number) => new Date(Date.now() + count * 86_400_000).toISOString();
+    const create = async (headers: string[], body: object) => {
+      const given = JSON.stringify({ name: `of bo ${++names}`, role: 'admin', ...body });
+      const answer = await send(postern, 'POST /admin/v1/tokens', [...CONSOLE, ...headers], given);
+      return { status: answer.status, ...(answer.json() as { token: string; expires_at: string | null }) };
+    };
+    const cookie = await sessionCookie('boss');
+    const first = await create([cookie], {});
+    expect(first.status).toBe(201);
+    expect(Math.abs(Date.parse(first.expires_at!) - Date.parse(days(90)))).toBeLessThan(60_000);
+    expect((await create([cookie], { expires_at: days(91) })).status).toBe(400);
+    const sooner = days(1);
+    const second = await create([cookie], { expires_at: sooner });
+    expect(second.expires_at).toBe(sooner);
+    const bearer = `Authorization: Bearer ${second.token}`;
+    expect((await create([bearer], {})).expires_at).toBe(sooner);
+    expect((await create([bearer], { expires_at: days(2) })).status).toBe(400);
+    const session = await signIn(postern, second.token);
+    expect((await create([session], {})).expires_at).toBe(sooner);
+    expect((await create([`Authorization: Bearer ${ADMIN_TOKEN}`], {})).expires_at).toBeNull();
+  });
+});
+
 describe('the callback', () => {
   const isRejected = async (pending: ReceivedAnswer | Promise<ReceivedAnswer>) => {
     const answer = await pending;
@@ -185,11 +313,24 @@ describe('the callback', () => {
     await isRejected(await finish(await atProvider(location, 'admin'), victim.cookie));
   });
 
-  it('is rejected the second time, also with a cookie that was kept', async () => {
+  it('is rejected the second time, also with a cookie that was kept, on every replica, and asks the provider once', async () => {
     const { location, cookie } = await start();
     const target = await atProvider(location, 'admin');
-    expect((await finish(target, cookie)).status).toBe(200);
+    const before = issuer.tokenRequests;
+    const wrong = target.replace(/code=[^&]+/, 'code=guessed');
+    const all = await Promise.all(Array.from({ length: 5 }, () => finish(wrong, cookie)));
+    for (const answer of all) await isRejected(answer);
     await isRejected(await finish(target, cookie));
+    expect(issuer.tokenRequests - before).toBe(1);
+    const next = await start();
+    const second = await atProvider(next.location, 'viewer');
+    expect((await finish(second, next.cookie)).status).toBe(200);
+    await isRejected(await finish(second, next.cookie));
+    const replica = await startTestGateway(settings(), postern.database);
+    const elsewhere = await send(replica, `GET ${second}`, [`Cookie: ${next.cookie}`]);
+    await isRejected(elsewhere);
+    expect(elsewhere.body.toString()).toContain('was used already');
+    await replica.stop();
   });
 
   it('is rejected with another nonce in the ID token', async () => {
@@ -199,14 +340,19 @@ describe('the callback', () => {
 
   it('is rejected with another code verifier, with another code, and without one', async () => {
     const key = new FlowCookie(postern.url, ADMIN_TOKEN);
-    const { location, cookie } = await start();
-    const target = await atProvider(location, 'admin');
-    const flow = key.of({ headers: { cookie } } as never)!;
-    const forged = pairOf(key.set({ ...flow, verifier: 'x'.repeat(43) }));
-    await isRejected(await finish(target, forged));
-    await isRejected(await finish(target.replace(/code=[^&]+/, 'code=guessed'), cookie));
-    await isRejected(await finish(target.replace(/code=[^&]+&/, ''), cookie));
-    await isRejected(await finish('/admin/v1/oidc/callback?error=access_denied', cookie));
+    const isRejectedWith = async (change: (target: string) => string, verifier?: string) => {
+      const { location, cookie } = await start();
+      const target = await atProvider(location, 'admin');
+      const flow = key.of({ headers: { cookie } } as never)!;
+      const given = verifier === undefined ? cookie : pairOf(key.set({ ...flow, verifier }));
+      const answer = await finish(change(target), given);
+      await isRejected(answer);
+      expect(answer.body.toString()).toContain('did not confirm');
+    };
+    await isRejectedWith((target) => target, 'x'.repeat(43));
+    await isRejectedWith((target) => target.replace(/code=[^&]+/, 'code=guessed'));
+    await isRejectedWith((target) => target.replace(/code=[^&]+&/, ''));
+    await isRejectedWith(() => '/admin/v1/oidc/callback?error=access_denied');
   });
 
   it('is rejected with a cookie that was changed, signed by another, or has ended', async () => {

@@ -295,6 +295,24 @@ describe('/docs', () => {
       expect((await fetch(new URL(part, `${postern.url}/docs`))).status).toBe(200);
     }
   });
+
+  it('has no other file of the package that it comes from', async () => {
+    for (const path of [
+      'package.json',
+      'README.md',
+      'absolute-path.js',
+      'swagger-ui.js.map',
+      'oauth2-redirect.html',
+    ]) {
+      const { status } = await fetch(`${postern.url}/docs/${path}`);
+      expect([path, status]).toEqual([path, 404]);
+    }
+  });
+
+  it('keeps no token in the browser', async () => {
+    const script = await (await fetch(`${postern.url}/docs/swagger-ui-init.js`)).text();
+    expect(script).toContain('"persistAuthorization": false');
+  });
 });
 
 describe('in production', () => {

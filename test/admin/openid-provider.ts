@@ -9,6 +9,8 @@ export const CLIENT_SECRET = 'a-client-secret-of-this-test';
 export class OpenIdProvider {
   /** The user who signs in next. */
   user = 'admin';
+  /** Requests to its token endpoint. */
+  tokenRequests = 0;
   /** Changes the nonce that the provider sees. */
   tamper = (nonce: string) => nonce;
 
@@ -43,6 +45,7 @@ export class OpenIdProvider {
     const handle = provider.callback();
     const server = createServer((req, res) => {
       void (async () => {
+        if (req.url === '/token') started.tokenRequests++;
         if (!req.url!.startsWith('/interaction/')) {
           req.url = req.url!.replace(
             /([?&]nonce=)([^&]+)/,

@@ -64,7 +64,7 @@ function routes(): { route: string; method: string; path: string }[] {
     }));
 }
 
-const OPEN = /^(GET|POST|DELETE) \/admin\/v1\/(session|oidc)/;
+const OPEN = /^(GET|POST|DELETE) \/admin\/v1\/(session$|oidc)/;
 /** Routes that other roles than `admin` may use. */
 const DECLARED: Record<string, readonly Role[]> = {
   'GET /metrics': ['viewer', 'metrics'],
@@ -94,6 +94,9 @@ const DECLARED: Record<string, readonly Role[]> = {
   'GET /admin/v1/sinks': ['viewer'],
   'GET /admin/v1/sinks/:id': ['viewer'],
   'GET /admin/v1/tokens': ['viewer'],
+  'GET /admin/v1/sessions': ['viewer', 'team'],
+  'DELETE /admin/v1/sessions': ['viewer', 'team'],
+  'DELETE /admin/v1/sessions/:id': ['viewer', 'team'],
   'GET /admin/v1/audit': ['viewer'],
   'GET /admin/v1/system': ['viewer'],
 };

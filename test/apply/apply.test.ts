@@ -11,7 +11,7 @@ teams:
   - name: search
     limits: { requests_per_minute: 600 }
     budgets: [{ usd: "500.00", period: month, alert_at: [80] }]
-    self_service: { keys_per_user: 2, max_days: 30, budget_usd_per_month: "50" }
+    self_service: { keys_per_user: 2, max_days: 30, budget_usd_per_month: "50", providers: [main] }
   - name: ads
     models: [gpt-5*]
 providers:
@@ -93,8 +93,8 @@ describe('postern apply', () => {
     const dry = await apply(FILE, ['--dry-run', '--json']);
     expect(dry.stderr).toBe('');
     expect(planOf(dry.stdout)).toEqual([
-      ...['create team search', 'create team ads'],
       ...['create provider openai', 'create provider bedrock', 'create provider local', 'create route main'],
+      ...['create team search', 'create team ads'],
       ...['create price local/llama-3*', 'create key search/ci', 'create key ads/site'],
       ...['create webhook https://hooks.slack.com/…', 'create webhook https://alerts.example.com/postern'],
     ]);
@@ -110,7 +110,7 @@ describe('postern apply', () => {
     const applied = await apply(FILE, ['--secrets-out', 'new.ndjson']);
     expect(applied.stderr).toBe('');
     expect(applied.stdout).toMatch(
-      /^\+ team search\n\+ team ads\n[^]*\nApplied 11 changes\.\nThe new secrets are in new/,
+      /^\+ provider openai\n[^]*\n\+ team search\n\+ team ads\n[^]*\nApplied 11 changes\.\nThe new secrets are in new/,
     );
     const [ci, site, webhook] = (await readFile(join(folder, 'new.ndjson'), 'utf8'))
       .trim()

@@ -148,12 +148,19 @@ describe('postern teams', () => {
     expect((await cli('teams list')).stdout).toMatch(/^sizes +disabled /m);
     expect(await json('teams enable', id)).toMatchObject({ disabled: false });
     expect(await json('teams update sizes --self-service 3/90d:50.5/month')).toMatchObject({
-      self_service: { keys_per_user: 3, max_days: 90, budget_usd_per_month: '50.5' },
+      self_service: { keys_per_user: 3, max_days: 90, budget_usd_per_month: '50.5', providers: null },
     });
     expect((await cli('teams show sizes')).stdout).toMatch(/^keys of members +3\/90d:50\.5\/month$/m);
     expect(await json('teams update sizes --self-service 1/7d')).toMatchObject({
-      self_service: { keys_per_user: 1, max_days: 7, budget_usd_per_month: null },
+      self_service: { keys_per_user: 1, max_days: 7, budget_usd_per_month: null, providers: null },
     });
+    expect(await json('teams update sizes --self-service 1/7d:5/month:default')).toMatchObject({
+      self_service: { budget_usd_per_month: '5', providers: ['default'] },
+    });
+    expect((await cli('teams show sizes')).stdout).toMatch(/^keys of members +1\/7d:5\/month:default$/m);
+    expect((await cli('teams update sizes --self-service 1/7d:nobody')).stderr).toContain(
+      'there is no provider or route nobody',
+    );
     expect((await cli('teams update sizes --self-service 3')).stderr).toMatch(
       /^error: --self-service must be/,
     );

@@ -1,10 +1,12 @@
-import { startTestGateway, type TestGateway } from '../support/gateway.js';
+import { eventually } from '../support/eventually.js';
+import { ADMIN_TOKEN, startTestGateway, type TestGateway } from '../support/gateway.js';
 import { RawProvider, answer } from '../support/raw-provider.js';
 
 interface Key {
   id: string;
   key: string;
   owner: string | null;
+  owner_id: string | null;
   expires_at: string | null;
   endpoints: string;
   providers: string[] | null;
@@ -53,6 +55,10 @@ const make = (token: string, body: object = {}) =>
   ask(token, 'POST', '', { team: 'open', name: `key ${++names}`, ...body });
 const callWith = async (key: string) =>
   (await fetch(`${postern.url}/v1/models`, { headers: { authorization: `Bearer ${key}` } })).status;
+const callOn = async (path: string, key: string) =>
+  (await fetch(postern.url + path, { headers: { authorization: `Bearer ${key}` } })).status;
+const allow = (settings: object | null) => postern.admin('PATCH', '/teams/open', { self_service: settings });
+const RULES = { keys_per_user: 2, max_days: 30, budget_usd_per_month: '5.50' };
 const forget = () =>
   postern.database
     .query(
@@ -216,6 +222,8 @@ it.each([
   [{ keys_per_user: 1 }, 'self_service.max_days'],
   [{ keys_per_user: 1, max_days: 1, budget_usd_per_month: '-1' }, 'self_service.budget_usd_per_month'],
   [{ keys_per_user: 1, max_days: 1, more: 1 }, 'self_service.more'],
+  [{ keys_per_user: 1, max_days: 1, providers: [] }, 'self_service.providers'],
+  [{ keys_per_user: 1, max_days: 1, providers: ['nobody'] }, 'self_service.providers'],
 ])('a team does not allow %j', async (settings, field) => {
   const team = { name: `x${++names}`, self_service: settings };
   await expect(postern.admin('POST', '/teams', team)).rejects.toThrow(`"field":"${field}"`);
@@ -224,8 +232,105 @@ it.each([
 it('is changed and ended with the team', async () => {
   const { id, version } = await postern.admin<{ id: string; version: number }>('GET', '/teams/free');
   const change = (body: object) => postern.admin<Record<string, unknown>>('PATCH', `/teams/${id}`, body);
-  const settings = { keys_per_user: 1, max_days: 30, budget_usd_per_month: null };
+  const settings = { keys_per_user: 1, max_days: 30, budget_usd_per_month: null, providers: null };
   expect(await change({ self_service: settings })).toMatchObject({ version });
   expect(await change({ self_service: null })).toMatchObject({ self_service: null, version: version + 1 });
   expect((await make(jane, { team: 'free' })).status).toBe(403);
+});
+
+describe('a team that names the providers of such keys', () => {
+  beforeAll(async () => {
+    for (const name of ['cheap', 'dear'])
+      await postern.admin('POST', '/providers', { name, url: provider.url, secret: null });
+  });
+  afterEach(() => allow(RULES));
+  const reached = async (key: string) => {
+    const statuses: number[] = [];
+    for (const name of ['cheap', 'dear']) statuses.push(await callOn(`/p/${name}/v1/models`, key));
+    return statuses;
+  };
+
+  it('keeps them to these, and those that there are already, on every use', async () => {
+    const { key: before } = (await make(jane)).body;
+    expect(await reached(before)).toEqual([200, 200]);
+    await allow({ ...RULES, providers: ['cheap'] });
+    await eventually(async () => (await reached(before))[1] === 403);
+    expect(await reached(before)).toEqual([200, 403]);
+    const { body } = await make(jane);
+    expect(body.providers).toEqual(['cheap']);
+    expect(await reached(body.key)).toEqual([200, 403]);
+    const own = await fetch(`${postern.url}/self/v1/key`, { headers: { authorization: `Bearer ${before}` } });
+    expect(await own.json()).toMatchObject({ providers: ['cheap'] });
+    // Neither a wider list nor the end of all keys of members gives a key more than it was created with.
+    await allow({ ...RULES, providers: ['dear'] });
+    await eventually(async () => (await reached(before))[0] === 403);
+    expect(await reached(body.key)).toEqual([403, 403]);
+    await allow(null);
+    await eventually(async () => (await reached(before))[0] === 200);
+    expect(await reached(body.key)).toEqual([200, 403]);
+  });
+
+  it('does not keep the keys of administrators to them, nor a member from a key when one is gone', async () => {
+    await postern.admin('POST', '/providers', { name: 'gone', url: provider.url, secret: null });
+    await allow({ ...RULES, providers: ['gone'] });
+    const ofTeam = await postern.createKey({ team: 'open' });
+    expect(await reached(ofTeam)).toEqual([200, 200]);
+    await fetch(`${postern.url}/admin/v1/providers/gone`, {
+      method: 'DELETE',
+      headers: { authorization: `Bearer ${ADMIN_TOKEN}` },
+    });
+    const { status, body } = await make(jane);
+    expect([status, body.providers]).toEqual([201, ['gone']]);
+    expect(await reached(body.key)).toEqual([403, 403]);
+  });
+});
+
+describe('when a team allows no keys any more', () => {
+  afterEach(() => allow(RULES));
+
+  it('its members cannot rotate theirs, and can revoke them', async () => {
+    const { body } = await make(jane);
+    await allow(null);
+    const rotated = await ask(jane, 'POST', `/${body.id}/rotate`);
+    expect([rotated.status, rotated.body.error.code]).toEqual([403, 'forbidden']);
+    expect(await callWith(body.key)).toBe(200);
+    expect((await ask(jane, 'POST', `/${body.id}/revoke`)).status).toBe(200);
+  });
+});
+
+describe('a key belongs to a token', () => {
+  const token = (name: string) =>
+    postern.admin<{ id: string; token: string }>('POST', '/tokens', { name, role: 'team', teams: ['open'] });
+  const revoke = (id: string) =>
+    fetch(`${postern.url}/admin/v1/tokens/${id}`, {
+      method: 'DELETE',
+      headers: { authorization: `Bearer ${ADMIN_TOKEN}` },
+    });
+  const asBefore = (id: string) =>
+    postern.database.query('UPDATE gateway_key SET owner_id = NULL WHERE id = $1', [id]);
+
+  it('and not to another one that is given its name', async () => {
+    const first = await token('mallory');
+    const { body } = await make(first.token);
+    expect(body).toMatchObject({ owner: 'token:mallory', owner_id: `token:${first.id}` });
+    await revoke(first.id);
+    const second = await token('mallory');
+    expect((await ask(second.token, 'POST', `/${body.id}/rotate`)).status).toBe(403);
+    expect((await ask(second.token, 'POST', `/${body.id}/revoke`)).status).toBe(403);
+    // Nor is it counted as one of theirs.
+    expect([(await make(second.token)).status, (await make(second.token)).status]).toEqual([201, 201]);
+    expect((await make(second.token)).status).toBe(409);
+  });
+
+  it('also if an earlier version created it, which stored the name alone', async () => {
+    const first = await token('trudy');
+    const { body } = await make(first.token);
+    await asBefore(body.id);
+    expect((await ask(first.token, 'POST', `/${body.id}/rotate`)).status).toBe(200);
+    await make(first.token);
+    expect((await make(first.token)).status).toBe(409);
+    await revoke(first.id);
+    const second = await token('trudy');
+    expect((await ask(second.token, 'POST', `/${body.id}/rotate`)).status).toBe(403);
+  });
 });

@@ -77,7 +77,7 @@ it.each([
   expect({ code, status, reasons }).toEqual({
     ...{ code: 200, status: 'degraded' },
     reasons: expect.arrayContaining([
-      expect.stringMatching(/^the sink broken is \d{3} s behind$/),
+      expect.stringMatching(/^sinks that are behind: 1, by up to \d{3} s$/),
     ]) as string[],
   });
   expect(await metric('postern_sink_lag_seconds')).toBeGreaterThan(590);

@@ -28,9 +28,11 @@ export function useIsMember(): boolean {
 }
 
 /** Whether a key belongs to the one who is signed in, who may rotate and revoke it. */
-export function useIsOwn(): (key: { owner: string | null }) => boolean {
+export function useIsOwn(): (key: { owner: string | null; owner_id: string | null }) => boolean {
   const session = useSession().data?.session;
-  return ({ owner }) => session?.role === 'team' && owner === session.actor;
+  // Keys that an earlier version created have only the name of their owner.
+  return ({ owner, owner_id: id }) =>
+    session?.role === 'team' && (id === null ? owner === session.actor : id === session.user_id);
 }
 
 export function useSignIn() {

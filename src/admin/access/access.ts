@@ -11,8 +11,15 @@ export interface Access {
   readonly actor: Actor;
   readonly role: Role;
   readonly scope: Scope;
+  /**
+   * The same person or program for good, whatever it is called: `admin-token`, `token:<ID>`, or `sso:<issuer>#<sub>` (no
+   * issuer contains `#`, OpenID Connect Discovery 1.0, 3).
+   */
+  readonly userId: string;
   /** Token that was sent, or that began the session; null for ADMIN_TOKEN and single sign-on. */
   readonly tokenId: string | null;
+  /** Session whose cookie was sent; absent for a token. */
+  readonly sessionId?: string;
 }
 
 declare module 'express-serve-static-core' {
@@ -20,6 +27,11 @@ declare module 'express-serve-static-core' {
     /** Set by AdminGuard. */
     access: Access;
   }
+}
+
+/** True for a user who signed in at the OpenID provider. */
+export function isSingleSignOn({ userId }: Pick<Access, 'userId'>): boolean {
+  return userId.startsWith('sso:');
 }
 
 /** Parameter decorator: who uses the handler, and what they may do, in a handler behind AdminGuard. */

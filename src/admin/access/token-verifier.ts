@@ -49,12 +49,12 @@ export class TokenVerifier {
   async verify(token: string, address: string | null, res: Response, hint: string): Promise<Access> {
     // timingSafeEqual needs equal lengths: digests have them and do not reveal the token's length.
     if (timingSafeEqual(sha256(token), this.expected)) {
-      return { actor: adminAt(address), role: 'admin', scope: null, tokenId: null };
+      return { actor: adminAt(address), role: 'admin', scope: null, userId: 'admin-token', tokenId: null };
     }
     const row = isWellFormedToken(token) ? await this.find(token, address) : undefined;
     if (row !== undefined) {
       const actor: Actor = { name: `token:${row.name}`, address };
-      return { actor, role: row.role, scope: row.teams, tokenId: row.id };
+      return { actor, role: row.role, scope: row.teams, userId: `token:${row.id}`, tokenId: row.id };
     }
     return this.reject(address, res, hint);
   }

@@ -77,10 +77,11 @@ export class OidcController {
       return this.fail(res, 400, 'This sign-in was started in another browser, or has expired.');
     try {
       const access = await this.oidc.finish(req.originalUrl, flow, this.guard.addressOf(req));
-      const secret = await this.sessions.begin(access, SESSION_HOURS);
+      const secret = await this.sessions.begin(access, res, SESSION_HOURS);
       const cookie = sessionCookie(req, this.env.publicUrl, secret, SESSION_HOURS * 3_600);
       res.set('set-cookie', [this.cookie.remove(), cookie]).type('html').send(continuePage(flow.returnTo));
     } catch (error) {
+      this.sessions.counts.singleSignOn.failed++;
       if (error instanceof HttpException) return this.fail(res, error.getStatus(), error.message);
       this.fail(res, 400, 'The sign-in provider did not confirm the sign-in. Try again.', error);
     }

@@ -1,5 +1,12 @@
-import { ForbiddenException, Injectable, Logger, NotFoundException } from '@nestjs/common';
+import {
+  BadRequestException,
+  ForbiddenException,
+  Injectable,
+  Logger,
+  NotFoundException,
+} from '@nestjs/common';
 import type { Configuration, IDToken, UserInfoResponse } from 'openid-client';
+import { hash } from 'node:crypto';
 import { DataSource } from 'typeorm';
 import { InjectSettings } from '../../config/config.module.js';
 import type { Settings } from '../../config/settings.js';
@@ -14,6 +21,11 @@ const TIMEOUT_S = 10;
 const LONGEST_NAME = 255;
 
 const TEAMS = 'SELECT id, name FROM team WHERE name = ANY ($1)';
+
+/** Returns no row the second time. */
+const USE = `
+  WITH ended AS (DELETE FROM admin_sign_in WHERE expires_at <= now())
+  INSERT INTO admin_sign_in (digest, expires_at) VALUES (decode($1, 'hex'), now() + interval '1 hour') ON CONFLICT DO NOTHING RETURNING 1`;
 
 /** The claims of a provider about a user. */
 type Claims = (IDToken | UserInfoResponse) & Record<string, unknown>;
@@ -58,24 +70,28 @@ export class OidcService {
    * Ends a sign-in.
    *
    * @param target path and query of the callback @param address of the client
-   * @throws ForbiddenException for a user without a role here; Error of the provider or of the checks of its response
+   * @throws BadRequestException the second time, before it asks the provider; ForbiddenException for a user without a role
+   *   here; Error of the provider or of the checks of its response
    */
   async finish(target: string, flow: Flow, address: string | null): Promise<Access> {
     const client = await import('openid-client');
     const configuration = await this.connect();
+    const used = await this.dataSource.query<object[]>(USE, [hash('sha256', flow.state, 'hex')]);
+    if (used.length === 0) throw new BadRequestException('This sign-in was used already. Sign in again.');
     const tokens = await client.authorizationCodeGrant(configuration, new URL(target, this.publicUrl), {
       expectedState: flow.state,
       expectedNonce: flow.nonce,
       pkceCodeVerifier: flow.verifier,
       idTokenExpected: true,
     });
-    let claims: Claims = tokens.claims()!;
-    const { sub } = claims;
+    const idToken = tokens.claims()!;
+    const { iss, sub } = idToken;
+    let claims: Claims = idToken;
     // Some providers put groups only there.
     if (claims[this.env.oidcRoleClaim] === undefined && configuration.serverMetadata().userinfo_endpoint) {
       claims = { ...claims, ...(await client.fetchUserInfo(configuration, tokens.access_token, sub)) };
     }
-    const name = `sso:${nameOf(claims)}`;
+    const name = nameOf(claims);
     const granted = await this.roleOf(groupsOf(claims[this.env.oidcRoleClaim]));
     if (granted === null) {
       this.logger.warn(
@@ -83,7 +99,7 @@ export class OidcService {
       );
       throw new ForbiddenException('None of your groups may use this console. Ask an administrator.');
     }
-    return { ...granted, actor: { name, address }, tokenId: null };
+    return { ...granted, actor: { name, address }, userId: `sso:${iss}#${sub}`, tokenId: null };
   }
 
   private get publicUrl(): string {
@@ -138,11 +154,21 @@ function groupsOf(claim: unknown): string[] {
   return list.filter((group): group is string => typeof group === 'string');
 }
 
+/** Characters that people do not see: with them, two names could look the same. */
+const INVISIBLE = /[\p{C}\p{Zl}\p{Zp}]/u;
+
 /**
- * The e-mail address if the provider vouches for it, else the ID of the user at the provider: with the address of somebody
- * else, a user would own their keys.
+ * What the audit log and keys call a user: `sso:` with the e-mail address if the provider vouches for it, else `sso:sub:`
+ * with the ID at the provider. Only for people to read: what a user owns belongs to Access.userId.
+ *
+ * @throws ForbiddenException for a name that people cannot read
  */
 function nameOf({ email, email_verified: verified, sub }: Claims): string {
-  const name = typeof email === 'string' && email !== '' && verified === true ? email : sub;
-  return name.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, '').slice(0, LONGEST_NAME);
+  const isVouchedFor = typeof email === 'string' && verified === true && /^[^:@]+@[^@]+$/.test(email);
+  for (const name of isVouchedFor ? [email, sub] : [sub])
+    if (INVISIBLE.test(name) || name.length > LONGEST_NAME)
+      throw new ForbiddenException(
+        'Your e-mail address or ID at the sign-in provider is too long or has invisible characters. Ask an administrator.',
+      );
+  return isVouchedFor ? `sso:${email}` : `sso:sub:${sub}`;
 }

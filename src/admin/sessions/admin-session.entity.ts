@@ -13,6 +13,27 @@ export class AdminSession {
   })
   digest!: Buffer;
 
+  @Index('admin_session_id_key', { unique: true })
+  @Column('uuid', {
+    default: () => 'admin_session_id()',
+    comment: 'To list and end it; of no use as a cookie.',
+  })
+  id!: string;
+
+  @Index('admin_session_user_id_idx')
+  @Column('text', {
+    name: 'user_id',
+    nullable: true,
+    comment: 'admin-token, token:<ID>, or sso:<issuer>#<sub>; null if an earlier version began it.',
+  })
+  userId!: string | null;
+
+  @Column('bytea', {
+    nullable: true,
+    comment: 'HMAC-SHA-256 of the settings that it depends on; null if an earlier version began it.',
+  })
+  settings!: Buffer | null;
+
   @Index('admin_session_token_id_idx')
   @ForeignKey(() => AdminToken, { name: 'admin_session_token_id_fkey', onDelete: 'CASCADE' })
   @Column('uuid', {
@@ -38,6 +59,7 @@ export class AdminSession {
   @Column('timestamptz', { name: 'created_at', default: () => 'now()' })
   createdAt!: Date;
 
+  @Index('admin_session_last_seen_at_idx')
   @Column('timestamptz', {
     name: 'last_seen_at',
     default: () => 'now()',

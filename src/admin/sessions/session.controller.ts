@@ -9,6 +9,7 @@ import {
   Post,
   Req,
   Res,
+  UnauthorizedException,
   UseFilters,
   UseInterceptors,
   UsePipes,
@@ -56,6 +57,7 @@ export class SessionController {
     return {
       session: {
         actor: access.actor.name,
+        user_id: access.userId,
         role: access.role,
         teams,
         created_at: createdAt.toISOString(),
@@ -75,24 +77,28 @@ export class SessionController {
       'Sets a cookie that only this host gets. A session ends after 8 hours without a request, or after 7 days.',
   })
   @ApiNoContentResponse({ description: 'Signed in.' })
-  @ApiErrors(401, 403, 413, 415)
+  @ApiErrors(401, 403, 413, 415, 429)
   async signIn(
     @Body({ schema: signInSchema }) { token }: SignIn,
     @Req() req: Request,
     @Res({ passthrough: true }) res: Response,
   ): Promise<void> {
     mustNotBeCrossOrigin(req);
-    const access = await this.tokens.verify(token, this.guard.addressOf(req), res, 'Enter it again.');
+    const address = this.guard.addressOf(req);
+    const access = await this.tokens
+      .verify(token, address, res, 'Enter it again.')
+      .catch((error: unknown) => {
+        if (error instanceof UnauthorizedException) this.sessions.counts.token.failed++;
+        throw error;
+      });
     if (access.role === 'metrics') throw new ForbiddenException('This token is only for GET /metrics.');
     const maxAge = LONGEST_HOURS * 3_600;
     // Throws if the browser would not keep it.
     sessionCookie(req, this.env.publicUrl, '', maxAge);
     const previous = sessionCookieOf(req, this.env.publicUrl);
-    if (previous !== null) await this.sessions.end(previous);
-    res.setHeader(
-      'Set-Cookie',
-      sessionCookie(req, this.env.publicUrl, await this.sessions.begin(access), maxAge),
-    );
+    const secret = await this.sessions.begin(access, res);
+    if (previous !== null) await this.sessions.end(previous, address);
+    res.setHeader('Set-Cookie', sessionCookie(req, this.env.publicUrl, secret, maxAge));
   }
 
   @Delete()
@@ -109,8 +115,8 @@ export class SessionController {
     const cookie = sessionCookieOf(req, this.env.publicUrl);
     if (cookie === null) return;
     mustBeFromConsole(req);
-    if ((await this.sessions.find(cookie, this.guard.addressOf(req))) !== null)
-      await this.sessions.end(cookie);
+    const address = this.guard.addressOf(req);
+    if ((await this.sessions.find(cookie, address)) !== null) await this.sessions.end(cookie, address);
     res.setHeader('Set-Cookie', sessionCookie(req, this.env.publicUrl, null, 0));
   }
 }

@@ -23,6 +23,11 @@ export const sessionStateSchema = z
     session: z
       .strictObject({
         actor: z.string().meta({ description: 'Name of the user in the audit log.', example: 'admin-token' }),
+        user_id: z.string().meta({
+          description:
+            'The same user for good, whatever the name: `admin-token`, `token:<ID>` or `sso:<issuer>#<sub>`.',
+          example: 'sso:https://login.example.com#8f2c0a',
+        }),
         role: z.enum(ROLES).meta({ description: 'What the user may do.' }),
         teams: z
           .array(

@@ -1,16 +1,28 @@
-import { Injectable } from '@nestjs/common';
+import { HttpException, Injectable } from '@nestjs/common';
 import { createHmac, randomBytes } from 'node:crypto';
+import type { Response } from 'express';
+import { RateLimiterMemory, type RateLimiterRes } from 'rate-limiter-flexible';
 import { DataSource } from 'typeorm';
 import { InjectSettings } from '../../config/config.module.js';
 import { required, type Settings } from '../../config/settings.js';
-import type { Access } from '../access/access.js';
+import { type Access, isSingleSignOn } from '../access/access.js';
 import { CredentialLookups } from '../access/credential-lookups.js';
-import type { Role } from '../access/role.js';
+import { type RecordedSession, SessionRecorder } from './session-recorder.js';
+import {
+  IS_IDLE,
+  SELECT_SESSIONS,
+  type SessionRow,
+  type SessionSettings,
+  sessionSettings,
+} from './session-rows.js';
 
-/** A session ends after this time without a request. */
-const IDLE_HOURS = 8;
 /** A session ends after this time in any case. */
 export const LONGEST_HOURS = 7 * 24;
+
+/** Sessions that a user may have at a time. The oldest ends when there is one more. */
+export const MOST_SESSIONS = 20;
+/** Sign-ins of a user in this time, in one process: each leaves an entry in the audit log. */
+const SIGN_INS = { points: 20, duration: 600 };
 
 /** A session that has not ended. */
 export interface Session {
@@ -21,61 +33,73 @@ export interface Session {
   readonly teams: { id: string; name: string }[] | null;
 }
 
-interface SessionRow {
-  token_id: string | null;
-  actor: string;
-  role: Role;
-  scope: string[] | null;
-  teams: { id: string; name: string }[] | null;
-  created_at: Date;
-  expires_at: Date;
-  seen_lately: boolean;
-}
-
 const INSERT = `
-  INSERT INTO admin_session (digest, token_id, actor, role, teams, client_ip, expires_at)
-  VALUES (decode($1, 'hex'), $2, $3, $4, $5, $6, now() + make_interval(hours => $7))`;
+  INSERT INTO admin_session (digest, user_id, settings, token_id, actor, role, teams, client_ip, expires_at)
+  VALUES (decode($1, 'hex'), $2, decode($3, 'hex'), $4, $5, $6, $7, $8, now() + make_interval(hours => $9))
+  RETURNING id, actor AS name, role, expires_at`;
 
-/** The session of a removed token is removed with it. */
-const FIND = `
-  SELECT s.token_id, s.actor, s.role, s.teams AS scope, s.created_at, LEAST(s.expires_at, t.expires_at) AS expires_at,
-         s.last_seen_at > now() - interval '1 minute' AS seen_lately,
-         CASE WHEN s.teams IS NOT NULL THEN COALESCE(
-           (SELECT json_agg(json_build_object('id', id, 'name', name) ORDER BY name) FROM team WHERE id = ANY (s.teams)),
-           '[]') END AS teams
-  FROM admin_session s LEFT JOIN admin_token t ON t.id = s.token_id
-  WHERE s.digest = decode($1, 'hex') AND s.expires_at > now()
-    AND s.last_seen_at > now() - interval '${IDLE_HOURS} hours'
-    AND (t.expires_at IS NULL OR t.expires_at > now())`;
-
+const FIND = `${SELECT_SESSIONS} AND s.digest = decode($3, 'hex')`;
 const SEEN = `UPDATE admin_session SET last_seen_at = now() WHERE digest = decode($1, 'hex')`;
-const REMOVE = `DELETE FROM admin_session WHERE digest = decode($1, 'hex')`;
-const REMOVE_ENDED = `
-  DELETE FROM admin_session WHERE expires_at <= now() OR last_seen_at <= now() - interval '${IDLE_HOURS} hours'`;
+const REMOVE = `
+  DELETE FROM admin_session WHERE digest = decode($1, 'hex') RETURNING id, actor AS name, role, expires_at`;
+const REMOVE_IDLE = `DELETE FROM admin_session WHERE ${IS_IDLE}`;
+const REMOVE_OLDEST = `
+  DELETE FROM admin_session WHERE id IN (
+    SELECT id FROM admin_session WHERE user_id = $1 ORDER BY created_at DESC, id DESC OFFSET ${MOST_SESSIONS})`;
 
 /**
  * Sessions of the console. Each request reads its session from Postgres, so that one which ends is over on every replica
- * at once. Digests are keyed with ADMIN_TOKEN: a new ADMIN_TOKEN ends every session.
+ * at once. Digests are keyed with ADMIN_TOKEN: a new ADMIN_TOKEN ends every session. Other settings for single sign-on end
+ * those that it began, see SessionSettings.
  */
 @Injectable()
 export class SessionsService {
+  /** Since the start, for the metrics. */
+  readonly counts = { token: { ok: 0, failed: 0 }, singleSignOn: { ok: 0, failed: 0 } };
+  readonly settings: SessionSettings;
   private readonly digestKey: string;
+  private readonly signIns = new RateLimiterMemory(SIGN_INS);
 
   constructor(
     @InjectSettings() env: Settings,
     private readonly dataSource: DataSource,
     private readonly lookups: CredentialLookups,
+    private readonly recorder: SessionRecorder,
   ) {
     this.digestKey = required(env, 'adminToken');
+    this.settings = sessionSettings(env);
   }
 
-  /** Begins a session. @returns the value of its cookie, which is not stored */
-  async begin(access: Access, hours = LONGEST_HOURS): Promise<string> {
+  /**
+   * Begins a session and ends the oldest of a user who has too many.
+   *
+   * @returns the value of its cookie, which is not stored
+   * @throws HttpException 429 for a user who signs in too often, with Retry-After. Never for ADMIN_TOKEN
+   */
+  async begin(access: Access, res: Response, hours = LONGEST_HOURS): Promise<string> {
+    const { actor, role, scope, userId, tokenId } = access;
+    if (tokenId !== null || isSingleSignOn(access)) await this.mustBeRare(userId, res);
     const secret = randomBytes(32).toString('base64url');
-    const { actor, role, scope, tokenId } = access;
-    await this.dataSource.query(REMOVE_ENDED);
-    const values = [this.digest(secret), tokenId, actor.name, role, scope, actor.address, hours];
-    await this.dataSource.query(INSERT, values);
+    const settings = isSingleSignOn(access) ? this.settings.singleSignOn : this.settings.token;
+    const values = [
+      this.digest(secret),
+      userId,
+      settings,
+      tokenId,
+      actor.name,
+      role,
+      scope,
+      actor.address,
+      hours,
+    ];
+    await this.dataSource.transaction(async (manager) => {
+      await manager.query(REMOVE_IDLE);
+      const [row] = await manager.query<[RecordedSession]>(INSERT, values);
+      await this.recorder.record(manager, actor, 'signed_in', row);
+    });
+    // After the commit, so that the last of several sign-ins at the same time sees them all.
+    await this.dataSource.query(REMOVE_OLDEST, [userId]);
+    this.counts[isSingleSignOn(access) ? 'singleSignOn' : 'token'].ok++;
     return secret;
   }
 
@@ -86,8 +110,10 @@ export class SessionsService {
    * @throws TooManyUnknown
    */
   async find(secret: string, address: string | null): Promise<Session | null> {
+    const { token, singleSignOn } = this.settings;
     const digest = this.digest(secret);
-    const read = () => this.dataSource.query<SessionRow[]>(FIND, [digest]).then(([row]) => row);
+    const values = [token, singleSignOn, digest];
+    const read = () => this.dataSource.query<SessionRow[]>(FIND, values).then(([row]) => row);
     const row = await this.lookups.find(digest, address, read);
     if (row === undefined) return null;
     if (!row.seen_lately) await this.dataSource.query(SEEN, [digest]);
@@ -96,7 +122,9 @@ export class SessionsService {
         actor: { name: row.actor, address },
         role: row.role,
         scope: row.scope,
+        userId: row.user_id,
         tokenId: row.token_id,
+        sessionId: row.id,
       },
       createdAt: row.created_at,
       expiresAt: row.expires_at,
@@ -104,8 +132,23 @@ export class SessionsService {
     };
   }
 
-  async end(secret: string): Promise<void> {
-    await this.dataSource.query(REMOVE, [this.digest(secret)]);
+  /** Ends the session of a browser that signs out. @param secret value of the cookie @param address of the client */
+  async end(secret: string, address: string | null): Promise<void> {
+    await this.dataSource.transaction(async (manager) => {
+      const [[removed]] = await manager.query<[RecordedSession[], number]>(REMOVE, [this.digest(secret)]);
+      if (removed === undefined) return;
+      await this.recorder.record(manager, { name: removed.name, address }, 'signed_out', removed);
+    });
+  }
+
+  private async mustBeRare(userId: string, res: Response): Promise<void> {
+    try {
+      await this.signIns.consume(userId);
+    } catch (rejected) {
+      const seconds = Math.ceil((rejected as RateLimiterRes).msBeforeNext / 1_000);
+      res.set('retry-after', String(seconds));
+      throw new HttpException(`You have signed in too often. Try again in ${seconds} seconds.`, 429);
+    }
   }
 
   private digest(secret: string): string {

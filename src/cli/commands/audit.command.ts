@@ -18,15 +18,13 @@ interface ListOptions extends PageOptions {
 
 /** `postern audit …` */
 export function auditCommand(): Command {
-  const audit = new Command('audit').description(
-    'the audit log: who changed teams, keys, providers and prices',
-  );
+  const audit = new Command('audit').description('the audit log: who changed what, and who signed in');
   const list = audit
     .command('list')
     .description('list changes, newest first')
     .option('--actor <actor>', 'filter by who made the change, for example admin-token or cli:root')
-    .option('--action <action>', 'filter by what was done, for example created, changed or revoked')
-    .option('--subject-type <type>', 'filter by what was changed: team, key, provider or price')
+    .option('--action <action>', 'filter by what was done, for example created, revoked or signed_in')
+    .option('--subject-type <type>', 'filter by what was changed, for example team, key, token or session')
     .option('--subject-name <name>', 'filter by the name it had at that time; of a key, team/name')
     .option('--subject-id <id>', 'filter by its ID');
   addPageOptions(addRangeOptions(list))

@@ -16,7 +16,7 @@ import {
 } from '../list-options.js';
 import { CliError } from '../cli-error.js';
 import { LogTail } from '../log-tail.js';
-import { type Style, write } from '../output.js';
+import { jsonText, type Style, write } from '../output.js';
 import { action, type Session } from '../session.js';
 import { type Cell, type Column, count } from '../table.js';
 import { shortTime } from '../times.js';
@@ -97,7 +97,7 @@ async function tail({ api, out }: Session, { lines = '10', ...options }: CallOpt
   const query = await callQuery(api, options);
   const layout = out.layout(COLUMNS);
   const print = async (rows: readonly RequestView[]) => {
-    if (out.isJson) return write(rows.map((row) => `${JSON.stringify(row)}\n`).join(''));
+    if (out.isJson) return write(rows.map((row) => `${jsonText(row)}\n`).join(''));
     return write(rows.map((row) => `${layout.line(row)}\n`).join(''));
   };
   const log = new LogTail({

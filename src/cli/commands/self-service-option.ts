@@ -7,13 +7,14 @@ export interface SelfServiceOption {
   selfService?: string;
 }
 
-const RULE = /^(?<keys>\d{1,9})\/(?<days>\d{1,9})d(?::(?<usd>\d+(?:\.\d+)?)\/month)?$/;
+const RULE =
+  /^(?<keys>\d{1,9})\/(?<days>\d{1,9})d(?::(?<usd>\d+(?:\.\d+)?)\/month)?(?::(?<names>[\w-]+(?:,[\w-]+)*))?$/;
 
 export function addSelfServiceOption(command: Command): Command {
   return command.option(
     '--self-service <rule>',
     'how many keys each member may create for themselves, and their lifetime: 3/90d, 3/90d:50/month (each with a budget ' +
-      'of 50 USD a month), or none',
+      'of 50 USD a month), 3/90d:openai,azure (for these providers only; also after a budget), or none',
   );
 }
 
@@ -21,16 +22,17 @@ export function addSelfServiceOption(command: Command): Command {
 export function selfServiceOf({ selfService: text }: SelfServiceOption): object {
   if (text === undefined) return {};
   if (text === 'none') return { self_service: null };
-  const { keys, days, usd } = RULE.exec(text)?.groups ?? {};
+  const { keys, days, usd, names } = RULE.exec(text)?.groups ?? {};
   if (keys === undefined) {
     throw new CliError(
-      `--self-service must be keys and days such as 3/90d or 3/90d:50/month, or none; ${JSON.stringify(text)} is not`,
+      `--self-service must be keys and days such as 3/90d, 3/90d:50/month or 3/90d:50/month:openai, or none; ${JSON.stringify(text)} is not`,
     );
   }
   const rule: SelfService = {
     keys_per_user: Number(keys),
     max_days: Number(days),
     budget_usd_per_month: usd ?? null,
+    providers: names?.split(',') ?? null,
   };
   return { self_service: rule };
 }
@@ -38,6 +40,11 @@ export function selfServiceOf({ selfService: text }: SelfServiceOption): object 
 /** In the form of the option; no line if members may create none. */
 export function selfServiceLines(rule: SelfService | null): (readonly [string, Cell])[] {
   if (rule === null) return [];
-  const { keys_per_user: keys, max_days: days, budget_usd_per_month: usd } = rule;
-  return [['keys of members', `${keys}/${days}d${usd === null ? '' : `:${usd}/month`}`]];
+  const { keys_per_user: keys, max_days: days, budget_usd_per_month: usd, providers } = rule;
+  const parts = [
+    `${keys}/${days}d`,
+    ...(usd === null ? [] : [`${usd}/month`]),
+    ...(providers === null ? [] : [providers.join(',')]),
+  ];
+  return [['keys of members', parts.join(':')]];
 }

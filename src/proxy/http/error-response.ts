@@ -219,6 +219,8 @@ export function gatewayErrorResponse(
     'application/json',
     'content-length',
     String(body.length),
+    'x-content-type-options',
+    'nosniff',
     'x-gateway-error',
     error.code,
     'x-gateway-request-id',

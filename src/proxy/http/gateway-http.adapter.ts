@@ -198,6 +198,8 @@ export class GatewayHttpAdapter extends ExpressAdapter {
       sendGatewayError(res, error, req.requestId, raw);
       return;
     }
+    // Not on calls: what a provider sends is forwarded as it is.
+    if (target === null) res.setHeader('x-content-type-options', 'nosniff');
     if (target !== null && this.useFastPath(app)) this.fastPath!.run(req, res);
     else app(req, res);
   }

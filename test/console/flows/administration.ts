@@ -29,6 +29,42 @@ export function administration(gateway: ConsoleGateway): void {
     await done();
   });
 
+  it('lets members of a team have keys of their own, for some providers', async () => {
+    const { id } = await gateway.admin<{ id: string }>('GET', '/admin/v1/teams/fraud');
+    const { page, done } = await signedIn(gateway.url, `/teams?open=${id}`);
+    await page.getByRole('button', { name: 'Edit', exact: true }).click();
+    const form = page.getByRole('dialog', { name: 'Edit team fraud' });
+    await form.getByLabel('Keys of members').first().click();
+    await page.getByRole('option', { name: 'Members create keys of their own' }).click();
+    await form.getByLabel('USD a month each').fill('5');
+    await form.getByLabel("Providers and routes of members' keys").first().click();
+    await page.getByRole('option', { name: 'openai', exact: true }).click();
+    await form.getByRole('button', { name: 'Save' }).click();
+    await page.getByText('3 each, for at most 90 days; $5 a month; openai').waitFor();
+    expect(await gateway.admin('GET', '/admin/v1/teams/fraud')).toMatchObject({
+      self_service: { keys_per_user: 3, max_days: 90, budget_usd_per_month: '5', providers: ['openai'] },
+    });
+    await done();
+  });
+
+  it('shows who is signed in, and ends a session', async () => {
+    const { token } = await gateway.admin<{ token: string }>('POST', '/admin/v1/tokens', {
+      ...{ name: 'to be ended', role: 'viewer' },
+    });
+    SECRETS.add(token);
+    const other = await signedIn(gateway.url, '/teams', { token });
+    await other.done();
+    const { page, done } = await signedIn(gateway.url, '/system');
+    const table = page.getByRole('table', { name: 'Sessions' });
+    await table.getByText('this browser').first().waitFor();
+    const end = page.getByRole('button', { name: 'End the session of token:to be ended' });
+    await end.click();
+    await end.waitFor({ state: 'detached' });
+    const left = await gateway.database.query(`SELECT FROM admin_session WHERE actor = 'token:to be ended'`);
+    expect(left).toEqual([]);
+    await done();
+  });
+
   it('shows a sink that fails, and why', async () => {
     const url = `http://127.0.0.1:${await unusedPort()}`;
     const from = new Date().toISOString();

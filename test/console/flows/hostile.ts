@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises';
 import { insertRow } from '../../request-log/rows.js';
 import { goTo, settled, signedIn } from '../browser.js';
 import type { ConsoleGateway } from '../console-gateway.js';
@@ -51,6 +52,20 @@ export function hostileNames(gateway: ConsoleGateway): void {
     await settled(page);
     expect(await made()).toBe(0);
     // No dialog opened, and nothing was requested for it: done() says so.
+    await done();
+  });
+  it('is no formula in a file of the usage, also not in full width', async () => {
+    const names = ['=1', '+1', '-1', '@1', '\uff1d1', '\uff0b1', '\uff0d1', '\uff201'];
+    for (const model of names)
+      await insertRow(gateway.database, new Date(), { model, recorded_at: new Date() });
+    const { page, done } = await signedIn(gateway.url, '/usage?range=1h&by=model');
+    await page.getByText('\uff201').first().waitFor();
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('button', { name: 'CSV', exact: true }).click(),
+    ]);
+    const text = (await readFile(await download.path())).toString();
+    expect(names.filter((name) => text.includes(`,'${name},`))).toEqual(names);
     await done();
   });
 }

@@ -14,8 +14,36 @@ import type { AuditEntry } from './diff';
 import { DiffList } from './diff-list';
 
 const FILTERS = ['actor', 'action', 'subject_type', 'subject_name'] as const;
-const ACTIONS = ['created', 'changed', 'rotated', 'revoked', 'removed', 'repriced', 'reset', 'resealed'];
-const TYPES = ['team', 'key', 'provider', 'price', 'limit', 'token', 'webhook'];
+const ACTIONS = [
+  ...[
+    'created',
+    'changed',
+    'rotated',
+    'revoked',
+    'removed',
+    'repriced',
+    'reset',
+    'resealed',
+    'replayed',
+    'applied',
+  ],
+  ...['signed_in', 'signed_out', 'ended'],
+];
+const TYPES = [
+  ...[
+    'team',
+    'key',
+    'provider',
+    'route',
+    'price',
+    'limit',
+    'token',
+    'session',
+    'webhook',
+    'sink',
+    'configuration',
+  ],
+];
 
 export default function Audit() {
   const [url, setUrl] = useUrlState();

@@ -13,6 +13,7 @@ import { RelativeTime } from '../../figures/figure';
 import { bytes, compact, count, duration } from '../../figures/numbers';
 import { type Column, DataTable } from '../../table/data-table';
 import classes from './page.module.css';
+import { Sessions } from './sessions';
 
 type System = ResponseOf<'/admin/v1/system', 'get'>;
 const TONES: Record<System['status'], Tone> = { ok: 'good', degraded: 'warning', unavailable: 'bad' };
@@ -102,6 +103,7 @@ function State({ system }: { system: System }) {
           />
         </Section>
       </SimpleGrid>
+      <Sessions />
       <Sinks />
       <Processes system={system} />
       <Partitions partitions={system.partitions} />

@@ -54,6 +54,7 @@ function Details({ shown }: { shown: Team }) {
             </StatusBadge>,
           ],
           ...modelFacts(shown),
+          ['Keys of members', ownKeys(shown)],
           ['Created', <ExactTime at={shown.created_at} />],
           ['Team ID', <CopyableId id={shown.id} what="team ID" short />],
         ]}
@@ -76,4 +77,15 @@ function Details({ shown }: { shown: Team }) {
       <OwnUsage filter={{ team: shown.name }} by="key" />
     </Stack>
   );
+}
+
+/** What members may have, in one line; nothing if they may create no key. */
+function ownKeys({ self_service: allowed }: Team): string | undefined {
+  if (allowed === null) return undefined;
+  const { keys_per_user, max_days, budget_usd_per_month, providers } = allowed;
+  return [
+    `${keys_per_user} each, for at most ${max_days} days`,
+    ...(budget_usd_per_month === null ? [] : [`$${budget_usd_per_month} a month`]),
+    providers === null ? 'all providers' : providers.join(', '),
+  ].join('; ');
 }

@@ -6,13 +6,15 @@ import { changesOf } from '../../forms/changes';
 import { FormModal } from '../../forms/form-modal';
 import { LimitFields } from '../../limits/limit-fields';
 import { type LimitMembers, limitMembersOf, UNLIMITED } from '../../limits/limit-draft';
+import { SelfServiceFields } from './self-service-fields';
 
 export type Team = ResponseOf<'/admin/v1/teams/{id}', 'get'>;
-type TeamDraft = LimitMembers & Pick<Team, 'name' | 'disabled'>;
+type TeamDraft = LimitMembers & Pick<Team, 'name' | 'disabled' | 'self_service'>;
 
 const draftOf = (team: Team): TeamDraft => ({
   name: team.name,
   disabled: team.disabled,
+  self_service: team.self_service,
   ...limitMembersOf(team),
 });
 
@@ -26,14 +28,17 @@ export function TeamForm({
   onClose: () => void;
   onSaved: (team: Team) => void;
 }) {
-  const stored = shown === undefined ? { name: '', disabled: false, ...UNLIMITED } : draftOf(shown);
+  const stored =
+    shown === undefined ? { name: '', disabled: false, self_service: null, ...UNLIMITED } : draftOf(shown);
   const [draft, setDraft] = useState<TeamDraft>(stored);
   const client = useQueryClient();
   const changes = changesOf<TeamDraft>(stored, draft);
   const save = useMutation({
     mutationFn: (): Promise<Team> =>
       shown === undefined
-        ? api.post('/admin/v1/teams', { body: { name: draft.name, ...limitMembersOf(draft) } })
+        ? api.post('/admin/v1/teams', {
+            body: { name: draft.name, self_service: draft.self_service, ...limitMembersOf(draft) },
+          })
         : api.patch('/admin/v1/teams/{id}', {
             path: { id: shown.id },
             body: changes,
@@ -81,6 +86,11 @@ export function TeamForm({
       <LimitFields
         value={draft}
         onChange={(members) => setDraft({ ...draft, ...limitMembersOf(members) })}
+        error={error}
+      />
+      <SelfServiceFields
+        value={draft.self_service}
+        onChange={(self_service) => setDraft({ ...draft, self_service })}
         error={error}
       />
     </FormModal>

@@ -52,7 +52,7 @@ function hasId(dimension: Dimension): boolean {
 function cell(value: string | number | null): string {
   if (value === null) return '';
   if (typeof value === 'number') return String(value);
-  // A spreadsheet would run a name that begins like this as a formula.
-  const text = /^[=+@\t\r-]/.test(value) ? `'${value}` : value;
+  // A spreadsheet would run a name that begins like this, also in full width, as a formula.
+  const text = /^[=+@\t\r\uff1d\uff0b\uff0d\uff20-]/.test(value) ? `'${value}` : value;
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
