@@ -156,7 +156,7 @@ const secretSchema = z
       .meta({ description: 'ID of the new object.', example: '01890a5d-ac96-774b-bcce-b302099a8057' }),
     name: z
       .string()
-      .meta({ description: 'Of a key `team/name`, of a webhook its URL.', example: 'search/ci' }),
+      .meta({ description: 'Of a key `team/name`, of a webhook its whole URL.', example: 'search/ci' }),
     secret: z.string().meta({ description: 'Shown only in this response.', example: 'ptn_…' }),
   })
   .meta({ id: 'NewSecret' });

@@ -204,10 +204,10 @@ export class Kinds {
       put: async (manager, item, by) => {
         const id = await service(manager).idOf(item.url, item.format);
         if (id !== null) return service(manager).update(id, { events: item.events }, by);
-        const { id: created, url, secret } = await service(manager).create(item, by);
+        const { id: created, secret } = await service(manager).create(item, by);
         return {
           id: created,
-          ...(secret !== null && { secret: { type: 'webhook', id: created, name: url, secret } }),
+          ...(secret !== null && { secret: { type: 'webhook', id: created, name: item.url, secret } }),
         };
       },
       prune: async (manager, named, by) => {

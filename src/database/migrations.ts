@@ -33,6 +33,7 @@ import { WebsocketChanges1796400020001 } from '../../migrations/1796400020001-we
 import { Sinks1797300010000 } from '../../migrations/1797300010000-sinks.js';
 import { Sessions1798000080000 } from '../../migrations/1798000080000-sessions.js';
 import { KeyOwners1798000080001 } from '../../migrations/1798000080001-key-owners.js';
+import { ShownUrls1798000090000 } from '../../migrations/1798000090000-shown-urls.js';
 
 /** Every migration, in order. Listed by name, so that a glob can neither add nor miss one. */
 export const MIGRATIONS = [
@@ -71,4 +72,5 @@ export const MIGRATIONS = [
   Sinks1797300010000,
   Sessions1798000080000,
   KeyOwners1798000080001,
+  ShownUrls1798000090000,
 ];

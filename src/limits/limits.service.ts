@@ -67,9 +67,12 @@ const LIST = `${select()}
   ORDER BY id DESC LIMIT $5`;
 const FIND = `${select()} WHERE id = $1`;
 
-/** The rules of a key and its team. Those of end users only with an end user, and with no other's meters. */
+/**
+ * The rules of a key and its team. Those of end users only with an end user, with no other's meters, and not those of the
+ * team, whose meters count the calls of its other keys too.
+ */
 const OF_CALLER = `${select(`subject IN ('', $3)`)}
-  WHERE owner_id IN ($1, $2) AND (scope IN ('team', 'key') OR $3::text IS NOT NULL)
+  WHERE owner_id IN ($1, $2) AND (scope IN ('team', 'key') OR (owner_id = $1 AND $3::text IS NOT NULL))
   ORDER BY id`;
 
 const LOCK = 'SELECT FROM limit_rule WHERE id = $1 FOR UPDATE';

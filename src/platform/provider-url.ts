@@ -154,3 +154,9 @@ export function hostProblem({ hostname, protocol }: URL): string | null {
     ? 'must use https:// for a public address; plain http:// would send the secret in clear'
     : null;
 }
+
+/** The scheme, host and port of a URL whose path or query may be a credential, as those of most webhooks are. */
+export function shownUrl(url: string): string {
+  const origin = url.split('/', 3).join('/');
+  return url === origin || url === `${origin}/` ? url : `${origin}/…`;
+}

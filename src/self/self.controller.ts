@@ -51,7 +51,8 @@ export class SelfController {
   @ApiHeader({
     name: USER,
     required: false,
-    description: 'End user whose limits are shown too. Without it, limits of end users are left out.',
+    description:
+      'End user whose limits of this key are shown too. Without it, limits of end users are left out. Those of the team are never shown: they count the calls of its other keys.',
   })
   @ApiOkResponse({ standardSchema: ownKeySchema, description: 'The key.' })
   key(

@@ -51,7 +51,7 @@ export const ownKeySchema = z
     team_models: patterns('Models that the team may use; null: all. A model must be on both lists.'),
     limits: z.array(ownLimitSchema).meta({
       description:
-        'Limits and budgets that apply to calls with this key, those of its team included. Those of each end user are shown for the end user in `x-gateway-user`.',
+        'Limits and budgets that apply to calls with this key, those of its team included. Those of each end user of the key are shown for the end user in `x-gateway-user`.',
     }),
   })
   .meta({ id: 'OwnKey' });

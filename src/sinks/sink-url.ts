@@ -41,12 +41,6 @@ export function checkSinkUrl(kind: SinkKind, value: string): Checked {
   return { url: `${scheme}://${url.host}` };
 }
 
-/** The URL without its query, which may hold a secret. */
-export function shownUrl(url: string): string {
-  const at = url.indexOf('?');
-  return at === -1 ? url : `${url.slice(0, at)}?…`;
-}
-
 /** @returns what is wrong with the target of a sink of this kind; null: nothing */
 export function targetProblem(kind: SinkKind, target: string | null): string | null {
   if (kind === 'http') return target === null ? null : 'must be left out for http: the URL says all';

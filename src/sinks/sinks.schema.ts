@@ -29,7 +29,11 @@ export const sinkSchema = z
     id: shownId('the sink'),
     name: z.string().meta({ description: 'Its name, unique.', example: 'warehouse' }),
     kind: z.enum(SINK_KINDS).meta({ description: KIND_ABOUT }),
-    url: z.string().meta({ description: 'The URL without its query.', example: EXAMPLE_URL }),
+    url: z.string().meta({
+      description:
+        'Scheme, host and port of the URL; `/…` if there is more, which may be a credential and is not shown.',
+      example: EXAMPLE_URL,
+    }),
     target: z.string().nullable().meta({ description: TARGET_ABOUT, example: 'postern.request_log' }),
     secret_state: z.enum(['sealed', 'unreadable']).meta({
       description:

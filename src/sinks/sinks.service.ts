@@ -8,10 +8,11 @@ import { type Expected, mustBeExpected } from '../database/revision.js';
 import { inTransaction, type Transactions } from '../database/transactions.js';
 import { ServiceError } from '../errors/service-error.js';
 import type { Actor } from '../platform/actor.js';
+import { shownUrl } from '../platform/provider-url.js';
 import { SecretBoxError } from '../platform/secret-box.js';
 import { type SinkAccess, SinkSecrets } from './sink-secrets.service.js';
 import { FIRST_ID } from './sink-rows.js';
-import { checkSinkUrl, shownUrl, targetProblem } from './sink-url.js';
+import { checkSinkUrl, targetProblem } from './sink-url.js';
 import { SELECT_SINKS, settingsOf, type SinkRow, sinkView } from './sink-view.js';
 import type { NewSink, SinkChange, SinkView } from './sinks.schema.js';
 

@@ -90,9 +90,17 @@ function slackText({ type, data }: StoredEvent): string {
   }
 }
 
-/** The characters that Slack reads as control sequences (Slack documentation, "Escaping text"). */
+/**
+ * A text that Slack shows as it is. Its control characters are escaped (Slack documentation, "Escaping text"). Slack makes
+ * links of addresses in a text, and callers choose the names of models and end users: a zero-width space after each `.`,
+ * `:` and `@` within a word leaves no address.
+ */
 function escaped(text: string): string {
-  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
+  return text
+    .replace(/[.:@](?=[\p{L}/])/gu, '$&\u200b')
+    .replaceAll('&', '&amp;')
+    .replaceAll('<', '&lt;')
+    .replaceAll('>', '&gt;');
 }
 
 function budgetName({ key, team, subject, period }: Record<string, unknown>): string {

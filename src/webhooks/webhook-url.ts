@@ -1,5 +1,4 @@
 import { hostProblem } from '../platform/provider-url.js';
-import type { WebhookFormat } from './webhook.entity.js';
 
 type UrlResult = { url: string; problem?: undefined } | { url?: undefined; problem: string };
 
@@ -21,11 +20,4 @@ export function checkWebhookUrl(value: string): UrlResult {
   if (parsed.port === '0') return { problem: 'must not name port 0' };
   const problem = hostProblem(parsed);
   return problem === null ? { url: parsed.href } : { problem };
-}
-
-/** The URL without what may be secret in it: the query, and for Slack the path. */
-export function shownUrl(url: string, format: WebhookFormat): string {
-  const { origin, pathname, search } = new URL(url);
-  if (format === 'slack') return `${origin}/…`;
-  return `${origin}${pathname}${search === '' ? '' : '?…'}`;
 }

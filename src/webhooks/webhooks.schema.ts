@@ -36,8 +36,9 @@ export const webhookSchema = z
   .strictObject({
     id: shownId('the webhook'),
     url: z.string().meta({
-      description: 'The URL without what may be secret in it: the query, and for `slack` the path.',
-      example: EXAMPLE_URL,
+      description:
+        'Scheme, host and port of the URL, then `/…`: its path and query may be a credential and are not shown.',
+      example: 'https://alerts.example.com/…',
     }),
     events: z.array(z.enum(EVENT_TYPES)).meta({ description: EVENTS_ABOUT, example: [...EXAMPLE_EVENTS] }),
     format: z.enum(WEBHOOK_FORMATS).meta({ description: FORMAT_ABOUT }),

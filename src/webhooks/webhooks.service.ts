@@ -9,12 +9,12 @@ import { type Expected, mustBeExpected } from '../database/revision.js';
 import { inTransaction, type Transactions } from '../database/transactions.js';
 import { ServiceError } from '../errors/service-error.js';
 import type { Actor } from '../platform/actor.js';
+import { shownUrl } from '../platform/provider-url.js';
 import { SecretBoxError } from '../platform/secret-box.js';
 import type { WebhookFormat } from './webhook.entity.js';
 import { messageOf, TEST_TYPE } from './webhook-message.js';
 import { newSecret, WebhookSecrets, type WebhookTarget } from './webhook-secrets.service.js';
 import { WebhookSender } from './webhook-sender.service.js';
-import { shownUrl } from './webhook-url.js';
 import { SELECT_WEBHOOKS, settingsOf, testResult, type WebhookRow, webhookView } from './webhook-view.js';
 import type {
   CreatedWebhook,
@@ -67,7 +67,7 @@ export class WebhooksService {
     const secret = format === 'slack' ? null : newSecret();
     const sealed = this.secrets.seal(id, { url, secret });
     return this.dataSource.transaction(async (manager) => {
-      const values = [id, shownUrl(url, format), events, format, sealed];
+      const values = [id, shownUrl(url), events, format, sealed];
       const inserted = await manager.query<object[]>(INSERT, values);
       if (inserted.length === 0)
         throw new ServiceError('conflict', `There can be ${MOST_WEBHOOKS} webhooks; remove one first.`);
@@ -117,7 +117,7 @@ export class WebhooksService {
       const isMoved = url !== present.url;
       if (!isMoved && JSON.stringify(events) === JSON.stringify(row.events)) return this.view(row);
       const sealed = this.secrets.seal(id, { ...present, url });
-      await manager.query(UPDATE, [id, shownUrl(url, row.format), events, sealed]);
+      await manager.query(UPDATE, [id, shownUrl(url), events, sealed]);
       const after = this.view(await find(manager, id));
       await recordChange(manager, by, {
         action: 'changed',

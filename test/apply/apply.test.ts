@@ -96,7 +96,7 @@ describe('postern apply', () => {
       ...['create provider openai', 'create provider bedrock', 'create provider local', 'create route main'],
       ...['create team search', 'create team ads'],
       ...['create price local/llama-3*', 'create key search/ci', 'create key ads/site'],
-      ...['create webhook https://hooks.slack.com/…', 'create webhook https://alerts.example.com/postern'],
+      ...['create webhook https://hooks.slack.com/…', 'create webhook https://alerts.example.com/…'],
     ]);
     expect(await audit()).toEqual(before);
 

@@ -30,6 +30,19 @@ describe('postern apply', () => {
     expect(stderr).toBe('error: postern.yaml:1:1: has too many aliases; write out what they stand for\n');
   });
 
+  it.each([
+    ['teams: &a [*a]\n', '1:12'],
+    ['teams:\n  - &team\n    name: search\n    limits: { requests_per_minute: *team }\n', '4:36'],
+    ['teams: &a [&b { name: x, models: [*a] }]\n', '1:35'],
+    ['teams: [&a { <<: *a, name: x }]\n', '1:18'],
+  ])('rejects an alias of what contains it: %j', async (text, place) => {
+    const { code, stdout, stderr } = await run.apply(text);
+    expect([code, stdout]).toEqual([1, '']);
+    expect(stderr).toMatch(
+      new RegExp(`^error: postern\\.yaml:${place}: the alias \\*\\w+ stands for what contains it; write out`),
+    );
+  });
+
   it('reads the secret of an object that an alias repeats', async () => {
     const text =
       'sinks:\n  - &sink { name: one, kind: http, url: "https://rows.example.com/", secret: { env: S } }\n  - *sink\n';

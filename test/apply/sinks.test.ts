@@ -50,7 +50,7 @@ describe('sinks in the file of postern apply', () => {
     expect(applied).toMatchObject({ code: 0, stderr: '' });
     const created = await sinks();
     expect(created).toMatchObject([
-      { name: 'receiver', kind: 'http', url: 'https://rows.example.com/?…', target: null, enabled: false },
+      { name: 'receiver', kind: 'http', url: 'https://rows.example.com/…', target: null, enabled: false },
       { name: 'stream', kind: 'jetstream', url: 'tls://nats.example.com:4222', target: 'postern.requests' },
       { name: 'warehouse', kind: 'clickhouse', target: 'postern.request_log', enabled: true },
     ]);

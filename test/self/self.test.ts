@@ -113,6 +113,24 @@ it('shows the limits of an end user only if it is named, and never the use of an
   expect(await limits({ 'x-gateway-user': 'ben' })).toMatchObject([{ used: '0.00', left: '2.00' }]);
 });
 
+it('never shows what an end user has used with other keys of the team', async () => {
+  const eachEndUser = { budgets: [{ usd: '2', period: 'day' }] };
+  const team = await gateway.admin<{ id: string }>('POST', '/teams', {
+    ...{ name: 'shared', each_end_user: eachEndUser },
+  });
+  const key = await createKey({ team: 'shared', each_end_user: eachEndUser });
+  const other = await createKey({ team: 'shared', each_end_user: eachEndUser });
+  await gateway.database.query(
+    `INSERT INTO limit_meter (rule_id, subject, window_start, spent)
+     SELECT id, $1, date_trunc('day', now(), 'UTC'), 1500000000 FROM limit_rule WHERE scope_id IN ($2, $3)`,
+    [gateway.gateway.app.get(LedgerService).subjectOf('ann'), team.id, other.id],
+  );
+  const limits = async ({ key }: Key) =>
+    (await self('/v1/key', key, { 'x-gateway-user': 'ann' })).body.limits;
+  expect(await limits(key)).toMatchObject([{ used: '0.00', left: '2.00' }]);
+  expect(await limits(other)).toMatchObject([{ used: '1.50', left: '0.50' }]);
+});
+
 it('adds up the calls of the key alone: today, this month, and by day', async () => {
   const [key, other] = [await createKey(), await createKey()];
   const row = (at: Date, columns: object = {}) =>

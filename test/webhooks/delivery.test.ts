@@ -138,6 +138,21 @@ it('sends a message to Slack, without a signature, and shows no part of its URL 
   expect(request!.headers).not.toHaveProperty('webhook-signature');
 });
 
+it.each([
+  ['https://evil.example/path', 'https:\u200b//evil.\u200bexample/path'],
+  ['www.evil.example', 'www.\u200bevil.\u200bexample'],
+  ['mailto:me@evil.example', 'mailto:\u200bme@\u200bevil.\u200bexample'],
+  ['//xn--e1awd7f.рф', '//xn--e1awd7f.\u200bрф'],
+  ['gpt-4.1-mini', 'gpt-4.1-mini'],
+])('sends the name %s to Slack without an address that would become a link', async (model, shown) => {
+  await create(['price.missing'], { format: 'slack' });
+  await emit('price.missing', { provider: 'openai', model, first_day: '2026-01-31' });
+  const [request] = await receiver.until(1);
+  expect(JSON.parse(request!.body)).toEqual({
+    text: `Model ${shown} of provider openai has no price: its calls have no cost.`,
+  });
+});
+
 it('announces a key 7 days and 1 day before it expires, once each, and no short-lived one', async () => {
   const { secret } = await create(['key.expiring']);
   const scan = gateway.gateway.app.get(AlertScan);

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import { type Document, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from 'yaml';
+import { type Document, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument, visit } from 'yaml';
 import { gatherEnv, processEnv } from '../../../config/env-source.js';
 import type { ErrorDetail } from '../../../errors/service-error.js';
 import { CliError } from '../../cli-error.js';
@@ -59,7 +59,7 @@ export class ApplyFile {
     return file;
   }
 
-  /** The content, with its secrets in place. @throws CliError if its aliases stand for too much */
+  /** The content, with its secrets in place. @throws CliError if its aliases stand for too much, or for themselves */
   contents(): Read {
     const document = this.expanded();
     const errors: ErrorDetail[] = [];
@@ -92,6 +92,14 @@ export class ApplyFile {
   }
 
   private expanded(): Record<string, unknown> {
+    visit(this.parsed, {
+      Alias: (_, alias, path) => {
+        const target = alias.resolve(this.parsed);
+        if (target === undefined || !path.includes(target)) return;
+        const what = `the alias *${alias.source} stands for what contains it`;
+        throw new CliError(`${this.place(alias.range?.[0] ?? 0)}: ${what}; write out what it is for`);
+      },
+    });
     try {
       return this.parsed.toJS() as Record<string, unknown>;
     } catch (error) {
