@@ -20,6 +20,7 @@ import { RuleCache, type RuleSet } from './ledger/rule-cache.js';
 import type { Ticket } from './ledger/ticket.js';
 import { limitRejection } from './limit-rejection.js';
 import { LimitTicket } from './limit-ticket.js';
+import { WebSocketCharge } from './websocket-charge.js';
 
 /** Endpoints that cost nothing: they count tokens or check texts. */
 const FREE =
@@ -176,7 +177,7 @@ export class LimitPolicy implements CallPolicy {
   ): Admission | Promise<Admission> {
     if (dated === null && set.needsPrice) throw new GatewayError('model_not_priced');
     const usd = dated === null ? 0n : costOf(dated, set, expected, startOf(call.id));
-    return this.take(call, set, reserve(usd, expected), expected.estimate, dated);
+    return this.take(call, set, reserve(usd, expected), expected.estimate);
   }
 
   private take(
@@ -184,14 +185,14 @@ export class LimitPolicy implements CallPolicy {
     set: RuleSet,
     reservation: CallReservation,
     estimate: Estimate | null,
-    price: DatedPrice | null = null,
   ): Admission | Promise<Admission> {
     const subject = set.needsEndUser ? this.ledger.subjectOf(call.attribution?.endUser ?? null) : '';
     try {
-      const ticket = this.ledger.admit(set, call.id, subject, reservation);
-      if (!(ticket instanceof Promise)) return ticketOf(call, ticket, estimate, price);
+      const taken = call.isWebSocket ? atLeast(LEAST, reservation) : reservation;
+      const ticket = this.ledger.admit(set, call.id, subject, taken);
+      if (!(ticket instanceof Promise)) return this.ticketOf(call, ticket, estimate);
       return ticket.then(
-        (late) => ticketOf(call, late, estimate, price),
+        (late) => this.ticketOf(call, late, estimate),
         (error: unknown) => {
           throw limitRejection(error, isAnthropic(call.endpoint));
         },
@@ -213,6 +214,16 @@ export class LimitPolicy implements CallPolicy {
       input: set.reservesWorst ? bytes : estimate.input(bytes),
       output: Math.min(output * call.choices, MOST_TOKENS),
     };
+  }
+
+  private ticketOf(call: PolicyCall, ticket: Ticket, estimate: Estimate | null): LimitTicket {
+    const { reservation } = ticket;
+    // The least is reserved, and not charged.
+    call.reserve(call.modelSource === 'none' && reservation !== null ? uncharged(reservation) : reservation);
+    // What a whole connection uses says nothing of a single request.
+    const learns = call.isWebSocket ? null : estimate;
+    const webSocket = call.isWebSocket ? new WebSocketCharge(call, ticket, this.prices) : null;
+    return new LimitTicket(ticket, learns, call.requestBytes ?? 0, webSocket);
   }
 
   private setOf({ teamId, keyId }: Grant): RuleSet | null {
@@ -265,20 +276,11 @@ function reserve(usd: bigint, { input, output }: Expected): CallReservation {
   return { usd: usd < MOST_NANO ? usd : MOST_NANO, tokens: BigInt(input + output) };
 }
 
-function uncharged({ usd, tokens, subject }: Reservation): Reservation {
-  return { usd: usd && '0', tokens: tokens && 0, subject };
+/** What uses nothing yet may go on for hours: its budgets close it once they are spent. */
+function atLeast(least: CallReservation, { usd, tokens }: CallReservation): CallReservation {
+  return { usd: usd > least.usd ? usd : least.usd, tokens: tokens > least.tokens ? tokens : least.tokens };
 }
 
-function ticketOf(
-  call: PolicyCall,
-  ticket: Ticket,
-  estimate: Estimate | null,
-  price: DatedPrice | null,
-): LimitTicket {
-  const { reservation } = ticket;
-  // The least is reserved, and not charged.
-  call.reserve(call.modelSource === 'none' && reservation !== null ? uncharged(reservation) : reservation);
-  // What a whole connection uses says nothing of a single request.
-  const learns = call.isWebSocket ? null : estimate;
-  return new LimitTicket(ticket, learns, call.requestBytes ?? 0, price);
+function uncharged({ usd, tokens, subject }: Reservation): Reservation {
+  return { usd: usd && '0', tokens: tokens && 0, subject };
 }

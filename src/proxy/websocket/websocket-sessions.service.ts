@@ -101,8 +101,10 @@ export class WebSocketSessions {
           'provider_not_found',
         );
       if (now - watched.countedAt >= this.usageEveryMs) this.countUsage(watched, now);
-      if (watched.call.isExhausted)
-        watched.session.close(POLICY_VIOLATION, 'the budget is spent', 'insufficient_quota');
+      const { call, usage, session } = watched;
+      if (call.isExhausted) session.close(POLICY_VIOLATION, 'the budget is spent', 'insufficient_quota');
+      if (!usage.isKnown && call.reservation !== null)
+        session.close(POLICY_VIOLATION, 'its usage cannot be read', 'upstream_invalid_response');
     }
   }
 
@@ -111,9 +113,8 @@ export class WebSocketSessions {
     watched.countedAt = now;
     if (usage.responses === watched.counted) return;
     watched.counted = usage.responses;
-    const { total } = usage;
-    this.log.journalUsage(call, total);
-    call.reportUsage(total);
+    this.log.journalUsage(call, usage.total);
+    call.reportUsage(usage.counted);
   }
 
   /** Looks the key up again after any change of keys, and when it expires. */
