@@ -74,6 +74,16 @@ export class LimitPolicy implements CallPolicy {
     return !this.rules.isLoaded || this.setOf(grant) !== null;
   }
 
+  /** Without rates of requests, of which an open WebSocket has taken its one. A rule that is changed so has another name. */
+  rulesOf(grant: Grant): string[] {
+    const rules = this.setOf(grant)?.rules ?? [];
+    const stopping = rules.filter(({ mode, resource }) => mode === 'block' && resource !== 'requests');
+    return stopping.flatMap(({ id, timeZone, resource, unpriced }) => {
+      const needsPrice = resource === 'usd' && unpriced === 'reject';
+      return needsPrice ? [`${id} ${timeZone}`, `${id} priced`] : [`${id} ${timeZone}`];
+    });
+  }
+
   needsBody(call: PolicyCall): boolean {
     const set = this.setOf(call.grant);
     if (set === null) return false;
