@@ -74,7 +74,7 @@ export class LimitPolicy implements CallPolicy {
     return !this.rules.isLoaded || this.setOf(grant) !== null;
   }
 
-  /** Without rates of requests, of which an open WebSocket has taken its one. A rule that is changed so has another name. */
+  /** Rates of requests are left out: an open WebSocket has taken its one. What changes which calls a rule admits is in its name. */
   rulesOf(grant: Grant): string[] {
     const rules = this.setOf(grant)?.rules ?? [];
     const stopping = rules.filter(({ mode, resource }) => mode === 'block' && resource !== 'requests');

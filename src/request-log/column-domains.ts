@@ -1,5 +1,6 @@
 import { isIP } from 'node:net';
 import { formatDecimal, parseDecimal } from '../platform/decimal.js';
+import { MOST_SUMS } from '../tokens/response-sums.js';
 
 /** What no stored text may contain: the caller's key, or that and credentials of its own. */
 export type CallerSecrets = string | readonly string[];
@@ -90,9 +91,6 @@ export function integer(max: number): (value: unknown) => number | null {
 const MEMBER = /^[a-z][a-z0-9_]{0,63}$/;
 const WORD = /^[a-z][a-z0-9_-]{0,63}$/;
 const MOST_MEMBERS = 32;
-
-/** Of the sums of a WebSocket's responses. */
-const MOST_SUMS = 16;
 
 /**
  * The JSON text of usage: an object of counts and words, of which `responses` may be a list of such objects; null

@@ -6,7 +6,7 @@ import type { ResponseSum, ResponseUsage, TokenUsage } from './token-usage.js';
  */
 export const SIZES: readonly number[] = [128_000, 199_999, 200_000, 271_999, 272_000, 512_000];
 /** Journal records are limited in length. No connection comes near: it has one model, one or two tiers, a few sizes. */
-const MOST_SUMS = 16;
+export const MOST_SUMS = 16;
 /** Service tier of a sum of different ones. No price names it. */
 const MIXED = 'mixed';
 /** Longer names, and other characters, are no model's. */

@@ -145,6 +145,9 @@ it('journals what was used so far, the newest of which counts', async () => {
   }
   const row = (await journalled()).get(client.requestId)!;
   expect(row).toMatchObject({ outcome: 'interrupted', status: null, completion_tokens: 3, model: 'gpt-5.6' });
+  expect(JSON.parse(row.extra_usage!)).toMatchObject({
+    responses: [{ responses: 3, shortest: 3, longest: 100, prompt_tokens: 123 }],
+  });
   provider.sockets.at(-1)!.send(responseCompleted(1, 1));
   client.socket.close();
   await client.closed;
