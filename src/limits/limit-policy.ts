@@ -31,6 +31,7 @@ import { RuleCache, type RuleSet } from './ledger/rule-cache.js';
 import type { Ticket } from './ledger/ticket.js';
 import { limitRejection } from './limit-rejection.js';
 import { LimitTicket } from './limit-ticket.js';
+import { WebSocketCharge } from './websocket-charge.js';
 
 /** Endpoints that cost nothing: they count tokens or check texts. */
 const FREE =
@@ -70,6 +71,16 @@ export class LimitPolicy implements CallPolicy {
 
   appliesTo(grant: Grant): boolean {
     return !this.rules.isLoaded || this.setOf(grant) !== null;
+  }
+
+  /** Rates of requests are left out: an open WebSocket has taken its one. What changes which calls a rule admits is in its name. */
+  rulesOf(grant: Grant): string[] {
+    const rules = this.setOf(grant)?.rules ?? [];
+    const stopping = rules.filter(({ mode, resource }) => mode === 'block' && resource !== 'requests');
+    return stopping.flatMap(({ id, timeZone, resource, unpriced }) => {
+      const needsPrice = resource === 'usd' && unpriced === 'reject';
+      return needsPrice ? [`${id} ${timeZone}`, `${id} priced`] : [`${id} ${timeZone}`];
+    });
   }
 
   needsBody(call: PolicyCall): boolean {
@@ -178,7 +189,7 @@ export class LimitPolicy implements CallPolicy {
     const problem = set.needsPrice ? whyUnpriced(dated, expected) : null;
     if (problem !== null) throw problem;
     const usd = dated === null ? LEAST.usd : costOf(dated, expected, startOf(call.id));
-    return this.take(call, set, reserve(usd, expected), expected.estimate, dated);
+    return this.take(call, set, reserve(usd, expected), expected.estimate);
   }
 
   private take(
@@ -186,14 +197,14 @@ export class LimitPolicy implements CallPolicy {
     set: RuleSet,
     reservation: CallReservation,
     estimate: Estimate | null,
-    price: DatedPrice | null = null,
   ): Admission | Promise<Admission> {
     const subject = set.needsEndUser ? this.ledger.subjectOf(call.attribution?.endUser ?? null) : '';
     try {
-      const ticket = this.ledger.admit(set, call.id, subject, reservation);
-      if (!(ticket instanceof Promise)) return ticketOf(call, ticket, estimate, price);
+      const taken = call.isWebSocket ? atLeast(LEAST, reservation) : reservation;
+      const ticket = this.ledger.admit(set, call.id, subject, taken);
+      if (!(ticket instanceof Promise)) return this.ticketOf(call, ticket, estimate);
       return ticket.then(
-        (late) => ticketOf(call, late, estimate, price),
+        (late) => this.ticketOf(call, late, estimate),
         (error: unknown) => {
           throw limitRejection(error, isAnthropic(call.endpoint));
         },
@@ -219,6 +230,15 @@ export class LimitPolicy implements CallPolicy {
       isMost,
       tiers: set.needsPrice ? dearerTiers(call) : [],
     };
+  }
+
+  private ticketOf(call: PolicyCall, ticket: Ticket, estimate: Estimate | null): LimitTicket {
+    const { reservation } = ticket;
+    call.reserve(reservation && withoutLeast(reservation));
+    // What a whole connection uses says nothing of a single request.
+    const learns = call.isWebSocket ? null : estimate;
+    const webSocket = call.isWebSocket ? new WebSocketCharge(call, ticket, this.prices) : null;
+    return new LimitTicket(ticket, learns, call.requestBytes ?? 0, webSocket);
   }
 
   private setOf({ teamId, keyId }: Grant): RuleSet | null {
@@ -262,15 +282,7 @@ function withoutLeast({ usd, tokens, subject }: Reservation): Reservation {
   };
 }
 
-function ticketOf(
-  call: PolicyCall,
-  ticket: Ticket,
-  estimate: Estimate | null,
-  price: DatedPrice | null,
-): LimitTicket {
-  const { reservation } = ticket;
-  call.reserve(reservation && withoutLeast(reservation));
-  // What a whole connection uses says nothing of a single request.
-  const learns = call.isWebSocket ? null : estimate;
-  return new LimitTicket(ticket, learns, call.requestBytes ?? 0, price);
+/** What uses nothing yet may go on for hours: its budgets close it once they are spent. */
+function atLeast(least: CallReservation, { usd, tokens }: CallReservation): CallReservation {
+  return { usd: usd > least.usd ? usd : least.usd, tokens: tokens > least.tokens ? tokens : least.tokens };
 }

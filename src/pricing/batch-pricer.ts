@@ -22,6 +22,7 @@ import type { RowPricer } from '../request-log/writer/row-pricer.js';
 import { COST_SCALE } from './cost.js';
 import { leastCostOf } from './least-cost.js';
 import { type ModelPrices, priceAt, PriceResolver } from './price-resolver.js';
+import { costOfUsage, modelsOf } from './costs/usage-cost.js';
 import { UnpricedModels } from './unpriced-models.service.js';
 
 /** A batch of rows waits at most this long for prices that are not in memory. */
@@ -69,8 +70,9 @@ export class BatchPricer implements RowPricer {
         prices = this.resolver.known(row.provider, row.model);
         last = row;
       }
-      if (row.model !== null && prices === undefined && costOf(row) === null) unknown.push(row);
-      else this.set(row, row.model === null ? [] : (prices ?? []), figures);
+      const isKnown = row.model === null ? this.knowsAll(row) : prices !== undefined;
+      if (!isKnown && costOf(row) === null) unknown.push(row);
+      else this.set(row, prices, figures);
     }
     const saving = this.unpriced.save();
     return unknown.length === 0 && saving === null ? null : this.priceLate(unknown, saving);
@@ -96,9 +98,14 @@ export class BatchPricer implements RowPricer {
   private async priceLate(unknown: readonly LogRow[], saving: Promise<void> | null): Promise<void> {
     const until = performance.now() + PATIENCE_MS;
     try {
-      if (unknown.length > 0) await withTimeout(PATIENCE_MS, this.resolver.load(unknown as Named[]));
-      for (const row of unknown)
-        this.set(row, this.resolver.known(row.provider, row.model!) ?? [], this.figuresOf(row.provider));
+      const models = unknown.flatMap((row) =>
+        modelsOf(row.model, usageOf(row)).map((model) => ({ provider: row.provider, model })),
+      );
+      if (models.length > 0) await withTimeout(PATIENCE_MS, this.resolver.load(models));
+      for (const row of unknown) {
+        const prices = row.model === null ? undefined : this.resolver.known(row.provider, row.model);
+        this.set(row, prices, this.figuresOf(row.provider));
+      }
       const saved = this.unpriced.save() ?? saving;
       if (saved !== null) await withTimeout(Math.max(until - performance.now(), 0), saved);
     } catch (error) {
@@ -106,19 +113,24 @@ export class BatchPricer implements RowPricer {
     }
   }
 
-  private set(row: LogRow, prices: ModelPrices, figures: CostFigures): void {
+  /** Whether the prices of all models that a WebSocket used are in memory. */
+  private knowsAll(row: LogRow): boolean {
+    const models = modelsOf(null, usageOf(row));
+    return models.every((model) => this.resolver.known(row.provider, model) !== undefined);
+  }
+
+  /** @param prices of its model; undefined: they are not known, or it has none */
+  private set(row: LogRow, prices: ModelPrices | undefined, figures: CostFigures): void {
     const reported = costOf(row);
     const startedAt = startOf(row.id);
-    const dated = reported === null ? priceAt(prices, startedAt) : null;
-    const nano =
-      reported === null
-        ? (dated?.price.costOf(usageOf(row), startedAt) ?? null)
-        : (parseDecimal(reported, COST_SCALE) ?? 0n);
+    const pricesOf = (model: string) =>
+      row.model === null ? this.resolver.known(row.provider, model) : prices;
+    const cost = reported === null ? costOfUsage(row.model, usageOf(row), pricesOf, startedAt) : null;
+    const dated = cost === null ? null : cost.price;
+    const nano = cost === null ? (parseDecimal(reported!, COST_SCALE) ?? 0n) : cost.nano;
     // It counts if the cost is unknown or partial.
-    if (dated !== null && chargesOf(row).usd !== null) {
-      const least = nano ?? leastCostOf(dated.price, usageOf(row), startedAt);
-      raiseReservation(row, formatDecimal(least, COST_SCALE), 0);
-    }
+    if (cost !== null && chargesOf(row).usd !== null)
+      raiseReservation(row, formatDecimal(cost.charge, COST_SCALE), 0);
     if (isCached(row)) {
       figures.saved += nano ?? 0n;
       setSaved(row, nano === null ? null : formatDecimal(nano, COST_SCALE));
@@ -148,5 +160,3 @@ export class BatchPricer implements RowPricer {
     return made;
   }
 }
-
-type Named = LogRow & { model: string };

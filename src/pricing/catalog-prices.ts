@@ -24,6 +24,7 @@ const EXTRA: Partial<Record<ExtraUnit, string>> = {
   cached_audio_tokens: 'cache_audio_read_mtok',
   output_audio_tokens: 'output_audio_mtok',
   input_image_tokens: 'input_image_mtok',
+  cached_image_tokens: 'cache_image_read_mtok',
   output_image_tokens: 'output_image_mtok',
   web_searches: 'web_searches_kcount',
 };

@@ -96,7 +96,10 @@ export class CatalogService implements OnApplicationShutdown {
   }
 }
 
+/** Increased when prices are read from the same catalogue in another way, so that stored ones are replaced. */
+const READING = 1;
+
 function catalogVersion(): string {
   const manifest = new URL('../package.json', import.meta.resolve('@pydantic/genai-prices'));
-  return (JSON.parse(readFileSync(manifest, 'utf8')) as { version: string }).version;
+  return `${(JSON.parse(readFileSync(manifest, 'utf8')) as { version: string }).version}.${READING}`;
 }

@@ -1,5 +1,7 @@
 import { divideHalfUp, parseDecimal } from '../platform/decimal.js';
-import type { TokenUsage } from '../tokens/token-usage.js';
+import { usageOfSum } from '../tokens/response-sums.js';
+import type { ResponseSum, TokenUsage } from '../tokens/token-usage.js';
+import { applies, type Condition, conditionOf } from './costs/tier-condition.js';
 
 /** Prices are stored with six decimal places in USD per million tokens: in these units, pico-dollars per token. */
 export const PRICE_SCALE = 6;
@@ -23,6 +25,7 @@ export const EXTRA_UNITS = [
   'cached_audio_tokens',
   'output_audio_tokens',
   'input_image_tokens',
+  'cached_image_tokens',
   'output_image_tokens',
   'web_searches',
   'search_units',
@@ -101,13 +104,6 @@ interface Rates {
   extra: ReadonlyMap<ExtraUnit, bigint> | null;
 }
 
-interface Condition {
-  above: number;
-  /** Seconds of the UTC day; null: all day. */
-  between: readonly [from: number, to: number] | null;
-  serviceTier: string | null;
-}
-
 /** A price that is ready for computing: every text is parsed once. */
 export class CompiledPrice {
   readonly id: string;
@@ -127,17 +123,32 @@ export class CompiledPrice {
   }
 
   /**
-   * What a call costs, in nano-dollars. It is computed in whole pico-dollars and rounded once, half up.
+   * What a call costs, in nano-dollars; of a WebSocket, what its responses cost together, each by its own size and tier. It
+   * is computed in whole pico-dollars and rounded once, half up.
    *
    * @param startedAt Unix milliseconds
    * @returns null if the usage does not determine the cost: see billedTokens; or a service tier that this price does not name
    */
   costOf(usage: TokenUsage, startedAt: number): bigint | null {
+    let pico: bigint | null = 0n;
+    for (const sum of usage.extra?.responses ?? [null]) {
+      const one = this.picoOf(sum === null ? usage : usageOfSum(sum), startedAt, sum);
+      pico = pico === null || one === null ? null : pico + one;
+    }
+    const nano = pico === null ? null : divideHalfUp(pico, PICO_PER_NANO);
+    return nano !== null && nano < MOST_NANO ? nano : null;
+  }
+
+  /** @param sum null: it is the usage of one call */
+  private picoOf(usage: TokenUsage, startedAt: number, sum: ResponseSum | null): bigint | null {
     const billed = billedTokens(usage);
     if (billed === null) return null;
-    const rates = this.ratesFor(usage, startedAt);
+    const tier = usage.extra?.service_tier ?? null;
+    const rates = this.ratesFor(sum?.longest ?? usage.promptTokens ?? 0, tier, startedAt);
+    // The responses of a sum are not all of one price.
+    if (sum !== null && rates !== this.ratesFor(sum.shortest, tier, startedAt)) return null;
     if (rates === null) return null;
-    let pico = this.perCall;
+    let pico = sum === null ? this.perCall : this.perCall * BigInt(sum.responses);
     if (rates.extra !== null) {
       const extra = takeExtra(billed, usage, rates.extra);
       if (extra === null) return null;
@@ -149,8 +160,7 @@ export class CompiledPrice {
     if (billed.written > 0) pico += BigInt(billed.written) * rates.written;
     if (billed.written1h > 0) pico += BigInt(billed.written1h) * rates.written1h;
     if (billed.output > 0) pico += BigInt(billed.output) * rates.output;
-    const nano = divideHalfUp(pico, PICO_PER_NANO);
-    return nano < MOST_NANO ? nano : null;
+    return pico;
   }
 
   /** The most that a call with so many tokens costs, of whatever kind and tier they are, in nano-dollars. Searches are left out. */
@@ -165,14 +175,13 @@ export class CompiledPrice {
     return this.conditions.some(({ serviceTier }) => serviceTier === name);
   }
 
-  private ratesFor({ promptTokens, extra }: TokenUsage, startedAt: number): Rates | null {
-    const serviceTier = extra?.service_tier ?? null;
+  private ratesFor(promptTokens: number, serviceTier: string | null, startedAt: number): Rates | null {
     if (this.conditions.length === 0) return serviceTier === null ? this.base : null;
     let bits = 0;
     let isNamed = serviceTier === null;
     for (let i = 0; i < this.conditions.length; i++) {
       const condition = this.conditions[i]!;
-      if (!applies(condition, promptTokens ?? 0, startedAt, serviceTier)) continue;
+      if (!applies(condition, promptTokens, startedAt, serviceTier)) continue;
       bits |= 1 << i;
       isNamed ||= condition.serviceTier !== null;
     }
@@ -202,9 +211,13 @@ function micro(price: string | null | undefined): bigint {
 function ratesOf(prices: Prices): Rates {
   const { input, output, extra } = prices;
   const written = prices.cache_write ?? input;
-  // Where cached tokens cost what input costs, cached audio costs what audio costs.
-  const audio = prices.cached_input === null ? extra?.input_audio_tokens : null;
-  const units = Object.entries({ cached_audio_tokens: audio, ...extra }).filter(([, price]) => price != null);
+  // Where cached tokens cost what input costs, cached audio costs what audio costs, and cached images what images cost.
+  const wider = prices.cached_input === null ? extra : null;
+  const units = Object.entries({
+    cached_audio_tokens: wider?.input_audio_tokens,
+    cached_image_tokens: wider?.input_image_tokens,
+    ...extra,
+  }).filter(([, price]) => price != null);
   return {
     uncached: micro(input),
     cached: micro(prices.cached_input ?? input),
@@ -240,32 +253,11 @@ function dearestRates(stored: StoredPrice): [input: bigint, output: bigint] {
   return [highest(inputs), highest(outputs)];
 }
 
-function conditionOf({ above, between, service_tier: serviceTier }: Tier): Condition {
-  return {
-    above: above ?? -1,
-    between: between === undefined ? null : [secondsOf(between[0]), secondsOf(between[1])],
-    serviceTier: serviceTier ?? null,
-  };
-}
-
-function secondsOf(time: string): number {
-  const [hours = 0, minutes = 0, seconds = 0] = time.split(':').map(Number);
-  return hours * 3_600 + minutes * 60 + seconds;
-}
-
-function applies(
-  condition: Condition,
-  promptTokens: number,
-  startedAt: number,
-  serviceTier: string | null,
-): boolean {
-  if (promptTokens <= condition.above) return false;
-  if (condition.serviceTier !== null && condition.serviceTier !== serviceTier) return false;
-  if (condition.between === null) return true;
-  const [from, to] = condition.between;
-  const second = (startedAt / 1_000) % 86_400;
-  return from <= to ? second >= from && second < to : second >= from || second < to;
-}
+/** Units of input, and those of them that were read from the cache. */
+const CACHED_PART: Partial<Record<ExtraUnit, ExtraUnit>> = {
+  input_audio_tokens: 'cached_audio_tokens',
+  input_image_tokens: 'cached_image_tokens',
+};
 
 /**
  * Takes the units with a price of their own out of the kinds of tokens that they are part of.
@@ -282,12 +274,12 @@ function takeExtra(
   let pico = 0n;
   for (const [unit, rate] of rates) {
     let units = count(unit);
-    if (unit === 'input_audio_tokens') {
-      // Audio from the cache is among the cached tokens.
-      units -= count('cached_audio_tokens');
+    const cached = CACHED_PART[unit];
+    if (cached !== undefined) {
+      // What came from the cache is among the cached tokens.
+      units -= count(cached);
       billed.uncached -= units;
-    } else if (unit === 'input_image_tokens') billed.uncached -= units;
-    else if (unit === 'cached_audio_tokens') billed.cached -= units;
+    } else if (unit === 'cached_audio_tokens' || unit === 'cached_image_tokens') billed.cached -= units;
     else if (!COUNTED.has(unit)) billed.output -= units;
     if (units < 0) return null;
     pico += BigInt(units) * rate;

@@ -1,9 +1,11 @@
-import type { TokenUsage } from '../tokens/token-usage.js';
+import { usageOfSum } from '../tokens/response-sums.js';
+import type { ResponseSum, TokenUsage } from '../tokens/token-usage.js';
 import { type CompiledPrice, MOST_NANO } from './cost.js';
 
 /**
  * What a call has cost at least, in nano-dollars, where its exact cost may be unknown: what its tokens cost without its service
- * tier. Counts that contradict each other do not say of which kind the tokens are: they are taken for the dearest.
+ * tier. Counts that contradict each other do not say of which kind the tokens are: they are taken for the dearest. Of a
+ * WebSocket, each kind of response is taken alone.
  *
  * @param startedAt Unix milliseconds
  */
@@ -11,7 +13,21 @@ export function leastCostOf(price: CompiledPrice, usage: TokenUsage, startedAt: 
   const { promptTokens, completionTokens, extra } = usage;
   const exact = price.costOf(usage, startedAt);
   if (exact !== null) return exact;
+  if (extra?.responses !== undefined) return leastCostOfAll(price, extra.responses, startedAt);
   const base = price.costOf({ ...usage, extra: { ...extra, service_tier: undefined } }, startedAt);
   const nano = base ?? price.highestCostOf(promptTokens ?? 0, completionTokens ?? 0);
   return nano < MOST_NANO ? nano : MOST_NANO - 1n;
+}
+
+function leastCostOfAll(price: CompiledPrice, sums: readonly ResponseSum[], startedAt: number): bigint {
+  let all = 0n;
+  for (const sum of sums) {
+    const usage = usageOfSum(sum);
+    const costOf = (one: ResponseSum) => price.costOf({ ...usage, extra: { responses: [one] } }, startedAt);
+    all +=
+      costOf(sum) ??
+      costOf({ ...sum, service_tier: undefined }) ??
+      price.highestCostOf(usage.promptTokens ?? 0, usage.completionTokens ?? 0);
+  }
+  return all < MOST_NANO ? all : MOST_NANO - 1n;
 }

@@ -21,7 +21,8 @@ import {
   usageOf,
 } from '../request-log/row-cost.js';
 import { COST_SCALE } from './cost.js';
-import { priceAt, PriceResolver } from './price-resolver.js';
+import { PriceResolver } from './price-resolver.js';
+import { costOfUsage, modelsOf } from './costs/usage-cost.js';
 
 /** Rows read, and at most committed, at a time. */
 const BATCH = 5_000;
@@ -167,19 +168,22 @@ export class Repricer implements OnApplicationShutdown {
     sums: { rows: number; changed: number; before: bigint; after: bigint },
     isDryRun: boolean,
   ): Promise<void> {
-    await this.resolver.load(rows.filter((row) => row.model !== null) as (Row & { model: string })[]);
+    const models = rows.flatMap((row) =>
+      modelsOf(row.model, usageOf(row)).map((model) => ({ provider: row.provider, model })),
+    );
+    await this.resolver.load(models);
     const changed: Row[] = [];
     for (const row of rows) {
       const before = costOf(row);
       const priceId = priceIdOf(row);
       const startedAt = startOf(row.id);
-      const prices = row.model === null ? [] : this.resolver.known(row.provider, row.model);
+      const usage = usageOf(row);
+      const pricesOf = (model: string) => this.resolver.known(row.provider, model);
       // Its prices could not be read: the row stays as it is.
-      if (prices === undefined) continue;
-      const dated = priceAt(prices, startedAt);
-      const nano = dated?.price.costOf(usageOf(row), startedAt) ?? null;
+      if (modelsOf(row.model, usage).some((model) => pricesOf(model) === undefined)) continue;
+      const { nano, price } = costOfUsage(row.model, usage, pricesOf, startedAt);
       const after = nano === null ? null : formatDecimal(nano, COST_SCALE);
-      setCost(row, after, nano === null ? null : dated!.price.id);
+      setCost(row, after, nano === null ? null : price!.price.id);
       sums.rows++;
       sums.before += before === null ? 0n : parseDecimal(before, COST_SCALE)!;
       sums.after += nano ?? 0n;

@@ -47,11 +47,14 @@ export class Forwarder {
     if (req.routed !== undefined) return this.forwardRouted(req.routed, req, res, claim, admitted);
     const { tokens } = req.provider;
     const provider = tokens === null ? req.provider : await withAccessToken(req.provider, tokens);
-    const exchange =
-      req.webSocket === undefined
-        ? new Exchange(req, res, provider, req.call, this.log, claim, this.env, admitted, this.keys)
-        : new WebSocketExchange(req, res, provider, this.log, this.env, admitted, this.keys, this.webSockets);
-    await this.send(exchange);
+    const { log, env, keys, webSockets } = this;
+    if (req.webSocket === undefined) {
+      await this.send(new Exchange(req, res, provider, req.call, log, claim, env, admitted, keys));
+      return;
+    }
+    await webSockets.run(req.caller.grant.keyId, () =>
+      this.send(new WebSocketExchange(req, res, provider, log, env, admitted, keys, webSockets)),
+    );
   }
 
   /** Forwards a call to one target after the other, until one has a response for the client. */

@@ -8,6 +8,7 @@ import { ProvidersService } from '../providers/providers.service.js';
 import { RoutesService } from '../routes/routes.service.js';
 import { GatewayError } from '../errors/gateway-error.js';
 import type { CallerSecrets } from '../request-log/column-domains.js';
+import { CallPolicies } from './policies/call-policies.js';
 import { asksForWebSocket, checkHandshake } from './websocket/handshake.js';
 import type { RequestTarget } from './http/request-target.js';
 import { withoutBasePath } from './routing/base-path.js';
@@ -29,6 +30,7 @@ export class RouteGuard implements CanActivate {
   constructor(
     private readonly providers: ProvidersService,
     private readonly routes: RoutesService,
+    private readonly policies: CallPolicies,
   ) {}
 
   canActivate(context: ExecutionContext): boolean {
@@ -44,7 +46,7 @@ export class RouteGuard implements CanActivate {
       provider = this.providerOf(req, isWebSocket);
       req.provider = provider;
       removeBasePath(target, provider.basePath);
-      if (isWebSocket) checkHandshake(req, provider.basePath);
+      if (isWebSocket) checkHandshake(req, provider.basePath, this.policies.rulesOf(grant));
       else if (!allows(req, provider.endpoints)) throw new GatewayError('endpoint_not_allowed');
     } else {
       if (isWebSocket) throw new GatewayError('upgrade_required', { message: NOT_ROUTED });

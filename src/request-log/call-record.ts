@@ -146,7 +146,7 @@ export class CallRecord {
   }
 
   /** Reports to the tickets what the call, which goes on, has used so far. */
-  reportUsage(usage: TokenUsage): void {
+  reportUsage(usage: ResponseUsage): void {
     for (const ticket of this.tickets ?? NO_TICKETS) ticket.usedSoFar?.(usage);
   }
 

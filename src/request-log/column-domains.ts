@@ -1,5 +1,6 @@
 import { isIP } from 'node:net';
 import { formatDecimal, parseDecimal } from '../platform/decimal.js';
+import { MOST_SUMS } from '../tokens/response-sums.js';
 
 /** What no stored text may contain: the caller's key, or that and credentials of its own. */
 export type CallerSecrets = string | readonly string[];
@@ -92,11 +93,12 @@ const WORD = /^[a-z][a-z0-9_-]{0,63}$/;
 const MOST_MEMBERS = 32;
 
 /**
- * The JSON text of an object of counts and words; null for anything else, and for an object without a member.
+ * The JSON text of usage: an object of counts and words, of which `responses` may be a list of such objects; null
+ * for anything else, and for an object without a member.
  *
  * @param value an object, or its JSON text as read from the journal
  */
-export function flatJson(value: unknown): string | null {
+export function usageJson(value: unknown, secrets: CallerSecrets | null): string | null {
   if (value === null || value === undefined) return null;
   let object: unknown = value;
   if (typeof value === 'string') {
@@ -107,13 +109,37 @@ export function flatJson(value: unknown): string | null {
     }
   }
   if (typeof object !== 'object' || object === null || Array.isArray(object)) return null;
+  const { responses, ...members } = object as Record<string, unknown>;
+  if (!isFlat(members)) return null;
+  if (responses === undefined) return Object.keys(members).length === 0 ? null : JSON.stringify(members);
+  const sums = sumsOf(responses, secrets);
+  return sums === null ? null : JSON.stringify({ ...members, responses: sums });
+}
+
+/** Sums of responses; a model that contains a key is left out. Null if they are anything else. */
+function sumsOf(value: unknown, secrets: CallerSecrets | null): object[] | null {
+  if (!Array.isArray(value) || value.length === 0 || value.length > MOST_SUMS) return null;
+  const sums: object[] = [];
+  for (const sum of value as unknown[]) {
+    if (typeof sum !== 'object' || sum === null) return null;
+    const { model, ...members } = sum as Record<string, unknown>;
+    if (!isFlat(members)) return null;
+    const name = text(model, secrets);
+    sums.push(name === null ? members : { ...members, model: name });
+  }
+  return sums;
+}
+
+function isFlat(object: Record<string, unknown>): boolean {
   const members = Object.entries(object);
-  const isFlat = members.every(
-    ([name, member]) =>
-      MEMBER.test(name) &&
-      (Number.isSafeInteger(member) || (typeof member === 'string' && WORD.test(member))),
+  return (
+    members.length <= MOST_MEMBERS &&
+    members.every(
+      ([name, member]) =>
+        MEMBER.test(name) &&
+        (Number.isSafeInteger(member) || (typeof member === 'string' && WORD.test(member))),
+    )
   );
-  return isFlat && members.length > 0 && members.length <= MOST_MEMBERS ? JSON.stringify(object) : null;
 }
 
 /** Null for a number that cannot be a duration; whole microseconds, so that no value is too small for `real`. */

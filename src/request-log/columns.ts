@@ -1,12 +1,12 @@
 import {
   address,
   asIs,
-  flatJson,
   dollars,
   integer,
   milliseconds,
   requiredText,
   text,
+  usageJson,
 } from './column-domains.js';
 import { ATTEMPT_COLUMNS } from './column-groups/attempts.js';
 import { ATTRIBUTION_COLUMNS, NOT_SENT } from './column-groups/attribution-columns.js';
@@ -214,9 +214,10 @@ export const COLUMNS = {
   extra_usage: {
     type: 'jsonb',
     phases: USAGE,
-    toDomain: flatJson,
+    toDomain: usageJson,
     description:
-      'Usage with a price of its own: `cache_write_1h_tokens`, audio and image tokens, `web_searches`, `search_units`, and a `service_tier` other than the default one.',
+      'Usage with a price of its own: `cache_write_1h_tokens`, audio and image tokens, `web_searches`, `search_units`, and a `service_tier` other than the default one. ' +
+      'Of a WebSocket with several responses, `responses` has their sums by what decides their price: the model, if there were several, the service tier, and the length of the input.',
     nullMeans: 'the provider reported none of these, which is usual.',
   },
   cost_usd: {
@@ -225,7 +226,7 @@ export const COLUMNS = {
     phases: ['usage', 'write'],
     toDomain: dollars,
     description:
-      'What the call cost in USD: as the provider reported it, else its tokens times the price at `started_at`.',
+      'What the call cost in USD: as the provider reported it, else its tokens times the price at `started_at`; of a WebSocket, the sum of its responses.',
     nullMeans: 'the model has no price, or the provider reported no tokens. Postern never estimates.',
     example: '0.000142500',
   },

@@ -1,4 +1,4 @@
-import type { TokenUsage } from '../tokens/token-usage.js';
+import type { ResponseUsage } from '../tokens/token-usage.js';
 import type { LogRow } from './columns.js';
 
 /** A finished call as listeners get it. It contains no prompt, response, query or credential. */
@@ -36,7 +36,7 @@ export interface CallTicket {
   /** The call was not forwarded: another policy or a later step rejected it, or its client disconnected. It has no row. */
   abandon(): void;
   /** A call that may run for hours, a WebSocket, has used this so far. Called every 10 s if it has changed. */
-  usedSoFar?(usage: TokenUsage): void;
+  usedSoFar?(usage: ResponseUsage): void;
   /** True: the call must end, because what it may use is spent. Read several times a second while a WebSocket is open. */
   readonly isExhausted?: boolean;
 }

@@ -69,7 +69,7 @@ export function setUsage(row: LogRow, call: CallRecord, usage: ResponseUsage): v
   row.cached_tokens = COLUMNS.cached_tokens.toDomain(usage.cachedTokens);
   row.cache_write_tokens = COLUMNS.cache_write_tokens.toDomain(usage.cacheWriteTokens);
   row.reasoning_tokens = COLUMNS.reasoning_tokens.toDomain(usage.reasoningTokens);
-  row.extra_usage = COLUMNS.extra_usage.toDomain(usage.extra);
+  row.extra_usage = COLUMNS.extra_usage.toDomain(usage.extra, key);
   setReportedCost(row, usage.reportedCost);
 }
 

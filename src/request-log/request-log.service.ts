@@ -1,6 +1,7 @@
 import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
 import { describeError } from '../errors/describe-error.js';
 import { GatewayError } from '../errors/gateway-error.js';
+import { raiseReservation } from './charges.js';
 import { CallList, type CallOrigin, CallRecord } from './call-record.js';
 import { EndUsers } from './end-users.js';
 import { FinishedCalls } from './finished-calls.js';
@@ -248,6 +249,9 @@ export class RequestLogService implements OnApplicationShutdown {
     this.calls.finish(call);
     setEnd(row, call);
     setUsage(row, call, usage);
+    // A WebSocket has reserved what it used: it is charged that if its usage cannot be read to the end.
+    if (call.countedUsage !== null && call.reservation !== null)
+      raiseReservation(row, call.reservation.usd, call.reservation.tokens ?? 0);
     // If the writer is full, the whole row is spilled to the journal.
     const isSpilled = this.writer.full;
     // If the end could not be journalled before, it is journalled here.

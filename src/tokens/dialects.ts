@@ -1,4 +1,4 @@
-import type { ExtraUsage } from './token-usage.js';
+import type { ExtraCounts } from './token-usage.js';
 
 /** A usage object as the provider sent it. */
 export type Json = Readonly<Record<string, unknown>>;
@@ -16,7 +16,7 @@ export interface Counts {
   reasoningApart?: boolean;
   total?: number | null;
   /** Null and 0 are left out later. */
-  extra?: { readonly [Name in Exclude<keyof ExtraUsage, 'service_tier'>]?: number | null };
+  extra?: { readonly [Name in keyof ExtraCounts]?: number | null };
 }
 
 /** How one family of APIs reports usage. */
@@ -86,6 +86,8 @@ const INPUT_OUTPUT: Dialect = {
     // Transcriptions spell it in the singular.
     const input = usage.input_tokens_details ?? usage.input_token_details;
     const output = usage.output_tokens_details ?? usage.output_token_details;
+    // The Realtime API: what of the cached input is audio or images.
+    const cached = field(input, 'cached_tokens_details');
     const read = count(usage, 'cache_read_input_tokens');
     const written = count(usage, 'cache_creation_input_tokens');
     return {
@@ -99,8 +101,10 @@ const INPUT_OUTPUT: Dialect = {
       extra: {
         cache_write_1h_tokens: count(usage.cache_creation, 'ephemeral_1h_input_tokens'),
         input_audio_tokens: count(input, 'audio_tokens'),
+        cached_audio_tokens: count(cached, 'audio_tokens'),
         output_audio_tokens: count(output, 'audio_tokens'),
         input_image_tokens: count(input, 'image_tokens'),
+        cached_image_tokens: count(cached, 'image_tokens'),
         output_image_tokens: count(output, 'image_tokens'),
         web_searches: count(usage.server_tool_use, 'web_search_requests'),
       },

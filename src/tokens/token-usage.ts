@@ -19,24 +19,48 @@ export interface TokenUsage {
   reportedCost: string | null;
 }
 
-/**
- * Usage with a price of its own, as stored in `request_log.extra_usage`. A member that would be 0 is left out. Token counts
- * are part of the counts in TokenUsage.
- */
-export interface ExtraUsage {
+/** Counts with a price of their own. One that would be 0 is left out. Token counts are part of the counts in TokenUsage. */
+export interface ExtraCounts {
   /** Of the tokens written to the cache, those that it keeps for an hour. */
   cache_write_1h_tokens?: number;
   input_audio_tokens?: number;
   cached_audio_tokens?: number;
   output_audio_tokens?: number;
   input_image_tokens?: number;
+  cached_image_tokens?: number;
   output_image_tokens?: number;
   /** Web searches that the provider ran. */
   web_searches?: number;
   /** Cohere's unit for rerank. */
   search_units?: number;
+}
+
+/**
+ * Responses of one WebSocket that are priced alike, added up: those of one model and one service tier, whose input is about
+ * as long. A count that was not reported is left out.
+ */
+export interface ResponseSum extends ExtraCounts {
+  /** How many responses these are. */
+  responses: number;
+  /** Input tokens of the shortest and the longest of them. */
+  shortest: number;
+  longest: number;
+  /** Only if the responses of the WebSocket named several models. */
+  model?: string;
+  service_tier?: string;
+  prompt_tokens?: number;
+  cached_tokens?: number;
+  cache_write_tokens?: number;
+  completion_tokens?: number;
+  reasoning_tokens?: number;
+}
+
+/** What else decides the cost, as stored in `request_log.extra_usage`. */
+export interface ExtraUsage extends ExtraCounts {
   /** Service tier other than the default one: `batch`, `flex`, `priority` and others. */
   service_tier?: string;
+  /** Of a WebSocket with several responses: what each kind of them used. The other counts are their sums. */
+  responses?: readonly ResponseSum[];
 }
 
 /** What a response reports. */

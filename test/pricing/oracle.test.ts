@@ -9,6 +9,7 @@ import type { ModelInfo, Usage } from '@pydantic/genai-prices';
 import { formatDecimal } from '../../src/platform/decimal.js';
 import { catalogPrices } from '../../src/pricing/catalog-prices.js';
 import { CompiledPrice, COST_SCALE } from '../../src/pricing/cost.js';
+import { SIZES as APART } from '../../src/tokens/response-sums.js';
 import type { ExtraUsage, TokenUsage } from '../../src/tokens/token-usage.js';
 import { catalogModels } from './catalog.js';
 
@@ -45,13 +46,15 @@ function randomUsage(below: (limit: number) => number): TokenUsage {
   const uncached = promptTokens - cachedTokens - cacheWriteTokens;
   const completionTokens = below(3) === 0 ? 0 : below(200_000);
   const cachedAudio = below(2) * below(cachedTokens + 1);
+  const cachedImages = below(2) * below(cachedTokens - cachedAudio + 1);
   const audio = below(2) * below(uncached + 1);
   const outputAudio = below(completionTokens + 1);
   const extra: ExtraUsage = {
     cache_write_1h_tokens: below(cacheWriteTokens + 1),
     cached_audio_tokens: cachedAudio,
     input_audio_tokens: audio + cachedAudio,
-    input_image_tokens: below(uncached - audio + 1),
+    cached_image_tokens: cachedImages,
+    input_image_tokens: below(uncached - audio + 1) + cachedImages,
     output_audio_tokens: outputAudio,
     output_image_tokens: below(completionTokens - outputAudio + 1),
     web_searches: below(2) * below(5),
@@ -83,8 +86,7 @@ function oracleUsage(usage: TokenUsage): Usage {
     output_audio_tokens: extra?.output_audio_tokens ?? 0,
     input_image_tokens: extra?.input_image_tokens ?? 0,
     output_image_tokens: extra?.output_image_tokens ?? 0,
-    // The gateway does not know how many images came from the cache; here none did.
-    cache_image_read_tokens: 0,
+    cache_image_read_tokens: extra?.cached_image_tokens ?? 0,
     web_searches: extra?.web_searches ?? 0,
   };
 }
@@ -167,6 +169,14 @@ describe('the cost of a call', () => {
     expect(models).toBeGreaterThan(1_400);
     expect(compared).toBe(models * TIMES.length * 3);
     expect(changed).toBeLessThan(10);
+  });
+
+  it('has no tiers by length but those that keep the responses of a WebSocket apart', () => {
+    const lengths = catalogModels().flatMap(({ model }) =>
+      catalogPrices(model).flatMap(({ tiers }) => tiers?.flatMap(({ above }) => above ?? []) ?? []),
+    );
+    expect(lengths.length).toBeGreaterThan(10);
+    expect([...new Set(lengths)].filter((length) => !APART.includes(length))).toEqual([]);
   });
 
   it('is left out for models whose price in the catalogue is not for tokens', () => {

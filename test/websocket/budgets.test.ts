@@ -145,10 +145,112 @@ it('journals what was used so far, the newest of which counts', async () => {
   }
   const row = (await journalled()).get(client.requestId)!;
   expect(row).toMatchObject({ outcome: 'interrupted', status: null, completion_tokens: 3, model: 'gpt-5.6' });
+  expect(JSON.parse(row.extra_usage!)).toMatchObject({
+    responses: [{ responses: 3, shortest: 3, longest: 100, prompt_tokens: 123 }],
+  });
   provider.sockets.at(-1)!.send(responseCompleted(1, 1));
   client.socket.close();
   await client.closed;
   expect(await eventually(() => gateway.row(client.requestId))).toMatchObject({ outcome: 'completed' });
+});
+
+describe('a rule that is set while a WebSocket is open', () => {
+  const CHANGED = { code: 1008, reason: 'the limits of the gateway key have changed' };
+  const usable = async () => {
+    const made = await limited({ limits: { requests_per_minute: 1_000 } });
+    return { ...made, client: await open(made.key) };
+  };
+
+  it.each<[string, object]>([
+    ['a budget', { budgets: [{ usd: '1', period: 'day' }] }],
+    ['a budget for each end user', { each_end_user: { budgets: [{ tokens: 1_000, period: 'day' }] } }],
+    ['a rate of tokens', { limits: { tokens_per_minute: 1_000 } }],
+    ['a number of calls at the same time', { limits: { concurrent_requests: 5 } }],
+  ])('holds for it: %s', async (_, members) => {
+    const { id, client } = await usable();
+    await gateway.admin('PATCH', `/keys/${id}`, members);
+    expect(await client.closed).toEqual(CHANGED);
+    expect(await eventually(() => gateway.row(client.requestId))).toMatchObject({
+      outcome: 'interrupted',
+      error_code: 'rate_limit_exceeded',
+    });
+  });
+
+  it('holds for it: a budget that only warned, and one that admitted unknown prices', async () => {
+    const { id, key } = await limited({ budgets: [{ usd: '1', period: 'day', mode: 'warn' }] });
+    let client = await open(key, '/v1/responses');
+    await gateway.admin('PATCH', `/keys/${id}`, {
+      budgets: [{ usd: '1', period: 'day', mode: 'block', unpriced: 'allow' }],
+    });
+    expect(await client.closed).toEqual(CHANGED);
+    client = await open(key, '/v1/responses');
+    await gateway.admin('PATCH', `/keys/${id}`, {
+      budgets: [{ usd: '1', period: 'day', mode: 'block', unpriced: 'reject' }],
+    });
+    expect(await client.closed).toEqual(CHANGED);
+  });
+
+  it('holds for it on every replica, also one of its team', async () => {
+    const team = await gateway.admin<{ id: string }>('POST', '/teams', { name: 'open-websockets' });
+    const { key } = await gateway.admin<{ key: string }>('POST', '/keys', {
+      team: 'open-websockets',
+      name: 'replica',
+      websockets: true,
+    });
+    const replica = await startTestGateway({ PROVIDER_URL: provider.url }, gateway.database);
+    const client = WsClient.connect(replica.url, REALTIME, { authorization: `Bearer ${key}` });
+    await client.opened;
+    await gateway.admin('PATCH', `/teams/${team.id}`, { budgets: [{ tokens: 1_000, period: 'day' }] });
+    expect(await client.closed).toEqual(CHANGED);
+    await replica.stop();
+  });
+
+  it('closes it once a lowered amount is spent, and not if nothing is new', async () => {
+    const { id, key } = await limited({ budgets: [{ tokens: 1_000_000, period: 'day' }] });
+    const client = await open(key);
+    client.socket.send('5000');
+    await eventually(() => client.messages.length === 1);
+    const patch = (members: object) => gateway.admin('PATCH', `/keys/${id}`, members);
+    await patch({ budgets: [{ tokens: 2_000_000, period: 'day' }], limits: { requests_per_minute: 60 } });
+    client.socket.send('6000');
+    await eventually(() => client.messages.length === 2);
+    expect(client.socket.readyState).toBe(client.socket.OPEN);
+    await patch({ budgets: [{ tokens: 3_000, period: 'day' }] });
+    expect(await client.closed).toEqual({ code: 1008, reason: 'the budget is spent' });
+  });
+});
+
+it('opens so many WebSockets of one key, and more once one has ended', async () => {
+  const sessions = gateway.gateway.app.get(WebSocketSessions);
+  const most = sessions.mostOfKey;
+  expect(most).toBeGreaterThan(1);
+  sessions.mostOfKey = 2;
+  try {
+    const key = await gateway.createKey({ websockets: true });
+    const clients = [await open(key), await open(key)];
+    const rejected = WsClient.connect(gateway.url, REALTIME, { authorization: `Bearer ${key}` });
+    const status = new Promise((resolve) =>
+      rejected.socket.once('unexpected-response', (_, response) =>
+        resolve([response.statusCode, response.headers['x-gateway-error']]),
+      ),
+    );
+    expect(await status).toEqual([503, 'overloaded']);
+    const other = await open(await gateway.createKey({ websockets: true }));
+    clients[0]!.socket.close();
+    await clients[0]!.closed;
+    await eventually(async () => {
+      const next = WsClient.connect(gateway.url, REALTIME, { authorization: `Bearer ${key}` });
+      const opened = await next.opened.then(
+        () => true,
+        () => false,
+      );
+      next.socket.terminate();
+      return opened;
+    });
+    for (const { socket } of [clients[1]!, other]) socket.terminate();
+  } finally {
+    sessions.mostOfKey = most;
+  }
 });
 
 // The last test: it stops the gateway.

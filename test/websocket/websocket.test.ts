@@ -187,6 +187,12 @@ describe('a WebSocket', () => {
     ['/v1/realtime?model=gpt-5', [403, 'model_not_allowed']],
     ['/v1/realtime', [400, 'model_not_determined']],
     ['/v1/realtime?model=gpt-realtime&model=gpt-5', [400, 'model_not_determined']],
+    // These choose another kind of session, another session, or what some parser reads as another model.
+    ['/v1/realtime?intent=transcription&model=gpt-realtime', [400, 'model_not_determined']],
+    ['/v1/realtime?model=gpt-realtime&call_id=rtc_1', [400, 'model_not_determined']],
+    ['/v1/realtime?model[]=gpt-realtime', [400, 'model_not_determined']],
+    ['/v1/realtime?%6dodel=gpt-realtime', [400, 'model_not_determined']],
+    ['/v1/realtime?model=gpt-realtime;deployment=gpt-5', [400, 'model_not_determined']],
     // The client names models in messages there, where nothing checks them.
     ['/v1/responses?model=gpt-realtime', [426, 'upgrade_required']],
   ])('of a key with a list of models: %s', async (path, rejection) => {

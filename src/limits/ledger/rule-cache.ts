@@ -75,7 +75,7 @@ const MOST_SETS = 100_000;
 export class RuleCache {
   /** Called with rules whose amount was lowered, or that were removed. */
   onLowered: (rules: readonly LimitRule[]) => void = () => {};
-  /** Called when there are other rules than before, so that others may apply to a key. */
+  /** Called when there are other rules than before, or one rejects other calls, so that others may apply to a key. */
   onChanged: () => void = () => {};
   /** False until the rules were read for the first time. */
   isLoaded = false;
@@ -147,6 +147,7 @@ export class RuleCache {
         this.rules.set(row.id, (rule = ruleOf(row.id, row)));
         areOthers = true;
       }
+      if (rule.mode !== row.mode || rule.unpriced !== row.unpriced) areOthers = true;
       if (amount < rule.amount) lowered.push(rule);
       rule.amount = amount;
       rule.mode = row.mode;

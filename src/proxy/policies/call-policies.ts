@@ -29,7 +29,17 @@ export class CallPolicies {
     this.policies.sort((a, b) => (a.order ?? 0) - (b.order ?? 0));
   }
 
-  /** Calls `appliesTo` again for every key. To be called when anything besides the grant on which it depends has changed. */
+  /** Increases with each `changed()`. */
+  get version(): number {
+    return this.changes;
+  }
+
+  /** The names of all rules for a key: see CallPolicy.rulesOf(). */
+  rulesOf(grant: Grant): string[] {
+    return this.policies.flatMap((policy) => policy.rulesOf?.(grant) ?? []);
+  }
+
+  /** Calls `appliesTo` and `rulesOf` again for every key. To be called when anything besides the grant on which it depends has changed. */
   changed(): void {
     this.changes++;
   }

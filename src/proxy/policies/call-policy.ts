@@ -18,6 +18,12 @@ export interface CallPolicy {
   appliesTo?(grant: Grant): boolean;
 
   /**
+   * Names of the rules by which `admit` decides about a key now. A WebSocket is closed once there is one under which it was
+   * not admitted. Asked again when `CallPolicies.changed()` was called.
+   */
+  rulesOf?(grant: Grant): readonly string[];
+
+  /**
    * True if `admit` reads the body, its model or another member of it. Then the body is gathered first: at most 32 MiB, else
    * the call gets 413. By default the body is streamed and `call.body` is null.
    */

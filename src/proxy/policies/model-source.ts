@@ -107,6 +107,17 @@ export function modelOfQuery(query: string): NamedModel {
   return { model, problem: null };
 }
 
+/** Parameters of a query whose source is `query` that choose no other model. */
+const HARMLESS = new Set(['model', 'api-version']);
+
+/** The model in a query whose source is `query`, if nothing else in the query can choose the session or its model. */
+export function onlyModelOfQuery(query: string): NamedModel {
+  const names = query.split(/[&;]/).map((pair) => pair.split('=', 1)[0]!);
+  if (!names.every((name) => name === '' || HARMLESS.has(name)))
+    return { model: null, problem: 'its query may only have the parameters model and api-version' };
+  return modelOfQuery(query);
+}
+
 /** `model[]` and `model[0]` are arrays to many parsers of queries and forms. */
 export function isModelName(name: string): boolean {
   return /^\s*model\s*(?:\[|$)/i.test(name);

@@ -12,11 +12,11 @@ import {
   checkLength,
   misleadingHeader,
   modelOfPath,
-  modelOfQuery,
   modelSource,
   type ModelSource,
   modelsOfQuery,
   type NamedModel,
+  onlyModelOfQuery,
 } from './model-source.js';
 import { modelOfMultipart } from './multipart-model.js';
 import { choices, maxOutputTokens } from './output-limits.js';
@@ -257,7 +257,7 @@ export class PolicyCall {
     if (this.isOverridden)
       return { model: null, problem: 'a header or parameter overrides the method or the path' };
     if (source === 'path') return checkLength(modelOfPath(method, endpoint, req.provider.basePath));
-    if (source === 'query') return checkLength(modelOfQuery(query.slice(1)));
+    if (source === 'query') return checkLength(onlyModelOfQuery(query.slice(1)));
     if (source !== 'body') return { model: null, problem: 'this endpoint names none' };
     if (query !== '' && modelsOfQuery(query.slice(1)).length > 0)
       return { model: null, problem: 'the query has a model parameter too' };

@@ -51,6 +51,11 @@ export class UpstreamPools implements OnApplicationShutdown {
     return pool;
   }
 
+  /** Connections to providers that this process may have. */
+  get most(): number {
+    return this.limit.most;
+  }
+
   /** Totals of all pools: established connections, those of them without a call, and calls waiting for a connection. */
   get counts(): { connected: number; idle: number; waiting: number } {
     const sum = { connected: 0, idle: 0, waiting: 0 };

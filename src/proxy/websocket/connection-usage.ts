@@ -1,7 +1,8 @@
 import { PlainCopy } from '../../tokens/plain-copy.js';
 import { readStreamUsage } from '../../tokens/stream-usage.js';
 import type { StreamFraming } from '../../tokens/framing/stream-events.js';
-import { type ExtraUsage, NO_USAGE, type ResponseUsage } from '../../tokens/token-usage.js';
+import { ResponseSums } from '../../tokens/response-sums.js';
+import { NO_USAGE, type ResponseUsage } from '../../tokens/token-usage.js';
 import { CLOSE, type FrameHead, type FrameSink, isData } from './frame-reader.js';
 import { MessageInflater } from './message-inflater.js';
 
@@ -28,8 +29,7 @@ export class ConnectionUsage implements FrameSink {
   responses = 0;
   /** Responses that have begun and not ended. */
   private underWay = 0;
-  private sum: ResponseUsage = NO_USAGE;
-  private models = new Set<string>();
+  private readonly sums = new ResponseSums();
   private known = true;
   private message: PlainCopy | null = null;
   private inflater: MessageInflater | null = null;
@@ -41,8 +41,18 @@ export class ConnectionUsage implements FrameSink {
 
   /** The sum so far; without counts if a message could not be read. The model is null if there were several. */
   get total(): ResponseUsage {
-    const model = this.models.size === 1 ? [...this.models][0]! : null;
-    return { ...(this.known ? this.sum : NO_USAGE), model };
+    const { counted } = this;
+    return this.known ? counted : { ...NO_USAGE, model: counted.model };
+  }
+
+  /** The sum of what could be read. */
+  get counted(): ResponseUsage {
+    return this.sums.total;
+  }
+
+  /** False once a message could not be read. */
+  get isKnown(): boolean {
+    return this.known;
   }
 
   /** True between responses: a client that leaves now, as Codex does without a close frame, misses nothing. */
@@ -108,35 +118,8 @@ export class ConnectionUsage implements FrameSink {
       if (kept.head.includes(FIRST_EVENT)) this.underWay++;
       return;
     }
-    const { model, ...usage } = readStreamUsage(kept, ENDPOINT, EVENT);
-    if (model !== null) this.models.add(model);
+    this.sums.add(readStreamUsage(kept, ENDPOINT, EVENT));
     this.responses++;
     this.underWay--;
-    this.sum = add(this.sum, usage);
   }
-}
-
-function add(sum: ResponseUsage, more: Omit<ResponseUsage, 'model'>): ResponseUsage {
-  const plus = (a: number | null, b: number | null) => (a === null ? b : b === null ? a : a + b);
-  return {
-    model: null,
-    promptTokens: plus(sum.promptTokens, more.promptTokens),
-    cachedTokens: plus(sum.cachedTokens, more.cachedTokens),
-    cacheWriteTokens: plus(sum.cacheWriteTokens, more.cacheWriteTokens),
-    completionTokens: plus(sum.completionTokens, more.completionTokens),
-    reasoningTokens: plus(sum.reasoningTokens, more.reasoningTokens),
-    extra: addExtra(sum.extra, more.extra),
-    // No provider with WebSockets reports a cost.
-    reportedCost: null,
-  };
-}
-
-function addExtra(sum: ExtraUsage | null, more: ExtraUsage | null): ExtraUsage | null {
-  if (sum === null || more === null) return sum ?? more;
-  const all: Record<string, string | number> = { ...sum };
-  for (const [name, value] of Object.entries(more) as [string, string | number][]) {
-    const before = all[name];
-    all[name] = typeof value === 'number' && typeof before === 'number' ? before + value : value;
-  }
-  return all;
 }

@@ -39,6 +39,8 @@ export class WebSocketExchange extends Exchange {
   ) {
     super(req, res, provider, req.call, log, null, settings, admitted, keys);
     const { target } = req;
+    // The Responses API takes the models from messages, whatever the query says.
+    if (!target.endpoint.endsWith('/realtime')) return;
     const query = target.upstreamPath.slice(target.endpoint.length + 1);
     this.call.requestModel ??= modelOfQuery(query).model;
   }
@@ -117,6 +119,7 @@ export class WebSocketExchange extends Exchange {
     this.log.end(this.call, outcome, errorCode);
     await withTimeout(READING_MS, usage.settled());
     this.call.countedUsage = usage.total;
+    this.call.reportUsage(usage.counted);
     usage.close();
     this.release();
     this.settle();

@@ -4,9 +4,12 @@ import type { Grant } from '../../auth/caller.js';
 import { KeyCache } from '../../auth/key-cache.js';
 import { KeyLookupService } from '../../auth/key-lookup.service.js';
 import { describeError } from '../../errors/describe-error.js';
+import { GatewayError } from '../../errors/gateway-error.js';
 import { ProvidersService } from '../../providers/providers.service.js';
 import type { CallRecord } from '../../request-log/call-record.js';
 import { RequestLogService } from '../../request-log/request-log.service.js';
+import { CallPolicies } from '../policies/call-policies.js';
+import { UpstreamPools } from '../upstream/upstream-pools.js';
 import type { ConnectionUsage } from './connection-usage.js';
 import { GOING_AWAY, POLICY_VIOLATION, type WebSocketSession } from './websocket-session.js';
 
@@ -27,8 +30,13 @@ interface Watched extends OpenWebSocket {
   /** Version of the key cache at which the key was found valid. */
   keyVersion: number;
   checking: boolean;
+  /** Version of the call policies at which its rules were found to be those under which it was admitted. */
+  rulesVersion: number;
 }
 
+/** One key leaves most connections of a process, and most of its memory, to the others. */
+const SHARE_OF_KEY = 4;
+const MOST_OF_KEY = 4_096;
 const TICK_MS = 250;
 /** At a shutdown, a WebSocket is closed once its provider has sent nothing for so long: no response is under way. */
 const QUIET_MS = 1_000;
@@ -40,6 +48,9 @@ const BEFORE_END_MS = 1_000;
 export class WebSocketSessions {
   /** How often the usage so far is journalled and reserved. */
   usageEveryMs = 10_000;
+  /** WebSockets that one key may have open in this process. */
+  mostOfKey: number;
+  private readonly byKey = new Map<string, number>();
   private readonly logger = new Logger('WebSockets');
   private readonly open = new Set<Watched>();
   private timer: NodeJS.Timeout | null = null;
@@ -49,7 +60,32 @@ export class WebSocketSessions {
     private readonly cache: KeyCache,
     private readonly providers: ProvidersService,
     private readonly log: RequestLogService,
-  ) {}
+    private readonly policies: CallPolicies,
+    pools: UpstreamPools,
+  ) {
+    this.mostOfKey = Math.min(MOST_OF_KEY, Math.ceil(pools.most / SHARE_OF_KEY));
+  }
+
+  /**
+   * Runs a handshake and what follows it, and counts it as a WebSocket of its key until it has ended.
+   *
+   * @throws GatewayError overloaded if the key may not have one more
+   */
+  async run(keyId: string, work: () => Promise<unknown>): Promise<void> {
+    const count = this.byKey.get(keyId) ?? 0;
+    if (count >= this.mostOfKey)
+      throw new GatewayError('overloaded', {
+        message: `This gateway key has ${count} WebSockets open here, and may have no more. Close some, or use another key for a part of the clients.`,
+      });
+    this.byKey.set(keyId, count + 1);
+    try {
+      await work();
+    } finally {
+      const left = this.byKey.get(keyId)! - 1;
+      if (left === 0) this.byKey.delete(keyId);
+      else this.byKey.set(keyId, left);
+    }
+  }
 
   /** Open WebSockets. */
   get count(): number {
@@ -66,6 +102,7 @@ export class WebSocketSessions {
       // Unknown: the key may have changed while the provider was asked.
       keyVersion: -1,
       checking: false,
+      rulesVersion: -1,
     };
     this.open.add(watched);
     this.timer ??= setInterval(() => this.tick(), TICK_MS).unref();
@@ -94,6 +131,7 @@ export class WebSocketSessions {
     const now = performance.now();
     for (const watched of this.open) {
       this.checkKey(watched);
+      this.checkRules(watched);
       if (this.providers.find(watched.req.provider.name) === null)
         watched.session.close(
           POLICY_VIOLATION,
@@ -101,8 +139,10 @@ export class WebSocketSessions {
           'provider_not_found',
         );
       if (now - watched.countedAt >= this.usageEveryMs) this.countUsage(watched, now);
-      if (watched.call.isExhausted)
-        watched.session.close(POLICY_VIOLATION, 'the budget is spent', 'insufficient_quota');
+      const { call, usage, session } = watched;
+      if (call.isExhausted) session.close(POLICY_VIOLATION, 'the budget is spent', 'insufficient_quota');
+      if (!usage.isKnown && call.reservation !== null)
+        session.close(POLICY_VIOLATION, 'its usage cannot be read', 'upstream_invalid_response');
     }
   }
 
@@ -111,9 +151,8 @@ export class WebSocketSessions {
     watched.countedAt = now;
     if (usage.responses === watched.counted) return;
     watched.counted = usage.responses;
-    const { total } = usage;
-    this.log.journalUsage(call, total);
-    call.reportUsage(total);
+    this.log.journalUsage(call, usage.total);
+    call.reportUsage(usage.counted);
   }
 
   /** Looks the key up again after any change of keys, and when it expires. */
@@ -137,6 +176,21 @@ export class WebSocketSessions {
         if (isExpired) revoke(session);
       })
       .finally(() => (watched.checking = false));
+  }
+
+  /** A rule that is new for its key holds for what the client opens next, which is admitted under it. */
+  private checkRules(watched: Watched): void {
+    const { version } = this.policies;
+    if (watched.rulesVersion === version) return;
+    watched.rulesVersion = version;
+    const { webSocket } = watched.req;
+    const isNew = (rule: string) => !webSocket!.rules.includes(rule);
+    if (this.policies.rulesOf(watched.grant).some(isNew))
+      watched.session.close(
+        POLICY_VIOLATION,
+        'the limits of the gateway key have changed',
+        'rate_limit_exceeded',
+      );
   }
 
   /** What the key allows; null if a WebSocket like this one would not be opened any more. */

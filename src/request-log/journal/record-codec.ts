@@ -15,8 +15,8 @@ const VERSION = 'v1';
 const NEWLINE = 0x0a;
 /** `v1 ` + 8 hex digits + a space. */
 const HEADER_LENGTH = 12;
-/** Seven texts of 1,024 characters, each of which JSON may write as `\u0001`, and the rest of a row. */
-export const LONGEST_LINE = 65_536;
+/** Seven texts of 1,024 characters and tags of 2,048, each of which JSON may write as `\u0001`, and the rest of a row. */
+export const LONGEST_LINE = 98_304;
 /** Where a record may begin inside a damaged line. */
 const HEADER = /v1 [0-9a-f]{8} \{/g;
 /** Limits the work for a line that was crafted to look like many records. */
