@@ -31,6 +31,7 @@ import { Routes1796300010001 } from '../../migrations/1796300010001-routes.js';
 import { SavedCosts1796400020000 } from '../../migrations/1796400020000-saved-costs.js';
 import { WebsocketChanges1796400020001 } from '../../migrations/1796400020001-websocket-changes.js';
 import { Sinks1797300010000 } from '../../migrations/1797300010000-sinks.js';
+import { LimitWindows1798000030000 } from '../../migrations/1798000030000-limit-windows.js';
 
 /** Every migration, in order. Listed by name, so that a glob can neither add nor miss one. */
 export const MIGRATIONS = [
@@ -67,4 +68,5 @@ export const MIGRATIONS = [
   SavedCosts1796400020000,
   WebsocketChanges1796400020001,
   Sinks1797300010000,
+  LimitWindows1798000030000,
 ];

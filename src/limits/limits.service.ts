@@ -42,7 +42,7 @@ const select = (meters = 'true') => `
              GREATEST(r.amount + COALESCE(m.credited - m.used - m.holding, 0), 0)::text AS "left",
              COALESCE(m.refused, 0)::int AS refused, (SELECT min(at) FROM unnest(r.alert_at) at) AS alert_from,
              CASE WHEN r.period NOT IN ('minute', 'at_once', 'total')
-               THEN (w.starts AT TIME ZONE r.time_zone + ('1 ' || r.period)::interval) AT TIME ZONE r.time_zone END AS resets_at,
+               THEN (limit_window(r.period, r.time_zone, clock_timestamp())).ends END AS resets_at,
              t.id AS team_id
       FROM limit_rule r
       LEFT JOIN gateway_key k ON k.id = r.scope_id

@@ -5,7 +5,7 @@ import { describeError } from '../../errors/describe-error.js';
 import { OutageLog } from '../../request-log/writer/outage-log.js';
 import { type HoldEntry, HoldMeter, type HoldResult } from './hold-meter.js';
 import type { Meter } from './meter.js';
-import type { Periods } from './periods.js';
+import type { Periods, Window } from './periods.js';
 import type { PostgresClock } from './postgres-clock.js';
 import { type RateEntry, RateMeter, type RateResult } from './rate-meter.js';
 
@@ -29,7 +29,7 @@ const EXCHANGE: pg.QueryConfig = {
 
 interface Result {
   processes: number;
-  windows: [period: string, timeZone: string, starts: number, ends: number][] | null;
+  windows: Window[] | null;
   holds: HoldResult[] | null;
   rates: RateResult[] | null;
   now: number;

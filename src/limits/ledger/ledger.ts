@@ -7,7 +7,7 @@ import { Exchange, type ExchangeOptions } from './exchange.js';
 import { HoldMeter } from './hold-meter.js';
 import { LimitsUnavailableError } from './limit-errors.js';
 import type { Meter } from './meter.js';
-import { Periods } from './periods.js';
+import { isIn, Periods } from './periods.js';
 import { PostgresClock } from './postgres-clock.js';
 import { RateMeter } from './rate-meter.js';
 import { isPerEndUser, type LimitRule, type RuleCache, type RuleSet } from './rule-cache.js';
@@ -222,7 +222,7 @@ export class Ledger implements ChargeKeeper {
   /** Null: its period is not known yet. */
   private meterOf(rule: LimitRule, subject: string, at: number): Meter | null {
     const newest = this.newest.get(rule)?.get(subject);
-    if (newest !== undefined && at >= newest.period.starts && at < newest.period.ends) return newest;
+    if (newest !== undefined && isIn(at, newest.period)) return newest;
     const period = this.periods.of(rule, at);
     if (period === null) return null;
     const key = keyOf(rule.id, subject, period.starts);
@@ -237,7 +237,7 @@ export class Ledger implements ChargeKeeper {
       );
       this.meters.set(key, meter);
     }
-    if (newest === undefined || newest.period.starts < period.starts) {
+    if (newest === undefined || newest.period.begins < period.begins) {
       const bySubject = this.newest.get(rule) ?? new Map<string, Meter>();
       this.newest.set(rule, bySubject.set(subject, meter));
     }

@@ -4,8 +4,11 @@ import type { LimitRule } from './rule-cache.js';
 
 /** A period of a budget, in epoch milliseconds. */
 export interface Period {
+  /** Names it: the midnight that Postgres computes for each of its times. */
   readonly starts: number;
-  /** Infinity: it never ends. */
+  /** The first time in it: where clocks change at midnight, not the same. */
+  readonly begins: number;
+  /** The first time after it. Infinity: it never ends. */
   readonly ends: number;
 }
 
