@@ -32,6 +32,7 @@ import { SavedCosts1796400020000 } from '../../migrations/1796400020000-saved-co
 import { WebsocketChanges1796400020001 } from '../../migrations/1796400020001-websocket-changes.js';
 import { Sinks1797300010000 } from '../../migrations/1797300010000-sinks.js';
 import { LimitWindows1798000030000 } from '../../migrations/1798000030000-limit-windows.js';
+import { LimitLockedMeters1798000030001 } from '../../migrations/1798000030001-limit-locked-meters.js';
 
 /** Every migration, in order. Listed by name, so that a glob can neither add nor miss one. */
 export const MIGRATIONS = [
@@ -69,4 +70,5 @@ export const MIGRATIONS = [
   WebsocketChanges1796400020001,
   Sinks1797300010000,
   LimitWindows1798000030000,
+  LimitLockedMeters1798000030001,
 ];

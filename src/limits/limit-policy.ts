@@ -188,11 +188,12 @@ export class LimitPolicy implements CallPolicy {
   ): Admission | Promise<Admission> {
     const subject = set.needsEndUser ? this.ledger.subjectOf(call.attribution?.endUser ?? null) : '';
     try {
-      const ticket = this.ledger.admit(set, call.id, subject, reservation);
+      const ticket = this.ledger.admit(set, call.id, subject, reservation, call);
       if (!(ticket instanceof Promise)) return ticketOf(call, ticket, estimate, price);
       return ticket.then(
         (late) => ticketOf(call, late, estimate, price),
         (error: unknown) => {
+          if (call.disconnected.aborted) return null;
           throw limitRejection(error, isAnthropic(call.endpoint));
         },
       );

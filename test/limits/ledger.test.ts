@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
 import { v7 as uuidv7 } from 'uuid';
 import { Ticket } from '../../src/limits/ledger/ticket.js';
 import type { LogRow } from '../../src/request-log/columns.js';
@@ -249,6 +250,40 @@ describe('holds', () => {
     // One of the version before does not say what is busy.
     await exchange(other, 3, rule, { used: 80, kept: 80 });
     expect(await loose('0 s')).toBe('50');
+  });
+
+  it('are called back for each call that they might reject, however short the last time ago', async () => {
+    const rule = await addRule(database, 'usd', 'total', 10);
+    const other = uuidv7();
+    let seq = 0;
+    // Another process, which states ten times a second that its call uses most of the budget.
+    let stated: object = { waiting: 8, one: 8, busy: 8 };
+    const listening = new pg.Client({ connectionString: database.url });
+    await listening.connect();
+    await listening.query('LISTEN postern_limit_recall');
+    let recalls = 0;
+    listening.on('notification', () => recalls++);
+    const state = () => exchange(other, ++seq, rule, stated);
+    await state();
+    stated = { used: 8, kept: 8, busy: 8 };
+    const stating = new AbortController();
+    const done = (async () => {
+      while (!stating.signal.aborted) {
+        await state();
+        await sleep(100);
+      }
+    })();
+    const at = await engine();
+    await rejection(() => at.admit(TEAM, KEY, usd(3n)));
+    expect(recalls).toBeGreaterThan(0);
+    // The call ends, and says so only when it is asked.
+    listening.on('notification', () => (stated = { used: 0, kept: 0, busy: 0 }));
+    const late = await Promise.resolve(at.admit(TEAM, KEY, usd(3n))).finally(async () => {
+      stating.abort();
+      await done;
+      await listening.end();
+    });
+    late.release();
   });
 
   it('of concurrency are void after 15 seconds', async () => {

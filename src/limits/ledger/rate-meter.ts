@@ -18,6 +18,7 @@ export interface RateEntry {
   one: string;
   refused: number;
   changes: [slot: number, difference: string][];
+  skip: true;
 }
 
 export interface RateResult {
@@ -119,6 +120,7 @@ export class RateMeter extends Meter {
       one: missing === 0n ? '0' : bounded(smallest),
       refused,
       changes: [...changes].map(([slot, difference]) => [slot, String(difference)]),
+      skip: true,
     };
   }
 

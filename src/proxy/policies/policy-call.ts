@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import type { Request } from 'express';
+import type { Request, Response } from 'express';
 import type { Grant } from '../../auth/caller.js';
 import { overridesTarget } from '../../auth/endpoint-rule.js';
 import { GatewayError } from '../../errors/gateway-error.js';
@@ -62,8 +62,12 @@ export class PolicyCall {
   private multipart: NamedModel | null = null;
   private named: NamedModel | null = null;
   private parsed: { value: unknown } | null = null;
+  private signal: AbortSignal | null = null;
 
-  constructor(private readonly req: Request) {}
+  constructor(
+    private readonly req: Request,
+    private readonly res: Response,
+  ) {}
 
   /** UUIDv7: `x-gateway-request-id`, and the ID of the row. */
   get id(): string {
@@ -124,6 +128,19 @@ export class PolicyCall {
   /** True for the handshake of a WebSocket. */
   get isWebSocket(): boolean {
     return this.req.webSocket !== undefined;
+  }
+
+  /**
+   * Aborted once the client's connection is closed, for a policy that waits. A call whose client has disconnected is not
+   * forwarded, whatever its policies say.
+   */
+  get disconnected(): AbortSignal {
+    if (this.signal !== null) return this.signal;
+    const { socket } = this.req;
+    const gone = new AbortController();
+    if (socket.destroyed) gone.abort();
+    else this.res.once('close', () => socket.destroyed && gone.abort());
+    return (this.signal = gone.signal);
   }
 
   /** The model; null unless it is certain that the provider reads the same one. */
