@@ -1,6 +1,8 @@
 import { percentDecode } from '../../platform/query-parameter.js';
 import { COMMON_POSTS, PROVIDER_ENDPOINTS } from '../../providers/inference-endpoints.js';
 
+const LONGEST_MODEL = 1_024;
+
 /**
  * Where a request names its model:
  * - `body`: the `model` member or part of the body
@@ -122,4 +124,10 @@ export function misleadingHeader(raw: readonly string[]): string | null {
       return 'the body is compressed';
   }
   return null;
+}
+
+/** A model that is empty, or longer than a name can be, is none. */
+export function checkLength(named: NamedModel): NamedModel {
+  if (named.model === null || (named.model !== '' && named.model.length <= LONGEST_MODEL)) return named;
+  return { model: null, problem: `"model" is empty or longer than ${LONGEST_MODEL} characters` };
 }

@@ -6,8 +6,10 @@ import { GatewayError } from '../../errors/gateway-error.js';
 import type { Attribution } from '../../request-log/attribution.js';
 import type { Reservation } from '../../request-log/charges.js';
 import { NamesByLength } from './folded-names.js';
+import { disconnection } from './disconnection.js';
 import { JsonMembers } from './json-members.js';
 import {
+  checkLength,
   misleadingHeader,
   modelOfPath,
   modelOfQuery,
@@ -38,7 +40,6 @@ const NAMES = new NamesByLength([
 ]);
 /** With these, some providers answer with another model than `model`. */
 const OTHER_MODELS = ['models', 'fallbacks'];
-const LONGEST_MODEL = 1_024;
 /** A body of this size is read in some milliseconds; larger ones are read in slices. */
 const SLICE_BYTES = 262_144;
 const JSON_TYPE = /^(?:application|text)\/(?:[\w.+-]+\+)?json\s*(?:;\s*charset="?utf-8"?\s*)?$/i;
@@ -62,7 +63,6 @@ export class PolicyCall {
   private multipart: NamedModel | null = null;
   private named: NamedModel | null = null;
   private parsed: { value: unknown } | null = null;
-  private signal: AbortSignal | null = null;
 
   constructor(
     private readonly req: Request,
@@ -130,17 +130,9 @@ export class PolicyCall {
     return this.req.webSocket !== undefined;
   }
 
-  /**
-   * Aborted once the client's connection is closed, for a policy that waits. A call whose client has disconnected is not
-   * forwarded, whatever its policies say.
-   */
+  /** Aborted once the client has disconnected, for a policy that waits. Then the call is not forwarded. */
   get disconnected(): AbortSignal {
-    if (this.signal !== null) return this.signal;
-    const { socket } = this.req;
-    const gone = new AbortController();
-    if (socket.destroyed) gone.abort();
-    else this.res.once('close', () => socket.destroyed && gone.abort());
-    return (this.signal = gone.signal);
+    return disconnection(this.req, this.res);
   }
 
   /** The model; null unless it is certain that the provider reads the same one. */
@@ -305,9 +297,4 @@ export class PolicyCall {
       return { model: null, problem: '"model" is not a string of a model\'s length' };
     return { model, problem: null };
   }
-}
-
-function checkLength(named: NamedModel): NamedModel {
-  if (named.model === null || (named.model !== '' && named.model.length <= LONGEST_MODEL)) return named;
-  return { model: null, problem: `"model" is empty or longer than ${LONGEST_MODEL} characters` };
 }
