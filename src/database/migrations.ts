@@ -33,6 +33,7 @@ import { WebsocketChanges1796400020001 } from '../../migrations/1796400020001-we
 import { Sinks1797300010000 } from '../../migrations/1797300010000-sinks.js';
 import { LimitWindows1798000030000 } from '../../migrations/1798000030000-limit-windows.js';
 import { LimitLockedMeters1798000030001 } from '../../migrations/1798000030001-limit-locked-meters.js';
+import { LimitRetention1798000030002 } from '../../migrations/1798000030002-limit-retention.js';
 
 /** Every migration, in order. Listed by name, so that a glob can neither add nor miss one. */
 export const MIGRATIONS = [
@@ -71,4 +72,5 @@ export const MIGRATIONS = [
   Sinks1797300010000,
   LimitWindows1798000030000,
   LimitLockedMeters1798000030001,
+  LimitRetention1798000030002,
 ];

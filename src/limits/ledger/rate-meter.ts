@@ -170,7 +170,7 @@ export class RateMeter extends Meter {
     };
     const left = free + this.lease;
     let missing = needed - left;
-    let retryAfterMs = 60_000;
+    let retryAfterMs = SLOTS * SLOT_MS;
     const used = [...slots, [slot, Number(granted)] as const];
     for (const [at, count] of used) {
       missing -= BigInt(count);
@@ -184,7 +184,7 @@ export class RateMeter extends Meter {
       needed,
       amount: limit,
       resetsAt: null,
-      retryAfterMs: Math.min(Math.ceil(retryAfterMs), 60_000),
+      retryAfterMs: Math.ceil(retryAfterMs),
     };
   }
 
