@@ -31,6 +31,9 @@ import { Routes1796300010001 } from '../../migrations/1796300010001-routes.js';
 import { SavedCosts1796400020000 } from '../../migrations/1796400020000-saved-costs.js';
 import { WebsocketChanges1796400020001 } from '../../migrations/1796400020001-websocket-changes.js';
 import { Sinks1797300010000 } from '../../migrations/1797300010000-sinks.js';
+import { LimitWindows1798000030000 } from '../../migrations/1798000030000-limit-windows.js';
+import { LimitLockedMeters1798000030001 } from '../../migrations/1798000030001-limit-locked-meters.js';
+import { LimitRetention1798000030002 } from '../../migrations/1798000030002-limit-retention.js';
 import { Sessions1798000080000 } from '../../migrations/1798000080000-sessions.js';
 import { KeyOwners1798000080001 } from '../../migrations/1798000080001-key-owners.js';
 import { ShownUrls1798000090000 } from '../../migrations/1798000090000-shown-urls.js';
@@ -70,6 +73,9 @@ export const MIGRATIONS = [
   SavedCosts1796400020000,
   WebsocketChanges1796400020001,
   Sinks1797300010000,
+  LimitWindows1798000030000,
+  LimitLockedMeters1798000030001,
+  LimitRetention1798000030002,
   Sessions1798000080000,
   KeyOwners1798000080001,
   ShownUrls1798000090000,

@@ -7,6 +7,7 @@ import { DatabaseService } from '../database/database.service.js';
 import { describeError } from '../errors/describe-error.js';
 import { ServiceError } from '../errors/service-error.js';
 import type { ShownLimits } from './limit-rules.schema.js';
+import { moveToTimeZone } from './budget-time-zone.js';
 import { type Owner, rulesOf } from './stored-rules.js';
 
 /** Rules by what identifies them. One that is there and different keeps its id and with it what was used. */
@@ -18,7 +19,7 @@ const SAVE = `
                                     alert_at smallint[], unpriced text, reservation text)
   ON CONFLICT ON CONSTRAINT limit_rule_key DO UPDATE
     SET amount = EXCLUDED.amount, mode = EXCLUDED.mode, alert_at = EXCLUDED.alert_at, unpriced = EXCLUDED.unpriced,
-        reservation = EXCLUDED.reservation, time_zone = EXCLUDED.time_zone, version = r.version + 1
+        reservation = EXCLUDED.reservation, version = r.version + 1
     WHERE (r.amount, r.mode, r.alert_at, r.unpriced, r.reservation)
       IS DISTINCT FROM (EXCLUDED.amount, EXCLUDED.mode, EXCLUDED.alert_at, EXCLUDED.unpriced, EXCLUDED.reservation)`;
 
@@ -29,14 +30,12 @@ const REMOVE = `
     WHERE (x.scope, x.resource, x.period) = (r.scope, r.resource, r.period))
   RETURNING id`;
 
-/** In the order in which exchanges lock meters. */
-const LOCK_METERS = `
-  SELECT FROM limit_meter WHERE rule_id = ANY ($1) ORDER BY rule_id, subject, window_start FOR UPDATE`;
+/** What somebody has locked is left to `limit_sweep()`: a change waits for no exchange, and blocks none. */
 const REMOVE_USE = ['limit_meter', 'limit_hold', 'limit_slot'].map(
-  (table) => `DELETE FROM ${table} WHERE rule_id = ANY ($1)`,
+  (table) => `
+  DELETE FROM ${table} t USING (SELECT ctid FROM ${table} WHERE rule_id = ANY ($1) FOR UPDATE SKIP LOCKED) unlocked
+  WHERE t.ctid = unlocked.ctid`,
 );
-
-const SET_TIME_ZONE = 'UPDATE limit_rule SET time_zone = $1, version = version + 1 WHERE time_zone <> $1';
 
 /**
  * Stores the limits of teams and keys. A trigger publishes each change through the change feed, so that every replica has
@@ -72,7 +71,6 @@ export class LimitRules {
     const [removed] = await manager.query<[{ id: string }[], number]>(REMOVE, [ownerId, rules]);
     if (removed.length > 0) {
       const ids = [removed.map(({ id }) => id)];
-      await manager.query(LOCK_METERS, ids);
       for (const sql of REMOVE_USE) await manager.query(sql, ids);
     }
     if (rules !== '[]') await manager.query(SAVE, [ownerId, rules, this.env.budgetTimezone]);
@@ -80,12 +78,19 @@ export class LimitRules {
 
   /** Applies a changed BUDGET_TIMEZONE to the rules that there are. */
   private async moveToTimeZone(): Promise<void> {
+    const { budgetTimezone } = this.env;
     try {
-      await this.dataSource.query(SET_TIME_ZONE, [this.env.budgetTimezone]);
+      const zones = await moveToTimeZone(this.dataSource, budgetTimezone);
+      if (zones.length > 0)
+        this.logger.warn(
+          `BUDGET_TIMEZONE has changed from ${zones.join(', ')} to ${budgetTimezone}: days, weeks and months of all budgets begin there now. What was spent since then counts.`,
+        );
     } catch (error) {
-      // 22023: Postgres does not know the name that Node knows.
-      if ((error as { code?: string }).code !== '22023') throw error;
-      this.logger.error(`BUDGET_TIMEZONE: ${describeError(error)}. Budgets keep their time zone.`);
+      // 22023: Postgres does not know the name that Node knows. 57014: the charges of the hours between take too long.
+      if (!['22023', '57014'].includes((error as { code?: string }).code ?? '')) throw error;
+      this.logger.error(
+        `BUDGET_TIMEZONE: ${describeError(error)}. Budgets keep their time zone until the next start.`,
+      );
     }
   }
 }

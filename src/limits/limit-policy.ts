@@ -201,11 +201,12 @@ export class LimitPolicy implements CallPolicy {
     const subject = set.needsEndUser ? this.ledger.subjectOf(call.attribution?.endUser ?? null) : '';
     try {
       const taken = call.isWebSocket ? atLeast(LEAST, reservation) : reservation;
-      const ticket = this.ledger.admit(set, call.id, subject, taken);
+      const ticket = this.ledger.admit(set, call.id, subject, taken, call);
       if (!(ticket instanceof Promise)) return this.ticketOf(call, ticket, estimate);
       return ticket.then(
         (late) => this.ticketOf(call, late, estimate),
         (error: unknown) => {
+          if (call.disconnected.aborted) return null;
           throw limitRejection(error, isAnthropic(call.endpoint));
         },
       );

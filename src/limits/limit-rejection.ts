@@ -4,7 +4,10 @@ import { type LimitState, LimitExceededError, LimitsUnavailableError } from './l
 import { isBudget, type LimitRule } from './ledger/rule-cache.js';
 
 const WINDOW_S = 60;
-/** A little less than a minute, above which the SDKs ignore the header. */
+/**
+ * A little less than a minute: many versions of the SDKs ignore longer times, and come back after a second, and once more.
+ * They read `retry-after-ms` first. What they were told to wait too little, they wait at the next 429.
+ */
 const LONGEST_RETRY_MS = 59_999;
 
 const OWNERS = {
@@ -44,7 +47,7 @@ function spent({ rule, used, needed, amount, resetsAt }: LimitState): GatewayErr
 
 function tooMany(state: LimitState, isAnthropic: boolean): GatewayError {
   const { rule, amount } = state;
-  const retryMs = Math.min(Math.max(Math.ceil(state.retryAfterMs ?? 0), 1), LONGEST_RETRY_MS);
+  const retryMs = Math.max(Math.ceil(state.retryAfterMs ?? 0), 1);
   const retryS = Math.ceil(retryMs / 1_000);
   const remaining = amount > state.used ? amount - state.used : 0n;
   const limit =
@@ -58,7 +61,7 @@ function tooMany(state: LimitState, isAnthropic: boolean): GatewayError {
       'retry-after',
       String(retryS),
       'retry-after-ms',
-      String(retryMs),
+      String(Math.min(retryMs, LONGEST_RETRY_MS)),
       ...providerHeaders(rule, amount, remaining, retryMs, isAnthropic),
       ...standardHeaders(rule, amount, remaining, retryS),
     ],

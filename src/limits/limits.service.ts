@@ -6,6 +6,7 @@ import { idOfCursor, isUuid, type Page, pageOf } from '../database/page.js';
 import { ServiceError } from '../errors/service-error.js';
 import { usdOf } from '../limit-rules/usd.js';
 import type { Actor } from '../platform/actor.js';
+import { MOST_SPENT } from '../request-log/charges.js';
 import { TeamsService } from '../teams/teams.service.js';
 import type { LimitFilter, LimitReset, LimitView } from './limits.schema.js';
 
@@ -40,25 +41,24 @@ const select = (meters = 'true') => `
              r.resource, r.period, r.mode, r.amount::text, COALESCE(m.credited, 0)::text AS credited,
              COALESCE(m.used, 0)::text AS used, COALESCE(m.holding, 0)::text AS held,
              GREATEST(r.amount + COALESCE(m.credited - m.used - m.holding, 0), 0)::text AS "left",
-             COALESCE(m.refused, 0)::int AS refused, (SELECT min(at) FROM unnest(r.alert_at) at) AS alert_from,
+             LEAST(COALESCE(m.refused, 0), ${Number.MAX_SAFE_INTEGER})::float8 AS refused, (SELECT min(at) FROM unnest(r.alert_at) at) AS alert_from,
              CASE WHEN r.period NOT IN ('minute', 'at_once', 'total')
-               THEN (w.starts AT TIME ZONE r.time_zone + ('1 ' || r.period)::interval) AT TIME ZONE r.time_zone END AS resets_at,
+               THEN (limit_window(r.period, r.time_zone, clock_timestamp())).ends END AS resets_at,
              t.id AS team_id
       FROM limit_rule r
       LEFT JOIN gateway_key k ON k.id = r.scope_id
       JOIN team t ON t.id = COALESCE(k.team_id, r.scope_id)
       CROSS JOIN LATERAL (SELECT ${PERIOD_START} AS starts) w
       LEFT JOIN LATERAL (
-        SELECT subject, credited, refused,
-               CASE r.period WHEN 'at_once' THEN held
-                    WHEN 'minute' THEN (
-                      SELECT COALESCE(sum(s.used), 0) FROM limit_slot s
-                      WHERE s.rule_id = meter.rule_id AND s.subject = meter.subject
-                        AND s.slot > floor(extract(epoch FROM clock_timestamp()) / 2.5) - 26)
-                    ELSE spent END AS used,
+        SELECT meter.subject, credited, refused,
+               CASE r.period WHEN 'at_once' THEN held WHEN 'minute' THEN COALESCE(slots.used, 0) ELSE spent END AS used,
                CASE WHEN r.period IN ('at_once', 'minute') THEN 0 ELSE held END AS holding
         FROM limit_meter meter
-        WHERE rule_id = r.id AND window_start = w.starts AND ${meters}
+        LEFT JOIN (
+          SELECT subject, sum(used) AS used FROM limit_slot
+          WHERE rule_id = r.id AND slot > floor(extract(epoch FROM clock_timestamp()) / 2.5) - 26
+          GROUP BY subject) slots ON slots.subject = meter.subject
+        WHERE meter.rule_id = r.id AND window_start = w.starts AND ${meters}
         ORDER BY 4 DESC, spent + held DESC LIMIT 1) m ON true) figures) limits`;
 
 const LIST = `${select()}
@@ -71,7 +71,7 @@ const FIND = `${select()} WHERE id = $1`;
  * The rules of a key and its team. Those of end users only with an end user, with no other's meters, and not those of the
  * team, whose meters count the calls of its other keys too.
  */
-const OF_CALLER = `${select(`subject IN ('', $3)`)}
+const OF_CALLER = `${select(`meter.subject IN ('', $3)`)}
   WHERE owner_id IN ($1, $2) AND (scope IN ('team', 'key') OR (owner_id = $1 AND $3::text IS NOT NULL))
   ORDER BY id`;
 
@@ -81,9 +81,13 @@ const LOCK_METERS = `
   SELECT FROM limit_meter m JOIN limit_rule r ON r.id = m.rule_id
   WHERE r.id = $1 AND m.window_start = ${PERIOD_START} AND ($2::text IS NULL OR m.subject = $2)
   ORDER BY m.rule_id, m.subject, m.window_start FOR UPDATE OF m`;
-/** What was spent stays: it is the sum of the charges in the request log. */
+/**
+ * What was spent stays: it is the sum of the charges in the request log. But one that has reached what a meter can count
+ * is no sum any more, and would count nothing from then on: it starts again at 0.
+ */
 const RESET = `
-  UPDATE limit_meter m SET credited = m.spent, alerted = 0, exhausted_at = NULL FROM limit_rule r
+  UPDATE limit_meter m SET credited = m.spent % ${MOST_SPENT}, spent = m.spent % ${MOST_SPENT}, alerted = 0, exhausted_at = NULL
+  FROM limit_rule r
   WHERE r.id = $1 AND m.rule_id = r.id AND m.window_start = ${PERIOD_START} AND ($2::text IS NULL OR m.subject = $2)`;
 
 /** Shows limits and budgets with what was used of them, and resets budgets. */

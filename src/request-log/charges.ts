@@ -95,7 +95,7 @@ const startOfPeriod = (at: string) =>
   `CASE r.period WHEN 'total' THEN to_timestamp(0) ELSE date_trunc(r.period, ${at}, r.time_zone) END`;
 
 /** Above every budget; a meter stays there. */
-const MOST = '4000000000000000000';
+export const MOST_SPENT = '4000000000000000000';
 
 /**
  * Adds charges to what is spent. `charged` has one row for each new row of the log. They are added up first, so that the
@@ -106,7 +106,7 @@ const MOST = '4000000000000000000';
 function settlement(charged: string): string {
   return `
     INSERT INTO limit_meter AS m (rule_id, subject, window_start, spent)
-    SELECT rule_id, subject, window_start, LEAST(sum(amount), ${MOST})::bigint
+    SELECT rule_id, subject, window_start, LEAST(sum(amount), ${MOST_SPENT})::bigint
     FROM (
       SELECT r.id AS rule_id, CASE WHEN r.scope = o.scope THEN '' ELSE c.limit_subject END AS subject,
              ${startOfPeriod('c.quarter')} AS window_start,
@@ -125,7 +125,7 @@ function settlement(charged: string): string {
     GROUP BY rule_id, subject, window_start
     ORDER BY rule_id, subject, window_start
     ON CONFLICT (rule_id, subject, window_start)
-    DO UPDATE SET spent = LEAST(m.spent::numeric + EXCLUDED.spent, ${MOST})::bigint`;
+    DO UPDATE SET spent = LEAST(m.spent::numeric + EXCLUDED.spent, ${MOST_SPENT})::bigint`;
 }
 
 const CHARGED = 'id, key_id, team_id, started_at, charge_usd, charge_tokens, limit_subject';

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import pg from 'pg';
 import { LedgerService } from '../../src/limits/ledger/ledger.service.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { eventually } from '../support/eventually.js';
@@ -183,6 +184,53 @@ it('shows what was used and gives a budget its amount again, with the reason in 
       after: { credited: '10.00', reason: 'pilot extended' },
     },
   ]);
+});
+
+it('shows a limit that has rejected billions of calls, and gives a budget at the highest value that is counted its amount again', async () => {
+  const most = 4n * 10n ** 18n;
+  const key = await createKey({ budgets: [{ usd: '10', period: 'total' }] });
+  const [limit] = await limitsOf(key.id);
+  await gateway.database.query(
+    'INSERT INTO limit_meter (rule_id, window_start, spent, refused) VALUES ($1, to_timestamp(0), $2, 3000000000)',
+    [limit!.id, String(most)],
+  );
+  expect(await limitsOf(key.id)).toMatchObject([{ refused: 3_000_000_000, left: '0.00' }]);
+  await gateway.admin('POST', `/limits/${limit!.id}/reset`, { reason: 'a provider reported nonsense' });
+  await createDays(gateway.database, Date.now());
+  const row = logRow(Date.now(), { key_id: key.id, team_id: key.team_id, charge_usd: '4', cost_usd: '4' });
+  const { text, values } = insertRows([row]);
+  await gateway.database.query(text, values);
+  expect(await limitsOf(key.id)).toMatchObject([{ left: '6.00', state: 'ok' }]);
+});
+
+it('removes a limit whose meter is locked without waiting, and what is left of it later', async () => {
+  const key = await createKey({ budgets: [{ usd: '10', period: 'total' }] });
+  const [limit] = await limitsOf(key.id);
+  const meters = () =>
+    gateway.database.query(
+      'SELECT rule_id FROM limit_meter WHERE rule_id = $1 UNION ALL SELECT rule_id FROM limit_hold WHERE rule_id = $1',
+      [limit!.id],
+    );
+  await gateway.database.query(
+    'INSERT INTO limit_meter (rule_id, window_start) VALUES ($1, to_timestamp(0))',
+    [limit!.id],
+  );
+  const client = new pg.Client({ connectionString: gateway.database.url });
+  await client.connect();
+  await client.query('BEGIN');
+  await client.query('SELECT FROM limit_meter WHERE rule_id = $1 FOR UPDATE', [limit!.id]);
+  await gateway.admin('PATCH', `/keys/${key.id}`, { budgets: [] });
+  // An exchange that began before has granted something of it.
+  await client.query(
+    `INSERT INTO limit_hold (rule_id, subject, window_start, process, amount)
+     VALUES ($1, '', to_timestamp(0), gen_random_uuid(), 1)`,
+    [limit!.id],
+  );
+  await client.query('COMMIT');
+  await client.end();
+  expect(await meters()).toHaveLength(2);
+  await gateway.database.query('SELECT limit_sweep()');
+  expect(await meters()).toEqual([]);
 });
 
 it('does not reset a rate, nor what is not there', async () => {

@@ -67,13 +67,14 @@ it('rejects calls with 429 above the rate, saying when to come again', async () 
   expect(openai.error).toMatchObject({ type: 'requests', code: 'rate_limit_exceeded' });
   const retryAfter = Number(openai.headers.get('retry-after'));
   expect(retryAfter).toBeGreaterThan(30);
-  expect(retryAfter).toBeLessThanOrEqual(60);
-  const retryMs = Number(openai.headers.get('retry-after-ms'));
+  expect(retryAfter).toBeLessThanOrEqual(65);
+  const retryMs = Number(/^([\d.]+)s$/.exec(openai.headers.get('x-ratelimit-reset-requests')!)![1]) * 1_000;
   expect(Math.ceil(retryMs / 1_000)).toBe(retryAfter);
+  // The SDKs read this one, and many versions ignore a minute and more.
+  expect(Number(openai.headers.get('retry-after-ms'))).toBe(Math.min(Math.round(retryMs), 59_999));
   expect(openai.headers.get('x-should-retry')).toBeNull();
   expect(openai.headers.get('x-ratelimit-limit-requests')).toBe('3');
   expect(openai.headers.get('x-ratelimit-remaining-requests')).toBe('0');
-  expect(openai.headers.get('x-ratelimit-reset-requests')).toBe(`${retryMs / 1_000}s`);
   expect(openai.headers.get('ratelimit-policy')).toBe('"requests";q=3;w=60');
   expect(openai.headers.get('ratelimit')).toBe(`"requests";r=0;t=${retryAfter}`);
   expect(openai.error.message).toBe(
@@ -86,7 +87,7 @@ it('rejects calls with 429 above the rate, saying when to come again', async () 
   expect(anthropic.headers.get('anthropic-ratelimit-requests-remaining')).toBe('0');
   const reset = Date.parse(anthropic.headers.get('anthropic-ratelimit-requests-reset')!) - Date.now();
   expect(reset).toBeGreaterThan(20_000);
-  expect(reset).toBeLessThanOrEqual(60_000);
+  expect(reset).toBeLessThanOrEqual(65_000);
   expect([...anthropic.headers.keys()].filter((name) => name.startsWith('x-ratelimit'))).toEqual([]);
   await eventually(async () => (await limitOf(limited.postern, `key=${id}`)).refused === 2);
 });

@@ -60,10 +60,10 @@ export class LedgerProcess {
     } as unknown as DatabaseService;
     const feed = new ChangeFeed(env, database);
     const dataSource = {
-      query: async (text: string) => {
+      query: async (text: string, values?: unknown[]) => {
         const client = new pg.Client({ connectionString: databaseUrl });
         await client.connect();
-        const { rows } = await client.query(text);
+        const { rows } = await client.query(text, values);
         await client.end();
         return rows as unknown[];
       },
@@ -73,7 +73,7 @@ export class LedgerProcess {
     journal.onModuleInit();
     const writer = new LogWriter(env, journal, database);
     const drain = new JournalDrainService(journal, writer, env, database);
-    const ledger = new LedgerService(rules, feed, database, journal, writer, env);
+    const ledger = new LedgerService(dataSource as never, rules, feed, database, journal, writer, env);
     // The rules first: the feed, which was made first, would read them too.
     for (const hook of hooks.slice(1)) await hook();
     await hooks[0]!();

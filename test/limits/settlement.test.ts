@@ -93,6 +93,28 @@ it('charges the budgets of the key, its team and its end user in USD and tokens,
   ]);
 });
 
+it('leaves nothing of periods that ended a week ago, and announces nothing of a row that comes later', async () => {
+  await database.query(
+    `INSERT INTO webhook (id, shown_url, events, format, sealed)
+     VALUES (gen_random_uuid(), 'x', '{budget.threshold,budget.exhausted}', 'standard', '')`,
+  );
+  const id = await addRule(database, 'usd', 'day', 100, { scope_id: LOG_KEY, alert_at: [50] });
+  const total = await rule('usd', 'total');
+  const daysAgo = (days: number) => Date.now() - days * 86_400_000;
+  for (const days of [0, 7, 9]) await insertCreatingDays(client, [charged({}, daysAgo(days))]);
+  const meters = () => database.query('SELECT FROM limit_meter WHERE rule_id = $1', [id]);
+  const events = () => database.query('SELECT FROM webhook_event');
+  expect(await events()).toHaveLength(4);
+  await database.query('SELECT limit_sweep()');
+  expect(await meters()).toHaveLength(2);
+  expect((await meterOf(database, total)).spent).toBe(3n * 250_000_001n);
+  await insertCreatingDays(client, [charged({}, daysAgo(9))]);
+  expect(await meters()).toHaveLength(3);
+  expect(await events()).toHaveLength(4);
+  await database.query('SELECT limit_sweep()');
+  expect(await meters()).toHaveLength(2);
+});
+
 it('is prepared only if a budget applies to a row', () => {
   expect(insertRows([logRow(Date.now())])).toMatchObject({ name: 'insert_request_log' });
   expect(insertRows([logRow(Date.now())]).text).not.toContain('charge_usd');

@@ -119,6 +119,25 @@ it('announces the thresholds of a raised or reset budget again that are no longe
   expect((await thresholds()).slice(3)).toEqual([['budget.threshold', 50]]);
 });
 
+it('stores events of 50 end users of a budget a day, and those of other budgets', async () => {
+  await subscribe('budget.exhausted');
+  const each_end_user = { budgets: [{ usd: '1', period: 'day' }] };
+  const key = await createKey({ each_end_user, budgets: [{ usd: '100', period: 'day' }] });
+  const exhaust = (id: string) =>
+    gateway.database.query(
+      `INSERT INTO limit_meter (rule_id, subject, window_start, spent)
+       SELECT r.id, n::text, date_trunc('day', now(), 'UTC'), 1000000000 FROM limit_rule r, generate_series(1, 60) n
+       WHERE scope_id = $1 AND scope = 'key_end_user'`,
+      [id],
+    );
+  await exhaust(key.id);
+  expect(await events()).toHaveLength(50);
+  const other = await createKey({ each_end_user });
+  await exhaust(other.id);
+  await spend(gateway.database, key, '100');
+  expect(await events()).toHaveLength(101);
+});
+
 it('stores an event for each end user, and none without a webhook for it', async () => {
   await subscribe('key.expiring');
   const key = await createKey({ budgets: [{ usd: '1', period: 'day', alert_at: [50] }] });

@@ -5,7 +5,7 @@ import { describeError } from '../../errors/describe-error.js';
 import { OutageLog } from '../../request-log/writer/outage-log.js';
 import { type HoldEntry, HoldMeter, type HoldResult } from './hold-meter.js';
 import type { Meter } from './meter.js';
-import type { Periods } from './periods.js';
+import type { Periods, Window } from './periods.js';
 import type { PostgresClock } from './postgres-clock.js';
 import { type RateEntry, RateMeter, type RateResult } from './rate-meter.js';
 
@@ -29,7 +29,7 @@ const EXCHANGE: pg.QueryConfig = {
 
 interface Result {
   processes: number;
-  windows: [period: string, timeZone: string, starts: number, ends: number][] | null;
+  windows: Window[] | null;
   holds: HoldResult[] | null;
   rates: RateResult[] | null;
   now: number;
@@ -123,17 +123,14 @@ export class Exchange {
     // Nothing to return, and Postgres has no row of this process.
     if (this.seq > 0) {
       for (const meter of meters) this.due.add(meter);
-      let succeeded;
-      do succeeded = await this.exchange();
-      while (succeeded && this.due.size > 0);
+      let succeeded, due;
+      do {
+        due = this.due.size;
+        succeeded = await this.exchange();
+        // Those that other transactions keep locked stay due.
+      } while (succeeded && this.due.size > 0 && this.due.size < due);
     }
     await this.connection.end();
-  }
-
-  /** @param work uses the connection of the exchanges, while none is under way */
-  async withConnection(work: (client: pg.Client) => Promise<void>): Promise<void> {
-    await this.underWay;
-    if (!this.stopped) await work(await this.connection.open());
   }
 
   private run(): void {
@@ -182,9 +179,7 @@ export class Exchange {
       this.failingSince = Math.min(this.failingSince, askedAt);
       this.connectedAt = Infinity;
       this.counts.failed++;
-      for (const entry of sent.holds) (sent.meters[entry.n] as HoldMeter).failed(entry);
-      for (const entry of sent.rates) (sent.meters[entry.n] as RateMeter).failed(entry);
-      for (const meter of sent.meters) this.due.add(meter);
+      this.repeat(sent, new Set());
       if (!this.stopped) this.outage.report('Limits cannot be exchanged with Postgres', describeError(error));
       await this.connection.close();
       return false;
@@ -208,13 +203,26 @@ export class Exchange {
     return sent;
   }
 
-  private apply({ meters }: Sent, result: Result, sentAt: number, askedAt: number): void {
+  private apply(sent: Sent, result: Result, sentAt: number, askedAt: number): void {
+    const { meters } = sent;
     const now = performance.now();
-    for (const meter of meters) meter.askedAt = askedAt;
+    const results = [...(result.holds ?? []), ...(result.rates ?? [])];
+    for (const { n } of results) meters[n]!.askedAt = askedAt;
     this.clock.set(result.now, sentAt, now);
     this.processes = Math.max(result.processes, 1);
     this.periods.add(result.windows ?? []);
     for (const one of result.holds ?? []) (meters[one.n] as HoldMeter).apply(one, askedAt);
     for (const one of result.rates ?? []) (meters[one.n] as RateMeter).apply(one, now);
+    this.repeat(sent, new Set(results.map(({ n }) => n)));
+  }
+
+  /** Makes what was not executed part of the next exchange: meters that other transactions have locked, or all. */
+  private repeat({ holds, rates, meters }: Sent, executed: ReadonlySet<number>): void {
+    for (const entry of [...holds, ...rates]) {
+      const meter = meters[entry.n]!;
+      if (executed.has(entry.n) || meter.rule.removed) continue;
+      meter.failed(entry);
+      this.due.add(meter);
+    }
   }
 }

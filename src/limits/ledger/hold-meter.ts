@@ -16,6 +16,7 @@ export interface HoldEntry {
   busy: string;
   since: number | null;
   gone: number;
+  skip: true;
 }
 
 export interface HoldResult {
@@ -37,8 +38,8 @@ const RECALL_MS = 1_000;
  * processes have not returned.
  */
 const RETURN_MS = 5_000;
-/** They are asked again after this. */
-const RECALL_AGAIN_MS = 5_000;
+/** They are asked again after this, for the calls that have come since. */
+const RECALL_AGAIN_MS = 1_000;
 
 /** As in limit_take_holds: the slots of a process that was not seen for so long go to others. */
 const SLOTS_VOID_MS = 15_000;
@@ -54,6 +55,8 @@ export class HoldMeter extends Meter {
   private unsettled = 0n;
   private unsettledWhenSent = 0n;
   private recalledAt = -Infinity;
+  /** The time before that. */
+  private recalledBefore = -Infinity;
   private last: {
     free: bigint;
     most: bigint;
@@ -160,13 +163,14 @@ export class HoldMeter extends Meter {
       busy: bounded(this.used - this.unsettled + this.waiting),
       since: this.isConcurrency || !this.isRecalled ? null : Math.floor(now - this.recalledAt),
       gone: goneMs,
+      skip: true,
     };
   }
 
   apply(result: HoldResult, askedAt: number): void {
     this.held += BigInt(result.total) - this.heldWhenSent;
     this.low = result.low;
-    if (result.recalled) this.recalledAt = askedAt;
+    if (result.recalled) [this.recalledBefore, this.recalledAt] = [this.recalledAt, askedAt];
     this.last = {
       free: BigInt(result.free),
       most: BigInt(result.most),
@@ -192,8 +196,10 @@ export class HoldMeter extends Meter {
     if (most + unsettled < missing) return 'reject';
     // Each exchange grants half of what is free.
     if (free >= missing) return 'wait';
-    // The difference is held by others.
-    if (most > free && !(this.isRecalled && askedAt - this.recalledAt >= RECALL_MS)) return 'wait';
+    // The difference is held by others. What they said before this call came may be used by calls that have ended since.
+    const since = this.isConcurrency ? 0 : arrivedAt;
+    const haveHeard = (recalledAt: number) => recalledAt >= since && askedAt - recalledAt >= RECALL_MS;
+    if (most > free && !haveHeard(this.recalledAt) && !haveHeard(this.recalledBefore)) return 'wait';
     if (free + unsettled + loose < missing) return 'reject';
     return askedAt - arrivedAt < RETURN_MS ? 'wait' : 'unknown';
   }

@@ -1,6 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
 import { Interval } from '@nestjs/schedule';
+import { DataSource } from 'typeorm';
 import { InjectSettings } from '../../config/config.module.js';
 import { required, type Settings } from '../../config/settings.js';
 import { ChangeFeed } from '../../database/change-feed.js';
@@ -29,6 +30,7 @@ export class LedgerService extends Ledger implements OnApplicationShutdown {
   private isStopping = false;
 
   constructor(
+    private readonly dataSource: DataSource,
     rules: RuleCache,
     feed: ChangeFeed,
     database: DatabaseService,
@@ -65,12 +67,10 @@ export class LedgerService extends Ledger implements OnApplicationShutdown {
   async sweep(): Promise<void> {
     if (this.isStopping || this.exchange.confirmedAt === -Infinity) return;
     try {
-      await this.exchange.withConnection(async (client) => {
-        const { rows } = await client.query<{ id: string }>(VOID_PROCESSES, [this.voidMs / 1_000]);
-        // Each in a transaction of its own, so that meters are locked in one order.
-        for (const { id } of rows) await forgetHolds(client, id);
-        await client.query('SELECT limit_sweep()');
-      });
+      const rows = await this.dataSource.query<{ id: string }[]>(VOID_PROCESSES, [this.voidMs / 1_000]);
+      // Each in a transaction of its own, so that meters are locked in one order.
+      for (const { id } of rows) await forgetHolds(this.dataSource, id);
+      await this.dataSource.query('SELECT limit_sweep()');
     } catch (error) {
       this.logger.warn(`Old holds could not be removed, trying again later: ${describeError(error)}`);
     }

@@ -7,9 +7,9 @@ import { Exchange, type ExchangeOptions } from './exchange.js';
 import { HoldMeter } from './hold-meter.js';
 import { LimitsUnavailableError } from './limit-errors.js';
 import type { Meter } from './meter.js';
+import { Meters } from './meters.js';
 import { Periods } from './periods.js';
 import { PostgresClock } from './postgres-clock.js';
-import { RateMeter } from './rate-meter.js';
 import { isPerEndUser, type LimitRule, type RuleCache, type RuleSet } from './rule-cache.js';
 import { type Part, Ticket } from './ticket.js';
 import { offlineError, type Want, WaitingCalls } from './waiting-calls.js';
@@ -28,6 +28,12 @@ export interface CallReservation {
   readonly tokens: bigint;
   /** So many attempts of the call may be charged that each. Absent: one. */
   readonly attempts?: number;
+}
+
+/** Who waits for a call. */
+export interface Waiter {
+  /** Aborted when nobody does any more. */
+  readonly disconnected: AbortSignal;
 }
 
 const TICK_MS = 1_000;
@@ -60,10 +66,7 @@ export class Ledger implements ChargeKeeper {
   private readonly periods = new Periods();
   private readonly waiting = new WaitingCalls();
   private readonly tickets = new Map<string, Ticket>();
-  private readonly meters = new Map<string, Meter>();
-  /** The newest meter of each rule, for most calls the only one. */
-  private readonly newest = new Map<LimitRule, Map<string, Meter>>();
-  private readonly request = (meter: Meter) => this.exchange.request(meter);
+  private readonly meters = new Meters(this.periods, this.clock, (meter) => this.exchange.request(meter));
   private timer: NodeJS.Timeout | null = null;
 
   constructor(
@@ -95,7 +98,7 @@ export class Ledger implements ChargeKeeper {
   /** Budgets of which nothing was left at the last exchange. */
   get exhaustedBudgets(): number {
     let count = 0;
-    for (const meter of this.meters.values())
+    for (const meter of this.meters.all())
       if (meter instanceof HoldMeter && !meter.isConcurrency && meter.isExhausted) count++;
     return count;
   }
@@ -105,18 +108,25 @@ export class Ledger implements ChargeKeeper {
    *
    * @param id of the call, a UUIDv7: its time decides in which period it counts
    * @param subject keyed hash of the end user; ignored if no rule for each end user applies
+   * @param waiter read only if the call has to wait; once it is gone, the promise rejects
    * @throws LimitExceededError, LimitsUnavailableError; the promise rejects with the same
    */
-  admit(set: RuleSet, id: string, subject: string, reservation: CallReservation): Ticket | Promise<Ticket> {
+  admit(
+    set: RuleSet,
+    id: string,
+    subject: string,
+    reservation: CallReservation,
+    waiter?: Waiter,
+  ): Ticket | Promise<Ticket> {
     const now = performance.now();
     const startedAt = startOf(id);
     const parts: Part[] = [];
     for (const rule of set.rules) {
       const amount = amountOf(rule, reservation);
       if (amount === 0n || rule.mode === 'warn') continue;
-      const meter = this.meterOf(rule, isPerEndUser(rule) ? subject : '', startedAt);
+      const meter = this.meters.of(rule, isPerEndUser(rule) ? subject : '', startedAt);
       if (meter === null || meter.waiters > 0 || meter.available(now) < amount)
-        return this.admitLater(set, id, subject, reservation, startedAt, now);
+        return this.admitLater(set, id, subject, reservation, startedAt, now, waiter);
       parts.push({ meter, amount, slot: 0 });
     }
     if (this.isStale(now)) throw new LimitsUnavailableError(this.exchange.failure);
@@ -140,26 +150,23 @@ export class Ledger implements ChargeKeeper {
   async stopped(): Promise<void> {
     if (this.timer !== null) clearInterval(this.timer);
     this.waiting.each((call) => () => call.reject(new LimitsUnavailableError()));
-    for (const meter of this.meters.values()) meter.recall(performance.now());
-    await this.exchange.stop(this.meters.values());
+    for (const meter of this.meters.all()) meter.recall(performance.now());
+    await this.exchange.stop(this.meters.all());
   }
 
   /** Another process needs what this one holds of a meter and does not use. @param payload of the notification */
   recall(payload: string): void {
-    let key: string;
     try {
       const [rule, subject, starts] = JSON.parse(payload) as [string, string, number];
-      key = keyOf(rule, subject, starts);
+      this.meters.find(rule, subject, starts)?.recall(performance.now());
     } catch {
       // Any session of the database may notify, with any payload.
-      return;
     }
-    this.returnUnused((_, known) => known === key);
   }
 
-  private returnUnused(isMeant: (meter: Meter, key: string) => boolean): void {
+  private returnUnused(isMeant: (meter: Meter) => boolean): void {
     const now = performance.now();
-    for (const [key, meter] of this.meters) if (isMeant(meter, key)) meter.recall(now);
+    for (const meter of this.meters.all()) if (isMeant(meter)) meter.recall(now);
   }
 
   private admitLater(
@@ -169,12 +176,13 @@ export class Ledger implements ChargeKeeper {
     reservation: CallReservation,
     startedAt: number,
     now: number,
+    waiter?: Waiter,
   ): Ticket | Promise<Ticket> {
     const wants: Want[] = [];
     for (const rule of set.rules) {
       const amount = amountOf(rule, reservation);
       if (amount === 0n || rule.mode === 'warn') continue;
-      const search = () => this.meterOf(rule, isPerEndUser(rule) ? subject : '', startedAt);
+      const search = () => this.meters.of(rule, isPerEndUser(rule) ? subject : '', startedAt);
       wants.push({ meter: search(), amount, find: search });
     }
     const admit = () => {
@@ -190,7 +198,8 @@ export class Ledger implements ChargeKeeper {
       return admit();
     }
     return new Promise((resolve, reject) => {
-      this.waiting.add({ wants, arrivedAt: now, admit: () => resolve(admit()), reject });
+      const call = { wants, arrivedAt: now, admit: () => resolve(admit()), reject };
+      this.waiting.add(call, waiter?.disconnected);
       for (const { meter } of wants) if (meter !== null) this.exchange.request(meter);
       this.exchange.wake();
     });
@@ -219,53 +228,28 @@ export class Ledger implements ChargeKeeper {
     return new Ticket(id, charged, parts, isCharged ? this.tickets : null);
   }
 
-  /** Null: its period is not known yet. */
-  private meterOf(rule: LimitRule, subject: string, at: number): Meter | null {
-    const newest = this.newest.get(rule)?.get(subject);
-    if (newest !== undefined && at >= newest.period.starts && at < newest.period.ends) return newest;
-    const period = this.periods.of(rule, at);
-    if (period === null) return null;
-    const key = keyOf(rule.id, subject, period.starts);
-    let meter = this.meters.get(key);
-    if (meter === undefined || meter.rule !== rule) {
-      meter = new (rule.period === 'minute' ? RateMeter : HoldMeter)(
-        rule,
-        subject,
-        period,
-        this.request,
-        this.clock,
-      );
-      this.meters.set(key, meter);
-    }
-    if (newest === undefined || newest.period.starts < period.starts) {
-      const bySubject = this.newest.get(rule) ?? new Map<string, Meter>();
-      this.newest.set(rule, bySubject.set(subject, meter));
-    }
-    return meter;
-  }
-
   private tick(): void {
     const now = performance.now();
-    for (const [key, meter] of this.meters) {
-      if (!meter.isForgettable(now) && !(meter.rule.removed && meter.waiters === 0)) continue;
-      this.meters.delete(key);
-      const bySubject = this.newest.get(meter.rule);
-      if (bySubject?.get(meter.subject) === meter) bySubject.delete(meter.subject);
-      if (bySubject?.size === 0) this.newest.delete(meter.rule);
-    }
-    this.exchange.tick(now, this.meters.values(), !this.rules.isEmpty || this.meters.size > 0);
+    this.meters.forget(now);
+    // Not only after an exchange: an attempt to connect takes seconds.
+    if (this.isOffline(now)) this.decideOffline(now);
+    this.waiting.expire(now);
+    this.exchange.tick(now, this.meters.all(), !this.rules.isEmpty || this.meters.size > 0);
   }
 
   private decide(succeeded: boolean): void {
     const now = performance.now();
     if (succeeded) this.waiting.decide(now);
-    else if (this.isOffline(now))
-      this.waiting.each((call) => {
-        const error = this.errorOffline(call.wants, now);
-        return error === null ? () => call.admit() : () => call.reject(error);
-      });
+    else if (this.isOffline(now)) this.decideOffline(now);
     for (const meter of this.waiting.meters()) this.exchange.request(meter);
     if (this.waiting.size > 0) this.exchange.wake();
+  }
+
+  private decideOffline(now: number): void {
+    this.waiting.each((call) => {
+      const error = this.errorOffline(call.wants, now);
+      return error === null ? () => call.admit() : () => call.reject(error);
+    });
   }
 
   private errorOffline(wants: Want[], now: number): Error | null {
@@ -290,8 +274,4 @@ function amountOf({ resource }: LimitRule, { usd, tokens, attempts }: CallReserv
   if (resource !== 'usd' && resource !== 'tokens') return 1n;
   const amount = resource === 'usd' ? usd : tokens;
   return attempts === undefined ? amount : amount * BigInt(attempts);
-}
-
-function keyOf(rule: string, subject: string, starts: number): string {
-  return `${rule} ${starts} ${subject}`;
 }

@@ -4,8 +4,11 @@ import type { LimitRule } from './rule-cache.js';
 
 /** A period of a budget, in epoch milliseconds. */
 export interface Period {
+  /** Names it: the midnight that Postgres computes for each of its times. */
   readonly starts: number;
-  /** Infinity: it never ends. */
+  /** The first time in it: where clocks change at midnight, not the same. */
+  readonly begins: number;
+  /** The first time after it. Infinity: it never ends. */
   readonly ends: number;
 }
 
@@ -68,6 +71,8 @@ export abstract class Meter {
   abstract isDue(now: number): boolean;
   /** Whether to ask for more before a call has to wait. */
   abstract needsMore(now: number): boolean;
+  /** An exchange did not execute what the meter has stated, or may not have. */
+  abstract failed(entry: { refused: number }): void;
   /** What a call needs to know if this meter rejects it. */
   abstract state(amount: bigint, now: number): LimitState;
   /** Based on an exchange that began after the call came. @param arrivedAt when the call came */

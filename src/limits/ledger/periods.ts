@@ -1,8 +1,11 @@
 import type { Period } from './meter.js';
 import type { LimitRule } from './rule-cache.js';
 
+/** A period as limit_windows in the migrations returns it. */
+export type Window = [period: string, timeZone: string, starts: number, ends: number, begins: number];
+
 /** Periods of `total`, of rates and of concurrency. */
-const ALWAYS: Period = { starts: 0, ends: Infinity };
+const ALWAYS: Period = { starts: 0, begins: 0, ends: Infinity };
 const MOST = 100;
 /** In every time zone, periods begin at a quarter of an hour. */
 const QUARTER_MS = 15 * 60_000;
@@ -19,7 +22,7 @@ export class Periods {
   of({ period, timeZone }: LimitRule, at: number): Period | null {
     if (period === 'total' || period === 'minute' || period === 'at_once') return ALWAYS;
     const name = `${period} ${timeZone}`;
-    for (const one of this.known.get(name) ?? []) if (at >= one.starts && at < one.ends) return one;
+    for (const one of this.known.get(name) ?? []) if (isIn(at, one)) return one;
     // Calls of the same quarter of an hour are in the same period: during an outage they ask once, not each for itself.
     this.unknown.set(`${name} ${Math.floor(at / QUARTER_MS)}`, [period, timeZone, at]);
     return null;
@@ -30,15 +33,20 @@ export class Periods {
     return [...this.unknown.values()];
   }
 
-  add(periods: readonly [period: string, timeZone: string, starts: number, ends: number][]): void {
-    for (const [period, timeZone, starts, ends] of periods) {
+  add(windows: readonly Window[]): void {
+    for (const [period, timeZone, starts, ends, begins] of windows) {
       const name = `${period} ${timeZone}`;
-      const others = (this.known.get(name) ?? []).filter((one) => one.starts !== starts);
+      const added = { starts, begins, ends };
+      const others = (this.known.get(name) ?? []).filter((one) => one.begins !== begins);
       // The newest first: most calls are in it.
-      const all = [{ starts, ends }, ...others].sort((a, b) => b.starts - a.starts);
+      const all = [added, ...others].sort((a, b) => b.begins - a.begins);
       this.known.set(name, all.slice(0, MOST));
       for (const [key, [p, z, at]] of this.unknown)
-        if (p === period && z === timeZone && at >= starts && at < ends) this.unknown.delete(key);
+        if (p === period && z === timeZone && isIn(at, added)) this.unknown.delete(key);
     }
   }
+}
+
+export function isIn(at: number, { begins, ends }: Period): boolean {
+  return at >= begins && at < ends;
 }

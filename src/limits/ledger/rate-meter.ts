@@ -18,6 +18,7 @@ export interface RateEntry {
   one: string;
   refused: number;
   changes: [slot: number, difference: string][];
+  skip: true;
 }
 
 export interface RateResult {
@@ -119,6 +120,7 @@ export class RateMeter extends Meter {
       one: missing === 0n ? '0' : bounded(smallest),
       refused,
       changes: [...changes].map(([slot, difference]) => [slot, String(difference)]),
+      skip: true,
     };
   }
 
@@ -168,7 +170,7 @@ export class RateMeter extends Meter {
     };
     const left = free + this.lease;
     let missing = needed - left;
-    let retryAfterMs = 60_000;
+    let retryAfterMs = SLOTS * SLOT_MS;
     const used = [...slots, [slot, Number(granted)] as const];
     for (const [at, count] of used) {
       missing -= BigInt(count);
@@ -182,7 +184,7 @@ export class RateMeter extends Meter {
       needed,
       amount: limit,
       resetsAt: null,
-      retryAfterMs: Math.min(Math.ceil(retryAfterMs), 60_000),
+      retryAfterMs: Math.ceil(retryAfterMs),
     };
   }
 

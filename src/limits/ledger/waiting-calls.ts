@@ -4,6 +4,14 @@ import type { Meter } from './meter.js';
 const NOT_RETURNED =
   'The limits of this gateway key cannot be checked: the rest of the budget is held by a gateway process that does not respond, or by calls that have ended and are not charged yet. Try again.';
 
+/**
+ * No call waits longer: its period is not known, another transaction keeps a meter locked, or exchanges fail now and then.
+ * Whatever else a call waits for takes less.
+ */
+const LONGEST_WAIT_MS = 10_000;
+const TOO_LONG =
+  'The limits of this gateway key could not be checked in 10 seconds: Postgres is busy, or something keeps them locked there. Try again.';
+
 /** What a call is to take from one meter. The meter is null while its period is unknown. */
 export interface Want {
   meter: Meter | null;
@@ -20,15 +28,19 @@ export interface WaitingCall {
 
 /** Calls for which this process held too little, in the order in which they came. */
 export class WaitingCalls {
-  private calls: WaitingCall[] = [];
+  private readonly calls = new Set<WaitingCall>();
 
   get size(): number {
-    return this.calls.length;
+    return this.calls.size;
   }
 
-  add(call: WaitingCall): void {
-    this.calls.push(call);
+  /** @param disconnected aborted when nobody waits for the call any more: then it is rejected */
+  add(call: WaitingCall, disconnected?: AbortSignal): void {
+    this.calls.add(call);
     for (const want of call.wants) count(want);
+    const leave = () => this.remove(call) && call.reject(new LimitsUnavailableError());
+    if (disconnected?.aborted) leave();
+    else disconnected?.addEventListener('abort', leave);
   }
 
   /** Admits, rejects or leaves each call after an exchange. */
@@ -41,22 +53,28 @@ export class WaitingCalls {
     });
   }
 
+  /** @returns false if it was decided before */
+  private remove(call: WaitingCall): boolean {
+    if (!this.calls.delete(call)) return false;
+    for (const want of call.wants) uncount(want);
+    return true;
+  }
+
+  /** Rejects calls that have waited too long. */
+  expire(now: number): void {
+    this.each(
+      (call) =>
+        now - call.arrivedAt >= LONGEST_WAIT_MS &&
+        (() => call.reject(new LimitsUnavailableError(undefined, TOO_LONG))),
+    );
+  }
+
   /** @param decision an admission or a rejection for each call, which takes no more than what the calls before left */
   each(decision: (call: WaitingCall) => (() => void) | false): void {
-    const { calls } = this;
-    this.calls = [];
-    const left: WaitingCall[] = [];
-    for (const call of calls) {
+    for (const call of [...this.calls]) {
       const act = decision(call);
-      if (act === false) {
-        left.push(call);
-        continue;
-      }
-      for (const want of call.wants) uncount(want);
-      act();
+      if (act !== false && this.remove(call)) act();
     }
-    // What arrived meanwhile came later.
-    this.calls = [...left, ...this.calls];
     for (const { wants } of this.calls)
       for (const { meter } of wants) if (meter !== null) meter.smallest = 0n;
     for (const { wants } of this.calls) for (const want of wants) countSmallest(want);

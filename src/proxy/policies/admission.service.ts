@@ -39,7 +39,7 @@ export class AdmissionService {
     if (policies === null && req.routed === undefined && req.provider.signer === null)
       return this.forwarder.forward(req, res, null);
     const asked = policies ?? NO_POLICIES;
-    const call = new PolicyCall(req);
+    const call = new PolicyCall(req, res);
     const gathering = this.gatheringFor(asked, call, req, res);
     return gathering === null
       ? this.admit(asked, call, req, res)

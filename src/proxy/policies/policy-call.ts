@@ -1,11 +1,12 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import type { Request } from 'express';
+import type { Request, Response } from 'express';
 import type { Grant } from '../../auth/caller.js';
 import { overridesTarget } from '../../auth/endpoint-rule.js';
 import { GatewayError } from '../../errors/gateway-error.js';
 import type { Provider } from '../../providers/provider.js';
 import type { Attribution } from '../../request-log/attribution.js';
 import type { Reservation } from '../../request-log/charges.js';
+import { disconnection } from './disconnection.js';
 import { JsonMembers } from './json-members.js';
 import { MEMBER_NAMES } from './member-names.js';
 import {
@@ -49,7 +50,10 @@ export class PolicyCall {
   private named: NamedModel | null = null;
   private parsed: { value: unknown } | null = null;
 
-  constructor(private readonly req: Request) {}
+  constructor(
+    private readonly req: Request,
+    private readonly res: Response,
+  ) {}
 
   /** UUIDv7: `x-gateway-request-id`, and the ID of the row. */
   get id(): string {
@@ -115,6 +119,11 @@ export class PolicyCall {
   /** True for the handshake of a WebSocket. */
   get isWebSocket(): boolean {
     return this.req.webSocket !== undefined;
+  }
+
+  /** Aborted once the client has disconnected, for a policy that waits. Then the call is not forwarded. */
+  get disconnected(): AbortSignal {
+    return disconnection(this.req, this.res);
   }
 
   /** The model; null unless it is certain that the provider reads the same one. */

@@ -1,0 +1,144 @@
+import pg from 'pg';
+import type { DataSource } from 'typeorm';
+import { v7 as uuidv7 } from 'uuid';
+import { moveToTimeZone } from '../../src/limit-rules/budget-time-zone.js';
+import { insertCreatingDays } from '../../src/request-log/writer/insert-rows.js';
+import { type KeysDatabase, openKeysDatabase } from '../keys/data-source.js';
+import { KEY, logRow, TEAM } from '../request-log/rows.js';
+import type { TestDatabase } from '../support/database.js';
+import { eventually } from '../support/eventually.js';
+import { addRule } from './rules.js';
+
+let database: TestDatabase;
+let dataSource: DataSource;
+let opened: KeysDatabase;
+let client: pg.Client;
+beforeEach(async () => {
+  opened = await openKeysDatabase();
+  ({ database, dataSource } = opened);
+  client = new pg.Client({ connectionString: database.url });
+  await client.connect();
+});
+afterEach(async () => {
+  await client.end();
+  await opened.close();
+});
+
+const HOUR_MS = 3_600_000;
+/** A rule that has been there for long. */
+const old = () => uuidv7({ msecs: Date.now() - 90 * 24 * HOUR_MS });
+const charged = (at: number, subject = 'ann') =>
+  logRow(at, {
+    charge_usd: '1',
+    cost_usd: '0.5',
+    charge_tokens: 0,
+    prompt_tokens: 3,
+    limit_subject: subject,
+  });
+
+/** What the meters of the present periods have, and what the log says. */
+const compare = () =>
+  database.query<Record<string, string>>(`
+    SELECT r.period, r.scope, s.subject, COALESCE(m.spent, 0)::text AS spent, (
+      SELECT COALESCE(sum(CASE r.resource WHEN 'usd' THEN l.charge_usd * 1000000000 ELSE l.charge_tokens END), 0)::bigint::text
+      FROM request_log l
+      WHERE (r.period = 'total' OR date_trunc(r.period, l.started_at, r.time_zone) = date_trunc(r.period, now(), r.time_zone))
+        AND (s.subject = '' OR l.limit_subject = s.subject)) AS logged
+    FROM limit_rule r
+    CROSS JOIN unnest(CASE WHEN r.scope LIKE '%end_user' THEN ARRAY['ann', 'ben'] ELSE ARRAY[''] END) s (subject)
+    LEFT JOIN limit_meter m ON m.rule_id = r.id AND m.subject = s.subject AND m.window_start =
+      CASE r.period WHEN 'total' THEN to_timestamp(0) ELSE date_trunc(r.period, now(), r.time_zone) END
+    ORDER BY 1, 2, 3`);
+
+it('keeps what was spent in the new periods, as the log has it, whatever the time zones', async () => {
+  for (const period of ['day', 'week', 'month', 'total'])
+    for (const [scope, resource] of [
+      ['key', 'usd'],
+      ['team_end_user', 'usd'],
+      ['team', 'tokens'],
+    ] as const)
+      await addRule(database, resource, period, 1_000n * 10n ** 9n, {
+        id: old(),
+        scope,
+        scope_id: scope === 'key' ? KEY : TEAM,
+      });
+  const now = Date.now();
+  const monthStart = Date.UTC(new Date(now).getUTCFullYear(), new Date(now).getUTCMonth(), 1);
+  const rows = [now, monthStart].flatMap((around) =>
+    Array.from({ length: 80 }, (_, i) => around + (i - 60) * HOUR_MS).filter((at) => at <= now),
+  );
+  await insertCreatingDays(
+    client,
+    rows.map((at, i) => charged(at, i % 3 === 0 ? 'ben' : 'ann')),
+  );
+  for (const zone of [
+    'Europe/London',
+    'America/New_York',
+    'Pacific/Kiritimati',
+    'Pacific/Niue',
+    'Asia/Kathmandu',
+    'UTC',
+  ]) {
+    await moveToTimeZone(dataSource, zone);
+    // What is written later is charged in the new periods only.
+    await insertCreatingDays(client, [charged(now), charged(now, 'ben')]);
+    for (const { spent, logged, ...what } of await compare())
+      expect({ zone, spent, ...what }).toEqual({ zone, spent: logged, ...what });
+  }
+});
+
+it('does not charge a new budget what was called before it was there, and keeps a reset', async () => {
+  const now = Date.now();
+  const created = await addRule(database, 'usd', 'day', 10n ** 12n, { id: uuidv7(), scope_id: KEY });
+  const reset = await addRule(database, 'usd', 'month', 10n ** 12n, {
+    id: old(),
+    scope_id: TEAM,
+    scope: 'team',
+  });
+  const others = await addRule(database, 'usd', 'total', 10n ** 12n, { id: old(), scope_id: KEY });
+  // Calls of the day before in UTC, which are of today further west or east.
+  await insertCreatingDays(
+    client,
+    Array.from({ length: 40 }, (_, i) => charged(now - i * HOUR_MS)),
+  );
+  await database.query('UPDATE limit_meter SET spent = 0 WHERE rule_id = $1', [created]);
+  await database.query('UPDATE limit_meter SET credited = spent, alerted = 80 WHERE rule_id = $1', [reset]);
+  for (const zone of ['Pacific/Niue', 'Pacific/Kiritimati']) await moveToTimeZone(dataSource, zone);
+  const present = await database.query<{ rule_id: string; spent: string; credited: string; alerted: number }>(
+    `SELECT m.* FROM limit_meter m JOIN limit_rule r ON r.id = m.rule_id
+     WHERE window_start = CASE r.period WHEN 'total' THEN to_timestamp(0) ELSE date_trunc(r.period, now(), r.time_zone) END`,
+  );
+  const of = (rule: string) => present.find(({ rule_id }) => rule_id === rule);
+  expect(of(created)?.spent ?? '0').toBe('0');
+  expect(of(reset)).toMatchObject({ alerted: 80 });
+  expect(BigInt(of(reset)!.credited)).toBeGreaterThan(0n);
+  expect(of(others)!.spent).toBe(String(20n * 10n ** 9n));
+});
+
+it('neither misses nor doubles what is charged meanwhile', async () => {
+  await addRule(database, 'usd', 'day', 10n ** 12n, { id: old(), scope_id: KEY });
+  await insertCreatingDays(client, [charged(Date.now())]);
+  await client.query('BEGIN');
+  await insertCreatingDays(client, [charged(Date.now())]);
+  const moving = Promise.all([
+    moveToTimeZone(dataSource, 'Asia/Tokyo'),
+    moveToTimeZone(dataSource, 'Asia/Tokyo'),
+  ]);
+  const waiting = (count: number) =>
+    eventually(async () => {
+      const found = await database.query(
+        `SELECT FROM pg_locks WHERE NOT granted AND relation IN ('limit_rule'::regclass, 'limit_meter'::regclass)`,
+      );
+      return found.length >= count;
+    });
+  await waiting(2);
+  const late = new pg.Client({ connectionString: database.url });
+  await late.connect();
+  const writing = insertCreatingDays(late, [charged(Date.now())]);
+  await waiting(3);
+  await client.query('COMMIT');
+  expect((await moving).flat()).toEqual(['UTC']);
+  await writing;
+  await late.end();
+  expect(await compare()).toEqual([expect.objectContaining({ spent: '1500000000', logged: '1500000000' })]);
+});

@@ -1,0 +1,114 @@
+import pg from 'pg';
+import { v7 as uuidv7 } from 'uuid';
+import { LimitsUnavailableError } from '../../src/limits/ledger/limit-errors.js';
+import { LedgerService } from '../../src/limits/ledger/ledger.service.js';
+import type { TestDatabase } from '../support/database.js';
+import { eventually, soon } from '../support/eventually.js';
+import { Ledgers, usd, written } from './ledgers.js';
+import { type LimitedGateway, startLimited } from './limited-gateway.js';
+import { addRule, KEY, meterOf, TEAM, USD } from './rules.js';
+
+/** Keeps the meters of a rule locked, as a session does that stands still in a transaction. */
+async function lock(database: TestDatabase, rule: string): Promise<{ end: () => Promise<void> }> {
+  const client = new pg.Client({ connectionString: database.url });
+  await client.connect();
+  await client.query('BEGIN');
+  await client.query(
+    'INSERT INTO limit_meter (rule_id, window_start) VALUES ($1, to_timestamp(0)) ON CONFLICT DO NOTHING',
+    [rule],
+  );
+  await client.query('SELECT FROM limit_meter WHERE rule_id = $1 FOR UPDATE', [rule]);
+  return { end: () => client.end() };
+}
+
+describe('the ledger', () => {
+  let ledgers: Ledgers;
+  let database: TestDatabase;
+  beforeEach(async () => {
+    ledgers = await Ledgers.start();
+    database = ledgers.database;
+  });
+  afterEach(() => ledgers.stop());
+
+  it.each([
+    ['a budget', 'usd', 'total', USD],
+    ['a rate', 'requests', 'minute', 100n],
+  ])('admits the calls of others while %s is locked, and those of it afterwards', async (_, ...rule) => {
+    const locked = await addRule(database, ...rule);
+    const other = uuidv7();
+    await addRule(database, 'usd', 'total', USD, { scope_id: other });
+    await addRule(database, 'requests', 'minute', 100, { scope_id: other });
+    const at = await ledgers.engine();
+    const session = await lock(database, locked);
+    const waiting = at.admit(TEAM, KEY, usd(1n));
+    for (let i = 0; i < 10; i++) at.begin(await at.admit(TEAM, other, usd(1n)), other, TEAM).end(1n);
+    await written(at, 10);
+    expect(at.ledger.waitingCalls).toBe(1);
+    expect(at.ledger.exchange.counts.failed).toBe(0);
+    await session.end();
+    (await waiting).release();
+  });
+
+  it('states to a meter that was locked what it has missed', async () => {
+    const rule = await addRule(database, 'usd', 'total', 10n * USD);
+    const at = await ledgers.engine();
+    const ticket = await at.admit(TEAM, KEY, usd(USD));
+    const session = await lock(database, rule);
+    ticket.release();
+    // It asks for what was returned meanwhile; this is skipped too.
+    const waiting = at.admit(TEAM, KEY, usd(10n * USD));
+    const before = at.ledger.exchange.counts.ok;
+    await eventually(() => at.ledger.exchange.counts.ok > before + 1);
+    await session.end();
+    (await waiting).release();
+    await eventually(async () => (await meterOf(database, rule)).held === 0n, 20_000);
+  });
+
+  it('rejects a call that has waited too long, and stops while the meter is still locked', async () => {
+    const rule = await addRule(database, 'usd', 'total', USD);
+    const at = await ledgers.engine();
+    const session = await lock(database, rule);
+    const error: unknown = await Promise.resolve(at.admit(TEAM, KEY, usd(1n))).catch(
+      (thrown: unknown) => thrown,
+    );
+    expect(error).toBeInstanceOf(LimitsUnavailableError);
+    expect((error as LimitsUnavailableError).reason).toContain('in 10 seconds');
+    expect(at.ledger.waitingCalls).toBe(0);
+    await ledgers.stopEngine(at);
+    await session.end();
+  });
+});
+
+describe('the gateway', () => {
+  let limited: LimitedGateway;
+  beforeAll(async () => {
+    limited = await startLimited();
+  });
+  afterAll(() => limited.stop());
+
+  it('forgets a call that waits once its client disconnects, and does not forward it', async () => {
+    const { postern, provider } = limited;
+    const ledger = postern.gateway.app.get(LedgerService);
+    const { id, key } = await limited.issue({ budgets: [{ usd: '1', period: 'total' }] });
+    const [rule] = await postern.database.query<{ id: string }>(
+      'SELECT id FROM limit_rule WHERE scope_id = $1',
+      [id],
+    );
+    const session = await lock(postern.database, rule!.id);
+    const requests = provider.requests.length;
+    const leaving = new AbortController();
+    const call = fetch(`${postern.url}/v1/chat/completions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ model: 'm' }),
+      signal: leaving.signal,
+    }).catch((error: unknown) => error);
+    await eventually(() => ledger.waitingCalls === 1);
+    leaving.abort();
+    await call;
+    await soon(() => Promise.resolve(ledger.waitingCalls === 0));
+    await session.end();
+    expect((await limited.send(key, { model: 'm', max_tokens: 1 })).status).toBe(200);
+    expect(provider.requests).toHaveLength(requests + 1);
+  });
+});
