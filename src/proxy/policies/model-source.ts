@@ -1,7 +1,6 @@
 import { percentDecode } from '../../platform/query-parameter.js';
 import { COMMON_POSTS, PROVIDER_ENDPOINTS } from '../../providers/inference-endpoints.js';
 
-
 /**
  * Where a request names its model:
  * - `body`: the `model` member or part of the body
