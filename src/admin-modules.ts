@@ -11,8 +11,8 @@ import { RequestsModule } from './requests/requests.module.js';
 import { RoutesModule } from './routes/routes.module.js';
 import { SinksAdminModule } from './sinks/sinks-admin.module.js';
 import { TeamsModule } from './teams/teams.module.js';
-import { SessionsModule } from './admin-sessions/sessions.module.js';
-import { TokensModule } from './admin-tokens/tokens.module.js';
+import { SessionsModule } from './admin/session-list/sessions.module.js';
+import { TokensModule } from './admin/tokens/tokens.module.js';
 import { UsageModule } from './usage/usage.module.js';
 import { WebhooksAdminModule } from './webhooks/webhooks-admin.module.js';
 

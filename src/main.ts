@@ -1,12 +1,12 @@
 import 'reflect-metadata';
 import cluster from 'node:cluster';
-import { errorText, StartupMessages } from './cluster/startup-messages.js';
+import { errorText, StartupMessages } from './runtime/cluster/startup-messages.js';
 import { type Env, loadEnv } from './config/env.js';
 import { workerCount } from './config/settings.js';
-import { startGateway } from './gateway.js';
+import { startGateway } from './runtime/gateway.js';
 import { RoutesService } from './routes/routes.service.js';
-import { startWorkers } from './cluster/primary.js';
-import { serveAsWorker } from './cluster/worker.js';
+import { startWorkers } from './runtime/cluster/primary.js';
+import { serveAsWorker } from './runtime/cluster/worker.js';
 
 /** A running gateway, in one or several processes. */
 interface Running {

@@ -1,4 +1,4 @@
-// A gateway without what the named rung and those before it leave out: what startGateway() in src/gateway.ts does, by way
+// A gateway without what the named rung and those before it leave out: what startGateway() in src/runtime/gateway.ts does, by way
 // of @nestjs/testing. It starts, speaks and stops like the real one.
 import 'reflect-metadata';
 import { once } from 'node:events';

@@ -16,8 +16,8 @@ import { teamsCommand } from './commands/teams.command.js';
 import { tokensCommand } from './commands/tokens.command.js';
 import { usageCommand } from './commands/usage.command.js';
 import { webhooksCommand } from './commands/webhooks.command.js';
-import { sessionsCommand } from '../admin-sessions/sessions.command.js';
-import { sinksCommand } from '../sinks/sinks.command.js';
+import { sessionsCommand } from './commands/sessions.command.js';
+import { sinksCommand } from './commands/sinks.command.js';
 import { explain } from './failure.js';
 import { addGlobalOptions } from './global-options.js';
 

@@ -77,7 +77,9 @@ describe('POST /admin/v1/keys/:id/rotate', () => {
     const answer = await call(postern, 'POST', `/keys/${before.id}/rotate`, { grace_seconds: 60 });
     expect(answer.status).toBe(200);
     expect(answer.headers.get('cache-control')).toBe('no-store');
-    const { key, ...shown } = answer.body;
+    const rotated = answer.body as typeof answer.body & { ended_secrets: string[] };
+    const { key, ended_secrets: ended, ...shown } = rotated;
+    expect(ended).toEqual([]);
     expect(key).toMatch(/^ptn_[0-9A-Za-z]{38}$/);
     expect(key).not.toBe(before.key);
     expect((await call(postern, 'GET', `/keys/${before.id}`)).body).toEqual(shown);

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { z } from 'zod';
 import { errorSchema } from '../../src/admin/fields.schema.js';
 import { auditPageSchema } from '../../src/audit/audit.schema.js';
-import { issuedKeySchema, keyPageSchema, keySchema } from '../../src/keys/keys.schema.js';
+import { issuedKeySchema, rotatedKeySchema, keyPageSchema, keySchema } from '../../src/keys/keys.schema.js';
 import { probeSchema, providerPageSchema, providerSchema } from '../../src/providers/providers.schema.js';
 import { requestPageSchema, shownRequestSchema } from '../../src/requests/requests.schema.js';
 import { usagePageSchema } from '../../src/usage/usage.schema.js';
@@ -65,6 +65,7 @@ const ANSWERS = new Map(
     keySchema,
     keyPageSchema,
     issuedKeySchema,
+    rotatedKeySchema,
     providerSchema,
     providerPageSchema,
     probeSchema,

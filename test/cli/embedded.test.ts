@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { loadEnv } from '../../src/config/env.js';
 import { DatabaseService } from '../../src/database/database.service.js';
 import { startEmbeddedPostgres } from '../../src/embedded-postgres/embedded-postgres.js';
-import { type Gateway, startGateway } from '../../src/gateway.js';
+import { type Gateway, startGateway } from '../../src/runtime/gateway.js';
 import { eventually } from '../support/eventually.js';
 import { runCli } from './run-cli.js';
 

@@ -151,7 +151,7 @@ describe('postern usage', () => {
       next_cursor: null,
     });
     expect((await cli('usage', '--group-by', 'year')).stderr).toMatch(
-      /^error: --group-by must be one or more of month, week/,
+      /^error: --group-by must be 1 to 8 of month, week/,
     );
   });
 });

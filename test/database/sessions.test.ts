@@ -29,7 +29,7 @@ const SESSION = {
 const OTHERS: Record<string, Partial<typeof SESSION>> = {
   'postern-migrate': { idle_in_transaction_session_timeout: '1min' },
   // In its transaction, which is rolled back with the session.
-  'postern-export': { idle_in_transaction_session_timeout: '15min' },
+  'postern-export': { idle_in_transaction_session_timeout: '1min' },
 };
 
 const READ = `SELECT current_setting('application_name') AS application, ${Object.keys(SESSION)

@@ -12,7 +12,7 @@ const SOMAXCONN = '/proc/sys/net/core/somaxconn';
 
 // As the gateway listens, and accepts nothing: its one thread sleeps for ever, as if it had much to do.
 const CODE = `
-  const { listen } = await import(${JSON.stringify(pathToFileURL(resolve(__dirname, '../../.test-build/src/listen.js')).href)});
+  const { listen } = await import(${JSON.stringify(pathToFileURL(resolve(__dirname, '../../.test-build/src/runtime/listen.js')).href)});
   const server = (await import('node:http')).createServer();
   await listen(server, { host: '127.0.0.1' }, 'PORT', 0);
   (await import('node:fs')).writeSync(1, String(server.address().port));

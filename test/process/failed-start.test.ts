@@ -3,7 +3,7 @@ import { readdir } from 'node:fs/promises';
 import { type AddressInfo, createServer, Server } from 'node:net';
 import { Injectable, Module } from '@nestjs/common';
 import { loadEnv } from '../../src/config/env.js';
-import { startGateway } from '../../src/gateway.js';
+import { startGateway } from '../../src/runtime/gateway.js';
 import { addToApp } from '../support/app-modules.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { RawClient, request } from '../support/raw-client.js';

@@ -6,7 +6,7 @@ import { DataSource } from 'typeorm';
 import { loadEnv } from '../../src/config/env.js';
 import { ChangeFeed } from '../../src/database/change-feed.js';
 import { DatabaseService } from '../../src/database/database.service.js';
-import { type Gateway, startGateway } from '../../src/gateway.js';
+import { type Gateway, startGateway } from '../../src/runtime/gateway.js';
 import { afterFile } from './after-file.js';
 import { createDatabase, type TestDatabase } from './database.js';
 import { eventually } from './eventually.js';

@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import type { IssuedTokenView, TokenView } from '../../admin-tokens/tokens.schema.js';
+import type { IssuedTokenView, TokenView } from '../../admin/tokens/tokens.schema.js';
 import type { Page } from '../../database/page.js';
 import { path } from '../api.js';
 import { CliError } from '../cli-error.js';

@@ -1,17 +1,17 @@
 import { Body, Delete, Get, HttpCode, Param, Post, Query } from '@nestjs/common';
-import { type Access, CurrentAccess } from '../admin/access/access.js';
-import { Roles } from '../admin/access/role.js';
-import { AdminController } from '../admin/admin-controller.js';
+import { type Access, CurrentAccess } from '../access/access.js';
+import { Roles } from '../access/role.js';
+import { AdminController } from '../admin-controller.js';
 import {
   ApiCreatedResponse,
   ApiNoContentResponse,
   ApiOkResponse,
   ApiOperation,
-} from '../admin/api-decorators.js';
-import { ApiErrors } from '../admin/api-errors.js';
-import { CurrentActor } from '../admin/current-actor.js';
-import type { Page } from '../database/page.js';
-import type { Actor } from '../platform/actor.js';
+} from '../api-decorators.js';
+import { ApiErrors } from '../api-errors.js';
+import { CurrentActor } from '../current-actor.js';
+import type { Page } from '../../database/page.js';
+import type { Actor } from '../../platform/actor.js';
 import {
   issuedTokenSchema,
   type IssuedTokenView,

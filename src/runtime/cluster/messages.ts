@@ -1,6 +1,6 @@
 import type { KeysFound, Ready } from './startup-messages.js';
-import type { Settings } from '../config/settings.js';
-import type { MetricValues } from '../observability/metrics.service.js';
+import type { Settings } from '../../config/settings.js';
+import type { MetricValues } from '../../observability/metrics.service.js';
 
 /** A message from the primary to a worker. */
 export type PrimaryMessage =

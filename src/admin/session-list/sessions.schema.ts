@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { ROLES } from '../admin/access/role.js';
-import { pageOf, paging, pathId, searchText, shownId, timestamp } from '../admin/fields.schema.js';
+import { ROLES } from '../access/role.js';
+import { pageOf, paging, pathId, searchText, shownId, timestamp } from '../fields.schema.js';
 
 /** A session as the API shows it. */
 const adminSessionSchema = z

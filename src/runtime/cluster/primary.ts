@@ -1,6 +1,6 @@
 import cluster from 'node:cluster';
 import type { StartupMessages, Ready } from './startup-messages.js';
-import type { Env } from '../config/env.js';
+import type { Env } from '../../config/env.js';
 import { type Host, openHost } from '../host.js';
 import { WorkerMetrics } from './metrics.js';
 import { type WorkerEnd, WorkerProcess } from './worker-process.js';

@@ -1,14 +1,14 @@
 import { Command } from 'commander';
-import type { Page } from '../database/page.js';
-import { cliCommand } from '../platform/cli-command.js';
-import type { SinkView } from './sinks.schema.js';
-import { path } from '../cli/api.js';
-import { CliError } from '../cli/cli-error.js';
-import type { Style } from '../cli/output.js';
-import { readSecret } from '../cli/prompt.js';
-import { action, type Session } from '../cli/session.js';
-import type { Column } from '../cli/table.js';
-import { minuteTime, parseTime } from '../cli/times.js';
+import type { Page } from '../../database/page.js';
+import { cliCommand } from '../../platform/cli-command.js';
+import type { SinkView } from '../../sinks/sinks.schema.js';
+import { path } from '../api.js';
+import { CliError } from '../cli-error.js';
+import type { Style } from '../output.js';
+import { readSecret } from '../prompt.js';
+import { action, type Session } from '../session.js';
+import type { Column } from '../table.js';
+import { minuteTime, parseTime } from '../times.js';
 
 const ARGUMENT = ['<sink>', 'name or ID of the sink'] as const;
 
@@ -165,7 +165,7 @@ Examples:
         throw new CliError('--table must be the name of a table, with its database or without');
       if (cluster !== undefined && !/^[\w.{}-]+$/.test(cluster))
         throw new CliError('--cluster must be the name of a cluster');
-      const { clickhouseDdl } = await import('./clickhouse-table.js');
+      const { clickhouseDdl } = await import('../../sinks/clickhouse-table.js');
       process.stdout.write(clickhouseDdl({ table, ...(cluster !== undefined && { cluster }) }));
     });
 

@@ -1,8 +1,8 @@
-import { CloseStack } from './platform/close-stack.js';
-import { openDataDir } from './platform/data-dir.js';
-import { publishGateway } from './config/running-gateway.js';
-import type { Env } from './config/env.js';
-import { generatedSecrets, type Settings, workerCount } from './config/settings.js';
+import { CloseStack } from '../platform/close-stack.js';
+import { openDataDir } from '../platform/data-dir.js';
+import { publishGateway } from '../config/running-gateway.js';
+import type { Env } from '../config/env.js';
+import { generatedSecrets, type Settings, workerCount } from '../config/settings.js';
 import { tryPorts } from './listen.js';
 
 /** What all processes of one instance share: DATA_DIR, the secrets in it, the embedded Postgres. */
@@ -33,7 +33,7 @@ export async function openHost(env: Env, report: (line: string) => void): Promis
     if (databaseUrl === undefined) {
       await tryPorts(env);
       // Imported here, because a gateway with DATABASE_URL does not need this code.
-      const { startEmbeddedPostgres } = await import('./embedded-postgres/embedded-postgres.js');
+      const { startEmbeddedPostgres } = await import('../embedded-postgres/embedded-postgres.js');
       const embedded = await startEmbeddedPostgres({ dataDir: dataDir.path, report });
       opened.add(() => embedded.stop());
       databaseUrl = embedded.url;

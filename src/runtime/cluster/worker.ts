@@ -1,9 +1,9 @@
 import cluster from 'node:cluster';
 import { errorText } from './startup-messages.js';
-import type { Settings } from '../config/settings.js';
+import type { Settings } from '../../config/settings.js';
 import { type Gateway, serve } from '../gateway.js';
-import { type MetricValues, MetricsService } from '../observability/metrics.service.js';
-import { RoutesService } from '../routes/routes.service.js';
+import { type MetricValues, MetricsService } from '../../observability/metrics.service.js';
+import { RoutesService } from '../../routes/routes.service.js';
 import type { PrimaryMessage, WorkerMessage } from './messages.js';
 
 /** Longer than the primary waits for a worker. */

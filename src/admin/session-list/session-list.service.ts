@@ -1,11 +1,11 @@
 import { Injectable } from '@nestjs/common';
 import { DataSource } from 'typeorm';
-import type { Access } from '../admin/access/access.js';
-import { type RecordedSession, SessionRecorder } from '../admin/sessions/session-recorder.js';
-import { SELECT_SESSIONS, type SessionRow, USER_ID } from '../admin/sessions/session-rows.js';
-import { SessionsService } from '../admin/sessions/sessions.service.js';
-import { idOfCursor, isUuid, type Page, pageOf } from '../database/page.js';
-import { ServiceError } from '../errors/service-error.js';
+import type { Access } from '../access/access.js';
+import { type RecordedSession, SessionRecorder } from '../sessions/session-recorder.js';
+import { SELECT_SESSIONS, type SessionRow, USER_ID } from '../sessions/session-rows.js';
+import { SessionsService } from '../sessions/sessions.service.js';
+import { idOfCursor, isUuid, type Page, pageOf } from '../../database/page.js';
+import { ServiceError } from '../../errors/service-error.js';
 import type { SessionFilter, SessionView } from './sessions.schema.js';
 
 const LIST = `${SELECT_SESSIONS}

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:net';
-import type { Env } from './config/env.js';
+import type { Env } from '../config/env.js';
 
 /**
  * Connections that the kernel keeps until they are accepted; it takes at most `net.core.somaxconn`, on Linux 4,096 by

@@ -1,4 +1,4 @@
-import { addUp, type MetricValues } from '../observability/metrics.service.js';
+import { addUp, type MetricValues } from '../../observability/metrics.service.js';
 
 /** A worker that does not respond in this time is too busy; its last values are used. */
 const RESPONSE_MS = 1_000;

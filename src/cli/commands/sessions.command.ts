@@ -1,12 +1,12 @@
 import { Command } from 'commander';
-import { path } from '../cli/api.js';
-import { CliError } from '../cli/cli-error.js';
-import { addPageOptions, listPages, type PageOptions } from '../cli/list-options.js';
-import { action, type Session } from '../cli/session.js';
-import type { Column } from '../cli/table.js';
-import { minuteTime } from '../cli/times.js';
-import type { Page } from '../database/page.js';
-import type { Ended, SessionView } from './sessions.schema.js';
+import { path } from '../api.js';
+import { CliError } from '../cli-error.js';
+import { addPageOptions, listPages, type PageOptions } from '../list-options.js';
+import { action, type Session } from '../session.js';
+import type { Column } from '../table.js';
+import { minuteTime } from '../times.js';
+import type { Page } from '../../database/page.js';
+import type { Ended, SessionView } from '../../admin/session-list/sessions.schema.js';
 
 interface ActorOption {
   actor?: string;

@@ -1,19 +1,19 @@
 import type { AddressInfo, Server } from 'node:net';
 import { type INestApplication, Logger } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
-import { serveApiDocs } from './admin/api-docs.js';
-import { AppModule } from './app.module.js';
-import { CloseStack } from './platform/close-stack.js';
-import type { Env } from './config/env.js';
-import type { Settings } from './config/settings.js';
-import { DatabaseService } from './database/database.service.js';
-import { FirstKeyService } from './keys/first-key.service.js';
+import { serveApiDocs } from '../admin/api-docs.js';
+import { AppModule } from '../app.module.js';
+import { CloseStack } from '../platform/close-stack.js';
+import type { Env } from '../config/env.js';
+import type { Settings } from '../config/settings.js';
+import { DatabaseService } from '../database/database.service.js';
+import { FirstKeyService } from '../keys/first-key.service.js';
 import { type Host, openHost } from './host.js';
 import { listen } from './listen.js';
-import { GatewayLogger } from './observability/gateway-logger.js';
-import { ShutdownService } from './observability/shutdown.service.js';
-import { RoutesService } from './routes/routes.service.js';
-import { GatewayHttpAdapter } from './proxy/http/gateway-http.adapter.js';
+import { GatewayLogger } from '../observability/gateway-logger.js';
+import { ShutdownService } from '../observability/shutdown.service.js';
+import { RoutesService } from '../routes/routes.service.js';
+import { GatewayHttpAdapter } from '../proxy/http/gateway-http.adapter.js';
 
 /** How long the start, and the calls that arrive during it, wait at most for the first connection to Postgres. */
 const FIRST_LOOK_MS = 5_000;

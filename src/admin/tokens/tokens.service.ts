@@ -1,14 +1,14 @@
 import { Injectable } from '@nestjs/common';
 import { DataSource, type EntityManager } from 'typeorm';
 import { v7 as uuidv7 } from 'uuid';
-import { type Access, isSingleSignOn } from '../admin/access/access.js';
-import { digestToken, generateToken, TOKEN_SHOWN_LENGTH } from '../admin/access/token-format.js';
-import { recordChange, SUBJECT_TYPES } from '../audit/record-change.js';
-import { idOfCursor, isUuid, type Page, pageOf, type PageRequest } from '../database/page.js';
-import { isUniqueViolation } from '../database/sql-state.js';
-import { ServiceError } from '../errors/service-error.js';
-import type { Actor } from '../platform/actor.js';
-import { TeamsService } from '../teams/teams.service.js';
+import { type Access, isSingleSignOn } from '../access/access.js';
+import { digestToken, generateToken, TOKEN_SHOWN_LENGTH } from '../access/token-format.js';
+import { recordChange, SUBJECT_TYPES } from '../../audit/record-change.js';
+import { idOfCursor, isUuid, type Page, pageOf, type PageRequest } from '../../database/page.js';
+import { isUniqueViolation } from '../../database/sql-state.js';
+import { ServiceError } from '../../errors/service-error.js';
+import type { Actor } from '../../platform/actor.js';
+import { TeamsService } from '../../teams/teams.service.js';
 import type { IssuedTokenView, NewToken, TokenView } from './tokens.schema.js';
 
 SUBJECT_TYPES.add('token');

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { ROLES } from '../admin/access/role.js';
-import { TOKEN_SHOWN_LENGTH } from '../admin/access/token-format.js';
+import { ROLES } from '../access/role.js';
+import { TOKEN_SHOWN_LENGTH } from '../access/token-format.js';
 import {
   EXAMPLE_EXPIRY,
   name,
@@ -12,7 +12,7 @@ import {
   team,
   time,
   timestamp,
-} from '../admin/fields.schema.js';
+} from '../fields.schema.js';
 
 const ROLE_ABOUT =
   '`admin`: everything; `viewer`: read everything; `team`: its own teams only; `metrics`: only `GET /metrics`.';

@@ -1,8 +1,8 @@
-import { cliCommand } from '../platform/cli-command.js';
-import { DataDirError } from '../platform/data-dir.js';
-import { EnvError } from '../config/env-error.js';
-import { PermanentDatabaseError } from '../database/permanent-database-error.js';
-import { EmbeddedPostgresError } from '../embedded-postgres/embedded-postgres-error.js';
+import { cliCommand } from '../../platform/cli-command.js';
+import { DataDirError } from '../../platform/data-dir.js';
+import { EnvError } from '../../config/env-error.js';
+import { PermanentDatabaseError } from '../../database/permanent-database-error.js';
+import { EmbeddedPostgresError } from '../../embedded-postgres/embedded-postgres-error.js';
 import { ListenError } from '../listen.js';
 
 /** Errors whose message is written for operators; any other error is a bug and needs its stack. */

@@ -1,10 +1,10 @@
 import { Delete, Get, HttpCode, Param, Query } from '@nestjs/common';
-import { type Access, CurrentAccess } from '../admin/access/access.js';
-import { Roles } from '../admin/access/role.js';
-import { AdminController } from '../admin/admin-controller.js';
-import { ApiNoContentResponse, ApiOkResponse, ApiOperation } from '../admin/api-decorators.js';
-import { ApiErrors } from '../admin/api-errors.js';
-import type { Page } from '../database/page.js';
+import { type Access, CurrentAccess } from '../access/access.js';
+import { Roles } from '../access/role.js';
+import { AdminController } from '../admin-controller.js';
+import { ApiNoContentResponse, ApiOkResponse, ApiOperation } from '../api-decorators.js';
+import { ApiErrors } from '../api-errors.js';
+import type { Page } from '../../database/page.js';
 import { SessionListService } from './session-list.service.js';
 import {
   type Ended,
