@@ -23,7 +23,7 @@ import { LimitTicket } from './limit-ticket.js';
 
 /** Endpoints that cost nothing: they count tokens or check texts. */
 const FREE =
-  /\/(?:v1\/messages\/count_tokens|v1\/responses\/input_tokens|v1\/moderations|models\/[^/]+:countTokens)$/;
+  /\/(?:v1\/messages\/count_tokens|responses\/input_tokens|v1\/moderations|models\/[^/]+:countTokens)$/;
 /** A call waits at most this long for a price that is not in memory. */
 const PATIENCE_MS = 2_000;
 /** The longest output of the models that there are: what `worst` assumes if the request does not limit it. */

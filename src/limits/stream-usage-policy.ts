@@ -3,11 +3,21 @@ import type { Grant } from '../auth/caller.js';
 import { GatewayError } from '../errors/gateway-error.js';
 import { CallPolicies } from '../proxy/policies/call-policies.js';
 import type { CallPolicy } from '../proxy/policies/call-policy.js';
+import type { Provider } from '../providers/provider.js';
 import type { PolicyCall } from '../proxy/policies/policy-call.js';
 
 /** Endpoints whose streams report their usage only if they are asked to. */
 const COMPLETIONS = /\/(?:chat\/)?completions$/;
 const INSERTED = Buffer.from('"stream_options":{"include_usage":true},');
+/**
+ * Mistral and Cohere reject a request with `stream_options` with 422. Mistral's streams always report their usage; of
+ * Cohere's compatibility API it is not documented. By host: a server of other software may have Mistral's price list.
+ */
+const MISTRAL = /\/\/(?:api|codestral)\.mistral\.ai(?::\d+)?$/;
+const COHERE = /\/\/api\.cohere\.(?:ai|com)(?::\d+)?$/;
+
+const ADD = 'Add "stream_options": {"include_usage": true} to the request.';
+const USE_CHAT = 'Cohere does not accept "stream_options" here. Use its endpoint /v2/chat.';
 
 /** Makes sure that the streams of a key report their usage. */
 @Injectable()
@@ -24,29 +34,34 @@ export class StreamUsagePolicy implements CallPolicy {
   }
 
   needsBody(call: PolicyCall): boolean {
-    return call.method === 'POST' && COMPLETIONS.test(call.endpoint);
+    return call.method === 'POST' && COMPLETIONS.test(call.endpoint) && !call.providers.every(isMistral);
   }
 
   /** @throws GatewayError usage_required */
   admit(call: PolicyCall): void {
-    if (call.body === null || !this.needsBody(call)) return;
+    const { body } = call;
+    if (body === null || !this.needsBody(call)) return;
     const { streamUsage } = call.grant;
+    const isRequired = streamUsage.includes('require');
     const problem = call.notJson ?? call.members.problem;
     if (problem !== null) {
-      if (streamUsage.includes('require')) reject(`Whether it does cannot be read: ${problem}.`);
+      if (isRequired) reject(`Whether it does cannot be read: ${problem}.`);
       return;
     }
     if (!isStream(call)) return;
-    const options = call.members.all('stream_options');
-    if (options.length === 0 && streamUsage.includes('ask')) {
-      const at = call.body.indexOf('{') + 1;
-      const parts = [call.body.subarray(0, at), INSERTED, call.body.subarray(at)];
-      call.replaceBody(Buffer.concat(parts), 'stream_usage');
-    } else if (streamUsage.includes('require') && !isAskedFor(call)) {
-      reject('Add "stream_options": {"include_usage": true} to the request.');
-    }
+    const isAdded = call.members.all('stream_options').length === 0 && streamUsage.includes('ask');
+    const isForCohere = call.providers.some(isCohere);
+    if (isRequired && (isAdded ? isForCohere : !isAskedFor(call))) reject(isForCohere ? USE_CHAT : ADD);
+    if (!isAdded || !call.providers.some(acceptsOption)) return;
+    const at = body.indexOf('{') + 1;
+    const bytes = Buffer.concat([body.subarray(0, at), INSERTED, body.subarray(at)]);
+    call.replaceBody(bytes, 'stream_usage', acceptsOption);
   }
 }
+
+const isMistral = ({ origin }: Provider): boolean => MISTRAL.test(origin);
+const isCohere = ({ origin }: Provider): boolean => COHERE.test(origin);
+const acceptsOption = (provider: Provider): boolean => !isMistral(provider) && !isCohere(provider);
 
 function isStream({ members }: PolicyCall): boolean {
   const values = members.all('stream').map((span) => members.parse(span));

@@ -43,7 +43,11 @@ export interface ProviderEndpoints {
   readonly gets?: readonly string[];
 }
 
-const VERTEX_MODEL = 'projects/<name>/locations/<name>/publishers/<name>/models/<model>';
+/** The second one is that of express mode: an API key names the project. */
+const VERTEX_MODELS = [
+  'projects/<name>/locations/<name>/publishers/<name>/models/<model>',
+  'publishers/<name>/models/<model>',
+];
 
 /** From each provider's own API reference. */
 export const PROVIDER_ENDPOINTS: readonly ProviderEndpoints[] = [
@@ -61,17 +65,28 @@ export const PROVIDER_ENDPOINTS: readonly ProviderEndpoints[] = [
   {
     title: 'Gemini',
     hosts: /^generativelanguage\.googleapis\.com$/,
-    posts: ['/v1beta/interactions'],
+    // v1beta is common. Without batchGenerateContent and predictLongRunning, whose results any team could read.
+    posts: [
+      '/v1beta/interactions',
+      ...['v1', 'v1alpha'].flatMap((version) =>
+        [
+          ...['generateContent', 'streamGenerateContent', 'countTokens', 'embedContent'],
+          ...['batchEmbedContents', 'predict'],
+        ].map((verb) => `/${version}/models/<model>:${verb}`),
+      ),
+    ],
   },
   {
     title: 'Vertex AI',
     hosts: /^(?:(?:[a-z0-9-]+-)?aiplatform|aiplatform\.[a-z0-9-]+\.rep)\.googleapis\.com$/,
     // Without predictLongRunning and fetchPredictOperation: an operation is an object that any team could read.
     posts: ['v1', 'v1beta1'].flatMap((version) =>
-      [
-        ...['generateContent', 'streamGenerateContent', 'countTokens', 'computeTokens', 'embedContent'],
-        ...['predict', 'rawPredict', 'streamRawPredict'],
-      ].map((verb) => `/${version}/${VERTEX_MODEL}:${verb}`),
+      VERTEX_MODELS.flatMap((model) =>
+        [
+          ...['generateContent', 'streamGenerateContent', 'countTokens', 'computeTokens', 'embedContent'],
+          ...['predict', 'rawPredict', 'streamRawPredict'],
+        ].map((verb) => `/${version}/${model}:${verb}`),
+      ),
     ),
   },
   {
@@ -79,15 +94,19 @@ export const PROVIDER_ENDPOINTS: readonly ProviderEndpoints[] = [
     hosts: /\.(?:openai\.azure|cognitiveservices\.azure|services\.ai\.azure)\.com$/,
     prefix: '/openai',
     posts: [
-      'chat/completions',
-      'completions',
-      'embeddings',
-      'images/generations',
-      'images/edits',
-      'audio/speech',
-      'audio/transcriptions',
-      'audio/translations',
-    ].map((endpoint) => `/openai/deployments/<model>/${endpoint}`),
+      ...[
+        'chat/completions',
+        'completions',
+        'embeddings',
+        'images/generations',
+        'images/edits',
+        'audio/speech',
+        'audio/transcriptions',
+        'audio/translations',
+      ].map((endpoint) => `/openai/deployments/<model>/${endpoint}`),
+      // Where AzureOpenAI sends them, with an api-version: they have no deployment in the path.
+      ...['/openai/responses', '/openai/responses/compact', '/openai/responses/input_tokens'],
+    ],
   },
   {
     title: 'Amazon Bedrock',

@@ -12,6 +12,7 @@ const SHARED = new Set([
   'cost_usd',
   'saved_usd',
   'end_user',
+  'session_id',
   'duration_ms',
   'call_id',
   'prompt_tokens',

@@ -179,6 +179,11 @@ describe('the inference endpoints of one provider', () => {
     ['api.cohere.com', 'POST', '/v1/embed'],
     ['api.cohere.com', 'POST', '/compatibility/v1/chat/completions'],
     ['generativelanguage.googleapis.com', 'POST', '/v1beta/interactions'],
+    ['generativelanguage.googleapis.com', 'POST', '/v1/models/gemini-2.5-pro:generateContent'],
+    ['generativelanguage.googleapis.com', 'POST', '/v1alpha/models/gemini-2.5-pro:streamGenerateContent'],
+    ['generativelanguage.googleapis.com', 'POST', '/v1alpha/models/gemini-embedding-001:batchEmbedContents'],
+    ['aiplatform.googleapis.com', 'POST', '/v1beta1/publishers/google/models/gemini-2.5-pro:generateContent'],
+    ['aiplatform.googleapis.com', 'POST', '/v1/publishers/google/models/gemini-2.5-pro:countTokens'],
     ['aiplatform.googleapis.com', 'POST', `${VERTEX}/google/models/gemini-2.5-pro:generateContent`],
     [
       'us-east5-aiplatform.googleapis.com',
@@ -189,6 +194,8 @@ describe('the inference endpoints of one provider', () => {
     ['aiplatform.googleapis.com', 'POST', `${VERTEX.replace('v1', 'v1beta1')}/google/models/m:countTokens`],
     ['mine.openai.azure.com', 'POST', '/openai/deployments/my-gpt/chat/completions'],
     ['mine.openai.azure.com', 'POST', '/openai/deployments/my$&gpt/audio/speech'],
+    ['mine.openai.azure.com', 'POST', '/openai/responses'],
+    ['mine.openai.azure.com', 'POST', '/openai/responses/input_tokens'],
     ['mine.openai.azure.com', 'POST', '/openai/v1/responses'],
     ['mine.openai.azure.com', 'POST', '/openai/v1/responses/compact'],
     ['bedrock-runtime.us-east-1.amazonaws.com', 'POST', '/model/us.anthropic.claude-sonnet-4-v1:0/converse'],
@@ -231,6 +238,20 @@ describe('the inference endpoints of one provider', () => {
     ['api.cohere.com', 'GET', '/v1/embed-jobs'],
     ['generativelanguage.googleapis.com', 'GET', '/v1beta/interactions/v1_1'],
     ['generativelanguage.googleapis.com', 'POST', '/upload/v1beta/files'],
+    ['generativelanguage.googleapis.com', 'POST', '/v1/models/gemini-2.5-pro'],
+    ['generativelanguage.googleapis.com', 'POST', '/v1/models/gemini-2.5-pro:batchGenerateContent'],
+    ['generativelanguage.googleapis.com', 'POST', '/v1alpha/models/veo-3:predictLongRunning'],
+    ['generativelanguage.googleapis.com', 'POST', '/v1alpha/models/m/operations/o:generateContent'],
+    ['generativelanguage.googleapis.com', 'POST', '/v1/tunedModels/m:generateContent'],
+    ['generativelanguage.googleapis.com', 'POST', '/v1alpha/cachedContents'],
+    ['aiplatform.googleapis.com', 'POST', '/v1beta1/publishers/google/models/veo:predictLongRunning'],
+    ['aiplatform.googleapis.com', 'POST', '/v1/publishers/google/models/a/b:generateContent'],
+    ['aiplatform.googleapis.com', 'GET', '/v1beta1/publishers/google/models/gemini-2.5-pro'],
+    ['aiplatform.googleapis.com', 'POST', '/v1beta1/cachedContents'],
+    ['mine.openai.azure.com', 'GET', '/openai/responses/resp_1'],
+    ['mine.openai.azure.com', 'POST', '/openai/responses/resp_1/cancel'],
+    ['mine.openai.azure.com', 'GET', '/openai/responses/resp_1/input_items'],
+    ['mine.openai.azure.com', 'POST', '/openai/vector_stores'],
     // Operations are objects of whoever started them.
     ['aiplatform.googleapis.com', 'POST', `${VERTEX}/google/models/veo:predictLongRunning`],
     ['aiplatform.googleapis.com', 'POST', `${VERTEX}/google/models/veo:fetchPredictOperation`],
@@ -256,6 +277,8 @@ describe('the inference endpoints of one provider', () => {
     ['mine.openai.azure.com', '/deployments/my-gpt/chat/completions', true],
     ['mine.openai.azure.com', '/openai/deployments/my-gpt/chat/completions', true],
     ['mine.openai.azure.com', '/v1/responses', true],
+    ['mine.openai.azure.com', '/responses', true],
+    ['mine.openai.azure.com', '/responses/resp_1/cancel', false],
     ['mine.openai.azure.com', '/deployments/my-gpt/files', false],
     ['api.groq.com', '/deployments/my-gpt/chat/completions', false],
     ['llm.example.test', '/v2/chat', true],
@@ -269,7 +292,7 @@ describe('the inference endpoints of one provider', () => {
       if (posts.length === 0 && prefix === undefined) continue;
       const row = page.split('\n').find((line) => line.startsWith(`| ${title.replace(' and ', ', ')} `));
       for (const endpoint of [...posts, ...gets]) {
-        const last = endpoint.replace(/^\/openai\/deployments\/<model>\/|^\/v1(?:beta1)?\/projects\/.*:/, '');
+        const last = endpoint.replace(/^\/openai\/deployments\/<model>\/|^\/v1.*:/, '');
         expect(row?.includes(`${endpoint}\``) || row?.includes(`\`${last}\``)).toBe(true);
       }
       if (prefix !== undefined) expect(row).toContain(`\`${prefix}\``);

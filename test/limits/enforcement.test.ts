@@ -153,6 +153,20 @@ it('lets a call pass only if the key, its team and its end user all admit it', a
   await eventually(async () => (await as(other, 'ann')).status === 200);
 });
 
+it('counts the sessions of Claude Code on one device as one end user', async () => {
+  const { key } = await createKey({ each_end_user: { requests_per_minute: 2 } });
+  const call = async (userId: string) =>
+    (await limited.send(key, { ...CHAT, metadata: { user_id: userId } })).status;
+  const session = (device: string, id: string) =>
+    call(JSON.stringify({ device_id: device.repeat(64), account_uuid: '', session_id: id }));
+  expect(await session('a', '1')).toBe(200);
+  expect(await session('a', '2')).toBe(200);
+  expect(await session('a', '3')).toBe(429);
+  // An older version on the same device.
+  expect(await call(`user_${'a'.repeat(64)}_account__session_4`)).toBe(429);
+  expect(await session('b', '5')).toBe(200);
+});
+
 it('charges what a call reserved if its usage is unknown, and nothing if the provider rejected it', async () => {
   const { id, key } = await createKey({ budgets: [{ usd: '1', period: 'day' }] });
   limited.provider.script = async ({ body, socket }) => {
@@ -218,9 +232,15 @@ it('counts nothing for what costs nothing', async () => {
   });
   expect(list.status).toBe(200);
   await list.arrayBuffer();
-  const counted = await limited.send(key, CHAT, '/v1/messages/count_tokens');
-  expect(counted.status).toBe(200);
-  expect(await limited.postern.row(counted.id)).toMatchObject({ charge_usd: '0.000000000' });
+  for (const path of [
+    '/v1/messages/count_tokens',
+    '/p/default/openai/responses/input_tokens',
+    '/p/default/v1/publishers/google/models/m:countTokens',
+  ]) {
+    const counted = await limited.send(key, CHAT, path);
+    expect(counted.status).toBe(200);
+    expect(await limited.postern.row(counted.id)).toMatchObject({ charge_usd: '0.000000000' });
+  }
 });
 
 it('only counts for a budget that warns, whatever the model', async () => {

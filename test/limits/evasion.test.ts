@@ -146,6 +146,12 @@ describe('with a budget that must never be exceeded, a request reserves', () => 
       2_700,
     ],
     ['/p/default/v1beta/models/m:generateContent', { max_tokens: 1 }, LONGEST],
+    [
+      '/p/default/v1beta1/publishers/google/models/m:generateContent',
+      { generationConfig: { maxOutputTokens: 900 } },
+      900,
+    ],
+    ['/p/default/openai/responses', { max_output_tokens: 1_000 }, 1_000],
     ['/p/default/model/m/converse', { inferenceConfig: { maxTokens: 900 } }, 900],
   ])('at %s with %j %d tokens of output', async (path, members, expected) => {
     limited.provider.script = async ({ body, socket }) => {

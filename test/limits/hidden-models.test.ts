@@ -268,6 +268,19 @@ const NOT_ALLOWED_EVERYWHERE: Case[] = [
     JSON_TYPE,
     'POST /v1/projects/p/locations/l/publishers/google/models/gemini-2:generateContent',
   ],
+  [
+    'a model in the express mode of Vertex AI',
+    good,
+    JSON_TYPE,
+    'POST /p/default/v1beta1/publishers/google/models/gemini-2:generateContent',
+  ],
+  [
+    'another model of the Responses API of Azure',
+    '{"model":"gpt-5"}',
+    JSON_TYPE,
+    'POST /p/default/openai/responses?api-version=1',
+  ],
+  ['a model of another version of Gemini', good, JSON_TYPE, 'POST /v1/models/gemini-2:generateContent'],
   ['an interaction, which may name an agent', good, JSON_TYPE, 'POST /p/default/v1beta/interactions'],
   [
     'another model below a prefix',

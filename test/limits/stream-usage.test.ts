@@ -1,4 +1,5 @@
 import { gzipSync } from 'node:zlib';
+import { EgressProxy } from '../support/egress-proxy.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { RawClient, request } from '../support/raw-client.js';
 import { answer, chunk, LAST_CHUNK, RawProvider } from '../support/raw-provider.js';
@@ -165,6 +166,105 @@ it('applies the rule of the team too: asks, and rejects what then still reports 
   const both = await postern.createKey({ team: 'strict', stream_usage: 'ask' });
   expect((await send(both, '{"stream":true}')).status).toBe(200);
   expect((await send(both, ASKED_WRONGLY[0]!)).status).toBe(400);
+});
+
+describe('providers that reject stream_options', () => {
+  const STREAM = '{"model":"m","stream":true}';
+  let named: TestGateway;
+  let proxy: EgressProxy;
+  /** Sends a stream with a key that asks for its usage, requires it, or both. */
+  const stream = async (usage: string, path: string, body = STREAM) => {
+    const members = { stream_usage: usage === 'both' ? 'ask' : usage, endpoints: 'all' };
+    const key = await named.createKey({ ...members, ...(usage === 'both' && { team: 'strict' }) });
+    const client = await RawClient.connect(named.port);
+    client.send(
+      request(`POST ${path}`, [`Authorization: Bearer ${key}`, 'Content-Type: application/json'], body),
+    );
+    const reply = await client.answer();
+    client.destroy();
+    const said = reply.header('x-gateway-altered') ?? reply.header('x-gateway-error');
+    return [reply.status, said, reply] as const;
+  };
+
+  beforeAll(async () => {
+    // It connects to this machine, whatever the name.
+    proxy = await EgressProxy.start();
+    named = await startTestGateway({ UPSTREAM_PROXY_URL: `http://${proxy.host}` });
+    await named.admin('POST', '/teams', { name: 'strict', stream_usage: 'require' });
+    const { port } = new URL(provider.url);
+    const hosts = { mistral: 'api.mistral.ai', cohere: 'api.cohere.com', other: 'mistral.example.com' };
+    for (const [name, host] of Object.entries(hosts))
+      await named.admin('POST', '/providers', {
+        name,
+        url: `http://${host}:${port}`,
+        secret: 'sk-0123456789',
+      });
+    for (const [name, first] of [
+      ['mixed', 'mistral'],
+      ['reverse', 'other'],
+    ] as const)
+      await named.admin('POST', '/routes', {
+        name,
+        targets: [{ provider: first }, { provider: first === 'other' ? 'mistral' : 'other' }],
+      });
+  });
+  afterAll(async () => {
+    await named.stop();
+    await proxy.stop();
+  });
+
+  it.each([
+    ['ask', STREAM],
+    ['require', STREAM],
+    ['both', STREAM],
+    ['require', '{"stream":'],
+  ])('Mistral, which always reports the usage, gets what was sent: %s, %s', async (usage, body) => {
+    expect((await stream(usage, '/p/mistral/v1/chat/completions', body)).slice(0, 2)).toEqual([
+      200,
+      undefined,
+    ]);
+    expect(await sent()).toBe(body);
+  });
+
+  it('another host gets it, whatever its price list', async () => {
+    expect((await stream('ask', '/p/other/v1/chat/completions'))[1]).toBe('stream_usage');
+    expect((await stream('require', '/p/other/v1/chat/completions'))[1]).toBe('usage_required');
+  });
+
+  it('Cohere gets what was sent, and nothing where the usage is required', async () => {
+    const path = '/p/cohere/compatibility/v1/chat/completions';
+    expect((await stream('ask', path)).slice(0, 2)).toEqual([200, undefined]);
+    expect(await sent()).toBe(STREAM);
+    for (const usage of ['require', 'both']) {
+      const [status, code, reply] = await stream(usage, path);
+      expect([status, code]).toEqual([400, 'usage_required']);
+      expect(reply.body.toString()).toContain('Use its endpoint /v2/chat.');
+    }
+  });
+
+  it('a route adds it for each target that accepts it', async () => {
+    const added = `{"stream_options":{"include_usage":true},${STREAM.slice(1)}`;
+    for (const [name, first, second] of [
+      ['mixed', STREAM, added],
+      ['reverse', added, STREAM],
+    ]) {
+      const count = provider.requests.length;
+      const { script } = provider;
+      provider.script = async ({ body, socket }) => {
+        await body;
+        socket.write(answer(provider.requests.length === count + 1 ? '429 X' : '200 OK', []));
+      };
+      const [status, altered, reply] = await stream('both', `/p/${name}/v1/chat/completions`);
+      provider.script = script;
+      expect([status, altered]).toEqual([200, second === added ? 'stream_usage' : undefined]);
+      const bodies = await Promise.all(provider.requests.slice(count).map(({ body }) => body));
+      expect(bodies.map(({ bytes }) => bytes.toString())).toEqual([first, second]);
+      // The row of the first attempt.
+      expect(await named.row(reply.header('x-gateway-request-id')!)).toMatchObject({
+        altered: first === added ? 'stream_usage' : null,
+      });
+    }
+  });
 });
 
 it('as_sent changes and rejects nothing', async () => {

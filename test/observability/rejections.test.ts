@@ -3,7 +3,7 @@ import { Logger } from '@nestjs/common';
 import { generateKey } from '../../src/keys/key-secret.js';
 import { RejectionLog } from '../../src/proxy/http/rejection-log.js';
 import { GatewayError } from '../../src/errors/gateway-error.js';
-import { startTestGateway, type TestGateway } from '../support/gateway.js';
+import { ADMIN_TOKEN, startTestGateway, type TestGateway } from '../support/gateway.js';
 import { RawClient, request } from '../support/raw-client.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
 
@@ -61,6 +61,32 @@ it('tells one line a minute for each code and key, by its prefix alone', async (
     'Rejected request <id>: invalid_request (Parse Error: Invalid method encountered (HPE_INVALID_METHOD)), key none, from 127.0.0.1',
   ]);
   for (const key of [unknown, postern.key]) expect(lines.join('\n')).not.toContain(key.slice(0, 13));
+});
+
+it('has no line for a HEAD without a key, which agents send to their base URL', async () => {
+  const head = async (path: string, ...headers: string[]) => {
+    const client = await RawClient.connect(postern.port);
+    client.send(request(`HEAD ${path}`, headers));
+    const reply = await client.answer({ bodyless: true });
+    client.destroy();
+    return [reply.status, reply.header('x-gateway-error')];
+  };
+  const paths = ['/', '/p/default', '/api/hello', '/p/default/api/hello'];
+  expect(await Promise.all(paths.map((path) => head(path)))).toEqual([
+    [404, 'not_found'],
+    [404, 'not_found'],
+    [404, 'not_found'],
+    [401, 'invalid_api_key'],
+  ]);
+  expect(rejections()).toEqual([]);
+  // They hide no later line.
+  expect(await head('/v1/models', 'x-api-key: ptn_short')).toEqual([401, 'invalid_api_key']);
+  expect(await call('POST /chat/completions', [])).toBe('not_found');
+  expect(rejections()).toHaveLength(2);
+  const metrics = await fetch(`${postern.url}/metrics`, {
+    headers: { authorization: `Bearer ${ADMIN_TOKEN}` },
+  });
+  expect(await metrics.text()).toContain('postern_refusals_total{code="not_found"} 4\n');
 });
 
 it('does not become a flood of lines when somebody makes up keys', async () => {

@@ -322,7 +322,7 @@ describe('a route', () => {
     const seen = new Map<string, Set<string>>();
     for (let i = 0; i < 40; i++) {
       const session = `session-${i % 10}`;
-      const reply = await routed.call(name, [`x-gateway-session: ${session}`]);
+      const reply = await routed.call(name, [`${i % 2 ? 'x-gateway-session' : 'x-session-id'}: ${session}`]);
       seen.set(session, (seen.get(session) ?? new Set()).add(reply.body.toString()));
     }
     expect([...seen.values()].every(({ size }) => size === 1)).toBe(true);

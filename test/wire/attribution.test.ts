@@ -1,5 +1,7 @@
 import { eventually } from '../support/eventually.js';
 import { ADMIN_TOKEN } from '../support/gateway.js';
+import { request } from '../support/raw-client.js';
+import { chunk, LAST_CHUNK } from '../support/raw-provider.js';
 import { Wire } from '../support/wire.js';
 
 const CHAT = 'POST /v1/chat/completions';
@@ -47,6 +49,19 @@ describe('by default', () => {
     ],
     ['headers of one choosing', ['X-Other: u3', 'x-openwebui-user-email: u4'], '{}', { end_user: 'u4' }],
     ['the session of an agent', ['X-Claude-Code-Session-Id: s2'], '{}', { session_id: 's2' }],
+    ['the session of opencode', ['x-session-affinity: s6', 'X-Session-Id: s7'], '{}', { session_id: 's7' }],
+    [
+      'the session of a client that names only its affinity',
+      ['x-session-affinity: s6'],
+      '{}',
+      { session_id: 's6' },
+    ],
+    [
+      'a header that only agents send',
+      ['x-session-id: s7', 'x-opencode-session: s8'],
+      '{}',
+      { session_id: 's8' },
+    ],
     [
       'the body',
       [],
@@ -84,6 +99,25 @@ describe('by default', () => {
     ],
   ])('%s', async (_, headers, body, expected) => {
     expect(await attributed(wire, headers, body)).toEqual({ ...NONE, ...expected });
+  });
+
+  it.each([1, 7, 4_096, 100_000])('a long chat that is gathered from chunks of %d bytes', async (size) => {
+    const key = await wire.gateway.createKey({ models: ['m'] });
+    const messages = Array.from({ length: size === 1 ? 70 : 400 }, (_, i) => ({
+      role: i % 8 === 7 ? 'assistant' : 'user',
+      content: `turn ${i}: "user" \\`.repeat(size === 1 ? 2 : 14),
+    }));
+    const body = JSON.stringify({ model: 'm', messages, user: 'alice' });
+    const client = await wire.connect();
+    const head = [`Authorization: Bearer ${key}`, 'Content-Type: application/json'];
+    client.send(request(CHAT, [...head, 'Transfer-Encoding: chunked']));
+    for (let at = 0; at < body.length; at += size) client.send(chunk(body.slice(at, at + size)));
+    client.send(LAST_CHUNK);
+    const reply = await client.answer();
+    client.destroy();
+    expect(reply.body.toString()).toBe(body);
+    const row = await wire.gateway.row(reply.header('x-gateway-request-id')!);
+    expect(row.end_user).toBe('alice');
   });
 
   it('stores at most eight tags, and none that contains a gateway key', async () => {

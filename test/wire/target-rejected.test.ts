@@ -218,6 +218,24 @@ describe('no provider', () => {
     }
   });
 
+  it('adds what the AWS SDKs read on the endpoints of Bedrock', async () => {
+    const answered = await call('POST /p/default/model/anthropic.claude-v1%3A0/converse');
+    const message = expect.any(String) as string;
+    const { error, ...further } = JSON.parse(answered.body.toString()) as { error: { message: string } };
+    expect(error).toEqual({
+      message,
+      type: 'invalid_request_error',
+      param: null,
+      code: 'provider_not_found',
+    });
+    expect(further).toEqual({ message: error.message });
+    expect(answered.header('x-amzn-errortype')).toBe('ResourceNotFoundException');
+    expect(answered.header('x-amzn-requestid')).toBe(answered.header('x-gateway-request-id'));
+    const other = await call('POST /v1/models/model/converse');
+    expect(JSON.parse(other.body.toString())).not.toHaveProperty('message');
+    expect(other.header('x-amzn-errortype')).toBeUndefined();
+  });
+
   it('does not know a provider nobody configured', async () => {
     const reply = await call('POST /p/groq/v1/chat/completions');
     expect([reply.status, reply.header('x-gateway-error')]).toEqual([404, 'provider_not_found']);

@@ -144,6 +144,11 @@ describe('an inference key', () => {
       CLAUDE,
     ],
     ['/p/default/openai/deployments/my-gpt/chat/completions?api-version=2024-10-21', 'my-gpt', CHAT],
+    // As AzureOpenAI and google-genai send them; the last one in the express mode of Vertex AI.
+    ['/p/default/openai/responses?api-version=2025-04-01-preview', 'asked', RESPONSE],
+    ['/v1/models/gemini-2.5-pro:generateContent', 'gemini-2.5-pro', GEMINI],
+    ['/p/default/v1alpha/models/gemini-2.5-pro:generateContent', 'gemini-2.5-pro', GEMINI],
+    ['/p/default/v1beta1/publishers/google/models/gemini-2.5-pro:generateContent', 'gemini-2.5-pro', GEMINI],
   ])('may POST %s: same bytes, model %s and tokens', async (target, model, response) => {
     // Not as a serializer would write it.
     const body = Buffer.from(

@@ -190,8 +190,9 @@ export interface GatewayErrorResponse {
 }
 
 /**
- * Builds the response for an error in the shape of the endpoint's API: Anthropic's on `/v1/messages*` (also after
- * `/p/<provider>`), OpenAI's everywhere else, so that each SDK raises its own error class.
+ * Builds the response for an error in the shape of the endpoint's API: Anthropic's on `/v1/messages*`, OpenAI's everywhere
+ * else, with what the AWS SDKs read beside it on `/model/*` (also after `/p/<provider>`), so that each SDK raises its own
+ * error class with the message.
  *
  * @param target raw request target, or undefined if none could be read
  */
@@ -202,11 +203,13 @@ export function gatewayErrorResponse(
 ): GatewayErrorResponse {
   const form = formOf(error);
   const { type, headers: further, message = form.message } = error.options;
+  const isOfBedrock = isBedrock(target);
   const body = Buffer.from(
     JSON.stringify(
       isAnthropic(target)
         ? { type: 'error', error: { type: type?.anthropic ?? anthropicType(form.status), message } }
         : {
+            ...(isOfBedrock && { message }),
             error: { message, type: type?.openai ?? openaiType(form.status), param: null, code: error.code },
           },
     ),
@@ -226,6 +229,7 @@ export function gatewayErrorResponse(
     'request-id',
     requestId,
   ];
+  if (isOfBedrock) headers.push('x-amzn-errortype', bedrockType(form.status), 'x-amzn-requestid', requestId);
   if (form.status === 405) headers.push('allow', ALLOWED_METHODS);
   // RFC 9110 15.5.22: the protocol to use instead.
   if (form.status === 426) headers.push('upgrade', 'HTTP/1.1', 'connection', 'close, upgrade');
@@ -245,6 +249,11 @@ export function gatewayErrorResponse(
 /** Whether errors of this request are in the shape of Anthropic's API. @param target raw request target */
 export function isAnthropic(target: string | undefined): boolean {
   return target !== undefined && /^(?:\/p\/[^/?]+)?\/v1\/messages(?:[/?]|$)/.test(target);
+}
+
+/** Whether the AWS SDKs read errors of this request. @param target raw request target */
+function isBedrock(target: string | undefined): boolean {
+  return target !== undefined && /^(?:\/p\/[^/?]+)?\/model\//.test(target);
 }
 
 /** Error types as the OpenAI API names them. */
@@ -269,4 +278,15 @@ function anthropicType(status: number): string {
   if (status === 504) return 'timeout_error';
   if (status >= 500) return 'api_error';
   return 'invalid_request_error';
+}
+
+/** Exceptions of the Bedrock Runtime API. The SDKs decide on a retry by them and by the status alike. */
+function bedrockType(status: number): string {
+  if (status === 401 || status === 403) return 'AccessDeniedException';
+  if (status === 402) return 'ServiceQuotaExceededException';
+  if (status === 404) return 'ResourceNotFoundException';
+  if (status === 429) return 'ThrottlingException';
+  if (status === 503) return 'ServiceUnavailableException';
+  if (status >= 500) return 'InternalServerException';
+  return 'ValidationException';
 }

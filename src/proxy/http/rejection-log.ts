@@ -11,6 +11,8 @@ const WINDOW_MS = 60_000;
 /** Keys with a log line of their own for each code. All others share one line, because anybody can make up keys. */
 const KEYS_PER_CODE = 50;
 const OTHER_KEYS = 'others';
+/** What a HEAD without a key gets. Claude Code sends one to its base URL at each start, to open the connection. */
+const OF_PROBES = new Set(['invalid_api_key', 'not_found']);
 
 interface LoggedKey {
   /** When the next line may come (monotonic ms). */
@@ -21,7 +23,7 @@ interface LoggedKey {
 
 /**
  * Counts rejected requests by code, and logs one line a minute for each code and key. An admin sees whose requests fail and
- * who guesses keys, and a flood of rejections does not flood the log.
+ * who guesses keys, and a flood of rejections does not flood the log. A HEAD without a key is counted only.
  */
 export class RejectionLog {
   /** By code, since the start. */
@@ -35,21 +37,28 @@ export class RejectionLog {
   }
 
   addRequest(error: GatewayError, req: IncomingMessage & { requestId: string }): void {
-    this.add(error, keyLabel(req.rawHeaders), req.requestId, req);
+    const key = keyLabel(req.rawHeaders);
+    this.count(error);
+    if (req.method === 'HEAD' && key === 'none' && OF_PROBES.has(error.code)) return;
+    this.log(error, key, req.requestId, req);
   }
 
   /** Adds a rejection of bytes that Node did not parse as a request. */
   addConnection(error: GatewayError, socket: Socket, requestId: string): void {
-    this.add(error, 'none', requestId, { socket, headers: {} });
+    this.count(error);
+    this.log(error, 'none', requestId, { socket, headers: {} });
   }
 
-  private add(
+  private count({ code }: GatewayError): void {
+    this.counts.set(code, (this.counts.get(code) ?? 0) + 1);
+  }
+
+  private log(
     { code, options: { cause } }: GatewayError,
     key: string,
     requestId: string,
     { socket, headers }: Pick<IncomingMessage, 'socket' | 'headers'>,
   ): void {
-    this.counts.set(code, (this.counts.get(code) ?? 0) + 1);
     const now = performance.now();
     const keys = this.keysOf(code);
     const name = keys.has(key) || hasRoom(keys, now) ? key : OTHER_KEYS;

@@ -17,6 +17,8 @@ export interface NamedModel {
   problem: string | null;
 }
 
+const LONGEST_MODEL = 1_024;
+
 /** It may name an agent, which has a model of its own. */
 const OTHERWISE = '/v1beta/interactions';
 
@@ -39,8 +41,8 @@ const SEGMENT = '([^/]+)';
 const POST_PATHS = [
   // Gemini API: POST /v1beta/{model=models/*}:generateContent
   `/v1(?:alpha|beta)?/models/${SEGMENT}:[A-Za-z]+`,
-  // Vertex AI
-  `/v1(?:beta1)?/projects/[^/]+/locations/[^/]+/publishers/[^/]+/models/${SEGMENT}:[A-Za-z]+`,
+  // Vertex AI; without a project in express mode
+  `/v1(?:beta1)?/(?:projects/[^/]+/locations/[^/]+/)?publishers/[^/]+/models/${SEGMENT}:[A-Za-z]+`,
   // Amazon Bedrock Runtime
   `/model/${SEGMENT}/(?:invoke|invoke-with-response-stream|converse|converse-stream)`,
   // Azure OpenAI
@@ -122,4 +124,10 @@ export function misleadingHeader(raw: readonly string[]): string | null {
       return 'the body is compressed';
   }
   return null;
+}
+
+/** The same model, or the problem that it is empty or too long to be one. */
+export function checkLength(named: NamedModel): NamedModel {
+  if (named.model === null || (named.model !== '' && named.model.length <= LONGEST_MODEL)) return named;
+  return { model: null, problem: `"model" is empty or longer than ${LONGEST_MODEL} characters` };
 }

@@ -3,11 +3,13 @@ import type { Request } from 'express';
 import type { Grant } from '../../auth/caller.js';
 import { overridesTarget } from '../../auth/endpoint-rule.js';
 import { GatewayError } from '../../errors/gateway-error.js';
+import type { Provider } from '../../providers/provider.js';
 import type { Attribution } from '../../request-log/attribution.js';
 import type { Reservation } from '../../request-log/charges.js';
 import { NamesByLength } from './folded-names.js';
 import { JsonMembers } from './json-members.js';
 import {
+  checkLength,
   misleadingHeader,
   modelOfPath,
   modelOfQuery,
@@ -38,7 +40,6 @@ const NAMES = new NamesByLength([
 ]);
 /** With these, some providers answer with another model than `model`. */
 const OTHER_MODELS = ['models', 'fallbacks'];
-const LONGEST_MODEL = 1_024;
 /** A body of this size is read in some milliseconds; larger ones are read in slices. */
 const SLICE_BYTES = 262_144;
 const JSON_TYPE = /^(?:application|text)\/(?:[\w.+-]+\+)?json\s*(?:;\s*charset="?utf-8"?\s*)?$/i;
@@ -55,6 +56,8 @@ export class PolicyCall {
   prefix: readonly Buffer[] | null = null;
   /** What is forwarded in place of `body`; null if it is forwarded as it is. */
   replacement: Buffer | null = null;
+  /** Which providers get `replacement`; the others get `body`. */
+  isReplacedFor: (provider: Provider) => boolean = () => true;
   responseFilter: ResponseFilter | null = null;
   /** What `responseFilter` changes, for `x-gateway-altered`. */
   filtered: string | null = null;
@@ -82,6 +85,11 @@ export class PolicyCall {
   /** The route that the call uses; undefined if it uses none. */
   get routed(): Request['routed'] {
     return this.req.routed;
+  }
+
+  /** Where the call may be sent: the provider, or the targets of its route. */
+  get providers(): readonly Provider[] {
+    return this.req.routed?.targetProviders() ?? [this.req.provider];
   }
 
   get method(): string {
@@ -191,9 +199,11 @@ export class PolicyCall {
    * say so.
    *
    * @param what for `x-gateway-altered` and the row
+   * @param isFor which targets of a route get them
    */
-  replaceBody(body: Buffer, what: string): void {
+  replaceBody(body: Buffer, what: string, isFor = this.isReplacedFor): void {
     this.replacement = body;
+    this.isReplacedFor = isFor;
     this.req.call.altered = what;
   }
 
@@ -258,8 +268,7 @@ export class PolicyCall {
   }
 
   private findModel(): NamedModel {
-    const { method, endpoint, req } = this;
-    const { query } = this;
+    const { method, endpoint, req, query } = this;
     const source = this.modelSource;
     if (this.isOverridden)
       return { model: null, problem: 'a header or parameter overrides the method or the path' };
@@ -288,9 +297,4 @@ export class PolicyCall {
       return { model: null, problem: '"model" is not a string of a model\'s length' };
     return { model, problem: null };
   }
-}
-
-function checkLength(named: NamedModel): NamedModel {
-  if (named.model === null || (named.model !== '' && named.model.length <= LONGEST_MODEL)) return named;
-  return { model: null, problem: `"model" is empty or longer than ${LONGEST_MODEL} characters` };
 }

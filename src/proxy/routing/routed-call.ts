@@ -174,14 +174,16 @@ export class RoutedCall {
     this.attempts++;
     this.begun = this.choice.target.health.begin(performance.now());
     this.use(this.choice.provider);
-    if (this.admitted !== null) this.admitted.replacement = this.choice.body ?? this.replacement;
+    const { body, provider } = this.choice;
+    if (this.admitted !== null) this.admitted.replacement = body ?? this.replacementFor(provider);
   }
 
   /** Sets what the row of the present attempt says of its model. */
   describe(call: CallRecord): void {
-    const { model } = this.choice;
+    const { model, provider } = this.choice;
     if (this.admitted?.body) call.requestModel = model ?? this.requestModel;
-    call.altered = model === null ? this.altered : this.altered === null ? 'model' : `${this.altered}, model`;
+    const altered = this.replacementFor(provider) === null ? null : this.altered;
+    call.altered = model === null ? altered : altered === null ? 'model' : `${altered}, model`;
   }
 
   succeeded(): void {
@@ -242,11 +244,16 @@ export class RoutedCall {
     }
     const own = models.get(model);
     if (own === undefined || own === model) return asItIs;
-    const bytes = this.replacement ?? call.body;
+    const bytes = this.replacementFor(provider) ?? call.body;
     const body = call.modelSource === 'body' && bytes !== null ? call.withModel(bytes, own) : null;
     if (body !== null) return { target, provider, body, model: own };
     this.problem = 'this route replaces the model, which it can only in a JSON body of at most 32 MiB';
     return null;
+  }
+
+  /** What policies send this target in place of the body; null if nothing. */
+  private replacementFor(provider: Provider): Buffer | null {
+    return this.admitted?.isReplacedFor(provider) === true ? this.replacement : null;
   }
 
   private reject(): never {

@@ -1,5 +1,6 @@
 import { COMMON_POSTS, PROVIDER_ENDPOINTS } from '../../../src/providers/inference-endpoints.js';
 import { modelOfPath, modelSource } from '../../../src/proxy/policies/model-source.js';
+import { modelFromPath } from '../../../src/tokens/model-scan.js';
 
 it('finds where each inference endpoint names its model', () => {
   const posts = PROVIDER_ENDPOINTS.flatMap(({ posts, prefix }) => [
@@ -18,6 +19,18 @@ it('finds where each inference endpoint names its model', () => {
 });
 
 it.each([
+  '/v1/models/d:generateContent',
+  '/v1alpha/models/d:streamGenerateContent',
+  '/v1beta1/publishers/google/models/d:generateContent',
+  '/v1/publishers/google/models/d:streamGenerateContent',
+  '/v1/projects/p/locations/l/publishers/google/models/d:countTokens',
+])('reads the model of %s', (endpoint) => {
+  expect(modelOfPath('POST', endpoint, '')).toEqual({ model: 'd', problem: null });
+  expect(modelFromPath(endpoint)).toBe('d');
+});
+
+it.each([
+  ['/responses', '/openai', 'body'],
   ['/deployments/d/chat/completions', '/openai', 'path'],
   ['/deployments/d/chat/completions', '', 'none'],
   ['/v1/chat/completions', '/openai', 'body'],
