@@ -14,6 +14,17 @@ import { rejectUnnamedModel } from './unnamed-model.js';
 import type { Reservation } from '../request-log/charges.js';
 import { startOf } from '../request-log/column-domains.js';
 import { type Estimate, Estimates } from './estimates.js';
+import {
+  costOf,
+  dearerTiers,
+  type Expected,
+  isForm,
+  MOST_TOKENS,
+  reserve,
+  runsInBackground,
+  whyUnpriced,
+} from './expected.js';
+import { usdOf } from '../limit-rules/usd.js';
 import { LedgerService } from './ledger/ledger.service.js';
 import type { CallReservation } from './ledger/ledger.js';
 import { RuleCache, type RuleSet } from './ledger/rule-cache.js';
@@ -28,11 +39,6 @@ const FREE =
 const PATIENCE_MS = 2_000;
 /** The longest output of the models that there are: what `worst` assumes if the request does not limit it. */
 const LONGEST_OUTPUT = 131_072;
-/** No call uses more: a million dollars, a trillion tokens. */
-const MOST_NANO = 10n ** 15n;
-const MOST_TOKENS = 1e12;
-
-const FORM = /^multipart\//i;
 
 const NOTHING: CallReservation = { usd: 0n, tokens: 0n };
 const LEAST: CallReservation = { usd: 1n, tokens: 1n };
@@ -41,13 +47,6 @@ const UNPRICED_ENDPOINT =
 
 type Route = NonNullable<PolicyCall['routed']>;
 type PricedTarget = ReturnType<Route['candidates']>[number];
-
-/** What a call will use, as far as it is known before it is forwarded. */
-interface Expected {
-  readonly estimate: Estimate;
-  readonly input: number;
-  readonly output: number;
-}
 
 /** Admits calls within the limits and budgets of their key, its team and their end users. */
 @Injectable()
@@ -112,7 +111,7 @@ export class LimitPolicy implements CallPolicy {
     if (prices === undefined && set.needsPrice && this.env.limitsWithoutDatabase === 'reject')
       throw new GatewayError('limits_unavailable');
     // Its cost is computed with its row, and charged.
-    if (prices === undefined) return this.take(call, set, reserve(0n, expected), expected.estimate);
+    if (prices === undefined) return this.take(call, set, reserve(LEAST.usd, expected), expected.estimate);
     return this.admitPriced(call, set, priceAt(prices, startOf(call.id)), expected);
   }
 
@@ -136,7 +135,7 @@ export class LimitPolicy implements CallPolicy {
     return unknown.length === 0 ? admit() : withTimeout(PATIENCE_MS, this.prices.load(unknown)).then(admit);
   }
 
-  /** @param exclude called for targets without a price, which a key with a budget may not use */
+  /** @param exclude called for targets without a known cost, which a key with a budget may not use */
   private dearest(
     call: PolicyCall,
     set: RuleSet,
@@ -146,20 +145,22 @@ export class LimitPolicy implements CallPolicy {
   ): bigint {
     let usd = 0n;
     let left = targets.length;
+    let problem: GatewayError | null = null;
     for (const target of targets) {
       const prices = this.pricesOf(target);
       if (prices === undefined && set.needsPrice && this.env.limitsWithoutDatabase === 'reject')
         throw new GatewayError('limits_unavailable');
       const dated = prices === undefined ? null : priceAt(prices, startOf(call.id));
-      if (dated !== null) {
-        const cost = costOf(dated, set, expected, startOf(call.id));
-        if (cost > usd) usd = cost;
-      } else if (prices !== undefined && set.needsPrice) {
+      problem = prices === undefined || !set.needsPrice ? null : whyUnpriced(dated, expected);
+      if (problem !== null) {
         exclude(target);
         left--;
+        continue;
       }
+      const cost = dated === null ? LEAST.usd : costOf(dated, expected, startOf(call.id));
+      if (cost > usd) usd = cost;
     }
-    if (targets.length > 0 && left === 0) throw new GatewayError('model_not_priced');
+    if (left === 0 && problem !== null) throw problem;
     return usd;
   }
 
@@ -174,8 +175,9 @@ export class LimitPolicy implements CallPolicy {
     dated: DatedPrice | null,
     expected: Expected,
   ): Admission | Promise<Admission> {
-    if (dated === null && set.needsPrice) throw new GatewayError('model_not_priced');
-    const usd = dated === null ? 0n : costOf(dated, set, expected, startOf(call.id));
+    const problem = set.needsPrice ? whyUnpriced(dated, expected) : null;
+    if (problem !== null) throw problem;
+    const usd = dated === null ? LEAST.usd : costOf(dated, expected, startOf(call.id));
     return this.take(call, set, reserve(usd, expected), expected.estimate, dated);
   }
 
@@ -203,15 +205,19 @@ export class LimitPolicy implements CallPolicy {
 
   private expect(call: PolicyCall, set: RuleSet, model: string): Expected {
     const bytes = call.requestBytes ?? 0;
-    const isForm = FORM.test(call.headers['content-type'] ?? '');
-    const estimate = this.estimates.of(call.grant.keyId, model, isForm);
+    const estimate = this.estimates.of(call.grant.keyId, model, isForm(call.headers));
     const declared = call.maxOutputTokens;
     const most = declared !== null && declared > 0 ? declared : LONGEST_OUTPUT;
-    const output = set.reservesWorst ? most : Math.min(most, estimate.output);
+    // What a call in the background uses is never known: it is charged what it reserves.
+    const isCharged = set.needsUsd || set.chargesTokens;
+    const isMost = set.reservesWorst || (isCharged && runsInBackground(call));
+    const output = isMost ? most : Math.min(most, estimate.output);
     return {
       estimate,
-      input: set.reservesWorst ? bytes : estimate.input(bytes),
+      input: isMost ? bytes : estimate.input(bytes),
       output: Math.min(output * call.choices, MOST_TOKENS),
+      isMost,
+      tiers: set.needsPrice ? dearerTiers(call) : [],
     };
   }
 
@@ -247,26 +253,13 @@ function isStorable(model: string): boolean {
   return model.isWellFormed() && !model.includes('\0');
 }
 
-function costOf({ price }: DatedPrice, set: RuleSet, { input, output }: Expected, startedAt: number): bigint {
-  if (set.reservesWorst) return price.highestCostOf(input, output);
-  const usage = {
-    promptTokens: input,
-    cachedTokens: null,
-    cacheWriteTokens: null,
-    completionTokens: output,
-    reasoningTokens: null,
-    extra: null,
-    reportedCost: null,
+/** The least is reserved, and not charged. */
+function withoutLeast({ usd, tokens, subject }: Reservation): Reservation {
+  return {
+    usd: usd === usdOf(LEAST.usd) ? '0' : usd,
+    tokens: tokens === Number(LEAST.tokens) ? 0 : tokens,
+    subject,
   };
-  return price.costOf(usage, startedAt) ?? MOST_NANO;
-}
-
-function reserve(usd: bigint, { input, output }: Expected): CallReservation {
-  return { usd: usd < MOST_NANO ? usd : MOST_NANO, tokens: BigInt(input + output) };
-}
-
-function uncharged({ usd, tokens, subject }: Reservation): Reservation {
-  return { usd: usd && '0', tokens: tokens && 0, subject };
 }
 
 function ticketOf(
@@ -276,8 +269,7 @@ function ticketOf(
   price: DatedPrice | null,
 ): LimitTicket {
   const { reservation } = ticket;
-  // The least is reserved, and not charged.
-  call.reserve(call.modelSource === 'none' && reservation !== null ? uncharged(reservation) : reservation);
+  call.reserve(reservation && withoutLeast(reservation));
   // What a whole connection uses says nothing of a single request.
   const learns = call.isWebSocket ? null : estimate;
   return new LimitTicket(ticket, learns, call.requestBytes ?? 0, price);

@@ -1,3 +1,4 @@
+import { leastCostOf } from '../pricing/least-cost.js';
 import type { DatedPrice } from '../pricing/price-resolver.js';
 import { startOf } from '../request-log/column-domains.js';
 import { usedTokens } from '../request-log/charges.js';
@@ -26,7 +27,7 @@ export class LimitTicket implements CallTicket {
   usedSoFar(usage: TokenUsage): void {
     const { promptTokens: input, completionTokens: output } = usage;
     this.ticket.raise({
-      usd: this.price === null ? null : this.price.price.costOf(usage, startOf(this.ticket.id)),
+      usd: this.price === null ? null : leastCostOf(this.price.price, usage, startOf(this.ticket.id)),
       tokens: input === null && output === null ? null : BigInt((input ?? 0) + (output ?? 0)),
     });
   }

@@ -4,7 +4,7 @@ import { ProvidersService } from '../providers/providers.service.js';
 import { describeError } from '../errors/describe-error.js';
 import { formatDecimal, parseDecimal } from '../platform/decimal.js';
 import { withTimeout } from '../platform/with-timeout.js';
-import { raiseReservation } from '../request-log/charges.js';
+import { chargesOf, raiseReservation } from '../request-log/charges.js';
 import { startOf } from '../request-log/column-domains.js';
 import type { LogRow } from '../request-log/columns.js';
 import { leastOutputTokens } from '../request-log/log-row.js';
@@ -20,6 +20,7 @@ import {
 } from '../request-log/row-cost.js';
 import type { RowPricer } from '../request-log/writer/row-pricer.js';
 import { COST_SCALE } from './cost.js';
+import { leastCostOf } from './least-cost.js';
 import { type ModelPrices, priceAt, PriceResolver } from './price-resolver.js';
 import { UnpricedModels } from './unpriced-models.service.js';
 
@@ -84,8 +85,11 @@ export class BatchPricer implements RowPricer {
     const dated = priceAt(prices ?? [], startedAt);
     const usage = usageOf(row);
     const least = { ...usage, promptTokens: usage.promptTokens ?? 0, completionTokens: output };
-    const nano = dated?.price.costOf(least, startedAt) ?? null;
-    raiseReservation(row, nano === null ? null : formatDecimal(nano, COST_SCALE), output);
+    raiseReservation(
+      row,
+      dated && formatDecimal(leastCostOf(dated.price, least, startedAt), COST_SCALE),
+      output,
+    );
   }
 
   /** Waits for prices, and until the models without one are stored: a later price then finds the rows. */
@@ -110,6 +114,11 @@ export class BatchPricer implements RowPricer {
       reported === null
         ? (dated?.price.costOf(usageOf(row), startedAt) ?? null)
         : (parseDecimal(reported, COST_SCALE) ?? 0n);
+    // It counts if the cost is unknown or partial.
+    if (dated !== null && chargesOf(row).usd !== null) {
+      const least = nano ?? leastCostOf(dated.price, usageOf(row), startedAt);
+      raiseReservation(row, formatDecimal(least, COST_SCALE), 0);
+    }
     if (isCached(row)) {
       figures.saved += nano ?? 0n;
       setSaved(row, nano === null ? null : formatDecimal(nano, COST_SCALE));

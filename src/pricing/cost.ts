@@ -11,7 +11,7 @@ const PICO_PER_THOUSANDTH = 1_000n;
 /** Micro-dollars in pico-dollars. */
 const PICO_PER_MICRO = 1_000_000n;
 /** What `numeric(18,9)` cannot hold. */
-const MOST_NANO = 10n ** 18n;
+export const MOST_NANO = 10n ** 18n;
 
 /** Units of `extra` whose price is for a thousand of them; the others are tokens. */
 const COUNTED = new Set(['web_searches', 'search_units']);
@@ -158,6 +158,11 @@ export class CompiledPrice {
     const [input, output] = (this.dearest ??= dearestRates(this.stored));
     const pico = this.perCall + BigInt(inputTokens) * input + BigInt(outputTokens) * output;
     return divideHalfUp(pico, PICO_PER_NANO) + 1n;
+  }
+
+  /** Whether the cost of calls of this service tier is known. */
+  hasTier(name: string): boolean {
+    return this.conditions.some(({ serviceTier }) => serviceTier === name);
   }
 
   private ratesFor({ promptTokens, extra }: TokenUsage, startedAt: number): Rates | null {

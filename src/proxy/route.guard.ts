@@ -59,6 +59,7 @@ export class RouteGuard implements CanActivate {
       provider: provider.name,
       path: target.path,
       endpoint: target.endpoint,
+      basePath: provider.basePath,
       upstream: provider.origin,
       arrivedAt: req.arrivedAt,
     };

@@ -36,6 +36,8 @@ export interface CallOrigin {
   attributesBody: boolean;
   /** Path after `/p/<provider>`, without the query: it determines the kind of response. */
   endpoint: string;
+  /** Path of the provider's URL: it may name a deployment. */
+  basePath: string;
   /** Scheme, host and port of the provider. */
   upstream: string;
   /** When the request's head arrived (monotonic ms). */
@@ -56,7 +58,7 @@ export class CallRecord {
   responseBytes = 0;
   status: number | null = null;
   contentType: string | undefined;
-  /** Model in the request's body, otherwise in its path. */
+  /** The model that the call is admitted and priced with: in the request's path, otherwise in its body. */
   requestModel: string | null;
   attribution: Attribution | null;
   /** Start and end of the response body, for its token counts; null before the response, and if it has no token counts. */
@@ -102,7 +104,7 @@ export class CallRecord {
     readonly origin: CallOrigin,
     private readonly openedAt = performance.now(),
   ) {
-    this.requestModel = modelFromPath(origin.endpoint);
+    this.requestModel = modelFromPath(origin.basePath + origin.endpoint);
     this.attribution = origin.attribution;
   }
 
@@ -186,9 +188,8 @@ export class CallRecord {
   requestBodyRead(body: Buffer): void {
     if (this.bodyAwaitedAt > 0) this.bodyWaitMs = performance.now() - this.bodyAwaitedAt;
     if (this.origin.attributesBody) this.attribution = withBody(this.attribution, body);
-    // A provider that takes the model from the path has no `model` member, so a member wins over the path.
     if (startsMultipart(body)) this.scanForModel(body);
-    else this.requestModel = scanModel(body) ?? this.requestModel;
+    else this.requestModel ??= scanModel(body);
   }
 
   /** A chunk of a streamed request body has arrived: looks for the model in it. The chunk is not kept. */
@@ -198,12 +199,14 @@ export class CallRecord {
   }
 
   private scanForModel(chunk: Buffer): void {
+    // A provider that takes the model from the path ignores the one in the body, which many clients send as well.
+    if (this.requestModel !== null) return;
     const scan = (this.modelScan ??= startsMultipart(chunk)
       ? new MultipartModelScan()
       : new StreamedModelScan());
     if (scan.done) return;
     scan.add(chunk);
-    this.requestModel = scan.model ?? this.requestModel;
+    this.requestModel = scan.model;
   }
 
   /**

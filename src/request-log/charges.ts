@@ -34,8 +34,8 @@ export function chargesOf(row: Readonly<LogRow>): { usd: string | null; tokens: 
 
 /**
  * Turns what was reserved into the charge, where the cost or the tokens of the call are known. A call whose usage is
- * unknown keeps its reservation as an estimate, unless it cannot have cost anything: the provider rejected it, it never
- * reached the provider, or its response was a stored one.
+ * unknown or partial keeps its reservation as an estimate, or what is known if that is more, unless it cannot have cost
+ * anything: the provider rejected it, it never reached the provider, or its response was a stored one.
  *
  * @returns false if the row is charged nothing because no budget applies to it
  */
@@ -45,7 +45,10 @@ export function finalizeCharge(row: LogRow): boolean {
     row.charge_usd = isFree(row)
       ? '0'
       : ((isUsagePartial(row) ? null : costOf(row)) ?? (isRejected(row) ? '0' : row.charge_usd));
-  if (row.charge_tokens !== null) row.charge_tokens = usedTokens(row) ?? row.charge_tokens;
+  if (row.charge_tokens !== null) {
+    const known = (row.prompt_tokens ?? 0) + (row.completion_tokens ?? 0);
+    row.charge_tokens = usedTokens(row) ?? Math.max(row.charge_tokens, known);
+  }
   return true;
 }
 
@@ -54,7 +57,7 @@ export function usedTokens(row: Readonly<LogRow>): number | null {
   if (isFree(row)) return 0;
   if (isUsagePartial(row)) return null;
   const { prompt_tokens: input, completion_tokens: output } = row;
-  if (input !== null || output !== null) return (input ?? 0) + (output ?? 0);
+  if (input !== null) return input + (output ?? 0);
   return isRejected(row) ? 0 : null;
 }
 

@@ -92,7 +92,7 @@ export const COLUMNS = {
     ...TEXT,
     phases: USAGE,
     description:
-      'The model that the forwarded request names; if it names none, the model that the response names.',
+      'The model that the forwarded request names, in its path if it names one there, otherwise in its body or query; if it names none, the model that the response names.',
     nullMeans: 'neither names a model, or the name contained a gateway key.',
     example: 'gpt-4o-mini',
   },

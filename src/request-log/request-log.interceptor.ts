@@ -18,6 +18,7 @@ export interface CallSubject {
   provider: string;
   path: string;
   endpoint: string;
+  basePath: string;
   upstream: string;
   arrivedAt: number;
 }
@@ -81,6 +82,7 @@ export class RequestLogInterceptor implements NestInterceptor {
       provider: subject.provider,
       path: subject.path,
       endpoint: subject.endpoint,
+      basePath: subject.basePath,
       upstream: subject.upstream,
       arrivedAt: subject.arrivedAt,
       method: req.method,

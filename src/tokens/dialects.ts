@@ -187,12 +187,15 @@ const BEDROCK_METRICS: Dialect = {
   },
 };
 
-/** Cohere v1 (`meta`) and v2 (`usage`). Billed tokens leave out those that Cohere adds to a prompt itself. */
+/**
+ * Cohere v1 (`meta`) and v2 (`usage`). Billed tokens leave out those that Cohere adds to a prompt itself. Cached tokens are a part
+ * of all tokens, and not of the billed ones.
+ */
 const COHERE: Dialect = {
   members: ['billed_units', 'tokens'],
   read: ({ billed_units: billed, tokens, cached_tokens: cached }) => ({
     input: count(billed, 'input_tokens') ?? count(tokens, 'input_tokens'),
-    cached: asCount(cached),
+    cached: count(billed, 'input_tokens') === null ? asCount(cached) : null,
     output: count(billed, 'output_tokens') ?? count(tokens, 'output_tokens'),
     extra: { search_units: count(billed, 'search_units') },
   }),
@@ -202,6 +205,15 @@ const COHERE: Dialect = {
 const OLLAMA: Dialect = {
   members: ['prompt_eval_count', 'eval_count'],
   read: (usage) => ({ input: count(usage, 'prompt_eval_count'), output: count(usage, 'eval_count') }),
+};
+
+/** Titan's streams on Bedrock, in the event that ends one. */
+const TITAN: Dialect = {
+  members: ['totalOutputTextTokenCount'],
+  read: (usage) => ({
+    input: count(usage, 'inputTextTokenCount'),
+    output: count(usage, 'totalOutputTextTokenCount'),
+  }),
 };
 
 /** Voyage, Jina and others: embeddings and rerank have no output, so the total is the input. */
@@ -226,6 +238,7 @@ export const DIALECTS: readonly Dialect[] = [
   BEDROCK_METRICS,
   COHERE,
   OLLAMA,
+  TITAN,
   TOTAL_ONLY,
 ];
 

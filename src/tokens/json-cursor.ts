@@ -99,6 +99,11 @@ export class ObjectCursor {
     return this.json[this.valueStart] === OPEN_BRACE ? [this.valueStart, this.valueEnd] : null;
   }
 
+  /** Where the member's value is, when it is an array; null when it is not. */
+  arraySpan(): Span | null {
+    return this.json[this.valueStart] === OPEN_BRACKET ? [this.valueStart, this.valueEnd] : null;
+  }
+
   /** Where the member's value is, when it is a string that is not empty; null when it is not. */
   textSpan(): Span | null {
     const { json, valueStart, valueEnd } = this;

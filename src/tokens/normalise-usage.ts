@@ -16,7 +16,7 @@ export function normaliseUsage(usage: Json, endpoint: string, tier?: unknown): R
   for (const dialect of DIALECTS) {
     if (!hasAny(usage, dialect.members)) continue;
     const counts = dialect.read(usage, endpoint);
-    const extra = extraOf(counts, tier ?? usage.service_tier ?? usage.serviceTier ?? usage.trafficType);
+    const extra = extraOf(counts, tierOf(usage, tier));
     const known = inOneMeaning(counts, extra);
     const found = known.promptTokens ?? known.completionTokens ?? known.cachedTokens ?? known.reasoningTokens;
     if (found !== null || extra?.search_units !== undefined) return known;
@@ -37,8 +37,8 @@ function inOneMeaning(counts: Counts, extra: ExtraUsage | null): ResponseUsage {
   const isPart = total !== null && total === (counts.input ?? 0) + (output ?? 0);
   let input = isPart ? counts.input : sum(counts.input, inputApart);
   const parts = (cached ?? 0) + (cacheWrite ?? 0);
-  // Parts that exceed the whole were counted beside it.
-  if (input !== null && parts > input) input += parts;
+  // Parts that exceed the whole were counted beside it, unless the total says otherwise.
+  if (!isPart && input !== null && parts > input) input += parts;
   return {
     model: null,
     promptTokens: asCount(input),
@@ -56,8 +56,14 @@ function allOutput(counts: Counts): number | null {
   const { input, inputApart, output, reasoning, reasoningApart = false, total } = counts;
   if (!reasoning) return output;
   const rest = (total ?? NaN) - (input ?? 0) - (inputApart ?? 0) - (output ?? 0);
-  const isApart = rest === reasoning || reasoning > (output ?? 0) || (rest !== 0 && reasoningApart);
+  const isApart = rest === reasoning || (rest !== 0 && (reasoningApart || reasoning > (output ?? 0)));
   return isApart ? sum(output, reasoning) : output;
+}
+
+function tierOf(usage: Json, beside: unknown): unknown {
+  // Anthropic's fast mode has prices of its own, whatever the tier.
+  if (usage.speed === 'fast') return usage.speed;
+  return beside ?? usage.service_tier ?? usage.serviceTier ?? usage.trafficType;
 }
 
 function extraOf({ extra: counts }: Counts, tier: unknown): ExtraUsage | null {

@@ -8,7 +8,8 @@ import { NO_USAGE, type ResponseUsage } from './token-usage.js';
 import { UsageMembers } from './usage-members.js';
 
 /** Cheap sign of an event worth parsing; most have no count, or `"usage":null`. In a text its quotes are escaped. */
-const HAS_COUNTS = /"(?:usage(?:Metadata)?|meta)"\s*:\s*\{|"(?:prompt_)?eval_count"\s*:\s*\d/;
+const HAS_COUNTS =
+  /"(?:usage(?:Metadata)?|meta)"\s*:\s*\{|"(?:(?:prompt_)?eval_count|totalOutputTextTokenCount)"\s*:\s*\d/;
 /** Bedrock adds these to the last event of any model. Its own usage is better where it reports any. */
 const HAS_METRICS = /"amazon-bedrock-invocationMetrics"\s*:\s*\{/;
 /** The model is in the first event, or soon after those that some services put before it. */
@@ -36,6 +37,7 @@ interface StreamEvent {
  * - Groq: `x_groq.usage` in the last chunk, at first without `usage` beside it.
  * - Cohere: `response.meta` (v1) or `delta.usage` (v2) in the last event.
  * - Bedrock: `usage` in the event `metadata`, or the events of the model and `amazon-bedrock-invocationMetrics`.
+ * - Titan on Bedrock: `totalOutputTextTokenCount` in the last event, also of a stream without those metrics.
  * - Ollama: `prompt_eval_count` and `eval_count` in the last line.
  *
  * For a stream larger than the copy, its start gives the model and `message_start`, its end the rest.

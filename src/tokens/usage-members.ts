@@ -3,6 +3,7 @@ import { type ObjectCursor, openObject, parseText, parseValue, type Span } from 
 import { normaliseUsage } from './normalise-usage.js';
 import { readReportedCost } from './reported-cost.js';
 import type { ResponseUsage } from './token-usage.js';
+import { webSearches } from './web-searches.js';
 
 /** The members of a response that report the model and the usage. */
 const NAMES = [
@@ -21,6 +22,12 @@ const NAMES = [
   // Ollama.
   'prompt_eval_count',
   'eval_count',
+  // Titan on Bedrock.
+  'inputTextTokenCount',
+  'totalOutputTextTokenCount',
+  // OpenAI responses: the web searches.
+  'tool_usage',
+  'output',
   // OpenAI and Groq; Bedrock.
   'service_tier',
   'serviceTier',
@@ -31,7 +38,12 @@ type Name = (typeof NAMES)[number];
 export const USAGE_MEMBERS: readonly string[] = NAMES;
 
 const TEXTS = new Set<Name>(['model', 'modelVersion', 'service_tier']);
-const NUMBERS = new Set<Name>(['prompt_eval_count', 'eval_count']);
+const NUMBERS = new Set<Name>([
+  'prompt_eval_count',
+  'eval_count',
+  'inputTextTokenCount',
+  'totalOutputTextTokenCount',
+]);
 
 /** The names at the index of their length: most members are none of them, and their length tells. */
 const BY_LENGTH: Name[][] = [];
@@ -54,7 +66,9 @@ export class UsageMembers {
         ? cursor.textSpan()
         : NUMBERS.has(name)
           ? cursor.numberSpan()
-          : cursor.objectSpan();
+          : name === 'output'
+            ? cursor.arraySpan()
+            : cursor.objectSpan();
       if (span !== null) this.spans[name] = span;
     }
   }
@@ -103,17 +117,15 @@ export class UsageMembers {
     if (read === null) return null;
     if (started !== null) read = normaliseUsage(merge(started, usage), endpoint, this.tier)!;
     read.reportedCost = readReportedCost(this.json, span!, usage);
+    const searches = webSearches(this.json, this.spans.tool_usage, this.spans.output);
+    if (searches > 0) read.extra = { web_searches: searches, ...read.extra };
     return read;
   }
 
   /** Counts at the top of the document. */
   private readCounts(endpoint: string): ResponseUsage | null {
-    const { prompt_eval_count: prompt, eval_count: output } = this.spans;
-    if ((prompt ?? output) === undefined) return null;
-    const usage = {
-      prompt_eval_count: parseValue(this.json, prompt ?? null),
-      eval_count: parseValue(this.json, output ?? null),
-    };
+    const usage: Record<string, unknown> = {};
+    for (const name of NUMBERS) usage[name] = parseValue(this.json, this.spans[name] ?? null);
     return normaliseUsage(usage, endpoint);
   }
 

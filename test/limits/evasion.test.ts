@@ -95,6 +95,24 @@ it.each([
   });
 });
 
+it.each([
+  '/openai/deployments/m/chat/completions',
+  '/v1beta/models/m:generateContent',
+  '/model/m/converse',
+  '/v1/projects/p/locations/l/publishers/google/models/m:rawPredict',
+])('charges the model in the path of %s, whatever model the body names', async (path) => {
+  const prices = { catalog: 'default', model: `cheap-${path.length}`, input: '0.001', output: '0.001' };
+  await limited.postern.admin('POST', '/prices', prices);
+  const { id, key } = await limited.issue({ models: ['m'], budgets: [{ usd: '1', period: 'day' }] });
+  const first = await send(key, 'POST', `/p/default${path}`, { model: prices.model });
+  expect(await limited.postern.row(first.id)).toMatchObject({
+    model: 'm',
+    cost_usd: '0.001100000',
+    charge_usd: '0.001100000',
+  });
+  await eventually(async () => (await limitOf(limited.postern, `key=${id}`)).used === '0.0011');
+});
+
 /** Of a provider with paths of its own, whose responses report usage. */
 const UNKNOWN = '/v1/tenants/t/chat/completions';
 

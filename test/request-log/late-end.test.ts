@@ -47,6 +47,7 @@ async function begunCall(): Promise<CallRecord> {
     sdkRetryCount: null,
     endpoint: '/v1/responses',
     upstream: 'http://provider.test',
+    basePath: '',
     arrivedAt: 0,
     attribution: null,
     attributesBody: false,

@@ -38,6 +38,7 @@ const OTHER_KEY = generateKey();
 /** What a call's origin holds beside what its row tells. */
 const UNTOLD = {
   upstream: 'http://127.0.0.1',
+  basePath: '',
   arrivedAt: 0,
   attribution: null,
   attributesBody: false,

@@ -73,6 +73,28 @@ it('reserves what the dearest target costs, for each attempt that may be billed'
   expect([await status(failing, '8.5'), await status(failing, '7.5')]).toEqual([429, 402]);
 });
 
+it('takes no target that has no price for the service tier of the request', async () => {
+  const tiers = [{ service_tier: 'priority', output: '2' }];
+  const price = { catalog: 'a', model: 'tiered', input: '1', output: '1', tiers };
+  await routed.gateway.admin('POST', '/prices', price);
+  await routed.gateway.admin('POST', '/prices', { ...price, catalog: 'b', tiers: undefined });
+  const body = '{"model":"tiered","max_tokens":1,"service_tier":"priority"}';
+  const name = await routed.route();
+  expect([(await call(name, await issue(budget('1')), body)).status, routed.counts]).toEqual([
+    429,
+    [1, 0, 0],
+  ]);
+  const other = await routed.route({ targets: [{ provider: 'b' }] });
+  const reply = await call(other, await issue(budget('1')), body);
+  expect([reply.status, reply.header('x-gateway-error')]).toEqual([403, 'model_not_priced']);
+});
+
+it('rejects models without a price once a budget that allows them is spent', async () => {
+  const budgets = [{ usd: '0', period: 'total', unpriced: 'allow' }];
+  const body = '{"model":"unpriced","max_tokens":1}';
+  expect((await call(await routed.route(), await issue({ budgets }), body)).status).toBe(402);
+});
+
 it('charges each attempt what it cost, and ends the reservation with the last row', async () => {
   const key = await issue(budget('100'));
   const reply = await call(await routed.route(), key);

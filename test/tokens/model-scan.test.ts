@@ -131,6 +131,7 @@ describe('the model a path names', () => {
       'arn:aws:bedrock:us-east-1:1:inference-profile/m',
     ],
     ['/model/m/invoke-with-response-stream', 'm'],
+    ['/model/m/count-tokens', 'm'],
     ['/model/m/async', null],
     ['/openai/deployments/my-gpt/chat/completions', 'my-gpt'],
     ['/deployments/my-gpt/embeddings', 'my-gpt'],

@@ -58,6 +58,16 @@ const [OPENAI, RESPONSES, ANTHROPIC] = ['/v1/chat/completions', '/v1/responses',
 const GEMINI = '/v1beta/models/gemini-embedding-001';
 const BEDROCK = '/model/us.anthropic.claude-sonnet-4-5-20250929-v1%3A0';
 
+/** Two searches, and what costs nothing. */
+const SEARCHED = [
+  { type: 'reasoning', summary: [] },
+  { type: 'web_search_call', status: 'completed', action: { type: 'search', query: 'x' } },
+  { type: 'web_search_call', status: 'completed', action: { type: 'open_page', url: 'https://x.test' } },
+  { type: 'web_search_call', status: 'failed', action: { type: 'search', query: 'x' } },
+  { type: 'web_search_call', status: 'completed' },
+  { type: 'message', content: [{ type: 'output_text', text: '{"type":"web_search_call"}' }] },
+];
+
 /** One response for each format that the reader knows besides those in recorded-responses.ts, and some that it does not. */
 export const FORMATS: readonly RecordedAnswer[] = [
   {
@@ -614,6 +624,112 @@ export const FORMATS: readonly RecordedAnswer[] = [
     usage: usage(null, 5, 2),
   },
   {
+    name: 'Bedrock InvokeModel stream of Titan that a guardrail stopped',
+    endpoint: '/model/amazon.titan-text-express-v1/invoke-with-response-stream',
+    contentType: BEDROCK_STREAM,
+    body: Buffer.concat([
+      awsChunk({ outputText: 'H', index: 0, totalOutputTextTokenCount: null, inputTextTokenCount: null }),
+      awsChunk({ outputText: '', index: 0, totalOutputTextTokenCount: 3, inputTextTokenCount: 6 }),
+    ]),
+    usage: usage(null, 6, 3),
+  },
+  {
+    name: 'OpenRouter chat of Gemini, whose cached tokens are also written',
+    endpoint: '/api/v1/chat/completions',
+    contentType: JSON_TYPE,
+    body: json({
+      model: 'google/gemini-2.5-flash',
+      usage: {
+        prompt_tokens: 2_168,
+        completion_tokens: 100,
+        total_tokens: 2_268,
+        prompt_tokens_details: { cached_tokens: 2_161, cache_write_tokens: 2_161 },
+      },
+    }),
+    usage: usage('google/gemini-2.5-flash', 2_168, 100, 2_161, null, { cacheWriteTokens: 2_161 }),
+  },
+  {
+    name: 'OpenRouter chat with more reasoning than output',
+    endpoint: '/api/v1/chat/completions',
+    contentType: JSON_TYPE,
+    body: json({
+      model: 'm',
+      usage: {
+        prompt_tokens: 43,
+        completion_tokens: 10,
+        total_tokens: 53,
+        completion_tokens_details: { reasoning_tokens: 11 },
+      },
+    }),
+    usage: usage('m', 43, 10, null, 11),
+  },
+  {
+    name: 'OpenAI responses, with items of web searches',
+    endpoint: RESPONSES,
+    contentType: JSON_TYPE,
+    body: json({ model: 'gpt-4.1', output: SEARCHED, usage: { input_tokens: 9, output_tokens: 4 } }),
+    usage: usage('gpt-4.1', 9, 4, null, null, { extra: { web_searches: 2 } }),
+  },
+  {
+    name: 'OpenAI responses, streamed, with items of web searches',
+    endpoint: RESPONSES,
+    contentType: SSE,
+    body: namedStream(
+      event('response.created', { response: { model: 'gpt-4.1', output: [], usage: null } }),
+      event('response.completed', {
+        response: { model: 'gpt-4.1', output: SEARCHED, usage: { input_tokens: 9, output_tokens: 4 } },
+      }),
+    ),
+    usage: usage('gpt-4.1', 9, 4, null, null, { extra: { web_searches: 2 } }),
+  },
+  {
+    name: 'OpenAI responses, streamed, that count web searches',
+    endpoint: RESPONSES,
+    contentType: SSE,
+    body: namedStream(
+      event('response.created', { response: { model: 'gpt-4.1', output: [], usage: null } }),
+      event('response.completed', {
+        response: {
+          model: 'gpt-4.1',
+          output: SEARCHED,
+          tool_usage: { image_gen: { input_tokens: 0 }, web_search: { num_requests: 3 } },
+          usage: { input_tokens: 9, output_tokens: 4 },
+        },
+      }),
+    ),
+    usage: usage('gpt-4.1', 9, 4, null, null, { extra: { web_searches: 3 } }),
+  },
+  {
+    name: 'Anthropic messages in fast mode',
+    endpoint: ANTHROPIC,
+    contentType: JSON_TYPE,
+    body: json({
+      model: 'claude-opus-5',
+      usage: { input_tokens: 9, output_tokens: 4, service_tier: 'standard', speed: 'fast' },
+    }),
+    usage: usage('claude-opus-5', 9, 4, null, null, { extra: { service_tier: 'fast' } }),
+  },
+  {
+    name: 'Cohere v2 chat with cached tokens',
+    endpoint: '/v2/chat',
+    contentType: JSON_TYPE,
+    body: json({
+      usage: {
+        billed_units: { input_tokens: 12, output_tokens: 4 },
+        tokens: { input_tokens: 212, output_tokens: 4 },
+        cached_tokens: 208,
+      },
+    }),
+    usage: usage(null, 12, 4),
+  },
+  {
+    name: 'Cohere v2 chat with cached tokens and without billed ones',
+    endpoint: '/v2/chat',
+    contentType: JSON_TYPE,
+    body: json({ usage: { tokens: { input_tokens: 212, output_tokens: 4 }, cached_tokens: 208 } }),
+    usage: usage(null, 212, 4, 208),
+  },
+  {
     name: 'Cohere v2 chat',
     endpoint: '/v2/chat',
     contentType: JSON_TYPE,
@@ -627,7 +743,7 @@ export const FORMATS: readonly RecordedAnswer[] = [
         cached_tokens: 0,
       },
     }),
-    usage: usage(null, 5, 418, 0),
+    usage: usage(null, 5, 418),
   },
   {
     name: 'Cohere v2 chat, streamed',

@@ -37,14 +37,30 @@ describe('the model named in a path', () => {
     ['embedContent', '200 OK', '{"embedding":{"values":[0.5]}}', contents, 'gemini-2.5-flash'],
     ['countTokens', '200 OK', '{"totalTokens":8}', contents, 'gemini-2.5-flash'],
     ['generateContent', '200 OK', metadata, '', 'gemini-2.5-flash'],
-    // The body's own member, where there is one.
-    ['rawPredict', '200 OK', '{}', '{"model":"claude-sonnet-4-5"}', 'claude-sonnet-4-5'],
-  ])('is in the row of a %s answered %s %s to %s', async (method, status, body, sent, model) => {
+    // Clients send one in the body as well, which the provider ignores.
+    ['rawPredict', '200 OK', '{}', '{"model":"claude-sonnet-4-5"}', 'gemini-2.5-flash'],
+    ['embedContent', '200 OK', '{}', '{"model":"models/gemini-2.5-flash"}', 'gemini-2.5-flash'],
+    [
+      'generateContent',
+      '200 OK',
+      metadata,
+      `{"model":"m","contents":["${'A'.repeat(300_000)}"]}`,
+      'gemini-2.5-flash',
+    ],
+  ])('is in the row of a %s answered %s %s', async (method, status, body, sent, model) => {
     respond(status, ['Content-Type: application/json'], body);
     const target = `/p/default/v1beta/models/gemini-2.5-flash:${method}`;
     const reply = await wire.call(`POST ${target}`, [], sent);
     expect(reply.body.toString()).toBe(body);
     expect(await rowOf(reply)).toMatchObject({ model, status: Number(status.slice(0, 3)), path: target });
+  });
+
+  it('is in the row if the URL of the provider names it', async () => {
+    respond('200 OK', ['Content-Type: application/json'], '{}');
+    const url = `${wire.provider.url}/openai/deployments/my-gpt`;
+    await wire.gateway.admin('POST', '/providers', { name: 'deployed', url, secret: 's' });
+    const reply = await wire.call('POST /p/deployed/chat/completions', [], '{"model":"gpt-4o"}');
+    expect(await rowOf(reply)).toMatchObject({ model: 'my-gpt' });
   });
 });
 

@@ -59,7 +59,10 @@ const GET_PATHS = [new RegExp(`^(?:${PREFIXES.join('|')})/v1/models/(.+)$`)];
  */
 export function modelSource(method: string, endpoint: string, basePath: string): ModelSource {
   const source = sourceOf(method, endpoint);
-  return source === 'none' && basePath !== '' ? sourceOf(method, basePath + endpoint) : source;
+  if (basePath === '') return source;
+  // The provider's URL may name a deployment: then a model in the body counts for nothing.
+  const whole = sourceOf(method, basePath + endpoint);
+  return source === 'none' || whole === 'path' ? whole : source;
 }
 
 function sourceOf(method: string, path: string): ModelSource {
@@ -76,7 +79,7 @@ function segmentOf(method: string, path: string): string | undefined {
 
 /** The model in a path whose source is `path`. */
 export function modelOfPath(method: string, endpoint: string, basePath: string): NamedModel {
-  const segment = segmentOf(method, endpoint) ?? segmentOf(method, basePath + endpoint) ?? '';
+  const segment = segmentOf(method, basePath + endpoint) ?? segmentOf(method, endpoint) ?? '';
   const model = percentDecode(segment);
   if (!MODEL.test(model))
     return { model: null, problem: 'the model in the path has characters that no model has' };

@@ -6,8 +6,8 @@ import { GatewayError } from '../../errors/gateway-error.js';
 import type { Provider } from '../../providers/provider.js';
 import type { Attribution } from '../../request-log/attribution.js';
 import type { Reservation } from '../../request-log/charges.js';
-import { NamesByLength } from './folded-names.js';
 import { JsonMembers } from './json-members.js';
+import { MEMBER_NAMES } from './member-names.js';
 import {
   checkLength,
   misleadingHeader,
@@ -21,23 +21,6 @@ import {
 import { modelOfMultipart } from './multipart-model.js';
 import { choices, maxOutputTokens } from './output-limits.js';
 
-/** Members that are looked for in a JSON body. */
-const NAMES = new NamesByLength([
-  'model',
-  'models',
-  'fallbacks',
-  'stream',
-  'stream_options',
-  'max_tokens',
-  'max_completion_tokens',
-  'max_output_tokens',
-  'generationConfig',
-  'generation_config',
-  'inferenceConfig',
-  'n',
-  'best_of',
-  'prompt',
-]);
 /** With these, some providers answer with another model than `model`. */
 const OTHER_MODELS = ['models', 'fallbacks'];
 /** A body of this size is read in some milliseconds; larger ones are read in slices. */
@@ -182,7 +165,7 @@ export class PolicyCall {
 
   /** Members of the JSON body. */
   get members(): JsonMembers {
-    const json = (this.json ??= new JsonMembers(this.body ?? Buffer.alloc(0), NAMES));
+    const json = (this.json ??= new JsonMembers(this.body ?? Buffer.alloc(0), MEMBER_NAMES));
     while (!json.advance(SLICE_BYTES));
     return json;
   }
@@ -220,15 +203,16 @@ export class PolicyCall {
    */
   withModel(body: Buffer, model: string): Buffer | null {
     if (this.multipart !== null || this.modelOfJson().model === null) return null;
-    const json = body === this.body ? this.members : new JsonMembers(body, NAMES);
+    const json = body === this.body ? this.members : new JsonMembers(body, MEMBER_NAMES);
     while (!json.advance(SLICE_BYTES));
     const [start, end] = json.all('model')[0]!;
     return Buffer.concat([body.subarray(0, start), Buffer.from(JSON.stringify(model)), body.subarray(end)]);
   }
 
-  /** Sets what the call has reserved of budgets: it is charged that if its process dies. */
+  /** Sets what the call has reserved of budgets. If its process dies, it is charged that; its row is priced with this model. */
   reserve(reservation: Reservation | null): void {
     this.req.call.reservation = reservation;
+    this.req.call.requestModel = this.named?.model ?? this.req.call.requestModel;
   }
 
   /** Changes the response body, which is gathered for it: at most 8 MiB. @param what for `x-gateway-altered` and the row */
@@ -254,7 +238,7 @@ export class PolicyCall {
   }
 
   private async readInSlices(body: Buffer): Promise<void> {
-    this.json = new JsonMembers(body, NAMES);
+    this.json = new JsonMembers(body, MEMBER_NAMES);
     while (!this.json.advance(SLICE_BYTES)) await new Promise((resolve) => setImmediate(resolve));
   }
 

@@ -33,6 +33,7 @@ it.each([
   ['/responses', '/openai', 'body'],
   ['/deployments/d/chat/completions', '/openai', 'path'],
   ['/deployments/d/chat/completions', '', 'none'],
+  ['/chat/completions', '/openai/deployments/d', 'path'],
   ['/v1/chat/completions', '/openai', 'body'],
   ['/chat', '/api', 'body'],
   ['/v1/batches', '/openai', 'none'],

@@ -1,0 +1,108 @@
+import { GatewayError } from '../errors/gateway-error.js';
+import type { DatedPrice } from '../pricing/price-resolver.js';
+import type { PolicyCall } from '../proxy/policies/policy-call.js';
+import type { Estimate } from './estimates.js';
+import type { CallReservation } from './ledger/ledger.js';
+
+/** No call uses more: a million dollars, a trillion tokens. */
+const MOST_NANO = 10n ** 15n;
+export const MOST_TOKENS = 1e12;
+
+/** Service tiers that cost at most what a request without one costs. */
+const NOT_DEARER = new Set([
+  'default',
+  'standard',
+  'standard_only',
+  'standard-only',
+  'on_demand',
+  'auto',
+  'unspecified',
+  'flex',
+  'batch',
+]);
+const FORM = /^multipart\//i;
+/** Names that are repeated in a message. */
+const TIER = /^[a-z][a-z0-9_-]{0,31}$/;
+/** Bedrock's InvokeModel, and Vertex AI. */
+const TIER_HEADERS = ['x-amzn-bedrock-service-tier', 'x-vertex-ai-llm-shared-request-type'];
+
+/** What a call will use, as far as it is known before it is forwarded. */
+export interface Expected {
+  readonly estimate: Estimate;
+  readonly input: number;
+  readonly output: number;
+  /** It is the most that the call can use, at the dearest price. */
+  readonly isMost: boolean;
+  /** Service tiers that may cost more than the price of the model. */
+  readonly tiers: readonly string[];
+}
+
+/**
+ * The service tiers that a request asks for and that may cost more than the model's price, in lower case. Anthropic's fast
+ * mode is the tier `fast`.
+ *
+ * @throws GatewayError model_not_determined if the body cannot be read
+ */
+export function dearerTiers({ members, headers, body }: PolicyCall): readonly string[] {
+  if (members.problem !== null && body !== null && body.length > 0 && !isForm(headers))
+    throw new GatewayError('model_not_determined', {
+      message: `What this request costs cannot be determined: ${members.problem}.`,
+    });
+  const asked: unknown[] = TIER_HEADERS.map((name) => headers[name]);
+  if (members.problem === null)
+    for (const name of ['service_tier', 'serviceTier', 'speed'])
+      for (const span of members.all(name)) {
+        const value = members.parse(span);
+        // Bedrock's Converse: an object with the type.
+        asked.push((value as { type?: unknown } | null | undefined)?.type ?? value);
+      }
+  return asked
+    .filter((tier) => typeof tier === 'string')
+    .map((tier) => tier.toLowerCase().replace(/^service_tier_/, ''))
+    .filter((tier) => !NOT_DEARER.has(tier));
+}
+
+/** Forms are uploads of pictures and sound, which have no service tiers. */
+export function isForm(headers: PolicyCall['headers']): boolean {
+  return FORM.test(headers['content-type'] ?? '');
+}
+
+/** True for a call of the Responses API that goes on after its response, which reports no usage. */
+export function runsInBackground({ members, endpoint }: PolicyCall): boolean {
+  if (!endpoint.endsWith('/responses') || members.problem !== null) return false;
+  return members.all('background').some((span) => ![false, null].includes(members.parse(span) as null));
+}
+
+/** Why the cost of a call cannot be known; null if it can. @param dated null: the model has no price */
+export function whyUnpriced(dated: DatedPrice | null, { tiers }: Expected): GatewayError | null {
+  if (dated === null) return new GatewayError('model_not_priced');
+  const tier = tiers.find((name) => !dated.price.hasTier(name));
+  if (tier === undefined) return null;
+  const name = TIER.test(tier) ? ` "${tier}"` : '';
+  return new GatewayError('model_not_priced', {
+    message: `This gateway key has a budget in USD, and this model has no price for the service tier${name} that the request asks for. Leave it out, or ask for a price with this tier.`,
+  });
+}
+
+/** What a call reserves of a budget in USD, in nano-dollars. @param startedAt Unix milliseconds */
+export function costOf(
+  { price }: DatedPrice,
+  { input, output, isMost }: Expected,
+  startedAt: number,
+): bigint {
+  if (isMost) return price.highestCostOf(input, output);
+  const usage = {
+    promptTokens: input,
+    cachedTokens: null,
+    cacheWriteTokens: null,
+    completionTokens: output,
+    reasoningTokens: null,
+    extra: null,
+    reportedCost: null,
+  };
+  return price.costOf(usage, startedAt) ?? MOST_NANO;
+}
+
+export function reserve(usd: bigint, { input, output }: Expected): CallReservation {
+  return { usd: usd < MOST_NANO ? usd : MOST_NANO, tokens: BigInt(input + output) };
+}
