@@ -7,7 +7,7 @@ import type { CallTicket } from './finished-call.js';
 import type { Reservation } from './charges.js';
 import type { JournalFile } from './journal/journal-file.js';
 import { modelFromPath, scanModel } from '../tokens/model-scan.js';
-import { MultipartModelScan, startsMultipart } from '../tokens/multipart-model-scan.js';
+import { MultipartModelScan, startsMultipart } from '../bodies/multipart-model-scan.js';
 import type { Outcome } from './outcome.js';
 import { isStreamed } from '../tokens/framing/stream-framing.js';
 import { StreamedModelScan } from '../tokens/streamed-model-scan.js';

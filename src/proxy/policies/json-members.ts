@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { elementCount } from '../../tokens/json-cursor.js';
-import { ESCAPE_LENGTH, type NamesByLength } from './folded-names.js';
+import { ESCAPE_LENGTH, type NamesByLength } from '../../bodies/folded-names.js';
 
 /** Where a value starts, and the index just past it. */
 export type ValueSpan = readonly [start: number, end: number];

@@ -1,5 +1,8 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Request } from 'express';
+import { MEMBER_NAMES } from '../../bodies/member-names.js';
+import { modelOfMultipart } from '../../bodies/multipart-model.js';
+import type { NamedModel } from '../../bodies/named-model.js';
 import type { Grant } from '../../auth/caller.js';
 import { overridesTarget } from '../../auth/endpoint-rule.js';
 import { GatewayError } from '../../errors/gateway-error.js';
@@ -7,7 +10,6 @@ import type { Provider } from '../../providers/provider.js';
 import type { Attribution } from '../../request-log/attribution.js';
 import type { Reservation } from '../../request-log/charges.js';
 import { JsonMembers } from './json-members.js';
-import { MEMBER_NAMES } from './member-names.js';
 import {
   checkLength,
   misleadingHeader,
@@ -16,9 +18,7 @@ import {
   modelSource,
   type ModelSource,
   modelsOfQuery,
-  type NamedModel,
 } from './model-source.js';
-import { modelOfMultipart } from './multipart-model.js';
 import { choices, maxOutputTokens } from './output-limits.js';
 
 /** With these, some providers answer with another model than `model`. */

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { NamesByLength } from '../../../src/proxy/policies/folded-names.js';
+import { NamesByLength } from '../../../src/bodies/folded-names.js';
 import { JsonMembers } from '../../../src/proxy/policies/json-members.js';
 
 const NAMES = new NamesByLength(['model', 'models', 'stream_options']);
