@@ -44,6 +44,9 @@ const {
 /** The bit in which an ASCII letter differs from its capital. */
 const CASE_BIT = 0x20;
 
+/** Longest text of a value that is read: a longer one is neither a name nor a number, and may be slow to parse. */
+export const MAX_VALUE = 16_384;
+
 /** Where a value begins, and the index just past it. */
 export type Span = readonly [start: number, end: number];
 
@@ -82,6 +85,7 @@ function isShortEscape(byte: number | undefined): boolean {
     case 0x72:
     case 0x74:
       return true;
+    case undefined:
     default:
       return false;
   }

@@ -13,6 +13,14 @@ function fold(name: string): string {
   return name.toLowerCase().toUpperCase();
 }
 
+/** A name that was found. */
+export interface FoundName {
+  /** The one that was looked for. */
+  readonly name: string;
+  /** As it was sent, without its quotes and escapes. */
+  readonly sent: string;
+}
+
 /** Names to look for; most other names are told apart by their length. */
 export class NamesByLength {
   /** By their folded form. */
@@ -28,13 +36,15 @@ export class NamesByLength {
   }
 
   /** Which of these names some parser takes the text between these quotes for. @param end just past the closing quote */
-  find(json: Buffer, start: number, end: number): string | null {
+  find(json: Buffer, start: number, end: number): FoundName | null {
     const length = end - start - 2;
     if (end - start > this.maxBytes) return null;
     let isPlain = true;
     for (let i = start + 1; i < end - 1; i++) if (json[i] === BACKSLASH || json[i]! > 0x7f) isPlain = false;
     if (isPlain && !this.lengths.has(length)) return null;
     const text = json.toString('utf8', start, end);
-    return this.names.get(fold(isPlain ? text.slice(1, -1) : (JSON.parse(text) as string))) ?? null;
+    const sent = isPlain ? text.slice(1, -1) : (JSON.parse(text) as string);
+    const name = this.names.get(fold(sent));
+    return name === undefined ? null : { name, sent };
   }
 }

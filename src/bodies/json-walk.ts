@@ -1,5 +1,7 @@
 import { escapeLength, integerEnd, isSpace, JSON_BYTES, scalarEnd } from './bytes.js';
-import { ESCAPE_LENGTH, type NamesByLength } from './folded-names.js';
+import { ESCAPE_LENGTH, type FoundName, type NamesByLength } from './folded-names.js';
+import { type JsonValue, KeptValues, MAX_VALUES } from './kept-values.js';
+import { markEnd, nearBackslash } from './text-marks.js';
 
 const {
   BACKSLASH,
@@ -16,20 +18,6 @@ const {
   ZERO,
 } = JSON_BYTES;
 
-/** The value of a member of the outermost object. */
-export interface JsonValue {
-  /** Where it begins in the body. */
-  readonly start: number;
-  /** The index just past it. */
-  readonly end: number;
-  /** As it was sent; null if it is longer than 16 KiB. */
-  readonly text: string | null;
-  /** The number of elements of an array that begins with a string or another array; 0 for any other value. */
-  readonly elements: number;
-}
-
-/** Longest text of a value that is kept: a longer one is neither a name nor a number. */
-const MAX_VALUE = 16_384;
 /** Deeper JSON is rejected; the parsers of providers have limits of the same order. */
 const MAX_DEPTH = 1_000;
 /** A number with more characters is rejected. */
@@ -41,26 +29,16 @@ const DENSE_WITHIN = 16;
 const DENSE_BYTES = 64;
 /** The last byte of the longest escape comes so many bytes after its backslash. */
 const REACH = ESCAPE_LENGTH - 1;
-
 /** Past the end of every chunk: nothing more of it is read. */
 const STOP = 0x3fffffff;
 
-const NONE: readonly JsonValue[] = [];
 const OBJECT = 1;
 const ARRAY = 0;
 
-type State = number;
-const VALUE: State = 0;
-const FIRST_NAME: State = 1;
-const NAME: State = 2;
-const AFTER_NAME: State = 3;
-const FIRST_ELEMENT: State = 4;
-const AFTER_VALUE: State = 5;
-/** In a string that is no name of the outermost object. */
-const TEXT: State = 6;
-/** In a name of the outermost object that is longer than those that are looked for. */
-const LONG_NAME: State = 7;
-const END: State = 8;
+/** TEXT: in a string that is no name of the outermost object. LONG_NAME: in one that is, longer than those looked for. */
+const [VALUE, FIRST_NAME, NAME, AFTER_NAME, FIRST_ELEMENT, AFTER_VALUE, TEXT, LONG_NAME, END] = [
+  0, 1, 2, 3, 4, 5, 6, 7, 8,
+] as const;
 
 /**
  * Walks once over a JSON request while it passes, in chunks of any size, and finds members of the outermost object: every
@@ -77,8 +55,9 @@ export class JsonWalk {
   /** Why parsers may read different members from the body; null if they cannot, or while nothing was found. */
   problem: string | null = null;
 
-  private readonly found = new Map<string, JsonValue[]>();
-  private state = VALUE;
+  /** Of the members that were found so far. */
+  readonly values = new KeptValues();
+  private state: number = VALUE;
   /** For each open bracket: OBJECT or ARRAY. */
   private readonly stack: number[] = [];
   private depth = 0;
@@ -91,11 +70,8 @@ export class JsonWalk {
   /** Lenient readers may take the bytes up to this index of the body for a part of an escape. */
   private reach = -1;
   /** The outermost object's current member, if it is looked for. */
-  private name: string | null = null;
-  /** Where its value begins in the body; -1 outside of it. */
-  private valueStart = -1;
-  /** The part of its value that was in earlier chunks. */
-  private valueParts: Buffer[] = [];
+  private name: FoundName | null = null;
+  /** The elements of its value so far, if they count. */
   private elements = 0;
 
   /** @param names that are looked for */
@@ -116,7 +92,7 @@ export class JsonWalk {
 
   /** The values of all members with this name, in any case. @param name one of those looked for */
   all(name: string): readonly JsonValue[] {
-    return this.found.get(name) ?? NONE;
+    return this.values.of(name);
   }
 
   private read(chunk: Buffer): void {
@@ -157,7 +133,7 @@ export class JsonWalk {
       }
     }
     const used = length - (this.cut === null ? 0 : this.cut.length);
-    if (this.valueStart !== -1) this.keepValue(chunk, used);
+    this.values.keep(chunk, this.passed, used);
     this.passed += used;
   }
 
@@ -210,43 +186,20 @@ export class JsonWalk {
 
   private startValue(at: number): void {
     if (this.name === null) return;
-    this.valueStart = this.passed + at;
     this.elements = 0;
+    this.values.begin(this.passed + at);
   }
 
   /** @param end just past a value */
   private endValue(chunk: Buffer, end: number): number {
     this.state = AFTER_VALUE;
-    if (this.depth === 1 && this.name !== null) this.addValue(chunk, end, this.name);
-    return end;
-  }
-
-  private addValue(chunk: Buffer, at: number, name: string): void {
-    const { passed, valueStart: start, valueParts: parts, elements } = this;
-    const end = passed + at;
-    let text: string | null = null;
-    if (end - start <= MAX_VALUE) {
-      const from = Math.max(start - passed, 0);
-      text =
-        parts.length === 0
-          ? chunk.toString('utf8', from, at)
-          : Buffer.concat([...parts, chunk.subarray(from, at)]).toString();
-    }
-    const values = this.found.get(name);
-    if (values === undefined) this.found.set(name, [{ start, end, text, elements }]);
-    else values.push({ start, end, text, elements });
+    if (this.depth !== 1 || this.name === null) return end;
+    const isKept = this.values.end(chunk, this.passed, end, this.name, this.elements);
     this.name = null;
-    this.valueStart = -1;
-    this.valueParts = [];
     this.elements = 0;
-  }
-
-  /** Keeps the part of the value that this chunk has. */
-  private keepValue(chunk: Buffer, to: number): void {
-    const { passed, valueStart } = this;
-    const isTooLong = passed + to - valueStart > MAX_VALUE;
-    if (isTooLong) this.valueParts = [];
-    else this.valueParts.push(Buffer.from(chunk.subarray(Math.max(valueStart - passed, 0), to)));
+    if (isKept) return end;
+    this.problem = `the body has more than ${MAX_VALUES} members that are looked for, such as "model"`;
+    return STOP;
   }
 
   /**
@@ -311,7 +264,7 @@ export class JsonWalk {
       const end = quote === -1 ? length : quote;
       stop = end;
       if (quote !== -1) stop = quote - at < DENSE_WITHIN ? Math.min(quote + DENSE_BYTES, length) : quote + 1;
-      at = nearBackslash(chunk, at, end);
+      at = nearBackslash(chunk, at, end, REACH);
     }
   }
 
@@ -344,25 +297,4 @@ export class JsonWalk {
     this.problem = `the body is not valid JSON: an unknown escape before the quote at byte ${this.passed + at}`;
     return STOP;
   }
-}
-
-/** Index of the next quote or backslash, at most `stop` unless `from` is past it. A function of its own is twice as fast. */
-function markEnd(chunk: Buffer, from: number, stop: number): number {
-  let at = from;
-  while (at < stop) {
-    const byte = chunk[at]!;
-    if (byte === QUOTE || byte === BACKSLASH) return at;
-    at++;
-  }
-  return at;
-}
-
-/**
- * Where to read on by bytes so that each escape that may reach over `end` is read: a backslash with none in reach before
- * it. @returns `end` if there is no such escape
- */
-function nearBackslash(chunk: Buffer, from: number, end: number): number {
-  let start = end;
-  for (let at = end - 1; at >= from && start - at <= REACH; at--) if (chunk[at] === BACKSLASH) start = at;
-  return start;
 }
