@@ -9,6 +9,7 @@ import { loadSideBySide, WARM_UP } from './load/side-by-side.mjs';
 import { describeMachine } from './machine.mjs';
 import { startProvider } from './provider/provider.mjs';
 import { figure, head, table } from './report.mjs';
+import { measurePrompts, promptRows } from './scenarios/prompts.mjs';
 import { measureStreams } from './scenarios/streams.mjs';
 import { measureStart } from './start-cost.mjs';
 import { median, ratios } from './statistics.mjs';
@@ -17,10 +18,12 @@ import { root } from './workplace.mjs';
 const HELP = `Usage: npm run bench:summary -- [options] [NODE …]
 
 For each Node.js program (this one): the processor time of a call, of one with limits and of a stream's chunk, against the
-bare proxy on the same core at the same time; the memory of a thousand open streams; what a start costs. Some 4 minutes each.
+bare proxy on the same core at the same time; that of real prompts; the memory of a thousand open streams; what a start costs.
+Some 6 minutes each.
 
   --reps N       repetitions, each with processes of its own (4)
-  --seconds N    of each of the three rounds of a repetition (5)`;
+  --seconds N    of each of the three rounds of a repetition (5)
+  --prompts      only real prompts`;
 const ADMIN_TOKEN = 'bench-summary-admin-token-0123456789abcdef';
 const ROUNDS = 3;
 const STARTS = 4;
@@ -29,6 +32,9 @@ const LONGEST_MS = 2 * 3_600_000;
 /** None of them is reached. */
 const LIMITS = { limits: { requests_per_minute: 1e9, concurrent_requests: 100_000 } };
 /** For these the request body is read. */
+/** For these the model must be certain, and have a price. */
+const USD = { models: ['gpt-4o-mini'], budgets: [{ usd: '1000000', period: 'month' }] };
+const PRICE = { catalog: 'default', model: 'gpt-4o-mini', input: '0.15', output: '0.6' };
 const TOKENS = { limits: { tokens_per_minute: 1e9 }, budgets: [{ tokens: 1e12, period: 'month' }] };
 
 const { values, positionals } = parseArgs({
@@ -36,6 +42,7 @@ const { values, positionals } = parseArgs({
   options: {
     reps: { type: 'string', default: '4' },
     seconds: { type: 'string', default: '5' },
+    prompts: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
   },
 });
@@ -46,15 +53,25 @@ if (values.help) {
 const programs = positionals.length > 0 ? positionals : [process.execPath];
 const say = (line) => process.stderr.write(`${new Date().toISOString().slice(11, 19)}  ${line}\n`);
 
+const bounds = { reps: Number(values.reps), windowMs: Number(values.seconds) * 1_000, say };
+const OF_PROMPTS = [
+  ['bare', startBare],
+  ['key', (bench) => startWithKey(bench, {})],
+  ['budget', (bench) => startWithKey(bench, USD, PRICE)],
+];
+
 await withWorkplace(LONGEST_MS, run);
 
 async function run({ workplace, postgres }) {
   const provider = await startProvider(workplace);
   const machine = describeMachine(workplace, postgres.version, []);
   const rows = [];
+  const prompts = [];
   for (const node of programs) {
     const version = execFileSync(node, ['--version'], { encoding: 'utf8' }).trim();
     const bench = { workplace, postgres, provider, node };
+    prompts.push(...promptRows(version, await measurePrompts(bench, OF_PROMPTS, bounds)));
+    if (values.prompts) continue;
     const calls = await measureCalls(bench, version);
     const { toBare, mebibytes } = await measureOpenStreams(bench, version);
     const starts = await measureStarts(bench);
@@ -75,6 +92,8 @@ async function run({ workplace, postgres }) {
   }
   const columns = ['Node', 'bare µs', 'µs a call', '/ bare', 'limits +µs', 'tokens +µs', 'chunk / bare'];
   console.log(head(machine, { rounds: `${values.reps} × ${ROUNDS}`, windowMs: values.seconds * 1_000 }));
+  console.log(table(['Node', 'KiB of prose', 'bare µs', 'key +µs', 'budget and models +µs'], prompts));
+  if (values.prompts) return;
   console.log(
     table([...columns, 'MiB for 1,000 streams', 'CPU ms to start', 'ms to start', 'MB idle'], rows),
   );
@@ -108,16 +127,22 @@ async function measureCalls(bench, version) {
   return found;
 }
 
-/** A gateway, and calls with a key that has these members. */
-async function startWithKey(bench, members) {
+/** A gateway, and calls with a key that has these members. @param price of a model */
+async function startWithKey(bench, members, price = null) {
   const gateway = await startPostern(bench, { env: { ADMIN_TOKEN } });
-  const response = await fetch(`http://127.0.0.1:${gateway.port}/admin/v1/keys`, {
+  if (price !== null) await create(gateway, 'prices', price);
+  const { key } = await create(gateway, 'keys', { team: 'default', name: 'bench', ...members });
+  return { ...gateway, headers: { Authorization: `Bearer ${key}` } };
+}
+
+async function create({ port }, what, members) {
+  const response = await fetch(`http://127.0.0.1:${port}/admin/v1/${what}`, {
     method: 'POST',
     headers: { authorization: `Bearer ${ADMIN_TOKEN}`, 'content-type': 'application/json' },
-    body: JSON.stringify({ team: 'default', name: 'bench', ...members }),
+    body: JSON.stringify(members),
   });
-  if (response.status !== 201) throw new Error(`no key: ${await response.text()}`);
-  return { ...gateway, headers: { Authorization: `Bearer ${(await response.json()).key}` } };
+  if (response.status !== 201) throw new Error(`no ${what}: ${await response.text()}`);
+  return response.json();
 }
 
 async function measureOpenStreams(bench, version) {

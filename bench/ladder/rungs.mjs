@@ -93,6 +93,9 @@ class NoRecord {
   altered = null;
   awaitBody() {}
   bodyBegun() {}
+  requestChunkRead(chunk) {
+    this.requestBytes += chunk.length;
+  }
   requestBodyRead() {}
   responseBegun() {}
 }

@@ -15,6 +15,22 @@ export function streamRequest(contender, { chunks, everyMs }) {
   return post(contender, `/v1/chat/completions?chunks=${chunks}&every=${everyMs}`, body);
 }
 
+const PROSE =
+  'The gate is "shut" at night, and whoever has the key may pass. Ask the guard; he knows the way.\n';
+const MESSAGES = 40;
+
+/** A streamed chat of so many KiB in 40 messages of prose; the stand-in sends all of its chunks at once. */
+export function promptRequest(contender, kib, chunks) {
+  const content = PROSE.repeat(Math.ceil((kib * 1_024) / PROSE.length));
+  const most = Math.max(1, Math.floor((kib * 1_024) / MESSAGES) - 40);
+  const messages = Array.from({ length: MESSAGES }, (_, i) => ({
+    role: i % 2 === 0 ? 'user' : 'assistant',
+    content: content.slice(i * most, (i + 1) * most),
+  }));
+  const body = JSON.stringify({ model: 'gpt-4o-mini', stream: true, messages });
+  return post(contender, `/v1/chat/completions?chunks=${chunks}&every=0`, body);
+}
+
 /** Only the head of an upload; the stand-in does not read the body for so long. */
 export function uploadHead(contender, bytes, holdMs) {
   return head(contender, `/v1/audio/transcriptions?hold=${holdMs}`, 'application/octet-stream', bytes);

@@ -6,14 +6,14 @@ import { chatRequest } from './request.mjs';
 const CONNECTIONS = 32;
 export const WARM_UP = { most: 20_000, forMs: 15_000 };
 
-/** @returns µs of processor time per call of each */
-export async function loadSideBySide(contenders, bounds) {
+/** @param requestFor the bytes of a contender's calls @returns µs of processor time per call of each */
+export async function loadSideBySide(contenders, bounds, requestFor = chatRequest) {
   const before = contenders.map(({ pid }) => treeMicros(pid));
   const loops = await Promise.all(
     contenders.map((contender) =>
       closedLoop({
         port: contender.port,
-        request: chatRequest(contender),
+        request: requestFor(contender),
         connections: CONNECTIONS,
         ...bounds,
       }),

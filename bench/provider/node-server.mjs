@@ -1,6 +1,6 @@
 // A provider that parses as little as it can: of heads the Content-Length, with one write for each response or chunk.
 //   POST …                         the fixed answer
-//   POST …?chunks=N&every=MS       N events, MS apart, each in a write of its own; one more says [DONE]
+//   POST …?chunks=N&every=MS       N events, MS apart, each in a write of its own; one more says [DONE]. 0: all in one write
 //   POST …?hold=MS                 the body is not read for so long, then to its end, then the fixed answer
 import { createServer } from 'node:net';
 import { ANSWER, EVENT } from './answer.mjs';
@@ -63,6 +63,10 @@ const server = createServer({ noDelay: true }, (socket) => {
   function sendStream(chunks, everyMs) {
     let sent = 0;
     socket.write(STREAM_HEAD);
+    if (everyMs === 0) {
+      socket.write(Buffer.concat([...Array(chunks).fill(CHUNK), LAST]));
+      return;
+    }
     timer = setInterval(() => {
       if (sent++ < chunks) socket.write(CHUNK);
       else {

@@ -51,11 +51,9 @@ export function dearerTiers({ members, headers, body }: PolicyCall): readonly st
   const asked: unknown[] = TIER_HEADERS.map((name) => headers[name]);
   if (members.problem === null)
     for (const name of ['service_tier', 'serviceTier', 'speed'])
-      for (const span of members.all(name)) {
-        const value = members.parse(span);
-        // Bedrock's Converse: an object with the type.
+      // Bedrock's Converse: an object with the type.
+      for (const { value } of members.all(name))
         asked.push((value as { type?: unknown } | null | undefined)?.type ?? value);
-      }
   return asked
     .filter((tier) => typeof tier === 'string')
     .map((tier) => tier.toLowerCase().replace(/^service_tier_/, ''))
@@ -70,7 +68,7 @@ export function isForm(headers: PolicyCall['headers']): boolean {
 /** True for a call of the Responses API that goes on after its response, which reports no usage. */
 export function runsInBackground({ members, endpoint }: PolicyCall): boolean {
   if (!endpoint.endsWith('/responses') || members.problem !== null) return false;
-  return members.all('background').some((span) => ![false, null].includes(members.parse(span) as null));
+  return members.all('background').some(({ value }) => value !== false && value !== null);
 }
 
 /** Why the cost of a call cannot be known; null if it can. @param dated null: the model has no price */

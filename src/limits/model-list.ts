@@ -1,6 +1,7 @@
-import { nextElement, openObject, parseText, type Span } from '../tokens/json-cursor.js';
+import { JSON_BYTES, type Span } from '../bodies/bytes.js';
+import { nextElement, openObject, parseText } from '../tokens/json-cursor.js';
 
-const OPEN_BRACKET = 0x5b;
+const { OPEN_BRACKET } = JSON_BYTES;
 
 /**
  * Cuts entries out of the response of `GET /v1/models`. All other bytes stay.

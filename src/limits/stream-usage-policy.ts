@@ -64,15 +64,13 @@ const isCohere = ({ origin }: Provider): boolean => COHERE.test(origin);
 const acceptsOption = (provider: Provider): boolean => !isMistral(provider) && !isCohere(provider);
 
 function isStream({ members }: PolicyCall): boolean {
-  const values = members.all('stream').map((span) => members.parse(span));
-  return values.some((value) => value !== false && value !== null);
+  return members.all('stream').some(({ value }) => value !== false && value !== null);
 }
 
 function isAskedFor({ members }: PolicyCall): boolean {
-  const [span, ...others] = members.all('stream_options');
-  if (span === undefined || others.length > 0) return false;
-  const options = members.parse(span) as { include_usage?: unknown } | null | undefined;
-  return options?.include_usage === true;
+  const [member, ...others] = members.all('stream_options');
+  if (member === undefined || others.length > 0) return false;
+  return (member.value as { include_usage?: unknown } | null | undefined)?.include_usage === true;
 }
 
 function reject(remedy: string): never {

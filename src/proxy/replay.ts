@@ -53,7 +53,7 @@ export class Replay {
     let error: GatewayError | null = null;
     const body = new StreamedBody(req, {
       onBytes: (chunk) => {
-        req.call.requestChunkRead(chunk);
+        req.call.requestChunkPassed(chunk);
         if (req.call.requestBytes > this.limits.maxBodyBytes) error ??= new GatewayError('request_too_large');
       },
       onWaiting: (forClient) => this.writer.waitForClient(forClient),

@@ -74,7 +74,7 @@ function bufferBody(owner: BodyOwner, declared: string): void {
   call.awaitBody();
   const chunks: Buffer[] = [];
   req.on('data', (chunk: Buffer) => {
-    call.requestBytes += chunk.length;
+    call.requestChunkRead(chunk);
     claim?.requested(chunk);
     chunks.push(chunk);
   });
@@ -82,7 +82,7 @@ function bufferBody(owner: BodyOwner, declared: string): void {
     if (owner.phase === 'done') return;
     owner.writer.waitForClient(false);
     const body = chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks);
-    call.requestBodyRead(body);
+    call.requestBodyRead();
     claim?.requestArrived();
     owner.send(body, declared);
   });
@@ -117,7 +117,7 @@ export function readerOf(owner: BodyOwner, mostBytes: number): BodyReader {
   const { call, claim } = owner;
   return {
     onBytes(chunk) {
-      call.requestChunkRead(chunk);
+      call.requestChunkPassed(chunk);
       claim?.requested(chunk);
       if (call.requestBytes > mostBytes) owner.fail(new GatewayError('request_too_large'), 'client_error');
     },

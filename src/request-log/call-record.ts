@@ -6,11 +6,11 @@ import type { LogRow } from './columns.js';
 import type { CallTicket } from './finished-call.js';
 import type { Reservation } from './charges.js';
 import type { JournalFile } from './journal/journal-file.js';
-import { modelFromPath, scanModel } from '../tokens/model-scan.js';
-import { MultipartModelScan, startsMultipart } from '../tokens/multipart-model-scan.js';
+import { endUserOf } from '../bodies/end-user.js';
+import { modelFromPath } from '../bodies/path-model.js';
+import { RequestReader } from '../bodies/request-reader.js';
 import type { Outcome } from './outcome.js';
 import { isStreamed } from '../tokens/framing/stream-framing.js';
-import { StreamedModelScan } from '../tokens/streamed-model-scan.js';
 import type { ResponseUsage, TokenUsage } from '../tokens/token-usage.js';
 import { copyFor, type ResponseCopy, usageOfHead } from '../tokens/usage-reader.js';
 
@@ -47,6 +47,8 @@ export interface CallOrigin {
   tracestate: string | null;
 }
 
+/** Bytes of the largest body from which the attribution is read. */
+const MOST_ATTRIBUTED = 262_144;
 const NO_TICKETS: readonly CallTicket[] = [];
 
 /**
@@ -61,6 +63,8 @@ export class CallRecord {
   /** The model that the call is admitted and priced with: in the request's path, otherwise in its body. */
   requestModel: string | null;
   attribution: Attribution | null;
+  /** What was read of the request body; the attempts of a call share it. */
+  body = new RequestReader();
   /** Start and end of the response body, for its token counts; null before the response, and if it has no token counts. */
   copy: ResponseCopy | null = null;
   /** Counted while the call runs, in place of those of a copy: the responses of a WebSocket. */
@@ -92,7 +96,6 @@ export class CallRecord {
   overheadMs: number | null = null;
 
   private tickets: CallTicket[] | null = null;
-  private modelScan: StreamedModelScan | MultipartModelScan | null = null;
   private bodyAwaitedAt = 0;
   private bodyWaitMs = 0;
 
@@ -119,7 +122,7 @@ export class CallRecord {
     next.attempt = attempt;
     next.requestBytes = this.requestBytes;
     next.requestModel = this.requestModel;
-    next.modelScan = this.modelScan;
+    next.body = this.body;
     next.attribution = this.attribution;
     next.reservation = this.reservation;
     return next;
@@ -184,29 +187,26 @@ export class CallRecord {
     this.bodyWaitMs = performance.now() - this.bodyAwaitedAt;
   }
 
-  /** A buffered request body is complete: reads the model from it if it is small enough to scan. */
-  requestBodyRead(body: Buffer): void {
-    if (this.bodyAwaitedAt > 0) this.bodyWaitMs = performance.now() - this.bodyAwaitedAt;
-    if (this.origin.attributesBody) this.attribution = withBody(this.attribution, body);
-    if (startsMultipart(body)) this.scanForModel(body);
-    else this.requestModel ??= scanModel(body);
-  }
-
-  /** A chunk of a streamed request body has arrived: looks for the model in it. The chunk is not kept. */
+  /** A chunk of a request body that is read whole has arrived. The chunk is not kept. */
   requestChunkRead(chunk: Buffer): void {
     this.requestBytes += chunk.length;
-    this.scanForModel(chunk);
+    this.body.add(chunk);
+    // A provider that takes the model from the path ignores the one in the body, which many clients send as well.
+    this.requestModel ??= this.body.model;
   }
 
-  private scanForModel(chunk: Buffer): void {
-    // A provider that takes the model from the path ignores the one in the body, which many clients send as well.
-    if (this.requestModel !== null) return;
-    const scan = (this.modelScan ??= startsMultipart(chunk)
-      ? new MultipartModelScan()
-      : new StreamedModelScan());
-    if (scan.done) return;
-    scan.add(chunk);
-    this.requestModel = scan.model;
+  /** A chunk of a streamed request body has arrived: it is read only for the model. The chunk is not kept. */
+  requestChunkPassed(chunk: Buffer): void {
+    if (this.requestModel === null) this.requestChunkRead(chunk);
+    else this.requestBytes += chunk.length;
+  }
+
+  /** A request body that is read whole is complete. */
+  requestBodyRead(): void {
+    if (this.bodyAwaitedAt > 0) this.bodyBegun();
+    this.body.finish();
+    if (this.origin.attributesBody && this.body.json !== null && this.requestBytes <= MOST_ATTRIBUTED)
+      this.attribution = withBody(this.attribution, endUserOf(this.body.json));
   }
 
   /**

@@ -1,25 +1,13 @@
-const QUOTE = 0x22;
-const COMMA = 0x2c;
-const ZERO = 0x30;
-const NINE = 0x39;
-const COLON = 0x3a;
-const OPEN_BRACKET = 0x5b;
-const BACKSLASH = 0x5c;
-const CLOSE_BRACKET = 0x5d;
-const OPEN_BRACE = 0x7b;
-const CLOSE_BRACE = 0x7d;
+import { isSpace, JSON_BYTES, MAX_VALUE, type Span } from '../bodies/bytes.js';
+
+const { BACKSLASH, CLOSE_BRACE, CLOSE_BRACKET, COLON, COMMA, NINE, OPEN_BRACE, OPEN_BRACKET, QUOTE, ZERO } =
+  JSON_BYTES;
 
 /** Strings are read byte by byte this far, then with memchr, whose call costs as much as this many bytes. */
 const SHORT_STRING = 48;
 
 /** Members by one name that are tried from the end: each costs up to a walk over the rest. */
 const MOST_TRIES = 4;
-
-/** A larger value is neither a name nor token counts, and nested deep enough it would hold up the event loop. */
-const LONGEST_VALUE = 16_384;
-
-/** Where a value begins, and the index just past it. */
-export type Span = readonly [start: number, end: number];
 
 /**
  * Walks over the members of one JSON object (RFC 8259) without parsing its values: a value is only skipped, so that a
@@ -137,19 +125,6 @@ export function nextElement(json: Buffer, from: number, first: boolean): number 
   return at < json.length && json[at] !== CLOSE_BRACKET ? at : -1;
 }
 
-/** The number of elements of an array that begins with a string or another array; 0 for any other value. */
-export function elementCount(json: Buffer, from: number): number {
-  let count = 0;
-  let at = nextElement(json, from, true);
-  if (json[at] !== QUOTE && json[at] !== OPEN_BRACKET) return 0;
-  while (at !== -1) {
-    count++;
-    const end = valueEnd(json, at);
-    at = end === -1 ? -1 : nextElement(json, end, false);
-  }
-  return count;
-}
-
 /** True if only white space follows. */
 export function isAtEnd(json: Buffer, from: number): boolean {
   return skipSpace(json, from) === json.length;
@@ -180,7 +155,7 @@ export function findTrailing(
     at = json.lastIndexOf(key, at - 1, 'latin1');
     if (at <= 0) return null;
     let before = at - 1;
-    while (before > 0 && isSpace(json[before]!)) before--;
+    while (before > 0 && isSpace(json[before])) before--;
     if (json[before] !== COMMA && json[before] !== OPEN_BRACE) continue;
     const cursor = new ObjectCursor(json, at);
     while (cursor.next());
@@ -194,7 +169,7 @@ export function findTrailing(
  * 10 µs, so the readers parse only a fixed number of values, however many a document has.
  */
 export function parseValue(json: Buffer, span: Span | null): unknown {
-  if (span === null || span[1] - span[0] > LONGEST_VALUE) return undefined;
+  if (span === null || span[1] - span[0] > MAX_VALUE) return undefined;
   try {
     return JSON.parse(json.toString('utf8', span[0], span[1]));
   } catch {
@@ -215,13 +190,9 @@ function isAscii(json: Buffer, start: number, end: number, text: string): boolea
   return true;
 }
 
-function isSpace(byte: number): boolean {
-  return byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
-}
-
 function skipSpace(json: Buffer, from: number): number {
   let at = from;
-  while (at < json.length && isSpace(json[at]!)) at++;
+  while (at < json.length && isSpace(json[at])) at++;
   return at;
 }
 

@@ -7,6 +7,7 @@ import { join, posix } from 'node:path';
  */
 const MAY_IMPORT: Record<string, readonly string[]> = layers(
   ['platform'],
+  ['bodies'],
   ['errors', 'tokens'],
   ['config', 'embedded-postgres'],
   ['database'],

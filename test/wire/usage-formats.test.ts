@@ -1,5 +1,5 @@
 import zlib from 'node:zlib';
-import { modelFromPath } from '../../src/tokens/model-scan.js';
+import { modelFromPath } from '../../src/bodies/path-model.js';
 import { isStreamed } from '../../src/tokens/framing/stream-framing.js';
 import { request } from '../support/raw-client.js';
 import { answer, chunk, LAST_CHUNK } from '../support/raw-provider.js';

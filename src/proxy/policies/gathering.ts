@@ -3,7 +3,6 @@ import type { Request, Response } from 'express';
 import { GatewayError } from '../../errors/gateway-error.js';
 import { FairShares } from '../../idempotency/fair-shares.js';
 import { sendContinue } from '../http/expect-continue.js';
-import { BUFFERED_BYTES } from '../request-body.js';
 import { ResponseWriter } from '../response-writer.js';
 
 /** The largest body that is gathered for a policy. */
@@ -144,9 +143,7 @@ export class Gathering {
     this.detach();
     this.writer.waitForClient(false);
     const body = chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks);
-    // A larger one would take too long to scan at once; its chunks were scanned.
-    if (body.length <= BUFFERED_BYTES) this.req.call.requestBodyRead(body);
-    else this.req.call.bodyBegun();
+    this.req.call.requestBodyRead();
     this.resolve(body);
   };
 

@@ -1,3 +1,4 @@
+import { isModelName, type NamedModel } from '../../bodies/named-model.js';
 import { percentDecode } from '../../platform/query-parameter.js';
 import { COMMON_POSTS, PROVIDER_ENDPOINTS } from '../../providers/inference-endpoints.js';
 
@@ -10,12 +11,6 @@ import { COMMON_POSTS, PROVIDER_ENDPOINTS } from '../../providers/inference-endp
  * - `none`: nowhere that could be checked: files, batches, and everything unknown
  */
 export type ModelSource = 'body' | 'path' | 'query' | 'list' | 'none';
-
-/** A model as it is named in the path or the query, or why it is not certain. */
-export interface NamedModel {
-  model: string | null;
-  problem: string | null;
-}
 
 const LONGEST_MODEL = 1_024;
 
@@ -116,11 +111,6 @@ export function onlyModelOfQuery(query: string): NamedModel {
   if (!names.every((name) => name === '' || HARMLESS.has(name)))
     return { model: null, problem: 'its query may only have the parameters model and api-version' };
   return modelOfQuery(query);
-}
-
-/** `model[]` and `model[0]` are arrays to many parsers of queries and forms. */
-export function isModelName(name: string): boolean {
-  return /^\s*model\s*(?:\[|$)/i.test(name);
 }
 
 /** Twice, as some servers do. */

@@ -1,6 +1,6 @@
 import { COMMON_POSTS, PROVIDER_ENDPOINTS } from '../../../src/providers/inference-endpoints.js';
 import { modelOfPath, modelSource } from '../../../src/proxy/policies/model-source.js';
-import { modelFromPath } from '../../../src/tokens/model-scan.js';
+import { modelFromPath } from '../../../src/bodies/path-model.js';
 
 it('finds where each inference endpoint names its model', () => {
   const posts = PROVIDER_ENDPOINTS.flatMap(({ posts, prefix }) => [

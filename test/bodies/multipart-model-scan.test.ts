@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import fc from 'fast-check';
-import { MultipartModelScan } from '../../src/tokens/multipart-model-scan.js';
+import { MultipartModelScan } from '../../src/bodies/multipart-model-scan.js';
 
 /** What the scan finds in a body that arrives in chunks of these sizes, over and over. */
 function scan(body: Buffer, sizes: readonly number[]): MultipartModelScan {

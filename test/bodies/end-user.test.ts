@@ -1,5 +1,9 @@
 import fc from 'fast-check';
+import { endUserOf } from '../../src/bodies/end-user.js';
 import { withBody } from '../../src/request-log/attribution.js';
+import { readBody } from './read-body.js';
+
+const read = (body: string) => endUserOf(readBody(Buffer.from(body)).json!);
 
 const NAMES = ['safety_identifier', 'user', 'prompt_cache_key', 'metadata'] as const;
 
@@ -9,7 +13,7 @@ function expected(body: string): unknown {
   const [identifier, user, session] = NAMES.map((name) => text(parsed[name]));
   const metadata = parsed.metadata as { user_id?: unknown } | null | undefined;
   const endUser = identifier ?? user ?? text(metadata?.user_id);
-  return endUser === null && session === null ? null : { endUser, sessionId: session, tags: null };
+  return { endUser, sessionId: session };
 }
 
 const text = (value: unknown): string | null => (typeof value === 'string' && value !== '' ? value : null);
@@ -40,7 +44,7 @@ const message = fc.record({
   ),
 });
 const member = fc.tuple(
-  fc.constantFrom(...NAMES, 'model', 'input'),
+  fc.constantFrom(...NAMES, 'model', 'input', 'User'),
   fc.oneof(
     fc.constantFrom<unknown>('', 'alice', 'bo"b', 7, null, ['user'], { user_id: 'carol' }, { user: 'x' }),
     fc.record({ user_id: fc.string(), user: fc.string() }, { requiredKeys: [] }),
@@ -64,7 +68,7 @@ const chat = fc
 it('reads from the body of a chat, however long, what JSON.parse reads', () => {
   fc.assert(
     fc.property(chat, (body) => {
-      expect(withBody(null, Buffer.from(body))).toEqual(expected(body));
+      expect(read(body)).toEqual(expected(body));
     }),
     { numRuns: 200 },
   );
@@ -75,8 +79,7 @@ it.each([63, 64, 65, 400])('finds a user who is named after %d user turns', (tur
     role: 'user',
     content: 'said "user" '.repeat(20),
   }));
-  const body = Buffer.from(JSON.stringify({ messages, user: 'alice' }));
-  expect(withBody(null, body)?.endUser).toBe('alice');
+  expect(read(JSON.stringify({ messages, user: 'alice' })).endUser).toBe('alice');
 });
 
 const HASH = '70cc'.repeat(16);
@@ -97,10 +100,7 @@ describe("Claude Code's metadata.user_id", () => {
     ],
     ['the older form with a device', `user_${HASH}_account__session_${SESSION}`, HASH, SESSION],
   ])('%s', (_, userId, endUser, sessionId) => {
-    const body = Buffer.from(JSON.stringify({ metadata: { user_id: userId } }));
-    expect(withBody(null, body)).toEqual({ endUser, sessionId, tags: null });
-    const known = { endUser: null, sessionId: 's', tags: null };
-    expect(withBody(known, body)).toEqual({ ...known, endUser });
+    expect(read(JSON.stringify({ metadata: { user_id: userId } }))).toEqual({ endUser, sessionId });
   });
 
   it.each([
@@ -110,7 +110,21 @@ describe("Claude Code's metadata.user_id", () => {
     '["device_id"]',
     'user_x_account__session_y',
   ])('takes any other value as it is: %s', (userId) => {
-    const body = Buffer.from(JSON.stringify({ metadata: { user_id: userId } }));
-    expect(withBody(null, body)).toEqual({ endUser: userId, sessionId: null, tags: null });
+    expect(read(JSON.stringify({ metadata: { user_id: userId } }))).toEqual({
+      endUser: userId,
+      sessionId: null,
+    });
   });
+});
+
+it('counts only where the headers name nothing', () => {
+  const named = { endUser: 'body', sessionId: 'b' };
+  const tags = '{"a":"b"}';
+  expect(withBody(null, named)).toEqual({ ...named, tags: null });
+  expect(withBody({ endUser: null, sessionId: 'h', tags }, named)).toEqual({
+    endUser: 'body',
+    sessionId: 'h',
+    tags,
+  });
+  expect(withBody(null, { endUser: null, sessionId: null })).toBeNull();
 });

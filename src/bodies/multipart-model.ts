@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { Busboy } from '@fastify/busboy';
-import { isModelName, type NamedModel } from './model-source.js';
+import { isModelName, type NamedModel } from './named-model.js';
 
 const TYPE = /^multipart\/form-data\s*;\s*boundary=(?:"([\w'()+,./:=?-]{1,70})"|([\w'+.-]{1,70}))\s*$/i;
 const MOST_PARTS = 1_000;

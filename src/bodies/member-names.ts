@@ -1,6 +1,6 @@
 import { NamesByLength } from './folded-names.js';
 
-/** Members that policies look for in a JSON body. */
+/** Members of a JSON body that are looked for, most of them for policies. */
 export const MEMBER_NAMES = new NamesByLength([
   'model',
   'models',
@@ -20,4 +20,9 @@ export const MEMBER_NAMES = new NamesByLength([
   'serviceTier',
   'speed',
   'background',
+  // The end user and the session.
+  'safety_identifier',
+  'user',
+  'prompt_cache_key',
+  'metadata',
 ]);

@@ -46,17 +46,18 @@ export function choices(endpoint: string, members: JsonMembers): number {
 }
 
 function prompts(members: JsonMembers): number {
-  return Math.max(1, ...members.all('prompt').map((span) => members.elements(span)));
+  return Math.max(1, ...members.all('prompt').map(({ elements }) => elements));
 }
 
 function valuesOf(members: JsonMembers, name: string): unknown[] {
-  return members.all(name).map((span) => members.parse(span));
+  return members.all(name).map(({ value }) => value);
 }
 
 function nested(members: JsonMembers, outer: readonly string[], inner: readonly string[]): unknown[] {
   return outer.flatMap((name) =>
     valuesOf(members, name).flatMap((value) =>
-      inner.map((key) => (value as Record<string, unknown> | null | undefined)?.[key]),
+      // One that is too long to be read may say anything.
+      value === undefined ? [NaN] : inner.map((key) => (value as Record<string, unknown> | null)?.[key]),
     ),
   );
 }
