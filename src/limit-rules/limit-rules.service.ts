@@ -6,6 +6,7 @@ import type { Settings } from '../config/settings.js';
 import { DatabaseService } from '../database/database.service.js';
 import { describeError } from '../errors/describe-error.js';
 import { ServiceError } from '../errors/service-error.js';
+import { isUnknownTimeZone } from '../platform/time-zone.js';
 import type { ShownLimits } from './limit-rules.schema.js';
 import { type Owner, rulesOf } from './stored-rules.js';
 
@@ -83,8 +84,7 @@ export class LimitRules {
     try {
       await this.dataSource.query(SET_TIME_ZONE, [this.env.budgetTimezone]);
     } catch (error) {
-      // 22023: Postgres does not know the name that Node knows.
-      if ((error as { code?: string }).code !== '22023') throw error;
+      if (!isUnknownTimeZone(error)) throw error;
       this.logger.error(`BUDGET_TIMEZONE: ${describeError(error)}. Budgets keep their time zone.`);
     }
   }

@@ -5,7 +5,7 @@ import type { Settings } from '../config/settings.js';
 import { ServiceError } from '../errors/service-error.js';
 import { inSnapshot, ReaderPool } from '../requests/reader-pool.js';
 import type { RequestFilter } from '../requests/request-query.js';
-import { TIME_ZONE_REMEDY } from '../platform/time-zone.js';
+import { isUnknownTimeZone, TIME_ZONE_REMEDY } from '../platform/time-zone.js';
 import { percentile } from './latency.js';
 import { DAY_MS, dayOf, oldestDay } from '../request-log/partitions.js';
 import { type ArchivedUsage, UsageArchive } from './usage-archive.js';
@@ -31,9 +31,6 @@ import {
   slotRange,
   slotsSource,
 } from './usage-source.js';
-
-/** Only a time zone can be the reason. */
-const INVALID_PARAMETER_VALUE = '22023';
 
 /** A group without the names of its team and key. */
 export type UsageRow = Omit<UsageView, 'team' | 'key' | 'key_prefix'>;
@@ -93,8 +90,7 @@ export class UsageTotals {
       const sql = usageSql(groups, source, conditions, zone, { sort, last, limit });
       return (await client.query<SqlRow>(sql, conditions.values)).rows;
     }).catch((error: unknown) => {
-      // Node has names that Postgres does not have, such as US/Pacific-New, and may have newer ones.
-      if ((error as { code?: string }).code === INVALID_PARAMETER_VALUE)
+      if (isUnknownTimeZone(error))
         throw ServiceError.of(
           'invalid',
           'tz',
