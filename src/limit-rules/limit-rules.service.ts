@@ -6,6 +6,7 @@ import type { Settings } from '../config/settings.js';
 import { DatabaseService } from '../database/database.service.js';
 import { describeError } from '../errors/describe-error.js';
 import { ServiceError } from '../errors/service-error.js';
+import { isUnknownTimeZone } from '../platform/time-zone.js';
 import type { ShownLimits } from './limit-rules.schema.js';
 import { moveToTimeZone } from './budget-time-zone.js';
 import { type Owner, rulesOf } from './stored-rules.js';
@@ -86,8 +87,8 @@ export class LimitRules {
           `BUDGET_TIMEZONE has changed from ${zones.join(', ')} to ${budgetTimezone}: days, weeks and months of all budgets begin there now. What was spent since then counts.`,
         );
     } catch (error) {
-      // 22023: Postgres does not know the name that Node knows. 57014: the charges of the hours between take too long.
-      if (!['22023', '57014'].includes((error as { code?: string }).code ?? '')) throw error;
+      // 57014: the charges of the hours between take too long.
+      if (!isUnknownTimeZone(error) && (error as { code?: string }).code !== '57014') throw error;
       this.logger.error(
         `BUDGET_TIMEZONE: ${describeError(error)}. Budgets keep their time zone until the next start.`,
       );

@@ -9,3 +9,11 @@ export function isTimeZone(zone: string): boolean {
     return false;
   }
 }
+
+/**
+ * Is this the error of a statement because Postgres does not know a time zone? Node has names that Postgres does not have,
+ * such as US/Pacific-New, and may have newer ones. Only for statements of which nothing else can be an invalid parameter.
+ */
+export function isUnknownTimeZone(error: unknown): boolean {
+  return (error as { code?: string }).code === '22023';
+}

@@ -4,8 +4,9 @@ const ENTRIES = Object.entries<Measure>(MEASURES);
 const NAMES = ENTRIES.map(([name]) => name).join(', ');
 /** Length of a slot. */
 export const SLOT_MS = 1_800_000;
+const HALF_HOUR = `interval '30 minutes'`;
 /** Start of the half hour of a call. */
-const SLOT = `date_bin('30 minutes', started_at, 'epoch')`;
+const SLOT = `date_bin(${HALF_HOUR}, started_at, 'epoch')`;
 /** What `usage_slot` has of a half hour. */
 export const SUM_COLUMNS = `team_id, key_id, provider, model, ${NAMES}`;
 /** Of `usage_slot`, in the order of slotsOfRows(). */
@@ -27,10 +28,10 @@ function daysOfSlots(from: string): string {
     FROM ${from} GROUP BY 1, 2, 3, 4, 5`;
 }
 
-/** The sums of rows of the log, as rows of `usage_slot`. */
-export function slotsOfRows(where: string, from = 'request_log'): string {
+/** The sums of rows of the log, as rows of `usage_slot`. @param length of a slot */
+export function slotsOfRows(where: string, from = 'request_log', length = HALF_HOUR): string {
   return `
-    SELECT ${SLOT} AS slot, team_id, key_id, provider, model,
+    SELECT date_bin(${length}, started_at, 'epoch') AS slot, team_id, key_id, provider, model,
            ${ENTRIES.map(([name, { ofRows }]) => `${ofRows} AS ${name}`).join(', ')}
     FROM ${from} WHERE ${where}
     GROUP BY 1, 2, 3, 4, 5`;

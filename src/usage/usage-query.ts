@@ -105,7 +105,9 @@ export function usageSql(
   place: UsagePlace,
 ): string {
   // Postgres cannot tell the type of a placeholder that the statement does not use.
-  const usesZone = groups.some((group) => isInterval(group) && group !== 'half_hour');
+  const usesZone = groups.some(
+    (group) => isInterval(group) && group !== 'half_hour' && !(group === 'hour' && source.isPeriod),
+  );
   const placeholder = usesZone ? `${conditions.placeholder(zone)}::text` : '';
   const names = groups.map((_, i) => groupName(i));
   const values = groups.map((group, i) => `${valueOf(group, source, placeholder)} AS ${names[i]}`);

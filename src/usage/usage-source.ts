@@ -23,9 +23,15 @@ export function fitsSlots(groups: readonly UsageGroup[], filter: RequestFilter, 
   return (
     names.every((name) => SLOT_FILTERS.includes(name)) &&
     groups.every((group) => isInterval(group) || (SLOT_GROUPS as readonly string[]).includes(group)) &&
-    // Nothing else depends on the time zone.
-    (groups.every((group) => !isInterval(group) || group === 'half_hour') || isOnHalfHours(zone))
+    // In other time zones, an hour begins within every second half hour: reading all rows is faster.
+    (!groups.includes('hour') || isOnHalfHours(zone))
   );
+}
+
+/** Do periods begin within half hours? Then the rows of those half hours are needed as well. */
+export function cutsSlots(groups: readonly UsageGroup[], zone: string): boolean {
+  // Half hours are those of UTC.
+  return groups.some((group) => isInterval(group) && group !== 'half_hour') && !isOnHalfHours(zone);
 }
 
 /** Do the days and hours of this time zone begin with a half hour of UTC? Those of Asia/Kathmandu do not. */
@@ -55,6 +61,23 @@ export function rowsSource(filter: RequestFilter): { source: UsageSource; condit
 
 const DAY_MS = 86_400_000;
 
+/** The half hours of a range whose sums may be read. */
+export interface SlotRange {
+  first?: Date;
+  last?: Date;
+}
+
+/**
+ * The half hours that a range does not cut.
+ *
+ * @param since earlier ones are left out @returns null if there are none: only rows can answer
+ */
+export function slotRange({ from, to }: RequestFilter, since?: Date): SlotRange | null {
+  const start = since && (!from || from < since) ? since : from;
+  const range = { first: start && ceil(start), last: to && floor(to) };
+  return range.first && range.last && range.first >= range.last ? null : range;
+}
+
 /** What there is to add up, as daysSql() reads it. */
 export interface Days {
   /** Where the roll-up is: rows recorded later are in no sum. */
@@ -63,13 +86,15 @@ export interface Days {
   days: number;
   /** Those of them that do not lie within one period and within the range: their half-hourly sums are read. */
   cut: Date[];
-  /** When the periods of the range begin, and the first half hour of each; empty for hours. */
+  /** When the periods of the range begin, and the first quarter of an hour of each; empty for half hours. */
   periods: Date[];
   starts: Date[];
 }
 
 /** `interval '1 day'` has 23 hours or 25 where the session's time zone changes its clocks. */
 const A_DAY = `interval '24 hours'`;
+/** In every time zone, periods begin at a quarter of an hour. */
+const QUARTER = `interval '15 minutes'`;
 
 /**
  * The statement that returns Days. It lists no day before the first one with sums or after the last one, whatever the range.
@@ -77,26 +102,27 @@ const A_DAY = `interval '24 hours'`;
  * @param interval the period to group by @param zone in which it begins
  */
 export function daysSql(
-  { from, to }: RequestFilter,
+  { first, last }: SlotRange,
   interval: Interval | undefined,
   zone: string,
 ): { text: string; values: unknown[] } {
-  const values: unknown[] = [from && ceil(from), to && floor(to)];
+  const values: unknown[] = [first, last];
   const isWhole = [
     `($1::timestamptz IS NULL OR day >= $1)`,
     `($2::timestamptz IS NULL OR day + ${A_DAY} <= $2)`,
   ];
   let periods = 'SELECT NULL::timestamptz AS period, NULL::timestamptz AS start WHERE false';
-  if (isClock(interval)) isWhole.push('false');
+  if (interval === 'half_hour') isWhole.push('false');
   else if (interval) {
-    // Whether the first and the last half hour lie in the same period: never by day in Berlin, nearly always by month.
+    // Whether its first and its last moment lie in the same period: never by day in Berlin, nearly always by month.
     values.push(zone);
     isWhole.push(
-      `date_trunc('${interval}', day, $3) = date_trunc('${interval}', day + ${A_DAY} - interval '30 minutes', $3)`,
+      `date_trunc('${interval}', day, $3) = date_trunc('${interval}', day + ${A_DAY} - ${QUARTER}, $3)`,
     );
     periods = `
-      SELECT date_trunc('${interval}', half_hour, $3) AS period, min(half_hour) AS start
-      FROM days, generate_series(day, day + ${A_DAY} - interval '30 minutes', '30 minutes') AS half_hour GROUP BY 1`;
+      SELECT date_trunc('${interval}', quarter, $3) AS period, min(quarter) AS start
+      FROM days, generate_series(day, CASE WHEN is_whole THEN day ELSE day + ${A_DAY} - ${QUARTER} END, ${QUARTER}) AS quarter
+      GROUP BY 1`;
   }
   return {
     text: `
@@ -112,29 +138,22 @@ export function daysSql(
   };
 }
 
-const isClock = (interval: Interval | undefined) => interval === 'hour' || interval === 'half_hour';
-
-/** Does the range lie within one half hour, or does it cut both sides of a boundary? Then only rows can answer. */
-export function hasNoSlot({ from, to }: RequestFilter): boolean {
-  return from !== undefined && to !== undefined && ceil(from) >= floor(to);
-}
-
 /**
  * The daily sums of UTC days that lie within one period and within the range; the half-hourly sums of the others; and the
- * rows that are in neither: those recorded since the last run of the roll-up, and those of half hours that the range cuts.
+ * rows that are in neither: those recorded since the last run of the roll-up, those of half hours that the range cuts, and
+ * those of half hours within which a period begins, the sums of which are left out.
  * All bounds are values that Postgres knows when it plans, so that it expects as many rows as there are.
  *
  * @param days of the same snapshot, so that no call is counted twice or missed
  */
 export function slotsSource(
   filter: RequestFilter,
+  { first, last }: SlotRange,
   { cursor, days, cut, periods, starts }: Days,
   interval: Interval | undefined,
   zone: string,
 ): { source: UsageSource; conditions: Conditions } {
   const { from, to, ...subject } = filter;
-  const first = from && ceil(from);
-  const last = to && floor(to);
   const conditions = new Conditions();
   const [start, end] = [first, last].map((time) => time && conditions.placeholder(time));
   const subjects = Object.entries(subject).flatMap(([name, value]) =>
@@ -149,31 +168,43 @@ export function slotsSource(
     .map((range) => range.map((time) => conditions.placeholder(time)))
     .map(([low, high]) => `slot >= ${low} AND slot < ${high}`)
     .join(' OR ');
-  const isPeriod = interval !== undefined && !isClock(interval);
+  const isPeriod = periods.length > 0;
   const place = isPeriod ? `${conditions.placeholder(zone)}::text` : '';
-  const rows = (condition: string) =>
+  const rows = (where: string[], tables?: string) =>
     `SELECT ${isPeriod ? `date_trunc('${interval}', slot, ${place}) AS slot` : 'slot'}, ${SUM_COLUMNS}
-     FROM (${slotsOfRows(condition)}) AS added`;
-  // Finds the period of a slot in a fifth of the time that date_trunc() takes. Without days, no part uses the placeholders.
+     FROM (${slotsOfRows(where.join(' AND '), tables, QUARTER)}) AS added`;
+  // Finds the period of a slot in a fifth of the time that date_trunc() takes.
   const [all, begin] = [periods, starts].map(
-    (times) => isPeriod && days > 0 && `${conditions.placeholder(times)}::timestamptz[]`,
+    (times) => isPeriod && `${conditions.placeholder(times)}::timestamptz[]`,
   );
-  const stored = (table: string, condition: string) =>
+  const stored = (table: string, where: string) =>
     `SELECT ${isPeriod ? `(${all})[width_bucket(slot, ${begin})] AS slot` : 'slot'}, ${SUM_COLUMNS}
-     FROM ${table} WHERE ${[condition, ...within('slot')].join(' AND ')}`;
-  const parts = [rows([...within('started_at'), isNew(conditions.placeholder(cursor))].join(' AND '))];
+     FROM ${table} WHERE ${[where, ...within('slot')].join(' AND ')}`;
+  const added = isNew(conditions.placeholder(cursor));
+  const parts = [rows([...within('started_at'), added])];
   if (cut.length < days) parts.push(stored('usage_day', isCut === '' ? 'true' : `NOT (${isCut})`));
-  if (cut.length > 0) parts.push(stored('usage_slot', `(${isCut})`));
-  const edges = [
-    ...(from && first && from < first ? [[from, start!] as const] : []),
-    ...(to && last && last < to ? [[end!, to] as const] : []),
-  ].map(([low, high]) => {
-    const [a, b] = [low, high].map((bound) =>
-      typeof bound === 'string' ? bound : conditions.placeholder(bound),
+  const shared = starts.filter((time) => !isSlotStart(time)).map(floor);
+  if (shared.length > 0) {
+    const slots = `${conditions.placeholder(shared)}::timestamptz[]`;
+    parts.push(stored('usage_slot', `(${isCut}) AND slot <> ALL (${slots})`));
+    const isShared = `started_at >= half_hour AND started_at < half_hour + interval '30 minutes'`;
+    parts.push(
+      rows(
+        [isShared, ...within('started_at'), `NOT (${added})`],
+        `request_log, unnest(${slots}) AS half_hour`,
+      ),
     );
-    return `started_at >= ${a} AND started_at < ${b}`;
-  });
-  for (const edge of edges) parts.push(rows([edge, ...subjects].join(' AND ')));
+  } else if (cut.length > 0) parts.push(stored('usage_slot', `(${isCut})`));
+  if (first && (!from || from < first))
+    parts.push(
+      rows([
+        ...(from ? [`started_at >= ${conditions.placeholder(from)}`] : []),
+        `started_at < ${start}`,
+        ...subjects,
+      ]),
+    );
+  if (to && last && last < to)
+    parts.push(rows([`started_at >= ${end}`, `started_at < ${conditions.placeholder(to)}`, ...subjects]));
   return {
     conditions,
     source: {

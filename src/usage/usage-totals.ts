@@ -5,9 +5,9 @@ import type { Settings } from '../config/settings.js';
 import { ServiceError } from '../errors/service-error.js';
 import { inSnapshot, ReaderPool } from '../requests/reader-pool.js';
 import type { RequestFilter } from '../requests/request-query.js';
-import { TIME_ZONE_REMEDY } from '../platform/time-zone.js';
+import { isUnknownTimeZone, TIME_ZONE_REMEDY } from '../platform/time-zone.js';
 import { percentile } from './latency.js';
-import { oldestDay } from '../request-log/partitions.js';
+import { DAY_MS, dayOf, oldestDay } from '../request-log/partitions.js';
 import { type ArchivedUsage, UsageArchive } from './usage-archive.js';
 import { type CountedUsage, NO_USAGE, type UsageSums, type UsageView } from './usage.schema.js';
 import { isInterval, SORTS, TAG_GROUP, type UsageGroup, type UsageSort } from './usage-groups.js';
@@ -22,18 +22,15 @@ import {
   valuesOf,
 } from './usage-query.js';
 import {
+  cutsSlots,
   type Days,
   daysSql,
   fitsSlots,
-  hasNoSlot,
   isSlotStart,
   rowsSource,
+  slotRange,
   slotsSource,
 } from './usage-source.js';
-
-const DAY_MS = 86_400_000;
-/** Only a time zone can be the reason. */
-const INVALID_PARAMETER_VALUE = '22023';
 
 /** A group without the names of its team and key. */
 export type UsageRow = Omit<UsageView, 'team' | 'key' | 'key_prefix'>;
@@ -93,8 +90,7 @@ export class UsageTotals {
       const sql = usageSql(groups, source, conditions, zone, { sort, last, limit });
       return (await client.query<SqlRow>(sql, conditions.values)).rows;
     }).catch((error: unknown) => {
-      // Node has names that Postgres does not have, such as US/Pacific-New, and may have newer ones.
-      if ((error as { code?: string }).code === INVALID_PARAMETER_VALUE)
+      if (isUnknownTimeZone(error))
         throw ServiceError.of(
           'invalid',
           'tz',
@@ -113,10 +109,19 @@ export class UsageTotals {
     filter: RequestFilter,
     zone: string,
   ): Promise<ReturnType<typeof rowsSource>> {
-    if (!fitsSlots(groups, filter, zone) || hasNoSlot(filter)) return rowsSource(filter);
+    if (!fitsSlots(groups, filter, zone)) return rowsSource(filter);
+    const range = slotRange(filter, cutsSlots(groups, zone) ? await this.rowsSince(client) : undefined);
+    if (range === null) return rowsSource(filter);
     const interval = groups.find(isInterval);
-    const { rows } = await client.query<Days>(daysSql(filter, interval, zone));
-    return slotsSource(filter, rows[0]!, interval, zone);
+    const { rows } = await client.query<Days>(daysSql(range, interval, zone));
+    return slotsSource(filter, range, rows[0]!, interval, zone);
+  }
+
+  /** Since when the log has the rows of every half hour that has sums. */
+  private async rowsSince(client: pg.PoolClient): Promise<Date> {
+    // A late row of a day that was dropped creates its partition again, without the other rows.
+    const kept = dayOf(Date.now() - this.env.requestLogRetentionDays * DAY_MS);
+    return new Date(Math.max(kept, Number(await oldestDay(client))));
   }
 
   /**
@@ -131,7 +136,7 @@ export class UsageTotals {
     pool: pg.Pool,
   ): Promise<boolean> {
     const { sort: _, ...asked } = filter;
-    const fromSlots = fitsSlots(groups, asked, zone);
+    const fromSlots = fitsSlots(groups, asked, zone) && !cutsSlots(groups, zone);
     const { usageRetentionDays, requestLogRetentionDays } = this.env;
     let oldest: Date | null = null;
     for (const name of ['from', 'to'] as const) {

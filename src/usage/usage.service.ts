@@ -1,10 +1,14 @@
-import { Injectable } from '@nestjs/common';
+import { Injectable, Logger } from '@nestjs/common';
 import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
+import { DatabaseService } from '../database/database.service.js';
+import { describeError } from '../errors/describe-error.js';
 import { ServiceError } from '../errors/service-error.js';
 import type { Scope } from '../admin/access/access.js';
 import { KeyNames } from '../keys/key-names.service.js';
+import { isUnknownTimeZone } from '../platform/time-zone.js';
 import { CallFilters } from '../requests/call-filters.js';
+import { ReaderPool } from '../requests/reader-pool.js';
 import { UsageTotals } from './usage-totals.js';
 import { isInterval, type UsageGroup } from './usage-groups.js';
 import type { CountedUsage, UsageFilter } from './usage.schema.js';
@@ -12,12 +16,18 @@ import type { CountedUsage, UsageFilter } from './usage.schema.js';
 /** Usage sums of the request log, with the names of teams and keys. */
 @Injectable()
 export class UsageService {
+  private readonly logger = new Logger('Usage');
+
   constructor(
     private readonly totals: UsageTotals,
     private readonly names: KeyNames,
     private readonly filters: CallFilters,
     @InjectSettings() private readonly env: Settings,
-  ) {}
+    private readonly pool: ReaderPool,
+    database: DatabaseService,
+  ) {
+    database.whenReady(() => this.checkTimeZone());
+  }
 
   /** @throws ServiceError not_found for an unknown team or key, invalid for a foreign cursor or a time no data is kept for */
   async list(
@@ -42,6 +52,19 @@ export class UsageService {
         };
       }),
     };
+  }
+
+  /** Without this, nobody hears of it before a report is rejected. Calls do not need the time zone: the gateway starts. */
+  private async checkTimeZone(): Promise<void> {
+    try {
+      await this.pool.queries.query('SELECT now() AT TIME ZONE $1', [this.env.reportTimezone]);
+    } catch (error) {
+      if (!isUnknownTimeZone(error)) throw error;
+      this.logger.error(
+        `REPORT_TIMEZONE: ${describeError(error)}. Usage by hour, day, week or month fails without tz. ` +
+          'Choose a name from pg_timezone_names.',
+      );
+    }
   }
 }
 

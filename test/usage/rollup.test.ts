@@ -6,7 +6,7 @@ import { ReaderPool } from '../../src/requests/reader-pool.js';
 import type { RequestFilter } from '../../src/requests/request-query.js';
 import type { UsageGroup } from '../../src/usage/usage-groups.js';
 import { UsageRollup } from '../../src/usage/usage-rollup.service.js';
-import { type Days, daysSql } from '../../src/usage/usage-source.js';
+import { type Days, daysSql, slotRange } from '../../src/usage/usage-source.js';
 import { UsageTotals } from '../../src/usage/usage-totals.js';
 import { createDays, insertRow, KEY, TEAM } from '../request-log/rows.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
@@ -88,7 +88,21 @@ async function expectAllEqual(): Promise<void> {
   await expectEqual(['provider'], 'UTC', { from, to: new Date(today + 7_654_321) });
   await expectEqual(['month'], 'Asia/Kolkata', { from, model: 'gpt-4o' });
   await expectEqual(['half_hour'], 'UTC', { from, to: new Date(from.getTime() + 900_000) });
+  // Days begin within half hours: at 18:15, 10:15 or 11:15, and 15:15 UTC.
+  await expectEqual(['key', 'week'], 'Pacific/Chatham');
+  await expectEqual(['provider', 'month'], 'Asia/Kathmandu', { key: KEY });
+  await expectEqual(['hour'], 'Australia/Eucla', { from });
+  for (const minutes of [-10, -5, 0, 5, 10]) {
+    const start = today - 2 * DAY_MS + (18.25 * 60 + minutes) * 60_000;
+    const range = { from: new Date(start), to: new Date(start + DAY_MS) };
+    await expectEqual(['day', 'model'], 'Asia/Kathmandu', range);
+    await expectEqual(['model', 'week'], 'Asia/Kathmandu', { from: range.from });
+  }
 }
+
+/** The half hours within which days begin in Kathmandu. */
+const SHARED = (column: string) =>
+  `date_bin('30 minutes', ${column}, 'epoch') = date_trunc('day', ${column}, 'UTC') + interval '18 hours'`;
 
 /** Exact: the sums in the tables, without the rows that are not in them yet. */
 async function storedCost(): Promise<unknown> {
@@ -124,8 +138,41 @@ it('equals the rows: before, between and after the runs of two processes, to the
   await expectAllEqual();
 });
 
+it('reads sums in a time zone at a quarter of an hour too, and the rows of half hours within which days begin', async () => {
+  await insert(2_000);
+  await run();
+  const counted = async () => ({
+    ...(await totals.list(['day', 'model'], { limit: 500 }, 'Asia/Kathmandu')),
+    as_of: null,
+  });
+  const before = await counted();
+  await database.query(`DELETE FROM usage_slot WHERE ${SHARED('slot')}`);
+  await database.query(`DELETE FROM request_log WHERE NOT ${SHARED('started_at')}`);
+  expect(await counted()).toEqual(before);
+});
+
+it('counts no part of a day whose rows are dropped, in a time zone at a quarter of an hour', async () => {
+  await insert(2_000);
+  await run();
+  const first = today - (DAYS - 1) * DAY_MS;
+  await database.query(
+    `DROP TABLE request_log_${new Date(first).toISOString().slice(0, 10).replaceAll('-', '')}`,
+  );
+  await expectEqual(['day'], 'Asia/Kathmandu');
+  // A late row of a day that the log keeps no more.
+  await createDays(database, first);
+  await insertRow(database, new Date(first + 60_000));
+  totals = new UsageTotals(pool, { usageRetentionDays: 800, requestLogRetentionDays: DAYS - 2 } as Settings);
+  await expectEqual(['day'], 'Asia/Kathmandu');
+  await expectEqual(['day'], 'Asia/Kathmandu', { to: new Date(today) });
+});
+
 it('equals the rows where clocks change, also at midnight and by half an hour', async () => {
+  // Whenever this runs, these days are not too long ago.
+  totals = new UsageTotals(pool, { usageRetentionDays: 800, requestLogRetentionDays: 36_500 } as Settings);
   const days = [
+    '2026-09-26',
+    '2026-09-27',
     '2026-10-03',
     '2026-10-04',
     '2026-10-24',
@@ -134,6 +181,8 @@ it('equals the rows where clocks change, also at midnight and by half an hour', 
     '2026-11-01',
     '2026-11-02',
   ];
+  // Else the roll-up goes through all hours since the first of them.
+  await database.query(`UPDATE usage_rollup SET "cursor" = now() - interval '1 minute'`);
   for (const day of days) {
     await createDays(database, new Date(day));
     await database.query(
@@ -144,14 +193,21 @@ it('equals the rows where clocks change, also at midnight and by half an hour', 
     );
   }
   await run();
-  for (const zone of ['Atlantic/Azores', 'America/Havana', 'Australia/Lord_Howe', 'Europe/London'])
+  const zones = [
+    'Atlantic/Azores',
+    'America/Havana',
+    'Australia/Lord_Howe',
+    'Europe/London',
+    'Pacific/Chatham',
+  ];
+  for (const zone of zones)
     for (const interval of ['hour', 'day', 'month'] as const)
-      await expectEqual([interval], zone, { from: new Date('2026-10-03T22:10:00Z') });
+      await expectEqual([interval], zone, { from: new Date('2026-09-26T10:20:00Z') });
 });
 
 it('looks at no day without sums, whatever the range and the period', async () => {
   const daysOf = async (filter: RequestFilter) => {
-    const { text, values } = daysSql(filter, 'day', 'Europe/Berlin');
+    const { text, values } = daysSql(slotRange(filter)!, 'day', 'Europe/Berlin');
     return (await pool.queries.query<Days>(text, values)).rows[0]!.days;
   };
   const ever = { from: new Date('0001-01-01'), to: new Date('9999-12-31') };
