@@ -1,11 +1,9 @@
 import { Anchor, Table, Text } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
-import type { ResponseOf } from '../../api/client';
 import { duration } from '../../figures/numbers';
 import { useUrlState } from '../../url/url-state';
+import type { ShownCall } from './call';
 import { CallResult } from './call-result';
-
-export type ShownCall = ResponseOf<'/admin/v1/requests/{id}', 'get'>;
 
 /** The attempts of a call by a route: to which provider it was sent, and what came of it. */
 export function CallAttempts({ call }: { call: ShownCall }) {

@@ -14,7 +14,8 @@ import { sharedState, useUrlState } from '../../url/url-state';
 import { CallCost } from './call-cost';
 import { CallResult } from './call-result';
 import { CallTimeline } from './call-timeline';
-import { CallAttempts, type ShownCall } from './call-attempts';
+import type { ShownCall } from './call';
+import { CallAttempts } from './call-attempts';
 import { curlOf } from './curl';
 
 /** Everything about one call, beside the list. Its address holds the ID, so that it can be shared. */
