@@ -11,6 +11,7 @@ export default defineConfig(
       'node_modules/',
       'console/dist/',
       'console/src/api/schema.d.ts',
+      'console/src/api/query-values.ts',
     ],
   },
   {

@@ -1,6 +1,7 @@
 import { Button, Center, Group, Paper, Select, Stack, Text, TextInput } from '@mantine/core';
 import { type FormEvent, useState } from 'react';
 import { api } from '../../api/client';
+import { QUERY_VALUES } from '../../api/query-values';
 import { EmptyState } from '../../display/empty-state';
 import { ErrorAlert } from '../../display/error-alert';
 import { LoadingRows } from '../../display/loading';
@@ -14,8 +15,6 @@ import type { AuditEntry } from './diff';
 import { DiffList } from './diff-list';
 
 const FILTERS = ['actor', 'action', 'subject_type', 'subject_name'] as const;
-const ACTIONS = ['created', 'changed', 'rotated', 'revoked', 'removed', 'repriced', 'reset', 'resealed'];
-const TYPES = ['team', 'key', 'provider', 'price', 'limit', 'token', 'webhook'];
 
 export default function Audit() {
   const [url, setUrl] = useUrlState();
@@ -24,7 +23,7 @@ export default function Audit() {
   const isFiltered = FILTERS.some((name) => url[name] !== undefined);
   const query = { ...filter, ...range.query };
   const entries = usePages<AuditEntry>(['audit', query], (cursor, signal) =>
-    api.get('/admin/v1/audit', { query: { ...query, cursor, limit: 50 } as never, signal }),
+    api.get('/admin/v1/audit', { query: { ...query, cursor, limit: 50 }, signal }),
   );
   const { rows } = entries;
   return (
@@ -117,7 +116,7 @@ function Filters() {
           placeholder="Any action"
           clearable
           clearButtonProps={{ 'aria-label': 'Any action' }}
-          data={ACTIONS}
+          data={QUERY_VALUES.listAudit.action}
           value={url.action ?? null}
           onChange={(action) => setUrl({ action: action ?? undefined })}
           flex="1 1 120px"
@@ -128,7 +127,7 @@ function Filters() {
           placeholder="Any object"
           clearable
           clearButtonProps={{ 'aria-label': 'Any object' }}
-          data={TYPES}
+          data={QUERY_VALUES.listAudit.subject_type}
           value={url.subject_type ?? null}
           onChange={(type) => setUrl({ subject_type: type ?? undefined })}
           flex="1 1 120px"

@@ -1,6 +1,5 @@
-import { Anchor, Button, Divider, Group, Stack, Text, Title } from '@mantine/core';
+import { Button, Divider, Group, Stack, Text, Title } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import { api } from '../../api/client';
 import { teamsQuery } from '../../api/load-all';
@@ -8,6 +7,7 @@ import { useIsOwn, useMayChange } from '../../app/session';
 import { CopyableId } from '../../display/copyable';
 import { ErrorAlert } from '../../display/error-alert';
 import { Facts } from '../../display/facts';
+import { PageLink } from '../../display/links';
 import { LoadingRows } from '../../display/loading';
 import { SideDrawer } from '../../display/side-drawer';
 import { StatusBadge } from '../../display/status-badge';
@@ -111,14 +111,9 @@ function Details({ shown }: { shown: Key }) {
         <Title order={3} size="h5">
           Usage
         </Title>
-        <Anchor
-          component={Link}
-          to="/requests"
-          search={{ ...sharedState(url), key: shown.id } as never}
-          size="sm"
-        >
+        <PageLink to="/requests" search={{ ...sharedState(url), key: shown.id }} size="sm">
           Show its requests
-        </Anchor>
+        </PageLink>
       </Group>
       <OwnUsage filter={{ key: shown.id }} by="model" />
     </Stack>

@@ -1,7 +1,9 @@
 import { Button, Group, Select, TextInput } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
+import { useSearch } from '@tanstack/react-router';
 import { type FormEvent, useEffect, useMemo, useState } from 'react';
 import { api } from '../../api/client';
+import { QUERY_VALUES } from '../../api/query-values';
 import { limitsQuery, teamsQuery } from '../../api/load-all';
 import { useIsMember, useMayChange } from '../../app/session';
 import { EmptyState } from '../../display/empty-state';
@@ -15,21 +17,22 @@ import { useUrlState } from '../../url/url-state';
 import { useUsage } from '../../usage/use-usage';
 import { CreateKey } from './create-key';
 import { FindKey } from './find-key';
-import { type Key, KEY_STATUSES, searchOf } from './key';
+import { type Key, searchOf } from './key';
 import { keyColumns } from './key-columns';
 import { KeyDrawer } from './key-drawer';
 
 export default function Keys() {
   const [url, setUrl] = useUrlState();
+  const { status } = useSearch({ from: '/signed-in/keys' });
   const range = useTimeRange('30d');
   const mayChange = useMayChange();
   const filter = {
     ...searchOf(url.q ?? ''),
     team: url.team,
-    status: (KEY_STATUSES as readonly (string | undefined)[]).includes(url.status) ? url.status : undefined,
+    status,
   };
   const keys = usePages<Key>(['keys', filter], (cursor, signal) =>
-    api.get('/admin/v1/keys', { query: { ...filter, cursor } as never, signal }),
+    api.get('/admin/v1/keys', { query: { ...filter, cursor }, signal }),
   );
   const columns = useKeyColumns(range.query, range.label);
   const isFiltered = Object.values(filter).some((value) => value !== undefined);
@@ -158,7 +161,7 @@ function Filters() {
         placeholder="Any status"
         clearable
         clearButtonProps={{ 'aria-label': 'Any status' }}
-        data={KEY_STATUSES.map((status) => ({
+        data={QUERY_VALUES.listKeys.status.map((status) => ({
           value: status,
           label: status[0]!.toUpperCase() + status.slice(1),
         }))}

@@ -19,13 +19,10 @@ export default function Prices() {
   const [url, setUrl] = useUrlState();
   const mayChange = useMayChange();
   const [missing, setMissing] = useState<Missing>();
-  const filter = {
-    source: url.source === 'custom' || url.source === 'catalog' ? url.source : undefined,
-    catalog: url.catalog,
-    model: url.model,
-  };
+  const { source, catalog, model } = url;
+  const filter = { source, catalog, model };
   const prices = usePages<Price>(['prices', 'list', filter], (cursor, signal) =>
-    api.get('/admin/v1/prices', { query: { ...filter, cursor, limit: 100 } as never, signal }),
+    api.get('/admin/v1/prices', { query: { ...filter, cursor, limit: 100 }, signal }),
   );
   const columns = useMemo(columnsOf, []);
   const isFiltered = Object.values(filter).some((value) => value !== undefined);

@@ -1,11 +1,11 @@
-import { Anchor, Button, Divider, Group, Stack, Text, Title } from '@mantine/core';
+import { Button, Divider, Group, Stack, Text, Title } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import { limitsQuery } from '../../api/load-all';
 import { useMayChange } from '../../app/session';
 import { CopyableId } from '../../display/copyable';
 import { Facts } from '../../display/facts';
+import { PageButton, PageLink } from '../../display/links';
 import { SideDrawer } from '../../display/side-drawer';
 import { StatusBadge } from '../../display/status-badge';
 import { ExactTime } from '../../figures/figure';
@@ -38,9 +38,9 @@ function Details({ shown }: { shown: Team }) {
             Edit
           </Button>
         )}
-        <Button size="xs" variant="default" component={Link} to="/keys" search={search as never}>
+        <PageButton size="xs" variant="default" to="/keys" search={search}>
           Show its keys
-        </Button>
+        </PageButton>
       </Group>
       {editing && (
         <TeamForm shown={shown} onClose={() => setEditing(false)} onSaved={() => setEditing(false)} />
@@ -69,9 +69,9 @@ function Details({ shown }: { shown: Team }) {
         <Title order={3} size="h5">
           Usage
         </Title>
-        <Anchor component={Link} to="/requests" search={search as never} size="sm">
+        <PageLink to="/requests" search={search} size="sm">
           Show its requests
-        </Anchor>
+        </PageLink>
       </Group>
       <OwnUsage filter={{ team: shown.name }} by="key" />
     </Stack>
