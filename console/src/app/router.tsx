@@ -13,7 +13,7 @@ import { ErrorAlert } from '../display/error-alert';
 import { PageLink } from '../display/links';
 import { LoadingRows } from '../display/loading';
 import { PageHeader } from '../display/page-header';
-import { searchOf } from '../url/search';
+import { searchParams } from '../url/search';
 import { parseSearch, stringifySearch } from '../url/url-state';
 import { Layout } from './layout';
 import { useSession } from './session';
@@ -23,7 +23,7 @@ const SignIn = lazy(async () => ({ default: (await import('./sign-in')).SignIn }
 
 const root = createRootRoute({
   // The time range and zone, which links from page to page take along.
-  validateSearch: searchOf(['range', 'from', 'to'], { tz: ['UTC'] }),
+  validateSearch: searchParams(['range', 'from', 'to'], { tz: ['UTC'] }),
   component: Outlet,
   notFoundComponent: () => (
     <main>
@@ -73,55 +73,55 @@ const signedInPages = [
   createRoute({
     ...signedInPage,
     path: '/',
-    validateSearch: searchOf(['metric', 'by'], {}),
+    validateSearch: searchParams(['metric', 'by'], {}),
     component: lazyRouteComponent(() => import('../pages/overview/page')),
   }),
   createRoute({
     ...signedInPage,
     path: '/usage',
-    validateSearch: searchOf(['metric', 'by', 'then', ...CALL_TEXTS], CALL_CHOICES),
+    validateSearch: searchParams(['metric', 'by', 'then', ...CALL_TEXTS], CALL_CHOICES),
     component: lazyRouteComponent(() => import('../pages/usage/page')),
   }),
   createRoute({
     ...signedInPage,
     path: '/requests',
-    validateSearch: searchOf(['id', 'columns', 'live', 'min_duration_ms', ...CALL_TEXTS], CALL_CHOICES),
+    validateSearch: searchParams(['id', 'columns', 'live', 'min_duration_ms', ...CALL_TEXTS], CALL_CHOICES),
     component: lazyRouteComponent(() => import('../pages/requests/page')),
   }),
   createRoute({
     ...signedInPage,
     path: '/keys',
-    validateSearch: searchOf(['q', 'team', 'key', 'new', 'find'], QUERY_VALUES.listKeys),
+    validateSearch: searchParams(['q', 'team', 'key', 'new', 'find'], QUERY_VALUES.listKeys),
     component: lazyRouteComponent(() => import('../pages/keys/page')),
   }),
   createRoute({
     ...signedInPage,
     path: '/teams',
-    validateSearch: searchOf(['open', 'new'], {}),
+    validateSearch: searchParams(['open', 'new'], {}),
     component: lazyRouteComponent(() => import('../pages/teams/page')),
   }),
   createRoute({
     ...signedInPage,
     path: '/limits',
-    validateSearch: searchOf(['team', 'key'], QUERY_VALUES.listLimits),
+    validateSearch: searchParams(['team', 'key'], QUERY_VALUES.listLimits),
     component: lazyRouteComponent(() => import('../pages/limits/page')),
   }),
   createRoute({
     ...signedInPage,
     path: '/providers',
-    validateSearch: searchOf(['open', 'new'], {}),
+    validateSearch: searchParams(['open', 'new'], {}),
     component: lazyRouteComponent(() => import('../pages/providers/page')),
   }),
   createRoute({
     ...signedInPage,
     path: '/prices',
-    validateSearch: searchOf(['open', 'new', 'reprice', 'catalog', 'model'], QUERY_VALUES.listPrices),
+    validateSearch: searchParams(['open', 'new', 'reprice', 'catalog', 'model'], QUERY_VALUES.listPrices),
     component: lazyRouteComponent(() => import('../pages/prices/page')),
   }),
   createRoute({
     ...signedInPage,
     path: '/audit',
-    validateSearch: searchOf(['actor', 'subject_name'], QUERY_VALUES.listAudit),
+    validateSearch: searchParams(['actor', 'subject_name'], QUERY_VALUES.listAudit),
     component: lazyRouteComponent(() => import('../pages/audit/page')),
   }),
   createRoute({

@@ -10,7 +10,7 @@ export type Search<Text extends string, Lists extends Readonly<Record<string, re
  * @param lists the values of the others, by name
  * @returns for `validateSearch` of a route
  */
-export function searchOf<
+export function searchParams<
   const Text extends string,
   const Lists extends Readonly<Record<string, readonly string[]>>,
 >(texts: readonly Text[], lists: Lists) {
