@@ -13,7 +13,7 @@ const at = (...parts) => join(folder, ...parts);
 const STATUS = at('.build-status');
 const STAMP = '.postern-build';
 /** Written by the build itself. */
-const NOT_SOURCES = ['node_modules', 'dist', 'schema.d.ts'];
+const NOT_SOURCES = ['node_modules', 'dist', 'schema.d.ts', 'query-values.ts'];
 
 await main(async () => {
   if (!existsSync(at('package.json'))) {

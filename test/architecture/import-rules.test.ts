@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, posix } from 'node:path';
+import { cyclesOf } from './import-cycles.js';
 
 /**
  * What each folder of src may import besides itself, from the bottom up. A folder that is not listed is a module of its
@@ -141,7 +142,7 @@ describe('the source layout', () => {
   });
 
   it('has no import cycle between files, type-only imports included', () => {
-    expect(cycles()).toEqual([]);
+    expect(cyclesOf(imports)).toEqual([]);
   });
 
   it('has no forwardRef, no barrel and no folder for miscellaneous files', () => {
@@ -194,19 +195,4 @@ describe('the source layout', () => {
 function isBarrel(file: string): boolean {
   const own = (code.get(file) ?? '').replace(/^(import|export)\s[^;]*\bfrom\s[^;]*;/gm, '').trim();
   return own === '' && (imports.get(file) ?? []).length > 0;
-}
-
-/** Every import cycle, type-only imports included, as a path from a file back to itself. */
-function cycles(): string[] {
-  const found: string[] = [];
-  const finished = new Set<string>();
-  const visit = (file: string, path: string[]): void => {
-    const seenAt = path.indexOf(file);
-    if (seenAt !== -1) found.push([...path.slice(seenAt), file].join(' -> '));
-    if (seenAt !== -1 || finished.has(file)) return;
-    for (const next of imports.get(file) ?? []) visit(next, [...path, file]);
-    finished.add(file);
-  };
-  for (const file of files) visit(file, []);
-  return found;
 }

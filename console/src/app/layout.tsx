@@ -62,7 +62,7 @@ export function Layout({ session }: { session: Session }) {
               <li key={to} className={classes.item}>
                 <Link
                   to={to}
-                  search={sharedState(url) as never}
+                  search={sharedState(url)}
                   activeOptions={{ exact: to === '/', includeSearch: false }}
                   className={classes.link}
                   onClick={close}

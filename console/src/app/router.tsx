@@ -1,18 +1,20 @@
-import { Anchor, Button, Center } from '@mantine/core';
+import { Button, Center } from '@mantine/core';
 import {
   createRootRoute,
   createRoute,
   createRouter,
   lazyRouteComponent,
-  Link,
   Outlet,
 } from '@tanstack/react-router';
 import { lazy, Suspense } from 'react';
+import { QUERY_VALUES } from '../api/query-values';
 import { EmptyState } from '../display/empty-state';
 import { ErrorAlert } from '../display/error-alert';
+import { PageLink } from '../display/links';
 import { LoadingRows } from '../display/loading';
 import { PageHeader } from '../display/page-header';
-import { parseSearch, stringifySearch, type UrlState } from '../url/url-state';
+import { searchParams } from '../url/search';
+import { parseSearch, stringifySearch } from '../url/url-state';
 import { Layout } from './layout';
 import { useSession } from './session';
 
@@ -20,18 +22,15 @@ import { useSession } from './session';
 const SignIn = lazy(async () => ({ default: (await import('./sign-in')).SignIn }));
 
 const root = createRootRoute({
-  validateSearch: (search): UrlState => search as UrlState,
+  // The time range and zone, which links from page to page take along.
+  validateSearch: searchParams(['range', 'from', 'to'], { tz: ['UTC'] }),
   component: Outlet,
   notFoundComponent: () => (
     <main>
       <PageHeader title="Page not found" />
       <EmptyState
         title="There is no page at this address"
-        action={
-          <Anchor component={Link} to="/">
-            Go to the overview
-          </Anchor>
-        }
+        action={<PageLink to="/">Go to the overview</PageLink>}
       />
     </main>
   ),
@@ -63,68 +62,83 @@ function SignedIn() {
   );
 }
 
+/** Filters of calls. */
+const CALL_TEXTS = ['team', 'key', 'provider', 'model', 'status', 'end_user', 'session'] as const;
+const CALL_CHOICES = { outcome: QUERY_VALUES.listRequests.outcome };
+
 const signedInPage = { getParentRoute: () => signedIn };
 
-const routeTree = root.addChildren([
-  signedIn.addChildren([
-    createRoute({
-      ...signedInPage,
-      path: '/',
-      component: lazyRouteComponent(() => import('../pages/overview/page')),
-    }),
-    createRoute({
-      ...signedInPage,
-      path: '/usage',
-      component: lazyRouteComponent(() => import('../pages/usage/page')),
-    }),
-    createRoute({
-      ...signedInPage,
-      path: '/requests',
-      component: lazyRouteComponent(() => import('../pages/requests/page')),
-    }),
-    createRoute({
-      ...signedInPage,
-      path: '/keys',
-      component: lazyRouteComponent(() => import('../pages/keys/page')),
-    }),
-    createRoute({
-      ...signedInPage,
-      path: '/teams',
-      component: lazyRouteComponent(() => import('../pages/teams/page')),
-    }),
-    createRoute({
-      ...signedInPage,
-      path: '/limits',
-      component: lazyRouteComponent(() => import('../pages/limits/page')),
-    }),
-    createRoute({
-      ...signedInPage,
-      path: '/providers',
-      component: lazyRouteComponent(() => import('../pages/providers/page')),
-    }),
-    createRoute({
-      ...signedInPage,
-      path: '/prices',
-      component: lazyRouteComponent(() => import('../pages/prices/page')),
-    }),
-    createRoute({
-      ...signedInPage,
-      path: '/audit',
-      component: lazyRouteComponent(() => import('../pages/audit/page')),
-    }),
-    createRoute({
-      ...signedInPage,
-      path: '/system',
-      component: lazyRouteComponent(() => import('../pages/system/page')),
-    }),
-  ]),
-  // For holders of a gateway key, who have no session.
+// In arrays of their own: as arguments of addChildren() routes would lose the types of their search.
+const signedInPages = [
   createRoute({
-    getParentRoute: () => root,
-    path: '/key',
-    component: lazyRouteComponent(() => import('../pages/key/page')),
+    ...signedInPage,
+    path: '/',
+    validateSearch: searchParams(['metric', 'by'], {}),
+    component: lazyRouteComponent(() => import('../pages/overview/page')),
   }),
-]);
+  createRoute({
+    ...signedInPage,
+    path: '/usage',
+    validateSearch: searchParams(['metric', 'by', 'then', ...CALL_TEXTS], CALL_CHOICES),
+    component: lazyRouteComponent(() => import('../pages/usage/page')),
+  }),
+  createRoute({
+    ...signedInPage,
+    path: '/requests',
+    validateSearch: searchParams(['id', 'columns', 'live', 'min_duration_ms', ...CALL_TEXTS], CALL_CHOICES),
+    component: lazyRouteComponent(() => import('../pages/requests/page')),
+  }),
+  createRoute({
+    ...signedInPage,
+    path: '/keys',
+    validateSearch: searchParams(['q', 'team', 'key', 'new', 'find'], QUERY_VALUES.listKeys),
+    component: lazyRouteComponent(() => import('../pages/keys/page')),
+  }),
+  createRoute({
+    ...signedInPage,
+    path: '/teams',
+    validateSearch: searchParams(['open', 'new'], {}),
+    component: lazyRouteComponent(() => import('../pages/teams/page')),
+  }),
+  createRoute({
+    ...signedInPage,
+    path: '/limits',
+    validateSearch: searchParams(['team', 'key'], QUERY_VALUES.listLimits),
+    component: lazyRouteComponent(() => import('../pages/limits/page')),
+  }),
+  createRoute({
+    ...signedInPage,
+    path: '/providers',
+    validateSearch: searchParams(['open', 'new'], {}),
+    component: lazyRouteComponent(() => import('../pages/providers/page')),
+  }),
+  createRoute({
+    ...signedInPage,
+    path: '/prices',
+    validateSearch: searchParams(['open', 'new', 'reprice', 'catalog', 'model'], QUERY_VALUES.listPrices),
+    component: lazyRouteComponent(() => import('../pages/prices/page')),
+  }),
+  createRoute({
+    ...signedInPage,
+    path: '/audit',
+    validateSearch: searchParams(['actor', 'subject_name'], QUERY_VALUES.listAudit),
+    component: lazyRouteComponent(() => import('../pages/audit/page')),
+  }),
+  createRoute({
+    ...signedInPage,
+    path: '/system',
+    component: lazyRouteComponent(() => import('../pages/system/page')),
+  }),
+] as const;
+
+/** For holders of a gateway key, who have no session. */
+const keyPage = createRoute({
+  getParentRoute: () => root,
+  path: '/key',
+  component: lazyRouteComponent(() => import('../pages/key/page')),
+});
+
+const routeTree = root.addChildren([signedIn.addChildren(signedInPages), keyPage]);
 
 export const router = createRouter({
   routeTree,

@@ -1,5 +1,4 @@
 import {
-  Anchor,
   Button,
   Center,
   Code,
@@ -13,10 +12,10 @@ import {
 } from '@mantine/core';
 import { useDocumentTitle } from '@mantine/hooks';
 import { useQuery } from '@tanstack/react-query';
-import { Link } from '@tanstack/react-router';
 import { type FormEvent, useState } from 'react';
 import { api, urlOf } from '../api/client';
 import { ErrorAlert } from '../display/error-alert';
+import { PageLink } from '../display/links';
 import { ColorSchemeButton } from './color-scheme-button';
 import { Logo } from './logo';
 import { useSignIn } from './session';
@@ -68,9 +67,9 @@ export function SignIn() {
           </form>
           <Text size="sm" c="dimmed">
             Only have a gateway key?{' '}
-            <Anchor component={Link} to="/key" underline="always">
+            <PageLink to="/key" underline="always">
               Show your key
-            </Anchor>
+            </PageLink>
           </Text>
         </Stack>
       </Paper>

@@ -12,7 +12,7 @@ import {
 import { type FormEvent, useState } from 'react';
 import { CloseIcon } from '../display/icons';
 import type { TimeRange } from '../url/time-range';
-import { useUrlState } from '../url/url-state';
+import { memberOf, useUrlState } from '../url/url-state';
 import { type Field, type FieldName, FIELDS } from './fields';
 import classes from './filter-bar.module.css';
 import { useCallFilter } from './use-call-filter';
@@ -110,7 +110,7 @@ function Form({
   const submit = (event: FormEvent) => {
     event.preventDefault();
     if (value.trim() === '') return;
-    setUrl({ [field]: value.trim() });
+    setUrl(memberOf(field, value.trim()));
     close();
   };
   return (

@@ -24,7 +24,7 @@ export function TimeRangePicker({ range, presets }: { range: TimeRange; presets?
   const [opened, setOpened] = useState(false);
   const [, setUrl] = useUrlState();
   const choose = (state: { range?: string; from?: string; to?: string }) => {
-    setUrl({ range: undefined, from: undefined, to: undefined, cursor: undefined, ...state });
+    setUrl({ range: undefined, from: undefined, to: undefined, ...state });
     setOpened(false);
   };
   const bounds = `${shortTime(range.from, range.zone)} – ${range.preset === 'custom' || range.preset === 'last-month' ? shortTime(range.to, range.zone) : 'now'}`;

@@ -36,6 +36,8 @@ export interface TimeRange {
   previousQuery: { from: string; to: string };
 }
 
+type RangeState = Pick<UrlState, 'range' | 'from' | 'to'>;
+
 /** The time range of the page, from its URL. */
 export function useTimeRange(fallback: Preset): TimeRange {
   const [{ range, from, to }] = useUrlState();
@@ -48,7 +50,7 @@ export function useTimeRange(fallback: Preset): TimeRange {
   );
 }
 
-export function timeRangeOf(state: UrlState, fallback: Preset, zone: string, now: Date): TimeRange {
+export function timeRangeOf(state: RangeState, fallback: Preset, zone: string, now: Date): TimeRange {
   const custom = customOf(state);
   if (custom !== undefined) {
     const span = custom.to.getTime() - custom.from.getTime();
@@ -106,7 +108,7 @@ function comparedWith(preset: TimeRange['preset']): string {
   return preset === 'last-month' ? 'month before' : PRESETS[preset].replace('Last', 'previous');
 }
 
-function customOf({ from, to }: UrlState): Bounds | undefined {
+function customOf({ from, to }: RangeState): Bounds | undefined {
   if (from === undefined || to === undefined) return undefined;
   const bounds = { from: new Date(from), to: new Date(to) };
   return bounds.from < bounds.to ? bounds : undefined;

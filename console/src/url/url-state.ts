@@ -1,9 +1,13 @@
 import { useNavigate, useSearch } from '@tanstack/react-router';
 import { useCallback } from 'react';
 
-/** What the query of the page's URL holds. Filters, periods, open drawers: everything that a link should show again. */
-export type UrlState = Readonly<Record<string, string | undefined>>;
-export type SetUrlState = (patch: UrlState, options?: { replace?: boolean }) => void;
+const usePageSearch = () => useSearch({ strict: false });
+
+/** What the query of a page's URL holds. Filters, periods, open drawers: everything that a link should show again. */
+export type UrlState = ReturnType<typeof usePageSearch>;
+/** Members by name with what was typed or chosen: the URL holds text, and the route judges it when it is read. */
+export type UrlPatch = { readonly [Name in keyof UrlState]?: string };
+export type SetUrlState = (patch: UrlPatch, options?: { replace?: boolean }) => void;
 
 /** The search string as plain text values, without the JSON that the router would write. */
 export function parseSearch(search: string): Record<string, string> {
@@ -21,13 +25,13 @@ export function stringifySearch(search: Record<string, unknown>): string {
 
 /** The state in the URL, and a function that changes the named members and leaves the others. */
 export function useUrlState(): [UrlState, SetUrlState] {
-  const state = useSearch({ strict: false }) as UrlState;
+  const state = usePageSearch();
   const navigate = useNavigate();
   const set = useCallback<SetUrlState>(
     (patch, { replace = false } = {}) =>
       void navigate({
         to: '.',
-        search: (previous: UrlState) => ({ ...previous, ...patch }),
+        search: (previous) => ({ ...previous, ...(patch as UrlState) }),
         replace,
         resetScroll: false,
       }),
@@ -37,6 +41,16 @@ export function useUrlState(): [UrlState, SetUrlState] {
 }
 
 /** The members that a link to another page takes along: the time range and the time zone. */
-export function sharedState({ range, from, to, tz }: UrlState): UrlState {
+export function sharedState({
+  range,
+  from,
+  to,
+  tz,
+}: UrlState): Pick<UrlState, 'range' | 'from' | 'to' | 'tz'> {
   return { range, from, to, tz };
+}
+
+/** One member of a search, of which the name is not known before. */
+export function memberOf<Name extends string>(name: Name, value: string): { [N in Name]?: string } {
+  return { [name]: value } as { [N in Name]?: string };
 }

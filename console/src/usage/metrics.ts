@@ -1,4 +1,5 @@
 import type { ResponseOf } from '../api/client';
+import type { QUERY_VALUES } from '../api/query-values';
 import { compactUsd, formatUsd, nanoOf } from '../figures/money';
 import { compact, count } from '../figures/numbers';
 
@@ -8,10 +9,10 @@ export type UsageSums = NonNullable<UsagePage['totals']>;
 
 /** A figure that charts and rankings can show. */
 export interface Metric {
-  id: 'cost' | 'calls' | 'tokens' | 'errors';
+  id: (typeof QUERY_VALUES.getUsage.sort)[number];
   label: string;
   /** The value of a group as a whole number; money in billionths of a dollar. */
-  of: (sums: UsageSums) => number;
+  of: (sums: Pick<UsageSums, 'calls' | 'errors' | 'total_tokens' | 'cost_usd'>) => number;
   format: (value: number) => string;
   formatAxis: (value: number) => string;
 }

@@ -22,7 +22,7 @@ export function UsageChart({ range, metric, dimension, dimensions, usage, height
   const { periods, series, error, pending, retry, totals } = usage;
   if (error !== null && error !== undefined) return <ErrorAlert error={error} retry={retry} />;
   const zoom = (from: Date, to: Date) =>
-    setUrl({ range: undefined, from: from.toISOString(), to: to.toISOString(), cursor: undefined });
+    setUrl({ range: undefined, from: from.toISOString(), to: to.toISOString() });
   const controls = (
     <>
       <SegmentedControl
@@ -38,7 +38,7 @@ export function UsageChart({ range, metric, dimension, dimensions, usage, height
         aria-label="Group by"
         allowDeselect={false}
         value={dimension}
-        onChange={(value) => setUrl({ by: value ?? undefined, cursor: undefined }, { replace: true })}
+        onChange={(value) => setUrl({ by: value ?? undefined }, { replace: true })}
         data={dimensions.map((id) => ({ value: id, label: `By ${DIMENSIONS[id].toLowerCase()}` }))}
       />
     </>

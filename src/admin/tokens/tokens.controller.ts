@@ -2,12 +2,7 @@ import { Body, Delete, Get, HttpCode, Param, Post, Query } from '@nestjs/common'
 import { type Access, CurrentAccess } from '../access/access.js';
 import { Roles } from '../access/role.js';
 import { AdminController } from '../admin-controller.js';
-import {
-  ApiCreatedResponse,
-  ApiNoContentResponse,
-  ApiOkResponse,
-  ApiOperation,
-} from '../api-decorators.js';
+import { ApiCreatedResponse, ApiNoContentResponse, ApiOkResponse, ApiOperation } from '../api-decorators.js';
 import { ApiErrors } from '../api-errors.js';
 import { CurrentActor } from '../current-actor.js';
 import type { Page } from '../../database/page.js';

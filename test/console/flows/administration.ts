@@ -1,7 +1,19 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { openPage, SECRETS, settled, signedIn } from '../browser.js';
 import type { ConsoleGateway } from '../console-gateway.js';
 import { unusedPort } from '../../support/unused-port.js';
 import { checkAppearance } from './appearance.js';
+
+interface ListAudit {
+  parameters: { name: string; schema: { enum?: string[] } }[];
+}
+const { paths } = JSON.parse(readFileSync(join(__dirname, '../../../openapi.json'), 'utf8')) as {
+  paths: { '/admin/v1/audit': { get: ListAudit } };
+};
+const AUDIT = new Map(
+  paths['/admin/v1/audit'].get.parameters.map(({ name, schema }) => [name, schema.enum ?? []]),
+);
 
 export function administration(gateway: ConsoleGateway): void {
   it('shows who changed what, with the values before and after', async () => {
@@ -11,6 +23,31 @@ export function administration(gateway: ConsoleGateway): void {
     await entry.getByText('admin-token').waitFor();
     expect(await entry.locator('del').innerText()).toContain('false');
     expect(await entry.locator('ins').innerText()).toContain('true');
+    await done();
+  });
+
+  it.each([
+    ['Action', 'action'],
+    ['Type of object', 'subject_type'],
+  ])('lets changes be chosen by every value that the API has: %s', async (label, name) => {
+    const values = AUDIT.get(name)!;
+    expect(values.length).toBeGreaterThan(5);
+    const { page, done } = await signedIn(gateway.url, '/audit');
+    const choice = page.getByRole('combobox', { name: label, exact: true });
+    for (const value of values) {
+      await choice.click();
+      expect(await page.getByRole('option').allInnerTexts()).toEqual(values);
+      await page.getByRole('option', { name: value, exact: true }).click();
+      await page.waitForURL((url) => url.searchParams.get(name) === value);
+    }
+    await settled(page);
+    await done();
+  });
+
+  it('reads an unknown value of a filter in the URL as none', async () => {
+    const { page, done } = await signedIn(gateway.url, '/audit?action=painted&subject_name=fraud');
+    await page.getByRole('list', { name: 'Changes' }).getByText('fraud').first().waitFor();
+    expect(await page.getByRole('combobox', { name: 'Action', exact: true }).inputValue()).toBe('');
     await done();
   });
 

@@ -1,11 +1,13 @@
-import { Button, Center, Group, Paper, Select, Stack, Text, TextInput } from '@mantine/core';
-import { type FormEvent, useState } from 'react';
+import { Button, Center, Group, Paper, Stack, Text } from '@mantine/core';
 import { api } from '../../api/client';
+import { QUERY_VALUES } from '../../api/query-values';
 import { EmptyState } from '../../display/empty-state';
 import { ErrorAlert } from '../../display/error-alert';
 import { LoadingRows } from '../../display/loading';
 import { PageHeader } from '../../display/page-header';
 import { ExactTime } from '../../figures/figure';
+import { type FilterField, FilterForm } from '../../filters/filter-form';
+import { NoMatch } from '../../filters/no-match';
 import { usePages } from '../../table/use-pages';
 import { useTimeRange } from '../../url/time-range';
 import { TimeRangePicker } from '../../url/time-range-picker';
@@ -13,46 +15,35 @@ import { useUrlState } from '../../url/url-state';
 import type { AuditEntry } from './diff';
 import { DiffList } from './diff-list';
 
-const FILTERS = ['actor', 'action', 'subject_type', 'subject_name'] as const;
-const ACTIONS = [
-  ...[
-    'created',
-    'changed',
-    'rotated',
-    'revoked',
-    'removed',
-    'repriced',
-    'reset',
-    'resealed',
-    'replayed',
-    'applied',
-  ],
-  ...['signed_in', 'signed_out', 'ended'],
-];
-const TYPES = [
-  ...[
-    'team',
-    'key',
-    'provider',
-    'route',
-    'price',
-    'limit',
-    'token',
-    'session',
-    'webhook',
-    'sink',
-    'configuration',
-  ],
+const FILTERS: readonly FilterField[] = [
+  {
+    name: 'action',
+    label: 'Action',
+    any: 'Any action',
+    choices: QUERY_VALUES.listAudit.action,
+    flex: '1 1 120px',
+    maw: 160,
+  },
+  {
+    name: 'subject_type',
+    label: 'Type of object',
+    any: 'Any object',
+    choices: QUERY_VALUES.listAudit.subject_type,
+    flex: '1 1 120px',
+    maw: 160,
+  },
+  { name: 'subject_name', label: 'Name of the object', placeholder: 'Name', flex: '1 1 140px', maw: 220 },
+  { name: 'actor', label: 'Who', placeholder: 'Who, such as admin-token', flex: '1 1 180px', maw: 240 },
 ];
 
 export default function Audit() {
-  const [url, setUrl] = useUrlState();
+  const [{ actor, action, subject_type, subject_name }] = useUrlState();
   const range = useTimeRange('30d');
-  const filter = Object.fromEntries(FILTERS.map((name) => [name, url[name]]));
-  const isFiltered = FILTERS.some((name) => url[name] !== undefined);
+  const filter = { actor, action, subject_type, subject_name };
+  const isFiltered = Object.values(filter).some((value) => value !== undefined);
   const query = { ...filter, ...range.query };
   const entries = usePages<AuditEntry>(['audit', query], (cursor, signal) =>
-    api.get('/admin/v1/audit', { query: { ...query, cursor, limit: 50 } as never, signal }),
+    api.get('/admin/v1/audit', { query: { ...query, cursor, limit: 50 }, signal }),
   );
   const { rows } = entries;
   return (
@@ -60,25 +51,15 @@ export default function Audit() {
       <PageHeader title="Audit" description="Who changed what, newest first.">
         <TimeRangePicker range={range} />
       </PageHeader>
-      <Filters />
+      <FilterForm fields={FILTERS} />
       <ErrorAlert error={entries.error} retry={() => void entries.refetch()} />
       {rows === undefined ? (
         entries.error === null && <LoadingRows height={64} />
       ) : rows.length === 0 ? (
         isFiltered ? (
-          <EmptyState
-            title="No change matches"
-            action={
-              <Button
-                variant="default"
-                onClick={() => setUrl(Object.fromEntries(FILTERS.map((name) => [name, undefined])))}
-              >
-                Show all changes
-              </Button>
-            }
-          >
+          <NoMatch title="No change matches" all="changes" filters={FILTERS.map(({ name }) => name)}>
             Names are compared whole, as they were at the time.
-          </EmptyState>
+          </NoMatch>
         ) : (
           <EmptyState title={`No changes ${range.phrase}`}>Choose a longer range.</EmptyState>
         )
@@ -113,7 +94,7 @@ function Entry({ entry }: { entry: AuditEntry }) {
           <Text span fw={600} size="sm">
             {actor}
           </Text>{' '}
-          {action} {subject_type}{' '}
+          {action.replaceAll('_', ' ')} {subject_type}{' '}
           <Text span fw={600} size="sm">
             {subject_name}
           </Text>
@@ -125,63 +106,5 @@ function Entry({ entry }: { entry: AuditEntry }) {
       </Group>
       <DiffList entry={entry} />
     </Paper>
-  );
-}
-
-function Filters() {
-  const [url, setUrl] = useUrlState();
-  const [actor, setActor] = useState(url.actor ?? '');
-  const [name, setName] = useState(url.subject_name ?? '');
-  const search = (event: FormEvent) => {
-    event.preventDefault();
-    setUrl({ actor: actor.trim() || undefined, subject_name: name.trim() || undefined });
-  };
-  const submit = (event: React.FocusEvent<HTMLInputElement>) => event.currentTarget.form?.requestSubmit();
-  return (
-    <form onSubmit={search} role="search">
-      <Group gap="xs" mb="sm">
-        <Select
-          aria-label="Action"
-          placeholder="Any action"
-          clearable
-          clearButtonProps={{ 'aria-label': 'Any action' }}
-          data={ACTIONS}
-          value={url.action ?? null}
-          onChange={(action) => setUrl({ action: action ?? undefined })}
-          flex="1 1 120px"
-          maw={160}
-        />
-        <Select
-          aria-label="Type of object"
-          placeholder="Any object"
-          clearable
-          clearButtonProps={{ 'aria-label': 'Any object' }}
-          data={TYPES}
-          value={url.subject_type ?? null}
-          onChange={(type) => setUrl({ subject_type: type ?? undefined })}
-          flex="1 1 120px"
-          maw={160}
-        />
-        <TextInput
-          aria-label="Name of the object"
-          placeholder="Name"
-          value={name}
-          onChange={(event) => setName(event.currentTarget.value)}
-          onBlur={submit}
-          flex="1 1 140px"
-          maw={220}
-        />
-        <TextInput
-          aria-label="Who"
-          placeholder="Who, such as admin-token"
-          value={actor}
-          onChange={(event) => setActor(event.currentTarget.value)}
-          onBlur={submit}
-          flex="1 1 180px"
-          maw={240}
-        />
-        <button type="submit" hidden />
-      </Group>
-    </form>
   );
 }

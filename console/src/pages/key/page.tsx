@@ -1,6 +1,5 @@
-import { Anchor, Box, Button, Group, Paper, PasswordInput, SimpleGrid, Stack, Text } from '@mantine/core';
+import { Box, Button, Group, Paper, PasswordInput, SimpleGrid, Stack, Text } from '@mantine/core';
 import { useMutation } from '@tanstack/react-query';
-import { Link } from '@tanstack/react-router';
 import { type FormEvent, useState } from 'react';
 import { ColorSchemeButton } from '../../app/color-scheme-button';
 import { Logo } from '../../app/logo';
@@ -8,6 +7,7 @@ import { SERIES_COLORS } from '../../app/theme';
 import { ChartPanel } from '../../charts/chart-panel';
 import { ErrorAlert } from '../../display/error-alert';
 import { Facts } from '../../display/facts';
+import { PageLink } from '../../display/links';
 import { PageHeader } from '../../display/page-header';
 import { Section } from '../../display/section';
 import { Compact, Money, RelativeTime } from '../../figures/figure';
@@ -61,9 +61,9 @@ export default function Key() {
         {found !== undefined && <OwnData ownKey={found.key} usage={found.usage} />}
         <Text size="sm" c="dimmed">
           Do you have an admin token?{' '}
-          <Anchor component={Link} to="/" underline="always">
+          <PageLink to="/" underline="always">
             Sign in
-          </Anchor>
+          </PageLink>
         </Text>
       </Stack>
     </Box>
@@ -161,7 +161,7 @@ function Days({ usage }: { usage: OwnUsage }) {
           id: 'cost',
           label: 'Cost',
           color: SERIES_COLORS[0],
-          values: days.map((day) => cost.of(day as never)),
+          values: days.map((day) => cost.of(day)),
         },
       ]}
       format={cost.format}

@@ -1,10 +1,9 @@
 import { NumberInput, Select, Text } from '@mantine/core';
-import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
-import { api, ApiError } from '../../api/client';
+import { api } from '../../api/client';
 import { changesOf } from '../../forms/changes';
-import { ConfirmByName } from '../../forms/confirm-by-name';
 import { FormModal } from '../../forms/form-modal';
+import { useSave } from '../../forms/use-save';
 import { IssuedSecret } from './issued-secret';
 import type { Key } from './key';
 import { draftOf, KeyFields } from './key-fields';
@@ -14,38 +13,26 @@ interface Props {
   onClose: () => void;
 }
 
-/** What the changes of a key have in common: they name its version, and lists show it again. */
-export function useKeyChange<Result, Input = void>(change: (input: Input) => Promise<Result>) {
-  const client = useQueryClient();
-  return useMutation({
-    mutationFn: change,
-    gcTime: 0,
-    onSuccess: () =>
-      Promise.all(['keys', 'key', 'limits'].map((name) => client.invalidateQueries({ queryKey: [name] }))),
-  });
-}
+/** The queries that show a key. */
+export const KEY_LISTS = ['keys', 'key', 'limits'];
 
 export function EditKey({ shown, onClose }: Props) {
   const [draft, setDraft] = useState(draftOf(shown));
   const changes = changesOf(draftOf(shown), draft);
-  const save = useKeyChange(() =>
-    api.patch('/admin/v1/keys/{id}', { path: { id: shown.id }, body: changes, shown }),
+  const save = useSave(
+    () => api.patch('/admin/v1/keys/{id}', { path: { id: shown.id }, body: changes, shown }),
+    KEY_LISTS,
+    onClose,
   );
   return (
     <FormModal
       title={`Edit key ${shown.name}`}
       onClose={onClose}
-      onSubmit={() => save.mutate(undefined, { onSuccess: onClose })}
       action="Save"
-      pending={save.isPending}
-      error={save.error}
+      {...save.form}
       disabled={Object.keys(changes).length === 0}
     >
-      <KeyFields
-        draft={draft}
-        onChange={setDraft}
-        error={save.error instanceof ApiError ? save.error : undefined}
-      />
+      <KeyFields draft={draft} onChange={setDraft} error={save.rejected} />
     </FormModal>
   );
 }
@@ -64,12 +51,14 @@ export function RotateKey({ shown, onClose }: Props) {
   const [grace, setGrace] = useState('86400');
   const [hours, setHours] = useState<number | string>(48);
   const seconds = grace === 'other' ? Math.round(Number(hours) * 3_600) : Number(grace);
-  const rotate = useKeyChange(() =>
-    api.post('/admin/v1/keys/{id}/rotate', {
-      path: { id: shown.id },
-      body: { grace_seconds: seconds },
-      shown,
-    }),
+  const rotate = useSave(
+    () =>
+      api.post('/admin/v1/keys/{id}/rotate', {
+        path: { id: shown.id },
+        body: { grace_seconds: seconds },
+        shown,
+      }),
+    KEY_LISTS,
   );
   if (rotate.data !== undefined) {
     return (
@@ -80,10 +69,8 @@ export function RotateKey({ shown, onClose }: Props) {
     <FormModal
       title={`Rotate key ${shown.name}`}
       onClose={onClose}
-      onSubmit={() => rotate.mutate()}
       action="Rotate key"
-      pending={rotate.isPending}
-      error={rotate.error}
+      {...rotate.form}
       size="md"
     >
       <Text size="sm">
@@ -107,26 +94,5 @@ export function RotateKey({ shown, onClose }: Props) {
         <NumberInput label="Hours" min={0} max={LONGEST_GRACE_H} value={hours} onChange={setHours} />
       )}
     </FormModal>
-  );
-}
-
-export function RevokeKey({ shown, opened, onClose }: Props & { opened: boolean }) {
-  const revoke = useKeyChange(() =>
-    api.post('/admin/v1/keys/{id}/revoke', { path: { id: shown.id }, body: {}, shown }),
-  );
-  return (
-    <ConfirmByName
-      opened={opened}
-      onClose={onClose}
-      title={`Revoke key ${shown.name}`}
-      name={shown.name}
-      action="Revoke key"
-      pending={revoke.isPending}
-      error={revoke.error}
-      onConfirm={() => revoke.mutate(undefined, { onSuccess: onClose })}
-    >
-      All its secrets stop working at once, and for ever. Calls with it get 401. Its usage stays in the log.
-      To stop it for a while, disable it instead.
-    </ConfirmByName>
   );
 }

@@ -1,10 +1,11 @@
 import { Button, Select, Text, TextInput } from '@mantine/core';
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { api, ApiError } from '../../api/client';
+import { api } from '../../api/client';
 import { teamsQuery } from '../../api/load-all';
 import { useIsMember } from '../../app/session';
 import { FormModal } from '../../forms/form-modal';
+import { useSave } from '../../forms/use-save';
 import { IssuedSecret } from './issued-secret';
 import { type KeyDraft, KeyFields, NEW_KEY } from './key-fields';
 
@@ -14,23 +15,17 @@ export function CreateKey({ team: given, onClose }: { team: string | undefined; 
   const teams = useQuery(teamsQuery).data?.rows.filter(
     ({ self_service }) => !isMember || self_service !== null,
   );
-  const client = useQueryClient();
   const only = teams?.length === 1 ? teams[0]!.name : undefined;
   const [chosen, setTeam] = useState(given);
   const team = chosen ?? only ?? '';
   const [draft, setDraft] = useState(NEW_KEY);
   const [more, setMore] = useState(false);
-  const create = useMutation({
-    mutationFn: () => {
-      // What members may not choose is not sent.
-      const body = isMember ? { team, name: draft.name } : { team, ...draft };
-      return api.post('/admin/v1/keys', { body: body as { team: string } & KeyDraft });
-    },
-    // The secret stays in no cache.
-    gcTime: 0,
-    onSuccess: () => client.invalidateQueries({ queryKey: ['keys'] }),
-  });
-  const error = create.error instanceof ApiError ? create.error : undefined;
+  const create = useSave(() => {
+    // What members may not choose is not sent.
+    const body = isMember ? { team, name: draft.name } : { team, ...draft };
+    return api.post('/admin/v1/keys', { body: body as { team: string } & KeyDraft });
+  }, ['keys']);
+  const error = create.rejected;
   if (create.data !== undefined) {
     const { key, name } = create.data;
     return <IssuedSecret secret={key} title={`Key ${name} of team ${team}`} onClose={onClose} />;
@@ -39,10 +34,8 @@ export function CreateKey({ team: given, onClose }: { team: string | undefined; 
     <FormModal
       title="Create a key"
       onClose={onClose}
-      onSubmit={() => create.mutate()}
       action="Create key"
-      pending={create.isPending}
-      error={create.error}
+      {...create.form}
       disabled={team === '' || draft.name.trim() === ''}
     >
       <Select

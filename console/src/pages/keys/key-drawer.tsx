@@ -1,23 +1,25 @@
-import { Anchor, Button, Divider, Group, Stack, Text, Title } from '@mantine/core';
+import { Button, Divider, Group, Stack, Text, Title } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { Link } from '@tanstack/react-router';
-import { useState } from 'react';
 import { api } from '../../api/client';
 import { teamsQuery } from '../../api/load-all';
 import { useIsOwn, useMayChange } from '../../app/session';
 import { CopyableId } from '../../display/copyable';
 import { ErrorAlert } from '../../display/error-alert';
 import { Facts } from '../../display/facts';
+import { PageLink } from '../../display/links';
 import { LoadingRows } from '../../display/loading';
 import { SideDrawer } from '../../display/side-drawer';
 import { StatusBadge } from '../../display/status-badge';
 import { ExactTime, RelativeTime } from '../../figures/figure';
 import { duration } from '../../figures/numbers';
+import { DialogButton } from '../../forms/dialog-button';
+import { RemoveAction } from '../../forms/remove-action';
+import { useSave } from '../../forms/use-save';
 import { modelFacts } from '../../limits/limit-facts';
 import { LimitList } from '../../limits/limit-list';
 import { sharedState, useUrlState } from '../../url/url-state';
 import { OwnUsage } from '../../usage/own-usage';
-import { EditKey, RevokeKey, RotateKey, useKeyChange } from './change-key';
+import { EditKey, KEY_LISTS, RotateKey } from './change-key';
 import { type Key, statusOf, STATUS_TONES } from './key';
 
 /** One key: what it may do, what it used, and what can be done with it. */
@@ -111,14 +113,9 @@ function Details({ shown }: { shown: Key }) {
         <Title order={3} size="h5">
           Usage
         </Title>
-        <Anchor
-          component={Link}
-          to="/requests"
-          search={{ ...sharedState(url), key: shown.id } as never}
-          size="sm"
-        >
+        <PageLink to="/requests" search={{ ...sharedState(url), key: shown.id }} size="sm">
           Show its requests
-        </Anchor>
+        </PageLink>
       </Group>
       <OwnUsage filter={{ key: shown.id }} by="model" />
     </Stack>
@@ -126,48 +123,40 @@ function Details({ shown }: { shown: Key }) {
 }
 
 function Actions({ shown, status }: { shown: Key; status: string }) {
-  const [dialog, setDialog] = useState<'edit' | 'rotate' | 'revoke'>();
   const mayChange = useMayChange();
-  const disable = useKeyChange(() =>
-    api.patch('/admin/v1/keys/{id}', {
-      path: { id: shown.id },
-      body: { disabled: !shown.disabled },
-      shown,
-    }),
-  );
+  const path = { id: shown.id };
+  const disable = useSave(
+    () => api.patch('/admin/v1/keys/{id}', { path, body: { disabled: !shown.disabled }, shown }),
+    KEY_LISTS,
+  ).form;
   const isOwn = useIsOwn()(shown);
   if (!(mayChange || isOwn) || status === 'revoked') return null;
-  const close = () => setDialog(undefined);
   return (
     <>
       <Group gap="xs">
         {mayChange && (
-          <Button size="xs" onClick={() => setDialog('edit')}>
-            Edit
-          </Button>
+          <DialogButton label="Edit">{(close) => <EditKey shown={shown} onClose={close} />}</DialogButton>
         )}
-        <Button size="xs" variant="default" onClick={() => setDialog('rotate')}>
-          Rotate
-        </Button>
+        <DialogButton label="Rotate" variant="default">
+          {(close) => <RotateKey shown={shown} onClose={close} />}
+        </DialogButton>
         {mayChange && (
-          <Button size="xs" variant="default" onClick={() => disable.mutate()} loading={disable.isPending}>
+          <Button size="xs" variant="default" onClick={disable.onSubmit} loading={disable.pending}>
             {shown.disabled ? 'Enable' : 'Disable'}
           </Button>
         )}
-        <Button
-          size="xs"
-          variant="outline"
-          color="red"
-          c="var(--postern-bad)"
-          onClick={() => setDialog('revoke')}
+        <RemoveAction
+          verb="Revoke"
+          what="key"
+          name={shown.name}
+          remove={() => api.post('/admin/v1/keys/{id}/revoke', { path, body: {}, shown })}
+          lists={KEY_LISTS}
         >
-          Revoke
-        </Button>
+          All its secrets stop working at once, and for ever. Calls with it get 401. Its usage stays in the
+          log. To stop it for a while, disable it instead.
+        </RemoveAction>
       </Group>
       <ErrorAlert error={disable.error} />
-      {dialog === 'edit' && <EditKey shown={shown} onClose={close} />}
-      {dialog === 'rotate' && <RotateKey shown={shown} onClose={close} />}
-      <RevokeKey shown={shown} opened={dialog === 'revoke'} onClose={close} />
     </>
   );
 }

@@ -2,8 +2,7 @@ import type { ResponseOf } from '../../api/client';
 import type { Tone } from '../../display/status-badge';
 
 export type Key = ResponseOf<'/admin/v1/keys/{id}', 'get'>;
-export type KeyStatus = 'active' | 'disabled' | 'expired' | 'revoked';
-export const KEY_STATUSES: readonly KeyStatus[] = ['active', 'disabled', 'expired', 'revoked'];
+export type KeyStatus = ResponseOf<'/admin/v1/keys/find', 'post'>['status'];
 
 export const STATUS_TONES: Record<KeyStatus, Tone> = {
   active: 'good',

@@ -1,12 +1,16 @@
-import { Button, Group, Select, TextInput } from '@mantine/core';
+import { Button } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { type FormEvent, useEffect, useMemo, useState } from 'react';
+import { useSearch } from '@tanstack/react-router';
+import { useMemo } from 'react';
 import { api } from '../../api/client';
+import { QUERY_VALUES } from '../../api/query-values';
 import { limitsQuery, teamsQuery } from '../../api/load-all';
 import { useIsMember, useMayChange } from '../../app/session';
 import { EmptyState } from '../../display/empty-state';
 import { PageHeader } from '../../display/page-header';
 import { useNow } from '../../figures/figure';
+import { FilterForm } from '../../filters/filter-form';
+import { NoMatch } from '../../filters/no-match';
 import { DataTable } from '../../table/data-table';
 import { usePages } from '../../table/use-pages';
 import { useTimeRange } from '../../url/time-range';
@@ -15,21 +19,22 @@ import { useUrlState } from '../../url/url-state';
 import { useUsage } from '../../usage/use-usage';
 import { CreateKey } from './create-key';
 import { FindKey } from './find-key';
-import { type Key, KEY_STATUSES, searchOf } from './key';
+import { type Key, searchOf } from './key';
 import { keyColumns } from './key-columns';
 import { KeyDrawer } from './key-drawer';
 
 export default function Keys() {
   const [url, setUrl] = useUrlState();
+  const { status } = useSearch({ from: '/signed-in/keys' });
   const range = useTimeRange('30d');
   const mayChange = useMayChange();
   const filter = {
     ...searchOf(url.q ?? ''),
     team: url.team,
-    status: (KEY_STATUSES as readonly (string | undefined)[]).includes(url.status) ? url.status : undefined,
+    status,
   };
   const keys = usePages<Key>(['keys', filter], (cursor, signal) =>
-    api.get('/admin/v1/keys', { query: { ...filter, cursor } as never, signal }),
+    api.get('/admin/v1/keys', { query: { ...filter, cursor }, signal }),
   );
   const columns = useKeyColumns(range.query, range.label);
   const isFiltered = Object.values(filter).some((value) => value !== undefined);
@@ -63,19 +68,9 @@ export default function Keys() {
         stale={keys.isPlaceholderData}
         empty={
           isFiltered ? (
-            <EmptyState
-              title="No key matches"
-              action={
-                <Button
-                  variant="default"
-                  onClick={() => setUrl({ q: undefined, team: undefined, status: undefined })}
-                >
-                  Show all keys
-                </Button>
-              }
-            >
+            <NoMatch title="No key matches" all="keys" filters={['q', 'team', 'status']}>
               Names are compared whole. A search that begins with ptn_ looks for the start of a secret.
-            </EmptyState>
+            </NoMatch>
           ) : (
             <EmptyState title="There is no key yet" action={create}>
               A program needs one to call the gateway.
@@ -117,56 +112,45 @@ function useKeyColumns(query: { from: string; to: string }, rangeLabel: string) 
 }
 
 function Filters() {
-  const [url, setUrl] = useUrlState();
+  const [{ team }] = useUrlState();
   const teams = useQuery(teamsQuery).data?.rows;
-  const [text, setText] = useState(url.q ?? '');
-  useEffect(() => setText(url.q ?? ''), [url.q]);
-  const search = (event: FormEvent) => {
-    event.preventDefault();
-    const { name, prefix } = searchOf(text);
-    // Of a whole secret nothing but its shown characters gets into the URL, or stays in the field.
-    setUrl({ q: name ?? prefix });
-    setText(name ?? prefix ?? '');
-  };
   return (
-    <Group gap="xs" mb="sm" align="flex-end">
-      <form onSubmit={search} role="search" style={{ flex: '1 1 200px', maxWidth: 320 }}>
-        <TextInput
-          aria-label="Name or start of the secret"
-          placeholder="Name or ptn_…"
-          value={text}
-          onChange={(event) => setText(event.currentTarget.value)}
-          onBlur={(event) => event.currentTarget.form?.requestSubmit()}
-          autoComplete="off"
-          spellCheck={false}
-        />
-      </form>
-      <Select
-        aria-label="Team"
-        placeholder="All teams"
-        clearable
-        searchable
-        clearButtonProps={{ 'aria-label': 'All teams' }}
-        data={(teams ?? []).map(({ id, name }) => ({ value: id, label: name }))}
-        value={teams?.find(({ id, name }) => id === url.team || name === url.team)?.id ?? null}
-        onChange={(team) => setUrl({ team: team ?? undefined })}
-        flex="1 1 140px"
-        maw={220}
-      />
-      <Select
-        aria-label="Status"
-        placeholder="Any status"
-        clearable
-        clearButtonProps={{ 'aria-label': 'Any status' }}
-        data={KEY_STATUSES.map((status) => ({
-          value: status,
-          label: status[0]!.toUpperCase() + status.slice(1),
-        }))}
-        value={url.status ?? null}
-        onChange={(status) => setUrl({ status: status ?? undefined })}
-        flex="1 1 120px"
-        maw={160}
-      />
-    </Group>
+    <FilterForm
+      fields={[
+        {
+          name: 'q',
+          label: 'Name or start of the secret',
+          placeholder: 'Name or ptn_…',
+          flex: '1 1 200px',
+          maw: 320,
+          // Of a whole secret nothing but its shown characters gets into the URL, or stays in the field.
+          read: (text) => {
+            const { name, prefix } = searchOf(text);
+            return name ?? prefix;
+          },
+        },
+        {
+          name: 'team',
+          label: 'Team',
+          any: 'All teams',
+          searchable: true,
+          choices: (teams ?? []).map(({ id, name }) => ({ value: id, label: name })),
+          value: teams?.find(({ id, name }) => id === team || name === team)?.id ?? null,
+          flex: '1 1 140px',
+          maw: 220,
+        },
+        {
+          name: 'status',
+          label: 'Status',
+          any: 'Any status',
+          choices: QUERY_VALUES.listKeys.status.map((status) => ({
+            value: status,
+            label: status[0]!.toUpperCase() + status.slice(1),
+          })),
+          flex: '1 1 120px',
+          maw: 160,
+        },
+      ]}
+    />
   );
 }

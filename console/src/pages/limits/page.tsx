@@ -1,12 +1,12 @@
-import { Anchor, Button, Group, SegmentedControl, Select, Stack, Text } from '@mantine/core';
-import { Link } from '@tanstack/react-router';
+import { Button, Group, SegmentedControl, Select, Stack, Text } from '@mantine/core';
 import { useMemo, useState } from 'react';
 import { api } from '../../api/client';
 import { useTeams } from '../../api/names';
 import { useMayChange } from '../../app/session';
 import { EmptyState } from '../../display/empty-state';
+import { PageLink } from '../../display/links';
 import { PageHeader } from '../../display/page-header';
-import { StatusBadge } from '../../display/status-badge';
+import { StatusBadge, type Tone } from '../../display/status-badge';
 import { RelativeTime } from '../../figures/figure';
 import { count } from '../../figures/numbers';
 import { nanoOf } from '../../figures/money';
@@ -25,18 +25,20 @@ import { usePages } from '../../table/use-pages';
 import { sharedState, useUrlState } from '../../url/url-state';
 import { RaiseLimit } from './raise-limit';
 
-const STATES = { exhausted: 'Exhausted', warned: 'Warned', ok: 'OK' } as const;
-const TONES = { exhausted: 'bad', warned: 'warning', ok: 'good' } as const;
-type State = keyof typeof STATES;
+const STATES: Readonly<Record<Limit['state'], string>> = {
+  exhausted: 'Exhausted',
+  warned: 'Warned',
+  ok: 'OK',
+};
+const TONES: Readonly<Record<Limit['state'], Tone>> = { exhausted: 'bad', warned: 'warning', ok: 'good' };
 
 export default function Limits() {
   const [url, setUrl] = useUrlState();
   const [raised, setRaised] = useState<Limit>();
   const mayChange = useMayChange();
   const teams = useTeams();
-  const state =
-    url.state !== undefined && Object.hasOwn(STATES, url.state) ? (url.state as State) : undefined;
-  const filter = { team: url.team, key: url.key, state };
+  const { team, key, state } = url;
+  const filter = { team, key, state };
   const list = usePages<Limit>(
     ['limits', filter],
     (cursor, signal) => api.get('/admin/v1/limits', { query: { ...filter, limit: 500, cursor }, signal }),
@@ -100,9 +102,9 @@ export default function Limits() {
             <EmptyState
               title="Nothing is limited"
               action={
-                <Anchor component={Link} to="/teams" search={sharedState(url) as never} underline="always">
+                <PageLink to="/teams" search={sharedState(url)} underline="always">
                   Set a budget on a team
-                </Anchor>
+                </PageLink>
               }
             >
               Every key may use as much as its provider allows.

@@ -1,9 +1,9 @@
-import { Anchor, Group, Stack, Text } from '@mantine/core';
+import { Group, Stack, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { Link } from '@tanstack/react-router';
 import { api } from '../../api/client';
 import { EmptyState } from '../../display/empty-state';
 import { ErrorAlert } from '../../display/error-alert';
+import { PageLink } from '../../display/links';
 import { LoadingRows } from '../../display/loading';
 import { Section } from '../../display/section';
 import { byUrgency, isBudget, limitAmount, limitOwner, limitShares, limitTitle } from '../../limits/limit';
@@ -28,9 +28,9 @@ export default function Budgets() {
       title="Budgets over 80%"
       h="100%"
       actions={
-        <Anchor component={Link} to="/limits" search={sharedState(url) as never} size="sm">
+        <PageLink to="/limits" search={sharedState(url)} size="sm">
           All limits
-        </Anchor>
+        </PageLink>
       }
     >
       {limits.error !== null && <ErrorAlert error={limits.error} retry={() => void limits.refetch()} />}
@@ -40,9 +40,9 @@ export default function Budgets() {
           <EmptyState
             title="No budget is set"
             action={
-              <Anchor component={Link} to="/teams" search={sharedState(url) as never} underline="always">
+              <PageLink to="/teams" search={sharedState(url)} underline="always">
                 Set a budget on a team
-              </Anchor>
+              </PageLink>
             }
           />
         ) : (

@@ -1,12 +1,12 @@
-import { Anchor, Grid, Stack } from '@mantine/core';
+import { Grid, Stack } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { Link } from '@tanstack/react-router';
 import { lazy, Suspense } from 'react';
 import { providersQuery } from '../../api/load-all';
 import { useIsMember } from '../../app/session';
 import { CompleteUpTo } from '../../display/complete-up-to';
 import { EmptyState } from '../../display/empty-state';
 import { ErrorAlert } from '../../display/error-alert';
+import { PageLink } from '../../display/links';
 import { LoadingRows } from '../../display/loading';
 import { PageHeader } from '../../display/page-header';
 import { Section } from '../../display/section';
@@ -91,14 +91,9 @@ function FirstCall({ phrase }: { phrase: string }) {
     <EmptyState
       title={`No calls ${phrase}`}
       action={
-        <Anchor
-          component={Link}
-          to={hasProvider ? '/keys' : '/providers'}
-          search={sharedState(url) as never}
-          underline="always"
-        >
+        <PageLink to={hasProvider ? '/keys' : '/providers'} search={sharedState(url)} underline="always">
           {hasProvider ? 'Create a key and make the first call' : 'Add a provider, to which calls go'}
-        </Anchor>
+        </PageLink>
       }
     >
       Calls appear here a few seconds after they end.

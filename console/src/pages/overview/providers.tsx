@@ -1,10 +1,9 @@
-import { Anchor } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { Link } from '@tanstack/react-router';
 import { useMemo } from 'react';
 import { providersQuery } from '../../api/load-all';
 import { useIsMember } from '../../app/session';
 import { EmptyState } from '../../display/empty-state';
+import { PageLink } from '../../display/links';
 import { Section } from '../../display/section';
 import { count, duration, percent } from '../../figures/numbers';
 import { type Column, DataTable } from '../../table/data-table';
@@ -58,9 +57,9 @@ export default function Providers({ zone }: { zone: string }) {
       h="100%"
       actions={
         !isMember && (
-          <Anchor component={Link} to="/providers" search={sharedState(url) as never} size="sm">
+          <PageLink to="/providers" search={sharedState(url)} size="sm">
             All providers
-          </Anchor>
+          </PageLink>
         )
       }
     >
@@ -80,14 +79,9 @@ export default function Providers({ zone }: { zone: string }) {
             <EmptyState
               title="No provider yet"
               action={
-                <Anchor
-                  component={Link}
-                  to="/providers"
-                  search={sharedState(url) as never}
-                  underline="always"
-                >
+                <PageLink to="/providers" search={sharedState(url)} underline="always">
                   Add a provider
-                </Anchor>
+                </PageLink>
               }
             >
               Calls get 503 until there is one.

@@ -1,12 +1,11 @@
-import { Anchor } from '@mantine/core';
-import { Link } from '@tanstack/react-router';
 import { BarList } from '../../display/bar-list';
 import { EmptyState } from '../../display/empty-state';
 import { ErrorAlert } from '../../display/error-alert';
+import { PageLink } from '../../display/links';
 import { LoadingRows } from '../../display/loading';
 import { Section } from '../../display/section';
 import type { TimeRange } from '../../url/time-range';
-import { sharedState, useUrlState } from '../../url/url-state';
+import { memberOf, sharedState, useUrlState } from '../../url/url-state';
 import { groupLabel, groupValue, type Metric } from '../../usage/metrics';
 import { useUsage } from '../../usage/use-usage';
 
@@ -33,9 +32,9 @@ export function Ranking({
       title={`${TITLES[dimension]} by ${metric.label.toLowerCase()}`}
       h="100%"
       actions={
-        <Anchor component={Link} to="/usage" search={{ ...search, by: dimension } as never} size="sm">
+        <PageLink to="/usage" search={{ ...search, by: dimension }} size="sm">
           All {dimension}s
-        </Anchor>
+        </PageLink>
       }
     >
       {query.error !== null && <ErrorAlert error={query.error} retry={() => void query.refetch()} />}
@@ -53,16 +52,15 @@ export function Ranking({
                 value === undefined ? (
                   label
                 ) : (
-                  <Anchor
-                    component={Link}
+                  <PageLink
                     to="/usage"
-                    search={{ ...search, [dimension]: value } as never}
+                    search={{ ...search, ...memberOf(dimension, value) }}
                     c="inherit"
                     size="sm"
                     title={label}
                   >
                     {label}
-                  </Anchor>
+                  </PageLink>
                 ),
               value: metric.format(metric.of(row)),
               share: metric.of(row) / largest,

@@ -1,11 +1,13 @@
-import { Button, Group, Select, Text, TextInput } from '@mantine/core';
-import { type FormEvent, useMemo, useState } from 'react';
+import { Button, Text } from '@mantine/core';
+import { useMemo, useState } from 'react';
 import { api } from '../../api/client';
 import { useMayChange } from '../../app/session';
 import { EmptyState } from '../../display/empty-state';
 import { PageHeader } from '../../display/page-header';
 import { StatusBadge } from '../../display/status-badge';
 import { ExactTime } from '../../figures/figure';
+import { type FilterField, FilterForm } from '../../filters/filter-form';
+import { NoMatch } from '../../filters/no-match';
 import { type Column, DataTable } from '../../table/data-table';
 import { usePages } from '../../table/use-pages';
 import { useUrlState } from '../../url/url-state';
@@ -15,17 +17,34 @@ import { PriceDrawer } from './price-drawer';
 import { PriceForm } from './price-form';
 import { Reprice } from './reprice';
 
+const SOURCES: Readonly<Record<Price['source'], string>> = { custom: 'Your own', catalog: 'Catalogue' };
+const FILTERS: readonly FilterField[] = [
+  {
+    name: 'source',
+    label: 'Source',
+    any: 'Any source',
+    choices: Object.entries(SOURCES).map(([value, label]) => ({ value, label })),
+    flex: '1 1 120px',
+    maw: 170,
+  },
+  {
+    name: 'catalog',
+    label: 'Price list or provider',
+    placeholder: 'Price list or provider',
+    flex: '1 1 150px',
+    maw: 220,
+  },
+  { name: 'model', label: 'Model', placeholder: 'Model', flex: '1 1 150px', maw: 260 },
+];
+
 export default function Prices() {
   const [url, setUrl] = useUrlState();
   const mayChange = useMayChange();
   const [missing, setMissing] = useState<Missing>();
-  const filter = {
-    source: url.source === 'custom' || url.source === 'catalog' ? url.source : undefined,
-    catalog: url.catalog,
-    model: url.model,
-  };
+  const { source, catalog, model } = url;
+  const filter = { source, catalog, model };
   const prices = usePages<Price>(['prices', 'list', filter], (cursor, signal) =>
-    api.get('/admin/v1/prices', { query: { ...filter, cursor, limit: 100 } as never, signal }),
+    api.get('/admin/v1/prices', { query: { ...filter, cursor, limit: 100 }, signal }),
   );
   const columns = useMemo(columnsOf, []);
   const isFiltered = Object.values(filter).some((value) => value !== undefined);
@@ -48,7 +67,7 @@ export default function Prices() {
         {(prices.rows?.length !== 0 || isFiltered) && add}
       </PageHeader>
       <MissingPrices onPrice={setMissing} />
-      <Filters />
+      <FilterForm fields={FILTERS} />
       <DataTable
         label="Prices"
         columns={columns}
@@ -64,19 +83,9 @@ export default function Prices() {
         stale={prices.isPlaceholderData}
         empty={
           isFiltered ? (
-            <EmptyState
-              title="No price matches"
-              action={
-                <Button
-                  variant="default"
-                  onClick={() => setUrl({ source: undefined, catalog: undefined, model: undefined })}
-                >
-                  Show all prices
-                </Button>
-              }
-            >
+            <NoMatch title="No price matches" all="prices" filters={FILTERS.map(({ name }) => name)}>
               Price lists and models are compared whole.
-            </EmptyState>
+            </NoMatch>
           ) : (
             <EmptyState title="No price is in use yet" action={add}>
               Prices of the catalogue appear here once their models are called.
@@ -93,56 +102,6 @@ export default function Prices() {
       )}
       {mayChange && url.reprice === '1' && <Reprice onClose={close} />}
     </>
-  );
-}
-
-function Filters() {
-  const [url, setUrl] = useUrlState();
-  const [catalog, setCatalog] = useState(url.catalog ?? '');
-  const [model, setModel] = useState(url.model ?? '');
-  const search = (event: FormEvent) => {
-    event.preventDefault();
-    setUrl({ catalog: catalog.trim() || undefined, model: model.trim() || undefined });
-  };
-  const submit = (event: React.FocusEvent<HTMLInputElement>) => event.currentTarget.form?.requestSubmit();
-  return (
-    <form onSubmit={search} role="search">
-      <Group gap="xs" mb="sm">
-        <Select
-          aria-label="Source"
-          placeholder="Any source"
-          clearable
-          clearButtonProps={{ 'aria-label': 'Any source' }}
-          data={[
-            { value: 'custom', label: 'Your own' },
-            { value: 'catalog', label: 'Catalogue' },
-          ]}
-          value={url.source ?? null}
-          onChange={(source) => setUrl({ source: source ?? undefined })}
-          flex="1 1 120px"
-          maw={170}
-        />
-        <TextInput
-          aria-label="Price list or provider"
-          placeholder="Price list or provider"
-          value={catalog}
-          onChange={(event) => setCatalog(event.currentTarget.value)}
-          onBlur={submit}
-          flex="1 1 150px"
-          maw={220}
-        />
-        <TextInput
-          aria-label="Model"
-          placeholder="Model"
-          value={model}
-          onChange={(event) => setModel(event.currentTarget.value)}
-          onBlur={submit}
-          flex="1 1 150px"
-          maw={260}
-        />
-        <button type="submit" hidden />
-      </Group>
-    </form>
   );
 }
 

@@ -1,13 +1,12 @@
-import { Button, Code, Group, Stack } from '@mantine/core';
-import { useMutation, useQueryClient } from '@tanstack/react-query';
-import { useState } from 'react';
+import { Code, Group, Stack } from '@mantine/core';
 import { api } from '../../api/client';
 import { useMayChange } from '../../app/session';
 import { CopyableId } from '../../display/copyable';
 import { Facts } from '../../display/facts';
 import { SideDrawer } from '../../display/side-drawer';
 import { ExactTime } from '../../figures/figure';
-import { ConfirmByName } from '../../forms/confirm-by-name';
+import { DialogButton } from '../../forms/dialog-button';
+import { RemoveAction } from '../../forms/remove-action';
 import { amount, isFromStart, type Price } from './price';
 import { PriceForm } from './price-form';
 
@@ -57,55 +56,30 @@ function Json({ value }: { value: unknown }) {
 }
 
 function Actions({ shown, onClose }: { shown: Price; onClose: () => void }) {
-  const [dialog, setDialog] = useState<'edit' | 'own' | 'remove'>();
-  const client = useQueryClient();
-  const remove = useMutation({
-    mutationFn: () => api.delete('/admin/v1/prices/{id}', { path: { id: shown.id }, shown }),
-    onSuccess: () => {
-      onClose();
-      return client.invalidateQueries({ queryKey: ['prices'] });
-    },
-  });
   if (!useMayChange()) return null;
-  const close = () => setDialog(undefined);
   if (shown.source === 'catalog') {
     return (
       <Group gap="xs">
-        <Button size="xs" onClick={() => setDialog('own')}>
-          Set your own price
-        </Button>
-        {dialog === 'own' && <PriceForm subject={shown} onClose={close} />}
+        <DialogButton label="Set your own price">
+          {(close) => <PriceForm subject={shown} onClose={close} />}
+        </DialogButton>
       </Group>
     );
   }
   return (
     <Group gap="xs">
-      <Button size="xs" onClick={() => setDialog('edit')}>
-        Edit
-      </Button>
-      <Button
-        size="xs"
-        variant="outline"
-        color="red"
-        c="var(--postern-bad)"
-        onClick={() => setDialog('remove')}
-      >
-        Remove
-      </Button>
-      {dialog === 'edit' && <PriceForm shown={shown} onClose={close} />}
-      <ConfirmByName
-        opened={dialog === 'remove'}
-        onClose={close}
+      <DialogButton label="Edit">{(close) => <PriceForm shown={shown} onClose={close} />}</DialogButton>
+      <RemoveAction
+        what="price"
         title={`Remove the price of ${shown.model}`}
         name={shown.model}
-        action="Remove price"
-        pending={remove.isPending}
-        error={remove.error}
-        onConfirm={() => remove.mutate()}
+        remove={() => api.delete('/admin/v1/prices/{id}', { path: { id: shown.id }, shown })}
+        lists={['prices']}
+        onRemoved={onClose}
       >
         New calls get the next price that matches, or no cost. The costs of earlier calls stay until they are
         repriced.
-      </ConfirmByName>
+      </RemoveAction>
     </Group>
   );
 }

@@ -1,11 +1,11 @@
 import { Group, Text, TextInput } from '@mantine/core';
 import { DateTimePicker } from '@mantine/dates';
 import '@mantine/dates/styles.css';
-import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
-import { api, ApiError } from '../../api/client';
+import { api } from '../../api/client';
 import { changesOf } from '../../forms/changes';
 import { FormModal } from '../../forms/form-modal';
+import { useSave } from '../../forms/use-save';
 import { isFromStart, type Price } from './price';
 
 const AMOUNTS = [
@@ -50,13 +50,12 @@ export function PriceForm({
   const [catalog, setCatalog] = useState(subject?.catalog ?? '');
   const [model, setModel] = useState(subject?.model ?? '');
   const [draft, setDraft] = useState(stored);
-  const client = useQueryClient();
   const changes = changesOf<Draft>(stored, draft);
   const { effective_from, ...amounts } = changes;
   const from =
     effective_from === undefined ? {} : { effective_from: effective_from ?? '1970-01-01T00:00:00Z' };
-  const save = useMutation({
-    mutationFn: () =>
+  const { form, rejected: error } = useSave(
+    () =>
       shown === undefined
         ? api.post('/admin/v1/prices', { body: { catalog, model, ...amounts, ...from } })
         : api.patch('/admin/v1/prices/{id}', {
@@ -64,20 +63,15 @@ export function PriceForm({
             body: { ...amounts, ...from },
             shown,
           }),
-    onSuccess: async () => {
-      await client.invalidateQueries({ queryKey: ['prices'] });
-      onClose();
-    },
-  });
-  const error = save.error instanceof ApiError ? save.error : undefined;
+    ['prices'],
+    onClose,
+  );
   return (
     <FormModal
       title={shown === undefined ? 'Add a price' : `Edit the price of ${shown.model}`}
       onClose={onClose}
-      onSubmit={() => save.mutate()}
       action={shown === undefined ? 'Add price' : 'Save'}
-      pending={save.isPending}
-      error={save.error}
+      {...form}
       disabled={
         shown === undefined
           ? catalog === '' || model === '' || Object.keys(amounts).length === 0

@@ -33,7 +33,7 @@ export default function Providers() {
   const audit = useQuery({
     queryKey: ['audit', 'providers'],
     queryFn: ({ signal }) =>
-      api.get('/admin/v1/audit', { query: { subject_type: 'provider', limit: 500 } as never, signal }),
+      api.get('/admin/v1/audit', { query: { subject_type: 'provider', limit: 500 }, signal }),
   }).data?.data;
   const test = useProviderTest();
   const rows = providers.data?.data;

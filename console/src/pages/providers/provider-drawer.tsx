@@ -1,6 +1,4 @@
 import { Button, Group, Stack, Text } from '@mantine/core';
-import { useMutation, useQueryClient } from '@tanstack/react-query';
-import { useState } from 'react';
 import { api } from '../../api/client';
 import { useMayChange } from '../../app/session';
 import { CopyableId } from '../../display/copyable';
@@ -8,7 +6,8 @@ import { Facts } from '../../display/facts';
 import { SideDrawer } from '../../display/side-drawer';
 import { StatusBadge } from '../../display/status-badge';
 import { ExactTime, RelativeTime } from '../../figures/figure';
-import { ConfirmByName } from '../../forms/confirm-by-name';
+import { DialogButton } from '../../forms/dialog-button';
+import { RemoveAction } from '../../forms/remove-action';
 import { OwnUsage } from '../../usage/own-usage';
 import { AUTHS } from './auth';
 import { type Provider, SECRET_STATES } from './provider';
@@ -82,18 +81,7 @@ function Details({ shown, secretAt, test, onClose }: Props & { onClose: () => vo
 }
 
 function Actions({ shown, test, onClose }: Omit<Props, 'secretAt'> & { onClose: () => void }) {
-  const [dialog, setDialog] = useState<'edit' | 'remove'>();
-  const mayChange = useMayChange();
-  const client = useQueryClient();
-  const remove = useMutation({
-    mutationFn: () => api.delete('/admin/v1/providers/{name}', { path: { name: shown.name }, shown }),
-    onSuccess: () => {
-      onClose();
-      return client.invalidateQueries({ queryKey: ['providers'] });
-    },
-  });
-  if (!mayChange) return null;
-  const close = () => setDialog(undefined);
+  if (!useMayChange()) return null;
   return (
     <>
       <Group gap="xs">
@@ -106,18 +94,19 @@ function Actions({ shown, test, onClose }: Omit<Props, 'secretAt'> & { onClose: 
         </Button>
         {shown.source === 'stored' && (
           <>
-            <Button size="xs" variant="default" onClick={() => setDialog('edit')}>
-              Edit
-            </Button>
-            <Button
-              size="xs"
-              variant="outline"
-              color="red"
-              c="var(--postern-bad)"
-              onClick={() => setDialog('remove')}
+            <DialogButton label="Edit" variant="default">
+              {(close) => <ProviderForm shown={shown} onClose={close} onSaved={close} />}
+            </DialogButton>
+            <RemoveAction
+              what="provider"
+              name={shown.name}
+              remove={() => api.delete('/admin/v1/providers/{name}', { path: { name: shown.name }, shown })}
+              lists={['providers']}
+              onRemoved={onClose}
             >
-              Remove
-            </Button>
+              Calls to it are rejected from now on, and its secret is deleted. Its usage stays in the log. To
+              stop it for a while, disable it instead.
+            </RemoveAction>
           </>
         )}
       </Group>
@@ -126,20 +115,6 @@ function Actions({ shown, test, onClose }: Omit<Props, 'secretAt'> & { onClose: 
           PROVIDER_URL sets this provider. Change it there and restart the gateway.
         </Text>
       )}
-      {dialog === 'edit' && <ProviderForm shown={shown} onClose={close} onSaved={close} />}
-      <ConfirmByName
-        opened={dialog === 'remove'}
-        onClose={close}
-        title={`Remove provider ${shown.name}`}
-        name={shown.name}
-        action="Remove provider"
-        pending={remove.isPending}
-        error={remove.error}
-        onConfirm={() => remove.mutate()}
-      >
-        Calls to it are rejected from now on, and its secret is deleted. Its usage stays in the log. To stop
-        it for a while, disable it instead.
-      </ConfirmByName>
     </>
   );
 }

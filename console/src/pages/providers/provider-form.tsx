@@ -1,9 +1,9 @@
 import { Select, Switch, TextInput } from '@mantine/core';
-import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
-import { api, ApiError } from '../../api/client';
+import { api } from '../../api/client';
 import { changesOf } from '../../forms/changes';
 import { FormModal } from '../../forms/form-modal';
+import { useSave } from '../../forms/use-save';
 import { AUTHS, changed, filled, type Settings, settingsOf } from './auth';
 import { AuthFields } from './auth-fields';
 import { PRESETS } from './presets';
@@ -46,13 +46,12 @@ export function ProviderForm({
   const storedSettings = settingsOf(stored.auth, shown?.auth_settings ?? null);
   const [settings, setSettings] = useState<Settings>(storedSettings);
   const [secret, setSecret] = useState('');
-  const client = useQueryClient();
   const changes = changesOf<Draft>(stored, draft);
   const newSettings =
     changes.auth === undefined ? changed(draft.auth, storedSettings, settings) : filled(draft.auth, settings);
   const hasChanges = Object.keys(changes).length > 0 || newSettings !== undefined || secret !== '';
-  const save = useMutation({
-    mutationFn: async (): Promise<Provider> => {
+  const { form, rejected: error } = useSave(
+    async (): Promise<Provider> => {
       if (shown !== undefined) {
         const { name: _, ...body } = changes;
         return api.patch('/admin/v1/providers/{name}', {
@@ -78,14 +77,12 @@ export function ProviderForm({
         },
       });
     },
-    gcTime: 0,
-    onSuccess: async (provider) => {
+    ['providers', 'audit'],
+    (provider) => {
       setSecret('');
-      await Promise.all(['providers', 'audit'].map((name) => client.invalidateQueries({ queryKey: [name] })));
       onSaved(provider);
     },
-  });
-  const error = save.error instanceof ApiError ? save.error : undefined;
+  );
   const choose = (id: string | null) => {
     setPreset(id);
     const found = id === null ? undefined : PRESETS[id];
@@ -99,10 +96,8 @@ export function ProviderForm({
     <FormModal
       title={shown === undefined ? 'Add a provider' : `Edit provider ${shown.name}`}
       onClose={onClose}
-      onSubmit={() => save.mutate()}
       action={shown === undefined ? 'Add and test' : 'Save'}
-      pending={save.isPending}
-      error={save.error}
+      {...form}
       disabled={
         draft.name === '' || draft.url === '' || !hasChanges || (needsSecret && secret === '' && !shown)
       }

@@ -1,13 +1,12 @@
-import { Button, Group, Stack, Text, Title } from '@mantine/core';
-import { useMutation, useQueryClient } from '@tanstack/react-query';
-import { useState } from 'react';
+import { Group, Stack, Text, Title } from '@mantine/core';
 import { api } from '../../api/client';
 import { useMayChange } from '../../app/session';
 import { CopyableId } from '../../display/copyable';
 import { Facts } from '../../display/facts';
 import { SideDrawer } from '../../display/side-drawer';
 import { ExactTime } from '../../figures/figure';
-import { ConfirmByName } from '../../forms/confirm-by-name';
+import { DialogButton } from '../../forms/dialog-button';
+import { RemoveAction } from '../../forms/remove-action';
 import { DIALECTS, RETRY_CAUSES, type Route, STRATEGIES } from './route';
 import { RouteForm } from './route-form';
 import { TargetHealth } from './target-health';
@@ -78,46 +77,21 @@ function Details({ shown, onClose }: { shown: Route; onClose: () => void }) {
 }
 
 function Actions({ shown, onClose }: { shown: Route; onClose: () => void }) {
-  const [dialog, setDialog] = useState<'edit' | 'remove'>();
-  const client = useQueryClient();
-  const remove = useMutation({
-    mutationFn: () => api.delete('/admin/v1/routes/{name}', { path: { name: shown.name }, shown }),
-    onSuccess: () => {
-      onClose();
-      return client.invalidateQueries({ queryKey: ['routes'] });
-    },
-  });
   if (!useMayChange()) return null;
-  const close = () => setDialog(undefined);
   return (
-    <>
-      <Group gap="xs">
-        <Button size="xs" onClick={() => setDialog('edit')}>
-          Edit
-        </Button>
-        <Button
-          size="xs"
-          variant="outline"
-          color="red"
-          c="var(--postern-bad)"
-          onClick={() => setDialog('remove')}
-        >
-          Remove
-        </Button>
-      </Group>
-      {dialog === 'edit' && <RouteForm shown={shown} onClose={close} onSaved={close} />}
-      <ConfirmByName
-        opened={dialog === 'remove'}
-        onClose={close}
-        title={`Remove route ${shown.name}`}
+    <Group gap="xs">
+      <DialogButton label="Edit">
+        {(close) => <RouteForm shown={shown} onClose={close} onSaved={close} />}
+      </DialogButton>
+      <RemoveAction
+        what="route"
         name={shown.name}
-        action="Remove route"
-        pending={remove.isPending}
-        error={remove.error}
-        onConfirm={() => remove.mutate()}
+        remove={() => api.delete('/admin/v1/routes/{name}', { path: { name: shown.name }, shown })}
+        lists={['routes']}
+        onRemoved={onClose}
       >
         Calls to it are rejected from now on. Its providers stay, and its usage stays in the log.
-      </ConfirmByName>
-    </>
+      </RemoveAction>
+    </Group>
   );
 }

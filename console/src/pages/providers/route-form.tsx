@@ -1,9 +1,9 @@
 import { Checkbox, NumberInput, Select, Stack, Switch, TextInput } from '@mantine/core';
-import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
-import { api, ApiError } from '../../api/client';
+import { api } from '../../api/client';
 import { changesOf } from '../../forms/changes';
 import { FormModal } from '../../forms/form-modal';
+import { useSave } from '../../forms/use-save';
 import {
   badLine,
   DIALECTS,
@@ -65,18 +65,14 @@ export function RouteForm({
     targets: targets.map(({ provider, models }) => ({ provider, models: modelsOf(models) })),
   };
   const changes = changesOf(stored, wanted);
-  const client = useQueryClient();
-  const save = useMutation({
-    mutationFn: () =>
+  const { form, rejected: error } = useSave(
+    () =>
       shown === undefined
         ? api.post('/admin/v1/routes', { body: { name, ...wanted } })
         : api.patch('/admin/v1/routes/{name}', { path: { name: shown.name }, body: changes, shown }),
-    onSuccess: async (route) => {
-      await Promise.all(['routes', 'audit'].map((key) => client.invalidateQueries({ queryKey: [key] })));
-      onSaved(route);
-    },
-  });
-  const error = save.error instanceof ApiError ? save.error : undefined;
+    ['routes', 'audit'],
+    onSaved,
+  );
   const isComplete =
     targets.length > 0 &&
     targets.every(({ provider, models }) => provider !== '' && badLine(models) === undefined) &&
@@ -92,10 +88,8 @@ export function RouteForm({
     <FormModal
       title={shown === undefined ? 'Add a route' : `Edit route ${shown.name}`}
       onClose={onClose}
-      onSubmit={() => save.mutate()}
       action={shown === undefined ? 'Add route' : 'Save'}
-      pending={save.isPending}
-      error={save.error}
+      {...form}
       disabled={!isComplete || Object.keys(changes).length === 0}
       size="md"
     >

@@ -1,15 +1,11 @@
-import { Anchor, Table, Text } from '@mantine/core';
-import { Link } from '@tanstack/react-router';
-import type { ResponseOf } from '../../api/client';
+import { Table, Text } from '@mantine/core';
+import { PageLink } from '../../display/links';
 import { duration } from '../../figures/numbers';
-import { useUrlState } from '../../url/url-state';
+import type { ShownCall } from './call';
 import { CallResult } from './call-result';
-
-export type ShownCall = ResponseOf<'/admin/v1/requests/{id}', 'get'>;
 
 /** The attempts of a call by a route: to which provider it was sent, and what came of it. */
 export function CallAttempts({ call }: { call: ShownCall }) {
-  const [url] = useUrlState();
   return (
     <Table verticalSpacing={4} aria-label="Attempts">
       <Table.Thead>
@@ -30,15 +26,14 @@ export function CallAttempts({ call }: { call: ShownCall }) {
                   {provider}
                 </Text>
               ) : (
-                <Anchor
-                  component={Link}
+                <PageLink
                   to="/requests"
-                  search={{ ...url, id } as never}
+                  search={(shown) => ({ ...shown, id })}
                   size="sm"
                   title={`Show attempt ${attempt}`}
                 >
                   {provider}
-                </Anchor>
+                </PageLink>
               )}
             </Table.Td>
             <Table.Td>

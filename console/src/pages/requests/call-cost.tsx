@@ -4,7 +4,7 @@ import { api, type ResponseOf } from '../../api/client';
 import { exactUsd, formatUsd, nanoOf } from '../../figures/money';
 import { count } from '../../figures/numbers';
 import { isFromStart } from '../prices/price';
-import type { Call } from './columns';
+import type { Call } from './call';
 
 type Resolution = ResponseOf<'/admin/v1/prices/resolve', 'get'>;
 type Price = NonNullable<Resolution['price']>;

@@ -1,6 +1,6 @@
 import { StatusBadge, type Tone } from '../../display/status-badge';
 import { OUTCOMES } from '../../filters/fields';
-import type { Call } from './columns';
+import type { Call } from './call';
 
 /** The status that the client was sent, and how the call ended unless the whole response was sent. */
 export function CallResult({ call }: { call: Pick<Call, 'status' | 'outcome'> }) {

@@ -1,7 +1,7 @@
 import { Group, Text } from '@mantine/core';
 import { duration } from '../../figures/numbers';
 import classes from './call-timeline.module.css';
-import type { Call } from './columns';
+import type { Call } from './call';
 
 /** How long the call waited for the first byte of the response, and how long the response took. */
 export function CallTimeline({

@@ -1,12 +1,10 @@
 import { Text } from '@mantine/core';
-import type { ResponseOf } from '../../api/client';
 import { CopyableId } from '../../display/copyable';
 import { ExactTime, Money } from '../../figures/figure';
 import { bytes, count, duration } from '../../figures/numbers';
 import type { Column } from '../../table/data-table';
+import type { Call } from './call';
 import { CallResult } from './call-result';
-
-export type Call = ResponseOf<'/admin/v1/requests', 'get'>['data'][number];
 
 const tokens = (value: number | null) => (value === null ? '–' : count(value));
 const text = (value: string | null) => value ?? '–';

@@ -1,4 +1,4 @@
-import type { Call } from './columns';
+import type { Call } from './call';
 
 /** A curl command that makes a call like this one. The key is a variable, so that it stays out of the shell's history. */
 export function curlOf({ method, path, provider, model, streamed }: Call): string {

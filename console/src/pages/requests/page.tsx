@@ -13,7 +13,8 @@ import { usePages } from '../../table/use-pages';
 import { TimeRangePicker } from '../../url/time-range-picker';
 import { useTimeRange } from '../../url/time-range';
 import { useUrlState } from '../../url/url-state';
-import { COLUMNS, type Call } from './columns';
+import type { Call } from './call';
+import { COLUMNS } from './columns';
 import { Histogram } from './histogram';
 import { RequestDrawer } from './request-drawer';
 

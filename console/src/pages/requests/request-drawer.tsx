@@ -1,20 +1,21 @@
-import { Anchor, Group, Stack, Text, Title } from '@mantine/core';
+import { Group, Stack, Text, Title } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import { api } from '../../api/client';
 import { CopyableId, Snippet } from '../../display/copyable';
 import { ErrorAlert } from '../../display/error-alert';
 import { Facts } from '../../display/facts';
+import { PageLink } from '../../display/links';
 import { LoadingRows } from '../../display/loading';
 import { SideDrawer } from '../../display/side-drawer';
 import { ExactTime } from '../../figures/figure';
 import { bytes } from '../../figures/numbers';
-import { sharedState, useUrlState } from '../../url/url-state';
+import { memberOf, sharedState, useUrlState } from '../../url/url-state';
 import { CallCost } from './call-cost';
 import { CallResult } from './call-result';
 import { CallTimeline } from './call-timeline';
-import { CallAttempts, type ShownCall } from './call-attempts';
+import type { ShownCall } from './call';
+import { CallAttempts } from './call-attempts';
 import { curlOf } from './curl';
 
 /** Everything about one call, beside the list. Its address holds the ID, so that it can be shared. */
@@ -158,18 +159,19 @@ function Part({ title, children }: { title: string; children: ReactNode }) {
   );
 }
 
+type FilterName = 'team' | 'key' | 'provider' | 'model' | 'end_user' | 'session';
+
 /** Leads to the list with this filter. */
-function FilterLink({ name, value, label }: { name: string; value: string; label: string }) {
+function FilterLink({ name, value, label }: { name: FilterName; value: string; label: string }) {
   const [url] = useUrlState();
   return (
-    <Anchor
-      component={Link}
+    <PageLink
       to="/requests"
-      search={{ ...sharedState(url), [name]: value } as never}
+      search={{ ...sharedState(url), ...memberOf(name, value) }}
       size="sm"
       title={`Requests with this ${name.replace('_', ' ')}`}
     >
       {label}
-    </Anchor>
+    </PageLink>
   );
 }

@@ -1,11 +1,11 @@
-import { Anchor, Button, Text } from '@mantine/core';
+import { Button, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { Link } from '@tanstack/react-router';
 import { useMemo } from 'react';
 import { api, type ResponseOf } from '../../api/client';
 import { limitsQuery, loadAll, teamsQuery, type Whole } from '../../api/load-all';
 import { useMayChange } from '../../app/session';
 import { EmptyState } from '../../display/empty-state';
+import { PageLink } from '../../display/links';
 import { PageHeader } from '../../display/page-header';
 import { StatusBadge } from '../../display/status-badge';
 import { Compact, Money, Unknown } from '../../figures/figure';
@@ -123,14 +123,9 @@ function columnsOf({ limits, keys, usage, rangeLabel, url }: Sources): Column<Te
         keys === undefined || !keys.complete ? (
           <Unknown why="There are too many keys to count here." />
         ) : (
-          <Anchor
-            component={Link}
-            to="/keys"
-            search={{ ...sharedState(url), team: name, status: 'active' } as never}
-            size="sm"
-          >
+          <PageLink to="/keys" search={{ ...sharedState(url), team: name, status: 'active' }} size="sm">
             {count(keyCounts.get(id) ?? 0)}
-          </Anchor>
+          </PageLink>
         ),
     },
     {

@@ -1,14 +1,14 @@
-import { Anchor, Button, Divider, Group, Stack, Text, Title } from '@mantine/core';
+import { Divider, Group, Stack, Text, Title } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { Link } from '@tanstack/react-router';
-import { useState } from 'react';
 import { limitsQuery } from '../../api/load-all';
 import { useMayChange } from '../../app/session';
 import { CopyableId } from '../../display/copyable';
 import { Facts } from '../../display/facts';
+import { PageButton, PageLink } from '../../display/links';
 import { SideDrawer } from '../../display/side-drawer';
 import { StatusBadge } from '../../display/status-badge';
 import { ExactTime } from '../../figures/figure';
+import { DialogButton } from '../../forms/dialog-button';
 import { modelFacts } from '../../limits/limit-facts';
 import { LimitList } from '../../limits/limit-list';
 import { sharedState, useUrlState } from '../../url/url-state';
@@ -26,7 +26,6 @@ export function TeamDrawer({ shown, onClose }: { shown: Team | undefined; onClos
 
 function Details({ shown }: { shown: Team }) {
   const [url] = useUrlState();
-  const [editing, setEditing] = useState(false);
   const mayChange = useMayChange();
   const limits = useQuery(limitsQuery).data?.rows.filter(({ owner_id }) => owner_id === shown.id);
   const search = { ...sharedState(url), team: shown.name };
@@ -34,17 +33,14 @@ function Details({ shown }: { shown: Team }) {
     <Stack gap="md">
       <Group gap="xs">
         {mayChange && (
-          <Button size="xs" onClick={() => setEditing(true)}>
-            Edit
-          </Button>
+          <DialogButton label="Edit">
+            {(close) => <TeamForm shown={shown} onClose={close} onSaved={close} />}
+          </DialogButton>
         )}
-        <Button size="xs" variant="default" component={Link} to="/keys" search={search as never}>
+        <PageButton size="xs" variant="default" to="/keys" search={search}>
           Show its keys
-        </Button>
+        </PageButton>
       </Group>
-      {editing && (
-        <TeamForm shown={shown} onClose={() => setEditing(false)} onSaved={() => setEditing(false)} />
-      )}
       <Facts
         facts={[
           [
@@ -70,9 +66,9 @@ function Details({ shown }: { shown: Team }) {
         <Title order={3} size="h5">
           Usage
         </Title>
-        <Anchor component={Link} to="/requests" search={search as never} size="sm">
+        <PageLink to="/requests" search={search} size="sm">
           Show its requests
-        </Anchor>
+        </PageLink>
       </Group>
       <OwnUsage filter={{ team: shown.name }} by="key" />
     </Stack>

@@ -1,9 +1,9 @@
 import { Select, TextInput } from '@mantine/core';
-import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
-import { api, ApiError, type ResponseOf } from '../../api/client';
+import { api, type ResponseOf } from '../../api/client';
 import { changesOf } from '../../forms/changes';
 import { FormModal } from '../../forms/form-modal';
+import { useSave } from '../../forms/use-save';
 import { LimitFields } from '../../limits/limit-fields';
 import { type LimitMembers, limitMembersOf, UNLIMITED } from '../../limits/limit-draft';
 import { SelfServiceFields } from './self-service-fields';
@@ -31,10 +31,9 @@ export function TeamForm({
   const stored =
     shown === undefined ? { name: '', disabled: false, self_service: null, ...UNLIMITED } : draftOf(shown);
   const [draft, setDraft] = useState<TeamDraft>(stored);
-  const client = useQueryClient();
   const changes = changesOf<TeamDraft>(stored, draft);
-  const save = useMutation({
-    mutationFn: (): Promise<Team> =>
+  const { form, rejected: error } = useSave(
+    (): Promise<Team> =>
       shown === undefined
         ? api.post('/admin/v1/teams', {
             body: { name: draft.name, self_service: draft.self_service, ...limitMembersOf(draft) },
@@ -44,22 +43,15 @@ export function TeamForm({
             body: changes,
             shown,
           }),
-    onSuccess: async (team) => {
-      await Promise.all(
-        ['teams', 'keys', 'limits'].map((name) => client.invalidateQueries({ queryKey: [name] })),
-      );
-      onSaved(team);
-    },
-  });
-  const error = save.error instanceof ApiError ? save.error : undefined;
+    ['teams', 'keys', 'limits'],
+    onSaved,
+  );
   return (
     <FormModal
       title={shown === undefined ? 'Create a team' : `Edit team ${shown.name}`}
       onClose={onClose}
-      onSubmit={() => save.mutate()}
       action={shown === undefined ? 'Create team' : 'Save'}
-      pending={save.isPending}
-      error={save.error}
+      {...form}
       disabled={draft.name.trim() === '' || Object.keys(changes).length === 0}
     >
       <TextInput

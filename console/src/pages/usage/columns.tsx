@@ -1,10 +1,9 @@
-import { Anchor } from '@mantine/core';
-import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
+import { PageLink } from '../../display/links';
 import { Compact, Money } from '../../figures/figure';
 import { change, count, duration, percent } from '../../figures/numbers';
 import type { Column } from '../../table/data-table';
-import { sharedState, useUrlState } from '../../url/url-state';
+import { memberOf, sharedState, useUrlState } from '../../url/url-state';
 import {
   type Dimension,
   DIMENSIONS,
@@ -102,15 +101,14 @@ function GroupLink({ row, dimension }: { row: UsageRow; dimension: Dimension }) 
   const label = groupLabel(row, dimension);
   if (value === undefined) return <>{label}</>;
   return (
-    <Anchor
-      component={Link}
+    <PageLink
       to="/requests"
-      search={{ ...sharedState(url), [dimension]: value } as never}
+      search={{ ...sharedState(url), ...memberOf(dimension, value) }}
       size="sm"
       title={`Requests of ${label}`}
       className="truncated"
     >
       {label}
-    </Anchor>
+    </PageLink>
   );
 }
