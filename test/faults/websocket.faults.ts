@@ -111,11 +111,12 @@ it(
         while (running && client.socket.readyState === client.socket.OPEN) {
           const dice = Math.random();
           if (dice < 0.01) {
-            connection.end ??= 'client';
+            connection.end = 'client';
             client.socket.close(1000);
             break;
           }
-          if (dice < 0.015) connection.end ??= 'provider';
+          // Also of one whose key is being revoked: who is first closes it.
+          if (dice < 0.015) connection.end = 'provider';
           const response = new Promise<void>((resolve) => (received = resolve));
           client.socket.send(
             dice < 0.015 && dice >= 0.01 ? '{"type":"leave"}' : '{"type":"response.create"}',
