@@ -56,8 +56,7 @@ export function hostileNames(gateway: ConsoleGateway): void {
   });
   it('is no formula in a file of the usage, also not in full width', async () => {
     const names = ['=1', '+1', '-1', '@1', '\uff1d1', '\uff0b1', '\uff0d1', '\uff201'];
-    for (const model of names)
-      await insertRow(gateway.database, new Date(), { model });
+    for (const model of names) await insertRow(gateway.database, new Date(), { model });
     const { page, done } = await signedIn(gateway.url, '/usage?range=1h&by=model');
     await page.getByText('\uff201').first().waitFor();
     const [download] = await Promise.all([
