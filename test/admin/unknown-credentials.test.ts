@@ -2,6 +2,7 @@ import type pg from 'pg';
 import { DataSource } from 'typeorm';
 import { generateToken } from '../../src/admin/access/token-format.js';
 import { eventually } from '../support/eventually.js';
+import { ADMIN_TOKEN, startTestGateway } from '../support/gateway.js';
 import { Wire } from '../support/wire.js';
 
 let wire: Wire;
@@ -15,8 +16,8 @@ const ask = (token: string, address: string) =>
   fetch(`${wire.gateway.url}/admin/v1/teams`, {
     headers: { 'x-forwarded-for': address, authorization: `Bearer ${token}` },
   });
-const askSession = (cookie: string, address: string) =>
-  fetch(`${wire.gateway.url}/admin/v1/session`, {
+const askSession = (cookie: string, address: string, url = wire.gateway.url) =>
+  fetch(`${url}/admin/v1/session`, {
     headers: { 'x-forwarded-for': address, cookie: `__Host-postern=${cookie}` },
   });
 
@@ -55,6 +56,25 @@ it('looks up only some unknown tokens of an address in a second, and a token in 
 it('looks up only some unknown sessions of an address in a second', async () => {
   const responses = await flood(() => askSession(generateToken().slice(4).padEnd(43, 'A'), '198.51.100.3'));
   expect(statusesOf(responses)).toEqual([200, 429]);
+});
+
+it('lets whoever signs in go on beside a flood from the same address, also on another replica', async () => {
+  const address = '198.51.100.5';
+  const signIn = await fetch(`${wire.gateway.url}/admin/v1/session`, {
+    method: 'POST',
+    headers: { 'x-forwarded-for': address, 'content-type': 'application/json' },
+    body: JSON.stringify({ token: ADMIN_TOKEN }),
+  });
+  const [, cookie] = /^__Host-postern=([^;]+)/.exec(signIn.headers.get('set-cookie')!)!;
+  const replica = await startTestGateway({ TRUSTED_PROXIES: '127.0.0.0/8' }, wire.gateway.database);
+  for (const url of [wire.gateway.url, replica.url]) {
+    const made = () => askSession(generateToken().slice(4).padEnd(43, 'A'), address, url);
+    const responses = await flood(made);
+    const session = await askSession(cookie!, address, url);
+    expect(statusesOf(responses)).toContain(429);
+    expect([session.status, await session.json()]).toMatchObject([200, { session: { role: 'admin' } }]);
+  }
+  await replica.stop();
 });
 
 it('asks Postgres once for an unknown token that comes again', async () => {
