@@ -1,5 +1,6 @@
 import { eventually } from '../support/eventually.js';
 import { ADMIN_TOKEN, startTestGateway, type TestGateway } from '../support/gateway.js';
+import { signIn } from '../admin/browser.js';
 import { RawProvider, answer } from '../support/raw-provider.js';
 
 interface Key {
@@ -121,6 +122,14 @@ describe('a member of a team that allows it', () => {
     const made = await Promise.all(Array.from({ length: 6 }, () => make(jane)));
     expect(made.map(({ status }) => status).sort()).toEqual([201, 201, 409, 409, 409, 409]);
     expect((await make(joe)).status).toBe(201);
+  });
+
+  it('may create keys however often they sign in', async () => {
+    const { token } = await postern.admin<{ token: string }>('POST', '/tokens', {
+      ...{ name: 'often here', role: 'team', teams: ['open'] },
+    });
+    for (let i = 0; i < 20; i++) await signIn(postern, token);
+    expect((await make(token)).status).toBe(201);
   });
 
   it('may create and rotate keys 20 times an hour, however fast, and revoke them at any time; others have theirs', async () => {
