@@ -1,6 +1,7 @@
 import type pg from 'pg';
 import { DataSource } from 'typeorm';
 import { generateToken } from '../../src/admin/access/token-format.js';
+import { ReaderPool } from '../../src/requests/reader-pool.js';
 import { eventually } from '../support/eventually.js';
 import { ADMIN_TOKEN, startTestGateway } from '../support/gateway.js';
 import { Wire } from '../support/wire.js';
@@ -98,4 +99,24 @@ it('uses other connections than the look-ups of gateway keys', async () => {
   const reply = await fetch(`${wire.gateway.url}/v1/models`, { headers: { authorization: `Bearer ${key}` } });
   for (const client of all) client.release();
   expect(reply.status).toBe(200);
+});
+
+it('reads the log for administrators and viewers over other connections than for members', async () => {
+  const team = await wire.gateway.admin<{ id: string }>('POST', '/teams', { name: 'members' });
+  const asked = { name: 'member', role: 'team', teams: ['members'] };
+  const { token } = await wire.gateway.admin<{ token: string }>('POST', '/tokens', asked);
+  const pool = wire.gateway.gateway.app.get(ReaderPool).of([team.id]);
+  const read = async (path: string, by: string) =>
+    (
+      await fetch(`${wire.gateway.url}/admin/v1${path}`, {
+        headers: { authorization: `Bearer ${by}` },
+        signal: AbortSignal.timeout(1_000),
+      }).catch(() => ({ status: 'waits' }))
+    ).status;
+  const all = await Promise.all(Array.from({ length: pool.options.max }, () => pool.connect()));
+  const paths = ['/requests', '/usage?group_by=model'];
+  for (const path of paths)
+    expect([await read(path, ADMIN_TOKEN), await read(path, token)]).toEqual([200, 'waits']);
+  for (const client of all) client.release();
+  for (const path of paths) expect(await read(path, token)).toBe(200);
 });
