@@ -11,6 +11,7 @@ import type { IssuedKey, RotatedKey } from './insert-key.js';
 import type { KeyView, NewKey } from './keys.schema.js';
 import { KeysService } from './keys.service.js';
 import { isOwnSql, ownerValues } from './own-key.js';
+import { Turns } from './turns.js';
 
 const DAY_MS = 86_400_000;
 
@@ -29,15 +30,18 @@ const COUNT = `
 const MOST_CHANGES = 20;
 /** Waits for other changes of the member, so that all of them are counted. */
 const LOCK_ACTOR = 'SELECT pg_advisory_xact_lock(hashtextextended($1, 0))';
-/** By their IDs, which begin with the time, because only those are indexed. */
+/** By their IDs, which begin with the time, because only those are indexed. Signing in is limited by itself. */
 const COUNT_CHANGES = `
   SELECT count(*)::int AS count FROM audit_log
-  WHERE actor = $1 AND id >= rpad(
+  WHERE actor = $1 AND subject_type <> 'session' AND id >= rpad(
     lpad(to_hex((extract(epoch FROM now() - interval '1 hour') * 1000)::bigint), 12, '0'), 32, '0')::uuid`;
 
 /** What members of a team (role `team`) do with keys of their own, within what the team allows. */
 @Injectable()
 export class OwnKeysService {
+  /** While a change waits for a lock it holds a connection, of which administrators need some too. */
+  private readonly turns = new Turns();
+
   constructor(
     private readonly keys: KeysService,
     private readonly teams: TeamsService,
@@ -59,23 +63,25 @@ export class OwnKeysService {
     if (more !== undefined)
       throw ServiceError.of('forbidden', more, `only ${CHOICES.join(', ')} are yours to choose`);
     const { name, expires_at: wanted } = key;
-    return this.keys.create(
-      {
-        team: teamId,
-        name,
-        expiresAt: expiryOf(wanted, allowed),
-        providers: allowed.providers,
-        endpoints: 'inference',
-        idempotency: 'forward',
-        owner: by,
-        ...budgetOf(allowed),
-      },
-      by.actor,
-      async (manager) => {
-        await this.mustBeFewer(manager, teamId, by, allowed);
-        await mustChangeLess(manager, by.actor.name);
-      },
-    );
+    const create = () =>
+      this.keys.create(
+        {
+          team: teamId,
+          name,
+          expiresAt: expiryOf(wanted, allowed),
+          providers: allowed.providers,
+          endpoints: 'inference',
+          idempotency: 'forward',
+          owner: by,
+          ...budgetOf(allowed),
+        },
+        by.actor,
+        async (manager) => {
+          await this.mustBeFewer(manager, teamId, by, allowed);
+          await mustChangeLess(manager, by.actor.name);
+        },
+      );
+    return this.turns.take(by.userId, create);
   }
 
   /**
@@ -90,14 +96,16 @@ export class OwnKeysService {
   ): Promise<RotatedKey> {
     const { team_id } = await this.keys.get(id, by.scope);
     mustBeAllowed((await this.teams.resolve(team_id, by.scope)).self_service);
-    return this.keys.rotate(id, graceSeconds, by.actor, expected, by, (manager) =>
-      mustChangeLess(manager, by.actor.name),
-    );
+    const rotate = () =>
+      this.keys.rotate(id, graceSeconds, by.actor, expected, by, (manager) =>
+        mustChangeLess(manager, by.actor.name),
+      );
+    return this.turns.take(by.userId, rotate);
   }
 
   /** @throws ServiceError as KeysService.revoke(); forbidden for a key of somebody else */
   revoke(id: string, by: Access, expected: readonly string[] | null): Promise<KeyView> {
-    return this.keys.revoke(id, by.actor, expected, by);
+    return this.turns.take(by.userId, () => this.keys.revoke(id, by.actor, expected, by));
   }
 
   private async mustBeFewer(

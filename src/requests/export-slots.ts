@@ -6,26 +6,41 @@ const MOST_OF_ONE = 2;
 /** Exports of viewers and members at a time: fewer than there are connections, so that administrators always get one. */
 const MOST_OF_OTHERS = 4;
 
+/** Exports of members of the same teams at a time, so that one team leaves some to the others and to viewers. */
+const MOST_OF_TEAM = 2;
+/** Exports of all members at a time: one is left to viewers. */
+const MOST_OF_MEMBERS = 3;
+
+type Exporter = Pick<Access, 'actor' | 'role' | 'scope'>;
+
 /** Limits how many exports run in this process: each holds a connection and a snapshot for as long as its client reads. */
 @Injectable()
 export class ExportSlots {
-  private readonly running: Pick<Access, 'actor' | 'role'>[] = [];
+  private readonly running: Exporter[] = [];
 
   /** @returns ends the export @throws HttpException 429 if too many are running */
-  take(access: Pick<Access, 'actor' | 'role'>): () => void {
+  take(access: Exporter): () => void {
     const own = this.running.filter(({ actor }) => actor.name === access.actor.name).length;
     const others = this.running.filter(({ role }) => role !== 'admin').length;
+    const members = this.running.filter(({ role }) => role === 'team');
+    const ofTeam = members.filter(({ scope }) => scope!.some((team) => access.scope?.includes(team)));
     if (own >= MOST_OF_ONE)
       throw rejected(
         `You have ${own} exports running, the most at a time. Wait for their end, or close one.`,
       );
-    if (access.role !== 'admin' && others >= MOST_OF_OTHERS)
-      throw rejected(
-        `${others} exports are running, the most at a time. Try again later: one that nobody reads ends after a minute.`,
-      );
+    if (ofTeam.length >= MOST_OF_TEAM) throw isFull(`${ofTeam.length} exports of your teams`);
+    if (access.role === 'team' && members.length >= MOST_OF_MEMBERS)
+      throw isFull(`${members.length} exports of members`);
+    if (access.role !== 'admin' && others >= MOST_OF_OTHERS) throw isFull(`${others} exports`);
     this.running.push(access);
     return () => void this.running.splice(this.running.indexOf(access), 1);
   }
+}
+
+function isFull(what: string): HttpException {
+  return rejected(
+    `${what} are running, the most at a time. Try again later: one that nobody reads ends after a minute.`,
+  );
 }
 
 function rejected(message: string): HttpException {

@@ -1,5 +1,6 @@
 import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
 import pg from 'pg';
+import type { Scope } from '../admin/access/access.js';
 import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import { openPool } from '../database/open-pool.js';
@@ -7,6 +8,8 @@ import { GOODBYE_MS, withTimeout } from '../platform/with-timeout.js';
 
 /** Queries of the admin API. */
 const QUERIES = { applicationName: 'postern-reader', poolSize: 2, queryTimeoutMs: 30_000 };
+/** Queries of members of teams (role `team`). Administrators and viewers never wait for these. */
+const MEMBERS = { applicationName: 'postern-members', poolSize: 2, queryTimeoutMs: 30_000 };
 /** Queries of holders of gateway keys. Administrators never wait for these. */
 const SELF = { applicationName: 'postern-self', poolSize: 2, queryTimeoutMs: 5_000 };
 /** Exports: one step, above all the first, may have to scan the partitions of all days. */
@@ -18,18 +21,25 @@ const WORK_MEM = '32MB';
 @Injectable()
 export class ReaderPool implements OnApplicationShutdown {
   readonly queries: pg.Pool;
+  private readonly members: pg.Pool;
   readonly self: pg.Pool;
   readonly exports: pg.Pool;
 
   constructor(@InjectSettings() env: Settings) {
     const logger = new Logger('RequestLog');
     this.queries = openPool(env.databaseUrl, QUERIES, logger);
+    this.members = openPool(env.databaseUrl, MEMBERS, logger);
     this.self = openPool(env.databaseUrl, SELF, logger);
     this.exports = openPool(env.databaseUrl, EXPORTS, logger);
   }
 
+  /** @param scope IDs of the teams whose rows the user may see; null or absent: all */
+  of(scope: Scope | undefined): pg.Pool {
+    return scope ? this.members : this.queries;
+  }
+
   async onApplicationShutdown(): Promise<void> {
-    const pools = [this.queries, this.self, this.exports];
+    const pools = [this.queries, this.members, this.self, this.exports];
     await withTimeout(GOODBYE_MS, Promise.all(pools.map((pool) => pool.end())));
   }
 }

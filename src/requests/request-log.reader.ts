@@ -42,10 +42,12 @@ export class RequestLogReader {
   }: RequestFilter & PageRequest): Promise<Page<RequestView> & { source: PageSource }> {
     const conditions = after(conditionsOf(filter), cursor);
     const count = conditions.placeholder(limit + 1);
-    const { rows } = await this.pool.queries.query<RequestRow>(
-      `${SELECT_REQUESTS} ${conditions.where} ORDER BY started_at DESC, id DESC LIMIT ${count}`,
-      conditions.values,
-    );
+    const { rows } = await this.pool
+      .of(filter.teams)
+      .query<RequestRow>(
+        `${SELECT_REQUESTS} ${conditions.where} ORDER BY started_at DESC, id DESC LIMIT ${count}`,
+        conditions.values,
+      );
     const views = rows.map(requestView);
     const older =
       views.length > limit ? [] : await this.archived(filter, limit + 1 - views.length, cursor, views.at(-1));
@@ -62,7 +64,7 @@ export class RequestLogReader {
   ): Promise<RequestView[]> {
     const { reader } = this.archive;
     if (reader === null) return [];
-    const before = await oldestDay(this.pool.queries);
+    const before = await oldestDay(this.pool.of(filter.teams));
     if (filter.from !== undefined && filter.from >= before) return [];
     const id = last?.id ?? idOfCursor(cursor);
     const after = id === null ? null : { startedAt: startedAtOf(id), id };
@@ -72,7 +74,7 @@ export class RequestLogReader {
   /** Reads one partition: the ID contains the day of the call. @throws ServiceError not_found, also outside the scope */
   async get(id: string, scope: Scope = null): Promise<RequestView> {
     const { rows } = isUuid(id)
-      ? await this.pool.queries.query<RequestRow>(FIND, [startedAtOf(id), id, scope])
+      ? await this.pool.of(scope).query<RequestRow>(FIND, [startedAtOf(id), id, scope])
       : { rows: [] };
     if (rows[0] === undefined) {
       const archived = isUuid(id) ? await this.archive.reader?.get(id, startedAtOf(id), scope) : null;
@@ -99,10 +101,12 @@ export class RequestLogReader {
     const at = conditions.placeholder(place.recorded_at);
     conditions.add(`recorded_at >= ${at} AND (recorded_at, id) > (${at}, ?)`, place.id);
     const count = conditions.placeholder(limit);
-    const { rows } = await this.pool.queries.query<RequestRow>(
-      `${SELECT_REQUESTS} ${conditions.where} ORDER BY recorded_at, id LIMIT ${count}`,
-      conditions.values,
-    );
+    const { rows } = await this.pool
+      .of(filter.teams)
+      .query<RequestRow>(
+        `${SELECT_REQUESTS} ${conditions.where} ORDER BY recorded_at, id LIMIT ${count}`,
+        conditions.values,
+      );
     return rows.map(requestView);
   }
 

@@ -56,7 +56,7 @@ export class UsageTotals {
     groups: readonly UsageGroup[],
     request: UsageRequest,
     zone = 'UTC',
-    pool = this.pool.queries,
+    pool = this.pool.of(request.teams),
   ): Promise<CountedUsage<UsageRow>> {
     const { limit, cursor: _, ...filter } = request;
     const ordered = inOrder(groups);

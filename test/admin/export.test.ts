@@ -176,6 +176,22 @@ describe('/admin/v1/requests/export', () => {
     expect((await asked(three))[0]).toBe(200);
   });
 
+  it('that members of a team read slowly leave some to other teams, and one to viewers', async () => {
+    const { ExportSlots } = await import('../../src/requests/export-slots.js');
+    const slots = new ExportSlots();
+    const take = (name: string, role: 'team' | 'viewer' | 'admin', scope: string[] | null = null) =>
+      slots.take({ actor: { name, address: null }, role, scope });
+    const ends = [take('a', 'team', ['one']), take('b', 'team', ['two', 'one'])];
+    expect(() => take('c', 'team', ['one', 'three'])).toThrow('2 exports of your teams are running');
+    ends.push(take('d', 'team', ['three']));
+    expect(() => take('e', 'team', ['four'])).toThrow('3 exports of members are running');
+    ends.push(take('f', 'viewer'));
+    expect(() => take('g', 'viewer')).toThrow('4 exports are running');
+    ends.push(take('h', 'admin'));
+    for (const end of ends) end();
+    take('c', 'team', ['one', 'three']);
+  });
+
   it('closes its cursor when the reader leaves', async () => {
     const leaving = new AbortController();
     const answer = await fetch(`${postern.url}/admin/v1/requests/export`, {

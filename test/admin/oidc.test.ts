@@ -333,6 +333,20 @@ describe('the callback', () => {
     await replica.stop();
   });
 
+  it('leaves nothing behind unless the provider confirms it, so that nobody can fill the table', async () => {
+    const count = async () => (await postern.database.query('SELECT FROM admin_sign_in')).length;
+    const before = await count();
+    for (let i = 0; i < 5; i++) {
+      const { location, cookie } = await start();
+      const state = location.searchParams.get('state')!;
+      const iss = encodeURIComponent(issuer.url);
+      await isRejected(
+        await finish(`/admin/v1/oidc/callback?code=guessed&state=${state}&iss=${iss}`, cookie),
+      );
+    }
+    expect(await count()).toBe(before);
+  });
+
   it('is rejected with another nonce in the ID token', async () => {
     issuer.tamper = (nonce) => nonce.replace(/^./, (first) => (first === 'A' ? 'B' : 'A'));
     await isRejected(await signInAs('admin'));

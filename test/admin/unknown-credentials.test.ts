@@ -1,7 +1,9 @@
 import type pg from 'pg';
 import { DataSource } from 'typeorm';
 import { generateToken } from '../../src/admin/access/token-format.js';
+import { ReaderPool } from '../../src/requests/reader-pool.js';
 import { eventually } from '../support/eventually.js';
+import { ADMIN_TOKEN, startTestGateway } from '../support/gateway.js';
 import { Wire } from '../support/wire.js';
 
 let wire: Wire;
@@ -15,8 +17,8 @@ const ask = (token: string, address: string) =>
   fetch(`${wire.gateway.url}/admin/v1/teams`, {
     headers: { 'x-forwarded-for': address, authorization: `Bearer ${token}` },
   });
-const askSession = (cookie: string, address: string) =>
-  fetch(`${wire.gateway.url}/admin/v1/session`, {
+const askSession = (cookie: string, address: string, url = wire.gateway.url) =>
+  fetch(`${url}/admin/v1/session`, {
     headers: { 'x-forwarded-for': address, cookie: `__Host-postern=${cookie}` },
   });
 
@@ -57,6 +59,25 @@ it('looks up only some unknown sessions of an address in a second', async () => 
   expect(statusesOf(responses)).toEqual([200, 429]);
 });
 
+it('lets whoever signs in go on beside a flood from the same address, also on another replica', async () => {
+  const address = '198.51.100.5';
+  const signIn = await fetch(`${wire.gateway.url}/admin/v1/session`, {
+    method: 'POST',
+    headers: { 'x-forwarded-for': address, 'content-type': 'application/json' },
+    body: JSON.stringify({ token: ADMIN_TOKEN }),
+  });
+  const [, cookie] = /^__Host-postern=([^;]+)/.exec(signIn.headers.get('set-cookie')!)!;
+  const replica = await startTestGateway({ TRUSTED_PROXIES: '127.0.0.0/8' }, wire.gateway.database);
+  for (const url of [wire.gateway.url, replica.url]) {
+    const made = () => askSession(generateToken().slice(4).padEnd(43, 'A'), address, url);
+    const responses = await flood(made);
+    const session = await askSession(cookie!, address, url);
+    expect(statusesOf(responses)).toContain(429);
+    expect([session.status, await session.json()]).toMatchObject([200, { session: { role: 'admin' } }]);
+  }
+  await replica.stop();
+});
+
 it('asks Postgres once for an unknown token that comes again', async () => {
   const query = jest.spyOn(wire.gateway.gateway.app.get(DataSource), 'query');
   const count = () => query.mock.calls.filter(([text]) => text.includes('FROM admin_token')).length;
@@ -78,4 +99,24 @@ it('uses other connections than the look-ups of gateway keys', async () => {
   const reply = await fetch(`${wire.gateway.url}/v1/models`, { headers: { authorization: `Bearer ${key}` } });
   for (const client of all) client.release();
   expect(reply.status).toBe(200);
+});
+
+it('reads the log for administrators and viewers over other connections than for members', async () => {
+  const team = await wire.gateway.admin<{ id: string }>('POST', '/teams', { name: 'members' });
+  const asked = { name: 'member', role: 'team', teams: ['members'] };
+  const { token } = await wire.gateway.admin<{ token: string }>('POST', '/tokens', asked);
+  const pool = wire.gateway.gateway.app.get(ReaderPool).of([team.id]);
+  const read = async (path: string, by: string) =>
+    (
+      await fetch(`${wire.gateway.url}/admin/v1${path}`, {
+        headers: { authorization: `Bearer ${by}` },
+        signal: AbortSignal.timeout(1_000),
+      }).catch(() => ({ status: 'waits' }))
+    ).status;
+  const all = await Promise.all(Array.from({ length: pool.options.max }, () => pool.connect()));
+  const paths = ['/requests', '/usage?group_by=model'];
+  for (const path of paths)
+    expect([await read(path, ADMIN_TOKEN), await read(path, token)]).toEqual([200, 'waits']);
+  for (const client of all) client.release();
+  for (const path of paths) expect(await read(path, token)).toBe(200);
 });

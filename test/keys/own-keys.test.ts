@@ -1,5 +1,8 @@
+import { setTimeout } from 'node:timers/promises';
+import pg from 'pg';
 import { eventually } from '../support/eventually.js';
 import { ADMIN_TOKEN, startTestGateway, type TestGateway } from '../support/gateway.js';
+import { signIn } from '../admin/browser.js';
 import { RawProvider, answer } from '../support/raw-provider.js';
 
 interface Key {
@@ -121,6 +124,32 @@ describe('a member of a team that allows it', () => {
     const made = await Promise.all(Array.from({ length: 6 }, () => make(jane)));
     expect(made.map(({ status }) => status).sort()).toEqual([201, 201, 409, 409, 409, 409]);
     expect((await make(joe)).status).toBe(201);
+  });
+
+  it('waits for a lock on one connection, however many keys they create: others go on', async () => {
+    const lock = new pg.Client({ connectionString: postern.database.url });
+    await lock.connect();
+    await lock.query('BEGIN; LOCK TABLE gateway_key IN EXCLUSIVE MODE');
+    const all = Promise.all(Array.from({ length: 30 }, () => make(jane)));
+    const waits = `SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND application_name = 'postern'
+      AND datname = current_database()`;
+    await eventually(async () => (await postern.database.query(waits)).length > 0);
+    await setTimeout(300);
+    const asked = await fetch(`${postern.url}/admin/v1/teams`, {
+      headers: { authorization: `Bearer ${ADMIN_TOKEN}` },
+      signal: AbortSignal.timeout(1_000),
+    }).catch(() => ({ status: 'waits' }));
+    await lock.end();
+    await all;
+    expect(asked.status).toBe(200);
+  });
+
+  it('may create keys however often they sign in', async () => {
+    const { token } = await postern.admin<{ token: string }>('POST', '/tokens', {
+      ...{ name: 'often here', role: 'team', teams: ['open'] },
+    });
+    for (let i = 0; i < 20; i++) await signIn(postern, token);
+    expect((await make(token)).status).toBe(201);
   });
 
   it('may create and rotate keys 20 times an hour, however fast, and revoke them at any time; others have theirs', async () => {

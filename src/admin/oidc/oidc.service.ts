@@ -6,6 +6,7 @@ import {
   NotFoundException,
 } from '@nestjs/common';
 import type { Configuration, IDToken, UserInfoResponse } from 'openid-client';
+import { LRUCache } from 'lru-cache';
 import { hash } from 'node:crypto';
 import { DataSource } from 'typeorm';
 import { InjectSettings } from '../../config/config.module.js';
@@ -27,6 +28,10 @@ const USE = `
   WITH ended AS (DELETE FROM admin_sign_in WHERE expires_at <= now())
   INSERT INTO admin_sign_in (digest, expires_at) VALUES (decode($1, 'hex'), now() + interval '1 hour') ON CONFLICT DO NOTHING RETURNING 1`;
 
+const FORGET = "DELETE FROM admin_sign_in WHERE digest = decode($1, 'hex')";
+/** Sign-ins that the provider did not confirm, which this process remembers. */
+const MOST_FAILED = 10_000;
+
 /** The claims of a provider about a user. */
 type Claims = (IDToken | UserInfoResponse) & Record<string, unknown>;
 
@@ -35,6 +40,8 @@ type Claims = (IDToken | UserInfoResponse) & Record<string, unknown>;
 export class OidcService {
   private readonly logger = new Logger('Admin');
   private configuration: Promise<Configuration> | undefined;
+  /** Digests. In memory only: anybody can begin a sign-in and come back with a code of their own, as often as they like. */
+  private readonly failed = new LRUCache<string, true>({ max: MOST_FAILED });
 
   constructor(
     @InjectSettings() private readonly env: Settings,
@@ -76,14 +83,23 @@ export class OidcService {
   async finish(target: string, flow: Flow, address: string | null): Promise<Access> {
     const client = await import('openid-client');
     const configuration = await this.connect();
-    const used = await this.dataSource.query<object[]>(USE, [hash('sha256', flow.state, 'hex')]);
+    const digest = hash('sha256', flow.state, 'hex');
+    const used = this.failed.has(digest) ? [] : await this.dataSource.query<object[]>(USE, [digest]);
     if (used.length === 0) throw new BadRequestException('This sign-in was used already. Sign in again.');
-    const tokens = await client.authorizationCodeGrant(configuration, new URL(target, this.publicUrl), {
+    const checks = {
       expectedState: flow.state,
       expectedNonce: flow.nonce,
       pkceCodeVerifier: flow.verifier,
       idTokenExpected: true,
-    });
+    };
+    const tokens = await client
+      .authorizationCodeGrant(configuration, new URL(target, this.publicUrl), checks)
+      .catch(async (error: unknown) => {
+        this.failed.set(digest, true);
+        // A row that stays goes when it expires.
+        await this.dataSource.query(FORGET, [digest]).catch(() => {});
+        throw error;
+      });
     const idToken = tokens.claims()!;
     const { iss, sub } = idToken;
     let claims: Claims = idToken;

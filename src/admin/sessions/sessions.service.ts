@@ -1,5 +1,5 @@
 import { HttpException, Injectable } from '@nestjs/common';
-import { createHmac, randomBytes } from 'node:crypto';
+import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { Response } from 'express';
 import { RateLimiterMemory, type RateLimiterRes } from 'rate-limiter-flexible';
 import { DataSource } from 'typeorm';
@@ -32,6 +32,9 @@ export interface Session {
   /** Teams of the role `team`, with their present names; null for the other roles. */
   readonly teams: { id: string; name: string }[] | null;
 }
+
+/** Bytes of each half of a cookie's value. */
+const HALF = 16;
 
 const INSERT = `
   INSERT INTO admin_session (digest, user_id, settings, token_id, actor, role, teams, client_ip, expires_at)
@@ -79,7 +82,7 @@ export class SessionsService {
   async begin(access: Access, res: Response, hours = LONGEST_HOURS): Promise<string> {
     const { actor, role, scope, userId, tokenId } = access;
     if (tokenId !== null || isSingleSignOn(access)) await this.mustBeRare(userId, res);
-    const secret = randomBytes(32).toString('base64url');
+    const secret = this.makeSecret();
     const settings = isSingleSignOn(access) ? this.settings.singleSignOn : this.settings.token;
     const values = [
       this.digest(secret),
@@ -114,7 +117,7 @@ export class SessionsService {
     const digest = this.digest(secret);
     const values = [token, singleSignOn, digest];
     const read = () => this.dataSource.query<SessionRow[]>(FIND, values).then(([row]) => row);
-    const row = await this.lookups.find(digest, address, read);
+    const row = await this.lookups.find(digest, address, read, this.isOurs(secret));
     if (row === undefined) return null;
     if (!row.seen_lately) await this.dataSource.query(SEEN, [digest]);
     return {
@@ -149,6 +152,27 @@ export class SessionsService {
       res.set('retry-after', String(seconds));
       throw new HttpException(`You have signed in too often. Try again in ${seconds} seconds.`, 429);
     }
+  }
+
+  /** 128 random bits, and as many that show that the gateway made them. */
+  private makeSecret(): string {
+    const random = randomBytes(HALF);
+    return Buffer.concat([random, this.sign(random)]).toString('base64url');
+  }
+
+  /** Whether it was made here, on any replica. Says nothing about the session, which may have ended. */
+  private isOurs(secret: string): boolean {
+    const bytes = Buffer.from(secret, 'base64url');
+    const given = bytes.subarray(HALF);
+    return given.length === HALF && timingSafeEqual(given, this.sign(bytes.subarray(0, HALF)));
+  }
+
+  private sign(random: Buffer): Buffer {
+    return createHmac('sha256', this.digestKey)
+      .update('session cookie: ')
+      .update(random)
+      .digest()
+      .subarray(0, HALF);
   }
 
   private digest(secret: string): string {
