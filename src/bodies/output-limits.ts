@@ -20,6 +20,9 @@ const NESTED_LIMITS: readonly (readonly [RegExp, outer: readonly string[], inner
 ];
 const CHOICES = ['n', 'best_of'];
 const NESTED_CHOICES = ['candidateCount', 'candidate_count'];
+/** The most that providers allow, for a member that is too long to be read. */
+const MOST_CHOICES = 128;
+const MOST_NESTED_CHOICES = 8;
 /** Each element of its `prompt` has an output of its own, unless the elements are tokens. */
 const WITH_PROMPTS = /(?<!\/chat)\/completions$/;
 
@@ -31,14 +34,19 @@ export function maxOutputTokens(endpoint: string, members: JsonMembers): number 
   for (const [endpoints, outer, inner] of NESTED_LIMITS)
     if (endpoints.test(endpoint)) limits.push(...nested(members, outer, inner));
   const known = limits.filter((limit) => limit !== null && limit !== undefined);
-  if (known.length === 0 || !known.every((limit) => Number.isSafeInteger(limit))) return null;
+  // To some servers, 0 or -1 is no limit.
+  if (known.length === 0 || !known.every((limit) => Number.isSafeInteger(limit) && Number(limit) > 0))
+    return null;
   return Math.max(...(known as number[]));
 }
 
 /** The number of outputs that a request asks for. */
 export function choices(endpoint: string, members: JsonMembers): number {
-  const values = CHOICES.flatMap((name) => valuesOf(members, name));
-  values.push(...nested(members, CONFIGS, NESTED_CHOICES));
+  const values: unknown[] = CHOICES.flatMap((name) => valuesOf(members, name)).map((value) =>
+    value === undefined ? MOST_CHOICES : value,
+  );
+  const configured = nested(members, CONFIGS, NESTED_CHOICES);
+  values.push(...configured.map((value) => (Number.isNaN(value) ? MOST_NESTED_CHOICES : value)));
   // Some providers read a number in quotes as a number.
   const numbers = values.map((value) => (typeof value === 'string' ? Number(value) : value));
   const each = Math.max(1, ...numbers.filter((value) => Number.isSafeInteger(value)).map(Number));

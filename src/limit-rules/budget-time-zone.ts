@@ -45,7 +45,7 @@ const CARRY_OVER = `
     JOIN limit_meter m ON m.rule_id = r.id AND m.window_start = p.was)
   INSERT INTO limit_meter (rule_id, subject, window_start, spent, credited, refused, alerted, exhausted_at)
   SELECT c.rule_id, c.subject, p.starts, least(greatest(sum(c.spent), 0), 4000000000000000000)::bigint,
-         max(c.credited), max(c.refused), max(c.alerted), max(c.exhausted_at)
+         least(max(c.credited), greatest(sum(c.spent), 0))::bigint, max(c.refused), max(c.alerted), max(c.exhausted_at)
   FROM charge c
   JOIN limit_rule r ON r.id = c.rule_id
   JOIN period p ON p.period = r.period AND p.time_zone = r.time_zone

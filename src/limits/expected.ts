@@ -1,4 +1,5 @@
 import { GatewayError } from '../errors/gateway-error.js';
+import type { JsonMember } from '../bodies/json-members.js';
 import type { DatedPrice } from '../pricing/price-resolver.js';
 import type { PolicyCall } from '../proxy/policies/policy-call.js';
 import type { Estimate } from './estimates.js';
@@ -20,6 +21,8 @@ const NOT_DEARER = new Set([
   'flex',
   'batch',
 ]);
+/** A tier that cannot be read; no price names it. */
+const UNREAD = '';
 const FORM = /^multipart\//i;
 /** Names that are repeated in a message. */
 const TIER = /^[a-z][a-z0-9_-]{0,31}$/;
@@ -51,13 +54,20 @@ export function dearerTiers({ members, headers, body }: PolicyCall): readonly st
   const asked: unknown[] = TIER_HEADERS.map((name) => headers[name]);
   if (members.problem === null)
     for (const name of ['service_tier', 'serviceTier', 'speed'])
-      // Bedrock's Converse: an object with the type.
-      for (const { value } of members.all(name))
-        asked.push((value as { type?: unknown } | null | undefined)?.type ?? value);
+      for (const member of members.all(name)) asked.push(...tiersIn(member, body ?? Buffer.alloc(0)));
   return asked
     .filter((tier) => typeof tier === 'string')
     .map((tier) => tier.toLowerCase().replace(/^service_tier_/, ''))
     .filter((tier) => !NOT_DEARER.has(tier));
+}
+
+/** Bedrock's Converse has an object with the type: any text in it may be the one that counts. */
+function tiersIn({ value, start, end }: JsonMember, body: Buffer): unknown[] {
+  // One that is too long to be read may say anything.
+  if (value === undefined) return [UNREAD];
+  if (typeof value !== 'object' || value === null) return [value];
+  const texts = body.toString('utf8', start, end).match(/"(?:[^"\\]|\\.)*"/g) ?? [];
+  return texts.map((text) => JSON.parse(text) as string).filter((text) => text !== 'type');
 }
 
 /** Forms are uploads of pictures and sound, which have no service tiers. */

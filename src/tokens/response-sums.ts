@@ -5,8 +5,11 @@ import type { ResponseSum, ResponseUsage, TokenUsage } from './token-usage.js';
  * compares it with the catalogue.
  */
 export const SIZES: readonly number[] = [128_000, 199_999, 200_000, 271_999, 272_000, 512_000];
-/** Journal records are limited in length. No connection comes near: it has one model, one or two tiers, a few sizes. */
-export const MOST_SUMS = 16;
+/**
+ * Journal records are limited in length. Nearly every connection has one model, one or two tiers, a few sizes. One that uses
+ * as many models as it can must not come near: a further model would be priced as one of them.
+ */
+export const MOST_SUMS = 96;
 /** Service tier of a sum of different ones. No price names it. */
 const MIXED = 'mixed';
 /** Longer names, and other characters, are no model's. */
@@ -71,7 +74,8 @@ export class ResponseSums {
     let sum = this.sums.get(key);
     if (sum !== undefined) return sum;
     if (this.sums.size >= MOST_SUMS) {
-      sum = [...this.sums.values()].at(-1)!;
+      const sums = [...this.sums.values()];
+      sum = sums.findLast((one) => one.model === model) ?? sums.at(-1)!;
       sum.service_tier = MIXED;
       return sum;
     }

@@ -142,3 +142,16 @@ it('neither misses nor doubles what is charged meanwhile', async () => {
   await late.end();
   expect(await compare()).toEqual([expect.objectContaining({ spent: '1500000000', logged: '1500000000' })]);
 });
+
+it('after a reset, a budget has no more than its whole amount', async () => {
+  await addRule(database, 'usd', 'day', 1_000n * 10n ** 9n, { id: old(), scope: 'key', scope_id: KEY });
+  const now = Date.now();
+  await insertCreatingDays(
+    client,
+    Array.from({ length: 50 }, (_, i) => charged(now - i * HOUR_MS)),
+  );
+  await database.query('UPDATE limit_meter SET credited = spent');
+  for (const zone of ['Etc/GMT+12', 'Etc/GMT+6', 'UTC', 'Etc/GMT-6', 'Etc/GMT-12', 'UTC'])
+    await moveToTimeZone(dataSource, zone);
+  expect(await database.query('SELECT FROM limit_meter WHERE credited > spent')).toEqual([]);
+});

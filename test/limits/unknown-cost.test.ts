@@ -182,3 +182,30 @@ it('rejects models without a price once a budget that allows them is spent, and 
   expect((await limited.send(key, CHAT)).status).toBe(402);
   expect((await limited.send(key, { ...CHAT, model: 'other' })).status).toBe(402);
 });
+
+it.each([
+  ['a short object', '{"type":"priority"}'],
+  ['an object of which parsers may read either type', '{"type":"priority","type":"default"}'],
+  ['an object that is too long to be read', `{"type":"priority"${' '.repeat(17_000)}}`],
+])('rejects a service tier without a price in %s', async (_, tier) => {
+  const key = await limited.createKey({ budgets: BUDGETS });
+  const call = (serviceTier: string) =>
+    fetch(`${limited.postern.url}/p/default/model/m/converse`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+      body: `{"messages":[],"inferenceConfig":{"maxTokens":10},"serviceTier":${serviceTier}}`,
+    });
+  expect((await call('{"type":"default"}')).status).toBe(200);
+  const response = await call(tier);
+  expect([response.status, response.headers.get('x-gateway-error')]).toEqual([403, 'model_not_priced']);
+});
+
+it('rejects a session over WebRTC, whose use does not pass', async () => {
+  const key = await limited.createKey({ endpoints: 'all', budgets: BUDGETS });
+  const response = await fetch(`${limited.postern.url}/v1/realtime?model=m`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/sdp' },
+    body: 'v=0',
+  });
+  expect([response.status, response.headers.get('x-gateway-error')]).toEqual([403, 'model_not_priced']);
+});

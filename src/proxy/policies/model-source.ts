@@ -61,7 +61,8 @@ export function modelSource(method: string, endpoint: string, basePath: string):
 }
 
 function sourceOf(method: string, path: string): ModelSource {
-  if (WITH_MODEL_PARAMETER.has(path)) return 'query';
+  // A POST begins a session over WebRTC, whose use nobody here sees.
+  if (method === 'GET' && WITH_MODEL_PARAMETER.has(path)) return 'query';
   if (method === 'POST' && BODY_POSTS.has(path)) return 'body';
   if (method === 'GET' && LISTS.has(path)) return 'list';
   return segmentOf(method, path) === undefined ? 'none' : 'path';

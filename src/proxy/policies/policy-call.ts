@@ -46,6 +46,8 @@ export class PolicyCall {
   private json: JsonMembers | null = null;
   private multipart: NamedModel | null = null;
   private named: NamedModel | null = null;
+  /** A policy depends on the model: no target of a route may read another one. */
+  isModelRequired = false;
   private parsed: { value: unknown } | null = null;
 
   constructor(
@@ -135,6 +137,7 @@ export class PolicyCall {
    * @throws GatewayError model_not_determined if some parser could read another one, or the request names none
    */
   requireModel(): string {
+    this.isModelRequired = true;
     const { model, problem } = this.namedModel;
     if (model !== null) return model;
     throw new GatewayError('model_not_determined', {

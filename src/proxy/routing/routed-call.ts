@@ -1,5 +1,6 @@
 import type { Request } from 'express';
 import { allowsEndpoint } from '../../auth/endpoint-rule.js';
+import { modelFromPath } from '../../bodies/path-model.js';
 import { GatewayError } from '../../errors/gateway-error.js';
 import { COMMON_POSTS } from '../../providers/inference-endpoints.js';
 import type { Provider } from '../../providers/provider.js';
@@ -47,6 +48,8 @@ export class RoutedCall {
   private replacement: Buffer | null = null;
   private altered: string | null = null;
   private requestModel: string | null = null;
+  /** The model in the path, or the provider's URL, of the first target that the key may use: policies depend on it. */
+  private pathModel: string | null = null;
   /** Why a target with models of its own cannot have the call. */
   private problem: string | null = null;
 
@@ -77,6 +80,7 @@ export class RoutedCall {
       if (provider === null || !this.mayHaveCredential(provider)) continue;
       if (this.allows(provider)) {
         this.use(provider);
+        this.pathModel = this.pathModelOf(provider);
         return provider;
       }
       isForbidden = true;
@@ -113,7 +117,12 @@ export class RoutedCall {
     const found = [];
     for (const { provider: name, models } of this.route.targets) {
       const provider = this.providers.find(name);
-      if (provider !== null && this.mayHaveCredential(provider) && this.allows(provider))
+      if (
+        provider !== null &&
+        this.mayHaveCredential(provider) &&
+        this.allows(provider) &&
+        this.readsModel(provider)
+      )
         found.push({ provider: name, model: models?.get(model) ?? model });
     }
     return found;
@@ -182,7 +191,9 @@ export class RoutedCall {
   /** Sets what the row of the present attempt says of its model. */
   describe(call: CallRecord): void {
     const { model, provider } = this.choice;
-    if (this.admitted?.body) call.requestModel = model ?? this.requestModel;
+    const inPath = this.pathModelOf(provider);
+    if (inPath !== this.pathModel) call.requestModel = inPath ?? call.body.model;
+    else if (this.admitted?.body) call.requestModel = model ?? this.requestModel;
     const altered = this.replacementFor(provider) === null ? null : this.altered;
     call.altered = model === null ? altered : altered === null ? 'model' : `${altered}, model`;
   }
@@ -224,10 +235,21 @@ export class RoutedCall {
       const provider = this.providers.find(target.provider);
       if (provider === null || !this.mayHaveCredential(provider)) continue;
       if (!this.allows(provider) || !this.canSign(provider)) continue;
+      if (this.admitted?.isModelRequired === true && !this.readsModel(provider)) continue;
       if (target.models === null) return { target, provider, body: null, model: null };
       const choice = this.withModel(target, provider, target.models);
       if (choice !== null) return choice;
     }
+  }
+
+  /** Whether a provider reads the model from where policies did: its URL, or that of the first target, may name a deployment. */
+  private readsModel(provider: Provider): boolean {
+    return this.pathModelOf(provider) === this.pathModel;
+  }
+
+  private pathModelOf({ basePath }: Provider): string | null {
+    const at = this.req.target.provider === null ? 0 : withoutBasePath(this.endpoint, basePath);
+    return modelFromPath(basePath + this.endpoint.slice(at));
   }
 
   /** A signature needs the whole body. It was not gathered if the provider has been changed meanwhile. */
