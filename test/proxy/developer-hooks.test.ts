@@ -1,7 +1,8 @@
 import { HttpService } from '@nestjs/axios';
 import type { Express, NextFunction, Request, Response } from 'express';
-import { tap } from 'rxjs';
+import { catchError, EMPTY, repeat, tap } from 'rxjs';
 import type { GatewayHttpAdapter } from '../../src/proxy/http/gateway-http.adapter.js';
+import { eventually } from '../support/eventually.js';
 import { Wire } from '../support/wire.js';
 
 /*
@@ -38,6 +39,26 @@ it('calls a request() of HttpService that was replaced, and one that adds to its
   expect(calls).toEqual([[expect.objectContaining({ method: 'POST', url: '/v1/chat/completions' })]]);
   expect(seen).toEqual(['completed']);
   await wire.expectSound(2);
+});
+
+it('says that a call cannot be sent again', async () => {
+  const http = wire.gateway.gateway.app.get(HttpService, { strict: false });
+  const errors: unknown[] = [];
+  const own = http.request.bind(http);
+  const spy = jest.spyOn(http, 'request').mockImplementation((config) =>
+    own(config).pipe(
+      repeat(2),
+      catchError((error: Error) => {
+        errors.push(error.message);
+        return EMPTY;
+      }),
+    ),
+  );
+  await wire.call('POST /v1/chat/completions', [], '{}');
+  await eventually(() => errors.length > 0);
+  spy.mockRestore();
+  expect(errors).toEqual(['A call cannot be sent again; a route can send it to another target.']);
+  await wire.expectSound(1);
 });
 
 it('lets middleware and hooks before the controller see each call', async () => {

@@ -5,22 +5,22 @@ import { Observable } from 'rxjs';
 import type { Exchange } from '../exchange.js';
 import { UpstreamPools } from './upstream-pools.js';
 
-/** A call to a provider: `method` and `url` are the client's, `data` is what sends the body and passes the response on. */
+/** `method` and `url` are the client's; `data` sends the raw body and passes the response on. */
 export interface UpstreamRequest extends AxiosRequestConfig<Exchange> {
   data: Exchange;
 }
 
-/** Stands in for HttpService, to call providers by undici: axios would need the response as a whole, or as a stream. */
+/** HttpService, but undici runs a call, because axios would change headers and hold chunks in a stream of its own. */
 @Injectable()
 export class UpstreamHttpService extends HttpService {
-  // Named, because HttpService names its own parameter, which subclasses inherit.
+  // Otherwise Nest takes the token of HttpService's parameter, which subclasses inherit.
   constructor(@Inject(UpstreamPools) private readonly pools: UpstreamPools) {
     super();
   }
 
   /**
-   * @returns runs the call once it is subscribed to, and emits nothing: it completes when the last byte is written to the
-   * client, or the client's socket is closed. Its error is a GatewayError, and nothing was sent to the client yet
+   * @returns runs the call when it is subscribed to, which can be done once. It emits nothing, and completes when the last
+   * byte is written to the client, or the client's socket is closed. With an error, nothing was sent to the client yet
    */
   override request({ data: exchange }: UpstreamRequest): Observable<never> {
     return new Observable((subscriber) => {
