@@ -66,7 +66,8 @@ export class Exchange implements BodyOwner, PooledCall {
 
   /** Starts the call. @throws Error if it has ended: a provider must not get it twice */
   run(pool: UpstreamPool, observer: ExchangeObserver): void {
-    if (this.phase === 'done') throw new Error('A call cannot be sent again; a route can send it to another target.');
+    if (this.phase === 'done')
+      throw new Error('A call cannot be sent again; a route can send it to another target.');
     this.observer = observer;
     // The client may have disconnected while its key was looked up; then there is no 'close' event to come.
     if (this.req.socket.destroyed) {
