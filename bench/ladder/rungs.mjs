@@ -60,7 +60,9 @@ function admitEverybody(context) {
 function forwardDirectly(req, res) {
   const { pools, env, keys } = known;
   const exchange = new Exchange(req, res, req.provider, req.call, NO_LOG, null, env, null, keys);
-  return exchange.run(pools.for(req.provider.origin));
+  return new Promise((complete, error) => {
+    exchange.run(pools.for(req.provider.origin), { complete, error });
+  });
 }
 
 const NO_FILE = {};

@@ -20,6 +20,14 @@ import { InterimResponses } from './upstream/interim-responses.js';
 import { isTrailerError, readUpstreamError } from './upstream/upstream-error.js';
 import type { PooledCall, UpstreamPool } from './upstream/upstream-pool.js';
 
+/** One of the two is called, once. */
+export interface ExchangeObserver {
+  /** The last byte is written, or the client's socket is closed. */
+  complete(): void;
+  /** Nothing was sent to the client yet. */
+  error(error: GatewayError): void;
+}
+
 /**
  * Forwards one call: the request to the provider, the response to the client, and errors of either side. It is the undici
  * handler of its own dispatch, so that a chunk goes from the provider's socket to the client's in one hop.
@@ -40,8 +48,7 @@ export class Exchange implements BodyOwner, PooledCall {
   protected pool!: UpstreamPool;
   /** Set with the head of the final response. */
   protected resumeUpstream!: () => void;
-  private resolve!: () => void;
-  private reject!: (error: GatewayError) => void;
+  private observer!: ExchangeObserver;
 
   constructor(
     readonly req: Request,
@@ -57,21 +64,20 @@ export class Exchange implements BodyOwner, PooledCall {
     this.writer = writerFor(this, res, limits.clientIdleTimeoutMs, this.onClientDrained);
   }
 
-  /** @returns settles when the last byte is written or the client's socket is closed @throws GatewayError before that */
-  run(pool: UpstreamPool): Promise<void> {
-    return new Promise((resolve, reject) => {
-      this.resolve = resolve;
-      this.reject = reject;
-      // The client may have disconnected while its key was looked up; then there is no 'close' event to come.
-      if (this.req.socket.destroyed) {
-        this.clientLeft = this.claim?.outlivesClient === true;
-        if (!this.clientLeft) return this.settle();
-      }
-      this.res.on('close', this.onClientClose);
-      this.res.on('timeout', this.onClientIdle);
-      this.pool = pool;
-      this.sendRequest();
-    });
+  /** Starts the call. @throws Error if it has ended: a provider must not get it twice */
+  run(pool: UpstreamPool, observer: ExchangeObserver): void {
+    if (this.phase === 'done')
+      throw new Error('A call cannot be sent again; a route can send it to another target.');
+    this.observer = observer;
+    // The client may have disconnected while its key was looked up; then there is no 'close' event to come.
+    if (this.req.socket.destroyed) {
+      this.clientLeft = this.claim?.outlivesClient === true;
+      if (!this.clientLeft) return this.settle();
+    }
+    this.res.on('close', this.onClientClose);
+    this.res.on('timeout', this.onClientIdle);
+    this.pool = pool;
+    this.sendRequest();
   }
 
   protected sendRequest(): void {
@@ -229,8 +235,8 @@ export class Exchange implements BodyOwner, PooledCall {
     if (!this.res.headersSent && !this.clientLeft) this.call.status = statusOf(error);
     this.log.end(this.call, outcome, error.code);
     this.detach();
-    if (this.clientLeft) this.resolve();
-    else if (!this.res.headersSent) this.reject(error);
+    if (this.clientLeft) this.observer.complete();
+    else if (!this.res.headersSent) this.observer.error(error);
     else void this.abortResponse();
   }
 
@@ -238,7 +244,7 @@ export class Exchange implements BodyOwner, PooledCall {
   private async abortResponse(): Promise<void> {
     if (this.claim !== null) await this.claim.close(this.call.outcome === 'interrupted');
     this.writer.abort();
-    this.resolve();
+    this.observer.complete();
   }
 
   /** Everything was written to the client, or its socket is closed. */
@@ -275,8 +281,8 @@ export class Exchange implements BodyOwner, PooledCall {
 
   protected settle(error?: GatewayError): void {
     this.detach();
-    if (error === undefined) this.resolve();
-    else this.reject(error);
+    if (error === undefined) this.observer.complete();
+    else this.observer.error(error);
   }
 
   /** Releases everything the call holds on both sides. */

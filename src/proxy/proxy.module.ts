@@ -1,4 +1,4 @@
-import { HttpModule, HttpService } from '@nestjs/axios';
+import { HttpService } from '@nestjs/axios';
 import { Module, type OnModuleInit } from '@nestjs/common';
 import { APP_FILTER, HttpAdapterHost } from '@nestjs/core';
 import { IdempotencyModule } from '../idempotency/idempotency.module.js';
@@ -17,7 +17,7 @@ import { GatheringMemory } from './policies/gathering.js';
 import { PoliciesModule } from './policies/policies.module.js';
 import { ProxyController } from './proxy.controller.js';
 import { WebSocketSessions } from './websocket/websocket-sessions.service.js';
-import { useAdapterDirectly, upstreamHttpOptions } from './upstream/axios-adapter.js';
+import { UpstreamHttpService } from './upstream/upstream-http.service.js';
 import { UpstreamPools } from './upstream/upstream-pools.js';
 
 @Module({ providers: [UpstreamPools], exports: [UpstreamPools] })
@@ -31,12 +31,7 @@ class UpstreamModule {}
     ProvidersModule,
     RequestLogModule,
     RoutesModule,
-    UpstreamModule,
-    HttpModule.registerAsync({
-      imports: [UpstreamModule],
-      inject: [UpstreamPools],
-      useFactory: upstreamHttpOptions
-    })
+    UpstreamModule
   ],
   controllers: [ProxyController],
   providers: [
@@ -47,19 +42,16 @@ class UpstreamModule {}
     GatheringMemory,
     IdempotentForwarder,
     WebSocketSessions,
+    { provide: HttpService, useClass: UpstreamHttpService },
     { provide: APP_FILTER, useClass: GatewayErrorFilter }
   ],
   exports: [UpstreamModule, WebSocketSessions]
 })
 export class ProxyModule implements OnModuleInit {
   constructor(
-    http: HttpService,
     private readonly fastPath: FastPath,
     private readonly host: HttpAdapterHost<GatewayHttpAdapter>
-  ) {
-    // A stub may have none.
-    if (http instanceof HttpService) useAdapterDirectly(http.axiosRef);
-  }
+  ) {}
 
   /** Not in the constructor: Nest's test module has no adapter yet at that time. */
   onModuleInit(): void {
