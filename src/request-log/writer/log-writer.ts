@@ -13,7 +13,7 @@ import type { JournalFile } from '../journal/journal-file.js';
 import { RenewedConnection } from '../../database/renewed-connection.js';
 import { weightOf } from '../log-row.js';
 import { OutageLog } from './outage-log.js';
-import { priceOnce, type RowPricer } from './row-pricer.js';
+import { priceOnce, ROW_PRICER, type RowPricer } from './row-pricer.js';
 import type { WaitingRow as Waiting, WriterCounts } from './waiting-row.js';
 import { withTimeout } from '../../platform/with-timeout.js';
 
@@ -38,8 +38,6 @@ export class LogWriter {
   readonly counts: WriterCounts = { enqueued: 0, persisted: 0, spilled: 0, rejected: 0 };
   /** Called when Postgres accepts rows and memory has space to read spilled ones back. */
   onCaughtUp: () => void = () => {};
-  /** Computes the cost of rows; null: they have none but what their provider reported. */
-  pricer: RowPricer | null = null;
   private readonly logger = new Logger('RequestLog');
   readonly future = new FutureRows();
   private readonly connection: RenewedConnection;
@@ -67,6 +65,8 @@ export class LogWriter {
     private readonly database: DatabaseService,
     /** Keeps budgets; null: calls reserve nothing. */
     @Optional() @Inject(CHARGE_KEEPER) private readonly charges: ChargeKeeper | null = null,
+    /** Computes the cost of rows; null: they have none but what their provider reported. */
+    @Optional() @Inject(ROW_PRICER) private readonly pricer: RowPricer | null = null,
   ) {
     this.settling = charges && settlingWith(charges);
     this.connection = new RenewedConnection(env.databaseUrl, {
