@@ -1,4 +1,4 @@
-import { Injectable, Logger } from '@nestjs/common';
+import { Inject, Injectable, Logger, Optional } from '@nestjs/common';
 import type { Request } from 'express';
 import { RateLimiterMemory } from 'rate-limiter-flexible';
 import { ClientAddress, networkOf } from '../platform/client-address.js';
@@ -28,13 +28,19 @@ const ASK_AGAIN_MS = 1_000;
 /** A read during a change is repeated; after this many reads the last result is used once and not cached. */
 const READS_AT_MOST = 3;
 
+/** The provider of the LimitsOfKeys, if the gateway has them. The module of the limits provides it. */
+export const LIMITS_OF_KEYS = Symbol('LimitsOfKeys');
+
+export interface LimitsOfKeys {
+  /** Awaited before a key that was looked up is used: its limits are at least those of this version. */
+  reach(version: bigint): Promise<void>;
+}
+
 /** Resolves a key to its grant, on the hot path. */
 @Injectable()
 export class KeyLookupService {
   /** Look-ups of well-formed keys since the start: cached ones, and those that queried Postgres. */
   readonly counts = { hits: 0, misses: 0 };
-  /** Awaited before a key that was looked up is used: its limits are at least those of this version. */
-  onLimits: (version: bigint) => Promise<void> | void = () => {};
   private readonly logger = new Logger('Keys');
   private readonly flights = new Map<string, Promise<Grant | null>>();
   private readonly waiting: (() => void)[] = [];
@@ -48,6 +54,7 @@ export class KeyLookupService {
     private readonly changes: KeyChangesService,
     private readonly use: KeyUseService,
     @InjectSettings() private readonly env: Settings,
+    @Optional() @Inject(LIMITS_OF_KEYS) private readonly limits: LimitsOfKeys | null = null,
   ) {
     this.clientAddress = new ClientAddress(env.trustedProxies, 'full');
   }
@@ -164,7 +171,7 @@ export class KeyLookupService {
       const { version } = this.cache;
       const rows = await this.pool.query<GrantRow[]>(FIND_GRANTS, [[Buffer.from(digest, 'hex')]]);
       const grant = grantsOf(rows).get(digest) ?? null;
-      if (grant !== null) await this.onLimits(BigInt(rows[0]!.limits_version));
+      if (grant !== null) await this.limits?.reach(BigInt(rows[0]!.limits_version));
       if (this.cache.set(digest, grant, version) || reads === READS_AT_MOST) return grant;
     }
   }

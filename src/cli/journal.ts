@@ -2,14 +2,14 @@ import { rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ClientBase } from 'pg';
 import { DataSource } from 'typeorm';
+import { forgetHolds, settlement } from '../limits/ledger/settlement.js';
 import { DataDirError, openDataDir } from '../platform/data-dir.js';
 import { BatchPricer } from '../pricing/batch-pricer.js';
 import { PriceResolver } from '../pricing/price-resolver.js';
 import { runDirectories, logFiles, runOf } from '../request-log/journal/run-directories.js';
-import { forgetHolds } from '../request-log/charges.js';
 import type { LogRow } from '../request-log/columns.js';
 import { FutureRows } from '../request-log/writer/future-rows.js';
-import { insertCreatingDays } from '../request-log/writer/insert-rows.js';
+import { insertCreatingDays, settlingWith } from '../request-log/writer/insert-rows.js';
 import { readDeadRows } from '../request-log/journal/recovery.js';
 import { withLocalApp } from './local-app.js';
 
@@ -86,6 +86,7 @@ async function write(dataSource: DataSource, rows: readonly LogRow[]): Promise<v
     await insertCreatingDays(
       client,
       rows.filter(({ started_at }) => started_at <= latest),
+      settlingWith({ settlement }),
     );
     const future = rows.find(({ started_at }) => started_at > latest);
     if (future !== undefined) {

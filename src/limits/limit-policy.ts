@@ -1,6 +1,5 @@
 import { Injectable } from '@nestjs/common';
 import type { Grant } from '../auth/caller.js';
-import { KeyLookupService } from '../auth/key-lookup.service.js';
 import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import { GatewayError } from '../errors/gateway-error.js';
@@ -61,10 +60,8 @@ export class LimitPolicy implements CallPolicy {
     private readonly rules: RuleCache,
     private readonly ledger: LedgerService,
     private readonly prices: PriceResolver,
-    keys: KeyLookupService,
     @InjectSettings() private readonly env: Settings,
   ) {
-    keys.onLimits = (version) => rules.reach(version);
     policies.register(this);
     rules.onChanged = () => this.policies.changed();
   }

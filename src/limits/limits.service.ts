@@ -6,7 +6,7 @@ import { idOfCursor, isUuid, type Page, pageOf } from '../database/page.js';
 import { ServiceError } from '../errors/service-error.js';
 import { usdOf } from '../limit-rules/usd.js';
 import type { Actor } from '../platform/actor.js';
-import { MOST_SPENT } from '../request-log/charges.js';
+import { MOST_SPENT } from './ledger/settlement.js';
 import { TeamsService } from '../teams/teams.service.js';
 import type { LimitFilter, LimitReset, LimitView } from './limits.schema.js';
 

@@ -1,10 +1,10 @@
-import { Module } from '@nestjs/common';
+import { Global, Module } from '@nestjs/common';
 import { DatabaseService } from '../database/database.service.js';
 import { ObservabilityModule } from '../observability/observability.module.js';
 import { ProvidersModule } from '../providers/providers.module.js';
 import { ProvidersService } from '../providers/providers.service.js';
 import { RequestLogModule } from '../request-log/request-log.module.js';
-import { LogWriter } from '../request-log/writer/log-writer.js';
+import { ROW_PRICER } from '../request-log/writer/row-pricer.js';
 import { UsageRollupModule } from '../usage/usage-rollup.module.js';
 import { UsageRollup } from '../usage/usage-rollup.service.js';
 import { BatchPricer } from './batch-pricer.js';
@@ -12,28 +12,32 @@ import { CatalogService } from './catalog.service.js';
 import { CostMetrics } from './cost-metrics.js';
 import { CostRepair } from './cost-repair.service.js';
 import { PricesModule } from './prices.module.js';
-import { Repricer } from './repricer.service.js';
+import { AFTER_REPRICING } from './repricer.service.js';
 
 /** After the start, so that loading the catalogue delays nothing. */
 const WARM_AFTER_MS = 1_000;
 
-/** The cost of each call in the request log, in the gateway; a command only shows and sets prices. */
+/**
+ * The cost of each call in the request log, in the gateway; a command only shows and sets prices. Global for the log
+ * writer and for PricesModule, which a command has too.
+ */
+@Global()
 @Module({
   imports: [PricesModule, ProvidersModule, RequestLogModule, UsageRollupModule, ObservabilityModule],
-  providers: [CostRepair, CostMetrics]
+  providers: [
+    CostRepair,
+    CostMetrics,
+    { provide: ROW_PRICER, useExisting: BatchPricer },
+    {
+      provide: AFTER_REPRICING,
+      inject: [UsageRollup],
+      useFactory: (rollup: UsageRollup) => () => rollup.catchUp()
+    }
+  ],
+  exports: [ROW_PRICER, AFTER_REPRICING]
 })
 export class PricingModule {
-  constructor(
-    pricer: BatchPricer,
-    writer: LogWriter,
-    repricer: Repricer,
-    rollup: UsageRollup,
-    catalog: CatalogService,
-    providers: ProvidersService,
-    database: DatabaseService
-  ) {
-    writer.pricer = pricer;
-    repricer.afterwards = () => rollup.catchUp();
+  constructor(catalog: CatalogService, providers: ProvidersService, database: DatabaseService) {
     database.whenReady(() => {
       setTimeout(() => {
         if (providers.hasCatalog) catalog.warm();

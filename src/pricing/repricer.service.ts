@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
+import { Inject, Injectable, Logger, type OnApplicationShutdown, Optional } from '@nestjs/common';
 import type pg from 'pg';
 import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
@@ -75,17 +75,20 @@ const READ = `
 
 const NO_ID = '00000000-0000-0000-0000-000000000000';
 
+/** The provider of what a repricing on request awaits at its end, if the gateway has one: a function that never rejects. */
+export const AFTER_REPRICING = Symbol('AfterRepricing');
+
 /** Computes the cost of stored rows again. What the provider reported is never changed. */
 @Injectable()
 export class Repricer implements OnApplicationShutdown {
-  /** Called after a repricing on request: brings what is computed from the rows up to date. Never rejects. */
-  afterwards: () => Promise<void> = () => Promise.resolve();
   private readonly pool: pg.Pool;
   private stopped = false;
 
   constructor(
     @InjectSettings() env: Settings,
     private readonly resolver: PriceResolver,
+    /** Brings what is computed from the rows up to date. */
+    @Optional() @Inject(AFTER_REPRICING) readonly afterwards: () => Promise<void> = () => Promise.resolve(),
   ) {
     this.pool = openPool(env.databaseUrl, PURPOSE, new Logger('Prices'));
   }

@@ -5,9 +5,9 @@ import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { eventually } from '../support/eventually.js';
 import { PostgresRelay } from '../support/postgres-relay.js';
 import { sendTo } from './limited-gateway.js';
-import { insertRows } from '../../src/request-log/writer/insert-rows.js';
 import { createDays } from '../request-log/rows.js';
 import { logRow } from '../request-log/rows.js';
+import { insertRows } from './settled-rows.js';
 
 let gateway: TestGateway;
 beforeAll(async () => {

@@ -2,12 +2,12 @@ import pg from 'pg';
 import type { DataSource } from 'typeorm';
 import { v7 as uuidv7 } from 'uuid';
 import { moveToTimeZone } from '../../src/limit-rules/budget-time-zone.js';
-import { insertCreatingDays } from '../../src/request-log/writer/insert-rows.js';
 import { type KeysDatabase, openKeysDatabase } from '../keys/data-source.js';
 import { KEY, logRow, TEAM } from '../request-log/rows.js';
 import type { TestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 import { addRule } from './rules.js';
+import { insertCreatingDays } from './settled-rows.js';
 
 let database: TestDatabase;
 let dataSource: DataSource;

@@ -71,9 +71,9 @@ export class LedgerProcess {
     const rules = new RuleCache(dataSource as never, feed, database);
     const journal = new Journal(env);
     journal.onModuleInit();
-    const writer = new LogWriter(env, journal, database);
+    const ledger = new LedgerService(dataSource as never, rules, feed, database, journal, env);
+    const writer = new LogWriter(env, journal, database, ledger);
     const drain = new JournalDrainService(journal, writer, env, database);
-    const ledger = new LedgerService(dataSource as never, rules, feed, database, journal, writer, env);
     // The rules first: the feed, which was made first, would read them too.
     for (const hook of hooks.slice(1)) await hook();
     await hooks[0]!();

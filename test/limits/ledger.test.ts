@@ -94,14 +94,14 @@ describe('a budget', () => {
     const rule = await addRule(database, 'usd', 'month', 10n * USD);
     const at = await engine();
     const late: (readonly LogRow[])[] = [];
-    const charges = at.writer.charges!;
-    at.writer.charges = { written: (rows) => void late.push([...rows]), stopped: () => charges.stopped() };
+    const count = at.ledger.written.bind(at.ledger);
+    at.ledger.written = (rows) => void late.push([...rows]);
     await call(at, 5n * USD);
     await eventually(async () => (await meterOf(database, rule)).spent === 5n * USD);
     // Spent, and still held by the call: nothing seems to be left.
     const admitted = at.admit(TEAM, KEY, usd(3n * USD));
     await sleep(300);
-    for (const rows of late) charges.written(rows);
+    for (const rows of late) count(rows);
     (await admitted).release();
   });
 

@@ -3,10 +3,10 @@ import pg from 'pg';
 import { v7 as uuidv7 } from 'uuid';
 import { finalizeCharge } from '../../src/request-log/charges.js';
 import type { LogRow } from '../../src/request-log/columns.js';
-import { insertBatch, insertCreatingDays, insertRows } from '../../src/request-log/writer/insert-rows.js';
 import { KEY as LOG_KEY, logRow, TEAM as LOG_TEAM } from '../request-log/rows.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { addRule, chargedUsd, meterOf } from './rules.js';
+import { insertBatch, insertCreatingDays, insertRows } from './settled-rows.js';
 
 let database: TestDatabase;
 let client: pg.Client;

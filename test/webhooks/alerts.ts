@@ -1,4 +1,4 @@
-import { insertRows } from '../../src/request-log/writer/insert-rows.js';
+import { insertRows } from '../limits/settled-rows.js';
 import { createDays, logRow } from '../request-log/rows.js';
 import { ADMIN_TOKEN } from '../support/gateway.js';
 import type { TestDatabase } from '../support/database.js';

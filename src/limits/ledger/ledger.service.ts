@@ -7,12 +7,11 @@ import { required, type Settings } from '../../config/settings.js';
 import { ChangeFeed } from '../../database/change-feed.js';
 import { DatabaseService } from '../../database/database.service.js';
 import { describeError } from '../../errors/describe-error.js';
-import { forgetHolds } from '../../request-log/charges.js';
 import { Journal } from '../../request-log/journal/journal.js';
 import { runOf } from '../../request-log/journal/run-directories.js';
-import { LogWriter } from '../../request-log/writer/log-writer.js';
 import { Ledger } from './ledger.js';
 import { RuleCache } from './rule-cache.js';
+import { forgetHolds } from './settlement.js';
 
 /** After this and KEY_CACHE_STALE_MS without an exchange, what a process holds is void. */
 const VOID_MS = 15 * 60_000;
@@ -35,7 +34,6 @@ export class LedgerService extends Ledger implements OnApplicationShutdown {
     feed: ChangeFeed,
     database: DatabaseService,
     journal: Journal,
-    writer: LogWriter,
     @InjectSettings() env: Settings,
   ) {
     const voidMs = env.keyCacheStaleMs + VOID_MS;
@@ -48,7 +46,6 @@ export class LedgerService extends Ledger implements OnApplicationShutdown {
     });
     this.voidMs = voidMs;
     this.subjectKey = createHmac('sha256', required(env, 'masterKey')).update('postern end users').digest();
-    writer.charges = this;
     feed.listen('postern_limit_recall', (payload) => this.recall(payload));
     database.whenReady(() => {
       this.start();

@@ -1,5 +1,6 @@
-import type { ChargeKeeper, Reservation } from '../../request-log/charges.js';
+import type { Reservation } from '../../request-log/charges.js';
 import { chargesOf } from '../../request-log/charges.js';
+import type { ChargeKeeper } from '../../request-log/writer/charge-keeper.js';
 import type { LogRow } from '../../request-log/columns.js';
 import { startOf } from '../../request-log/column-domains.js';
 import { nanoOf, usdOf } from '../../limit-rules/usd.js';
@@ -11,6 +12,7 @@ import { Meters } from './meters.js';
 import { Periods } from './periods.js';
 import { PostgresClock } from './postgres-clock.js';
 import { isPerEndUser, type LimitRule, type RuleCache, type RuleSet } from './rule-cache.js';
+import { forgetHolds, settlement } from './settlement.js';
 import { type Part, Ticket } from './ticket.js';
 import { offlineError, type Want, WaitingCalls } from './waiting-calls.js';
 
@@ -54,13 +56,15 @@ const OFFLINE_AFTER_MS = 5_000;
  *     ticket.release();                                       // instead, if the call gets no row
  *
  * The charge itself is computed by the log writer (request-log/charges.ts) and becomes part of what is spent in the
- * statement that inserts the row.
+ * statement that inserts the row (settlement.ts).
  *
  * Within what this process holds, a call costs no await. Otherwise it waits for an exchange, which all waiting calls
  * share. `admit` throws or rejects with LimitExceededError, which says which rule, what was used, when the budget resets
  * and when a retry may succeed; or with LimitsUnavailableError.
  */
 export class Ledger implements ChargeKeeper {
+  readonly settlement = settlement;
+  readonly forgetHolds = forgetHolds;
   readonly clock = new PostgresClock();
   readonly exchange: Exchange;
   private readonly periods = new Periods();

@@ -4,10 +4,11 @@ import { Logger } from '@nestjs/common';
 import type { ClientBase } from 'pg';
 import { describeError } from '../../errors/describe-error.js';
 import { CHARGE_COLUMNS } from '../column-groups/charge-columns.js';
-import { finalizeCharge, returningCharged, settleEach, withSettlement } from '../charges.js';
+import { finalizeCharge } from '../charges.js';
 import { startOf } from '../column-domains.js';
 import { LOGGED_COLUMNS, type LogRow } from '../columns.js';
 import { createPartitions } from '../partitions.js';
+import type { ChargeKeeper } from './charge-keeper.js';
 
 const logger = new Logger('RequestLog');
 
@@ -51,61 +52,100 @@ function insertInto(columns: readonly Name[]): string {
  */
 const PLAIN: Statement = { name: 'insert_request_log', columns: UNCHARGED, text: insertInto(UNCHARGED) };
 
-/** The same for a batch in which a row has a charge. The other rows of the batch have none and settle nothing. */
-const SETTLING: Statement = {
-  name: 'insert_and_settle_request_log',
-  columns: LISTED,
-  text: withSettlement(insertInto(LISTED), UPDATED_AT),
-};
+const CHARGED = ['id, key_id, team_id, started_at', ...Object.keys(CHARGE_COLUMNS)].join(', ');
+/** The same for a batch in which a row has a charge. A row that was there before has been updated, or is not returned. */
+const WRITTEN = `WITH written AS (${insertInto(LISTED)} RETURNING ${CHARGED}, ${UPDATED_AT} AS updated_at)`;
 const CHARGED_ONLY: Statement = {
   name: 'insert_charged_request_log',
   columns: LISTED,
-  text: returningCharged(insertInto(LISTED), UPDATED_AT),
+  text: `${WRITTEN}
+    SELECT id, started_at FROM written WHERE updated_at IS NULL`,
 };
+
+/** The statements that settle charges. */
+export interface Settling {
+  /** Inserts rows and settles those that were not there before. Rows without a charge settle nothing. */
+  readonly insert: Statement;
+  /** Settles a row of the log: its start and its ID. */
+  readonly settleOne: string;
+}
+
+export function settlingWith({ settlement }: Pick<ChargeKeeper, 'settlement'>): Settling {
+  return {
+    insert: {
+      name: 'insert_and_settle_request_log',
+      columns: LISTED,
+      text: `${WRITTEN}
+    ${settlement('SELECT * FROM written WHERE updated_at IS NULL')}`,
+    },
+    settleOne: settlement('SELECT * FROM request_log WHERE started_at = $1 AND id = $2'),
+  };
+}
 
 function queryOf({ name, columns, text }: Statement, rows: readonly LogRow[]) {
   return { name, text, values: columns.map((column) => arrayLiteral(rows, column)) };
 }
 
-/** The statement for these rows. It is prepared with a settlement only if a budget applies to one of them. */
-export function insertRows(rows: readonly LogRow[]): { name: string; text: string; values: string[] } {
+/**
+ * The statement for these rows. It is prepared with a settlement only if a budget applies to one of them.
+ *
+ * @param settling null: nothing is charged
+ */
+export function insertRows(
+  rows: readonly LogRow[],
+  settling: Settling | null = null,
+): { name: string; text: string; values: string[] } {
   let charged = false;
   for (const row of rows) if (finalizeCharge(row)) charged = true;
-  return queryOf(charged ? SETTLING : PLAIN, rows);
+  return queryOf(charged && settling !== null ? settling.insert : PLAIN, rows);
 }
 
 /** Inserts rows and settles their charges. A day that has no partition gets one. */
-export async function insertCreatingDays(client: ClientBase, rows: readonly LogRow[]): Promise<void> {
+export async function insertCreatingDays(
+  client: ClientBase,
+  rows: readonly LogRow[],
+  settling: Settling | null = null,
+): Promise<void> {
   try {
-    await insertOrSettleApart(client, rows);
+    await insertOrSettleApart(client, rows, settling);
   } catch (error) {
     if ((error as { code?: string }).code !== NO_PARTITION) throw error;
     await createPartitions(
       client,
       rows.map(({ id }) => startOf(id)),
     );
-    await insertOrSettleApart(client, rows);
+    await insertOrSettleApart(client, rows, settling);
   }
 }
 
 /** A row is never lost for its charge: what cannot be settled with the others is settled alone, and reported. */
-async function insertOrSettleApart(client: ClientBase, rows: readonly LogRow[]): Promise<void> {
-  const query = insertRows(rows);
+async function insertOrSettleApart(
+  client: ClientBase,
+  rows: readonly LogRow[],
+  settling: Settling | null,
+): Promise<void> {
+  const query = insertRows(rows, settling);
   try {
     await client.query(query);
   } catch (error) {
     const { code = '' } = error as { code?: string };
-    if (query.name !== SETTLING.name || code === NO_PARTITION || !SETTLEMENT_ERROR.test(code)) throw error;
-    await settleApart(client, rows, error);
+    const hasSettled = settling !== null && query.name === settling.insert.name;
+    if (!hasSettled || code === NO_PARTITION || !SETTLEMENT_ERROR.test(code)) throw error;
+    await settleApart(client, rows, settling, error);
   }
 }
 
-async function settleApart(client: ClientBase, rows: readonly LogRow[], cause: unknown): Promise<void> {
+async function settleApart(
+  client: ClientBase,
+  rows: readonly LogRow[],
+  { settleOne }: Settling,
+  cause: unknown,
+): Promise<void> {
   await client.query('BEGIN');
   let failed: Map<string, unknown>;
   try {
     const inserted = await client.query<{ id: string; started_at: Date }>(queryOf(CHARGED_ONLY, rows));
-    failed = await settleEach(client, inserted.rows);
+    failed = await settleEach(client, inserted.rows, settleOne);
     await client.query('COMMIT');
   } catch (error) {
     // If the connection is gone, Postgres has ended the transaction.
@@ -118,6 +158,31 @@ async function settleApart(client: ClientBase, rows: readonly LogRow[], cause: u
   for (const [id, error] of failed) {
     logger.fatal(`The charge of call ${id} counts against no budget: ${describeError(error)}`);
   }
+}
+
+/**
+ * Settles rows that the current transaction has inserted, one by one. For rows whose settlement failed as a whole: the
+ * log has priority.
+ *
+ * @returns the errors of rows that could not be settled
+ */
+async function settleEach(
+  client: ClientBase,
+  rows: readonly { id: string; started_at: Date }[],
+  settleOne: string,
+): Promise<Map<string, unknown>> {
+  const failed = new Map<string, unknown>();
+  for (const { id, started_at } of rows) {
+    await client.query('SAVEPOINT settle');
+    try {
+      await client.query(settleOne, [started_at, id]);
+    } catch (error) {
+      await client.query('ROLLBACK TO SAVEPOINT settle');
+      failed.set(id, error);
+    }
+    await client.query('RELEASE SAVEPOINT settle');
+  }
+  return failed;
 }
 
 export interface BatchResults {
@@ -136,9 +201,10 @@ export async function insertBatch(
   client: ClientBase,
   rows: readonly LogRow[],
   results: BatchResults,
+  settling: Settling | null = null,
 ): Promise<void> {
   try {
-    await insertCreatingDays(client, rows);
+    await insertCreatingDays(client, rows, settling);
   } catch (error) {
     const { code = '' } = error as { code?: string };
     // Classes 22 and 23 are errors of the data, except for a missing partition.
@@ -149,8 +215,8 @@ export async function insertBatch(
       return;
     }
     const middle = rows.length >> 1;
-    await insertBatch(client, rows.slice(0, middle), results);
-    await insertBatch(client, rows.slice(middle), results);
+    await insertBatch(client, rows.slice(0, middle), results, settling);
+    await insertBatch(client, rows.slice(middle), results, settling);
     return;
   }
   results.settled(rows.length, false);

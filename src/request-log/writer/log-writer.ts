@@ -1,19 +1,19 @@
-import { Injectable, Logger } from '@nestjs/common';
+import { Inject, Injectable, Logger, Optional } from '@nestjs/common';
 import type pg from 'pg';
 import { InjectSettings } from '../../config/config.module.js';
 import type { Settings } from '../../config/settings.js';
 import { describeError } from '../../errors/describe-error.js';
 import { DatabaseService } from '../../database/database.service.js';
-import { type ChargeKeeper, forgetHolds } from '../charges.js';
 import type { LogRow } from '../columns.js';
+import { CHARGE_KEEPER, type ChargeKeeper } from './charge-keeper.js';
 import { FutureRows } from './future-rows.js';
-import { insertBatch, keepRejected } from './insert-rows.js';
+import { type BatchResults, insertBatch, keepRejected, type Settling, settlingWith } from './insert-rows.js';
 import { Journal } from '../journal/journal.js';
 import type { JournalFile } from '../journal/journal-file.js';
 import { RenewedConnection } from '../../database/renewed-connection.js';
 import { weightOf } from '../log-row.js';
 import { OutageLog } from './outage-log.js';
-import { priceOnce, type RowPricer } from './row-pricer.js';
+import { priceOnce, ROW_PRICER, type RowPricer } from './row-pricer.js';
 import type { WaitingRow as Waiting, WriterCounts } from './waiting-row.js';
 import { withTimeout } from '../../platform/with-timeout.js';
 
@@ -38,13 +38,10 @@ export class LogWriter {
   readonly counts: WriterCounts = { enqueued: 0, persisted: 0, spilled: 0, rejected: 0 };
   /** Called when Postgres accepts rows and memory has space to read spilled ones back. */
   onCaughtUp: () => void = () => {};
-  /** Computes the cost of rows; null: they have none but what their provider reported. */
-  pricer: RowPricer | null = null;
-  /** Keeps budgets; null: calls reserve nothing. */
-  charges: ChargeKeeper | null = null;
   private readonly logger = new Logger('RequestLog');
   readonly future = new FutureRows();
   private readonly connection: RenewedConnection;
+  private readonly settling: Settling | null;
   /** Rows of calls that have just ended. */
   private readonly live: Waiting[] = [];
   /** Rows read back from journal files; at most a batch or two. */
@@ -66,7 +63,12 @@ export class LogWriter {
     @InjectSettings() env: Settings,
     private readonly journal: Journal,
     private readonly database: DatabaseService,
+    /** Keeps budgets; null: calls reserve nothing. */
+    @Optional() @Inject(CHARGE_KEEPER) private readonly charges: ChargeKeeper | null = null,
+    /** Computes the cost of rows; null: they have none but what their provider reported. */
+    @Optional() @Inject(ROW_PRICER) private readonly pricer: RowPricer | null = null,
   ) {
+    this.settling = charges && settlingWith(charges);
     this.connection = new RenewedConnection(env.databaseUrl, {
       applicationName: 'postern-log',
       queryTimeoutMs: QUERY_TIMEOUT_MS,
@@ -142,7 +144,7 @@ export class LogWriter {
 
   /** Returns what a dead process held of limits, once its rows are in Postgres. @param run the UUID of its process run */
   async forgetHolds(run: string): Promise<void> {
-    await forgetHolds(await this.connection.open(), run);
+    await this.charges?.forgetHolds(await this.connection.open(), run);
   }
 
   /** Writes the rows in memory until a timeout; the rest stays in the journal until the next start. */
@@ -245,7 +247,7 @@ export class LogWriter {
     const batch = queue.slice(0, count);
     await priceOnce(this.pricer, batch);
     const rows = batch.map(({ row }) => row);
-    await insertBatch(client, rows, {
+    const results: BatchResults = {
       reject: async (row, error) => {
         this.logger.fatal(await keepRejected(this.journal.root, row, error));
       },
@@ -256,7 +258,8 @@ export class LogWriter {
         this.charges?.written(done.map(({ row }) => row));
         for (const waiting of done) this.settle(waiting);
       },
-    });
+    };
+    await insertBatch(client, rows, results, this.settling);
   }
 
   private settle({ files, weight = 0, written }: Waiting): void {

@@ -1,6 +1,9 @@
 import type { LogRow } from '../columns.js';
 
-/** Computes what calls cost. The pricing module implements it and registers it with the log writer. */
+/** The provider of the RowPricer, if the gateway has one. The module of prices provides it. */
+export const ROW_PRICER = Symbol('RowPricer');
+
+/** Computes what calls cost, for the log writer. */
 export interface RowPricer {
   /**
    * Sets the cost of rows that have none, before they are written. It never rejects, and it never takes long.

@@ -1,0 +1,45 @@
+/** The start of the period of a rule `r` that holds `at`; `total` has one period. */
+const startOfPeriod = (at: string) =>
+  `CASE r.period WHEN 'total' THEN to_timestamp(0) ELSE date_trunc(r.period, ${at}, r.time_zone) END`;
+
+/** Above every budget; a meter stays there. */
+export const MOST_SPENT = '4000000000000000000';
+
+/**
+ * Adds charges to what is spent: `charged` has one row for each new row of the log. They are added up first, so that the
+ * rules are looked up by their owners a few times, not for each row; periods begin at a quarter of an hour in every time
+ * zone. A meter that another statement has locked is waited for; all statements lock meters in the order of their
+ * primary key.
+ */
+export function settlement(charged: string): string {
+  return `
+    INSERT INTO limit_meter AS m (rule_id, subject, window_start, spent)
+    SELECT rule_id, subject, window_start, LEAST(sum(amount), ${MOST_SPENT})::bigint
+    FROM (
+      SELECT r.id AS rule_id, CASE WHEN r.scope = o.scope THEN '' ELSE c.limit_subject END AS subject,
+             ${startOfPeriod('c.quarter')} AS window_start,
+             CASE r.resource WHEN 'usd' THEN c.usd * 1000000000 ELSE c.tokens END AS amount
+      FROM (
+        SELECT key_id, team_id, limit_subject, date_bin('15 minutes', started_at, to_timestamp(0)) AS quarter,
+               sum(charge_usd) AS usd, sum(charge_tokens) AS tokens
+        FROM (${charged}) new
+        GROUP BY key_id, team_id, limit_subject, quarter
+      ) c
+      CROSS JOIN LATERAL (VALUES (c.key_id, 'key'), (c.team_id, 'team')) o (id, scope)
+      JOIN limit_rule r ON r.scope_id = o.id AND r.scope IN (o.scope, o.scope || '_end_user')
+      WHERE r.period IN ('day', 'week', 'month', 'total')
+    ) charge
+    WHERE amount > 0 AND subject IS NOT NULL
+    GROUP BY rule_id, subject, window_start
+    ORDER BY rule_id, subject, window_start
+    ON CONFLICT (rule_id, subject, window_start)
+    DO UPDATE SET spent = LEAST(m.spent::numeric + EXCLUDED.spent, ${MOST_SPENT})::bigint`;
+}
+
+/** Returns what a process run held of limits: it has ended, and its rows are in Postgres. @param run its UUID */
+export async function forgetHolds(
+  client: { query(text: string, values: unknown[]): Promise<unknown> },
+  run: string,
+): Promise<void> {
+  await client.query('SELECT limit_forget($1)', [run]);
+}

@@ -1,0 +1,118 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** The tables of each folder of src: its SQL alone knows their columns. */
+const OWNED: Record<string, readonly string[]> = {
+  admin: ['admin_session', 'admin_sign_in', 'admin_token'],
+  audit: ['audit_log'],
+  database: ['change_counter'],
+  idempotency: ['idempotency_record'],
+  keys: ['gateway_key', 'gateway_key_secret'],
+  'limit-rules': ['limit_rule'],
+  limits: ['limit_hold', 'limit_meter', 'limit_process', 'limit_slot'],
+  pricing: ['price', 'unpriced_model'],
+  providers: ['provider'],
+  'request-log': ['request_log', 'request_log_default'],
+  routes: ['route'],
+  sinks: ['sink'],
+  teams: ['team'],
+  usage: ['usage_day', 'usage_rollup', 'usage_slot'],
+  webhooks: ['webhook', 'webhook_delivery', 'webhook_event'],
+};
+
+/** Tables that another folder names in its SQL, and why. A new line needs a reason that a call of the owner cannot meet. */
+const ALSO_NAMED: Record<string, string> = {
+  'admin -> team':
+    'tokens, sessions and sign-ins show the names of their teams, in the query that reads them',
+  'apply -> gateway_key': 'locks the tables of what a configuration may change, in one statement',
+  'apply -> price': 'as above',
+  'apply -> provider': 'as above',
+  'apply -> route': 'as above',
+  'apply -> sink': 'as above',
+  'apply -> team': 'as above',
+  'apply -> webhook': 'as above',
+  'auth -> change_counter': 'a grant has the version of the limits that it was read with, in one snapshot',
+  'auth -> gateway_key': 'a key and its team are one grant, read in one query of the request path',
+  'auth -> gateway_key_secret': 'as above; and the time of the last use is written in batches',
+  'auth -> team': 'as above',
+  'idempotency -> gateway_key': 'the bytes that are stored count for the team of the key',
+  'keys -> admin_token':
+    'an owner that is known by the name of a token owns keys made since, in the query of the keys',
+  'keys -> audit_log': 'counts the changes of a person in the last hour, under the lock of the next one',
+  'keys -> team': 'a key is shown, found and checked with its team',
+  'limit-rules -> limit_meter':
+    'moves what was spent to the periods of another time zone, at a start with that setting',
+  'limit-rules -> request_log': 'as above: what was spent is the sum of the charges in the log',
+  'limits -> change_counter': 'the rules and their version are read in one snapshot',
+  'limits -> gateway_key': 'limits are listed with the names of their owners, in pages',
+  'limits -> limit_rule':
+    'charges settle against the rules of their moment; rules are a table of their own for keys and teams',
+  'limits -> team': 'limits are listed with the names of their owners, in pages',
+  'pricing -> request_log': 'fills in and changes the costs of stored rows',
+  'providers -> change_counter': 'the directory and its version are read in one snapshot',
+  'providers -> route':
+    'names of providers and routes are in one space, and a provider in a route cannot be removed',
+  'requests -> gateway_key': 'requests are listed with the names of keys',
+  'requests -> request_log': 'reads the log for people',
+  'requests -> team': 'requests are listed with the names of teams',
+  'routes -> change_counter': 'the routes and their version are read in one snapshot',
+  'routes -> provider': 'a route names providers that exist, checked in the transaction that stores it',
+  'self -> gateway_key': 'a key sees itself and its team in one query',
+  'self -> gateway_key_secret': 'as above',
+  'self -> team': 'as above',
+  'sinks -> request_log': 'sends the rows of the log, and says how far behind it is',
+  'system -> usage_rollup': 'shows the state of the whole database in one query',
+  'usage -> request_log': 'adds the rows of the log up',
+  'webhooks -> gateway_key': 'finds what to alert about in one statement with the events it stores',
+  'webhooks -> gateway_key_secret': 'as above',
+  'webhooks -> team': 'as above',
+  'webhooks -> unpriced_model': 'as above',
+};
+
+const root = join(__dirname, '../..');
+const src = join(root, 'src');
+const owners = new Map(Object.entries(OWNED).flatMap(([folder, tables]) => tables.map((t) => [t, folder])));
+
+/** What follows a keyword of SQL: a table, or a list of them, each perhaps with a short name. */
+const NAMED =
+  /\b(?:FROM|JOIN|INTO|UPDATE|TABLE)\s+(?:ONLY\s+)?([a-z_]+(?:[ ]+[a-z]+)?(?:,\s*[a-z_]+(?:[ ]+[a-z]+)?)*)/g;
+
+function tablesIn(text: string): string[] {
+  const code = text.replace(/\/\*[^]*?\*\//g, '').replace(/(^|\s)\/\/.*$/gm, '$1');
+  const lists = [...code.matchAll(NAMED)].flatMap(([, list]) => list!.split(','));
+  return lists.map((name) => name.trim().split(' ')[0]!).filter((name) => owners.has(name));
+}
+
+const files = readdirSync(src, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'));
+const arrows = new Set<string>();
+const own = new Set<string>();
+for (const file of files) {
+  const folder = file.replaceAll('\\', '/').split('/')[0]!;
+  for (const table of tablesIn(readFileSync(join(src, file), 'utf8')))
+    if (owners.get(table) === folder) own.add(table);
+    else arrows.add(`${folder} -> ${table}`);
+}
+
+describe('the tables', () => {
+  it('have an owner each', () => {
+    const migrations = readdirSync(join(root, 'migrations')).map((file) =>
+      readFileSync(join(root, 'migrations', file), 'utf8'),
+    );
+    const created = migrations.flatMap((text) => [...text.matchAll(/\bCREATE TABLE (\w+)/g)]);
+    expect([...owners.keys()].sort()).toEqual([...new Set(created.map(([, table]) => table))].sort());
+  });
+
+  it('are found in the SQL of their owners', () => {
+    expect(own.size).toBeGreaterThan(15);
+    expect(tablesIn('LOCK TABLE team, sink IN EXCLUSIVE MODE; SELECT FROM gateway_key k, team t')).toEqual([
+      'team',
+      'sink',
+      'gateway_key',
+      'team',
+    ]);
+  });
+
+  it('are named in the SQL of other folders only for a reason', () => {
+    expect([...arrows].sort()).toEqual(Object.keys(ALSO_NAMED).sort());
+  });
+});
