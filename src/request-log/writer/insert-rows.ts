@@ -89,15 +89,21 @@ function queryOf({ name, columns, text }: Statement, rows: readonly LogRow[]) {
 /**
  * The statement for these rows. It is prepared with a settlement only if a budget applies to one of them.
  *
- * @param settling null: nothing is charged
+ * @param settling null: this process keeps no budgets. Charges, which only a journal of another one can have, stay in their
+ *   rows, and that is logged as an error
  */
 export function insertRows(
   rows: readonly LogRow[],
   settling: Settling | null = null,
 ): { name: string; text: string; values: string[] } {
-  let charged = false;
-  for (const row of rows) if (finalizeCharge(row)) charged = true;
-  return queryOf(charged && settling !== null ? settling.insert : PLAIN, rows);
+  let charged = 0;
+  for (const row of rows) if (finalizeCharge(row)) charged++;
+  if (charged === 0) return queryOf(PLAIN, rows);
+  if (settling !== null) return queryOf(settling.insert, rows);
+  logger.error(
+    `${charged} rows with charges are written without settling them: no module keeps budgets in this process. Import LimitsModule.`,
+  );
+  return queryOf(CHARGED_ONLY, rows);
 }
 
 /** Inserts rows and settles their charges. A day that has no partition gets one. */
