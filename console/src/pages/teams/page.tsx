@@ -20,7 +20,8 @@ import { sharedState, type UrlState, useUrlState } from '../../url/url-state';
 import type { UsagePage } from '../../usage/metrics';
 import { useUsage } from '../../usage/use-usage';
 import { TeamDrawer } from './team-drawer';
-import { type Team, TeamForm } from './team-form';
+import type { Team } from './team';
+import { TeamForm } from './team-form';
 
 export default function Teams() {
   const [url, setUrl] = useUrlState();

@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import type { ApiError } from '../../api/client';
 import { providersQuery } from '../../api/load-all';
 import { routesQuery } from '../providers/route';
-import type { Team } from './team-form';
+import type { Team } from './team';
 
 type SelfService = Team['self_service'];
 

@@ -13,7 +13,8 @@ import { modelFacts } from '../../limits/limit-facts';
 import { LimitList } from '../../limits/limit-list';
 import { sharedState, useUrlState } from '../../url/url-state';
 import { OwnUsage } from '../../usage/own-usage';
-import { type Team, TeamForm } from './team-form';
+import type { Team } from './team';
+import { TeamForm } from './team-form';
 
 /** One team: what it may do and what it used. */
 export function TeamDrawer({ shown, onClose }: { shown: Team | undefined; onClose: () => void }) {

@@ -1,14 +1,14 @@
 import { Select, TextInput } from '@mantine/core';
 import { useState } from 'react';
-import { api, type ResponseOf } from '../../api/client';
+import { api } from '../../api/client';
 import { changesOf } from '../../forms/changes';
 import { FormModal } from '../../forms/form-modal';
 import { useSave } from '../../forms/use-save';
 import { LimitFields } from '../../limits/limit-fields';
 import { type LimitMembers, limitMembersOf, UNLIMITED } from '../../limits/limit-draft';
 import { SelfServiceFields } from './self-service-fields';
+import type { Team } from './team';
 
-export type Team = ResponseOf<'/admin/v1/teams/{id}', 'get'>;
 type TeamDraft = LimitMembers & Pick<Team, 'name' | 'disabled' | 'self_service'>;
 
 const draftOf = (team: Team): TeamDraft => ({
