@@ -1,11 +1,11 @@
 // What is left out on each rung of the ladder, by the seams Nest documents for tests: the product has no option for it.
 // Rungs add up: each leaves out what the ones before it did.
 import { mkdirSync } from 'node:fs';
-import { Exchange } from '../../.test-build/src/proxy/exchange.js';
-import { Forwarder } from '../../.test-build/src/proxy/forwarder.js';
+import { Exchange } from '../../.test-build/src/proxy/exchange/exchange.js';
+import { Forwarder } from '../../.test-build/src/proxy/stages/forwarder.js';
 import { GatewayKeyGuard } from '../../.test-build/src/auth/gateway-key.guard.js';
 import { Journal } from '../../.test-build/src/request-log/journal/journal.js';
-import { RequestLogInterceptor } from '../../.test-build/src/request-log/request-log.interceptor.js';
+import { RequestLogInterceptor } from '../../.test-build/src/proxy/stages/request-log.interceptor.js';
 import { RequestLogService } from '../../.test-build/src/request-log/request-log.service.js';
 
 /** What the pieces put in place need of the running application; filled in by server.mjs. */

@@ -15,10 +15,10 @@ import {
 } from '@nestjs/core/internal';
 import type { Request, Response } from 'express';
 import { GatewayKeyGuard } from '../auth/gateway-key.guard.js';
-import { RequestLogInterceptor } from '../request-log/request-log.interceptor.js';
+import { RequestLogInterceptor } from './stages/request-log.interceptor.js';
 import { GatewayErrorFilter } from './http/gateway-error.filter.js';
 import { ProxyController } from './proxy.controller.js';
-import { RouteGuard } from './route.guard.js';
+import { RouteGuard } from './stages/route.guard.js';
 
 /** Set by decorators of the controller or its handler that Nest's router handles. */
 const ROUTER_METADATA = [EXCEPTION_FILTERS_METADATA, HEADERS_METADATA, HOST_METADATA, HTTP_CODE_METADATA];

@@ -2,9 +2,9 @@ import { All, Controller, Req, Res, UseGuards, UseInterceptors } from '@nestjs/c
 import { ApiExcludeController } from '../admin/api-decorators.js';
 import type { Request, Response } from 'express';
 import { GatewayKeyGuard } from '../auth/gateway-key.guard.js';
-import { RequestLogInterceptor } from '../request-log/request-log.interceptor.js';
-import { AdmissionService } from './policies/admission.service.js';
-import { RouteGuard } from './route.guard.js';
+import { RequestLogInterceptor } from './stages/request-log.interceptor.js';
+import { AdmissionService } from './stages/admission.service.js';
+import { RouteGuard } from './stages/route.guard.js';
 
 /** `ANY /v1/*` and `ANY /p/<provider>/*`. The destination is read from `req.target`, never from Express's decoded path. */
 @ApiExcludeController()

@@ -18,7 +18,7 @@ import { AuthModule } from '../../src/auth/auth.module.js';
 import { type Caller, CurrentCaller } from '../../src/auth/caller.js';
 import { GatewayKeyGuard } from '../../src/auth/gateway-key.guard.js';
 import { ProxyController } from '../../src/proxy/proxy.controller.js';
-import { RouteGuard } from '../../src/proxy/route.guard.js';
+import { RouteGuard } from '../../src/proxy/stages/route.guard.js';
 import { addToApp } from '../support/app-modules.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { answer, RawProvider } from '../support/raw-provider.js';

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Request, Response } from 'express';
-import { ResponseWriter } from '../../src/proxy/response-writer.js';
+import { ResponseWriter } from '../../src/proxy/exchange/response-writer.js';
 import { RawClient, request } from '../support/raw-client.js';
 
 const HINT = ['Link', '</a.css>; rel=preload'];

@@ -103,7 +103,7 @@ syncBuiltinESMExports();
 const { writeHead } = ServerResponse.prototype;
 ServerResponse.prototype.writeHead = function (...args) {
   const deed = () => writeHead.apply(this, args);
-  // Without a socket it is no response to a client: src/proxy/response-writer.ts tries what Node does. 503: Postgres took
+  // Without a socket it is no response to a client: src/proxy/exchange/response-writer.ts tries what Node does. 503: Postgres took
   // too long, on a busy machine, so that the call did not get this far.
   return this.socket === null || args[0] === 503 ? deed() : at('head', deed);
 };

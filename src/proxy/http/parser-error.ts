@@ -5,7 +5,7 @@ import { GatewayError } from '../../errors/gateway-error.js';
 import { gatewayErrorResponse } from './error-response.js';
 import { closeAfterResponse, closeLingering, discardInput, isClosing } from './lingering-close.js';
 import type { RejectionLog } from './rejection-log.js';
-import { rejectBody } from '../streamed-body.js';
+import { rejectBody } from '../exchange/streamed-body.js';
 
 /** The gateway error for an error of Node's parser or timers. */
 function gatewayErrorFor(error: Error): GatewayError {

@@ -2,7 +2,7 @@ import { HttpService } from '@nestjs/axios';
 import { Inject, Injectable } from '@nestjs/common';
 import type { AxiosInstance, AxiosRequestConfig } from 'axios';
 import { Observable } from 'rxjs';
-import type { Exchange } from '../exchange.js';
+import type { Exchange } from '../exchange/exchange.js';
 import { UpstreamPools } from './upstream-pools.js';
 
 /** `method` and `url` are the client's; `data` sends the raw body and passes the response on. */

@@ -7,7 +7,7 @@ import type { Provider } from '../../providers/provider.js';
 import { withTimeout } from '../../platform/with-timeout.js';
 import type { Outcome } from '../../request-log/outcome.js';
 import type { RequestLogService } from '../../request-log/request-log.service.js';
-import { Exchange } from '../exchange.js';
+import { Exchange } from '../exchange/exchange.js';
 import { providerHeaders, responseHeaders } from '../headers.js';
 import { isContinued } from '../http/lingering-close.js';
 import { modelOfQuery } from '../policies/model-source.js';

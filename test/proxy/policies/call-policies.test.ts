@@ -3,7 +3,7 @@ import { APP_GUARD } from '@nestjs/core';
 import { defineGatewayError, GatewayError } from '../../../src/errors/gateway-error.js';
 import { CallPolicies } from '../../../src/proxy/policies/call-policies.js';
 import type { CallPolicy } from '../../../src/proxy/policies/call-policy.js';
-import { GatheringMemory, PACE } from '../../../src/proxy/policies/gathering.js';
+import { GatheringMemory, PACE } from '../../../src/proxy/stages/gathering.js';
 import { PoliciesModule } from '../../../src/proxy/policies/policies.module.js';
 import type { PolicyCall } from '../../../src/proxy/policies/policy-call.js';
 import type { CallTicket, FinishedCall } from '../../../src/request-log/finished-call.js';

@@ -1,18 +1,18 @@
 import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/common';
 import type { Request } from 'express';
-import { ownCredentials } from '../auth/credential.js';
-import { allowsEndpoint } from '../auth/endpoint-rule.js';
-import { ANY_PROVIDER, type OwnEndpoints } from '../providers/inference-endpoints.js';
-import type { Provider } from '../providers/provider.js';
-import { ProvidersService } from '../providers/providers.service.js';
-import { RoutesService } from '../routes/routes.service.js';
-import { GatewayError } from '../errors/gateway-error.js';
-import type { CallerSecrets } from '../request-log/column-domains.js';
-import { CallPolicies } from './policies/call-policies.js';
-import { asksForWebSocket, checkHandshake } from './websocket/handshake.js';
-import type { RequestTarget } from './http/request-target.js';
-import { withoutBasePath } from './routing/base-path.js';
-import { RoutedCall } from './routing/routed-call.js';
+import { ownCredentials } from '../../auth/credential.js';
+import { allowsEndpoint } from '../../auth/endpoint-rule.js';
+import { ANY_PROVIDER, type OwnEndpoints } from '../../providers/inference-endpoints.js';
+import type { Provider } from '../../providers/provider.js';
+import { ProvidersService } from '../../providers/providers.service.js';
+import { RoutesService } from '../../routes/routes.service.js';
+import { GatewayError } from '../../errors/gateway-error.js';
+import type { CallerSecrets } from '../../request-log/column-domains.js';
+import { CallPolicies } from '../policies/call-policies.js';
+import { asksForWebSocket, checkHandshake } from '../websocket/handshake.js';
+import type { RequestTarget } from '../http/request-target.js';
+import { withoutBasePath } from '../routing/base-path.js';
+import { RoutedCall } from '../routing/routed-call.js';
 
 declare module 'express-serve-static-core' {
   interface Request {

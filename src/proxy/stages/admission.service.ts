@@ -3,13 +3,13 @@ import type { Request, Response } from 'express';
 import { InjectSettings } from '../../config/config.module.js';
 import type { Settings } from '../../config/settings.js';
 import { GatewayError } from '../../errors/gateway-error.js';
-import { CachingForwarder } from '../caching-forwarder.js';
-import { IdempotentForwarder } from '../idempotent-forwarder.js';
-import { CallPolicies } from './call-policies.js';
-import type { CallPolicy } from './call-policy.js';
+import { CachingForwarder } from './caching-forwarder.js';
+import { IdempotentForwarder } from './idempotent-forwarder.js';
+import { CallPolicies } from '../policies/call-policies.js';
+import type { CallPolicy } from '../policies/call-policy.js';
 import { MOST_SIGNED_BYTES } from '../../providers/credentials/request-signer.js';
 import { Gathering, type GatheringLimit, GatheringMemory, OF_POLICIES } from './gathering.js';
-import { PolicyCall } from './policy-call.js';
+import { PolicyCall } from '../policies/policy-call.js';
 import { providersOf } from '../routing/routed-call.js';
 
 const NO_POLICIES: readonly CallPolicy[] = [];

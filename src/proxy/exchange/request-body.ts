@@ -1,10 +1,10 @@
 import type { Request } from 'express';
-import type { ResponseRecorder } from '../idempotency/response-recorder.js';
-import { GatewayError } from '../errors/gateway-error.js';
-import type { Provider } from '../providers/provider.js';
-import type { CallRecord } from '../request-log/call-record.js';
+import type { ResponseRecorder } from '../../idempotency/response-recorder.js';
+import { GatewayError } from '../../errors/gateway-error.js';
+import type { Provider } from '../../providers/provider.js';
+import type { CallRecord } from '../../request-log/call-record.js';
 import type { ExchangePhase } from './exchange-phase.js';
-import type { PolicyCall } from './policies/policy-call.js';
+import type { PolicyCall } from '../policies/policy-call.js';
 import type { ResponseWriter } from './response-writer.js';
 import { type BodyReader, StreamedBody } from './streamed-body.js';
 

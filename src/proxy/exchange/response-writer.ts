@@ -1,9 +1,9 @@
 import { IncomingMessage, ServerResponse, STATUS_CODES } from 'node:http';
 import { Socket } from 'node:net';
 import type { Request, Response } from 'express';
-import type { GatewayErrorCode } from '../errors/gateway-error.js';
-import type { Outcome } from '../request-log/outcome.js';
-import { firstHeader } from '../platform/raw-headers.js';
+import type { GatewayErrorCode } from '../../errors/gateway-error.js';
+import type { Outcome } from '../../request-log/outcome.js';
+import { firstHeader } from '../../platform/raw-headers.js';
 
 const EMPTY = Buffer.alloc(0);
 /** RFC 9112 4: a reason phrase is visible ASCII, spaces and tabs; undici reads it as UTF-8. */

@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto';
 import type { Request, Response } from 'express';
-import { firstHeader } from '../platform/raw-headers.js';
-import type { StoredResponse } from '../idempotency/stored-response.js';
-import { GatewayError } from '../errors/gateway-error.js';
-import type { RequestLogService } from '../request-log/request-log.service.js';
-import { ResponseWriter } from './response-writer.js';
-import type { Settings } from '../config/settings.js';
-import { sendContinue } from './http/expect-continue.js';
-import { StreamedBody } from './streamed-body.js';
+import { firstHeader } from '../../platform/raw-headers.js';
+import type { StoredResponse } from '../../idempotency/stored-response.js';
+import { GatewayError } from '../../errors/gateway-error.js';
+import type { RequestLogService } from '../../request-log/request-log.service.js';
+import { ResponseWriter } from '../exchange/response-writer.js';
+import type { Settings } from '../../config/settings.js';
+import { sendContinue } from '../http/expect-continue.js';
+import { StreamedBody } from '../exchange/streamed-body.js';
 
 /** Handles a duplicate request: reads its body, compares it with the original's, and writes the stored response. */
 export class Replay {

@@ -1,24 +1,24 @@
 import type { Request, Response } from 'express';
-import type { KeyLookupService } from '../auth/key-lookup.service.js';
-import { GatewayError } from '../errors/gateway-error.js';
-import type { ResponseRecorder } from '../idempotency/response-recorder.js';
-import type { Provider } from '../providers/provider.js';
-import type { CallRecord } from '../request-log/call-record.js';
-import type { Outcome } from '../request-log/outcome.js';
-import type { RequestLogService } from '../request-log/request-log.service.js';
-import type { Settings } from '../config/settings.js';
+import type { KeyLookupService } from '../../auth/key-lookup.service.js';
+import { GatewayError } from '../../errors/gateway-error.js';
+import type { ResponseRecorder } from '../../idempotency/response-recorder.js';
+import type { Provider } from '../../providers/provider.js';
+import type { CallRecord } from '../../request-log/call-record.js';
+import type { Outcome } from '../../request-log/outcome.js';
+import type { RequestLogService } from '../../request-log/request-log.service.js';
+import type { Settings } from '../../config/settings.js';
 import { ifConfirmed } from './confirmed-key.js';
 import type { ExchangePhase } from './exchange-phase.js';
-import { bodyLength, hasForeignCoding, providerHeaders, responseHeaders } from './headers.js';
-import { statusOf } from './http/error-response.js';
-import type { PolicyCall } from './policies/policy-call.js';
+import { bodyLength, hasForeignCoding, providerHeaders, responseHeaders } from '../headers.js';
+import { statusOf } from '../http/error-response.js';
+import type { PolicyCall } from '../policies/policy-call.js';
 import { type BodyOwner, sendBody } from './request-body.js';
 import { writerFor } from './filtered-response.js';
 import { outcomeOfClose, type ResponseWriter } from './response-writer.js';
 import { StreamedBody } from './streamed-body.js';
-import { InterimResponses } from './upstream/interim-responses.js';
-import { isTrailerError, readUpstreamError } from './upstream/upstream-error.js';
-import type { PooledCall, UpstreamPool } from './upstream/upstream-pool.js';
+import { InterimResponses } from '../upstream/interim-responses.js';
+import { isTrailerError, readUpstreamError } from '../upstream/upstream-error.js';
+import type { PooledCall, UpstreamPool } from '../upstream/upstream-pool.js';
 
 /** One of the two is called, once. */
 export interface ExchangeObserver {

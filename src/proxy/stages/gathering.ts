@@ -3,7 +3,7 @@ import type { Request, Response } from 'express';
 import { GatewayError } from '../../errors/gateway-error.js';
 import { FairShares } from '../../idempotency/fair-shares.js';
 import { sendContinue } from '../http/expect-continue.js';
-import { ResponseWriter } from '../response-writer.js';
+import { ResponseWriter } from '../exchange/response-writer.js';
 
 /** The largest body that is gathered for a policy. */
 const MOST_GATHERED = 33_554_432;

@@ -1,19 +1,19 @@
 import { Injectable } from '@nestjs/common';
 import type { Request, Response } from 'express';
-import { ownCredentials } from '../auth/credential.js';
-import { InjectSettings } from '../config/config.module.js';
-import type { Settings } from '../config/settings.js';
-import { PendingResponses } from '../idempotency/pending-responses.service.js';
-import { LARGEST_STORED_BYTES } from '../idempotency/body-copy.js';
-import { ClaimsService } from '../idempotency/claims.service.js';
-import { readIdempotencyKey, recordId } from '../idempotency/idempotency-key.js';
-import { GatewayError } from '../errors/gateway-error.js';
-import { ResponseMemory } from '../idempotency/response-memory.js';
-import type { ResponseRecorder } from '../idempotency/response-recorder.js';
-import { RequestLogService } from '../request-log/request-log.service.js';
-import { providersOf } from './routing/routed-call.js';
+import { ownCredentials } from '../../auth/credential.js';
+import { InjectSettings } from '../../config/config.module.js';
+import type { Settings } from '../../config/settings.js';
+import { PendingResponses } from '../../idempotency/pending-responses.service.js';
+import { LARGEST_STORED_BYTES } from '../../idempotency/body-copy.js';
+import { ClaimsService } from '../../idempotency/claims.service.js';
+import { readIdempotencyKey, recordId } from '../../idempotency/idempotency-key.js';
+import { GatewayError } from '../../errors/gateway-error.js';
+import { ResponseMemory } from '../../idempotency/response-memory.js';
+import type { ResponseRecorder } from '../../idempotency/response-recorder.js';
+import { RequestLogService } from '../../request-log/request-log.service.js';
+import { providersOf } from '../routing/routed-call.js';
 import { Forwarder } from './forwarder.js';
-import type { PolicyCall } from './policies/policy-call.js';
+import type { PolicyCall } from '../policies/policy-call.js';
 import { Replay } from './replay.js';
 
 /** Forwards the first call with an `Idempotency-Key`; every other call with that key gets the same response. */

@@ -1,13 +1,13 @@
 import { type CallHandler, type ExecutionContext, Injectable, type NestInterceptor } from '@nestjs/common';
 import type { Request } from 'express';
 import { defer, lastValueFrom, type Observable } from 'rxjs';
-import { InjectSettings } from '../config/config.module.js';
-import type { Settings } from '../config/settings.js';
-import { ofHeaders } from './attribution.js';
-import type { CallRecord } from './call-record.js';
-import type { CallerSecrets } from './column-domains.js';
-import { ClientAddress } from '../platform/client-address.js';
-import { RequestLogService } from './request-log.service.js';
+import { InjectSettings } from '../../config/config.module.js';
+import type { Settings } from '../../config/settings.js';
+import { ofHeaders } from '../../request-log/attribution.js';
+import type { CallRecord } from '../../request-log/call-record.js';
+import type { CallerSecrets } from '../../request-log/column-domains.js';
+import { ClientAddress } from '../../platform/client-address.js';
+import { RequestLogService } from '../../request-log/request-log.service.js';
 
 /** The facts of a call that the guards set before RequestLogInterceptor runs. */
 export interface CallSubject {

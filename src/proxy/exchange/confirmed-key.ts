@@ -1,6 +1,6 @@
 import type { Request } from 'express';
-import type { KeyLookupService } from '../auth/key-lookup.service.js';
-import { GatewayError } from '../errors/gateway-error.js';
+import type { KeyLookupService } from '../../auth/key-lookup.service.js';
+import { GatewayError } from '../../errors/gateway-error.js';
 
 /**
  * Goes on with a call if its key is still valid. Its body may have been awaited for long, and a revoked key must not be
