@@ -15,6 +15,13 @@ const providers = new Map(
   ]),
 );
 const directory = { find: (name) => providers.get(name) ?? null };
+const record = () => ({
+  altered: null,
+  requestModel: null,
+  attribution: null,
+  attempt: null,
+  origin: { id: 'x' },
+});
 const admitted = { body: Buffer.from('{"model":"m"}'), requestBytes: 13, replacement: null };
 
 const rounds = (strategy) => {
@@ -32,11 +39,11 @@ const rounds = (strategy) => {
       rawHeaders: ['Host', 'g', 'Content-Type', 'application/json'],
       target: { endpoint: '/v1/chat/completions', upstreamPath: '/v1/chat/completions', provider: 'main' },
       caller: { grant: { endpoints: 'inference', keyId: '0198a8c4-7f0e-7e3b-9d7a-1b2c3d4e5f60' } },
-      call: { altered: null, requestModel: null, attribution: null, attempt: null, origin: { id: 'x' } },
+      call: { admitted, record: record() },
     };
     const routed = new RoutedCall(route, req, directory);
     routed.check();
-    routed.begin(admitted);
+    routed.begin();
     routed.succeeded();
     return req;
   };
@@ -46,7 +53,7 @@ const rounds = (strategy) => {
     rawHeaders: ['Host', 'g', 'Content-Type', 'application/json'],
     target: { endpoint: '/v1/chat/completions', upstreamPath: '/v1/chat/completions', provider: 'main' },
     caller: { grant: { endpoints: 'inference', keyId: '0198a8c4-7f0e-7e3b-9d7a-1b2c3d4e5f60' } },
-    call: { altered: null, requestModel: null, attribution: null, attempt: null, origin: { id: 'x' } },
+    call: { admitted, record: record() },
   });
   const cost = (work) => {
     const { user, system } = process.cpuUsage();

@@ -33,7 +33,7 @@ export const RUNGS = [
     apply: (builder) =>
       builder
         .overrideInterceptor(RequestLogInterceptor)
-        .useValue(likeOne(RequestLogInterceptor, { record: (_req, handle) => handle() }))
+        .useValue(likeOne(RequestLogInterceptor, { record: (_call, handle) => handle() }))
         .overrideProvider(RequestLogService)
         .useValue(NO_LOG),
   },
@@ -53,15 +53,15 @@ function admitEverybody(context) {
   const req = context.switchToHttp().getRequest();
   req.caller = known.caller;
   // Where no interceptor opens a record.
-  req.call = new NoRecord();
+  req.call.record = new NoRecord();
   return true;
 }
 
-function forwardDirectly(req, res) {
+function forwardDirectly(call) {
   const { pools, env, keys } = known;
-  const exchange = new Exchange(req, res, req.provider, req.call, NO_LOG, null, env, null, keys);
+  const exchange = new Exchange(call, NO_LOG, env, keys);
   return new Promise((complete, error) => {
-    exchange.run(pools.for(req.provider.origin), { complete, error });
+    exchange.run(pools.for(call.provider.origin), { complete, error });
   });
 }
 

@@ -5,7 +5,7 @@ import type { Settings } from '../config/settings.js';
 import { GatewayError } from '../errors/gateway-error.js';
 import { withTimeout } from '../platform/with-timeout.js';
 import { type DatedPrice, priceAt, PriceResolver } from '../pricing/price-resolver.js';
-import { isAnthropic } from '../proxy/http/error-response.js';
+import { isAnthropic } from '../providers/inference-endpoints.js';
 import { CallPolicies } from '../proxy/policies/call-policies.js';
 import type { Admission, CallPolicy } from '../proxy/policies/call-policy.js';
 import type { PolicyCall } from '../proxy/policies/policy-call.js';

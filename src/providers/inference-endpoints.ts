@@ -20,6 +20,11 @@ export const COMMON_POSTS: ReadonlySet<string> = new Set([
   '/v1beta/openai/embeddings',
 ]);
 
+/** Whether the client of this request speaks Anthropic's API. @param target raw request target */
+export function isAnthropic(target: string | undefined): boolean {
+  return target !== undefined && /^(?:\/p\/[^/?]+)?\/v1\/messages(?:[/?]|$)/.test(target);
+}
+
 /**
  * Characters of model names, with an encoded `/`, `:` or `@`. A lenient decoder could read other escapes as a dot segment
  * (a dot encoded three times or overlong, a blank after two dots) and so leave the models path.

@@ -103,7 +103,7 @@ export class FastPath {
   ): Promise<void> {
     // The guards throw their own errors; in a test, one may be replaced.
     if (!admitted || !this.routeGuard.canActivate(context)) throw new ForbiddenException();
-    return this.interceptor.record(req, () => this.controller.forward(req, res));
+    return this.interceptor.record(req.call, () => this.controller.forward(req, res));
   }
 
   private fail(error: unknown, context: ExecutionContextHost, res: Response): void {

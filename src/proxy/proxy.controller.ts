@@ -15,7 +15,7 @@ export class ProxyController {
   constructor(private readonly admission: AdmissionService) {}
 
   @All(['v1/{*path}', 'p/{*path}'])
-  forward(@Req() req: Request, @Res() res: Response): Promise<void> {
-    return this.admission.forward(req, res);
+  forward(@Req() { call }: Request, @Res() _res: Response): Promise<void> {
+    return this.admission.forward(call);
   }
 }

@@ -15,6 +15,7 @@ import { IdempotentForwarder } from './stages/idempotent-forwarder.js';
 import { AdmissionService } from './stages/admission.service.js';
 import { GatheringMemory } from './stages/gathering.js';
 import { PoliciesModule } from './policies/policies.module.js';
+import { StoredResponseSender } from './stages/stored-response-sender.js';
 import { ProxyController } from './proxy.controller.js';
 import { WebSocketSessions } from './websocket/websocket-sessions.service.js';
 import { UpstreamHttpService } from './upstream/upstream-http.service.js';
@@ -41,6 +42,7 @@ class UpstreamModule {}
     Forwarder,
     GatheringMemory,
     IdempotentForwarder,
+    StoredResponseSender,
     WebSocketSessions,
     { provide: HttpService, useClass: UpstreamHttpService },
     { provide: APP_FILTER, useClass: GatewayErrorFilter }

@@ -280,10 +280,3 @@ export class CallList {
     if (call.isClosed) this.all.delete(call);
   }
 }
-
-declare module 'express-serve-static-core' {
-  interface Request {
-    /** Set by RequestLogInterceptor; the record of the present attempt. */
-    call: CallRecord;
-  }
-}

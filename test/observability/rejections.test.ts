@@ -108,12 +108,15 @@ it('leaves no rejection out of its counts, also of keys that made room for other
   const log = new RejectionLog({ trustedProxies: [], requestLogClient: 'full' });
   const clock = jest.spyOn(performance, 'now').mockReturnValue(1_000);
   const reject = (key: string) =>
-    log.addRequest(new GatewayError('invalid_api_key'), {
-      rawHeaders: ['Authorization', `Bearer ${key}`],
-      headers: {},
-      socket: new Socket(),
-      requestId: 'id',
-    } as unknown as Parameters<RejectionLog['addRequest']>[1]);
+    log.addRequest(
+      new GatewayError('invalid_api_key'),
+      {
+        rawHeaders: ['Authorization', `Bearer ${key}`],
+        headers: {},
+        socket: new Socket(),
+      } as unknown as Parameters<RejectionLog['addRequest']>[1],
+      'id',
+    );
   const round = () =>
     Array.from({ length: 50 }, generateKey).forEach((key) => [1, 2, 3].forEach(() => reject(key)));
   round();

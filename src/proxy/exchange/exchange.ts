@@ -2,16 +2,12 @@ import type { Request, Response } from 'express';
 import type { KeyLookupService } from '../../auth/key-lookup.service.js';
 import { GatewayError } from '../../errors/gateway-error.js';
 import type { ResponseRecorder } from '../../idempotency/response-recorder.js';
-import type { Provider } from '../../providers/provider.js';
-import type { CallRecord } from '../../request-log/call-record.js';
 import type { Outcome } from '../../request-log/outcome.js';
 import type { RequestLogService } from '../../request-log/request-log.service.js';
 import type { Settings } from '../../config/settings.js';
-import { ifConfirmed } from './confirmed-key.js';
-import type { ExchangePhase } from './exchange-phase.js';
+import type { Call } from '../call.js';
 import { bodyLength, hasForeignCoding, providerHeaders, responseHeaders } from '../headers.js';
 import { statusOf } from '../http/error-response.js';
-import type { PolicyCall } from '../policies/policy-call.js';
 import { type BodyOwner, sendBody } from './request-body.js';
 import { writerFor } from './filtered-response.js';
 import { outcomeOfClose, type ResponseWriter } from './response-writer.js';
@@ -19,6 +15,16 @@ import { StreamedBody } from './streamed-body.js';
 import { InterimResponses } from '../upstream/interim-responses.js';
 import { isTrailerError, readUpstreamError } from '../upstream/upstream-error.js';
 import type { PooledCall, UpstreamPool } from '../upstream/upstream-pool.js';
+
+/**
+ * How far a call is. It only moves forward, and may go to `done` from each phase.
+ * - `receiving`: the provider has received nothing; the request body or a connection is awaited
+ * - `sending`: a connection carries the request
+ * - `responding`: the final response has begun
+ * - `finishing`: the response is complete; its end is being journalled and written to the client
+ * - `done`: everything was written to the client, its socket is closed, or the call failed; later events are ignored
+ */
+export type ExchangePhase = 'receiving' | 'sending' | 'responding' | 'finishing' | 'done';
 
 /** One of the two is called, once. */
 export interface ExchangeObserver {
@@ -45,23 +51,30 @@ export class Exchange implements BodyOwner, PooledCall {
   protected body: StreamedBody | null = null;
   protected interim: InterimResponses | null = null;
   readonly writer: ResponseWriter;
+  readonly req: Request;
+  protected readonly res: Response;
+  protected readonly recorder: ResponseRecorder | null;
   protected pool!: UpstreamPool;
   /** Set with the head of the final response. */
   protected resumeUpstream!: () => void;
   private observer!: ExchangeObserver;
 
+  /** @param record of the present attempt */
   constructor(
-    readonly req: Request,
-    protected readonly res: Response,
-    public provider: Provider,
-    readonly call: CallRecord,
+    readonly call: Call,
     protected readonly log: RequestLogService,
-    readonly claim: ResponseRecorder | null,
-    protected readonly limits: Settings,
-    readonly admitted: PolicyCall | null,
-    private readonly keys: KeyLookupService,
+    protected readonly settings: Settings,
+    protected readonly keys: KeyLookupService,
+    readonly record = call.record,
   ) {
-    this.writer = writerFor(this, res, limits.clientIdleTimeoutMs, this.onClientDrained);
+    this.req = call.req;
+    this.res = call.res;
+    this.recorder = call.recorder;
+    this.writer = writerFor(this, settings.clientIdleTimeoutMs, this.onClientDrained);
+  }
+
+  get isDone(): boolean {
+    return this.phase === 'done';
   }
 
   /** Starts the call. @throws Error if it has ended: a provider must not get it twice */
@@ -71,7 +84,7 @@ export class Exchange implements BodyOwner, PooledCall {
     this.observer = observer;
     // The client may have disconnected while its key was looked up; then there is no 'close' event to come.
     if (this.req.socket.destroyed) {
-      this.clientLeft = this.claim?.outlivesClient === true;
+      this.clientLeft = this.recorder?.outlivesClient === true;
       if (!this.clientLeft) return this.settle();
     }
     this.res.on('close', this.onClientClose);
@@ -81,12 +94,19 @@ export class Exchange implements BodyOwner, PooledCall {
   }
 
   protected sendRequest(): void {
-    sendBody(this, this.limits.maxBodyBytes);
+    sendBody(this, this.settings.maxBodyBytes);
   }
 
   /** Journals the start of the call, unless its key was revoked while its body was awaited. */
   protected begin(begun: (error: GatewayError | null) => void): void {
-    ifConfirmed(this.keys, this.req, begun, () => this.log.begin(this.call, begun));
+    const isValid = this.keys.isStillValid(this.req);
+    if (isValid instanceof Promise) isValid.then((valid) => this.beginIf(valid, begun), begun);
+    else this.beginIf(isValid, begun);
+  }
+
+  private beginIf(isValid: boolean, begun: (error: GatewayError | null) => void): void {
+    if (isValid) this.log.begin(this.record, begun);
+    else begun(new GatewayError('invalid_api_key'));
   }
 
   send(body: Buffer | StreamedBody | Iterable<Buffer> | null, length?: string): void {
@@ -101,7 +121,8 @@ export class Exchange implements BodyOwner, PooledCall {
   }
 
   protected dispatch(body: Buffer | StreamedBody | Iterable<Buffer> | null, length?: string): void {
-    const { req, provider } = this;
+    const { req } = this;
+    const { provider } = this.call;
     const path = provider.basePath + req.target.upstreamPath;
     const headers = providerHeaders(provider, req.method, path, req.rawHeaders, body as Buffer | null);
     if (length !== undefined) headers.push('Content-Length', length);
@@ -126,13 +147,14 @@ export class Exchange implements BodyOwner, PooledCall {
     }
     if (status < 200) return this.onInterim(status, rawHeaders);
     this.interim?.stop();
-    if (status === 401) this.provider.tokens?.rejected(this.provider.secret!);
-    const headers = responseHeaders(rawHeaders, this.provider.secret, this.req.requestId);
+    if (status === 401) this.call.provider.tokens?.rejected(this.call.provider.secret!);
+    const headers = responseHeaders(rawHeaders, this.call.provider.secret, this.call.id);
     this.expectedBytes = bodyLength(this.req.method, status, headers);
-    if (this.call.altered !== null) headers.push('x-gateway-altered', this.call.altered);
-    const notStored = this.claim?.responded(status, reason, headers, this.expectedBytes, rawHeaders) ?? null;
+    if (this.record.altered !== null) headers.push('x-gateway-altered', this.record.altered);
+    const notStored =
+      this.recorder?.responded(status, reason, headers, this.expectedBytes, rawHeaders) ?? null;
     if (notStored !== null) headers.push(...notStored);
-    this.call.responseBegun(this.clientLeft ? null : status, headers);
+    this.record.responseBegun(this.clientLeft ? null : status, headers);
     this.resumeUpstream = resume;
     this.phase = 'responding';
     if (this.endIfUnwanted()) return true;
@@ -148,12 +170,12 @@ export class Exchange implements BodyOwner, PooledCall {
 
   onData(chunk: Buffer): boolean {
     if (this.phase === 'done') return true;
-    this.call.responseBytes += chunk.length;
-    this.call.copy?.add(chunk);
-    this.claim?.add(chunk);
+    this.record.responseBytes += chunk.length;
+    this.record.copy?.add(chunk);
+    this.recorder?.add(chunk);
     if (this.endIfUnwanted()) return true;
-    if (this.call.responseBytes !== this.expectedBytes) {
-      return this.writer.write(chunk) || this.claim?.outlivesClient === true;
+    if (this.record.responseBytes !== this.expectedBytes) {
+      return this.writer.write(chunk) || this.recorder?.outlivesClient === true;
     }
     this.complete(chunk);
     return true;
@@ -182,13 +204,13 @@ export class Exchange implements BodyOwner, PooledCall {
   private onInterim(status: number, rawHeaders: Buffer[]): true {
     if (this.interim === null) {
       const onLate = () => this.fail(new GatewayError('upstream_timeout'), 'upstream_timeout');
-      this.interim = new InterimResponses(this.limits.upstreamHeadersTimeoutMs, onLate);
+      this.interim = new InterimResponses(this.settings.upstreamHeadersTimeoutMs, onLate);
       if (this.sentAt !== null) this.interim.start(this.sentAt);
     }
     if (!this.interim.add(rawHeaders)) {
       this.fail(new GatewayError('upstream_invalid_response'), 'upstream_error');
     } else if (status === 103) {
-      const headers = responseHeaders(rawHeaders, this.provider.secret, this.req.requestId);
+      const headers = responseHeaders(rawHeaders, this.call.provider.secret, this.call.id);
       this.whenDurable(() => {
         this.writer.earlyHints(headers);
         return false;
@@ -202,9 +224,9 @@ export class Exchange implements BodyOwner, PooledCall {
     this.phase = 'finishing';
     this.writer.expectEnd(last);
     if (this.phase !== 'finishing') return;
-    this.log.endThen(this.call, this.clientLeft ? 'client_aborted' : 'completed', () => {
+    this.log.endThen(this.record, this.clientLeft ? 'client_aborted' : 'completed', () => {
       if (this.phase === 'done') return;
-      this.claim?.complete();
+      this.recorder?.complete();
       this.whenDurable(() => {
         this.writer.end(last);
         return false;
@@ -219,7 +241,7 @@ export class Exchange implements BodyOwner, PooledCall {
    */
   protected whenDurable(step: () => boolean): boolean {
     const durable = this.log.durable();
-    const released = this.claim?.beingReleased ?? null;
+    const released = this.recorder?.beingReleased ?? null;
     if (durable === null && released === null) return step();
     Promise.all([durable, released])
       .then(() => {
@@ -232,8 +254,8 @@ export class Exchange implements BodyOwner, PooledCall {
   /** Fails the call: sends an error response if no response has started, otherwise destroys the connection. */
   fail(error: GatewayError, outcome: Outcome): void {
     if (this.phase === 'done') return;
-    if (!this.res.headersSent && !this.clientLeft) this.call.status = statusOf(error);
-    this.log.end(this.call, outcome, error.code);
+    if (!this.res.headersSent && !this.clientLeft) this.record.status = statusOf(error);
+    this.log.end(this.record, outcome, error.code);
     this.detach();
     if (this.clientLeft) this.observer.complete();
     else if (!this.res.headersSent) this.observer.error(error);
@@ -242,7 +264,7 @@ export class Exchange implements BodyOwner, PooledCall {
 
   /** Releases the idempotency lock first. */
   private async abortResponse(): Promise<void> {
-    if (this.claim !== null) await this.claim.close(this.call.outcome === 'interrupted');
+    if (this.recorder !== null) await this.recorder.close(this.record.outcome === 'interrupted');
     this.writer.abort();
     this.observer.complete();
   }
@@ -250,14 +272,14 @@ export class Exchange implements BodyOwner, PooledCall {
   /** Everything was written to the client, or its socket is closed. */
   protected readonly onClientClose = (): void => {
     if (this.phase === 'done') return;
-    if (this.claim?.outlivesClient && (this.call.outcome === null || this.phase === 'finishing')) {
+    if (this.recorder?.outlivesClient && (this.record.outcome === null || this.phase === 'finishing')) {
       this.clientLeft = true;
       this.writer.detach();
       // `completed` was set ahead of the last write, which the client does not get.
-      if (this.phase === 'finishing') this.log.end(this.call, 'client_aborted');
+      if (this.phase === 'finishing') this.log.end(this.record, 'client_aborted');
       return;
     }
-    this.log.end(this.call, ...outcomeOfClose(this.req, this.res));
+    this.log.end(this.record, ...outcomeOfClose(this.req, this.res));
     this.settle();
   };
 
@@ -267,14 +289,14 @@ export class Exchange implements BodyOwner, PooledCall {
   };
 
   protected readonly onClientIdle = (): void => {
-    if (this.claim?.outlivesClient) this.writer.abort();
+    if (this.recorder?.outlivesClient) this.writer.abort();
     else this.fail(new GatewayError('request_timeout'), 'client_error');
   };
 
   /** Ends the call if the client has disconnected and the response cannot be stored for a retry. */
   private endIfUnwanted(): boolean {
-    if (!this.clientLeft || this.claim!.outlivesClient) return false;
-    this.log.end(this.call, 'client_aborted');
+    if (!this.clientLeft || this.recorder!.outlivesClient) return false;
+    this.log.end(this.record, 'client_aborted');
     this.settle();
     return true;
   }

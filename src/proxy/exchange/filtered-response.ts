@@ -1,19 +1,18 @@
-import type { Request, Response } from 'express';
 import { GatewayError } from '../../errors/gateway-error.js';
 import { firstHeader } from '../../platform/raw-headers.js';
 import type { CallRecord } from '../../request-log/call-record.js';
 import { decoderFor } from '../../tokens/content-coding.js';
-import type { PolicyCall } from '../policies/policy-call.js';
+import type { Call } from '../call.js';
 import { ResponseWriter } from './response-writer.js';
 
 /** The largest response that is changed, compressed or not. */
 const MOST_BYTES = 8_388_608;
 
-/** The call that a response belongs to. */
+/** What a response is written for. */
 export interface ResponseOwner {
-  readonly req: Request;
-  readonly call: CallRecord;
-  readonly admitted: PolicyCall | null;
+  readonly call: Call;
+  /** Of the present attempt. */
+  readonly record: CallRecord;
   /** Fails the call. */
   fail(error: GatewayError, outcome: 'upstream_error'): void;
 }
@@ -28,13 +27,13 @@ interface Head {
 /** The writer of a response. @param onDrained called when the client has read what was written */
 export function writerFor(
   owner: ResponseOwner,
-  res: Response,
   idleTimeoutMs: number,
   onDrained: () => void,
 ): ResponseWriter {
-  return owner.admitted === null || owner.admitted.responseFilter === null
-    ? new ResponseWriter(owner.req, res, idleTimeoutMs, onDrained)
-    : new FilteredResponse(owner, res, idleTimeoutMs, onDrained);
+  const { req, res, admitted } = owner.call;
+  return admitted === null || admitted.responseFilter === null
+    ? new ResponseWriter(req, res, idleTimeoutMs, onDrained)
+    : new FilteredResponse(owner, idleTimeoutMs, onDrained);
 }
 
 /**
@@ -48,11 +47,10 @@ class FilteredResponse extends ResponseWriter {
 
   constructor(
     private readonly owner: ResponseOwner,
-    res: Response,
     idleTimeoutMs: number,
     onDrained: () => void,
   ) {
-    super(owner.req, res, idleTimeoutMs, onDrained);
+    super(owner.call.req, owner.call.res, idleTimeoutMs, onDrained);
   }
 
   override writeHead(status: number, reason: string, headers: string[], framedByLength: boolean): void {
@@ -96,11 +94,12 @@ class FilteredResponse extends ResponseWriter {
   private filter({ headers }: Head, body: Buffer): Buffer | null {
     const decoder = decoderFor(firstHeader(headers, 'content-encoding'));
     if (decoder === null) throw new Error('its Content-Encoding is unknown');
-    return this.owner.admitted!.responseFilter!(decoder?.inflate(body, MOST_BYTES) ?? body);
+    return this.owner.call.admitted!.responseFilter!(decoder?.inflate(body, MOST_BYTES) ?? body);
   }
 
   private change(head: Head, body: Buffer): void {
-    const { call, admitted } = this.owner;
+    const { record, call } = this.owner;
+    const { filtered } = call.admitted!;
     const headers: string[] = [];
     for (let i = 0; i < head.headers.length; i += 2) {
       const name = head.headers[i]!;
@@ -108,9 +107,9 @@ class FilteredResponse extends ResponseWriter {
       if (lower === 'content-encoding') continue;
       headers.push(name, lower === 'content-length' ? String(body.length) : head.headers[i + 1]!);
     }
-    call.altered = admitted!.filtered;
-    call.responseBytes = body.length;
-    headers.push('x-gateway-altered', admitted!.filtered!);
+    record.altered = filtered;
+    record.responseBytes = body.length;
+    headers.push('x-gateway-altered', filtered!);
     head.headers = headers;
     this.chunks = [body];
   }

@@ -1,4 +1,4 @@
-import type { Request } from 'express';
+import type { Call } from '../call.js';
 
 /** Receives a body, and is notified of what happens to it. */
 export interface BodyReader {
@@ -12,25 +12,6 @@ export interface BodyReader {
   onArrived?(): void;
   /** Node's parser failed in the body while nothing of the call was forwarded; nothing more comes. */
   onBroken(error: Error): void;
-}
-
-declare module 'express-serve-static-core' {
-  interface Request {
-    /** Why nothing more of the body can be read. */
-    bodyError?: Error;
-  }
-}
-
-/**
- * Has a request rejected whose body is not well-formed, by whoever reads it or is about to.
- *
- * @returns false for a request that is being forwarded or is no call
- */
-export function rejectBody(req: Request, error: Error): boolean {
-  if ((req.target ?? null) === null || req.call?.begun) return false;
-  req.bodyError = error;
-  req.emit('bodyError', error);
-  return true;
 }
 
 /**
@@ -47,15 +28,16 @@ export class StreamedBody implements AsyncIterableIterator<Buffer, undefined> {
 
   /** @param prefix chunks that were read before; start() must be called for them */
   constructor(
-    private readonly req: Request,
+    private readonly call: Call,
     private reader: BodyReader,
     prefix: readonly Buffer[] = [],
   ) {
     this.chunks.push(...prefix);
+    const { req, bodyError } = call;
     req.on('data', this.onData);
     req.on('end', this.onWhole);
     req.on('bodyError', this.onBroken);
-    if (req.bodyError !== undefined) this.onBroken(req.bodyError);
+    if (bodyError !== null) this.onBroken(bodyError);
   }
 
   /** Hands on from here what was read before. */
@@ -79,7 +61,7 @@ export class StreamedBody implements AsyncIterableIterator<Buffer, undefined> {
     return new Promise((resolve) => {
       this.waiting = resolve;
       this.reader.onWaiting(true);
-      this.req.resume();
+      this.call.req.resume();
     });
   }
 
@@ -93,9 +75,10 @@ export class StreamedBody implements AsyncIterableIterator<Buffer, undefined> {
   detach(): void {
     if (this.released) return;
     this.released = true;
-    this.req.off('data', this.onData);
-    this.req.off('end', this.onWhole);
-    this.req.off('bodyError', this.onBroken);
+    const { req } = this.call;
+    req.off('data', this.onData);
+    req.off('end', this.onWhole);
+    req.off('bodyError', this.onBroken);
     this.chunks.length = 0;
     this.onEnd();
   }
@@ -106,7 +89,7 @@ export class StreamedBody implements AsyncIterableIterator<Buffer, undefined> {
     const { waiting } = this;
     this.waiting = null;
     this.reader.onWaiting(false);
-    this.req.pause();
+    this.call.req.pause();
     if (waiting !== null) waiting({ done: false, value: chunk });
     else this.chunks.push(chunk);
     this.begin();

@@ -1,5 +1,6 @@
 import { STATUS_CODES } from 'node:http';
 import { GatewayError, type GatewayErrorCode } from '../../errors/gateway-error.js';
+import { isAnthropic } from '../../providers/inference-endpoints.js';
 import { ALLOWED_METHODS } from './request-validation.js';
 
 interface GatewayErrorForm {
@@ -246,11 +247,6 @@ export function gatewayErrorResponse(
     body,
     closes: form.close === true,
   };
-}
-
-/** Whether errors of this request are in the shape of Anthropic's API. @param target raw request target */
-export function isAnthropic(target: string | undefined): boolean {
-  return target !== undefined && /^(?:\/p\/[^/?]+)?\/v1\/messages(?:[/?]|$)/.test(target);
 }
 
 /** Whether the AWS SDKs read errors of this request. @param target raw request target */

@@ -3,6 +3,8 @@ import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException, Logger 
 import { HttpAdapterHost } from '@nestjs/core';
 import type { Request, Response } from 'express';
 import { GatewayError, isGatewayErrorCode } from '../../errors/gateway-error.js';
+import { uuidV7 } from '../../platform/uuid-v7.js';
+import type { Call } from '../call.js';
 import { GatewayHttpAdapter } from './gateway-http.adapter.js';
 import { sendGatewayError } from './send-error.js';
 
@@ -22,17 +24,18 @@ export class GatewayErrorFilter implements ExceptionFilter {
   catch(error: unknown, host: ArgumentsHost): void {
     const http = host.switchToHttp();
     const req = http.getRequest<Request>();
-    const rejection = this.rejectionFor(error, req);
-    this.host.httpAdapter.rejections.addRequest(rejection, req);
-    sendGatewayError(http.getResponse<Response>(), rejection, req.requestId, req.originalUrl);
+    const id = (req.call as Call | undefined)?.id ?? uuidV7();
+    const rejection = this.rejectionFor(error, req, id);
+    this.host.httpAdapter.rejections.addRequest(rejection, req, id);
+    sendGatewayError(http.getResponse<Response>(), rejection, id, req.originalUrl);
   }
 
-  private rejectionFor(error: unknown, req: Request): GatewayError {
+  private rejectionFor(error: unknown, req: Request, id: string): GatewayError {
     if (error instanceof GatewayError) return error;
     const status = error instanceof HttpException ? error.getStatus() : 500;
     if (status >= 500) {
       const stack = error instanceof Error ? error.stack : String(error);
-      this.logger.error(`Request ${req.requestId} failed`, stack, { request_id: req.requestId });
+      this.logger.error(`Request ${id} failed`, stack, { request_id: id });
     }
     if (!(error instanceof HttpException) || status < 400)
       return new GatewayError('internal_error', { cause: error });

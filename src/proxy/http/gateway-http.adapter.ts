@@ -6,6 +6,7 @@ import express, { type Express, type Request, type Response } from 'express';
 import type { Settings } from '../../config/settings.js';
 import { GatewayError } from '../../errors/gateway-error.js';
 import { uuidV7 } from '../../platform/uuid-v7.js';
+import { Call } from '../call.js';
 import { closeAfterResponse, isClosing, noteContinued } from './lingering-close.js';
 import { answerParserError } from './parser-error.js';
 import { afterEarlierResponses, endHeadTime, hasWaitingRequests, restartHeadTime } from './pipelining.js';
@@ -35,16 +36,6 @@ type Side = 'all' | 'calls' | 'admin';
 const KEEP_ALIVE_MS = 75_000;
 /** Largest request head: Node answers 431 past it. */
 const MAX_HEADER_BYTES = 65_536;
-
-declare module 'express-serve-static-core' {
-  interface Request {
-    /** UUIDv7: `x-gateway-request-id`, and the id of the row when the call is forwarded. */
-    requestId: string;
-    /** When its head was here (monotonic ms). */
-    arrivedAt: number;
-    target: RequestTarget;
-  }
-}
 
 /**
  * Express behind a server of our own. The request gate runs before Express sees a request, and requests and responses
@@ -174,8 +165,7 @@ export class GatewayHttpAdapter extends ExpressAdapter {
       if (hasWaitingRequests(req.socket)) closeAfterResponse(req.socket);
     }
     const raw = req.url;
-    req.requestId = uuidV7();
-    req.arrivedAt = performance.now();
+    const id = uuidV7();
     let target: RequestTarget | null;
     try {
       if (validateRequestHead(req, this.env.maxBodyBytes)) {
@@ -187,6 +177,7 @@ export class GatewayHttpAdapter extends ExpressAdapter {
       if (target !== null) {
         if (side === 'admin') throw new GatewayError('not_found');
         req.target = target;
+        req.call = new Call(id, req, res);
         req.originalUrl = raw;
         if (target.path.includes('%')) req.url = target.provider === null ? ESCAPED_PATH.v1 : ESCAPED_PATH.p;
       } else if (side === 'calls' && ADMIN_ONLY.test(raw)) {
@@ -194,8 +185,8 @@ export class GatewayHttpAdapter extends ExpressAdapter {
       }
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error;
-      this.rejections.addRequest(error, req);
-      sendGatewayError(res, error, req.requestId, raw);
+      this.rejections.addRequest(error, req, id);
+      sendGatewayError(res, error, id, raw);
       return;
     }
     // Not on calls: what a provider sends is forwarded as it is.

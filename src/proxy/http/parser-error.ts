@@ -5,7 +5,6 @@ import { GatewayError } from '../../errors/gateway-error.js';
 import { gatewayErrorResponse } from './error-response.js';
 import { closeAfterResponse, closeLingering, discardInput, isClosing } from './lingering-close.js';
 import type { RejectionLog } from './rejection-log.js';
-import { rejectBody } from '../exchange/streamed-body.js';
 
 /** The gateway error for an error of Node's parser or timers. */
 function gatewayErrorFor(error: Error): GatewayError {
@@ -74,7 +73,8 @@ function answerWhenDue(
     // broke, and nothing we say could be told from its response; one that is not yet forwarded is rejected.
     current.shouldKeepAlive = false;
     closeAfterResponse(socket);
-    if (!rejectBody(current.req as Request, error)) socket.destroy(error);
+    const { call } = current.req as Partial<Request>;
+    if (call?.rejectBody(error) !== true) socket.destroy(error);
   } else {
     // The next request is handled in the tick after this event.
     const next = () => {

@@ -36,11 +36,11 @@ export class RejectionLog {
     this.clientAddress = new ClientAddress(env.trustedProxies, env.requestLogClient);
   }
 
-  addRequest(error: GatewayError, req: IncomingMessage & { requestId: string }): void {
+  addRequest(error: GatewayError, req: IncomingMessage, requestId: string): void {
     const key = keyLabel(req.rawHeaders);
     this.count(error);
     if (req.method === 'HEAD' && key === 'none' && OF_PROBES.has(error.code)) return;
-    this.log(error, key, req.requestId, req);
+    this.log(error, key, requestId, req);
   }
 
   /** Adds a rejection of bytes that Node did not parse as a request. */

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import type { Request, Response } from 'express';
+import type { Request } from 'express';
 import { JsonMembers } from '../../bodies/json-members.js';
 import { modelOfMultipart } from '../../bodies/multipart-model.js';
 import type { NamedModel } from '../../bodies/named-model.js';
@@ -11,7 +11,6 @@ import { GatewayError } from '../../errors/gateway-error.js';
 import type { Provider } from '../../providers/provider.js';
 import type { Attribution } from '../../request-log/attribution.js';
 import type { Reservation } from '../../request-log/charges.js';
-import { disconnection } from './disconnection.js';
 import {
   checkLength,
   misleadingHeader,
@@ -50,14 +49,11 @@ export class PolicyCall {
   isModelRequired = false;
   private parsed: { value: unknown } | null = null;
 
-  constructor(
-    private readonly req: Request,
-    private readonly res: Response,
-  ) {}
+  constructor(private readonly req: Request) {}
 
   /** UUIDv7: `x-gateway-request-id`, and the ID of the row. */
   get id(): string {
-    return this.req.requestId;
+    return this.req.call.id;
   }
 
   get grant(): Grant {
@@ -66,17 +62,17 @@ export class PolicyCall {
 
   /** Name of the provider. */
   get provider(): string {
-    return this.req.provider.name;
+    return this.req.call.provider.name;
   }
 
   /** The route that the call uses; undefined if it uses none. */
-  get routed(): Request['routed'] {
-    return this.req.routed;
+  get routed(): NonNullable<Request['call']['routed']> | undefined {
+    return this.req.call.routed ?? undefined;
   }
 
   /** Where the call may be sent: the provider, or the targets of its route. */
   get providers(): readonly Provider[] {
-    return this.req.routed?.targetProviders() ?? [this.req.provider];
+    return this.req.call.targetProviders();
   }
 
   get method(): string {
@@ -103,12 +99,12 @@ export class PolicyCall {
 
   /** Whom the call is for, as the client says; from the headers and, if it was gathered, a body of up to 256 KiB. */
   get attribution(): Attribution | null {
-    return this.req.call.attribution;
+    return this.req.call.record.attribution;
   }
 
   /** Where the request names its model. */
   get modelSource(): ModelSource {
-    return modelSource(this.method, this.endpoint, this.req.provider.basePath);
+    return modelSource(this.method, this.endpoint, this.req.call.provider.basePath);
   }
 
   /** A header or parameter lets some servers read another method or path from the request. */
@@ -118,12 +114,17 @@ export class PolicyCall {
 
   /** True for the handshake of a WebSocket. */
   get isWebSocket(): boolean {
-    return this.req.webSocket !== undefined;
+    return this.req.call.webSocket !== null;
   }
 
   /** Aborted once the client has disconnected, for a policy that waits. Then the call is not forwarded. */
   get disconnected(): AbortSignal {
-    return disconnection(this.req, this.res);
+    const { socket } = this.req;
+    const { res } = this.req.call;
+    const gone = new AbortController();
+    if (socket.destroyed) gone.abort();
+    else res.once('close', () => socket.destroyed && gone.abort());
+    return gone.signal;
   }
 
   /** The model; null unless it is certain that the provider reads the same one. */
@@ -175,7 +176,7 @@ export class PolicyCall {
 
   /** Members of the JSON body. */
   get members(): JsonMembers {
-    return (this.json ??= new JsonMembers(this.body ?? Buffer.alloc(0), this.req.call.body.json));
+    return (this.json ??= new JsonMembers(this.body ?? Buffer.alloc(0), this.req.call.record.body.json));
   }
 
   /** Why the bytes of the body cannot be read as JSON; null if they can be. */
@@ -195,7 +196,7 @@ export class PolicyCall {
   replaceBody(body: Buffer, what: string, isFor = this.isReplacedFor): void {
     this.replacement = body;
     this.isReplacedFor = isFor;
-    this.req.call.altered = what;
+    this.req.call.record.altered = what;
   }
 
   /** Why `model` is null. */
@@ -219,8 +220,9 @@ export class PolicyCall {
 
   /** Sets what the call has reserved of budgets. If its process dies, it is charged that; its row is priced with this model. */
   reserve(reservation: Reservation | null): void {
-    this.req.call.reservation = reservation;
-    this.req.call.requestModel = this.named?.model ?? this.req.call.requestModel;
+    const { record } = this.req.call;
+    record.reservation = reservation;
+    record.requestModel = this.named?.model ?? record.requestModel;
   }
 
   /** Changes the response body, which is gathered for it: at most 8 MiB. @param what for `x-gateway-altered` and the row */
@@ -259,7 +261,7 @@ export class PolicyCall {
     const source = this.modelSource;
     if (this.isOverridden)
       return { model: null, problem: 'a header or parameter overrides the method or the path' };
-    if (source === 'path') return checkLength(modelOfPath(method, endpoint, req.provider.basePath));
+    if (source === 'path') return checkLength(modelOfPath(method, endpoint, req.call.provider.basePath));
     if (source === 'query') return checkLength(onlyModelOfQuery(query.slice(1)));
     if (source !== 'body') return { model: null, problem: 'this endpoint names none' };
     if (query !== '' && modelsOfQuery(query.slice(1)).length > 0)

@@ -1,24 +1,17 @@
-import type { Request, Response } from 'express';
-import type { KeyLookupService } from '../../auth/key-lookup.service.js';
-import type { Settings } from '../../config/settings.js';
 import { GatewayError, type GatewayErrorCode } from '../../errors/gateway-error.js';
-import type { ResponseRecorder } from '../../idempotency/response-recorder.js';
 import { withAccessToken } from '../../providers/provider.js';
 import { firstHeader } from '../../platform/raw-headers.js';
 import type { CallRecord } from '../../request-log/call-record.js';
 import type { Outcome } from '../../request-log/outcome.js';
-import type { RequestLogService } from '../../request-log/request-log.service.js';
 import type { RetryCause } from '../../routes/route.entity.js';
 import { retryAfterOf } from '../../routes/target-health.js';
 import { Exchange } from '../exchange/exchange.js';
 import { statusOf } from '../http/error-response.js';
 import { bodyLength, hasForeignCoding, responseHeaders } from '../headers.js';
-import type { PolicyCall } from '../policies/policy-call.js';
 import { readerOf, sendGathered } from '../exchange/request-body.js';
 import { StreamedBody } from '../exchange/streamed-body.js';
 import { readUpstreamError } from '../upstream/upstream-error.js';
 import { KeptResponse } from './kept-response.js';
-import type { RoutedCall } from './routed-call.js';
 
 /** The body of a response that is not delivered is waited for no longer. */
 const KEEP_MS = 1_000;
@@ -33,6 +26,9 @@ type Body = Parameters<Exchange['send']>[0];
 export class Attempt extends Exchange {
   /** The call goes on with another attempt. */
   isRetried = false;
+  /** The attempt that this one follows; null: it is the first. */
+  private before: Attempt | null = null;
+  private readonly routed = this.call.routed!;
   private keeping: KeptResponse | null = null;
   private keepTimer: NodeJS.Timeout | undefined;
   /** Why the attempt has no response. */
@@ -41,20 +37,16 @@ export class Attempt extends Exchange {
   private sentBody: Body = null;
   private sentLength: string | undefined;
 
-  /** @param before the attempt that this one follows; null: it is the first */
-  constructor(
-    req: Request,
-    res: Response,
-    call: CallRecord,
-    log: RequestLogService,
-    claim: ResponseRecorder | null,
-    limits: Settings,
-    admitted: PolicyCall | null,
-    keys: KeyLookupService,
-    private readonly routed: RoutedCall,
-    private readonly before: Attempt | null,
-  ) {
-    super(req, res, req.provider, call, log, claim, limits, admitted, keys);
+  /** The attempt with the next target, which was found. */
+  next(): Attempt {
+    const { call, log } = this;
+    const routed = call.routed!;
+    routed.advance();
+    const record = log.openNext(call.record, call.provider.name, call.provider.origin);
+    routed.describe(record);
+    const next = new Attempt(call, log, this.settings, this.keys, record);
+    next.before = this;
+    return next;
   }
 
   override send(body: Body, length?: string): void {
@@ -71,9 +63,9 @@ export class Attempt extends Exchange {
     if (this.clientLeft) this.writer.detach();
     this.writer.waitForClient(false);
     const { sentBody, sentLength } = this.before;
-    if (this.admitted?.body) sendGathered(this);
+    if (this.call.admitted?.body) sendGathered(this);
     else {
-      if (sentBody instanceof StreamedBody) sentBody.passTo(readerOf(this, this.limits.maxBodyBytes));
+      if (sentBody instanceof StreamedBody) sentBody.passTo(readerOf(this, this.settings.maxBodyBytes));
       this.send(sentBody, sentLength);
     }
   }
@@ -83,22 +75,25 @@ export class Attempt extends Exchange {
       super.begin(begun);
       return;
     }
-    this.req.call = this.call;
-    this.log.beginNext(this.before.call, this.before.errorCode, this.call, begun);
+    this.call.record = this.record;
+    this.log.beginNext(this.before.record, this.before.errorCode, this.record, begun);
   }
 
   /** With the credential of this target: a call that cannot have one was not sent to it. */
   protected override dispatch(body: Body, length?: string): void {
-    const { tokens } = this.provider;
+    const { tokens } = this.call.provider;
     if (tokens === null) {
       super.dispatch(body, length);
       return;
     }
-    withAccessToken(this.provider, tokens).then(
+    withAccessToken(this.call.provider, tokens).then(
       (provider) => {
-        this.provider = provider;
-        if (this.phase === 'done') this.pool.cancelReservation();
-        else super.dispatch(body, length);
+        if (this.phase === 'done') {
+          this.pool.cancelReservation();
+          return;
+        }
+        this.call.provider = provider;
+        super.dispatch(body, length);
       },
       (error: GatewayError) => {
         this.pool.cancelReservation();
@@ -119,7 +114,7 @@ export class Attempt extends Exchange {
     }
     const cause = causeOf(status);
     const headers =
-      cause === null ? [] : responseHeaders(rawHeaders, this.provider.secret, this.req.requestId);
+      cause === null ? [] : responseHeaders(rawHeaders, this.call.provider.secret, this.call.id);
     if (cause === null) this.routed.succeeded();
     else if (cause === 'failed') this.routed.failed();
     else {
@@ -129,8 +124,8 @@ export class Attempt extends Exchange {
     if (cause === null || !this.mayRetry(cause)) return super.onHeaders(status, rawHeaders, resume, reason);
     this.interim?.stop();
     const length = bodyLength(this.req.method, status, headers);
-    this.call.responseBegun(status, headers);
-    if (this.call.altered !== null) headers.push('x-gateway-altered', this.call.altered);
+    this.record.responseBegun(status, headers);
+    if (this.record.altered !== null) headers.push('x-gateway-altered', this.record.altered);
     this.keeping = new KeptResponse(status, reason, headers, length);
     this.keepTimer = setTimeout(() => this.keep(false), KEEP_MS);
     return true;
@@ -138,7 +133,7 @@ export class Attempt extends Exchange {
 
   override onData(chunk: Buffer): boolean {
     if (this.keeping === null || this.phase === 'done') return super.onData(chunk);
-    this.call.copy?.add(chunk);
+    this.record.copy?.add(chunk);
     if (!this.keeping.add(chunk)) this.keep(false);
     return true;
   }
@@ -184,34 +179,34 @@ export class Attempt extends Exchange {
   }
 
   protected override settle(error?: GatewayError): void {
-    const { call } = this;
+    const { record } = this;
     // It could not begin: see endBefore().
-    if (error !== undefined && !call.begun && call.judge('upstream_error', error.code))
-      call.status = statusOf(error);
+    if (error !== undefined && !record.begun && record.judge('upstream_error', error.code))
+      record.status = statusOf(error);
     super.settle(error);
   }
 
   protected override detach(): void {
     clearTimeout(this.keepTimer);
     this.routed.ended();
-    if (this.before !== null && !this.call.begun) this.endBefore(this.before.call);
+    if (this.before !== null && !this.record.begun) this.endBefore(this.before.record);
     super.detach();
   }
 
   /** This attempt has not begun and has no row: the one before it was the last, and its row says what the client got. */
   private endBefore(before: CallRecord): void {
-    const { call, req, log } = this;
+    const { call, record, log } = this;
     // That attempt took place, so the call counts against its limits. With its row, the tickets have ended.
-    if (before.row !== null) call.passTickets(before);
-    before.status = call.status;
-    log.end(before, call.outcome ?? 'client_aborted', call.errorCode);
-    // The record of `req.call` is closed with the call.
-    if (req.call === before) log.close(call);
+    if (before.row !== null) record.passTickets(before);
+    before.status = record.status;
+    log.end(before, record.outcome ?? 'client_aborted', record.errorCode);
+    // The record that the call has is closed with it.
+    if (call.record === before) log.close(record);
   }
 
   /** Asked before a byte was sent to the client. Finds the next target. */
   private mayRetry(cause: RetryCause): boolean {
-    if (!this.routed.retriesOn(cause) || this.hasHints || this.call.outcome !== null) return false;
+    if (!this.routed.retriesOn(cause) || this.hasHints || this.record.outcome !== null) return false;
     // Without a connection, nothing of the body was taken.
     if (cause !== 'connect' && this.sentBody instanceof StreamedBody) return false;
     return this.routed.findNext();
@@ -226,26 +221,26 @@ export class Attempt extends Exchange {
 
   private retry(): void {
     // The shutdown may have ended the call meanwhile.
-    this.isRetried = this.call.outcome === null;
+    this.isRetried = this.record.outcome === null;
     // The next attempt sends it.
     this.body = null;
     this.settle();
   }
 
   private deliver(kept: KeptResponse, error: GatewayError, outcome: Outcome): void {
-    const { call, claim, writer } = this;
+    const { record, recorder, writer } = this;
     const { status, reason, headers, expectedBytes, body, isWhole } = kept;
     this.interim?.stop();
     this.abortUpstream();
     this.phase = 'finishing';
-    call.responseBegun(this.clientLeft ? null : status, headers);
-    call.responseBytes = body.length;
+    record.responseBegun(this.clientLeft ? null : status, headers);
+    record.responseBytes = body.length;
     // It is no success, of which the cache would need the headers as they came.
-    claim?.responded(status, reason, headers, expectedBytes, []);
-    claim?.add(body);
-    this.log.end(call, outcome, error.code);
-    if (isWhole) claim?.complete();
-    else void claim?.close(false);
+    recorder?.responded(status, reason, headers, expectedBytes, []);
+    recorder?.add(body);
+    this.log.end(record, outcome, error.code);
+    if (isWhole) recorder?.complete();
+    else void recorder?.close(false);
     this.whenDurable(() => {
       writer.writeHead(status, reason, headers, expectedBytes !== null);
       if (isWhole) writer.end(body);

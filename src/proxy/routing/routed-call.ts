@@ -2,23 +2,15 @@ import type { Request } from 'express';
 import { allowsEndpoint } from '../../auth/endpoint-rule.js';
 import { modelFromPath } from '../../bodies/path-model.js';
 import { GatewayError } from '../../errors/gateway-error.js';
-import { COMMON_POSTS } from '../../providers/inference-endpoints.js';
+import { COMMON_POSTS, isAnthropic } from '../../providers/inference-endpoints.js';
 import type { Provider } from '../../providers/provider.js';
 import type { ProvidersService } from '../../providers/providers.service.js';
 import type { CallRecord } from '../../request-log/call-record.js';
 import { chooseTarget, hashOf, type Route, type Target } from '../../routes/route.js';
-import { isAnthropic } from '../http/error-response.js';
 import type { PolicyCall } from '../policies/policy-call.js';
 import { withoutBasePath } from './base-path.js';
 import { mayHaveCredential } from './credential-target.js';
 import type { KeptResponse } from './kept-response.js';
-
-declare module 'express-serve-static-core' {
-  interface Request {
-    /** Set by RouteGuard if the call uses a route. */
-    routed?: RoutedCall;
-  }
-}
 
 /** A target that a call may be sent to. */
 interface Choice {
@@ -63,11 +55,11 @@ export class RoutedCall {
   }
 
   /**
-   * The first target in order that the key may use, for what is checked before the body is there.
+   * Points the call at the first target in order that the key may use, for what is checked before the body is there.
    *
    * @throws GatewayError endpoint_not_allowed, no_provider_configured
    */
-  check(): Provider {
+  check(): void {
     const { dialect, targets } = this.route;
     const isOther = dialect === 'openai' ? isAnthropic(this.endpoint) : isOpenAi(this.endpoint);
     if (dialect !== 'any' && isOther) {
@@ -81,7 +73,7 @@ export class RoutedCall {
       if (this.allows(provider)) {
         this.use(provider);
         this.pathModel = this.pathModelOf(provider);
-        return provider;
+        return;
       }
       isForbidden = true;
     }
@@ -147,24 +139,24 @@ export class RoutedCall {
    * @throws GatewayError model_not_determined if each has models of its own and the request's is not certain,
    *   no_provider_configured
    */
-  begin(admitted: PolicyCall | null): void {
+  begin(): void {
     const { route, req } = this;
-    const { call } = req;
+    const { admitted, record } = req.call;
     const now = performance.now();
     this.admitted = admitted;
     this.replacement = admitted?.replacement ?? null;
-    this.altered = call.altered;
-    this.requestModel = call.requestModel;
+    this.altered = record.altered;
+    this.requestModel = record.requestModel;
     if (route.strategy === 'spread')
-      this.affinity = hashOf(call.attribution?.sessionId ?? req.caller.grant.keyId);
+      this.affinity = hashOf(record.attribution?.sessionId ?? req.caller.grant.keyId);
     route.budget.called(now);
     this.following = this.find(now, true);
     if (this.following === null) this.reject();
     this.advance();
-    call.attempt = { callId: call.origin.id, number: 1 };
-    call.origin.provider = req.provider.name;
-    call.origin.upstream = req.provider.origin;
-    this.describe(call);
+    record.attempt = { callId: record.origin.id, number: 1 };
+    record.origin.provider = req.call.provider.name;
+    record.origin.upstream = req.call.provider.origin;
+    this.describe(record);
   }
 
   /** Finds a target for another attempt. @returns false if there is none, or no retry is left */
@@ -189,13 +181,13 @@ export class RoutedCall {
   }
 
   /** Sets what the row of the present attempt says of its model. */
-  describe(call: CallRecord): void {
+  describe(record: CallRecord): void {
     const { model, provider } = this.choice;
     const inPath = this.pathModelOf(provider);
-    if (inPath !== this.pathModel) call.requestModel = inPath ?? call.body.model;
-    else if (this.admitted?.body) call.requestModel = model ?? this.requestModel;
+    if (inPath !== this.pathModel) record.requestModel = inPath ?? record.body.model;
+    else if (this.admitted?.body) record.requestModel = model ?? this.requestModel;
     const altered = this.replacementFor(provider) === null ? null : this.altered;
-    call.altered = model === null ? altered : altered === null ? 'model' : `${altered}, model`;
+    record.altered = model === null ? altered : altered === null ? 'model' : `${altered}, model`;
   }
 
   succeeded(): void {
@@ -304,7 +296,7 @@ export class RoutedCall {
   private use(provider: Provider): void {
     const { target } = this.req;
     const at = target.provider === null ? 0 : withoutBasePath(this.endpoint, provider.basePath);
-    this.req.provider = provider;
+    this.req.call.provider = provider;
     target.endpoint = this.endpoint.slice(at);
     target.upstreamPath = this.upstreamPath.slice(at);
   }
@@ -312,9 +304,4 @@ export class RoutedCall {
 
 function isOpenAi(endpoint: string): boolean {
   return COMMON_POSTS.has(endpoint) && !isAnthropic(endpoint);
-}
-
-/** The providers that a call may be sent to: its own, or those of its route. */
-export function providersOf({ routed, provider }: Request): readonly Provider[] {
-  return routed === undefined ? [provider] : routed.targetProviders();
 }

@@ -1,16 +1,15 @@
 import { Injectable } from '@nestjs/common';
-import type { Request, Response } from 'express';
 import { InjectSettings } from '../../config/config.module.js';
 import type { Settings } from '../../config/settings.js';
 import { GatewayError } from '../../errors/gateway-error.js';
-import { CachingForwarder } from './caching-forwarder.js';
-import { IdempotentForwarder } from './idempotent-forwarder.js';
+import { MOST_SIGNED_BYTES } from '../../providers/credentials/request-signer.js';
+import type { Call } from '../call.js';
 import { CallPolicies } from '../policies/call-policies.js';
 import type { CallPolicy } from '../policies/call-policy.js';
-import { MOST_SIGNED_BYTES } from '../../providers/credentials/request-signer.js';
-import { Gathering, type GatheringLimit, GatheringMemory, OF_POLICIES } from './gathering.js';
 import { PolicyCall } from '../policies/policy-call.js';
-import { providersOf } from '../routing/routed-call.js';
+import { CachingForwarder } from './caching-forwarder.js';
+import { Gathering, type GatheringLimit, GatheringMemory, OF_POLICIES } from './gathering.js';
+import { IdempotentForwarder } from './idempotent-forwarder.js';
 
 const NO_POLICIES: readonly CallPolicy[] = [];
 const SIGNED: GatheringLimit = {
@@ -18,7 +17,7 @@ const SIGNED: GatheringLimit = {
   message: 'Requests to this provider are signed with their body, which may then have at most 25 MiB.',
 };
 
-/** Calls the policies of a key before a call is forwarded, and gathers bodies for them and for routes. */
+/** Calls the policies of a key before a call is forwarded, and gathers bodies for them, for routes and for the response cache. */
 @Injectable()
 export class AdmissionService {
   constructor(
@@ -33,74 +32,69 @@ export class AdmissionService {
    * @returns settles when the last byte is written or the client's socket is closed
    * @throws GatewayError or HttpException if nothing was sent to the client yet
    */
-  forward(req: Request, res: Response): Promise<void> {
-    const policies = this.policies.of(req.caller.grant);
+  forward(call: Call): Promise<void> {
+    const { grant } = call.caller;
+    const policies = this.policies.of(grant);
     // Most calls have none: nothing is read or allocated for them.
-    if (policies === null && req.routed === undefined && req.provider.signer === null)
-      return this.forwarder.forward(req, res, null);
+    if (policies === null && call.routed === null && call.provider.signer === null && grant.cache === null)
+      return this.forwarder.forward(call);
     const asked = policies ?? NO_POLICIES;
-    const call = new PolicyCall(req, res);
-    const gathering = this.gatheringFor(asked, call, req, res);
+    const admitted = new PolicyCall(call.req);
+    call.admitted = admitted;
+    const gathering = this.gatheringFor(call, admitted, asked);
     return gathering === null
-      ? this.admit(asked, call, req, res)
-      : this.admitGathered(gathering, asked, call, req, res);
+      ? this.admit(call, admitted, asked)
+      : this.admitGathered(call, admitted, asked, gathering);
   }
 
   /** Null if nobody needs the body. */
-  private gatheringFor(
-    policies: readonly CallPolicy[],
-    call: PolicyCall,
-    req: Request,
-    res: Response,
-  ): Gathering | null {
-    const isSigned = providersOf(req).some(({ signer }) => signer !== null);
+  private gatheringFor(call: Call, admitted: PolicyCall, policies: readonly CallPolicy[]): Gathering | null {
+    const isSigned = call.targetProviders().some(({ signer }) => signer !== null);
     const isRequired =
-      call.requestBytes !== 0 && (isSigned || policies.some((policy) => policy.needsBody?.(call)));
-    if (!isRequired && req.routed?.wantsBody(call) !== true) return null;
-    return new Gathering(req, res, this.memory, this.env, isRequired, isSigned ? SIGNED : OF_POLICIES);
+      admitted.requestBytes !== 0 &&
+      (isSigned ||
+        this.forwarder.needsBody(admitted) ||
+        policies.some((policy) => policy.needsBody?.(admitted)));
+    if (!isRequired && call.routed?.wantsBody(admitted) !== true) return null;
+    return new Gathering(call, this.memory, this.env, isSigned ? SIGNED : OF_POLICIES, isRequired);
   }
 
   private async admitGathered(
-    gathering: Gathering,
+    call: Call,
+    admitted: PolicyCall,
     policies: readonly CallPolicy[],
-    call: PolicyCall,
-    req: Request,
-    res: Response,
+    gathering: Gathering,
   ): Promise<void> {
     try {
       const body = await gathering.read();
-      call.prefix = gathering.prefix;
-      if (body === null && call.prefix === null) return;
-      const reading = body === null ? undefined : call.gathered(body);
+      admitted.prefix = gathering.prefix;
+      if (body === null && admitted.prefix === null) return;
+      const reading = body === null ? undefined : admitted.gathered(body);
       if (reading !== undefined) await reading;
-      await this.admit(policies, call, req, res);
+      await this.admit(call, admitted, policies);
     } finally {
       gathering.release();
     }
   }
 
   /** The tickets belong to the record of the call, which is closed whatever happens. */
-  private async admit(
-    policies: readonly CallPolicy[],
-    call: PolicyCall,
-    req: Request,
-    res: Response,
-  ): Promise<void> {
-    try {
-      for (const policy of policies) {
-        const admission = policy.admit(call);
+  private async admit(call: Call, admitted: PolicyCall, policies: readonly CallPolicy[]): Promise<void> {
+    for (const policy of policies) {
+      try {
+        const admission = policy.admit(admitted);
         const ticket = admission instanceof Promise ? await admission : admission;
-        if (ticket) req.call.addTicket(ticket);
+        if (ticket) call.record.addTicket(ticket);
+      } catch (error) {
+        // A stored response costs nothing. But a policy that was not asked might reject the call for something else.
+        const isForCostOnly = isSpent(error) && policy === policies.at(-1);
+        if (!isForCostOnly || !(await this.idempotent.replayRejected(call))) throw error;
+        return;
       }
-    } catch (error) {
-      if (!isSpent(error) || !(await this.idempotent.replayRejected(req, res, call))) throw error;
-      return;
     }
-    if (!req.socket.destroyed) await this.forwarder.forward(req, res, call);
+    if (!call.req.socket.destroyed) await this.forwarder.forward(call);
   }
 }
 
-/** The call was rejected for its cost only: the limits are the last policy. */
 function isSpent(error: unknown): boolean {
   return error instanceof GatewayError && error.code === 'insufficient_quota';
 }

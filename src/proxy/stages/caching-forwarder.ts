@@ -1,23 +1,16 @@
 import { Injectable } from '@nestjs/common';
-import type { Request, Response } from 'express';
+import type { Request } from 'express';
 import type { Grant } from '../../auth/caller.js';
 import { allowsEndpoint } from '../../auth/endpoint-rule.js';
-import { InjectSettings } from '../../config/config.module.js';
-import type { Settings } from '../../config/settings.js';
 import { GatewayError } from '../../errors/gateway-error.js';
 import { LARGEST_STORED_BYTES } from '../../idempotency/body-copy.js';
-import { cacheId, type CachedResponse, CachedResponses } from '../../idempotency/cached-responses.service.js';
-import { ResponseMemory } from '../../idempotency/response-memory.js';
+import { cacheId, CachedResponses } from '../../idempotency/cached-responses.service.js';
 import { StoreFailures } from '../../idempotency/store-failures.service.js';
-import { RequestLogService } from '../../request-log/request-log.service.js';
+import type { Call } from '../call.js';
 import { requestHeaders } from '../headers.js';
 import { IdempotentForwarder } from './idempotent-forwarder.js';
-import { CallPolicies } from '../policies/call-policies.js';
-import type { CallPolicy } from '../policies/call-policy.js';
 import type { PolicyCall } from '../policies/policy-call.js';
-import { sendStored } from './replay.js';
-import { providersOf } from '../routing/routed-call.js';
-import { ResponseWriter } from '../exchange/response-writer.js';
+import { StoredResponseSender } from './stored-response-sender.js';
 
 /** What a caller may ask for with `x-gateway-cache`. */
 const MODES = ['no-store', 'no-cache', 'only-if-cached'] as const;
@@ -34,88 +27,59 @@ const isNamed = (header: string) => header !== '*' && !HARMLESS.test(header);
 
 /**
  * Sends the response of an earlier call with the same request, for keys that have a cache. Guards and policies have run by
- * then. It is a policy as well, so that the bodies of calls with such keys are gathered.
+ * then.
  */
 @Injectable()
-export class CachingForwarder implements CallPolicy {
+export class CachingForwarder {
   constructor(
     private readonly forwarder: IdempotentForwarder,
     private readonly cached: CachedResponses,
-    private readonly memory: ResponseMemory,
+    private readonly stored: StoredResponseSender,
     private readonly failures: StoreFailures,
-    private readonly log: RequestLogService,
-    @InjectSettings() private readonly env: Settings,
-    policies: CallPolicies,
-  ) {
-    policies.register(this);
-  }
+  ) {}
 
-  appliesTo(grant: Grant): boolean {
-    return grant.cache !== null;
-  }
-
-  /** A larger body, or one of unknown length, is streamed, and its response is not cached. */
-  needsBody({ method, requestBytes }: PolicyCall): boolean {
+  /**
+   * Must the body of the call be gathered? A larger body, or one of unknown length, is streamed, and its response is not
+   * cached.
+   */
+  needsBody({ grant, method, requestBytes }: PolicyCall): boolean {
+    if (grant.cache === null) return false;
     return method === 'POST' && requestBytes !== null && requestBytes <= LARGEST_STORED_BYTES;
   }
 
-  admit(): void {}
-
   /**
-   * @param admitted what policies made of the call; null if its key has none
    * @returns settles when the last byte is written or the client's socket is closed
    * @throws GatewayError if nothing was sent to the client yet
    */
-  forward(req: Request, res: Response, admitted: PolicyCall | null): Promise<void> {
-    if (req.caller.grant.cache !== null) return this.forwardCached(req, res, admitted);
+  forward(call: Call): Promise<void> {
+    if (call.caller.grant.cache !== null) return this.forwardCached(call, call.caller.grant.cache);
     // Most keys have no cache: nothing is looked up or allocated for them.
-    if (!mayBeForwarded(req))
+    if (!mayBeForwarded(call.req))
       throw new GatewayError('not_cached', { message: 'This gateway key has no response cache.' });
-    return this.forwarder.forward(req, res, admitted, null);
+    return this.forwarder.forward(call);
   }
 
-  private async forwardCached(req: Request, res: Response, admitted: PolicyCall | null): Promise<void> {
-    const { grant } = req.caller;
-    const { ttlSeconds } = grant.cache!;
-    const mode = modeOf(req);
-    const id = mode === 'no-store' ? null : idOf(req, admitted);
+  private async forwardCached(call: Call, { ttlSeconds }: NonNullable<Grant['cache']>): Promise<void> {
+    const { grant } = call.caller;
+    const mode = modeOf(call.req);
+    const id = mode === 'no-store' ? null : idOf(call);
     if (id !== null && mode !== 'no-cache') {
       const found = await this.cached.find(id, ttlSeconds);
-      if (req.socket.destroyed) return;
-      if (found !== null && (await this.send(req, res, found))) return;
+      if (call.req.socket.destroyed) return;
+      if (found !== null) {
+        if (await this.stored.sendCached(call, found)) return;
+        this.failures.add('cache', 'sending', grant);
+      }
     }
     if (mode === 'only-if-cached') throw new GatewayError('not_cached');
-    const entry = id === null ? null : this.cached.entry(id, grant, req.requestId, ttlSeconds, isNamed);
+    const entry = id === null ? null : this.cached.entry(id, grant, call.id, ttlSeconds, isNamed);
+    call.recorder = entry;
     try {
-      await this.forwarder.forward(req, res, admitted, entry);
+      await this.forwarder.forward(call);
     } finally {
       // Not awaited: Postgres may be slow, and the client has its response.
       void entry?.close();
     }
-  }
-
-  /** @returns false when there is no memory for it: then the call is forwarded */
-  private async send(req: Request, res: Response, { response, age }: CachedResponse): Promise<boolean> {
-    const bytes = response.body.length;
-    const { grant } = req.caller;
-    if (!this.memory.replays.reserve(grant, bytes)) {
-      this.failures.add('cache', 'sending', grant);
-      return false;
-    }
-    try {
-      const writer = new ResponseWriter(req, res, this.env.clientIdleTimeoutMs, () => {});
-      const closed = new Promise<void>((resolve) => res.once('close', resolve));
-      await sendStored(req, writer, this.log, response, 'cached', [
-        'x-gateway-cache',
-        'hit',
-        'age',
-        String(age),
-      ]);
-      await closed;
-    } finally {
-      this.memory.replays.free(grant, bytes);
-    }
-    return true;
   }
 }
 
@@ -137,13 +101,14 @@ function modeOf({ headers }: Request): Mode | null {
 }
 
 /** What identifies a response: everything that it depends on. @returns null if the response is not cached */
-function idOf(req: Request, admitted: PolicyCall | null): Buffer | null {
-  const { caller, target, provider, method, rawHeaders } = req;
+function idOf(call: Call): Buffer | null {
+  const { req, caller, target, provider, admitted } = call;
+  const { method, rawHeaders } = req;
   const body = admitted?.replacement ?? admitted?.body ?? null;
   const query = target.upstreamPath.slice(target.endpoint.length);
   if (body === null || method !== 'POST') return null;
   // What a provider returns depends on the caller's own credential, which is no part of the ID.
-  const providers = providersOf(req);
+  const providers = call.targetProviders();
   if (providers.some(({ forwardsCredentials }) => forwardsCredentials)) return null;
   if (!allowsEndpoint('inference', method, target.endpoint, rawHeaders, query, provider.endpoints))
     return null;
@@ -157,7 +122,7 @@ function idOf(req: Request, admitted: PolicyCall | null): Buffer | null {
     basePath,
     revision,
   ]);
-  const at = [...places, req.routed?.identity ?? '', method, target.upstreamPath];
+  const at = [...places, call.routed?.identity ?? '', method, target.upstreamPath];
   return cacheId([scope, ...at, namedHeaders(rawHeaders), body]);
 }
 

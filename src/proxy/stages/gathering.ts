@@ -1,8 +1,8 @@
 import { Injectable } from '@nestjs/common';
-import type { Request, Response } from 'express';
+import type { Settings } from '../../config/settings.js';
 import { GatewayError } from '../../errors/gateway-error.js';
 import { FairShares } from '../../idempotency/fair-shares.js';
-import { sendContinue } from '../http/expect-continue.js';
+import type { Call } from '../call.js';
 import { ResponseWriter } from '../exchange/response-writer.js';
 
 /** The largest body that is gathered for a policy. */
@@ -63,15 +63,14 @@ export class Gathering {
 
   /** @param isRequired false: of a body that is too large, only a part is read */
   constructor(
-    private readonly req: Request,
-    private readonly res: Response,
+    private readonly call: Call,
     private readonly memory: GatheringMemory,
-    private readonly limits: { maxBodyBytes: number; clientIdleTimeoutMs: number },
-    private readonly isRequired: boolean,
+    private readonly settings: Settings,
     private readonly limit: GatheringLimit,
+    private readonly isRequired: boolean,
   ) {
-    const idleMs = Math.min(limits.clientIdleTimeoutMs, PACE.idleMs);
-    this.writer = new ResponseWriter(req, res, idleMs, () => {});
+    const idleMs = Math.min(settings.clientIdleTimeoutMs, PACE.idleMs);
+    this.writer = new ResponseWriter(call.req, call.res, idleMs, () => {});
   }
 
   /**
@@ -79,13 +78,14 @@ export class Gathering {
    * @throws GatewayError request_too_large, overloaded, request_timeout; invalid_request for a broken framing
    */
   read(): Promise<Buffer | null> {
-    const { req, res } = this;
+    const { call } = this;
+    const { req, res, record, bodyError } = call;
     const length = Number(req.headers['content-length'] ?? this.most);
     if (this.isRequired && length > this.most) return Promise.reject(this.tooLarge());
     if (req.socket.destroyed) return Promise.resolve(null);
-    if (req.bodyError !== undefined) return Promise.reject(broken(req.bodyError));
-    if (req.headers.expect !== undefined) sendContinue(req, res);
-    req.call.awaitBody();
+    if (bodyError !== null) return Promise.reject(broken(bodyError));
+    call.sendContinue();
+    record.awaitBody();
     this.writer.waitForClient(true);
     const ms = PACE.startMs + (Math.min(length, this.most) / PACE.bytesPerSecond) * 1_000;
     this.deadline = setTimeout(this.onTimeout, ms);
@@ -102,15 +102,15 @@ export class Gathering {
 
   /** Frees the memory. */
   release(): void {
-    this.memory.free(this.req.caller.grant, this.held);
+    this.memory.free(this.call.caller.grant, this.held);
     this.held = 0;
   }
 
   private readonly onData = (chunk: Buffer): void => {
-    const { call, caller } = this.req;
-    call.requestChunkRead(chunk);
+    const { record, caller } = this.call;
+    record.requestChunkRead(chunk);
     if (!this.isRequired && !this.fits(chunk)) this.leaveRest(chunk);
-    else if (call.requestBytes > this.most) this.fail(this.tooLarge());
+    else if (record.requestBytes > this.most) this.fail(this.tooLarge());
     else if (!this.isRequired) this.chunks.push(chunk);
     else if (!this.memory.reserve(caller.grant, chunk.length))
       this.fail(new GatewayError('overloaded', { message: OVERLOADED }));
@@ -122,14 +122,14 @@ export class Gathering {
 
   /** Reserves memory for a chunk. @returns false if there is none, or the body is too large */
   private fits(chunk: Buffer): boolean {
-    const { call, caller } = this.req;
-    if (call.requestBytes > MOST_GATHERED || !this.memory.reserve(caller.grant, chunk.length)) return false;
+    const { record, caller } = this.call;
+    if (record.requestBytes > MOST_GATHERED || !this.memory.reserve(caller.grant, chunk.length)) return false;
     this.held += chunk.length;
     return true;
   }
 
   private leaveRest(chunk: Buffer): void {
-    this.req.pause();
+    this.call.req.pause();
     this.detach();
     this.prefix = [...this.chunks, chunk];
     this.chunks = [];
@@ -143,7 +143,7 @@ export class Gathering {
     this.detach();
     this.writer.waitForClient(false);
     const body = chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks);
-    this.req.call.requestBodyRead();
+    this.call.record.requestBodyRead();
     this.resolve(body);
   };
 
@@ -163,7 +163,7 @@ export class Gathering {
   }
 
   private get most(): number {
-    return Math.min(this.limit.bytes, this.limits.maxBodyBytes);
+    return Math.min(this.limit.bytes, this.settings.maxBodyBytes);
   }
 
   private tooLarge(): GatewayError {
@@ -171,7 +171,7 @@ export class Gathering {
   }
 
   private detach(): void {
-    const { req, res } = this;
+    const { req, res } = this.call;
     clearTimeout(this.deadline);
     req.off('data', this.onData);
     req.off('end', this.onEnd);

@@ -1,20 +1,14 @@
 import { Injectable } from '@nestjs/common';
-import type { Request, Response } from 'express';
 import { ownCredentials } from '../../auth/credential.js';
-import { InjectSettings } from '../../config/config.module.js';
-import type { Settings } from '../../config/settings.js';
 import { PendingResponses } from '../../idempotency/pending-responses.service.js';
 import { LARGEST_STORED_BYTES } from '../../idempotency/body-copy.js';
 import { ClaimsService } from '../../idempotency/claims.service.js';
 import { readIdempotencyKey, recordId } from '../../idempotency/idempotency-key.js';
 import { GatewayError } from '../../errors/gateway-error.js';
 import { ResponseMemory } from '../../idempotency/response-memory.js';
-import type { ResponseRecorder } from '../../idempotency/response-recorder.js';
-import { RequestLogService } from '../../request-log/request-log.service.js';
-import { providersOf } from '../routing/routed-call.js';
+import type { Call } from '../call.js';
 import { Forwarder } from './forwarder.js';
-import type { PolicyCall } from '../policies/policy-call.js';
-import { Replay } from './replay.js';
+import { StoredResponseSender } from './stored-response-sender.js';
 
 /** Forwards the first call with an `Idempotency-Key`; every other call with that key gets the same response. */
 @Injectable()
@@ -24,26 +18,16 @@ export class IdempotentForwarder {
     private readonly claims: ClaimsService,
     private readonly memory: ResponseMemory,
     private readonly pending: PendingResponses,
-    private readonly log: RequestLogService,
-    @InjectSettings() private readonly env: Settings,
+    private readonly stored: StoredResponseSender,
   ) {}
 
   /**
-   * @param admitted what policies made of the call; null if its key has none
-   * @param recorder stores the response, unless the call is idempotent; null: it is not stored
    * @returns settles when the last byte is written or the client's socket is closed
    * @throws GatewayError if nothing was sent to the client yet
    */
-  forward(
-    req: Request,
-    res: Response,
-    admitted: PolicyCall | null,
-    recorder: ResponseRecorder | null,
-  ): Promise<void> {
-    const id = recordOf(req);
-    return id === null
-      ? this.forwarder.forward(req, res, recorder, admitted)
-      : this.forwardOnce(req, res, id, admitted);
+  forward(call: Call): Promise<void> {
+    const id = recordOf(call);
+    return id === null ? this.forwarder.forward(call) : this.forwardOnce(call, id);
   }
 
   /**
@@ -51,68 +35,49 @@ export class IdempotentForwarder {
    *
    * @returns false if there is none: nothing was sent to the client
    */
-  async replayRejected(req: Request, res: Response, rejected: PolicyCall | null): Promise<boolean> {
-    const id = recordOf(req);
+  async replayRejected(call: Call): Promise<boolean> {
+    const id = recordOf(call);
     if (id === null || !(await this.pending.has(id))) return false;
-    await this.replay(req, res, id, rejected);
+    await this.replay(call, id);
     return true;
   }
 
-  private async forwardOnce(
-    req: Request,
-    res: Response,
-    id: Buffer,
-    admitted: PolicyCall | null,
-  ): Promise<void> {
-    const { grant } = req.caller;
+  private async forwardOnce(call: Call, id: Buffer): Promise<void> {
+    const { grant } = call.caller;
     // Without room for its response, a retry would run the call again. It passes within moments, so the caller can wait.
     if (!this.memory.copies.hasRoom(grant, LARGEST_STORED_BYTES)) {
-      if (await this.replayRejected(req, res, admitted)) return;
+      if (await this.replayRejected(call)) return;
       throw new GatewayError('overloaded', {
         message:
           'Too many responses of this gateway key or its team are waiting to be stored. This request has an ' +
           'Idempotency-Key, so it was not forwarded. Try again.',
       });
     }
-    const claim = await this.claims.claim(id, grant, req.requestId);
+    const claim = await this.claims.claim(id, grant, call.id);
     if (claim === null) {
-      await this.replay(req, res, id, admitted);
+      await this.replay(call, id);
       return;
     }
+    call.recorder = claim;
     try {
-      await this.forwarder.forward(req, res, claim, admitted);
+      await this.forwarder.forward(call);
     } finally {
-      await this.claims.end(claim, req.call.begun && req.call.outcome === 'interrupted');
+      await this.claims.end(claim, call.record.begun && call.record.outcome === 'interrupted');
     }
   }
 
-  private async replay(req: Request, res: Response, id: Buffer, call: PolicyCall | null): Promise<void> {
-    const { grant } = req.caller;
-    let held = 0;
-    try {
-      await new Replay(req, res, this.log, this.env, call?.body ?? null).run(async (disconnected) => {
-        const stored = await this.pending.waitFor(id, disconnected);
-        // The response is written at once, and stays in memory until the client has read it.
-        if (!this.memory.replays.reserve(grant, stored.body.length))
-          throw new GatewayError('overloaded', {
-            message:
-              'Too many stored responses are being sent to clients of this gateway key or its team. Read those, and try again.',
-          });
-        held = stored.body.length;
-        return stored;
-      });
-    } finally {
-      this.memory.replays.free(grant, held);
-    }
+  private replay(call: Call, id: Buffer): Promise<void> {
+    return this.stored.replay(call, (disconnected) => this.pending.waitFor(id, disconnected));
   }
 }
 
 /** The record of a call that is to run once; null for any other call. @throws GatewayError for a malformed key */
-function recordOf(req: Request): Buffer | null {
-  const { grant } = req.caller;
+function recordOf(call: Call): Buffer | null {
+  const { req } = call;
+  const { grant } = call.caller;
   const header = req.headers['idempotency-key'] as string | undefined;
   if (grant.idempotency === 'forward' || header === undefined || req.method !== 'POST') return null;
-  const credentials = providersOf(req).some(({ forwardsCredentials }) => forwardsCredentials)
+  const credentials = call.targetProviders().some(({ forwardsCredentials }) => forwardsCredentials)
     ? ownCredentials(req.rawHeaders)
     : [];
   const scope = { keyId: grant.keyId, method: req.method, target: req.originalUrl, credentials };

@@ -1,12 +1,11 @@
 import { createHash } from 'node:crypto';
-import type { Request, Response } from 'express';
 import { firstHeader } from '../../platform/raw-headers.js';
 import type { StoredResponse } from '../../idempotency/stored-response.js';
 import { GatewayError } from '../../errors/gateway-error.js';
 import type { RequestLogService } from '../../request-log/request-log.service.js';
 import { ResponseWriter } from '../exchange/response-writer.js';
 import type { Settings } from '../../config/settings.js';
-import { sendContinue } from '../http/expect-continue.js';
+import type { Call } from '../call.js';
 import { StreamedBody } from '../exchange/streamed-body.js';
 
 /** Handles a duplicate request: reads its body, compares it with the original's, and writes the stored response. */
@@ -15,15 +14,12 @@ export class Replay {
   private readonly writer: ResponseWriter;
   private readonly hash = createHash('sha256');
 
-  /** @param gathered the request body, if it was read for policies */
   constructor(
-    private readonly req: Request,
-    private readonly res: Response,
+    private readonly call: Call,
     private readonly log: RequestLogService,
-    private readonly limits: Settings,
-    private readonly gathered: Buffer | null,
+    private readonly env: Settings,
   ) {
-    this.writer = new ResponseWriter(req, res, limits.clientIdleTimeoutMs, () => {});
+    this.writer = new ResponseWriter(call.req, call.res, env.clientIdleTimeoutMs, () => {});
   }
 
   /**
@@ -31,30 +27,32 @@ export class Replay {
    * @throws GatewayError if nothing was sent to the client yet
    */
   async run(find: (disconnected: AbortSignal) => Promise<StoredResponse>): Promise<void> {
-    const { req, res, disconnected } = this;
+    const { call, disconnected } = this;
+    const { req, res } = call;
+    const gathered = call.admitted?.body ?? null;
     if (req.socket.destroyed) return;
     const closed = new Promise<void>((resolve) => res.once('close', resolve));
     res.once('close', () => disconnected.abort());
-    if (this.gathered !== null) this.hash.update(this.gathered);
+    if (gathered !== null) this.hash.update(gathered);
     else {
-      if (req.headers.expect !== undefined) sendContinue(req, res);
+      call.sendContinue();
       await Promise.race([this.readBody(), closed]);
     }
     if (disconnected.signal.aborted) return;
     this.writer.waitForClient(false);
     const stored = await find(disconnected.signal);
     if (!stored.fingerprint.equals(this.hash.digest())) throw new GatewayError('idempotency_mismatch');
-    await sendStored(req, this.writer, this.log, stored, 'replayed', ['idempotent-replayed', 'true']);
+    await sendStored(call, this.writer, this.log, stored, 'replayed', ['idempotent-replayed', 'true']);
     await closed;
   }
 
   private async readBody(): Promise<void> {
-    const { req, res } = this;
+    const { res, record } = this.call;
     let error: GatewayError | null = null;
-    const body = new StreamedBody(req, {
+    const body = new StreamedBody(this.call, {
       onBytes: (chunk) => {
-        req.call.requestChunkPassed(chunk);
-        if (req.call.requestBytes > this.limits.maxBodyBytes) error ??= new GatewayError('request_too_large');
+        record.requestChunkPassed(chunk);
+        if (record.requestBytes > this.env.maxBodyBytes) error ??= new GatewayError('request_too_large');
       },
       onWaiting: (forClient) => this.writer.waitForClient(forClient),
       onBroken: (cause) => (error ??= new GatewayError('invalid_request', { cause })),
@@ -80,30 +78,30 @@ export class Replay {
  * @throws GatewayError if nothing was sent to the client yet
  */
 export async function sendStored(
-  req: Request,
+  call: Call,
   writer: ResponseWriter,
   log: RequestLogService,
   { status, reason, headers, body }: StoredResponse,
   outcome: 'replayed' | 'cached',
   added: readonly string[],
 ): Promise<void> {
-  const { call } = req;
+  const { record } = call;
   await new Promise<void>((resolve, reject) => {
-    log.begin(call, (error) => (error === null ? resolve() : reject(error)));
+    log.begin(record, (error) => (error === null ? resolve() : reject(error)));
   });
-  call.responseBegun(status, headers);
+  record.responseBegun(status, headers);
   // The tokens are those of another call: of one in the cache they say what is saved.
-  if (outcome === 'cached') call.copy?.add(body);
+  if (outcome === 'cached') record.copy?.add(body);
   else {
-    call.copy?.discard();
-    call.copy = null;
+    record.copy?.discard();
+    record.copy = null;
   }
-  call.headUsage = null;
-  call.responseBytes = body.length;
-  log.end(call, outcome);
+  record.headUsage = null;
+  record.responseBytes = body.length;
+  log.end(record, outcome);
   await log.durable();
-  const own = ['Date', new Date().toUTCString(), ...added, 'x-gateway-request-id', req.requestId];
-  if (call.altered !== null) own.push('x-gateway-altered', call.altered);
+  const own = ['Date', new Date().toUTCString(), ...added, 'x-gateway-request-id', call.id];
+  if (record.altered !== null) own.push('x-gateway-altered', record.altered);
   writer.writeHead(
     status,
     reason,

@@ -1,30 +1,21 @@
 import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/common';
 import type { Request } from 'express';
-import { ownCredentials } from '../../auth/credential.js';
 import { allowsEndpoint } from '../../auth/endpoint-rule.js';
 import { ANY_PROVIDER, type OwnEndpoints } from '../../providers/inference-endpoints.js';
 import type { Provider } from '../../providers/provider.js';
 import { ProvidersService } from '../../providers/providers.service.js';
 import { RoutesService } from '../../routes/routes.service.js';
 import { GatewayError } from '../../errors/gateway-error.js';
-import type { CallerSecrets } from '../../request-log/column-domains.js';
 import { CallPolicies } from '../policies/call-policies.js';
 import { asksForWebSocket, checkHandshake } from '../websocket/handshake.js';
 import type { RequestTarget } from '../http/request-target.js';
 import { withoutBasePath } from '../routing/base-path.js';
 import { RoutedCall } from '../routing/routed-call.js';
 
-declare module 'express-serve-static-core' {
-  interface Request {
-    /** Set by RouteGuard. */
-    provider: Provider;
-  }
-}
-
 const NOT_ROUTED =
   'Routes take no WebSockets. Send plain HTTP requests, or name a provider: /p/<provider>/v1/….';
 
-/** Finds the provider of a call, or its route, and checks that its key may use it. Runs after GatewayKeyGuard; sets `req.provider`. */
+/** Finds the provider of a call, or its route, and checks that its key may use it. Runs after GatewayKeyGuard. */
 @Injectable()
 export class RouteGuard implements CanActivate {
   constructor(
@@ -35,36 +26,23 @@ export class RouteGuard implements CanActivate {
 
   canActivate(context: ExecutionContext): boolean {
     const req = context.getArgByIndex<Request>(0);
-    const { target, headers } = req;
+    const { call, target, headers } = req;
     const { grant } = req.caller;
     // Before all other checks: a client that is told so at once goes on with plain HTTP, and one that gets 403 tries again.
     const isWebSocket = asksForWebSocket(headers);
     if (isWebSocket && !grant.websockets) throw new GatewayError('upgrade_required');
     const route = this.routes.of(target.provider, grant.providers);
-    let provider: Provider;
     if (route === null) {
-      provider = this.providerOf(req, isWebSocket);
-      req.provider = provider;
+      const provider = this.providerOf(req, isWebSocket);
+      call.provider = provider;
       removeBasePath(target, provider.basePath);
-      if (isWebSocket) checkHandshake(req, provider.basePath, this.policies.rulesOf(grant));
+      if (isWebSocket) call.webSocket = checkHandshake(req, provider.basePath, this.policies.rulesOf(grant));
       else if (!allows(req, provider.endpoints)) throw new GatewayError('endpoint_not_allowed');
     } else {
       if (isWebSocket) throw new GatewayError('upgrade_required', { message: NOT_ROUTED });
-      req.routed = new RoutedCall(route, req, this.providers);
-      provider = req.routed.check();
+      call.routed = new RoutedCall(route, req, this.providers);
+      call.routed.check();
     }
-    req.subject = {
-      id: req.requestId,
-      keyId: grant.keyId,
-      teamId: grant.teamId,
-      key: secretsOf(req),
-      provider: provider.name,
-      path: target.path,
-      endpoint: target.endpoint,
-      basePath: provider.basePath,
-      upstream: provider.origin,
-      arrivedAt: req.arrivedAt,
-    };
     return true;
   }
 
@@ -83,11 +61,6 @@ export class RouteGuard implements CanActivate {
 function allows({ target, caller, method, rawHeaders }: Request, own: OwnEndpoints): boolean {
   const query = target.upstreamPath.slice(target.endpoint.length);
   return allowsEndpoint(caller.grant.endpoints, method, target.endpoint, rawHeaders, query, own);
-}
-
-/** With `x-gateway-key`, other headers may hold a credential of the caller's own, which is forwarded or dropped. */
-function secretsOf({ caller, headers, rawHeaders }: Request): CallerSecrets {
-  return headers['x-gateway-key'] === undefined ? caller.key : [caller.key, ...ownCredentials(rawHeaders)];
 }
 
 function removeBasePath(target: RequestTarget, basePath: string): void {

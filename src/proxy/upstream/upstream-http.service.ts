@@ -24,7 +24,7 @@ export class UpstreamHttpService extends HttpService {
    */
   override request({ data: exchange }: UpstreamRequest): Observable<never> {
     return new Observable((subscriber) => {
-      exchange.run(this.pools.for(exchange.provider.origin), subscriber);
+      exchange.run(this.pools.for(exchange.call.provider.origin), subscriber);
     });
   }
 

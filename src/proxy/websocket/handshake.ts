@@ -6,18 +6,12 @@ import { GatewayError } from '../../errors/gateway-error.js';
 import { containsKeyFormat } from '../../platform/api-key.js';
 import { firstHeader } from '../../platform/raw-headers.js';
 
-declare module 'express-serve-static-core' {
-  interface Request {
-    /**
-     * The handshake of a WebSocket that its key may open, and the bytes that its connection had brought by then. Set by
-     * RouteGuard; undefined for all other requests.
-     */
-    webSocket?: {
-      readonly bytesRead: number;
-      /** The rules for its key before it was admitted: see CallPolicy.rulesOf(). */
-      readonly rules: readonly string[];
-    };
-  }
+/** The handshake of a WebSocket that its key may open. */
+export interface Handshake {
+  /** What its connection had brought by then. */
+  readonly bytesRead: number;
+  /** The rules for its key before it was admitted: see CallPolicy.rulesOf(). */
+  readonly rules: readonly string[];
 }
 
 /** OpenAI's Realtime and Responses API, also with the prefix of Azure OpenAI; and the Responses API of ChatGPT. */
@@ -29,12 +23,12 @@ export function asksForWebSocket(headers: IncomingHttpHeaders): boolean {
 }
 
 /**
- * Checks a handshake before it is forwarded, and sets `req.webSocket`.
+ * Checks a handshake before it is forwarded.
  *
  * @param rules for the key
  * @throws GatewayError upgrade_required, invalid_request, endpoint_not_allowed
  */
-export function checkHandshake(req: Request, basePath: string, rules: readonly string[]): void {
+export function checkHandshake(req: Request, basePath: string, rules: readonly string[]): Handshake {
   const { target, caller, headers, rawHeaders } = req;
   if (!ENDPOINTS.test(target.endpoint) && !ENDPOINTS.test(basePath + target.endpoint))
     throw new GatewayError('upgrade_required', {
@@ -58,7 +52,7 @@ export function checkHandshake(req: Request, basePath: string, rules: readonly s
   const query = target.upstreamPath.slice(target.endpoint.length);
   if (caller.grant.endpoints !== 'all' && overridesTarget(rawHeaders, query))
     throw new GatewayError('endpoint_not_allowed');
-  req.webSocket = { bytesRead: req.socket.bytesRead, rules };
+  return { bytesRead: req.socket.bytesRead, rules };
 }
 
 /** True if a list has this item. The names of protocols are case-insensitive (RFC 9110 7.8, RFC 6455 4.2.1). */

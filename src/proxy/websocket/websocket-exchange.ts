@@ -1,17 +1,15 @@
 import type { Socket } from 'node:net';
-import type { Request, Response } from 'express';
 import type { KeyLookupService } from '../../auth/key-lookup.service.js';
 import type { Settings } from '../../config/settings.js';
 import { GatewayError } from '../../errors/gateway-error.js';
-import type { Provider } from '../../providers/provider.js';
 import { withTimeout } from '../../platform/with-timeout.js';
 import type { Outcome } from '../../request-log/outcome.js';
 import type { RequestLogService } from '../../request-log/request-log.service.js';
+import type { Call } from '../call.js';
 import { Exchange } from '../exchange/exchange.js';
 import { providerHeaders, responseHeaders } from '../headers.js';
 import { isContinued } from '../http/lingering-close.js';
 import { modelOfQuery } from '../policies/model-source.js';
-import type { PolicyCall } from '../policies/policy-call.js';
 import { ConnectionUsage } from './connection-usage.js';
 import { agreesToDeflate, opensWebSocket, openingHead, withoutSubprotocolKey } from './handshake.js';
 import { GOING_AWAY, type SessionEnd, WebSocketSession } from './websocket-session.js';
@@ -28,25 +26,23 @@ export class WebSocketExchange extends Exchange {
   private release = () => {};
 
   constructor(
-    req: Request,
-    res: Response,
-    provider: Provider,
+    call: Call,
     log: RequestLogService,
     settings: Settings,
-    admitted: PolicyCall | null,
     keys: KeyLookupService,
     private readonly sessions: WebSocketSessions,
   ) {
-    super(req, res, provider, req.call, log, null, settings, admitted, keys);
-    const { target } = req;
+    super(call, log, settings, keys);
+    const { target } = call;
     // The Responses API takes the models from messages, whatever the query says.
     if (!target.endpoint.endsWith('/realtime')) return;
     const query = target.upstreamPath.slice(target.endpoint.length + 1);
-    this.call.requestModel ??= modelOfQuery(query).model;
+    this.record.requestModel ??= modelOfQuery(query).model;
   }
 
   protected override dispatch(): void {
-    const { req, provider } = this;
+    const { req } = this;
+    const { provider } = this.call;
     const raw = withoutSubprotocolKey(req.rawHeaders, provider.forwardsCredentials);
     const path = provider.basePath + req.target.upstreamPath;
     const headers = providerHeaders(provider, 'GET', path, raw, null);
@@ -58,7 +54,7 @@ export class WebSocketExchange extends Exchange {
     this.connection?.handOver();
     this.connection = null;
     this.release = () => this.pool.cancelReservation();
-    const { req, call } = this;
+    const { req, call, record } = this;
     if (this.phase === 'done' || this.isEarly) {
       this.discard(socket, new GatewayError('invalid_request', { message: EARLY }), 'client_error');
       return;
@@ -67,21 +63,21 @@ export class WebSocketExchange extends Exchange {
       this.discard(socket, new GatewayError('upstream_invalid_response'), 'upstream_error');
       return;
     }
-    const headers = responseHeaders(rawHeaders, this.provider.secret, req.requestId);
-    call.responseBegun(status, headers);
+    const headers = responseHeaders(rawHeaders, call.provider.secret, call.id);
+    record.responseBegun(status, headers);
     this.phase = 'responding';
     this.resumeUpstream = () => {};
     // From here on the session ends the call.
     this.res.off('close', this.onClientClose);
     this.res.off('timeout', this.onClientIdle);
     const usage = new ConnectionUsage(agreesToDeflate(headers));
-    const session = new WebSocketSession(req.socket, socket, call, usage, (end) => {
+    const session = new WebSocketSession(req.socket, socket, record, usage, (end) => {
       void this.ended(end, usage);
     });
     this.session = session;
     this.res.on('timeout', () => session.close(GOING_AWAY, 'idle', 'request_timeout'));
-    req.socket.setTimeout(this.limits.clientIdleTimeoutMs);
-    const leave = this.sessions.add({ req, call, usage, session });
+    req.socket.setTimeout(this.settings.clientIdleTimeoutMs);
+    const leave = this.sessions.add({ call, usage, session });
     this.release = () => {
       leave();
       this.pool.cancelReservation();
@@ -102,8 +98,8 @@ export class WebSocketExchange extends Exchange {
    * provider would get the frames with a part missing.
    */
   private get isEarly(): boolean {
-    const { socket, webSocket } = this.req;
-    return socket.bytesRead !== webSocket!.bytesRead || isContinued(socket);
+    const { socket } = this.req;
+    return socket.bytesRead !== this.call.webSocket!.bytesRead || isContinued(socket);
   }
 
   /** Fails the call although the provider has opened the connection. */
@@ -116,10 +112,10 @@ export class WebSocketExchange extends Exchange {
 
   /** Journals the end at once; the row follows when what has arrived is read. */
   private async ended({ outcome, errorCode }: SessionEnd, usage: ConnectionUsage): Promise<void> {
-    this.log.end(this.call, outcome, errorCode);
+    this.log.end(this.record, outcome, errorCode);
     await withTimeout(READING_MS, usage.settled());
-    this.call.countedUsage = usage.total;
-    this.call.reportUsage(usage.counted);
+    this.record.countedUsage = usage.total;
+    this.record.reportUsage(usage.counted);
     usage.close();
     this.release();
     this.settle();

@@ -42,7 +42,7 @@ export class WebSocketSession {
   constructor(
     private readonly client: Socket,
     private readonly provider: Socket,
-    private readonly call: CallRecord,
+    private readonly record: CallRecord,
     private readonly usage: ConnectionUsage,
     private readonly onEnd: (end: SessionEnd) => void,
   ) {
@@ -97,7 +97,7 @@ export class WebSocketSession {
 
   private readonly onClientData = (chunk: Buffer): void => {
     if (this.end !== null) return;
-    this.call.requestBytes += chunk.length;
+    this.record.requestBytes += chunk.length;
     this.clientFrames.push(chunk);
     if (!this.provider.write(chunk)) this.client.pause();
   };
@@ -111,7 +111,7 @@ export class WebSocketSession {
       this.passPending(chunk, this.pending);
       return;
     }
-    this.call.responseBytes += chunk.length;
+    this.record.responseBytes += chunk.length;
     if (!this.client.write(chunk)) this.provider.pause();
   };
 

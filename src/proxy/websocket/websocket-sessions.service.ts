@@ -1,12 +1,10 @@
 import { Injectable, Logger } from '@nestjs/common';
-import type { Request } from 'express';
 import type { Grant } from '../../auth/caller.js';
-import { KeyCache } from '../../auth/key-cache.js';
 import { KeyLookupService } from '../../auth/key-lookup.service.js';
 import { describeError } from '../../errors/describe-error.js';
 import { GatewayError } from '../../errors/gateway-error.js';
 import { ProvidersService } from '../../providers/providers.service.js';
-import type { CallRecord } from '../../request-log/call-record.js';
+import type { Call } from '../call.js';
 import { RequestLogService } from '../../request-log/request-log.service.js';
 import { CallPolicies } from '../policies/call-policies.js';
 import { UpstreamPools } from '../upstream/upstream-pools.js';
@@ -15,8 +13,7 @@ import { GOING_AWAY, POLICY_VIOLATION, type WebSocketSession } from './websocket
 
 /** An open WebSocket. */
 export interface OpenWebSocket {
-  readonly req: Request;
-  readonly call: CallRecord;
+  readonly call: Call;
   readonly usage: ConnectionUsage;
   readonly session: WebSocketSession;
 }
@@ -57,7 +54,6 @@ export class WebSocketSessions {
 
   constructor(
     private readonly keys: KeyLookupService,
-    private readonly cache: KeyCache,
     private readonly providers: ProvidersService,
     private readonly log: RequestLogService,
     private readonly policies: CallPolicies,
@@ -96,7 +92,7 @@ export class WebSocketSessions {
   add(socket: OpenWebSocket): () => void {
     const watched: Watched = {
       ...socket,
-      grant: socket.req.caller.grant,
+      grant: socket.call.caller.grant,
       counted: 0,
       countedAt: performance.now(),
       // Unknown: the key may have changed while the provider was asked.
@@ -132,7 +128,7 @@ export class WebSocketSessions {
     for (const watched of this.open) {
       this.checkKey(watched);
       this.checkRules(watched);
-      if (this.providers.find(watched.req.provider.name) === null)
+      if (this.providers.find(watched.call.provider.name) === null)
         watched.session.close(
           POLICY_VIOLATION,
           'its provider is disabled or was removed',
@@ -140,8 +136,9 @@ export class WebSocketSessions {
         );
       if (now - watched.countedAt >= this.usageEveryMs) this.countUsage(watched, now);
       const { call, usage, session } = watched;
-      if (call.isExhausted) session.close(POLICY_VIOLATION, 'the budget is spent', 'insufficient_quota');
-      if (!usage.isKnown && call.reservation !== null)
+      if (call.record.isExhausted)
+        session.close(POLICY_VIOLATION, 'the budget is spent', 'insufficient_quota');
+      if (!usage.isKnown && call.record.reservation !== null)
         session.close(POLICY_VIOLATION, 'its usage cannot be read', 'upstream_invalid_response');
     }
   }
@@ -151,14 +148,14 @@ export class WebSocketSessions {
     watched.countedAt = now;
     if (usage.responses === watched.counted) return;
     watched.counted = usage.responses;
-    this.log.journalUsage(call, usage.total);
-    call.reportUsage(usage.counted);
+    this.log.journalUsage(call.record, usage.total);
+    call.record.reportUsage(usage.counted);
   }
 
   /** Looks the key up again after any change of keys, and when it expires. */
   private checkKey(watched: Watched): void {
     const { session } = watched;
-    const { version } = this.cache;
+    const { version } = this.keys;
     const isExpired = watched.grant.expiresAt <= Date.now();
     if (watched.checking || (watched.keyVersion === version && !isExpired)) return;
     watched.checking = true;
@@ -183,7 +180,7 @@ export class WebSocketSessions {
     const { version } = this.policies;
     if (watched.rulesVersion === version) return;
     watched.rulesVersion = version;
-    const { webSocket } = watched.req;
+    const { webSocket } = watched.call;
     const isNew = (rule: string) => !webSocket!.rules.includes(rule);
     if (this.policies.rulesOf(watched.grant).some(isNew))
       watched.session.close(
@@ -194,8 +191,8 @@ export class WebSocketSessions {
   }
 
   /** What the key allows; null if a WebSocket like this one would not be opened any more. */
-  private async findGrant({ req }: Watched): Promise<Grant | null> {
-    const { caller, provider } = req;
+  private async findGrant({ call }: Watched): Promise<Grant | null> {
+    const { caller, provider, req } = call;
     const grant = await this.keys.find(caller.key, req);
     const isAllowed =
       grant?.websockets === true &&
