@@ -6,7 +6,7 @@ import type { Call } from '../call.js';
 import { ResponseWriter } from './response-writer.js';
 
 /** The largest response that is changed, compressed or not. */
-const MOST_BYTES = 8_388_608;
+const MAX_BYTES = 8_388_608;
 
 /** What a response is written for. */
 export interface ResponseOwner {
@@ -63,7 +63,7 @@ class FilteredResponse extends ResponseWriter {
     // undici reuses the memory of its chunks.
     this.chunks.push(Buffer.from(chunk));
     this.length += chunk.length;
-    if (this.length > MOST_BYTES) this.reject(new Error(`it has more than ${MOST_BYTES} bytes`));
+    if (this.length > MAX_BYTES) this.reject(new Error(`it has more than ${MAX_BYTES} bytes`));
     return true;
   }
 
@@ -94,7 +94,7 @@ class FilteredResponse extends ResponseWriter {
   private filter({ headers }: Head, body: Buffer): Buffer | null {
     const decoder = decoderFor(firstHeader(headers, 'content-encoding'));
     if (decoder === null) throw new Error('its Content-Encoding is unknown');
-    return this.owner.call.admitted!.responseFilter!(decoder?.inflate(body, MOST_BYTES) ?? body);
+    return this.owner.call.admitted!.responseFilter!(decoder?.inflate(body, MAX_BYTES) ?? body);
   }
 
   private change(head: Head, body: Buffer): void {

@@ -65,7 +65,7 @@ export class StreamedBody implements AsyncIterableIterator<Buffer, undefined> {
     });
   }
 
-  /** Called by undici when it takes no more: the provider has answered already or is gone. */
+  /** Called by undici when it takes no more: the provider has responded already or is gone. */
   return(): Promise<IteratorResult<Buffer, undefined>> {
     this.detach();
     return Promise.resolve({ done: true, value: undefined });

@@ -8,7 +8,7 @@ import { GatewayError } from '../../errors/gateway-error.js';
 import { uuidV7 } from '../../platform/uuid-v7.js';
 import { Call } from '../call.js';
 import { closeAfterResponse, isClosing, noteContinued } from './lingering-close.js';
-import { answerParserError } from './parser-error.js';
+import { respondToParserError } from './parser-error.js';
 import { afterEarlierResponses, endHeadTime, hasWaitingRequests, restartHeadTime } from './pipelining.js';
 import { RejectionLog } from './rejection-log.js';
 import { validateRequestHead } from './request-validation.js';
@@ -34,7 +34,7 @@ type Side = 'all' | 'calls' | 'admin';
 
 /** Above the 60 s after which load balancers drop idle connections, so that they close first. */
 const KEEP_ALIVE_MS = 75_000;
-/** Largest request head: Node answers 431 past it. */
+/** Largest request head: Node responds with 431 past it. */
 const MAX_HEADER_BYTES = 65_536;
 
 /**
@@ -43,7 +43,7 @@ const MAX_HEADER_BYTES = 65_536;
  * some 60 µs per call.
  */
 export class GatewayHttpAdapter extends ExpressAdapter {
-  /** While true, answers close their connections: the process is about to stop. */
+  /** While true, responses close their connections: the process is about to stop. */
   draining = false;
   /** With ADMIN_PORT: the only listener that serves the admin endpoints. */
   adminServer: Server | null = null;
@@ -62,7 +62,7 @@ export class GatewayHttpAdapter extends ExpressAdapter {
     this.rejections = new RejectionLog(env);
   }
 
-  /** Requests that have not been answered to the end. */
+  /** Requests whose responses have not ended. */
   get openRequests(): number {
     return this.open;
   }
@@ -124,7 +124,7 @@ export class GatewayHttpAdapter extends ExpressAdapter {
       requestTimeout: 0,
       keepAliveTimeout: KEEP_ALIVE_MS,
       maxHeaderSize: MAX_HEADER_BYTES,
-      // The gate answers for a missing Host, in our shape.
+      // The gate rejects a missing Host, in our shape.
       requireHostHeader: false,
       noDelay: true,
     }) as Server;
@@ -135,19 +135,19 @@ export class GatewayHttpAdapter extends ExpressAdapter {
     server.on('request', receive);
     // Node would send 100 Continue itself; the forwarder does once the key and the size are known to be good.
     server.on('checkContinue', receive);
-    // The gate answers for any other expectation.
+    // The gate rejects any other expectation.
     server.on('checkExpectation', receive);
     server.on('connect', (_req: IncomingMessage, socket: Socket) => {
       // Node has taken its own listeners off the socket: a reset from here on would end the process.
       socket.on('error', () => socket.destroy());
-      answerParserError(socket, new GatewayError('method_not_allowed'), uuidV7(), this.rejections);
+      respondToParserError(socket, new GatewayError('method_not_allowed'), uuidV7(), this.rejections);
     });
     server.on('clientError', (error: Error & { code?: string }, socket: Socket) => {
       if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && hasWaitingRequests(socket)) {
         const onLate = () => server.emit('clientError', error, socket);
         restartHeadTime(socket, this.env.clientHeadersTimeoutMs, onLate);
       } else {
-        answerParserError(socket, error, uuidV7(), this.rejections);
+        respondToParserError(socket, error, uuidV7(), this.rejections);
       }
     });
     return server;

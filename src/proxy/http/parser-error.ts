@@ -26,7 +26,7 @@ function gatewayErrorFor(error: Error): GatewayError {
  * Responds to a request that Node could not parse, on the socket itself, and closes the connection, because its framing is
  * lost. Node calls this again for everything that arrives after the error; only the first call has an effect.
  */
-export function answerParserError(
+export function respondToParserError(
   socket: Socket,
   error: Error,
   requestId: string,
@@ -47,15 +47,15 @@ export function answerParserError(
   // Decided now: later the socket has read more, and earlier requests are gone.
   const bodyless = isHead(socket, error);
   discardInput(socket);
-  answerWhenDue(socket, error, requestId, rejections, bodyless);
+  respondWhenDue(socket, error, requestId, rejections, bodyless);
 }
 
 function currentResponse(socket: Socket): ServerResponse | null | undefined {
   return (socket as Socket & { _httpMessage?: ServerResponse | null })._httpMessage;
 }
 
-/** Requests that arrived whole before the error are answered first. */
-function answerWhenDue(
+/** Requests that arrived whole before the error get their responses first. */
+function respondWhenDue(
   socket: Socket,
   error: Error,
   requestId: string,
@@ -78,7 +78,7 @@ function answerWhenDue(
   } else {
     // The next request is handled in the tick after this event.
     const next = () => {
-      if (!socket.destroyed) answerWhenDue(socket, error, requestId, rejections, bodyless);
+      if (!socket.destroyed) respondWhenDue(socket, error, requestId, rejections, bodyless);
     };
     current.once('close', () => process.nextTick(next));
   }

@@ -30,7 +30,7 @@ export interface CallPolicy {
   needsBody?(call: PolicyCall): boolean;
 
   /**
-   * Admits a call. It may return a promise, but a policy that can answer at once saves the call a tick of the event loop.
+   * Admits a call. It may return a promise, but a policy that returns at once saves the call a tick of the event loop.
    *
    * @returns a ticket, if the policy is to be notified of the end of the call
    * @throws GatewayError, or any HttpException, to reject the call

@@ -21,7 +21,7 @@ import {
   onlyModelOfQuery,
 } from './model-source.js';
 
-/** With these, some providers answer with another model than `model`. */
+/** With these, some providers use another model than `model`. */
 const OTHER_MODELS = ['models', 'fallbacks'];
 const JSON_TYPE = /^(?:application|text)\/(?:[\w.+-]+\+)?json\s*(?:;\s*charset="?utf-8"?\s*)?$/i;
 const MULTIPART = /^multipart\//i;

@@ -1,4 +1,4 @@
-const MOST_BYTES = 65_536;
+const MAX_BYTES = 65_536;
 
 /** A response of an attempt that was retried, in case no later attempt has one: its first 64 KiB. */
 export class KeptResponse {
@@ -20,7 +20,7 @@ export class KeptResponse {
 
   /** @returns false if no more is kept */
   add(chunk: Buffer): boolean {
-    const kept = chunk.subarray(0, MOST_BYTES - this.length);
+    const kept = chunk.subarray(0, MAX_BYTES - this.length);
     // undici reuses the memory of its chunks.
     this.chunks.push(Buffer.from(kept));
     this.length += kept.length;

@@ -6,7 +6,7 @@ import type { Call } from '../call.js';
 import { ResponseWriter } from '../exchange/response-writer.js';
 
 /** The largest body that is gathered for a policy. */
-const MOST_GATHERED = 33_554_432;
+const MAX_GATHERED = 33_554_432;
 /** The largest body, and what a caller is told of a larger one. */
 export interface GatheringLimit {
   readonly bytes: number;
@@ -14,7 +14,7 @@ export interface GatheringLimit {
 }
 
 /** All bodies that a process holds for policies. */
-const MOST_MEMORY = 268_435_456;
+const MAX_MEMORY = 268_435_456;
 
 /**
  * How long a body may take to arrive. While it is gathered it holds memory, so the silence that CLIENT_IDLE_TIMEOUT_MS
@@ -29,7 +29,7 @@ export const PACE = {
 };
 
 export const OF_POLICIES: GatheringLimit = {
-  bytes: MOST_GATHERED,
+  bytes: MAX_GATHERED,
   message:
     'This key has rules that are checked against the request body, which may then have at most 32 MiB.',
 };
@@ -45,7 +45,7 @@ const TOO_SLOW =
 @Injectable()
 export class GatheringMemory extends FairShares {
   constructor() {
-    super(MOST_MEMORY);
+    super(MAX_MEMORY);
   }
 }
 
@@ -123,7 +123,7 @@ export class Gathering {
   /** Reserves memory for a chunk. @returns false if there is none, or the body is too large */
   private fits(chunk: Buffer): boolean {
     const { record, caller } = this.call;
-    if (record.requestBytes > MOST_GATHERED || !this.memory.reserve(caller.grant, chunk.length)) return false;
+    if (record.requestBytes > MAX_GATHERED || !this.memory.reserve(caller.grant, chunk.length)) return false;
     this.held += chunk.length;
     return true;
   }

@@ -1,5 +1,5 @@
-const MOST = 16;
-const MOST_BYTES = 65_536;
+const MAX_RESPONSES = 16;
+const MAX_BYTES = 65_536;
 
 /**
  * The interim (1xx) responses to one call. Limits their number and bytes, and the time until the head of the final response:
@@ -29,7 +29,7 @@ export class InterimResponses {
   add(rawHeaders: readonly Buffer[]): boolean {
     this.count++;
     for (const { length } of rawHeaders) this.bytes += length;
-    return this.count <= MOST && this.bytes <= MOST_BYTES;
+    return this.count <= MAX_RESPONSES && this.bytes <= MAX_BYTES;
   }
 
   /** Starts the timer for the rest of the provider's time. @param sentAt end of the request (monotonic ms) */

@@ -10,7 +10,7 @@ import { UpstreamPool } from './upstream-pool.js';
 
 /** Shorter than providers' idle timeouts, so that a connection is rarely reused while the provider closes it. */
 const IDLE_MS = 4_000;
-const LONGEST_IDLE_MS = 30_000;
+const MAX_IDLE_MS = 30_000;
 const MAX_HEADER_BYTES = 65_536;
 
 /** One connection pool for each provider origin. */
@@ -42,7 +42,7 @@ export class UpstreamPools implements OnApplicationShutdown {
         headersTimeout: this.env.upstreamHeadersTimeoutMs,
         bodyTimeout: this.env.upstreamIdleTimeoutMs,
         keepAliveTimeout: IDLE_MS,
-        keepAliveMaxTimeout: LONGEST_IDLE_MS,
+        keepAliveMaxTimeout: MAX_IDLE_MS,
         maxHeaderSize: MAX_HEADER_BYTES,
       };
       pool = new UpstreamPool(origin, options, this.connector, this.limit, this.closeIdle);

@@ -17,9 +17,9 @@ import { isProxyLoop } from './loop-detection.js';
 import { ForbiddenAddress, upstreamConnector } from './upstream-connector.js';
 
 /** Somebody waits for the result. */
-const LONGEST_MS = 10_000;
+const MAX_MS = 10_000;
 /** Lists of models are long, and only the status is used. */
-const MOST_BYTES = 262_144;
+const MAX_BYTES = 262_144;
 
 /** Requests a provider's list of models, over a connection with the same rules as for calls. */
 @Injectable()
@@ -45,11 +45,11 @@ export class UpstreamProbe extends ProviderProbe {
       return { verdict: verdictOfToken((error as Error).cause), status: null };
     }
     const connect = upstreamConnector({
-      connectTimeoutMs: Math.min(this.env.upstreamConnectTimeoutMs, LONGEST_MS),
+      connectTimeoutMs: Math.min(this.env.upstreamConnectTimeoutMs, MAX_MS),
       proxyUrl: this.env.upstreamProxyUrl,
       isProxyLoop: (socket) => isProxyLoop(this.host, socket),
     });
-    const timeoutMs = Math.min(this.env.upstreamHeadersTimeoutMs, LONGEST_MS);
+    const timeoutMs = Math.min(this.env.upstreamHeadersTimeoutMs, MAX_MS);
     const client = new Client(provider.origin, {
       connect: (options, callback) => void connect(options, callback),
       headersTimeout: timeoutMs,
@@ -61,9 +61,9 @@ export class UpstreamProbe extends ProviderProbe {
         method: 'GET',
         path,
         headers: headersFor(provider, path),
-        signal: AbortSignal.timeout(2 * LONGEST_MS),
+        signal: AbortSignal.timeout(2 * MAX_MS),
       });
-      await body.dump({ limit: MOST_BYTES }).catch(() => {});
+      await body.dump({ limit: MAX_BYTES }).catch(() => {});
       const { signer, secret, forwardsCredentials } = provider;
       const verdict =
         signer !== null && statusCode === 403

@@ -9,8 +9,8 @@ import { isProxyLoop } from './loop-detection.js';
 import { ForbiddenAddress, upstreamConnector } from './upstream-connector.js';
 
 /** Calls wait for it. */
-const LONGEST_MS = 15_000;
-const MOST_BYTES = 65_536;
+const MAX_MS = 15_000;
+const MAX_BYTES = 65_536;
 
 /** Requests access tokens over a connection with the same rules as for calls: addresses, TLS, egress proxy, timeouts. */
 @Injectable()
@@ -25,14 +25,14 @@ export class UpstreamTokenEndpoint extends TokenEndpoint {
   async post(url: string, form: URLSearchParams): Promise<TokenResponse> {
     const { origin, pathname, search } = new URL(url);
     const connect = upstreamConnector({
-      connectTimeoutMs: Math.min(this.env.upstreamConnectTimeoutMs, LONGEST_MS),
+      connectTimeoutMs: Math.min(this.env.upstreamConnectTimeoutMs, MAX_MS),
       proxyUrl: this.env.upstreamProxyUrl,
       isProxyLoop: (socket) => isProxyLoop(this.host, socket),
     });
     const client = new Client(origin, {
       connect: (options, callback) => void connect(options, callback),
-      headersTimeout: Math.min(this.env.upstreamHeadersTimeoutMs, LONGEST_MS),
-      bodyTimeout: LONGEST_MS,
+      headersTimeout: Math.min(this.env.upstreamHeadersTimeoutMs, MAX_MS),
+      bodyTimeout: MAX_MS,
     });
     try {
       const { statusCode, headers, body } = await client.request({
@@ -40,13 +40,13 @@ export class UpstreamTokenEndpoint extends TokenEndpoint {
         path: pathname + search,
         headers: { 'content-type': 'application/x-www-form-urlencoded', accept: 'application/json' },
         body: form.toString(),
-        signal: AbortSignal.timeout(LONGEST_MS),
+        signal: AbortSignal.timeout(MAX_MS),
       });
       const chunks: Buffer[] = [];
       let length = 0;
       for await (const chunk of body) {
         length += (chunk as Buffer).length;
-        if (length > MOST_BYTES) throw new TokenError('the token endpoint sent more than 64 KiB');
+        if (length > MAX_BYTES) throw new TokenError('the token endpoint sent more than 64 KiB');
         chunks.push(chunk as Buffer);
       }
       const date = Date.parse(String(headers.date));

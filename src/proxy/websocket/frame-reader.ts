@@ -20,7 +20,7 @@ export interface FrameSink {
 }
 
 /** The longest header: 2 bytes, 8 of length, 4 of mask. */
-const LONGEST_HEADER = 14;
+const MAX_HEADER = 14;
 const MASKED = 0x80;
 
 /**
@@ -28,7 +28,7 @@ const MASKED = 0x80;
  * delays nothing, and keeps no more than one header.
  */
 export class FrameReader {
-  private readonly header = Buffer.alloc(LONGEST_HEADER);
+  private readonly header = Buffer.alloc(MAX_HEADER);
   /** Bytes of the next header that are here. */
   private filled = 0;
   /** Bytes of payload that are still to come. */

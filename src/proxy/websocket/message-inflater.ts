@@ -1,11 +1,11 @@
 import { constants, createInflateRaw, type InflateRaw } from 'node:zlib';
 
 /** Compressed bytes that may wait for zlib. A provider that sends faster is no longer read. */
-const MOST_WAITING = 8 * 1024 * 1024;
+const MAX_WAITING = 8 * 1024 * 1024;
 /** What a part takes besides its bytes: a message may come in parts of one byte. */
 const PART_BYTES = 128;
 /** The largest message that is inflated: a response with images has some megabytes. */
-const MOST_INFLATED = 32 * 1024 * 1024;
+const MAX_INFLATED = 32 * 1024 * 1024;
 /** Compressed messages end without these bytes (RFC 7692 7.2.2). */
 const TAIL = Buffer.from([0x00, 0x00, 0xff, 0xff]);
 
@@ -37,7 +37,7 @@ export class MessageInflater {
   add(part: Buffer): void {
     if (this.failed) return;
     this.waiting += part.length + PART_BYTES;
-    if (this.waiting > MOST_WAITING) this.fail();
+    if (this.waiting > MAX_WAITING) this.fail();
     else this.open.push(Buffer.from(part));
   }
 
@@ -82,7 +82,7 @@ export class MessageInflater {
     stream.on('data', (part: Buffer) => {
       this.inflated += part.length;
       if (this.failed) return;
-      if (this.inflated > MOST_INFLATED) this.fail();
+      if (this.inflated > MAX_INFLATED) this.fail();
       else this.sink.onInflated(part);
     });
     stream.on('error', () => this.fail());

@@ -33,7 +33,7 @@ interface Watched extends OpenWebSocket {
 
 /** One key leaves most connections of a process, and most of its memory, to the others. */
 const SHARE_OF_KEY = 4;
-const MOST_OF_KEY = 4_096;
+const MAX_OF_KEY = 4_096;
 const TICK_MS = 250;
 /** At a shutdown, a WebSocket is closed once its provider has sent nothing for so long: no response is under way. */
 const QUIET_MS = 1_000;
@@ -59,7 +59,7 @@ export class WebSocketSessions {
     private readonly policies: CallPolicies,
     pools: UpstreamPools,
   ) {
-    this.mostOfKey = Math.min(MOST_OF_KEY, Math.ceil(pools.most / SHARE_OF_KEY));
+    this.mostOfKey = Math.min(MAX_OF_KEY, Math.ceil(pools.most / SHARE_OF_KEY));
   }
 
   /**
