@@ -22,7 +22,12 @@ const record = () => ({
   attempt: null,
   origin: { id: 'x' },
 });
-const admitted = { body: Buffer.from('{"model":"m"}'), requestBytes: 13, replacement: null };
+const admitted = {
+  body: Buffer.from('{"model":"m"}'),
+  requestBytes: 13,
+  replacement: null,
+  isReplacedFor: () => true,
+};
 
 const rounds = (strategy) => {
   const route = makeRoute(
