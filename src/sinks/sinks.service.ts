@@ -9,8 +9,7 @@ import { inTransaction, type Transactions } from '../database/transactions.js';
 import { ServiceError } from '../errors/service-error.js';
 import type { Actor } from '../platform/actor.js';
 import { shownUrl } from '../platform/provider-url.js';
-import { SecretBoxError } from '../platform/secret-box.js';
-import { type SinkAccess, SinkSecrets } from './sink-secrets.service.js';
+import { SinkSecrets } from './sink-secrets.service.js';
 import { FIRST_ID } from './sink-rows.js';
 import { checkSinkUrl, targetProblem } from './sink-url.js';
 import { SELECT_SINKS, settingsOf, type SinkRow, sinkView } from './sink-view.js';
@@ -95,7 +94,7 @@ export class SinksService {
   update(id: string, change: SinkChange, by: Actor, expected: Expected = null): Promise<SinkView> {
     return this.dataSource.transaction(async (manager) => {
       const row = await findLocked(manager, id, expected);
-      const present = this.open(row);
+      const present = this.secrets.mustOpen(row.id, row.sealed);
       const name = change.name ?? row.name;
       if (name !== row.name) await mustBeFree(manager, name);
       const target = change.target === undefined ? row.target : change.target;
@@ -174,23 +173,7 @@ export class SinksService {
   }
 
   private view(row: SinkRow): SinkView {
-    try {
-      this.secrets.open(row.id, row.sealed);
-    } catch (error) {
-      // Without a master key (a command) the state cannot be determined.
-      if (error instanceof SecretBoxError) return sinkView(row, false);
-      if (!(error instanceof ServiceError)) throw error;
-    }
-    return sinkView(row, true);
-  }
-
-  private open({ id, sealed }: SinkRow): SinkAccess {
-    try {
-      return this.secrets.open(id, sealed);
-    } catch (error) {
-      if (!(error instanceof SecretBoxError)) throw error;
-      throw ServiceError.of('conflict', 'secret_state', `cannot be decrypted: ${error.message}`);
-    }
+    return sinkView(row, this.secrets.isReadable(row.id, row.sealed));
   }
 }
 

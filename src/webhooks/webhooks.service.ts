@@ -10,10 +10,9 @@ import { inTransaction, type Transactions } from '../database/transactions.js';
 import { ServiceError } from '../errors/service-error.js';
 import type { Actor } from '../platform/actor.js';
 import { shownUrl } from '../platform/provider-url.js';
-import { SecretBoxError } from '../platform/secret-box.js';
 import type { WebhookFormat } from './webhook.entity.js';
 import { messageOf, TEST_TYPE } from './webhook-message.js';
-import { newSecret, WebhookSecrets, type WebhookTarget } from './webhook-secrets.service.js';
+import { newSecret, WebhookSecrets } from './webhook-secrets.service.js';
 import { WebhookSender } from './webhook-sender.service.js';
 import { SELECT_WEBHOOKS, settingsOf, testResult, type WebhookRow, webhookView } from './webhook-view.js';
 import type {
@@ -32,7 +31,7 @@ const MOST_WEBHOOKS = 20;
 const LIST = `${SELECT_WEBHOOKS} ORDER BY w.id DESC`;
 const FIND = `${SELECT_WEBHOOKS} WHERE w.id = $1`;
 /** Before the row, in the order of `postern apply`, which locks the table and then rows. */
-export const LOCK_CHANGES = 'LOCK TABLE webhook IN ROW EXCLUSIVE MODE';
+const LOCK_CHANGES = 'LOCK TABLE webhook IN ROW EXCLUSIVE MODE';
 /** A separate statement, so that the next read sees everything committed before the lock. */
 const LOCK = 'SELECT FROM webhook WHERE id = $1 FOR UPDATE';
 const INSERT = `
@@ -91,11 +90,8 @@ export class WebhooksService {
   /** The ID of a webhook with this URL, hidden parts included; null if there is none. Unreadable ones are left out. */
   async idOf(url: string, format: WebhookFormat): Promise<string | null> {
     const rows = await this.dataSource.query<WebhookRow[]>(LIST);
-    const found = rows.find((row) => {
-      if (row.format !== format || !this.isReadable(row)) return false;
-      return this.secrets.open(row.id, row.sealed).url === url;
-    });
-    return found?.id ?? null;
+    const isIt = ({ id, sealed }: WebhookRow) => this.secrets.tryOpen(id, sealed)?.url === url;
+    return rows.find((row) => row.format === format && isIt(row))?.id ?? null;
   }
 
   /** @throws ServiceError not_found */
@@ -111,7 +107,7 @@ export class WebhooksService {
   update(id: string, change: WebhookChange, by: Actor, expected: Expected = null): Promise<WebhookView> {
     return this.dataSource.transaction(async (manager) => {
       const row = await findLocked(manager, id, expected);
-      const present = this.open(row);
+      const present = this.secrets.mustOpen(row.id, row.sealed);
       const url = change.url ?? present.url;
       const events = change.events ?? row.events;
       const isMoved = url !== present.url;
@@ -144,7 +140,7 @@ export class WebhooksService {
   /** Sends an event of its own type, once. @throws ServiceError not_found, conflict if it cannot be decrypted */
   async test(id: string): Promise<WebhookTestResult> {
     const row = await find(this.dataSource.manager, id);
-    const { url, secret } = this.open(row);
+    const { url, secret } = this.secrets.mustOpen(row.id, row.sealed);
     const event = {
       id: randomUUID(),
       type: TEST_TYPE,
@@ -157,33 +153,7 @@ export class WebhooksService {
   }
 
   private view(row: WebhookRow): WebhookView {
-    try {
-      return webhookView(row, this.isReadable(row));
-    } catch (error) {
-      // Without a master key (a command) the state cannot be determined.
-      if (!(error instanceof ServiceError)) throw error;
-      return webhookView(row, true);
-    }
-  }
-
-  /** @throws ServiceError invalid without a master key */
-  private isReadable({ id, sealed }: WebhookRow): boolean {
-    try {
-      this.secrets.open(id, sealed);
-      return true;
-    } catch (error) {
-      if (error instanceof SecretBoxError) return false;
-      throw error;
-    }
-  }
-
-  private open({ id, sealed }: WebhookRow): WebhookTarget {
-    try {
-      return this.secrets.open(id, sealed);
-    } catch (error) {
-      if (!(error instanceof SecretBoxError)) throw error;
-      throw ServiceError.of('conflict', 'secret_state', `cannot be decrypted: ${error.message}`);
-    }
+    return webhookView(row, this.secrets.isReadable(row.id, row.sealed));
   }
 }
 
