@@ -118,18 +118,22 @@ export class SinksService {
         );
       }
       const enabled = change.enabled ?? row.enabled;
-      const isSame = [
-        ...[name === row.name, target === row.target, enabled === row.enabled],
-        ...[access.url === present.url, access.secret === present.secret],
-      ];
-      if (isSame.every(Boolean)) return this.view(row);
+      const isSame =
+        name === row.name &&
+        target === row.target &&
+        enabled === row.enabled &&
+        access.url === present.url &&
+        access.secret === present.secret;
+      if (isSame) return this.view(row);
       const sealed = this.secrets.seal(row.id, access);
       const values = [row.id, name, shownUrl(access.url), target, sealed, enabled];
       await manager.query(UPDATE, values);
       const after = this.view(await find(manager, row.id));
       await recordChange(manager, by, {
-        ...{ action: 'changed', type: 'sink' },
-        ...{ before: settingsOf(this.view(row)), after: settingsOf(after) },
+        action: 'changed',
+        type: 'sink',
+        before: settingsOf(this.view(row)),
+        after: settingsOf(after),
         // What differs is hidden.
         more: {
           ...(access.url !== present.url && after.url === row.shown_url && { url: 'changed' }),
@@ -155,7 +159,10 @@ export class SinksService {
       const after = this.view(await find(manager, row.id));
       const settings = settingsOf(after);
       await recordChange(manager, by, {
-        ...{ action: 'replayed', type: 'sink', before: settings, after: settings },
+        action: 'replayed',
+        type: 'sink',
+        before: settings,
+        after: settings,
         more: { from: from.toISOString() },
       });
       return after;
