@@ -112,7 +112,7 @@ export class WebhooksService {
       const events = change.events ?? row.events;
       const isMoved = url !== present.url;
       if (!isMoved && JSON.stringify(events) === JSON.stringify(row.events)) return this.view(row);
-      const sealed = this.secrets.seal(id, { ...present, url });
+      const sealed = this.secrets.seal(row.id, { ...present, url });
       await manager.query(UPDATE, [id, shownUrl(url), events, sealed]);
       const after = this.view(await find(manager, id));
       await recordChange(manager, by, {

@@ -93,6 +93,13 @@ it('changes the URL and the events, with If-Match, and records what changed', as
   verified(receiver.received[0]!, secret);
 });
 
+it('keeps a webhook readable that is changed by its ID in capital letters', async () => {
+  const { id } = await create();
+  const path = `/webhooks/${id.toUpperCase()}`;
+  expect(await gateway.admin('PATCH', path, { events: ['price.missing'] })).toMatchObject({ id, version: 2 });
+  expect(await gateway.admin('GET', path)).toMatchObject({ secret_state: 'sealed' });
+});
+
 it('tests a webhook: signed, once, with the reason if it fails', async () => {
   const { id, secret } = await create();
   receiver.received.length = 0;
