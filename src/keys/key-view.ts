@@ -27,7 +27,7 @@ export const SELECT_KEYS = `
          CASE WHEN k.revoked_at IS NULL THEN s.previous_secret_expires_at END AS previous_secret_expires_at,
          k.revoked_at, k.disabled, k.providers, k.endpoints, k.idempotency, k.websockets, k.models, k.stream_usage,
          k.cache, k.owner, k.owner_id, k.version,
-         ${rulesSql('k.id')}
+         (${rulesSql('k.id')}) AS rules
   FROM gateway_key k
   JOIN team t ON t.id = k.team_id
   CROSS JOIN LATERAL (
