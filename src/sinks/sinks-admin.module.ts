@@ -10,6 +10,6 @@ import { SinksService } from './sinks.service.js';
   imports: [TypeOrmModule.forFeature([Sink])],
   controllers: [SinksController],
   providers: [SinkSecrets, SinksService],
-  exports: [SinksService, SinkSecrets]
+  exports: [TypeOrmModule, SinksService, SinkSecrets]
 })
 export class SinksAdminModule {}

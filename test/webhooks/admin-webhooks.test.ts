@@ -69,6 +69,8 @@ it('changes the URL and the events, with If-Match, and records what changed', as
     },
   );
   expect(changed.body).toMatchObject({ version: 2 });
+  const time = ({ body }: { body: unknown }) => Date.parse((body as { updated_at: string }).updated_at);
+  expect(time(changed)).toBeGreaterThan(time(first));
   const late = await call(
     gateway,
     'PATCH',
