@@ -36,8 +36,15 @@ export interface Kind<M extends Member = Member> {
 const ALL = { limit: 1_000_000, cursor: undefined };
 const NO_LIMITS = { limits: null, budgets: null, each_end_user: null };
 const NO_AMOUNTS = {
-  ...{ input: null, cached_input: null, cache_write: null, cache_write_1h: null, output: null },
-  ...{ per_call: null, extra: null, tiers: null, note: null },
+  input: null,
+  cached_input: null,
+  cache_write: null,
+  cache_write_1h: null,
+  output: null,
+  per_call: null,
+  extra: null,
+  tiers: null,
+  note: null,
 };
 
 async function unlessMissing<T>(found: Promise<T>): Promise<T | null> {

@@ -1,10 +1,10 @@
 import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
 import type { Request } from 'express';
 import type { StreamUsage } from '../teams/model-rules.js';
-import type { EndpointRule, IdempotencyMode } from '../keys/gateway-key.entity.js';
+import type { GatewayKey, GRANTED_SETTINGS } from '../keys/gateway-key.entity.js';
 
 /** What a gateway key allows, as stored. Shared between calls and immutable. */
-export interface Grant {
+export interface Grant extends Readonly<Pick<GatewayKey, (typeof GRANTED_SETTINGS)[number]>> {
   readonly keyId: string;
   /** ID of the secret that was sent. */
   readonly secretId: string;
@@ -15,10 +15,6 @@ export interface Grant {
   readonly enabled: boolean;
   /** Provider names; null for all. */
   readonly providers: readonly string[] | null;
-  readonly endpoints: EndpointRule;
-  readonly idempotency: IdempotencyMode;
-  /** May the key open WebSockets? */
-  readonly websockets: boolean;
   /** Lists of patterns of model names, of the key and of its team: a model must be on each. Empty allows all. */
   readonly models: readonly (readonly string[])[];
   /** Rules for the usage of streams, of the key and of its team, without `as_sent`. */

@@ -2,15 +2,16 @@ import type { StreamUsage } from '../teams/model-rules.js';
 import type { Grant } from './caller.js';
 import type { KeyCache } from '../keys/key-cache-settings.js';
 import { GRANTED_PROVIDERS } from '../keys/own-key.js';
-import type { EndpointRule, IdempotencyMode } from '../keys/gateway-key.entity.js';
+import { type GatewayKey, GRANTED_SETTINGS } from '../keys/gateway-key.entity.js';
+import { pick } from '../platform/pick.js';
 
 /**
  * One statement for one key and for many; digests are bind parameters only. A secret that has expired by Postgres's clock
  * is not enabled: otherwise one that a rotation ended at once would work for as long as the local clock is behind.
  */
 export const FIND_GRANTS = `
-  SELECT encode(s.digest, 'hex') AS digest, s.id AS secret_id, k.id AS key_id, k.team_id, ${GRANTED_PROVIDERS} AS providers, k.endpoints,
-         k.idempotency, k.websockets, k.models, t.models AS team_models, k.stream_usage, t.stream_usage AS team_stream_usage,
+  SELECT encode(s.digest, 'hex') AS digest, s.id AS secret_id, k.id AS key_id, k.team_id, ${GRANTED_PROVIDERS} AS providers,
+         ${GRANTED_SETTINGS.map((name) => `k.${name}`).join(', ')}, k.models, t.models AS team_models, k.stream_usage, t.stream_usage AS team_stream_usage,
          k.cache,
          LEAST(k.expires_at, s.expires_at) AS expires_at,
          k.revoked_at IS NULL AND NOT k.disabled AND NOT t.disabled
@@ -21,15 +22,12 @@ export const FIND_GRANTS = `
   JOIN team t ON t.id = k.team_id
   WHERE s.digest = ANY ($1)`;
 
-export interface GrantRow {
+export interface GrantRow extends Pick<GatewayKey, (typeof GRANTED_SETTINGS)[number]> {
   digest: string;
   secret_id: string;
   key_id: string;
   team_id: string;
   providers: string[] | null;
-  endpoints: EndpointRule;
-  idempotency: IdempotencyMode;
-  websockets: boolean;
   models: string[] | null;
   team_models: string[] | null;
   stream_usage: StreamUsage;
@@ -53,9 +51,7 @@ export function grantsOf(rows: readonly GrantRow[]): Map<string, Grant> {
         expiresAt: row.expires_at?.getTime() ?? Infinity,
         enabled: row.enabled,
         providers: row.providers,
-        endpoints: row.endpoints,
-        idempotency: row.idempotency,
-        websockets: row.websockets,
+        ...pick(row, GRANTED_SETTINGS),
         models: lists(row.models, row.team_models),
         streamUsage: rules(row.stream_usage, row.team_stream_usage),
         cache: row.cache && { ttlSeconds: row.cache.ttl_seconds, shared: row.cache.shared },

@@ -1,3 +1,4 @@
+import { And, type FindOperator, In, LessThan } from 'typeorm';
 import { ServiceError } from '../errors/service-error.js';
 
 /**
@@ -42,6 +43,25 @@ export function idOfCursor(cursor: string | undefined): string | null {
     );
   }
   return id;
+}
+
+/**
+ * Options with which `find()` reads the rows of pageOf(), newest first.
+ *
+ * @param ids of which rows; null: of all
+ * @throws ServiceError invalid for a cursor that no page returned
+ */
+export function pageOptions({ limit, cursor }: PageRequest, ids: readonly string[] | null = null) {
+  const after = idOfCursor(cursor);
+  const conditions: FindOperator<string>[] = [
+    ...(after === null ? [] : [LessThan(after)]),
+    ...(ids === null ? [] : [In(ids) as FindOperator<string>]),
+  ];
+  return {
+    where: conditions.length === 0 ? {} : { id: And(...conditions) },
+    order: { id: 'DESC' },
+    take: limit + 1,
+  } as const;
 }
 
 /**

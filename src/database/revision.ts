@@ -3,7 +3,7 @@ import { ServiceError } from '../errors/service-error.js';
 /** A row with a version that increases with every change; null: configured in the environment, not in a row. */
 interface Versioned {
   id: string | null;
-  version: number | null;
+  version?: number | null;
 }
 
 /** Revisions (revisionOf) of which one must be the current one; null: any. */

@@ -1,4 +1,4 @@
-import { Check, Column, Entity, ForeignKey, Index, PrimaryColumn, Unique } from 'typeorm';
+import { Check, Column, Entity, ForeignKey, Index, PrimaryColumn, Unique, VersionColumn } from 'typeorm';
 import { STREAM_USAGE_COMMENT, type StreamUsage } from '../teams/model-rules.js';
 import { Team } from '../teams/team.entity.js';
 import type { KeyCache } from './key-cache-settings.js';
@@ -8,6 +8,20 @@ export type EndpointRule = (typeof ENDPOINT_RULES)[number];
 
 export const IDEMPOTENCY_MODES = ['forward', 'replay'] as const;
 export type IdempotencyMode = (typeof IDEMPOTENCY_MODES)[number];
+
+/** Settings that the API shows as they are stored. */
+export const SHOWN_SETTINGS = [
+  'disabled',
+  'providers',
+  'endpoints',
+  'idempotency',
+  'websockets',
+  'models',
+  'stream_usage',
+] as const;
+
+/** Settings that calls are decided by, as they are stored: members of a grant. */
+export const GRANTED_SETTINGS = ['endpoints', 'idempotency', 'websockets'] as const;
 
 /** A gateway key of a team, with its limits. It has one or more secrets; rotation adds a secret and keeps this row. */
 @Entity('gateway_key', {
@@ -94,7 +108,7 @@ export class GatewayKey {
   })
   cache!: KeyCache | null;
 
-  /** For If-Match. */
-  @Column('int', { default: 1, comment: 'Increases with every change by an actor.' })
+  /** For If-Match. TypeORM raises it with each update. */
+  @VersionColumn({ default: 1, comment: 'Increases with every change by an actor.' })
   version!: number;
 }

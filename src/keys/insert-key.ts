@@ -3,26 +3,22 @@ import { v7 as uuidv7 } from 'uuid';
 import type { Access } from '../admin/access/access.js';
 import type { Actor } from '../platform/actor.js';
 import { recordChange } from '../audit/record-change.js';
-import type { ModelRules } from '../teams/model-rules.js';
-import type { EndpointRule, IdempotencyMode } from './gateway-key.entity.js';
-import type { KeyCache } from './key-cache-settings.js';
+import type { LimitMembers } from '../limit-rules/limit-rules.schema.js';
+import { withoutLimits } from '../limit-rules/stored-rules.js';
+import { GatewayKeySecret } from './gateway-key-secret.entity.js';
+import { GatewayKey } from './gateway-key.entity.js';
 import { digestKey, generateKey, shownPrefix } from './key-secret.js';
 import { FIND_KEY, fullName, type KeyRow, keyView } from './key-view.js';
-import type { KeyView } from './keys.schema.js';
+import type { KeyView, NewKey } from './keys.schema.js';
 
-export interface KeyGrant extends Partial<ModelRules> {
+/** What a key is created with, apart from its team and its limits; the defaults are those of the columns. */
+export type KeyGrant = Partial<Omit<NewKey, 'team' | 'name' | 'expires_at' | keyof LimitMembers>> & {
   name: string;
   /** null if the key never expires. */
   expiresAt: Date | null;
-  /** Names of providers; null for all. */
-  providers: readonly string[] | null;
-  endpoints: EndpointRule;
-  idempotency: IdempotencyMode;
-  websockets?: boolean;
-  cache?: KeyCache | null;
   /** Member of the team whose own it is; absent for other keys. */
   owner?: Access;
-}
+};
 
 /** A key with its secret, which is not stored and cannot be read later. */
 export interface IssuedKey {
@@ -34,14 +30,6 @@ export interface RotatedKey extends IssuedKey {
   /** First characters of older secrets whose grace the rotation ended. */
   ended: string[];
 }
-
-const INSERT_KEY = `
-  INSERT INTO gateway_key (id, team_id, name, expires_at, providers, endpoints, idempotency, models, stream_usage,
-                           websockets, cache, owner, owner_id)
-  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`;
-
-const INSERT_SECRET = `
-  INSERT INTO gateway_key_secret (id, key_id, digest, prefix) VALUES ($1, $2, decode($3, 'hex'), $4)`;
 
 /**
  * Inserts a key with its first secret and an audit entry. `manager` must belong to a transaction: otherwise an error could
@@ -57,35 +45,33 @@ export async function insertKey(
   saveLimits?: (id: string) => Promise<void>,
 ): Promise<IssuedKey> {
   const id = uuidv7();
-  await manager.query(INSERT_KEY, [
-    id,
-    teamId,
-    grant.name,
-    grant.expiresAt,
-    grant.providers,
-    grant.endpoints,
-    grant.idempotency,
-    grant.models ?? null,
-    grant.stream_usage ?? 'as_sent',
-    grant.websockets ?? false,
-    grant.cache ?? null,
-    grant.owner?.actor.name ?? null,
-    grant.owner?.userId ?? null,
-  ]);
+  const { owner, ...settings } = grant;
+  const mine = owner && { owner: owner.actor.name, ownerId: owner.userId };
+  await manager.insert(GatewayKey, { id, teamId, ...columnsOf(settings), ...mine });
   const secret = await insertSecret(manager, id);
   await saveLimits?.(id);
   const [row] = await manager.query<[KeyRow]>(FIND_KEY, [id]);
   const key = keyView(row);
   await recordChange(manager, by, {
-    ...{ action: 'created', type: 'key', name: fullName(key) },
-    ...{ before: null, after: key },
+    action: 'created',
+    type: 'key',
+    name: fullName(key),
+    before: null,
+    after: key,
   });
   return { key, secret };
+}
+
+/** The columns of these settings. TypeORM leaves out what is undefined. */
+export function columnsOf(settings: Omit<Partial<KeyGrant>, 'owner'> & LimitMembers): Partial<GatewayKey> {
+  const { stream_usage: streamUsage, ...others } = withoutLimits(settings);
+  return { streamUsage, ...others };
 }
 
 /** Adds a secret to a key. @returns the secret, which is not stored */
 export async function insertSecret(manager: EntityManager, keyId: string): Promise<string> {
   const secret = generateKey();
-  await manager.query(INSERT_SECRET, [uuidv7(), keyId, digestKey(secret), shownPrefix(secret)]);
+  const digest = Buffer.from(digestKey(secret), 'hex');
+  await manager.insert(GatewayKeySecret, { id: uuidv7(), keyId, digest, prefix: shownPrefix(secret) });
   return secret;
 }

@@ -1,17 +1,13 @@
 import { type RuleValues, rulesSql, shownLimits } from '../limit-rules/stored-rules.js';
+import { pick } from '../platform/pick.js';
+import { SHOWN_SETTINGS } from './gateway-key.entity.js';
 import type { KeyView } from './keys.schema.js';
 
 /** A key row. */
-export type KeyRow = Omit<
+export type KeyRow = Pick<
   KeyView,
-  | 'created_at'
-  | 'expires_at'
-  | 'last_used_at'
-  | 'revoked_at'
-  | 'previous_secret_expires_at'
-  | 'limits'
-  | 'budgets'
-  | 'each_end_user'
+  | (typeof SHOWN_SETTINGS)[number]
+  | ('id' | 'name' | 'team' | 'team_id' | 'prefix' | 'cache' | 'owner' | 'owner_id' | 'version')
 > & {
   created_at: Date;
   previous_secret_expires_at: Date | null;
@@ -25,9 +21,8 @@ export type KeyRow = Omit<
 export const SELECT_KEYS = `
   SELECT k.id, k.name, t.name AS team, k.team_id, s.prefix, k.created_at, k.expires_at, s.last_used_at,
          CASE WHEN k.revoked_at IS NULL THEN s.previous_secret_expires_at END AS previous_secret_expires_at,
-         k.revoked_at, k.disabled, k.providers, k.endpoints, k.idempotency, k.websockets, k.models, k.stream_usage,
-         k.cache, k.owner, k.owner_id, k.version,
-         ${rulesSql('k.id')}
+         k.revoked_at, ${SHOWN_SETTINGS.map((name) => `k.${name}`).join(', ')}, k.cache, k.owner, k.owner_id, k.version,
+         (${rulesSql('k.id')}) AS rules
   FROM gateway_key k
   JOIN team t ON t.id = k.team_id
   CROSS JOIN LATERAL (
@@ -46,12 +41,12 @@ export const KEY_STATUS_SQL = `
        WHEN k.disabled OR t.disabled THEN 'disabled'
        ELSE 'active' END`;
 
-/** Lists each field, so that a new column is not shown by accident. */
 /** The name of a key is unique only within its team. */
 export function fullName({ team, name }: Pick<KeyView, 'team' | 'name'>): string {
   return `${team}/${name}`;
 }
 
+/** Lists each field, so that a new column is not shown by accident. */
 export function keyView(row: KeyRow): KeyView {
   return {
     id: row.id,
@@ -64,13 +59,7 @@ export function keyView(row: KeyRow): KeyView {
     expires_at: row.expires_at?.toISOString() ?? null,
     last_used_at: row.last_used_at?.toISOString() ?? null,
     revoked_at: row.revoked_at?.toISOString() ?? null,
-    disabled: row.disabled,
-    providers: row.providers,
-    endpoints: row.endpoints,
-    idempotency: row.idempotency,
-    websockets: row.websockets,
-    models: row.models,
-    stream_usage: row.stream_usage,
+    ...pick(row, SHOWN_SETTINGS),
     // In one order: jsonb has one of its own.
     cache: row.cache && { ttl_seconds: row.cache.ttl_seconds, shared: row.cache.shared },
     ...shownLimits(row.rules, 'key'),

@@ -1,21 +1,28 @@
 import { Injectable } from '@nestjs/common';
-import { InjectDataSource } from '@nestjs/typeorm';
-import type { EntityManager } from 'typeorm';
+import { EntityManager } from 'typeorm';
 import type { Actor } from '../platform/actor.js';
-import { recordChange } from '../audit/record-change.js';
+import { audited, differing, type Subject } from '../audit/audited.js';
 import { idOfCursor, isUuid, type Page, pageOf } from '../database/page.js';
 import { isUniqueViolation } from '../database/sql-state.js';
-import { inTransaction, type Transactions } from '../database/transactions.js';
+import { transacted } from '../database/transactions.js';
 import { ServiceError } from '../errors/service-error.js';
 import type { LimitMembers } from '../limit-rules/limit-rules.schema.js';
 import { LimitRules } from '../limit-rules/limit-rules.service.js';
-import { changedLimits, NO_LIMITS, sameLimits } from '../limit-rules/stored-rules.js';
+import { changedLimits, NO_LIMITS, sameLimits, withoutLimits } from '../limit-rules/stored-rules.js';
 import { mustBeKnownProviders } from '../providers/provider-rows.js';
-import { insertKey, insertSecret, type IssuedKey, type KeyGrant, type RotatedKey } from './insert-key.js';
+import { GatewayKey } from './gateway-key.entity.js';
+import {
+  columnsOf,
+  insertKey,
+  insertSecret,
+  type IssuedKey,
+  type KeyGrant,
+  type RotatedKey,
+} from './insert-key.js';
 import { FIND_KEY, fullName, KEY_STATUS_SQL, type KeyRow, keyView, SELECT_KEYS } from './key-view.js';
 import type { KeyFilter, KeyView } from './keys.schema.js';
 import { isOwnSql, ownerValues } from './own-key.js';
-import { type Expected, mustBeExpected } from '../database/revision.js';
+import type { Expected } from '../database/revision.js';
 import type { Access, Scope } from '../admin/access/access.js';
 import { TeamsService } from '../teams/teams.service.js';
 
@@ -40,19 +47,6 @@ const FIND_IN_SCOPE = `${FIND_KEY} AND ($2::uuid[] IS NULL OR k.team_id = ANY ($
 
 const IS_OWN = `SELECT ${isOwnSql(2)} AS own FROM gateway_key k WHERE k.id = $1`;
 
-/** A separate statement, so that the next read sees everything committed before the lock. */
-const LOCK = 'SELECT FROM gateway_key WHERE id = $1 FOR UPDATE';
-
-const UPDATE = `
-  UPDATE gateway_key
-  SET name = $2, expires_at = $3, providers = $4, endpoints = $5, idempotency = $6, disabled = $7, models = $8,
-      stream_usage = $9, websockets = $10, cache = $11, version = version + 1
-  WHERE id = $1`;
-
-const REVOKE = 'UPDATE gateway_key SET revoked_at = now(), version = version + 1 WHERE id = $1';
-
-const COUNT_ROTATION = 'UPDATE gateway_key SET version = version + 1 WHERE id = $1';
-
 /** A second secret in a grace would be a third that works. */
 const END_OLDER_SECRETS = `
   UPDATE gateway_key_secret SET expires_at = now() WHERE key_id = $1 AND expires_at > now() RETURNING prefix`;
@@ -65,14 +59,14 @@ const END_SECRET = `
 @Injectable()
 export class KeysService {
   constructor(
-    @InjectDataSource() private readonly dataSource: Transactions,
+    private readonly manager: EntityManager,
     private readonly teams: TeamsService,
     private readonly limits: LimitRules,
   ) {}
 
   /** The same service, whose work is part of the transaction of `manager`. */
   in(manager: EntityManager): KeysService {
-    return new KeysService(inTransaction(manager), this.teams.in(manager), this.limits);
+    return new KeysService(manager, this.teams.in(manager), this.limits);
   }
 
   /**
@@ -89,9 +83,9 @@ export class KeysService {
   ): Promise<IssuedKey> {
     const { id: teamId } = await this.teams.resolve(team);
     // Those of a member's key are its team's, which were known; one that is gone allows nothing.
-    if (grant.owner === undefined) await mustBeKnownProviders(this.dataSource.manager, grant.providers);
+    if (grant.owner === undefined) await mustBeKnownProviders(this.manager, grant.providers);
     const limits = changedLimits(NO_LIMITS, grant);
-    const creating = this.dataSource.transaction(async (manager) => {
+    const creating = transacted(this.manager, async (manager) => {
       await check?.(manager);
       return insertKey(manager, teamId, grant, by, (id) => this.limits.save(manager, 'key', id, limits));
     });
@@ -106,12 +100,12 @@ export class KeysService {
     const after = idOfCursor(cursor);
     const teamId = team === undefined ? null : (await this.teams.resolve(team, scope)).id;
     const values = [teamId, prefix ?? null, status ?? null, after, name ?? null, limit + 1, scope];
-    return pageOf(await this.dataSource.query<KeyRow[]>(LIST, values), limit, keyView);
+    return pageOf(await this.manager.query<KeyRow[]>(LIST, values), limit, keyView);
   }
 
   /** @throws ServiceError not_found, also outside the scope */
   get(id: string, scope: Scope = null): Promise<KeyView> {
-    return find(this.dataSource.manager, id, scope);
+    return find(this.manager, id, scope);
   }
 
   /**
@@ -122,31 +116,15 @@ export class KeysService {
    */
   async update(id: string, change: KeyChange, by: Actor, expected: Expected = null): Promise<KeyView> {
     const changing = this.change(id, 'changed', by, expected, async (manager, key) => {
-      const present = { ...key, expiresAt: key.expires_at && new Date(key.expires_at) };
-      const wanted = { ...present, ...change };
-      const fields = [
-        'name',
-        'expiresAt',
-        'providers',
-        'endpoints',
-        'idempotency',
-        'disabled',
-        'models',
-        'stream_usage',
-        'websockets',
-        'cache',
-      ] as const;
-      const differing = fields.filter(
-        (field) => JSON.stringify(wanted[field]) !== JSON.stringify(present[field]),
-      );
+      const differences = differing({ ...key, expiresAt: key.expires_at }, withoutLimits(change));
       const limits = changedLimits(key, change);
       const limitsDiffer = !sameLimits(limits, key);
-      if (differing.length === 0 && !limitsDiffer) return null;
+      if (differences.length === 0 && !limitsDiffer) return null;
       // A provider that the key has already may be gone by now.
-      if (differing.includes('providers')) await mustBeKnownProviders(manager, change.providers);
-      if (limitsDiffer || differing.some((field) => field !== 'name')) mustNotBeRevoked(key);
+      if (differences.includes('providers')) await mustBeKnownProviders(manager, change.providers);
+      if (limitsDiffer || differences.some((field) => field !== 'name')) mustNotBeRevoked(key);
       if (limitsDiffer) await this.limits.save(manager, 'key', id, limits);
-      await manager.query(UPDATE, [id, ...fields.map((field) => wanted[field])]);
+      await manager.update(GatewayKey, id, columnsOf(change));
       return {};
     });
     return unlessTaken(changing);
@@ -186,7 +164,7 @@ export class KeysService {
       ended = older.map(({ prefix }) => prefix);
       await manager.query(END_SECRET, [id, graceSeconds]);
       secret = await insertSecret(manager, id);
-      await manager.query(COUNT_ROTATION, [id]);
+      await manager.increment(GatewayKey, { id }, 'version', 1);
       return { grace_seconds: graceSeconds, ...(ended.length > 0 && { ended_secrets: ended }) };
     };
     const key = await this.change(id, 'rotated', by, expected, work, owner);
@@ -202,14 +180,14 @@ export class KeysService {
   revoke(id: string, by: Actor, expected: Expected = null, owner: Access | null = null): Promise<KeyView> {
     const work = async (manager: EntityManager, key: KeyView) => {
       if (key.revoked_at !== null) return null;
-      await manager.query(REVOKE, [id]);
+      await manager.update(GatewayKey, id, { revokedAt: () => 'now()' });
       return {};
     };
     return this.change(id, 'revoked', by, expected, work, owner);
   }
 
   /**
-   * Runs one change and its audit entry in a transaction.
+   * Runs one change and its audit entry, see audited().
    *
    * @param work gets the locked key; returns null if there is nothing to do, else further values for the audit entry
    */
@@ -221,20 +199,28 @@ export class KeysService {
     work: (manager: EntityManager, key: KeyView) => Promise<object | null>,
     owner: Access | null = null,
   ): Promise<KeyView> {
-    return this.dataSource.transaction(async (manager) => {
-      if (isUuid(id)) await manager.query(LOCK, [id]);
-      const before = await find(manager, id, owner?.scope);
-      if (owner !== null && !(await isOwn(manager, id, owner)))
-        throw ServiceError.of('forbidden', 'id', 'this key is not yours; ask an administrator');
-      mustBeExpected('key', before, expected);
-      const more = await work(manager, before);
-      if (more === null) return before;
-      const after = await find(manager, id);
-      await recordChange(manager, by, { action, type: 'key', name: fullName(after), before, after, more });
-      return after;
-    });
+    const lock: typeof KEY.lock = async (manager, id) => {
+      await KEY.lock(manager, id);
+      if (owner === null) return id;
+      await find(manager, id, owner.scope);
+      if (await isOwn(manager, id, owner)) return id;
+      throw ServiceError.of('forbidden', 'id', 'this key is not yours; ask an administrator');
+    };
+    return audited(this.manager, { ...KEY, lock }, { id, action, by, expected }, work);
   }
 }
+
+const KEY: Subject<KeyView> = {
+  type: 'key',
+  lock: async (manager, id) => {
+    const lock = { mode: 'pessimistic_write' } as const;
+    if (isUuid(id)) await manager.findOne(GatewayKey, { select: { id: true }, where: { id }, lock });
+    return id;
+  },
+  find: (manager, id) => find(manager, id),
+  shown: (key) => key,
+  nameOf: fullName,
+};
 
 async function find(manager: EntityManager, id: string, scope: Scope = null): Promise<KeyView> {
   const [row] = isUuid(id) ? await manager.query<KeyRow[]>(FIND_IN_SCOPE, [id, scope]) : [];

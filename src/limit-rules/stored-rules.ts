@@ -33,10 +33,10 @@ const RATES = [
 
 /** The rules of an owner as JSON, for a query of teams or keys. @param id the column with the owner's id */
 export const rulesSql = (id: string) => `
-  (SELECT jsonb_agg(jsonb_build_object('scope', scope, 'resource', resource, 'period', period, 'amount', amount::text,
-                                       'mode', mode, 'alert_at', alert_at, 'unpriced', unpriced,
-                                       'reservation', reservation) ORDER BY id)
-   FROM limit_rule WHERE scope_id = ${id}) AS rules`;
+  SELECT jsonb_agg(jsonb_build_object('scope', scope, 'resource', resource, 'period', period, 'amount', amount::text,
+                                      'mode', mode, 'alert_at', alert_at, 'unpriced', unpriced,
+                                      'reservation', reservation) ORDER BY id)
+  FROM limit_rule WHERE scope_id = ${id}`;
 
 /** The members of an owner that these rules make. */
 export function shownLimits(rules: readonly RuleValues[] | null, owner: Owner): ShownLimits {
@@ -67,6 +67,12 @@ export function changedLimits(present: ShownLimits, change: LimitMembers): Shown
     budgets: change.budgets === undefined ? present.budgets : (change.budgets ?? []),
     each_end_user: change.each_end_user === undefined ? present.each_end_user : change.each_end_user,
   };
+}
+
+/** The members of a change that make no rules. */
+export function withoutLimits<T extends LimitMembers>(change: T): Omit<T, keyof LimitMembers> {
+  const { limits: _, budgets: __, each_end_user: ___, ...others } = change;
+  return others;
 }
 
 /** True if both make the same rules, however they are written. */

@@ -1,4 +1,5 @@
 import { Module } from '@nestjs/common';
+import { DiscoveryModule } from '@nestjs/core';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { CredentialSources } from './credentials/credential-sources.service.js';
 import { ProviderSecrets } from './provider-secrets.service.js';
@@ -10,7 +11,7 @@ import { StoredProvidersService } from './stored-providers.service.js';
 
 /** The providers that calls go to, and their administration. */
 @Module({
-  imports: [TypeOrmModule.forFeature([StoredProvider])],
+  imports: [DiscoveryModule, TypeOrmModule.forFeature([StoredProvider])],
   controllers: [ProvidersController],
   providers: [CredentialSources, ProviderSecrets, ProvidersService, StoredProvidersService, ResealService],
   exports: [ProvidersService, StoredProvidersService, ResealService]

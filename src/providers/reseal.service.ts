@@ -1,10 +1,10 @@
 import { Injectable } from '@nestjs/common';
+import { DiscoveryService } from '@nestjs/core';
 import { DataSource } from 'typeorm';
 import type { Actor } from '../platform/actor.js';
 import { recordChange } from '../audit/record-change.js';
+import { RowSecrets } from '../database/row-secrets.js';
 import { serialized } from './provider-rows.js';
-import { ProviderSecrets } from './provider-secrets.service.js';
-import { type ProviderRow, SELECT_PROVIDERS } from './provider-view.js';
 
 /** Names of providers, and of what else has secrets, by the outcome for their secrets. */
 export interface Resealed {
@@ -15,20 +15,12 @@ export interface Resealed {
   unreadable: string[];
 }
 
-const LIST_SEALED = 'SELECT id, name FROM provider WHERE sealed_secret IS NOT NULL ORDER BY name';
-const FIND = `${SELECT_PROVIDERS} WHERE id = $1`;
-/** No setting changes, so the version stays. */
-const RESEAL = 'UPDATE provider SET sealed_secret = $2 WHERE id = $1';
-
-/** Re-encrypts stored secrets with the current master key. */
+/** Re-encrypts what is sealed in the rows of every module with the current master key. */
 @Injectable()
 export class ResealService {
-  /** Re-encrypt the secrets of other modules: each adds its names to the outcome. */
-  readonly others: ((done: Resealed, by: Actor) => Promise<void>)[] = [];
-
   constructor(
     private readonly dataSource: DataSource,
-    private readonly secrets: ProviderSecrets,
+    private readonly discovery: DiscoveryService,
   ) {}
 
   /**
@@ -38,26 +30,40 @@ export class ResealService {
    */
   async reseal(by: Actor): Promise<Resealed> {
     const done: Resealed = { resealed: [], current: [], unreadable: [] };
-    const sealed = await this.dataSource.query<{ id: string; name: string }[]>(LIST_SEALED);
-    for (const { id, name } of sealed) {
-      const outcome = await this.resealOne(id, by);
-      if (outcome !== null) done[outcome].push(name);
+    for (const { instance } of this.discovery.getProviders()) {
+      if (!(instance instanceof RowSecrets)) continue;
+      const { table, label, column } = instance;
+      const rows = await this.dataSource.query<{ id: string; label: string }[]>(
+        `SELECT id, ${label} AS label FROM ${table} WHERE ${column} IS NOT NULL ORDER BY label`,
+      );
+      for (const row of rows) {
+        const outcome = await this.resealOne(instance, row.id, by);
+        if (outcome !== null) done[outcome].push(row.label);
+      }
     }
-    for (const reseal of this.others) await reseal(done, by);
     return done;
   }
 
-  /** @returns null if the provider or its secret was removed meanwhile */
-  private resealOne(id: string, by: Actor): Promise<keyof Resealed | null> {
+  /**
+   * Takes the lock with which `postern apply` begins: it locks the table as well.
+   *
+   * @returns null if the row or its secret was removed meanwhile
+   */
+  private resealOne(rows: RowSecrets<unknown>, id: string, by: Actor): Promise<keyof Resealed | null> {
+    const { table, name, column } = rows;
     return serialized(this.dataSource, async (manager) => {
-      const [row] = await manager.query<ProviderRow[]>(FIND, [id]);
-      if (!row?.sealed_secret) return null;
-      const before = this.secrets.viewOf(row);
-      if (before.secret_state === 'unreadable') return 'unreadable';
-      if (this.secrets.isCurrent(row.sealed_secret)) return 'current';
-      const secret = this.secrets.open(id, row.sealed_secret);
-      await manager.query(RESEAL, [id, this.secrets.seal(id, secret)]);
-      await recordChange(manager, by, { action: 'resealed', type: 'provider', before, after: before });
+      const [row] = await manager.query<{ name: string; sealed: Buffer | null }[]>(
+        `SELECT ${name} AS name, ${column} AS sealed FROM ${table} WHERE id = $1 FOR UPDATE`,
+        [id],
+      );
+      if (!row?.sealed) return null;
+      const value = rows.tryOpen(id, row.sealed);
+      if (value === undefined) return 'unreadable';
+      if (rows.isCurrent(row.sealed)) return 'current';
+      // No setting changes, so the version stays.
+      await manager.query(`UPDATE ${table} SET ${column} = $2 WHERE id = $1`, [id, rows.seal(id, value)]);
+      const shown = { id, name: row.name };
+      await recordChange(manager, by, { action: 'resealed', type: table, before: shown, after: shown });
       return 'resealed';
     });
   }

@@ -22,7 +22,6 @@ import { besideEnvironment, environmentView, type ProviderRow, SELECT_PROVIDERS 
 import { makeProvider, type Provider } from './provider.js';
 import type { NewProvider, ProviderChange, ProviderView } from './providers.schema.js';
 import { ProvidersService } from './providers.service.js';
-import { SecretBoxError } from '../platform/secret-box.js';
 
 const LIST = `${SELECT_PROVIDERS} ORDER BY name`;
 const FIND_OTHER_DEFAULT = `${SELECT_PROVIDERS} WHERE is_default AND name <> $1`;
@@ -213,13 +212,7 @@ export class StoredProvidersService {
     const row = await findProvider(this.dataSource.manager, name);
     if (originOf(row.url) === null)
       throw ServiceError.of('conflict', 'url', 'the stored value is not a valid URL; update it');
-    let secret: string | null;
-    try {
-      secret = row.sealed_secret && this.secrets.open(row.id, row.sealed_secret);
-    } catch (error) {
-      if (!(error instanceof SecretBoxError)) throw error;
-      throw ServiceError.of('conflict', 'secret', `cannot be decrypted: ${error.message}`);
-    }
+    const secret = row.sealed_secret && this.secrets.mustOpen(row.id, row.sealed_secret, 'secret');
     // A source of its own: a test must not be passed by a token that calls have obtained.
     const source = this.sources.make(storedCredential(row, row.url, secret));
     return makeProvider(row.name, row.url, row.auth, secret, source);
@@ -254,12 +247,7 @@ export class StoredProvidersService {
 
   /** The stored secret, null if there is none; undefined if it cannot be decrypted. */
   private readable({ id, sealed_secret: sealed }: ProviderRow): string | null | undefined {
-    try {
-      return sealed && this.secrets.open(id, sealed);
-    } catch (error) {
-      if (error instanceof SecretBoxError) return undefined;
-      throw error;
-    }
+    return sealed && this.secrets.tryOpen(id, sealed);
   }
 
   private rejectEnvironment(name: string): void {

@@ -11,7 +11,8 @@ import { PartitionsService } from '../request-log/partitions.service.js';
 import { OutageLog } from '../request-log/writer/outage-log.js';
 import { SinkRunner } from './sink-runner.service.js';
 import { SinkStates } from './sink-states.service.js';
-import { LAGGING_SECONDS, type SinkRow } from './sink-view.js';
+import { LAGGING_SECONDS } from './sink-view.js';
+import type { Sink } from './sink.entity.js';
 
 const EVERY_MS = 15_000;
 /** Of REQUEST_LOG_MAX_BYTES. */
@@ -69,13 +70,19 @@ export class SinkHealth {
     }
   }
 
-  private async announce({ id, name, kind, lag_seconds, last_error }: SinkRow): Promise<void> {
-    const data = { sink: name, sink_id: id, kind, lag_seconds: Math.round(lag_seconds), last_error };
+  private async announce({ id, name, kind, lagSeconds, lastError }: Sink): Promise<void> {
+    const data = {
+      sink: name,
+      sink_id: id,
+      kind,
+      lag_seconds: Math.round(lagSeconds),
+      last_error: lastError,
+    };
     await this.dataSource.query(EMIT, [JSON.stringify(data), id]);
   }
 
   private reasons(): string[] {
-    const lags = this.states.all.filter(isLagging).map(({ lag_seconds: lag }) => lag);
+    const lags = this.states.all.filter(isLagging).map(({ lagSeconds: lag }) => lag);
     // Without names: anybody may read this.
     const reasons =
       lags.length === 0
@@ -110,12 +117,12 @@ export class SinkHealth {
       () =>
         this.states.all
           .filter(({ enabled }) => enabled)
-          .map(({ name, lag_seconds: lag }) => [{ sink: name }, lag] as const),
+          .map(({ name, lagSeconds: lag }) => [{ sink: name }, lag] as const),
       'sink',
     );
   }
 }
 
-function isLagging({ enabled, lag_seconds: lag }: SinkRow): boolean {
+function isLagging({ enabled, lagSeconds: lag }: Sink): boolean {
   return enabled && lag > LAGGING_SECONDS;
 }

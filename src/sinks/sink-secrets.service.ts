@@ -1,6 +1,4 @@
 import { Injectable } from '@nestjs/common';
-import { InjectSettings } from '../config/config.module.js';
-import type { Settings } from '../config/settings.js';
 import { RowSecrets } from '../database/row-secrets.js';
 
 /** What is secret of a sink. */
@@ -13,7 +11,7 @@ export interface SinkAccess {
 /** Encrypts and decrypts what is secret of sinks. */
 @Injectable()
 export class SinkSecrets extends RowSecrets<SinkAccess> {
-  constructor(@InjectSettings() env: Settings) {
-    super(env, 'sink');
-  }
+  readonly table = 'sink';
+  readonly name = 'name';
+  readonly label = `'sink ' || name`;
 }

@@ -1,4 +1,13 @@
-import { Check, Column, Entity, PrimaryColumn, Unique } from 'typeorm';
+import {
+  Check,
+  Column,
+  Entity,
+  PrimaryColumn,
+  Unique,
+  UpdateDateColumn,
+  VersionColumn,
+  VirtualColumn,
+} from 'typeorm';
 
 export const SINK_KINDS = ['clickhouse', 'jetstream', 'http'] as const;
 export type SinkKind = (typeof SINK_KINDS)[number];
@@ -85,13 +94,23 @@ export class Sink {
   @Column('timestamptz', { name: 'last_error_at', nullable: true })
   lastErrorAt!: Date | null;
 
-  /** For If-Match. */
-  @Column('int', { default: 1 })
+  /** For If-Match. TypeORM raises it with each update. */
+  @VersionColumn({ default: 1 })
   version!: number;
 
   @Column('timestamptz', { name: 'created_at', default: () => 'now()' })
   createdAt!: Date;
 
-  @Column('timestamptz', { name: 'updated_at', default: () => 'now()' })
+  @UpdateDateColumn({ type: 'timestamptz', name: 'updated_at', default: () => 'now()' })
   updatedAt!: Date;
+
+  /** That of the oldest row that the sink may not have: its cursor follows the clock while there are no rows. */
+  @VirtualColumn('double precision', {
+    query: (sink) => `
+      GREATEST(extract(epoch FROM clock_timestamp() - CASE
+        WHEN ${sink}.recorded_until > clock_timestamp() - interval '1 day' THEN ${sink}.recorded_until
+        ELSE GREATEST(${sink}.recorded_until,
+          LEAST(${sink}.created_at, (SELECT min(started_at) FROM request_log))) END), 0)::float8`,
+  })
+  lagSeconds!: number;
 }

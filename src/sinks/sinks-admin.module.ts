@@ -1,7 +1,5 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
-import { ProvidersModule } from '../providers/providers.module.js';
-import { SinkReseal } from './sink-reseal.service.js';
 import { SinkSecrets } from './sink-secrets.service.js';
 import { Sink } from './sink.entity.js';
 import { SinksController } from './sinks.controller.js';
@@ -9,9 +7,9 @@ import { SinksService } from './sinks.service.js';
 
 /** The administration of the systems that get the rows of the request log. */
 @Module({
-  imports: [TypeOrmModule.forFeature([Sink]), ProvidersModule],
+  imports: [TypeOrmModule.forFeature([Sink])],
   controllers: [SinksController],
-  providers: [SinkSecrets, SinksService, SinkReseal],
-  exports: [SinksService, SinkSecrets]
+  providers: [SinkSecrets, SinksService],
+  exports: [TypeOrmModule, SinksService, SinkSecrets]
 })
 export class SinksAdminModule {}

@@ -130,8 +130,11 @@ export function byKind<T extends z.ZodType<{ kind: SinkKind; url: string; target
 export const newSinkSchema = byKind(z.strictObject(newSinkMembers)).meta({
   id: 'NewSink',
   example: {
-    ...{ name: 'warehouse', kind: 'clickhouse', url: EXAMPLE_URL },
-    ...{ secret: 'postern:…', target: 'postern.request_log' },
+    name: 'warehouse',
+    kind: 'clickhouse',
+    url: EXAMPLE_URL,
+    secret: 'postern:…',
+    target: 'postern.request_log',
   },
 });
 export type NewSink = z.output<typeof newSinkSchema>;

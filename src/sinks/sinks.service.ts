@@ -1,19 +1,20 @@
 import { Injectable } from '@nestjs/common';
-import { InjectDataSource } from '@nestjs/typeorm';
-import type { EntityManager } from 'typeorm';
+import { InjectRepository } from '@nestjs/typeorm';
+import type { EntityManager, FindOneOptions, Repository } from 'typeorm';
 import { v7 as uuidv7 } from 'uuid';
+import { audited, type Subject } from '../audit/audited.js';
 import { ACTIONS, recordChange, SUBJECT_TYPES } from '../audit/record-change.js';
 import { isUuid } from '../database/page.js';
-import { type Expected, mustBeExpected } from '../database/revision.js';
-import { inTransaction, type Transactions } from '../database/transactions.js';
+import type { Expected } from '../database/revision.js';
+import { transacted } from '../database/transactions.js';
 import { ServiceError } from '../errors/service-error.js';
 import type { Actor } from '../platform/actor.js';
 import { shownUrl } from '../platform/provider-url.js';
-import { SecretBoxError } from '../platform/secret-box.js';
-import { type SinkAccess, SinkSecrets } from './sink-secrets.service.js';
+import { SinkSecrets } from './sink-secrets.service.js';
 import { FIRST_ID } from './sink-rows.js';
 import { checkSinkUrl, targetProblem } from './sink-url.js';
-import { SELECT_SINKS, settingsOf, type SinkRow, sinkView } from './sink-view.js';
+import { settingsOf, sinkView } from './sink-view.js';
+import { Sink } from './sink.entity.js';
 import type { NewSink, SinkChange, SinkView } from './sinks.schema.js';
 
 SUBJECT_TYPES.add('sink');
@@ -22,69 +23,61 @@ ACTIONS.add('replayed');
 /** Each sink has a connection to Postgres and reads every row. */
 const MOST_SINKS = 10;
 
-const LIST = `${SELECT_SINKS} ORDER BY name`;
-const FIND = `${SELECT_SINKS} WHERE id = $1`;
-const FIND_BY_NAME = `${SELECT_SINKS} WHERE name = $1`;
-/** Separate statements, so that the next read sees everything committed before the lock. */
+/** A separate statement, so that the next read sees everything committed before the lock. */
 const LOCK_ALL = 'LOCK TABLE sink IN SHARE ROW EXCLUSIVE MODE';
-const LOCK = 'SELECT FROM sink WHERE id = $1 FOR UPDATE';
-const COUNT = 'SELECT count(*)::int AS count FROM sink';
-const INSERT = `
-  INSERT INTO sink (id, name, kind, shown_url, target, sealed, recorded_until, recorded_until_id)
-  VALUES ($1, $2, $3, $4, $5, $6, $7, '${FIRST_ID}')`;
-const UPDATE = `
-  UPDATE sink SET name = $2, shown_url = $3, target = $4, sealed = $5, enabled = $6, version = version + 1, updated_at = now()
-  WHERE id = $1`;
 /** Also ends a batch that is being sent: its rows are sent again. */
-const REPLAY = `
-  UPDATE sink SET recorded_until = $2, recorded_until_id = '${FIRST_ID}', version = version + 1, updated_at = now(),
-    batch_token = NULL, batch_until = NULL, batch_until_id = NULL, batch_ends = NULL, batch_at = NULL
-  WHERE id = $1`;
-const DELETE = 'DELETE FROM sink WHERE id = $1';
+const NO_BATCH = { batchToken: null, batchUntil: null, batchUntilId: null, batchEnds: null, batchAt: null };
+
+const SINK: Subject<Sink> = {
+  type: 'sink',
+  lock: async (manager, id) => (await find(manager, id, { mode: 'pessimistic_write' })).id,
+  find,
+  shown: settingsOf,
+};
 
 /** Creates, shows, changes and removes sinks. */
 @Injectable()
 export class SinksService {
   constructor(
-    @InjectDataSource() private readonly dataSource: Transactions,
+    @InjectRepository(Sink) private readonly sinks: Repository<Sink>,
     private readonly secrets: SinkSecrets,
   ) {}
 
   /** The same service, whose work is part of the transaction of `manager`. */
   in(manager: EntityManager): SinksService {
-    return new SinksService(inTransaction(manager), this.secrets);
+    return new SinksService(manager.getRepository(Sink), this.secrets);
   }
 
   /** @throws ServiceError conflict if the name is taken or there are as many sinks as there may be */
   create({ name, kind, url, secret, target, from }: NewSink, by: Actor): Promise<SinkView> {
     const id = uuidv7();
     const sealed = this.secrets.seal(id, { url, secret });
-    return this.dataSource.transaction(async (manager) => {
+    return transacted(this.sinks.manager, async (manager) => {
       await manager.query(LOCK_ALL);
-      const [{ count }] = await manager.query<[{ count: number }]>(COUNT);
-      if (count >= MOST_SINKS)
+      if ((await manager.count(Sink)) >= MOST_SINKS)
         throw new ServiceError('conflict', `There can be ${MOST_SINKS} sinks; remove one first.`);
       await mustBeFree(manager, name);
-      await manager.query(INSERT, [id, name, kind, shownUrl(url), target, sealed, from ?? new Date(0)]);
-      const view = this.view(await find(manager, id));
+      const cursor = { recordedUntil: from ?? new Date(0), recordedUntilId: FIRST_ID };
+      await manager.insert(Sink, { id, name, kind, shownUrl: shownUrl(url), target, sealed, ...cursor });
+      const sink = await find(manager, id);
       await recordChange(manager, by, {
         action: 'created',
         type: 'sink',
         before: null,
-        after: settingsOf(view),
+        after: settingsOf(sink),
       });
-      return view;
+      return this.view(sink);
     });
   }
 
   /** By name. */
   async list(): Promise<SinkView[]> {
-    return (await this.dataSource.query<SinkRow[]>(LIST)).map((row) => this.view(row));
+    return (await this.sinks.find({ order: { name: 'ASC' } })).map((row) => this.view(row));
   }
 
   /** @throws ServiceError not_found */
   async get(id: string): Promise<SinkView> {
-    return this.view(await find(this.dataSource.manager, id));
+    return this.view(await find(this.sinks.manager, id));
   }
 
   /**
@@ -92,10 +85,10 @@ export class SinksService {
    *
    * @throws ServiceError not_found; invalid; conflict if it was changed since `expected`, or if it cannot be decrypted
    */
-  update(id: string, change: SinkChange, by: Actor, expected: Expected = null): Promise<SinkView> {
-    return this.dataSource.transaction(async (manager) => {
-      const row = await findLocked(manager, id, expected);
-      const present = this.open(row);
+  async update(id: string, change: SinkChange, by: Actor, expected: Expected = null): Promise<SinkView> {
+    const changed = { id, action: 'changed', by, expected };
+    const sink = await audited(this.sinks.manager, SINK, changed, async (manager, row) => {
+      const present = this.secrets.mustOpen(row.id, row.sealed);
       const name = change.name ?? row.name;
       if (name !== row.name) await mustBeFree(manager, name);
       const target = change.target === undefined ? row.target : change.target;
@@ -119,78 +112,54 @@ export class SinksService {
         );
       }
       const enabled = change.enabled ?? row.enabled;
-      const isSame = [
-        ...[name === row.name, target === row.target, enabled === row.enabled],
-        ...[access.url === present.url, access.secret === present.secret],
-      ];
-      if (isSame.every(Boolean)) return this.view(row);
+      const isSame =
+        name === row.name &&
+        target === row.target &&
+        enabled === row.enabled &&
+        access.url === present.url &&
+        access.secret === present.secret;
+      if (isSame) return null;
       const sealed = this.secrets.seal(row.id, access);
-      const values = [row.id, name, shownUrl(access.url), target, sealed, enabled];
-      await manager.query(UPDATE, values);
-      const after = this.view(await find(manager, row.id));
-      await recordChange(manager, by, {
-        ...{ action: 'changed', type: 'sink' },
-        ...{ before: settingsOf(this.view(row)), after: settingsOf(after) },
-        // What differs is hidden.
-        more: {
-          ...(access.url !== present.url && after.url === row.shown_url && { url: 'changed' }),
-          ...(access.secret !== present.secret && { secret: 'changed' }),
-        },
-      });
-      return after;
+      const values = { name, shownUrl: shownUrl(access.url), target, sealed, enabled };
+      await manager.update(Sink, row.id, values);
+      // What differs is hidden.
+      return {
+        ...(access.url !== present.url && values.shownUrl === row.shownUrl && { url: 'changed' }),
+        ...(access.secret !== present.secret && { secret: 'changed' }),
+      };
     });
+    return this.view(sink);
   }
 
   /** Sends rows recorded at this time or later again. @throws ServiceError not_found; conflict if it was changed since `expected` */
-  replay(id: string, from: Date, by: Actor, expected: Expected = null): Promise<SinkView> {
-    return this.dataSource.transaction(async (manager) => {
-      const row = await findLocked(manager, id, expected);
-      if (from >= row.recorded_until) {
+  async replay(id: string, from: Date, by: Actor, expected: Expected = null): Promise<SinkView> {
+    const replayed = { id, action: 'replayed', by, expected };
+    const sink = await audited(this.sinks.manager, SINK, replayed, async (manager, row) => {
+      if (from >= row.recordedUntil) {
         throw ServiceError.of(
           'invalid',
           'from',
-          `must be earlier than ${row.recorded_until.toISOString()}: later rows are still to be sent`,
+          `must be earlier than ${row.recordedUntil.toISOString()}: later rows are still to be sent`,
         );
       }
-      await manager.query(REPLAY, [row.id, from]);
-      const after = this.view(await find(manager, row.id));
-      const settings = settingsOf(after);
-      await recordChange(manager, by, {
-        ...{ action: 'replayed', type: 'sink', before: settings, after: settings },
-        more: { from: from.toISOString() },
-      });
-      return after;
+      const cursor = { recordedUntil: from, recordedUntilId: FIRST_ID };
+      await manager.update(Sink, row.id, { ...cursor, ...NO_BATCH });
+      return { from: from.toISOString() };
     });
+    return this.view(sink);
   }
 
   /** @throws ServiceError not_found; conflict if it was changed since `expected` */
-  remove(id: string, by: Actor, expected: Expected = null): Promise<void> {
-    return this.dataSource.transaction(async (manager) => {
-      const row = await findLocked(manager, id, expected);
-      await manager.query(DELETE, [row.id]);
-      const before = settingsOf(this.view(row));
-      await recordChange(manager, by, { action: 'removed', type: 'sink', before, after: null });
+  async remove(id: string, by: Actor, expected: Expected = null): Promise<void> {
+    const removed = { id, action: 'removed', by, expected, removes: true };
+    await audited(this.sinks.manager, SINK, removed, async (manager, row) => {
+      await manager.delete(Sink, row.id);
+      return {};
     });
   }
 
-  private view(row: SinkRow): SinkView {
-    try {
-      this.secrets.open(row.id, row.sealed);
-    } catch (error) {
-      // Without a master key (a command) the state cannot be determined.
-      if (error instanceof SecretBoxError) return sinkView(row, false);
-      if (!(error instanceof ServiceError)) throw error;
-    }
-    return sinkView(row, true);
-  }
-
-  private open({ id, sealed }: SinkRow): SinkAccess {
-    try {
-      return this.secrets.open(id, sealed);
-    } catch (error) {
-      if (!(error instanceof SecretBoxError)) throw error;
-      throw ServiceError.of('conflict', 'secret_state', `cannot be decrypted: ${error.message}`);
-    }
+  private view(row: Sink): SinkView {
+    return sinkView(row, this.secrets.isReadable(row.id, row.sealed));
   }
 }
 
@@ -200,22 +169,13 @@ function originOf(url: string): string {
 }
 
 /** By its ID or its name. */
-async function find(manager: EntityManager, id: string): Promise<SinkRow> {
-  const [row] = await manager.query<SinkRow[]>(isUuid(id) ? FIND : FIND_BY_NAME, [id]);
-  if (row !== undefined) return row;
+async function find(manager: EntityManager, id: string, lock?: FindOneOptions['lock']): Promise<Sink> {
+  const sink = await manager.findOne(Sink, { where: isUuid(id) ? { id } : { name: id }, lock });
+  if (sink !== null) return sink;
   throw ServiceError.of('not_found', 'id', 'no sink has this name or id; list the sinks to find it');
 }
 
-async function findLocked(manager: EntityManager, id: string, expected: Expected): Promise<SinkRow> {
-  const { id: found } = await find(manager, id);
-  await manager.query(LOCK, [found]);
-  const row = await find(manager, found);
-  mustBeExpected('sink', row, expected);
-  return row;
-}
-
 async function mustBeFree(manager: EntityManager, name: string): Promise<void> {
-  const [taken] = await manager.query<SinkRow[]>(FIND_BY_NAME, [name]);
-  if (taken !== undefined)
+  if (await manager.existsBy(Sink, { name }))
     throw ServiceError.of('conflict', 'name', 'another sink has this name; choose another one');
 }

@@ -1,4 +1,5 @@
-import { Check, Column, Entity, PrimaryColumn } from 'typeorm';
+import { Check, Column, Entity, PrimaryColumn, VersionColumn, VirtualColumn } from 'typeorm';
+import { type RuleValues, rulesSql } from '../limit-rules/stored-rules.js';
 import { SELF_SERVICE_COMMENT, type SelfService } from './self-service.js';
 import { STREAM_USAGE_COMMENT, type StreamUsage } from './model-rules.js';
 
@@ -31,7 +32,11 @@ export class Team {
   @Column('timestamptz', { name: 'created_at', default: () => 'now()' })
   createdAt!: Date;
 
-  /** For If-Match. */
-  @Column('int', { default: 1, comment: 'Increases with every change by an actor.' })
+  /** For If-Match. TypeORM raises it with each update. */
+  @VersionColumn({ default: 1, comment: 'Increases with every change by an actor.' })
   version!: number;
+
+  /** Its limits, from their own table, in the query that reads the team. */
+  @VirtualColumn('jsonb', { query: (team) => rulesSql(`${team}.id`) })
+  rules!: RuleValues[] | null;
 }

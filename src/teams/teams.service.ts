@@ -1,51 +1,40 @@
 import { Injectable } from '@nestjs/common';
-import { InjectDataSource } from '@nestjs/typeorm';
-import type { EntityManager } from 'typeorm';
+import { InjectRepository } from '@nestjs/typeorm';
+import type { EntityManager, Repository } from 'typeorm';
 import type { Actor } from '../platform/actor.js';
-import { recordChange } from '../audit/record-change.js';
-import { idOfCursor, isUuid, type Page, pageOf, type PageRequest } from '../database/page.js';
+import { audited, differing, type Subject } from '../audit/audited.js';
+import { isUuid, type Page, pageOf, pageOptions, type PageRequest } from '../database/page.js';
+import type { Expected } from '../database/revision.js';
 import { isUniqueViolation } from '../database/sql-state.js';
-import { inTransaction, type Transactions } from '../database/transactions.js';
+import { transacted } from '../database/transactions.js';
 import { ServiceError } from '../errors/service-error.js';
 import type { Scope } from '../admin/access/access.js';
 import type { LimitMembers } from '../limit-rules/limit-rules.schema.js';
 import { LimitRules } from '../limit-rules/limit-rules.service.js';
-import { changedLimits, NO_LIMITS, sameLimits } from '../limit-rules/stored-rules.js';
+import { changedLimits, NO_LIMITS, sameLimits, withoutLimits } from '../limit-rules/stored-rules.js';
 import { mustBeKnownProviders } from '../providers/provider-rows.js';
-import { insertTeam, type NewTeam, SELECT_TEAMS, type TeamRow, teamView } from './team-rows.js';
-import { type Expected, mustBeExpected } from '../database/revision.js';
+import { columnsOf, insertTeam, type NewTeam, teamView } from './team-rows.js';
+import { Team } from './team.entity.js';
 import type { TeamChange, TeamView } from './teams.schema.js';
-
-/** @param scope placeholder of the IDs of the teams that may be seen */
-const seen = (scope: string) => `(${scope}::uuid[] IS NULL OR id = ANY (${scope}))`;
-
-const LIST = `
-  ${SELECT_TEAMS} WHERE ($1::uuid IS NULL OR id < $1) AND ${seen('$3')} ORDER BY id DESC LIMIT $2`;
-const FIND_BY_ID = `${SELECT_TEAMS} WHERE id = $1 AND ${seen('$2')}`;
-const FIND_BY_NAME = `${SELECT_TEAMS} WHERE name = $1 AND ${seen('$2')}`;
-
-const FIELDS = ['name', 'disabled', 'models', 'stream_usage', 'self_service'] as const;
-const UPDATE = `
-  UPDATE team SET name = $2, disabled = $3, models = $4, stream_usage = $5, self_service = $6, version = version + 1 WHERE id = $1`;
 
 /** Creates, finds and changes teams. */
 @Injectable()
 export class TeamsService {
   constructor(
-    @InjectDataSource() private readonly dataSource: Transactions,
+    @InjectRepository(Team) private readonly teams: Repository<Team>,
     private readonly limits: LimitRules,
   ) {}
 
   /** The same service, whose work is part of the transaction of `manager`. */
   in(manager: EntityManager): TeamsService {
-    return new TeamsService(inTransaction(manager), this.limits);
+    return new TeamsService(manager.getRepository(Team), this.limits);
   }
 
   /** @throws ServiceError conflict if the name is taken, invalid if it looks like an ID, or for an unknown provider */
   async create(team: NewTeam & LimitMembers, by: Actor): Promise<TeamView> {
     mustNotLookLikeId(team.name);
     const limits = changedLimits(NO_LIMITS, team);
-    const creating = this.dataSource.transaction(async (manager) => {
+    const creating = transacted(this.teams.manager, async (manager) => {
       await mustBeKnown(manager, team);
       return insertTeam(manager, team, by, (id) => this.limits.save(manager, 'team', id, limits));
     });
@@ -53,14 +42,13 @@ export class TeamsService {
   }
 
   /** Newest first. @throws ServiceError invalid for a foreign cursor */
-  async list({ limit, cursor }: PageRequest, scope: Scope = null): Promise<Page<TeamView>> {
-    const rows = await this.dataSource.query<TeamRow[]>(LIST, [idOfCursor(cursor), limit + 1, scope]);
-    return pageOf(rows, limit, teamView);
+  async list(page: PageRequest, scope: Scope = null): Promise<Page<TeamView>> {
+    return pageOf(await this.teams.find(pageOptions(page, scope)), page.limit, teamView);
   }
 
   /** @throws ServiceError not_found, also outside the scope */
   get(nameOrId: string, scope: Scope = null): Promise<TeamView> {
-    return find(this.dataSource.manager, nameOrId, 'id', { scope });
+    return find(this.teams.manager, nameOrId, 'id', scope);
   }
 
   /**
@@ -76,23 +64,16 @@ export class TeamsService {
     expected: Expected = null,
   ): Promise<TeamView> {
     if (change.name !== undefined) mustNotLookLikeId(change.name);
-    const changing = this.dataSource.transaction(async (manager) => {
-      const locked = await find(manager, nameOrId, 'id', { lock: 'FOR UPDATE' });
-      // Again, so that the limits are those of the last change that the lock waited for.
-      const before = await find(manager, locked.id, 'id');
-      mustBeExpected('team', before, expected);
-      const wanted = { ...before, ...change };
-      const isSame = (field: (typeof FIELDS)[number]) =>
-        JSON.stringify(wanted[field]) === JSON.stringify(before[field]);
-      const limits = changedLimits(before, change);
-      const limitsDiffer = !sameLimits(limits, before);
-      if (FIELDS.every(isSame) && !limitsDiffer) return before;
-      if (!isSame('self_service')) await mustBeKnown(manager, change);
-      if (limitsDiffer) await this.limits.save(manager, 'team', before.id, limits);
-      await manager.query(UPDATE, [before.id, ...FIELDS.map((field) => wanted[field])]);
-      const after = await find(manager, before.id, 'id');
-      await recordChange(manager, by, { action: 'changed', type: 'team', before, after });
-      return after;
+    const request = { id: nameOrId, action: 'changed', by, expected };
+    const changing = audited(this.teams.manager, TEAM, request, async (manager, team) => {
+      const names = differing(team, withoutLimits(change));
+      const limits = changedLimits(team, change);
+      const limitsDiffer = !sameLimits(limits, team);
+      if (names.length === 0 && !limitsDiffer) return null;
+      if (names.includes('self_service')) await mustBeKnown(manager, change);
+      if (limitsDiffer) await this.limits.save(manager, 'team', team.id, limits);
+      await manager.update(Team, team.id, columnsOf(change));
+      return {};
     });
     return unlessTaken(changing);
   }
@@ -103,7 +84,7 @@ export class TeamsService {
    * @throws ServiceError not_found, also outside the scope
    */
   resolve(nameOrId: string, scope: Scope = null): Promise<TeamView> {
-    return find(this.dataSource.manager, nameOrId, 'team', { scope });
+    return find(this.teams.manager, nameOrId, 'team', scope);
   }
 }
 
@@ -116,19 +97,33 @@ function mustNotLookLikeId(name: string): void {
   if (isUuid(name)) throw ServiceError.of('invalid', 'name', 'must not look like an ID; choose another name');
 }
 
+const TEAM: Subject<TeamView> = {
+  type: 'team',
+  lock: async (manager, nameOrId) => (await findRow(manager, nameOrId, 'id', null, true)).id,
+  find: (manager, id) => find(manager, id, 'id'),
+  shown: (team) => team,
+};
+
+async function find(...query: Parameters<typeof findRow>): Promise<TeamView> {
+  return teamView(await findRow(...query));
+}
+
 /**
  * @param field the field that names the team
  * @throws ServiceError not_found
  */
-async function find(
+async function findRow(
   manager: EntityManager,
   nameOrId: string,
   field: string,
-  { scope = null, lock = '' }: { scope?: Scope; lock?: '' | 'FOR UPDATE' } = {},
-): Promise<TeamView> {
-  const sql = `${isUuid(nameOrId) ? FIND_BY_ID : FIND_BY_NAME} ${lock}`;
-  const [row] = await manager.query<TeamRow[]>(sql, [nameOrId, scope]);
-  if (row !== undefined) return teamView(row);
+  scope: Scope = null,
+  isLocked = false,
+): Promise<Team> {
+  const team = await manager.findOne(Team, {
+    where: isUuid(nameOrId) ? { id: nameOrId } : { name: nameOrId },
+    ...(isLocked && { lock: { mode: 'pessimistic_write' } }),
+  });
+  if (team !== null && (scope === null || scope.includes(team.id))) return team;
   throw ServiceError.of(
     'not_found',
     field,

@@ -5,8 +5,10 @@ import { IS_ERROR_SQL } from '../requests/request-query.js';
 export interface Measure {
   /** SQL type of its sum in `usage_slot`. */
   readonly type: 'bigint' | 'numeric' | 'double precision' | 'bigint[]';
-  /** Aggregate over rows of `request_log`. The archive computes it as well: see `archivedMeasure()`. */
+  /** Aggregate over rows of `request_log`. */
   readonly ofRows: string;
+  /** The same over the rows of the archive, in the words of ClickHouse: without a type, which would round sums of money. */
+  readonly clickhouse: string;
   /** Adds two sums of it. */
   readonly add: (a: string, b: string) => string;
   /** Aggregate over rows of `usage_slot`. */
@@ -20,9 +22,11 @@ const sum = (column: string): string => `sum(${column})`;
 const sumOfCounts = (column: string): string => `sum(${column}::int)`;
 
 function count(condition: string): Measure {
+  const rows = `count(*) FILTER (WHERE ${condition})`;
   return {
     type: 'bigint',
-    ofRows: `count(*) FILTER (WHERE ${condition})`,
+    ofRows: rows,
+    clickhouse: rows,
     add: (a, b) => `${a} + ${b}`,
     ofSlots: sumOfCounts,
   };
@@ -31,7 +35,8 @@ function count(condition: string): Measure {
 /** @param condition of the rows to add up */
 function total(column: string, type: Measure['type'] = 'bigint', condition = ''): Measure {
   const filter = condition === '' ? '' : ` FILTER (WHERE ${condition})`;
-  return { type, ofRows: `(sum(${column})${filter})::${type}`, add: addNullable, ofSlots: sum };
+  const rows = `(sum(${column})${filter})`;
+  return { type, ofRows: `${rows}::${type}`, clickhouse: rows, add: addNullable, ofSlots: sum };
 }
 
 /** Matches one row of each call: an attempt that a route retried is not the one that the client got. */
@@ -58,13 +63,16 @@ const inClass = (i: number): string =>
     ...(i > 0 ? [`duration_ms >= ${LATENCY_BOUNDS_MS[i - 1]}`] : []),
     ...(i < LATENCY_BOUNDS_MS.length ? [`duration_ms < ${LATENCY_BOUNDS_MS[i]}`] : []),
   ].join(' AND ');
-const each = (sql: (i: number) => string): string => `ARRAY[${CLASSES.map(sql).join(', ')}]`;
+const list = (sql: (i: number) => string): string => `[${CLASSES.map(sql).join(', ')}]`;
+const array = (sql: (i: number) => string): string => `ARRAY${list(sql)}`;
+const callsInClass = (i: number): string => `count(*) FILTER (WHERE ${inClass(i)} AND ${IS_CALL})`;
 
 const LATENCY: Measure = {
   type: 'bigint[]',
-  ofRows: each((i) => `count(*) FILTER (WHERE ${inClass(i)} AND ${IS_CALL})`),
-  add: (a, b) => each((i) => `${a}[${i + 1}] + ${b}[${i + 1}]`),
-  ofSlots: (column) => each((i) => sumOfCounts(`${column}[${i + 1}]`)),
+  ofRows: array(callsInClass),
+  clickhouse: list(callsInClass),
+  add: (a, b) => array((i) => `${a}[${i + 1}] + ${b}[${i + 1}]`),
+  ofSlots: (column) => array((i) => sumOfCounts(`${column}[${i + 1}]`)),
 };
 
 /** Everything that usage adds up, under the names of the columns of `usage_slot`. */

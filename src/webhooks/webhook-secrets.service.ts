@@ -1,7 +1,5 @@
 import { randomBytes } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
-import { InjectSettings } from '../config/config.module.js';
-import type { Settings } from '../config/settings.js';
 import { RowSecrets } from '../database/row-secrets.js';
 import { SECRET_PREFIX } from './webhook-message.js';
 
@@ -23,7 +21,7 @@ export function newSecret(): string {
 /** Encrypts and decrypts what is secret of webhooks. */
 @Injectable()
 export class WebhookSecrets extends RowSecrets<WebhookTarget> {
-  constructor(@InjectSettings() env: Settings) {
-    super(env, 'webhook');
-  }
+  readonly table = 'webhook';
+  readonly name = 'shown_url';
+  readonly label = `'webhook ' || id`;
 }

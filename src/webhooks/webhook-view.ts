@@ -65,7 +65,7 @@ function lastDelivery(row: WebhookRow): WebhookView['last_delivery'] {
 }
 
 /** What the audit log records of a webhook. */
-export function settingsOf({ id, url, events, format }: WebhookView) {
+export function settingsOf({ id, shown_url: url, events, format }: WebhookRow) {
   return { id, name: url, url, events, format };
 }
 

@@ -1,4 +1,4 @@
-import { Check, Column, Entity, PrimaryColumn } from 'typeorm';
+import { Check, Column, Entity, PrimaryColumn, UpdateDateColumn, VersionColumn } from 'typeorm';
 
 /**
  * What webhooks can subscribe to. `provider.down` and `provider.up` are not among them yet: nothing observes providers.
@@ -38,13 +38,13 @@ export class Webhook {
   @Column('bytea')
   sealed!: Buffer;
 
-  /** For If-Match. */
-  @Column('int', { default: 1 })
+  /** For If-Match. TypeORM raises it with each update. */
+  @VersionColumn({ default: 1 })
   version!: number;
 
   @Column('timestamptz', { name: 'created_at', default: () => 'now()' })
   createdAt!: Date;
 
-  @Column('timestamptz', { name: 'updated_at', default: () => 'now()' })
+  @UpdateDateColumn({ type: 'timestamptz', name: 'updated_at', default: () => 'now()' })
   updatedAt!: Date;
 }

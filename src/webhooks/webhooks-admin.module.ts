@@ -1,9 +1,7 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
-import { ProvidersModule } from '../providers/providers.module.js';
 import { WebhookDelivery } from './webhook-delivery.entity.js';
 import { WebhookEvent } from './webhook-event.entity.js';
-import { WebhookReseal } from './webhook-reseal.service.js';
 import { WebhookSecrets } from './webhook-secrets.service.js';
 import { WebhookSender } from './webhook-sender.service.js';
 import { Webhook } from './webhook.entity.js';
@@ -12,9 +10,9 @@ import { WebhooksService } from './webhooks.service.js';
 
 /** The administration of the URLs that alerts go to. */
 @Module({
-  imports: [TypeOrmModule.forFeature([Webhook, WebhookEvent, WebhookDelivery]), ProvidersModule],
+  imports: [TypeOrmModule.forFeature([Webhook, WebhookEvent, WebhookDelivery])],
   controllers: [WebhooksController],
-  providers: [WebhookSecrets, WebhookSender, WebhooksService, WebhookReseal],
+  providers: [WebhookSecrets, WebhookSender, WebhooksService],
   exports: [WebhooksService, WebhookSecrets, WebhookSender]
 })
 export class WebhooksAdminModule {}

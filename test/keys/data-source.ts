@@ -6,8 +6,11 @@ import { digestKey } from '../../src/keys/key-secret.js';
 import type { Settings } from '../../src/config/settings.js';
 import type { DatabaseService } from '../../src/database/database.service.js';
 import { dataSourceOptions } from '../../src/database/data-source-options.js';
+import { GatewayKey } from '../../src/keys/gateway-key.entity.js';
+import { GatewayKeySecret } from '../../src/keys/gateway-key-secret.entity.js';
 import { KeysService } from '../../src/keys/keys.service.js';
 import { LimitRules } from '../../src/limit-rules/limit-rules.service.js';
+import { Team } from '../../src/teams/team.entity.js';
 import { TeamsService } from '../../src/teams/teams.service.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 
@@ -24,7 +27,10 @@ export interface KeysDatabase {
 export async function openKeysDatabase(poolSize = 10): Promise<KeysDatabase> {
   const database = await createDatabase();
   const options = dataSourceOptions(database.url, { applicationName: 'postern-test', poolSize });
-  const dataSource = await new DataSource(options).initialize();
+  const dataSource = await new DataSource({
+    ...options,
+    entities: [Team, GatewayKey, GatewayKeySecret],
+  }).initialize();
   return {
     database,
     dataSource,
@@ -41,11 +47,11 @@ function limitRules(dataSource: DataSource): LimitRules {
 }
 
 export function teamsService(dataSource: DataSource): TeamsService {
-  return new TeamsService(dataSource, limitRules(dataSource));
+  return new TeamsService(dataSource.getRepository(Team), limitRules(dataSource));
 }
 
 export function keysService(dataSource: DataSource): KeysService {
-  return new KeysService(dataSource, teamsService(dataSource), limitRules(dataSource));
+  return new KeysService(dataSource.manager, teamsService(dataSource), limitRules(dataSource));
 }
 
 /** What Postgres says of a key. */

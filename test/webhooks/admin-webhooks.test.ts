@@ -69,6 +69,8 @@ it('changes the URL and the events, with If-Match, and records what changed', as
     },
   );
   expect(changed.body).toMatchObject({ version: 2 });
+  const time = ({ body }: { body: unknown }) => Date.parse((body as { updated_at: string }).updated_at);
+  expect(time(changed)).toBeGreaterThan(time(first));
   const late = await call(
     gateway,
     'PATCH',
@@ -91,6 +93,13 @@ it('changes the URL and the events, with If-Match, and records what changed', as
   expect(receiver.received[0]!.path).toContain('token=another');
   // The secret stays.
   verified(receiver.received[0]!, secret);
+});
+
+it('keeps a webhook readable that is changed by its ID in capital letters', async () => {
+  const { id } = await create();
+  const path = `/webhooks/${id.toUpperCase()}`;
+  expect(await gateway.admin('PATCH', path, { events: ['price.missing'] })).toMatchObject({ id, version: 2 });
+  expect(await gateway.admin('GET', path)).toMatchObject({ secret_state: 'sealed' });
 });
 
 it('tests a webhook: signed, once, with the reason if it fails', async () => {

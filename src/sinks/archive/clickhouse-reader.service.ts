@@ -1,13 +1,14 @@
 import type { ClickHouseClient } from '@clickhouse/client';
 import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
-import { DataSource } from 'typeorm';
+import { InjectRepository } from '@nestjs/typeorm';
+import type { Repository } from 'typeorm';
 import { InjectSettings } from '../../config/config.module.js';
 import type { Settings } from '../../config/settings.js';
 import { ServiceError } from '../../errors/service-error.js';
 import { SecretBoxError } from '../../platform/secret-box.js';
 import { SinkSenders } from '../senders/open-sender.js';
 import { type SinkAccess, SinkSecrets } from '../sink-secrets.service.js';
-import { SELECT_SINKS, type SinkRow } from '../sink-view.js';
+import { Sink } from '../sink.entity.js';
 import type { ArchiveQuery } from './archive-query.js';
 
 /** Values as the admin API writes them. */
@@ -18,13 +19,11 @@ const OUTPUT = {
   output_format_json_quote_64bit_integers: 0,
 } as const;
 
-const FIND = `${SELECT_SINKS} WHERE name = $1`;
-
 /** What a query returns. */
 export interface ArchiveResult<T> {
   data: T[];
   /** The sink that was read. */
-  sink: SinkRow;
+  sink: Sink;
 }
 
 /** Queries the table of the sink that REQUEST_LOG_ARCHIVE names. */
@@ -34,7 +33,7 @@ export class ClickHouseReader implements OnApplicationShutdown {
 
   constructor(
     @InjectSettings() private readonly env: Settings,
-    private readonly dataSource: DataSource,
+    @InjectRepository(Sink) private readonly sinks: Repository<Sink>,
     private readonly senders: SinkSenders,
     private readonly secrets: SinkSecrets,
   ) {}
@@ -71,7 +70,7 @@ export class ClickHouseReader implements OnApplicationShutdown {
     }
   }
 
-  private accessTo({ id, name, sealed }: SinkRow): SinkAccess {
+  private accessTo({ id, name, sealed }: Sink): SinkAccess {
     try {
       return this.secrets.open(id, sealed);
     } catch (error) {
@@ -83,9 +82,9 @@ export class ClickHouseReader implements OnApplicationShutdown {
     }
   }
 
-  private async sink(): Promise<SinkRow> {
+  private async sink(): Promise<Sink> {
     const name = this.env.requestLogArchive!;
-    const [sink] = await this.dataSource.query<SinkRow[]>(FIND, [name]);
+    const sink = await this.sinks.findOneBy({ name });
     if (sink?.kind === 'clickhouse') return sink;
     throw new ServiceError(
       'conflict',

@@ -34,7 +34,7 @@ export class ClickHouseUsage implements UsageArchiveReader {
       })),
       totals:
         request.cursor === undefined ? (first === undefined ? NO_USAGE : sumsOf(first, totalName)) : null,
-      until: sink.recorded_until,
+      until: sink.recordedUntil,
     };
   }
 }

@@ -12,10 +12,8 @@ export const sumName = (name: string): string => `sum_${name}`;
 export const totalName = (name: string): string => `total_${name}`;
 export const groupName = (i: number): string => `group_${i}`;
 
-/** The aggregate of Postgres in the words of ClickHouse: without the type, which would round sums of money. */
-function archivedMeasure([name, { type, ofRows }]: [string, Measure]): string {
-  const sql = ofRows.replace(/::[a-z ]+$/, '').replace(/^ARRAY/, '');
-  return `${type === 'bigint' ? `ifNull(${sql}, 0)` : sql} AS ${sumName(name)}`;
+function archivedMeasure([name, { type, clickhouse }]: [string, Measure]): string {
+  return `${type === 'bigint' ? `ifNull(${clickhouse}, 0)` : clickhouse} AS ${sumName(name)}`;
 }
 
 const TOTALS = ENTRIES.filter(([, { type }]) => type !== 'bigint[]').map(
