@@ -1,7 +1,8 @@
 import type { QueryRunner } from 'typeorm';
 
 /**
- * Replaces text in functions that a migration before has created.
+ * Replaces text in functions that a migration before has created. For released migrations only, which keep their text:
+ * what a function does today is in its file in migrations/functions.
  *
  * @throws Error if one does not contain it
  */

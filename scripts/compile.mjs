@@ -1,5 +1,5 @@
 // TypeScript to JavaScript, one file each, by swc and .swcrc: what `npm start` runs (dist/) and what the tests run
-// (.test-build/). Types are checked by `npm run lint`. Only files whose content changed are compiled again.
+// (.test-build/); SQL is copied. Types are checked by `npm run lint`. Only files whose content changed are compiled again.
 import { cpSync, existsSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -98,7 +98,7 @@ function sourcesIn(folder) {
   return readdirSync(join(root, folder), { withFileTypes: true }).flatMap((entry) => {
     const path = `${folder}/${entry.name}`;
     if (entry.isDirectory()) return entry.name === 'node_modules' ? [] : sourcesIn(path);
-    return /\.(ts|mjs)$/.test(entry.name) && !entry.name.endsWith('.d.ts') ? [path] : [];
+    return /\.(ts|mjs|sql)$/.test(entry.name) && !entry.name.endsWith('.d.ts') ? [path] : [];
   });
 }
 
@@ -107,6 +107,7 @@ const outputsOf = (path) =>
 
 /** @returns contents by the names of their files */
 async function emitted(transform, path, text) {
+  if (path.endsWith('.sql')) return { [path]: text };
   const [script, map] = outputsOf(path);
   const source = join(root, path);
   // JavaScript stays where it is and is passed on.

@@ -1,5 +1,5 @@
-// `npm run migration:generate -- <Name>`, `migration:run`, `migration:revert`: TypeORM's own CLI on the data source
-// that the application uses too, from the build.
+// `npm run migration:generate -- <Name>`, `migration:revert`: TypeORM's own CLI on the data source that the application
+// uses too, from the build. `migration:run`: `postern migrate`, which also applies the functions.
 import { readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { runNode } from './child.mjs';
@@ -9,6 +9,7 @@ import { withScratchDatabase } from './scratch-database.mjs';
 
 const FOLDER = join(root, 'migrations');
 const LIST = join('src', 'database', 'migrations.ts');
+const DAY_MS = 86_400_000;
 
 const tool = (...parts) => join(root, 'node_modules', ...parts);
 
@@ -25,7 +26,9 @@ async function generate(name, options) {
   const before = new Set(readdirSync(FOLDER));
   // After the others, also if one of them has a time to come: TypeORM runs them in this order.
   const last = Math.max(...[...before].map((file) => Number.parseInt(file) || 0));
-  const timestamp = String(Math.max(Date.now(), last + 1_000));
+  // Then by the time of day: migrations that are written side by side get times of their own.
+  const now = Date.now();
+  const timestamp = String(now > last ? now : last + 1_000 + (now % DAY_MS));
   const code = await withScratchDatabase((url) => {
     process.env.DATABASE_URL = url;
     const flags = ['--pretty', '--timestamp', timestamp, ...options];
@@ -60,5 +63,6 @@ await main(async () => {
     throw new StepError('Usage: node scripts/migration.mjs generate <Name> | run | revert', 1);
   }
   await prepare();
-  return typeorm(`migration:${action}`);
+  if (action === 'revert') return typeorm('migration:revert');
+  return runNode([join(root, 'dist', 'src', 'cli', 'main.js'), 'migrate'], { cwd: root });
 });

@@ -73,7 +73,7 @@ export async function withLocalApp<T>(work: (app: INestApplication) => Promise<T
   }
 }
 
-/** Runs pending migrations, also with MIGRATE=off. @returns the names of the migrations that ran */
+/** Runs pending migrations, also with MIGRATE=off. @returns the names of what ran */
 export async function migrateNow(): Promise<string[]> {
   const { url, close } = await openInterruptible(loadEnv());
   try {

@@ -3,6 +3,7 @@ import type { ClientBase, ClientConfig, QueryConfig } from 'pg';
 import { DataSource, MigrationExecutor, type QueryRunner } from 'typeorm';
 import { ADVISORY_LOCKS } from './advisory-locks.js';
 import { dataSourceOptions } from './data-source-options.js';
+import { applyFunctions, pendingFunctions } from './functions.js';
 import { PermanentDatabaseError } from './permanent-database-error.js';
 
 const OLDEST_SERVER = 150_000;
@@ -23,11 +24,11 @@ const LOCK_PAUSE_MS = 250;
 const LOCK_QUERY_TIMEOUT_MS = 2_000;
 
 /**
- * Brings the schema up to date. Replicas that start at the same time wait for each other.
+ * Brings the schema up to date: runs the migrations, then applies the files of the functions. Replicas that start at the same time wait for each other.
  *
  * @param url connection string of a direct or session-mode connection: the lock is the session's
  * @param stopping ends the wait for another replica
- * @returns names of the migrations that ran
+ * @returns names of the migrations that ran, and of the functions that were applied, as `limit_sweep()`
  * @throws PermanentDatabaseError if the server is too old
  */
 export async function migrate(url: string, stopping?: AbortSignal): Promise<string[]> {
@@ -75,7 +76,7 @@ async function runPending(dataSource: DataSource, runner: QueryRunner): Promise<
   for (let tries = 1; ; tries++) {
     try {
       await executor.executePendingMigrations();
-      return pending;
+      return [...pending, ...(await applyFunctions(runner)).map((name) => `${name}()`)];
     } catch (error) {
       if ((error as { code?: string }).code !== LOCK_TIMED_OUT || tries === TRIES) throw error;
       await sleep(PAUSE_MS);
@@ -83,9 +84,13 @@ async function runPending(dataSource: DataSource, runner: QueryRunner): Promise<
   }
 }
 
-/** True when a migration has not run yet. */
+/** True when a migration has not run yet, or the file of a function was not applied. */
 export async function isMigrationPending(url: string): Promise<boolean> {
-  return withDataSource(url, (dataSource) => dataSource.showMigrations());
+  return withDataSource(
+    url,
+    async (dataSource) =>
+      (await dataSource.showMigrations()) || (await pendingFunctions(dataSource)).length > 0,
+  );
 }
 
 async function withDataSource<T>(url: string, work: (dataSource: DataSource) => Promise<T>): Promise<T> {

@@ -37,6 +37,7 @@ import { LimitRetention1798000030002 } from '../../migrations/1798000030002-limi
 import { Sessions1798000080000 } from '../../migrations/1798000080000-sessions.js';
 import { KeyOwners1798000080001 } from '../../migrations/1798000080001-key-owners.js';
 import { ShownUrls1798000090000 } from '../../migrations/1798000090000-shown-urls.js';
+import { StoredFunctions1798000100000 } from '../../migrations/1798000100000-stored-functions.js';
 
 /** Every migration, in order. Listed by name, so that a glob can neither add nor miss one. */
 export const MIGRATIONS = [
@@ -79,4 +80,5 @@ export const MIGRATIONS = [
   Sessions1798000080000,
   KeyOwners1798000080001,
   ShownUrls1798000090000,
+  StoredFunctions1798000100000,
 ];

@@ -16,15 +16,17 @@ export interface Ran {
  * given, with this environment and nothing else.
  *
  * @param input what it reads on standard input
+ * @param main of another build
  */
 export async function runCli(
   args: string[],
   env: Record<string, string> = {},
   cwd?: string,
   input = '',
+  main = MAIN,
 ): Promise<Ran> {
   const folder = cwd ?? (await mkdtemp(join(tmpdir(), 'postern-cli-')));
-  const child = spawn(process.execPath, [MAIN, ...args], {
+  const child = spawn(process.execPath, [main, ...args], {
     cwd: folder,
     env: { PATH: process.env.PATH, ...env },
     stdio: 'pipe',

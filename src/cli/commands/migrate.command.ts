@@ -5,7 +5,7 @@ import { action } from '../session.js';
 export function migrateCommand(): Command {
   return new Command('migrate')
     .description('migrate the database; only needed with MIGRATE=off')
-    .option('--json', 'print the names of the migrations that ran as JSON')
+    .option('--json', 'print the names of the migrations that ran, and of the functions applied, as JSON')
     .action(
       action(async (session) => {
         session.mustBeLocal('the database');

@@ -1,7 +1,7 @@
 import type { LimitState } from './limit-errors.js';
 import { Meter, UNLIMITED, type Verdict } from './meter.js';
 
-/** What one exchange states of a hold; see limit_take_holds in the migrations. */
+/** What one exchange states of a hold; see migrations/functions/limit_take_holds.sql. */
 export interface HoldEntry {
   rule: string;
   subject: string;

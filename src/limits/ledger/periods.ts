@@ -1,7 +1,7 @@
 import type { Period } from './meter.js';
 import type { LimitRule } from './rule-cache.js';
 
-/** A period as limit_windows in the migrations returns it. */
+/** A period as migrations/functions/limit_windows.sql returns it. */
 export type Window = [period: string, timeZone: string, starts: number, ends: number, begins: number];
 
 /** Periods of `total`, of rates and of concurrency. */

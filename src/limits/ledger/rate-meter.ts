@@ -3,8 +3,8 @@ import type { LimitState } from './limit-errors.js';
 import { Meter, UNLIMITED, type Verdict } from './meter.js';
 
 /**
- * As limit_take_rates in the migrations has it: any 62.5 seconds that end in a slot lie in it and the 25 before it. So a
- * provider sees no more than the limit in 60 seconds, also if calls take up to 2.5 seconds to reach it.
+ * As in migrations/functions/limit_take_rates.sql: any 62.5 seconds that end in a slot lie in it and the 25 before it.
+ * So a provider sees no more than the limit in 60 seconds, also if calls take up to 2.5 seconds to reach it.
  */
 export const SLOT_MS = 2_500;
 const SLOTS = 26;
