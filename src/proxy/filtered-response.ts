@@ -2,7 +2,7 @@ import type { Request, Response } from 'express';
 import { GatewayError } from '../errors/gateway-error.js';
 import { firstHeader } from '../platform/raw-headers.js';
 import type { CallRecord } from '../request-log/call-record.js';
-import { decoderFor } from '../tokens/content-coding.js';
+import { decoderFor } from '../bodies/usage/content-coding.js';
 import type { PolicyCall } from './policies/policy-call.js';
 import { ResponseWriter } from './response-writer.js';
 

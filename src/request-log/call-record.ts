@@ -10,9 +10,9 @@ import { endUserOf } from '../bodies/end-user.js';
 import { modelFromPath } from '../bodies/path-model.js';
 import { RequestReader } from '../bodies/request-reader.js';
 import type { Outcome } from './outcome.js';
-import { isStreamed } from '../tokens/framing/stream-framing.js';
-import type { ResponseUsage, TokenUsage } from '../tokens/token-usage.js';
-import { copyFor, type ResponseCopy, usageOfHead } from '../tokens/usage-reader.js';
+import { isStreamed } from '../bodies/usage/framing/stream-framing.js';
+import type { ResponseUsage, TokenUsage } from '../bodies/usage/token-usage.js';
+import { copyFor, type ResponseCopy, usageOfHead } from '../bodies/usage/usage-reader.js';
 
 /** The facts of a call that are known before it is forwarded. */
 export interface CallOrigin {

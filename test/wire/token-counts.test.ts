@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import zlib from 'node:zlib';
 import { setImmediate as turn } from 'node:timers/promises';
-import { inflationMemory } from '../../src/tokens/inflation.js';
+import { inflationMemory } from '../../src/bodies/usage/inflation.js';
 import { eventually } from '../support/eventually.js';
 import { request, type ReceivedAnswer } from '../support/raw-client.js';
 import { answer, chunk, STREAM_HEAD } from '../support/raw-provider.js';

@@ -1,4 +1,4 @@
-import { isSpace, JSON_BYTES, MAX_VALUE, type Span } from '../bodies/bytes.js';
+import { isSpace, JSON_BYTES, MAX_VALUE, type Span } from './bytes.js';
 
 const { BACKSLASH, CLOSE_BRACE, CLOSE_BRACKET, COLON, COMMA, NINE, OPEN_BRACE, OPEN_BRACKET, QUOTE, ZERO } =
   JSON_BYTES;
