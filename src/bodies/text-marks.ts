@@ -2,6 +2,9 @@ import { JSON_BYTES } from './bytes.js';
 
 const { BACKSLASH, QUOTE } = JSON_BYTES;
 
+/** A string is read by bytes this far, then with a native search, whose call costs as much as this many bytes. */
+export const SHORT_STRING = 24;
+
 /** Index of the next quote or backslash, at most `stop` unless `from` is past it. A function of its own is twice as fast. */
 export function markEnd(chunk: Buffer, from: number, stop: number): number {
   let at = from;

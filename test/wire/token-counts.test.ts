@@ -64,6 +64,22 @@ describe('the model named in a path', () => {
   });
 });
 
+describe('the model named in a body', () => {
+  const filler = (bytes: number) => `"messages":["${'A'.repeat(bytes)}",[${'1234,'.repeat(20)}5]]`;
+
+  it.each([
+    ['read whole', 1_000],
+    ['streamed', 300_000],
+  ])(
+    'twice is the last one in the row, as most providers read it, of a body that is %s',
+    async (_, bytes) => {
+      respond('200 OK', ['Content-Type: application/json'], '{"model":"of-response"}');
+      const reply = await wire.call(CHAT, [], `{"model":"cheap",${filler(bytes)},"model":"dear"}`);
+      expect(await rowOf(reply)).toMatchObject({ model: 'dear' });
+    },
+  );
+});
+
 describe('token counts of compressed responses', () => {
   const usage = { prompt_tokens: 512, completion_tokens: 7 };
 

@@ -86,6 +86,7 @@ export class Gathering {
     if (req.bodyError !== undefined) return Promise.reject(broken(req.bodyError));
     if (req.headers.expect !== undefined) sendContinue(req, res);
     req.call.awaitBody();
+    req.call.body.mustBeCertain();
     this.writer.waitForClient(true);
     const ms = PACE.startMs + (Math.min(length, this.most) / PACE.bytesPerSecond) * 1_000;
     this.deadline = setTimeout(this.onTimeout, ms);

@@ -11,7 +11,7 @@ import { LINES } from '../../../src/bodies/usage/framing/stream-framing.js';
 import { SERVER_SENT_EVENTS } from '../../../src/bodies/usage/framing/server-sent-events.js';
 import { readStreamUsage } from '../../../src/bodies/usage/stream-usage.js';
 import { NO_USAGE } from '../../../src/bodies/usage/token-usage.js';
-import { readBody } from '../read-body.js';
+import { readBody, readForRow } from '../read-body.js';
 import { read } from './read.js';
 
 /** The largest body that is looked through at once: of a request, and what is kept of a response. */
@@ -35,8 +35,10 @@ function cost(work: () => void, enough = MOST_MS): number {
   return least;
 }
 
+const NO_JSON = new JsonWalk(MEMBER_NAMES, true);
 const READERS: [string, (body: Buffer) => void, number][] = [
-  ['a request', (body) => endUserOf(readBody(body).json ?? new JsonWalk(MEMBER_NAMES)), REQUEST_BYTES],
+  ['a request', (body) => endUserOf(readBody(body).json ?? NO_JSON), REQUEST_BYTES],
+  ['a request for its row', (body) => endUserOf(readForRow(body).json ?? NO_JSON), REQUEST_BYTES],
   ['a JSON response', (body) => readJsonUsage(kept(body), '/v1/chat/completions'), RESPONSE_BYTES],
   [
     'an event stream',
