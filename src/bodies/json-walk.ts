@@ -2,7 +2,7 @@ import { escapeLength, integerEnd, isSpace, JSON_BYTES, scalarEnd } from './byte
 import { ESCAPE_LENGTH, type FoundName, type NamesByLength } from './folded-names.js';
 import { type JsonValue, KeptValues, MAX_VALUES } from './kept-values.js';
 import { BracketMarks } from './bracket-marks.js';
-import { markEnd, nearBackslash, SHORT_STRING } from './text-marks.js';
+import { denseEnd, markEnd, nearBackslash, SHORT_STRING } from './text-marks.js';
 
 const {
   BACKSLASH,
@@ -23,9 +23,6 @@ const {
 const MAX_DEPTH = 1_000;
 /** A number with more characters is rejected. */
 const MAX_SCALAR = 1_024;
-/** After an escaped quote that was found within so many bytes, a dense part is read by bytes. */
-const DENSE_WITHIN = 16;
-const DENSE_BYTES = 64;
 /** The last byte of the longest escape comes so many bytes after its backslash. */
 const REACH = ESCAPE_LENGTH - 1;
 /** Past the end of every chunk: nothing more of it is read. */
@@ -334,8 +331,7 @@ export class JsonWalk {
       if (at >= length) return at;
       const quote = chunk.indexOf(QUOTE, at);
       const end = quote === -1 ? length : quote;
-      stop = end;
-      if (quote !== -1) stop = quote - at < DENSE_WITHIN ? Math.min(quote + DENSE_BYTES, length) : quote + 1;
+      stop = quote === -1 ? length : denseEnd(at, quote, length);
       at = nearBackslash(chunk, at, end, REACH);
     }
   }
