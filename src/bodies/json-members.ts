@@ -21,12 +21,12 @@ export class JsonMembers {
   readonly problem: string | null;
   private readonly found = new Map<string, readonly JsonMember[]>();
 
-  /** @param walk over all of the body; null if it has read nothing, or is no JSON */
+  /** @param walk over all of the body, that was to be certain; null if it has read nothing, or is no JSON */
   constructor(body: Buffer, walk: JsonWalk | null) {
     this.problem =
       walk === null
         ? 'the body is not a JSON object'
-        : (walk.problem ?? problemOfBytes(body) ?? this.parseValues(walk));
+        : (walk.uncertainty ?? problemOfBytes(body) ?? this.parseValues(walk));
   }
 
   /** The members with this name, in any case. @param name one of those that the walk looked for */

@@ -1,7 +1,8 @@
 import { escapeLength, integerEnd, isSpace, JSON_BYTES, scalarEnd } from './bytes.js';
 import { ESCAPE_LENGTH, type FoundName, type NamesByLength } from './folded-names.js';
 import { type JsonValue, KeptValues, MAX_VALUES } from './kept-values.js';
-import { markEnd, nearBackslash } from './text-marks.js';
+import { BracketMarks } from './bracket-marks.js';
+import { denseEnd, markEnd, nearBackslash, SHORT_STRING } from './text-marks.js';
 
 const {
   BACKSLASH,
@@ -22,11 +23,6 @@ const {
 const MAX_DEPTH = 1_000;
 /** A number with more characters is rejected. */
 const MAX_SCALAR = 1_024;
-/** A string is read by bytes this far, then with a native search, whose call costs as much as this many bytes. */
-const SHORT_STRING = 24;
-/** After an escaped quote that was found within so many bytes, a dense part is read by bytes. */
-const DENSE_WITHIN = 16;
-const DENSE_BYTES = 64;
 /** The last byte of the longest escape comes so many bytes after its backslash. */
 const REACH = ESCAPE_LENGTH - 1;
 /** Past the end of every chunk: nothing more of it is read. */
@@ -35,9 +31,17 @@ const STOP = 0x3fffffff;
 const OBJECT = 1;
 const ARRAY = 0;
 
-/** TEXT: in a string that is no name of the outermost object. LONG_NAME: in one that is, longer than those looked for. */
-const [VALUE, FIRST_NAME, NAME, AFTER_NAME, FIRST_ELEMENT, AFTER_VALUE, TEXT, LONG_NAME, END] = [
-  0, 1, 2, 3, 4, 5, 6, 7, 8,
+/** So many bytes without a quote or bracket are likely to be followed by more of them. */
+const LONG_RUN = 32;
+/** The bit in which square and curly brackets differ. */
+const BRACKET_BIT = OPEN_BRACE ^ OPEN_BRACKET;
+
+/**
+ * TEXT: in a string that is no name of the outermost object. LONG_NAME: in one that is, longer than those looked for.
+ * NESTED: in a value of the outermost object, of which only the end is looked for.
+ */
+const [VALUE, FIRST_NAME, NAME, AFTER_NAME, FIRST_ELEMENT, AFTER_VALUE, TEXT, LONG_NAME, NESTED, END] = [
+  0, 1, 2, 3, 4, 5, 6, 7, 8, 9,
 ] as const;
 
 /**
@@ -50,13 +54,16 @@ const [VALUE, FIRST_NAME, NAME, AFTER_NAME, FIRST_ELEMENT, AFTER_VALUE, TEXT, LO
  * a quote: lenient readers skip the two bytes after `\x` and the four after `\u` unchecked, and so may skip a quote. They may
  * also skip a backslash and then read another escape than the next one, so backslashes are followed for as long as each is
  * in reach of the one before. A quote in their reach makes the body one that parsers read differently.
+ *
+ * Without a need to be certain, it takes valid JSON for granted and finds what most parsers read from it: of members with
+ * exactly the same name the last one. Inside of a value it only counts brackets, and skips numbers with native searches.
  */
 export class JsonWalk {
   /** Why parsers may read different members from the body; null if they cannot, or while nothing was found. */
   problem: string | null = null;
 
   /** Of the members that were found so far. */
-  readonly values = new KeptValues();
+  readonly values: KeptValues;
   private state: number = VALUE;
   /** For each open bracket: OBJECT or ARRAY. */
   private readonly stack: number[] = [];
@@ -69,13 +76,23 @@ export class JsonWalk {
   private isName = false;
   /** Lenient readers may take the bytes up to this index of the body for a part of an escape. */
   private reach = -1;
+  /** Of the present chunk. */
+  private marks: BracketMarks | null = null;
   /** The outermost object's current member, if it is looked for. */
   private name: FoundName | null = null;
   /** The elements of its value so far, if they count. */
   private elements = 0;
 
-  /** @param names that are looked for */
-  constructor(private readonly names: NamesByLength) {}
+  /**
+   * @param names that are looked for
+   * @param isCertain false if nothing depends on what other parsers may read
+   */
+  constructor(
+    private readonly names: NamesByLength,
+    private readonly isCertain: boolean,
+  ) {
+    this.values = new KeptValues(isCertain);
+  }
 
   /** Reads the next chunk, which is not kept. */
   add(chunk: Buffer): void {
@@ -93,6 +110,12 @@ export class JsonWalk {
   /** The values of all members with this name, in any case. @param name one of those looked for */
   all(name: string): readonly JsonValue[] {
     return this.values.of(name);
+  }
+
+  /** Why what was found is not certain; null if it is. */
+  get uncertainty(): string | null {
+    if (this.problem !== null) return this.problem;
+    return this.isCertain && this.state === END ? null : 'the body was not read as a whole';
   }
 
   private read(chunk: Buffer): void {
@@ -116,6 +139,9 @@ export class JsonWalk {
         case VALUE:
           at = this.readValue(chunk, at, byte);
           break;
+        case NESTED:
+          at = this.skipNested(chunk, at);
+          break;
         case AFTER_NAME:
           this.state = VALUE;
           at = byte === COLON ? at + 1 : this.fail(at);
@@ -132,6 +158,7 @@ export class JsonWalk {
           at = this.fail(at);
       }
     }
+    this.marks = null;
     const used = length - (this.cut === null ? 0 : this.cut.length);
     this.values.keep(chunk, this.passed, used);
     this.passed += used;
@@ -167,6 +194,7 @@ export class JsonWalk {
       }
       if (depth === 1) this.startValue(at);
       this.stack[++this.depth] = byte === OPEN_BRACE ? OBJECT : ARRAY;
+      if (!this.isCertain && depth === 1) return this.skipNested(chunk, at + 1);
       this.state = byte === OPEN_BRACE ? FIRST_NAME : FIRST_ELEMENT;
       return at + 1;
     }
@@ -175,6 +203,42 @@ export class JsonWalk {
     if (end === -1 || end - at > MAX_SCALAR) return this.fail(at);
     if (depth === 1) this.startValue(at);
     return this.endValue(chunk, end);
+  }
+
+  /** Skips the rest of a value of the outermost object. @param from where to read on, outside of strings */
+  private skipNested(chunk: Buffer, from: number): number {
+    const { length } = chunk;
+    let { depth } = this;
+    let at = from;
+    let sparse = at + LONG_RUN;
+    this.state = NESTED;
+    while (at < length) {
+      const byte = chunk[at]!;
+      if (byte === QUOTE) {
+        const stop = Math.min(at + SHORT_STRING, length);
+        const end = markEnd(chunk, at + 1, stop);
+        if (end >= stop || chunk[end] === BACKSLASH) {
+          this.depth = depth;
+          return this.startText(chunk, at, false);
+        }
+        at = end;
+        sparse = at + LONG_RUN;
+      } else if (byte >= OPEN_BRACKET) {
+        const bracket = byte | BRACKET_BIT;
+        if (bracket === OPEN_BRACE) depth++;
+        else if (bracket === CLOSE_BRACE && --depth === 1) {
+          this.depth = depth;
+          return this.endValue(chunk, at + 1);
+        }
+      } else if (at >= sparse) {
+        at = (this.marks ??= new BracketMarks(chunk)).next(at);
+        sparse = at + LONG_RUN;
+        continue;
+      }
+      at++;
+    }
+    this.depth = depth;
+    return at;
   }
 
   private close(chunk: Buffer, at: number, kind: number): number {
@@ -192,7 +256,7 @@ export class JsonWalk {
 
   /** @param end just past a value */
   private endValue(chunk: Buffer, end: number): number {
-    this.state = AFTER_VALUE;
+    this.state = this.isCertain || this.depth === 1 ? AFTER_VALUE : NESTED;
     if (this.depth !== 1 || this.name === null) return end;
     const isKept = this.values.end(chunk, this.passed, end, this.name, this.elements);
     this.name = null;
@@ -214,7 +278,7 @@ export class JsonWalk {
     while (at < length) {
       const byte = chunk[at]!;
       if (byte === QUOTE) {
-        this.name = start === -1 ? null : this.names.find(chunk, start, at + 1);
+        this.name = start === -1 ? null : this.find(chunk, start, at + 1);
         this.state = AFTER_NAME;
         return at + 1;
       }
@@ -231,6 +295,11 @@ export class JsonWalk {
     if (start !== -1 && length - start <= this.names.maxBytes) return this.cutAt(chunk, start);
     this.state = LONG_NAME;
     return at < length ? this.cutAt(chunk, at) : STOP;
+  }
+
+  private find(chunk: Buffer, start: number, end: number): FoundName | null {
+    const found = this.names.find(chunk, start, end);
+    return this.isCertain || found?.sent === found?.name ? found : null;
   }
 
   private startText(chunk: Buffer, at: number, isName: boolean): number {
@@ -262,8 +331,7 @@ export class JsonWalk {
       if (at >= length) return at;
       const quote = chunk.indexOf(QUOTE, at);
       const end = quote === -1 ? length : quote;
-      stop = end;
-      if (quote !== -1) stop = quote - at < DENSE_WITHIN ? Math.min(quote + DENSE_BYTES, length) : quote + 1;
+      stop = quote === -1 ? length : denseEnd(at, quote, length);
       at = nearBackslash(chunk, at, end, REACH);
     }
   }

@@ -29,6 +29,9 @@ export class KeptValues {
   /** The part of it that was in earlier chunks. */
   private parts: Buffer[] = [];
 
+  /** @param ofAll false: of the members with one name only the last one is kept */
+  constructor(private readonly ofAll: boolean) {}
+
   /** By the names that are looked for, in the order of the body. */
   get all(): ReadonlyMap<string, readonly JsonValue[]> {
     return this.byName;
@@ -37,6 +40,11 @@ export class KeptValues {
   /** @param name one of those looked for */
   of(name: string): readonly JsonValue[] {
     return this.byName.get(name) ?? NONE;
+  }
+
+  /** Lets go of the values so far. */
+  forget(): void {
+    this.byName.clear();
   }
 
   /** @param start where a value begins in the body */
@@ -59,7 +67,7 @@ export class KeptValues {
 
   /** The value ends. @param at where, in the chunk @returns false if there are too many values: this one is not kept */
   end(chunk: Buffer, passed: number, at: number, { name, sent }: FoundName, elements: number): boolean {
-    if (++this.count > MAX_VALUES) return false;
+    if (this.ofAll && ++this.count > MAX_VALUES) return false;
     const { start, parts } = this;
     const end = passed + at;
     let text: string | null = null;
@@ -72,7 +80,7 @@ export class KeptValues {
     }
     const value = { name: sent, start, end, text, elements };
     const values = this.byName.get(name);
-    if (values === undefined) this.byName.set(name, [value]);
+    if (values === undefined || !this.ofAll) this.byName.set(name, [value]);
     else values.push(value);
     this.start = -1;
     this.parts = [];

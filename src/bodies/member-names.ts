@@ -1,8 +1,15 @@
 import { NamesByLength } from './folded-names.js';
 
-/** Members of a JSON body that are looked for, most of them for policies. */
+/** Members of a JSON body that name the end user and the session. */
+const OF_END_USER = ['safety_identifier', 'user', 'prompt_cache_key', 'metadata'];
+
+/** Members of a JSON body that the row of a call is filled from. */
+export const ROW_NAMES = new NamesByLength(['model', ...OF_END_USER]);
+
+/** These, and those that policies read. */
 export const MEMBER_NAMES = new NamesByLength([
   'model',
+  ...OF_END_USER,
   'models',
   'fallbacks',
   'stream',
@@ -20,9 +27,4 @@ export const MEMBER_NAMES = new NamesByLength([
   'serviceTier',
   'speed',
   'background',
-  // The end user and the session.
-  'safety_identifier',
-  'user',
-  'prompt_cache_key',
-  'metadata',
 ]);

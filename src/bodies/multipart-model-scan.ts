@@ -1,3 +1,5 @@
+import { JSON_BYTES } from './bytes.js';
+
 const CRLF = Buffer.from('\r\n');
 const END_OF_HEAD = Buffer.from('\r\n\r\n');
 /** Two hyphens and a boundary of 70 characters (RFC 2046, section 5.1.1). */
@@ -15,7 +17,7 @@ type Place = 'delimiter' | 'head' | 'model' | 'other';
 
 /** True if a body that starts with this chunk may be multipart/form-data; it is no JSON object. */
 export function startsMultipart(chunk: Buffer): boolean {
-  return chunk[0] === 0x2d;
+  return chunk[0] === JSON_BYTES.MINUS;
 }
 
 /**

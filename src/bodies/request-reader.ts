@@ -1,6 +1,6 @@
 import { JsonWalk } from './json-walk.js';
-import { parseValue } from './kept-values.js';
-import { MEMBER_NAMES } from './member-names.js';
+import { type JsonValue, parseValue } from './kept-values.js';
+import { MEMBER_NAMES, ROW_NAMES } from './member-names.js';
 import { MultipartModelScan, startsMultipart } from './multipart-model-scan.js';
 
 /** Reads a request body once while it passes, in chunks of any size, for everything that is read from it. */
@@ -10,12 +10,20 @@ export class RequestReader {
   private form: MultipartModelScan | null = null;
   private named: string | null = null;
 
+  /** @param isCertain false to read only what a row says, which takes less time */
+  constructor(private isCertain = true) {}
+
+  /** JsonMembers is asked about the body. To be called before the first chunk. */
+  mustBeCertain(): void {
+    this.isCertain = true;
+  }
+
   /** @param chunk read, not kept */
   add(chunk: Buffer): void {
     if (chunk.length === 0) return;
     if (this.json === null && this.form === null) {
       if (startsMultipart(chunk)) this.form = new MultipartModelScan();
-      else this.json = new JsonWalk(MEMBER_NAMES);
+      else this.json = new JsonWalk(this.isCertain ? MEMBER_NAMES : ROW_NAMES, this.isCertain);
     }
     if (this.json !== null) this.json.add(chunk);
     else this.form!.add(chunk);
@@ -27,19 +35,24 @@ export class RequestReader {
   }
 
   /**
-   * The model that the part of the body names that has passed: the first text in a member or a part `model`, for the row of
-   * a call. Another parser may read another one; a call policy asks JsonMembers. Null if none was found (yet).
+   * The model that the part of the body names that has passed, for the row of a call: of members `model` the last one, as
+   * most parsers have it; of a form the first part. Another parser may read another one; a call policy asks JsonMembers.
+   * Null if none was found (yet).
    */
   get model(): string | null {
     if (this.form !== null) return this.form.model;
-    return (this.named ??= this.json === null ? null : firstModel(this.json));
+    const member = this.json?.all('model').findLast(({ name }) => name === 'model');
+    if (member !== undefined) this.named = textOf(member);
+    return this.named;
+  }
+
+  /** What the row says of the body so far is known: lets go of the rest, unless JsonMembers is asked. */
+  forget(): void {
+    if (!this.isCertain) this.json?.values.forget();
   }
 }
 
-function firstModel(json: JsonWalk): string | null {
-  for (const value of json.all('model')) {
-    const model = value.name === 'model' ? parseValue(value) : null;
-    if (typeof model === 'string' && model !== '') return model;
-  }
-  return null;
+function textOf(member: JsonValue): string | null {
+  const value = parseValue(member);
+  return typeof value === 'string' && value !== '' ? value : null;
 }

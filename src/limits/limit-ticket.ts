@@ -1,6 +1,6 @@
 import { usedTokens } from '../request-log/charges.js';
 import type { CallTicket, FinishedCall } from '../request-log/finished-call.js';
-import type { ResponseUsage } from '../tokens/token-usage.js';
+import type { ResponseUsage } from '../bodies/usage/token-usage.js';
 import type { Estimate } from './estimates.js';
 import type { Ticket } from './ledger/ticket.js';
 import type { WebSocketCharge } from './websocket-charge.js';

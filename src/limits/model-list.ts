@@ -1,5 +1,5 @@
 import { JSON_BYTES, type Span } from '../bodies/bytes.js';
-import { nextElement, openObject, parseText } from '../tokens/json-cursor.js';
+import { nextElement, openObject, parseText } from '../bodies/json-cursor.js';
 
 const { OPEN_BRACKET } = JSON_BYTES;
 

@@ -4,7 +4,7 @@ import type { ModelPrices, PriceResolver } from '../pricing/price-resolver.js';
 import { costOfUsage, modelsOf } from '../pricing/costs/usage-cost.js';
 import type { PolicyCall } from '../proxy/policies/policy-call.js';
 import { startOf } from '../request-log/column-domains.js';
-import type { ResponseUsage } from '../tokens/token-usage.js';
+import type { ResponseUsage } from '../bodies/usage/token-usage.js';
 import type { Ticket } from './ledger/ticket.js';
 
 /** Reserves what a WebSocket has used while it is open, at least: its cost may not be known. */

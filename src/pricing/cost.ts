@@ -1,6 +1,6 @@
 import { divideHalfUp, parseDecimal } from '../platform/decimal.js';
-import { usageOfSum } from '../tokens/response-sums.js';
-import type { ResponseSum, TokenUsage } from '../tokens/token-usage.js';
+import { usageOfSum } from '../bodies/usage/response-sums.js';
+import type { ResponseSum, TokenUsage } from '../bodies/usage/token-usage.js';
 import { applies, type Condition, conditionOf } from './costs/tier-condition.js';
 
 /** Prices are stored with six decimal places in USD per million tokens: in these units, pico-dollars per token. */

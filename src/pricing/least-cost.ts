@@ -1,5 +1,5 @@
-import { usageOfSum } from '../tokens/response-sums.js';
-import type { ResponseSum, TokenUsage } from '../tokens/token-usage.js';
+import { usageOfSum } from '../bodies/usage/response-sums.js';
+import type { ResponseSum, TokenUsage } from '../bodies/usage/token-usage.js';
 import { type CompiledPrice, MOST_NANO } from './cost.js';
 
 /**

@@ -10,9 +10,9 @@ import { endUserOf } from '../bodies/end-user.js';
 import { modelFromPath } from '../bodies/path-model.js';
 import { RequestReader } from '../bodies/request-reader.js';
 import type { Outcome } from './outcome.js';
-import { isStreamed } from '../tokens/framing/stream-framing.js';
-import type { ResponseUsage, TokenUsage } from '../tokens/token-usage.js';
-import { copyFor, type ResponseCopy, usageOfHead } from '../tokens/usage-reader.js';
+import { isStreamed } from '../bodies/usage/framing/stream-framing.js';
+import type { ResponseUsage, TokenUsage } from '../bodies/usage/token-usage.js';
+import { copyFor, type ResponseCopy, usageOfHead } from '../bodies/usage/usage-reader.js';
 
 /** The facts of a call that are known before it is forwarded. */
 export interface CallOrigin {
@@ -64,7 +64,7 @@ export class CallRecord {
   requestModel: string | null;
   attribution: Attribution | null;
   /** What was read of the request body; the attempts of a call share it. */
-  body = new RequestReader();
+  body = new RequestReader(false);
   /** Start and end of the response body, for its token counts; null before the response, and if it has no token counts. */
   copy: ResponseCopy | null = null;
   /** Counted while the call runs, in place of those of a copy: the responses of a WebSocket. */
@@ -95,6 +95,8 @@ export class CallRecord {
   /** From the request's head to forwarding, without the wait for a buffered body; null for later attempts of a call. */
   overheadMs: number | null = null;
 
+  /** The model that the body has named so far. */
+  private bodyModel: string | null = null;
   private tickets: CallTicket[] | null = null;
   private bodyAwaitedAt = 0;
   private bodyWaitMs = 0;
@@ -123,6 +125,7 @@ export class CallRecord {
     next.requestBytes = this.requestBytes;
     next.requestModel = this.requestModel;
     next.body = this.body;
+    next.bodyModel = this.bodyModel;
     next.attribution = this.attribution;
     next.reservation = this.reservation;
     return next;
@@ -192,13 +195,14 @@ export class CallRecord {
     this.requestBytes += chunk.length;
     this.body.add(chunk);
     // A provider that takes the model from the path ignores the one in the body, which many clients send as well.
-    this.requestModel ??= this.body.model;
+    if (this.requestModel === this.bodyModel) this.requestModel = this.bodyModel = this.body.model;
   }
 
   /** A chunk of a streamed request body has arrived: it is read only for the model. The chunk is not kept. */
   requestChunkPassed(chunk: Buffer): void {
-    if (this.requestModel === null) this.requestChunkRead(chunk);
+    if (this.requestModel === this.bodyModel) this.requestChunkRead(chunk);
     else this.requestBytes += chunk.length;
+    this.body.forget();
   }
 
   /** A request body that is read whole is complete. */
@@ -207,6 +211,7 @@ export class CallRecord {
     this.body.finish();
     if (this.origin.attributesBody && this.body.json !== null && this.requestBytes <= MOST_ATTRIBUTED)
       this.attribution = withBody(this.attribution, endUserOf(this.body.json));
+    this.body.forget();
   }
 
   /**

@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
 import { formatDecimal, parseDecimal } from '../platform/decimal.js';
-import { MOST_SUMS } from '../tokens/response-sums.js';
+import { MOST_SUMS } from '../bodies/usage/response-sums.js';
 
 /** What no stored text may contain: the caller's key, or that and credentials of its own. */
 export type CallerSecrets = string | readonly string[];

@@ -1,4 +1,4 @@
-import type { ResponseUsage } from '../tokens/token-usage.js';
+import type { ResponseUsage } from '../bodies/usage/token-usage.js';
 import type { LogRow } from './columns.js';
 
 /** A finished call as listeners get it. It contains no prompt, response, query or credential. */

@@ -4,7 +4,7 @@ import type { CallTicket, FinishedCall } from './finished-call.js';
 import { showable } from './column-domains.js';
 import type { LogRow } from './columns.js';
 import { responseModelOf } from './log-row.js';
-import type { ResponseUsage } from '../tokens/token-usage.js';
+import type { ResponseUsage } from '../bodies/usage/token-usage.js';
 
 export type { FinishedCall };
 

@@ -4,7 +4,7 @@ import { chargesOf, setReservation, usedTokens } from './charges.js';
 import { startIso, text } from './column-domains.js';
 import { COLUMNS, LOGGED_COLUMNS, type LogRow } from './columns.js';
 import { setReportedCost } from './row-cost.js';
-import type { ResponseUsage } from '../tokens/token-usage.js';
+import type { ResponseUsage } from '../bodies/usage/token-usage.js';
 
 /** A row without values. Its outcome is `interrupted`, which stays if the end of the call is never recorded. */
 const EMPTY = Object.fromEntries(

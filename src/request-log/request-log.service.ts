@@ -11,9 +11,9 @@ import type { LogRow } from './columns.js';
 import { emptyRow, setBegin, setEnd, setUsage } from './log-row.js';
 import { appendUsageSoFar } from './usage-so-far.js';
 import { LogWriter } from './writer/log-writer.js';
-import { NO_USAGE, type ResponseUsage } from '../tokens/token-usage.js';
+import { NO_USAGE, type ResponseUsage } from '../bodies/usage/token-usage.js';
 import type { Outcome } from './outcome.js';
-import { readUsage } from '../tokens/usage-reader.js';
+import { readUsage } from '../bodies/usage/usage-reader.js';
 
 /** Holds the records of calls in flight, journals them, and passes their rows to the writer. */
 @Injectable()

@@ -1,4 +1,4 @@
-import type { ExtraUsage, TokenUsage } from '../tokens/token-usage.js';
+import type { ExtraUsage, TokenUsage } from '../bodies/usage/token-usage.js';
 import { COLUMNS, type LogRow } from './columns.js';
 
 /** The columns that usageOf() and the cost of a row need. */

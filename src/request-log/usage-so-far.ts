@@ -1,4 +1,4 @@
-import type { ResponseUsage } from '../tokens/token-usage.js';
+import type { ResponseUsage } from '../bodies/usage/token-usage.js';
 import type { CallRecord } from './call-record.js';
 import type { LogRow } from './columns.js';
 import type { Journal } from './journal/journal.js';

@@ -9,7 +9,7 @@ import { cyclesOf } from './import-cycles.js';
 const MAY_IMPORT: Record<string, readonly string[]> = layers(
   ['platform'],
   ['bodies'],
-  ['errors', 'tokens'],
+  ['errors'],
   ['config', 'embedded-postgres'],
   ['database'],
   ['admin'],

@@ -1,9 +1,12 @@
 import fc from 'fast-check';
+import { endUserOf } from '../../src/bodies/end-user.js';
 import { MAX_VALUES } from '../../src/bodies/kept-values.js';
+import { JsonMembers } from '../../src/bodies/json-members.js';
 import { RequestReader } from '../../src/bodies/request-reader.js';
-import { membersOf, readBody } from './read-body.js';
+import { membersOf, readBody, readForRow } from './read-body.js';
 
 const model = (text: string, sizes?: readonly number[]) => readBody(Buffer.from(text), sizes).model;
+const ofRow = (text: string, sizes?: readonly number[]) => readForRow(Buffer.from(text), sizes).model;
 
 const sizes = fc.array(fc.integer({ min: 1, max: 60 }), { minLength: 1, maxLength: 6 });
 
@@ -19,7 +22,11 @@ describe('the model that a request names', () => {
     ['{"messages":[{"content":"a\\\\"},{"content":"\\\\\\"}]"}],"model":"m"}', 'm'],
     ['{"a":"model","b":"x","model":"模型\\u002f\\"🙂"}', '模型/"🙂'],
     ['{"mod\\u0065l":"m"}', 'm'],
-    ['{"model":null,"model":{"a":"x"},"model":"","model":"m","model":"x"}', 'm'],
+    ['{"model":null,"model":{"a":"x"},"model":"","model":"x","model":"m"}', 'm'],
+    ['{"model":"x","model":"m","Model":"y"}', 'm'],
+    ['{"model":"x","model":null}', null],
+    [`{"input":[[${'1234,'.repeat(50)}1],[],[${'-1.5e3 ,'.repeat(50)}1]],"model":"m"}`, 'm'],
+    [`{"a":[1.23456789012345678901234567890123,{"model":"x"},"model"],"model":"m"}`, 'm'],
     ['{"model":"m","messages":[{"content":"never closed', 'm'],
     ['{"model":"m"} trailing', 'm'],
     // Not the request's own member, or no name.
@@ -47,7 +54,10 @@ describe('the model that a request names', () => {
     ['--b\r\nContent-Disposition: form-data; name="model"\r\n\r\nwhisper-1\r\n--b--\r\n', 'whisper-1'],
     ['--boundary\r\nContent-Disposition: form-data; name="model"\r\n\r\nwhisper-1', null],
   ])('in %s is %s, wherever it is cut', (text, name) => {
-    for (const size of [1, 2, 3, 5, 50, 65_536]) expect(model(text, [size])).toBe(name);
+    for (const size of [1, 2, 3, 5, 50, 65_536]) {
+      expect(model(text, [size])).toBe(name);
+      expect(ofRow(text, [size])).toBe(name);
+    }
   });
 
   it('is found behind an image, a thousand brackets and texts of quotes', () => {
@@ -71,16 +81,22 @@ describe('the model that a request names', () => {
         .array(fc.constantFrom('\\', '"', 'x', '\\"', '{', 'x'.repeat(60)), { maxLength: 30 })
         .map((all) => all.join('')),
     );
+    const numbers = fc.array(fc.array(fc.double({ noNaN: true, noDefaultInfinity: true })));
     const key = fc.oneof(text, fc.constantFrom('model', 'Model', 'xmodel', 'a'));
     const members = fc
-      .array(fc.tuple(key, fc.oneof(fc.jsonValue(), text, fc.constant({ model: 'x' }))))
+      .array(fc.tuple(key, fc.oneof(fc.jsonValue(), text, numbers, fc.constant({ model: 'x' }))))
       .map((entries) => Object.fromEntries(entries) as Record<string, unknown>);
     fc.assert(
-      fc.property(members, fc.nat(2), sizes, (value, indent, sizes) => {
-        const json = JSON.stringify(value, null, indent);
+      fc.property(members, members, fc.nat(2), sizes, (value, next, indent, sizes) => {
+        const [one, other] = [value, next].map((part) => JSON.stringify(part, null, indent));
+        // With members twice.
+        const json = `${one!.slice(0, -1)}${one === '{}' || other === '{}' ? '' : ','}${other!.slice(1)}`;
         const named = (JSON.parse(json) as { model?: unknown }).model;
         const body = Buffer.from(json);
-        expect(readBody(body, sizes).model).toBe(typeof named === 'string' && named !== '' ? named : null);
+        const expected = typeof named === 'string' && named !== '' ? named : null;
+        expect(readBody(body, sizes).model).toBe(expected);
+        expect(readForRow(body, sizes).model).toBe(expected);
+        expect(endUserOf(readForRow(body, sizes).json!)).toEqual(endUserOf(readBody(body, sizes).json!));
         expect(membersOf(body, sizes).problem).toBeNull();
       }),
       { numRuns: 1_500 },
@@ -119,6 +135,7 @@ describe('the model that a request names', () => {
         sizes,
         (body, sizes) => {
           expect([null, expect.any(String)]).toContainEqual(readBody(Buffer.from(body), sizes).model);
+          expect([null, expect.any(String)]).toContainEqual(readForRow(Buffer.from(body), sizes).model);
           membersOf(Buffer.from(body), sizes);
         },
       ),
@@ -150,6 +167,16 @@ describe('what is kept of a body', () => {
     expect(reader.model).toBe('m');
   });
 
+  it('for a row is the last value of each name, and nothing once the row has it', () => {
+    const reader = new RequestReader(false);
+    reader.add(Buffer.from(`{${'"user":"a","model":"x",'.repeat(100_000)}"user":"b","n":1,"model":"m"}`));
+    expect([...reader.json!.values.all.values()].flat().map(({ text }) => text)).toEqual(['"b"', '"m"']);
+    expect(reader.model).toBe('m');
+    reader.forget();
+    expect(reader.json!.values.all.size).toBe(0);
+    expect(reader.model).toBe('m');
+  });
+
   it('is a number of values that no body can raise', () => {
     const many = (count: number) => `{${Array.from({ length: count }, () => '"n":1').join(',')}}`;
     expect(membersOf(Buffer.from(many(MAX_VALUES))).problem).toBeNull();
@@ -159,12 +186,21 @@ describe('what is kept of a body', () => {
   });
 });
 
+it.each([
+  ['was read for a row only', new RequestReader(false), '{"model":"m"}'],
+  ['was not read to its end', new RequestReader(), '{"model":"m",'],
+])('nothing is certain about a body that %s', (_, reader, text) => {
+  const body = Buffer.from(text);
+  reader.add(body);
+  expect(new JsonMembers(body, reader.json).problem).toBe('the body was not read as a whole');
+});
+
 it('takes a time that grows with the body only, whatever it is made of', () => {
-  const cost = (begin: string, text: string) => {
+  const cost = (begin: string, text: string, isCertain: boolean) => {
     const chunk = Buffer.from(text.repeat(Math.ceil(65_536 / text.length)));
     let least = Infinity;
     for (let i = 0; i < 3; i++) {
-      const reader = new RequestReader();
+      const reader = new RequestReader(isCertain);
       reader.add(Buffer.from(begin));
       const before = process.cpuUsage();
       for (let piece = 0; piece < 40; piece++) reader.add(chunk);
@@ -174,9 +210,14 @@ it('takes a time that grows with the body only, whatever it is made of', () => {
     return least;
   };
   // 2.6 MB: some 10 ms; by the square, or with a search to the end for each quote, it would be seconds.
-  for (const text of ['x', '\\"', '\\\\', '\\x', '\\u', '",', `${'x'.repeat(23)}\\"`, '\\'])
-    for (const begin of ['{"a":"', '{"', '{"a":{"']) expect(cost(begin, text)).toBeLessThan(250);
-  for (const text of ['{"a":', '[', '[[],', '1,', '"",', '1']) expect(cost('{"a":[', text)).toBeLessThan(250);
-  for (const text of ['"":0,', '"model":0,', '"\\u006d":0,', `"${'x'.repeat(47)}":"\\\\",`])
-    expect(cost('{', text)).toBeLessThan(250);
+  const run = ' '.repeat(40);
+  for (const isCertain of [true, false]) {
+    const check = (begin: string, text: string) => expect(cost(begin, text, isCertain)).toBeLessThan(250);
+    for (const text of ['x', '\\"', '\\\\', '\\x', '\\u', '",', `${'x'.repeat(23)}\\"`, '\\'])
+      for (const begin of ['{"a":"', '{"', '{"a":{"']) check(begin, text);
+    for (const text of ['{"a":', '[', '[[],', '1,', '"",', '1', `[${run}`, `${run}"\\n",`, `${run}{},`])
+      check('{"a":[', text);
+    for (const text of ['"":0,', '"model":0,', '"\\u006d":0,', `"${'x'.repeat(47)}":"\\\\",`])
+      check('{', text);
+  }
 });

@@ -1,7 +1,7 @@
 import { formatDecimal, parseDecimal } from '../../src/platform/decimal.js';
 import { billedTokens, CompiledPrice, COST_SCALE, type StoredPrice } from '../../src/pricing/cost.js';
 import { dollars } from '../../src/request-log/column-domains.js';
-import type { TokenUsage } from '../../src/tokens/token-usage.js';
+import type { TokenUsage } from '../../src/bodies/usage/token-usage.js';
 
 const NOON = Date.UTC(2031, 0, 1, 12);
 const PRICE: StoredPrice = {

@@ -9,8 +9,8 @@ import type { ModelInfo, Usage } from '@pydantic/genai-prices';
 import { formatDecimal } from '../../src/platform/decimal.js';
 import { catalogPrices } from '../../src/pricing/catalog-prices.js';
 import { CompiledPrice, COST_SCALE } from '../../src/pricing/cost.js';
-import { SIZES as APART } from '../../src/tokens/response-sums.js';
-import type { ExtraUsage, TokenUsage } from '../../src/tokens/token-usage.js';
+import { SIZES as APART } from '../../src/bodies/usage/response-sums.js';
+import type { ExtraUsage, TokenUsage } from '../../src/bodies/usage/token-usage.js';
 import { catalogModels } from './catalog.js';
 
 const EMPTY = {

@@ -14,7 +14,7 @@ import { columnsOf, LOGGED_COLUMNS, type LogRow } from '../../src/request-log/co
 import { emptyRow, setBegin, setEnd, setUsage } from '../../src/request-log/log-row.js';
 import { OUTCOMES } from '../../src/request-log/request-log.entity.js';
 import { DAY_MS, dayOf } from '../../src/request-log/partitions.js';
-import { NO_USAGE } from '../../src/tokens/token-usage.js';
+import { NO_USAGE } from '../../src/bodies/usage/token-usage.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 import { FULL } from '../support/scale.js';

@@ -3,7 +3,7 @@ import OpenAI from 'openai';
 import { PROVIDER_KEY, startTestGateway, type TestGateway } from '../support/gateway.js';
 import { RawClient, request } from '../support/raw-client.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
-import { FORMATS } from '../tokens/recorded-formats.js';
+import { FORMATS } from '../bodies/usage/recorded-formats.js';
 import { collect } from './both-ways.js';
 
 let provider: RawProvider;

@@ -2,7 +2,7 @@ import { deflateRawSync, constants, createDeflateRaw } from 'node:zlib';
 import fc from 'fast-check';
 import { ConnectionUsage } from '../../src/proxy/websocket/connection-usage.js';
 import { closeFrame, FrameReader, type FrameHead } from '../../src/proxy/websocket/frame-reader.js';
-import { NO_USAGE } from '../../src/tokens/token-usage.js';
+import { NO_USAGE } from '../../src/bodies/usage/token-usage.js';
 import { responseCompleted, responseDone } from './ws-provider.js';
 
 interface Frame {

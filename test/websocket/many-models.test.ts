@@ -1,6 +1,6 @@
 import { WebSocketSessions } from '../../src/proxy/websocket/websocket-sessions.service.js';
-import { ResponseSums } from '../../src/tokens/response-sums.js';
-import { NO_USAGE } from '../../src/tokens/token-usage.js';
+import { ResponseSums } from '../../src/bodies/usage/response-sums.js';
+import { NO_USAGE } from '../../src/bodies/usage/token-usage.js';
 import { startTestGateway } from '../support/gateway.js';
 import { eventually } from '../support/eventually.js';
 import { WsClient, WsProvider } from './ws-provider.js';

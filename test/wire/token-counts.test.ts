@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import zlib from 'node:zlib';
 import { setImmediate as turn } from 'node:timers/promises';
-import { inflationMemory } from '../../src/tokens/inflation.js';
+import { inflationMemory } from '../../src/bodies/usage/inflation.js';
 import { eventually } from '../support/eventually.js';
 import { request, type ReceivedAnswer } from '../support/raw-client.js';
 import { answer, chunk, STREAM_HEAD } from '../support/raw-provider.js';
@@ -62,6 +62,22 @@ describe('the model named in a path', () => {
     const reply = await wire.call('POST /p/deployed/chat/completions', [], '{"model":"gpt-4o"}');
     expect(await rowOf(reply)).toMatchObject({ model: 'my-gpt' });
   });
+});
+
+describe('the model named in a body', () => {
+  const filler = (bytes: number) => `"messages":["${'A'.repeat(bytes)}",[${'1234,'.repeat(20)}5]]`;
+
+  it.each([
+    ['read whole', 1_000],
+    ['streamed', 300_000],
+  ])(
+    'twice is the last one in the row, as most providers read it, of a body that is %s',
+    async (_, bytes) => {
+      respond('200 OK', ['Content-Type: application/json'], '{"model":"of-response"}');
+      const reply = await wire.call(CHAT, [], `{"model":"cheap",${filler(bytes)},"model":"dear"}`);
+      expect(await rowOf(reply)).toMatchObject({ model: 'dear' });
+    },
+  );
 });
 
 describe('token counts of compressed responses', () => {

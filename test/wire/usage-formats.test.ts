@@ -1,11 +1,11 @@
 import zlib from 'node:zlib';
 import { modelFromPath } from '../../src/bodies/path-model.js';
-import { isStreamed } from '../../src/tokens/framing/stream-framing.js';
+import { isStreamed } from '../../src/bodies/usage/framing/stream-framing.js';
 import { request } from '../support/raw-client.js';
 import { answer, chunk, LAST_CHUNK } from '../support/raw-provider.js';
 import { Wire } from '../support/wire.js';
-import { FORMATS } from '../tokens/recorded-formats.js';
-import { ANSWERS } from '../tokens/recorded-responses.js';
+import { FORMATS } from '../bodies/usage/recorded-formats.js';
+import { ANSWERS } from '../bodies/usage/recorded-responses.js';
 
 let wire: Wire;
 beforeAll(async () => {

@@ -1,4 +1,4 @@
-import type { TokenUsage } from '../../tokens/token-usage.js';
+import type { TokenUsage } from '../../bodies/usage/token-usage.js';
 import { leastCostOf } from '../least-cost.js';
 import { type DatedPrice, type ModelPrices, priceAt } from '../price-resolver.js';
 

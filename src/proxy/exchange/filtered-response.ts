@@ -1,7 +1,7 @@
 import { GatewayError } from '../../errors/gateway-error.js';
 import { firstHeader } from '../../platform/raw-headers.js';
 import type { CallRecord } from '../../request-log/call-record.js';
-import { decoderFor } from '../../tokens/content-coding.js';
+import { decoderFor } from '../../bodies/usage/content-coding.js';
 import type { Call } from '../call.js';
 import { ResponseWriter } from './response-writer.js';
 

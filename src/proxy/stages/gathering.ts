@@ -86,6 +86,7 @@ export class Gathering {
     if (bodyError !== null) return Promise.reject(broken(bodyError));
     call.sendContinue();
     record.awaitBody();
+    record.body.mustBeCertain();
     this.writer.waitForClient(true);
     const ms = PACE.startMs + (Math.min(length, this.most) / PACE.bytesPerSecond) * 1_000;
     this.deadline = setTimeout(this.onTimeout, ms);

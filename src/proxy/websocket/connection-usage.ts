@@ -1,8 +1,8 @@
-import { PlainCopy } from '../../tokens/plain-copy.js';
-import { readStreamUsage } from '../../tokens/stream-usage.js';
-import type { StreamFraming } from '../../tokens/framing/stream-events.js';
-import { ResponseSums } from '../../tokens/response-sums.js';
-import { NO_USAGE, type ResponseUsage } from '../../tokens/token-usage.js';
+import { PlainCopy } from '../../bodies/usage/plain-copy.js';
+import { readStreamUsage } from '../../bodies/usage/stream-usage.js';
+import type { StreamFraming } from '../../bodies/usage/framing/stream-events.js';
+import { ResponseSums } from '../../bodies/usage/response-sums.js';
+import { NO_USAGE, type ResponseUsage } from '../../bodies/usage/token-usage.js';
 import { CLOSE, type FrameHead, type FrameSink, isData } from './frame-reader.js';
 import { MessageInflater } from './message-inflater.js';
 

@@ -1,4 +1,4 @@
-import { findTrailing, isArrayEnd, isAtEnd, nextElement, openObject } from './json-cursor.js';
+import { findTrailing, isArrayEnd, isAtEnd, nextElement, openObject } from '../json-cursor.js';
 import type { CopiedBody } from './plain-copy.js';
 import { NO_USAGE, type ResponseUsage } from './token-usage.js';
 import { USAGE_MEMBERS, UsageMembers } from './usage-members.js';

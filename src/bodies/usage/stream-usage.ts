@@ -1,5 +1,5 @@
 import type { Json } from './dialects.js';
-import { isAtEnd, ObjectCursor, openObject } from './json-cursor.js';
+import { isAtEnd, ObjectCursor, openObject } from '../json-cursor.js';
 import { readEnd, withModel } from './json-usage.js';
 import { normaliseUsage } from './normalise-usage.js';
 import type { CopiedBody } from './plain-copy.js';

@@ -1,5 +1,5 @@
-import { isStreamed } from '../../src/tokens/framing/stream-framing.js';
-import { NO_USAGE } from '../../src/tokens/token-usage.js';
+import { isStreamed } from '../../../src/bodies/usage/framing/stream-framing.js';
+import { NO_USAGE } from '../../../src/bodies/usage/token-usage.js';
 import { read } from './read.js';
 import { FORMATS } from './recorded-formats.js';
 import { ANSWERS, CHAT_USAGE, messageStream, usage } from './recorded-responses.js';

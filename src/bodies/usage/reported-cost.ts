@@ -1,6 +1,6 @@
 import type { Json } from './dialects.js';
-import type { Span } from '../bodies/bytes.js';
-import { openObject } from './json-cursor.js';
+import type { Span } from '../bytes.js';
+import { openObject } from '../json-cursor.js';
 
 /** xAI: a tick is 1e-10 USD. */
 const TICK_PLACES = 10;

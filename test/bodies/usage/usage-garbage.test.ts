@@ -1,6 +1,6 @@
 import zlib from 'node:zlib';
 import fc from 'fast-check';
-import type { ResponseUsage } from '../../src/tokens/token-usage.js';
+import type { ResponseUsage } from '../../../src/bodies/usage/token-usage.js';
 import { read } from './read.js';
 import { FORMATS } from './recorded-formats.js';
 import { ANSWERS } from './recorded-responses.js';

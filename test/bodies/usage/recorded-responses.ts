@@ -1,4 +1,4 @@
-import { NO_USAGE, type ResponseUsage } from '../../src/tokens/token-usage.js';
+import { NO_USAGE, type ResponseUsage } from '../../../src/bodies/usage/token-usage.js';
 
 /** A response in the form its provider's API reference shows, and what a reader must take from it. */
 export interface RecordedAnswer {

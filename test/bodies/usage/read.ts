@@ -1,5 +1,5 @@
-import type { ResponseUsage } from '../../src/tokens/token-usage.js';
-import { copyFor, readUsage, usageOfHead } from '../../src/tokens/usage-reader.js';
+import type { ResponseUsage } from '../../../src/bodies/usage/token-usage.js';
+import { copyFor, readUsage, usageOfHead } from '../../../src/bodies/usage/usage-reader.js';
 
 export interface Answer {
   endpoint?: string;

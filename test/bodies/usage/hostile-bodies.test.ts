@@ -1,17 +1,17 @@
 import zlib from 'node:zlib';
 import fc from 'fast-check';
-import { endUserOf } from '../../src/bodies/end-user.js';
-import { JsonWalk } from '../../src/bodies/json-walk.js';
-import { MEMBER_NAMES } from '../../src/bodies/member-names.js';
-import { PlainCopy } from '../../src/tokens/plain-copy.js';
-import { inflationMemory } from '../../src/tokens/inflation.js';
-import { readJsonUsage } from '../../src/tokens/json-usage.js';
-import { AWS_EVENT_STREAM } from '../../src/tokens/framing/aws-event-stream.js';
-import { LINES } from '../../src/tokens/framing/stream-framing.js';
-import { SERVER_SENT_EVENTS } from '../../src/tokens/framing/server-sent-events.js';
-import { readStreamUsage } from '../../src/tokens/stream-usage.js';
-import { NO_USAGE } from '../../src/tokens/token-usage.js';
-import { readBody } from '../bodies/read-body.js';
+import { endUserOf } from '../../../src/bodies/end-user.js';
+import { JsonWalk } from '../../../src/bodies/json-walk.js';
+import { MEMBER_NAMES } from '../../../src/bodies/member-names.js';
+import { PlainCopy } from '../../../src/bodies/usage/plain-copy.js';
+import { inflationMemory } from '../../../src/bodies/usage/inflation.js';
+import { readJsonUsage } from '../../../src/bodies/usage/json-usage.js';
+import { AWS_EVENT_STREAM } from '../../../src/bodies/usage/framing/aws-event-stream.js';
+import { LINES } from '../../../src/bodies/usage/framing/stream-framing.js';
+import { SERVER_SENT_EVENTS } from '../../../src/bodies/usage/framing/server-sent-events.js';
+import { readStreamUsage } from '../../../src/bodies/usage/stream-usage.js';
+import { NO_USAGE } from '../../../src/bodies/usage/token-usage.js';
+import { readBody, readForRow } from '../read-body.js';
 import { read } from './read.js';
 
 /** The largest body that is looked through at once: of a request, and what is kept of a response. */
@@ -35,8 +35,10 @@ function cost(work: () => void, enough = MOST_MS): number {
   return least;
 }
 
+const NO_JSON = new JsonWalk(MEMBER_NAMES, true);
 const READERS: [string, (body: Buffer) => void, number][] = [
-  ['a request', (body) => endUserOf(readBody(body).json ?? new JsonWalk(MEMBER_NAMES)), REQUEST_BYTES],
+  ['a request', (body) => endUserOf(readBody(body).json ?? NO_JSON), REQUEST_BYTES],
+  ['a request for its row', (body) => endUserOf(readForRow(body).json ?? NO_JSON), REQUEST_BYTES],
   ['a JSON response', (body) => readJsonUsage(kept(body), '/v1/chat/completions'), RESPONSE_BYTES],
   [
     'an event stream',

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { PlainCopy } from '../../src/tokens/plain-copy.js';
+import { PlainCopy } from '../../../src/bodies/usage/plain-copy.js';
 
 const PART = 65_536;
 

@@ -1,18 +1,18 @@
 import { createParser } from 'eventsource-parser';
+import { JSON_BYTES } from '../../bytes.js';
 import type { LastEvents, StreamFraming } from './stream-events.js';
 
 /** The parser builds an error with a stack for each line it does not know: 3 to 10 µs a line, 0.2 s for 128 KiB of junk. */
 const MOST_ERRORS = 500;
 
-const LINE_FEED = 0x0a;
-const CARRIAGE_RETURN = 0x0d;
+const { NEWLINE, RETURN } = JSON_BYTES;
 
 /**
  * The bytes of an event stream as text with one kind of line end. The parser searches the whole rest of its input for the
  * kinds that do not occur, which takes time by the square of it.
  */
 function streamText(bytes: Buffer): string {
-  const text = (bytes.includes(CARRIAGE_RETURN) ? withLineFeeds(bytes) : bytes).toString('utf8');
+  const text = (bytes.includes(RETURN) ? withLineFeeds(bytes) : bytes).toString('utf8');
   return text.startsWith('\ufeff') ? text.slice(1) : text;
 }
 
@@ -22,8 +22,8 @@ function withLineFeeds(bytes: Buffer): Buffer {
   let length = 0;
   for (let i = 0; i < bytes.length; i++) {
     const byte = bytes[i]!;
-    if (byte !== CARRIAGE_RETURN) plain[length++] = byte;
-    else if (bytes[i + 1] !== LINE_FEED) plain[length++] = LINE_FEED;
+    if (byte !== RETURN) plain[length++] = byte;
+    else if (bytes[i + 1] !== NEWLINE) plain[length++] = NEWLINE;
   }
   return plain.subarray(0, length);
 }

@@ -1,5 +1,5 @@
 import { LLMock } from '@copilotkit/aimock';
-import { copyFor, readUsage } from '../../src/tokens/usage-reader.js';
+import { copyFor, readUsage } from '../../../src/bodies/usage/usage-reader.js';
 import { usage } from './recorded-responses.js';
 
 let provider: LLMock;

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { addDecimals, exactDecimal } from '../../src/tokens/reported-cost.js';
+import { addDecimals, exactDecimal } from '../../../src/bodies/usage/reported-cost.js';
 
 describe('a number as an exact decimal', () => {
   it.each<[string, number, string | null]>([

@@ -1,4 +1,4 @@
-import { NO_USAGE, type ResponseUsage } from '../../src/tokens/token-usage.js';
+import { NO_USAGE, type ResponseUsage } from '../../../src/bodies/usage/token-usage.js';
 import { read } from './read.js';
 import { awsChunk, awsMessage } from './recorded-formats.js';
 import { CHAT_USAGE, dataStream, GEMINI, messageStream, namedStream, usage } from './recorded-responses.js';

@@ -1,6 +1,6 @@
 import type { Json } from './dialects.js';
-import type { Span } from '../bodies/bytes.js';
-import { type ObjectCursor, openObject, parseText, parseValue } from './json-cursor.js';
+import type { Span } from '../bytes.js';
+import { type ObjectCursor, openObject, parseText, parseValue } from '../json-cursor.js';
 import { normaliseUsage } from './normalise-usage.js';
 import { readReportedCost } from './reported-cost.js';
 import type { ResponseUsage } from './token-usage.js';

@@ -1,4 +1,4 @@
-import { firstHeader } from '../platform/raw-headers.js';
+import { firstHeader } from '../../platform/raw-headers.js';
 import { PlainCopy, type CopiedBody } from './plain-copy.js';
 import { CompressedCopy } from './compressed-copy.js';
 import { decoderFor } from './content-coding.js';

@@ -231,7 +231,7 @@ const TOTAL_ONLY: Dialect = {
 
 /**
  * All dialects; the first that a usage object has a member of reads it. A provider with other names needs an entry here, its
- * endpoint in usage-reader.ts, and a recorded response in test/tokens.
+ * endpoint in usage-reader.ts, and a recorded response in test/bodies/usage.
  */
 export const DIALECTS: readonly Dialect[] = [
   OPENAI_CHAT,

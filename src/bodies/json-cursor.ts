@@ -1,10 +1,7 @@
-import { isSpace, JSON_BYTES, MAX_VALUE, type Span } from '../bodies/bytes.js';
+import { isSpace, JSON_BYTES, MAX_VALUE, type Span } from './bytes.js';
+import { stringEnd } from './text-marks.js';
 
-const { BACKSLASH, CLOSE_BRACE, CLOSE_BRACKET, COLON, COMMA, NINE, OPEN_BRACE, OPEN_BRACKET, QUOTE, ZERO } =
-  JSON_BYTES;
-
-/** Strings are read byte by byte this far, then with memchr, whose call costs as much as this many bytes. */
-const SHORT_STRING = 48;
+const { CLOSE_BRACE, CLOSE_BRACKET, COLON, COMMA, NINE, OPEN_BRACE, OPEN_BRACKET, QUOTE, ZERO } = JSON_BYTES;
 
 /** Members by one name that are tried from the end: each costs up to a walk over the rest. */
 const MOST_TRIES = 4;
@@ -194,28 +191,6 @@ function skipSpace(json: Buffer, from: number): number {
   let at = from;
   while (at < json.length && isSpace(json[at])) at++;
   return at;
-}
-
-/** Index of the quote that ends the string whose text begins at `from`; -1 when there is none. */
-function stringEnd(json: Buffer, from: number): number {
-  const { length } = json;
-  let at = from;
-  while (at < length) {
-    const stop = Math.min(at + SHORT_STRING, length);
-    for (; at < stop; at++) {
-      const byte = json[at];
-      if (byte === QUOTE) return at;
-      if (byte === BACKSLASH) at++;
-    }
-    if (at >= length) return -1;
-    const quote = json.indexOf(QUOTE, at);
-    if (quote === -1) return -1;
-    let escapes = quote;
-    while (escapes > at && json[escapes - 1] === BACKSLASH) escapes--;
-    if ((quote - escapes) % 2 === 0) return quote;
-    at = quote + 1;
-  }
-  return -1;
 }
 
 /** Index just past the value that begins at `from`; -1 when it is cut off or is none. */

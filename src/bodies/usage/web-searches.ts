@@ -1,6 +1,6 @@
 import { asCount, field } from './dialects.js';
-import type { Span } from '../bodies/bytes.js';
-import { nextElement, openObject, parseValue } from './json-cursor.js';
+import type { Span } from '../bytes.js';
+import { nextElement, openObject, parseValue } from '../json-cursor.js';
 
 /**
  * The web searches of a response of OpenAI's Responses API, which its usage leaves out: as `tool_usage` counts them, otherwise
