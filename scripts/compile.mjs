@@ -1,5 +1,6 @@
 // TypeScript to JavaScript, one file each, by swc and .swcrc: what `npm start` runs (dist/) and what the tests run
-// (.test-build/); SQL is copied. Types are checked by `npm run lint`. Only files whose content changed are compiled again.
+// (.test-build/). SQL is copied. Types are checked by `npm run lint`. Only files whose content changed are compiled
+// again.
 import { cpSync, existsSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
 import { pathToFileURL } from 'node:url';

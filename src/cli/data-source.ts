@@ -8,8 +8,8 @@ import { explain } from './failure.js';
 import { type OpenDatabase, openDatabase } from './open-database.js';
 
 /**
- * The data source for TypeORM's command line (`npm run migration:generate|revert`): every entity and migration, on
- * the gateway's database.
+ * The data source for TypeORM's command line (`npm run migration:generate|revert`): every entity and migration, on the
+ * gateway's database.
  */
 const database = await open();
 

@@ -24,7 +24,8 @@ const LOCK_PAUSE_MS = 250;
 const LOCK_QUERY_TIMEOUT_MS = 2_000;
 
 /**
- * Brings the schema up to date: runs the migrations, then applies the files of the functions. Replicas that start at the same time wait for each other.
+ * Brings the schema up to date: runs the migrations, then applies the files of the functions. Replicas that start at the
+ * same time wait for each other.
  *
  * @param url connection string of a direct or session-mode connection: the lock is the session's
  * @param stopping ends the wait for another replica
