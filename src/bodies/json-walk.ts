@@ -2,7 +2,7 @@ import { escapeLength, integerEnd, isSpace, JSON_BYTES, scalarEnd } from './byte
 import { ESCAPE_LENGTH, type FoundName, type NamesByLength } from './folded-names.js';
 import { type JsonValue, KeptValues, MAX_VALUES } from './kept-values.js';
 import { BracketMarks } from './bracket-marks.js';
-import { denseEnd, markEnd, nearBackslash, SHORT_STRING } from './text-marks.js';
+import { denseEnd, markEnd, nearBackslash, SHORT_STRING, spacesEnd } from './text-marks.js';
 
 const {
   BACKSLASH,
@@ -11,6 +11,7 @@ const {
   COLON,
   COMMA,
   LETTER_N,
+  NEWLINE,
   NINE,
   OPEN_BRACE,
   OPEN_BRACKET,
@@ -230,6 +231,10 @@ export class JsonWalk {
           this.depth = depth;
           return this.endValue(chunk, at + 1);
         }
+      } else if (byte === NEWLINE) {
+        at = spacesEnd(chunk, at + 1);
+        sparse = at + LONG_RUN;
+        continue;
       } else if (at >= sparse) {
         at = (this.marks ??= new BracketMarks(chunk)).next(at);
         sparse = at + LONG_RUN;

@@ -1,9 +1,17 @@
 import { JSON_BYTES } from './bytes.js';
 
-const { BACKSLASH, QUOTE } = JSON_BYTES;
+const { BACKSLASH, QUOTE, SPACE } = JSON_BYTES;
 
 /** A string is read by bytes this far, then with a native search, whose call costs as much as this many bytes. */
 export const SHORT_STRING = 24;
+
+/** Index just past the blanks that begin here, such as an indentation. */
+export function spacesEnd(chunk: Buffer, from: number): number {
+  const { length } = chunk;
+  let at = from;
+  while (at < length && chunk[at] === SPACE) at++;
+  return at;
+}
 
 /** After an escaped quote that was found within so many bytes, a dense part is read by bytes. */
 const DENSE_WITHIN = 16;

@@ -26,6 +26,7 @@ describe('the model that a request names', () => {
     ['{"model":"x","model":"m","Model":"y"}', 'm'],
     ['{"model":"x","model":null}', null],
     [`{"input":[[${'1234,'.repeat(50)}1],[],[${'-1.5e3 ,'.repeat(50)}1]],"model":"m"}`, 'm'],
+    ['{\n  "a": {\n    "model": "x"\n  },\n  "model": "m"\n}', 'm'],
     [`{"a":[1.23456789012345678901234567890123,{"model":"x"},"model"],"model":"m"}`, 'm'],
     ['{"model":"m","messages":[{"content":"never closed', 'm'],
     ['{"model":"m"} trailing', 'm'],
