@@ -9,7 +9,7 @@ import type { PolicyCall } from '../../../src/proxy/policies/policy-call.js';
 import type { CallTicket, FinishedCall } from '../../../src/request-log/finished-call.js';
 import { RequestLogService } from '../../../src/request-log/request-log.service.js';
 import { addToApp } from '../../support/app-modules.js';
-import { eventually } from '../../support/eventually.js';
+import { eventually, timePasses } from '../../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { RawClient, request } from '../../support/raw-client.js';
 import { answer, chunk, LAST_CHUNK, RawProvider, STREAM_HEAD } from '../../support/raw-provider.js';
@@ -356,8 +356,7 @@ describe.each([
     const { release } = first;
     client.send(request(`POST ${MAIN}`, head('body wait'), '{}'));
     await eventually(() => first.release !== release);
-    // Longer than a client may be idle.
-    await new Promise((resolve) => setTimeout(resolve, 2_000));
+    await timePasses(2_000, 'longer than a client may be idle');
     first.release();
     expect((await client.answer()).status).toBe(200);
     client.destroy();
