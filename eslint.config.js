@@ -1,6 +1,10 @@
 import { defineConfig } from 'eslint/config';
 import tseslint from 'typescript-eslint';
 
+const NO_SLEEP =
+  'Wait with eventually() or for an event. timePasses() is for tests about time itself and for the pace of a client or provider.';
+const EXECUTOR = "NewExpression[callee.name='Promise'] > .arguments";
+
 export default defineConfig(
   {
     ignores: [
@@ -36,6 +40,29 @@ export default defineConfig(
       '@typescript-eslint/no-unused-vars': ['error', { argsIgnorePattern: '^_', varsIgnorePattern: '^_' }],
       'no-empty': ['error', { allowEmptyCatch: false }],
       eqeqeq: ['error', 'smart'],
+    },
+  },
+  {
+    // A test waits for a state or an event, never for a fixed time.
+    files: ['test/**/*.ts'],
+    ignores: ['test/support/eventually.ts'],
+    rules: {
+      'no-restricted-imports': [
+        'error',
+        {
+          paths: [
+            { name: 'node:timers/promises', importNames: ['setTimeout', 'scheduler'], message: NO_SLEEP },
+          ],
+        },
+      ],
+      'no-restricted-syntax': [
+        'error',
+        { selector: `${EXECUTOR} > CallExpression[callee.name='setTimeout']`, message: NO_SLEEP },
+        {
+          selector: `${EXECUTOR} > BlockStatement > ExpressionStatement > CallExpression[callee.name='setTimeout']`,
+          message: NO_SLEEP,
+        },
+      ],
     },
   },
   {

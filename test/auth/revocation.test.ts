@@ -1,7 +1,7 @@
 import type { Request } from 'express';
 import { KeyLookupService } from '../../src/auth/key-lookup.service.js';
 import { isWellFormedKey, generateKey } from '../../src/keys/key-secret.js';
-import { eventually, soon } from '../support/eventually.js';
+import { eventually, soon, timePasses } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
 
@@ -238,7 +238,7 @@ describe('unknown keys', () => {
           Promise.resolve(lookup.find(generateKey(), from('127.0.0.1'))),
         );
         await Promise.allSettled(tries);
-        await new Promise((resolve) => setTimeout(resolve, 20));
+        await timePasses(20, 'the pace of the flood');
       }
     };
     const flooded = flood();

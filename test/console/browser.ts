@@ -1,7 +1,6 @@
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
-import { setTimeout as sleep } from 'node:timers/promises';
 import {
   type Browser,
   type BrowserContext,
@@ -10,7 +9,7 @@ import {
   type Page,
 } from 'playwright-core';
 import { afterFile } from '../support/after-file.js';
-import { eventually } from '../support/eventually.js';
+import { eventually, timePasses } from '../support/eventually.js';
 import { ADMIN_TOKEN } from '../support/gateway.js';
 
 const PLACES = ['/usr/bin/chromium', '/usr/bin/chromium-headless-shell', '/usr/bin/google-chrome'];
@@ -209,7 +208,8 @@ export async function goTo(page: Page, path: string): Promise<void> {
 export function until<T>(ask: () => Promise<T | undefined | false>): Promise<T> {
   return eventually(async () => {
     const answer = await ask();
-    if (answer === undefined || answer === false) await sleep(250);
+    if (answer === undefined || answer === false)
+      await timePasses(250, 'each question costs the browser time');
     return answer;
   });
 }

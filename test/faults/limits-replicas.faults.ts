@@ -1,5 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises';
-import { eventually, soon } from '../support/eventually.js';
+import { eventually, soon, timePasses } from '../support/eventually.js';
 import { FULL } from '../support/scale.js';
 import { Replicas } from '../support/replicas.js';
 import { USD } from '../limits/rules.js';
@@ -75,7 +74,7 @@ it('spends what is held while Postgres is unreachable, then rejects calls with 5
   const trouble = (async () => {
     await eventually(async () => (await replicas.books(id)).spent > 2n * USD);
     await replicas.setReachable(false);
-    await sleep(12_000);
+    await timePasses(12_000, 'the outage');
     await replicas.setReachable(true);
   })();
   const outcome = await replicas.load(key, 10, (code) => {

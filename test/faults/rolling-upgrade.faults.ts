@@ -1,8 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { AccountedLoad } from '../support/accounted-load.js';
-import { eventually } from '../support/eventually.js';
+import { eventually, timePasses } from '../support/eventually.js';
 import { type Nginx, nginxMissing, startNginx } from '../support/front-nginx.js';
 import { GatewayProcess } from '../support/process.js';
 import { Workplace } from '../support/workplace.js';
@@ -68,7 +67,7 @@ function watch() {
       }
       if (state.migrations.length === 0) last = now;
       for (const { name } of rows) known.add(name);
-      await sleep(LOOK_MS);
+      await timePasses(LOOK_MS, 'the pace of the watcher');
     }
     await watcher.end();
   })();
@@ -120,7 +119,7 @@ async function upgrade(): Promise<void> {
   const balancing = (async () => {
     while (running) {
       await useReady();
-      await sleep(100);
+      await timePasses(100, 'the pace of the balancer');
     }
   })();
   load.run(nginx.url, key, CLIENTS);

@@ -1,8 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { AccountedLoad } from '../support/accounted-load.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
-import { eventually } from '../support/eventually.js';
+import { eventually, timePasses } from '../support/eventually.js';
 import { type Nginx, nginxMissing, startNginx } from '../support/front-nginx.js';
 import { rowsOf } from '../support/kill-rounds.js';
 import type { GatewayProcess } from '../support/process.js';
@@ -42,9 +41,9 @@ async function addReplica(secrets: Record<string, string>): Promise<void> {
 }
 
 /** What a load balancer with health checks does: looks at /health/ready, and away from what is not. */
-function watch(): { stop(): Promise<void> } {
+function watch(): { used(): number[]; stop(): Promise<void> } {
   let running = true;
-  let used = '';
+  let used: number[] = [];
   const isReady = ({ port }: Replica) =>
     fetch(`http://127.0.0.1:${port}/health/ready`).then(
       ({ ok }) => ok,
@@ -54,12 +53,13 @@ function watch(): { stop(): Promise<void> } {
     while (running) {
       const verdicts = await Promise.all(replicas.map(isReady));
       const ports = replicas.filter((_, i) => verdicts[i]).map(({ port }) => port);
-      if (used !== ports.join()) await nginx.use(ports);
-      used = ports.join();
-      await sleep(LOOK_MS);
+      if (used.join() !== ports.join()) await nginx.use(ports);
+      used = ports;
+      await timePasses(LOOK_MS, 'the pace of the balancer');
     }
   })();
   return {
+    used: () => used,
     stop: () => {
       running = false;
       return watching;
@@ -93,7 +93,7 @@ async function rolling(): Promise<void> {
       expect(await replica.gateway.stop()).toEqual({ code: 0, signal: null });
       replica.gateway = replica.workplace.gateway(replica.settings);
       await replica.gateway.ready();
-      await sleep(5 * LOOK_MS);
+      await eventually(() => watcher.used().length === replicas.length);
     }
   }
   await load.stop();

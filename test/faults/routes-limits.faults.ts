@@ -1,6 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { JSON_TYPE, usageResponse } from '../limits/limited-gateway.js';
-import { eventually } from '../support/eventually.js';
+import { eventually, timePasses } from '../support/eventually.js';
 import { startTestGateway } from '../support/gateway.js';
 import { RawClient, request } from '../support/raw-client.js';
 import { answer, RawProvider, type ReceivedRequest, type Script } from '../support/raw-provider.js';
@@ -31,7 +30,7 @@ const MOODS: Record<string, { script: Script; lies: boolean }> = {
   killed: { script: serves, lies: false },
   slow: {
     script: async (req) => {
-      await sleep(100);
+      await timePasses(100, 'the pace of the provider');
       return serves(req);
     },
     lies: false,

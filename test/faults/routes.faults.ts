@@ -1,5 +1,5 @@
 import { createDatabase } from '../support/database.js';
-import { eventually } from '../support/eventually.js';
+import { eventually, timePasses } from '../support/eventually.js';
 import { startTestGateway } from '../support/gateway.js';
 import { drained } from '../support/kill-rounds.js';
 import { answer, RawProvider, type ReceivedRequest, type Script } from '../support/raw-provider.js';
@@ -32,7 +32,7 @@ function moody(share: number): Script {
 
 const SLOW: Script = async (req) => {
   await req.body.catch(() => {});
-  await new Promise((resolve) => setTimeout(resolve, 50));
+  await timePasses(50, 'the pace of the provider');
   req.socket.write(answer('200 OK', [], 'ok'));
 };
 

@@ -1,6 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { createDatabase } from '../support/database.js';
-import { eventually } from '../support/eventually.js';
+import { eventually, timePasses } from '../support/eventually.js';
 import { ADMIN_TOKEN } from '../support/gateway.js';
 import { drained } from '../support/kill-rounds.js';
 import { Workplace } from '../support/workplace.js';
@@ -122,13 +121,13 @@ it(
             dice < 0.015 && dice >= 0.01 ? '{"type":"leave"}' : '{"type":"response.create"}',
           );
           await response;
-          await sleep(500 + Math.random() * 1_000);
+          await timePasses(500 + Math.random() * 1_000, 'the pace of the client');
         }
         await client.closed;
       }
     };
     const users = Array.from({ length: CONNECTIONS }, async (_, slot) => {
-      await sleep(slot * 10);
+      await timePasses(slot * 10, 'the connections are opened one after the other');
       await use(slot);
     });
 
@@ -138,7 +137,7 @@ it(
     const begun = performance.now();
     let nextRevocation = 1;
     while (performance.now() - begun < SECONDS * 1_000) {
-      await sleep(1_000);
+      await timePasses(1_000, 'the soak lasts a fixed time, and is measured each second');
       const metrics = await fetch(`${url}/metrics`, { headers: { authorization: `Bearer ${ADMIN_TOKEN}` } });
       residents.push(Number(/^process_resident_memory_bytes (\S+)$/m.exec(await metrics.text())![1]));
       if (performance.now() - begun < (nextRevocation * SECONDS * 1_000) / (REVOCATIONS + 1)) continue;

@@ -1,23 +1,22 @@
 import { copyFile, link, rename } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { createDatabase, type TestDatabase } from '../support/database.js';
+import type { TestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 import { bareEnvironment, Process } from '../support/process.js';
+import { Site } from '../support/site.js';
 import { workersOf } from '../support/workers.js';
-import { Workplace } from '../support/workplace.js';
+import type { Workplace } from '../support/workplace.js';
 
 const MAIN = resolve(__dirname, '../../dist/src/main.js');
 
+let site: Site;
 let database: TestDatabase;
 let workplace: Workplace;
 beforeEach(async () => {
-  database = await createDatabase();
-  workplace = await Workplace.make();
+  site = await Site.make();
+  ({ database, workplace } = site);
 });
-afterEach(async () => {
-  await workplace.remove();
-  await database.drop();
-});
+afterEach(() => site.remove());
 
 it('serves on while no process can be started in the place of one that died, and tries again', async () => {
   // As when Node itself is being replaced.

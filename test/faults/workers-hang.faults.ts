@@ -1,26 +1,23 @@
-import { createDatabase, type TestDatabase } from '../support/database.js';
-import { isAlive, Workplace } from '../support/workplace.js';
+import { Site } from '../support/site.js';
+import { isAlive } from '../support/workplace.js';
 import { workersOf } from '../support/workers.js';
 
 /** As deploy/ has it: what a service manager waits for after the delay and the grace. */
 const PATIENCE_MS = 15_000;
 
-let database: TestDatabase;
-let workplace: Workplace;
+let site: Site;
 let workers: number[] = [];
 beforeAll(async () => {
-  database = await createDatabase();
-  workplace = await Workplace.make();
+  site = await Site.make();
 });
 afterAll(async () => {
   // One that is stopped does not notice that its primary is gone.
   for (const pid of workers.filter(isAlive)) process.kill(pid, 'SIGKILL');
-  await workplace.remove();
-  await database.drop();
+  await site.remove();
 });
 
 it('ends in time although a worker hangs, and says which', async () => {
-  const gateway = workplace.gateway({ DATABASE_URL: database.url, WORKERS: '2', SHUTDOWN_GRACE_MS: '0' });
+  const gateway = site.gateway({ WORKERS: '2', SHUTDOWN_GRACE_MS: '0' });
   await gateway.ready();
   workers = await workersOf(gateway.process.pid);
   process.kill(workers[1]!, 'SIGSTOP');

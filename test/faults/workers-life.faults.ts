@@ -1,48 +1,32 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { createDatabase, type TestDatabase } from '../support/database.js';
+import type { TestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 import { withFault } from '../support/kill-rounds.js';
-import { RawClient, request } from '../support/raw-client.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
+import { complete, send, Site } from '../support/site.js';
 import { workersOf } from '../support/workers.js';
 import { isAlive, Workplace } from '../support/workplace.js';
 
+let site: Site;
 let database: TestDatabase;
 let workplace: Workplace;
 let provider: RawProvider;
 let key: string;
 
 beforeEach(async () => {
-  database = await createDatabase();
-  workplace = await Workplace.make();
-  provider = await RawProvider.start(async ({ body, head, socket }) => {
-    await body;
-    if (!head.includes('x-hang')) socket.write(answer('200 OK', [], 'ok'));
+  site = await Site.make({
+    script: async ({ body, head, socket }) => {
+      await body;
+      if (!head.includes('x-hang')) socket.write(answer('200 OK', [], 'ok'));
+    },
   });
+  ({ database, workplace, provider } = site);
 });
-afterEach(async () => {
-  await workplace.remove();
-  await provider.stop();
-  await database.drop();
-});
+afterEach(() => site.remove());
 
 const start = (workers = '2', more: Record<string, string> = {}) =>
-  workplace.gateway({ DATABASE_URL: database.url, PROVIDER_URL: provider.url, WORKERS: workers, ...more });
-
-async function send(url: string, headers: string[] = []): Promise<RawClient> {
-  const client = await RawClient.connect(Number(new URL(url).port));
-  client.send(request('POST /v1/chat/completions', [`Authorization: Bearer ${key}`, ...headers], '{}'));
-  return client;
-}
-
-async function call(url: string): Promise<string> {
-  const client = await send(url);
-  const reply = await client.answer();
-  expect(reply.status).toBe(200);
-  client.destroy();
-  return reply.header('x-gateway-request-id')!;
-}
+  site.gateway({ WORKERS: workers, ...more });
 
 const inJournal = () => readdir(join(workplace.dataDir, 'journal'));
 const journals = async () => (await inJournal()).filter((name) => !name.startsWith('reserve'));
@@ -55,7 +39,7 @@ it('shares the port and the work, and prints what there is to say once', async (
   const url = await gateway.ready();
   key = await gateway.firstKey();
   expect(await workersOf(gateway.process.pid)).toHaveLength(2);
-  const ids = await Promise.all(Array.from({ length: 40 }, () => call(url)));
+  const ids = await Promise.all(Array.from({ length: 40 }, () => complete(url, key)));
   await eventually(async () => (await rows()).length === 40);
   expect((await rows()).map(({ id }) => id)).toEqual(ids.sort());
   const writers = await database.query<{ n: number }>(
@@ -74,7 +58,7 @@ it('replaces a worker that dies, and its journal comes to Postgres', async () =>
   const url = await gateway.ready();
   key = await gateway.firstKey();
   // Every worker has a call that hangs and one that has ended.
-  const hanging = await Promise.all(Array.from({ length: 6 }, () => send(url, ['x-hang: 1'])));
+  const hanging = await Promise.all(Array.from({ length: 6 }, () => send(url, key, ['x-hang: 1'])));
   await eventually(() => provider.requests.length === 6);
   const before = await workersOf(gateway.process.pid);
   process.kill(before[1]!, 'SIGKILL');
@@ -88,7 +72,7 @@ it('replaces a worker that dies, and its journal comes to Postgres', async () =>
   });
   // Those of the other worker go on.
   expect(lost.length).toBeLessThan(6);
-  for (let i = 0; i < 20; i++) await call(url);
+  for (let i = 0; i < 20; i++) await complete(url, key);
   expect(await workersOf(gateway.process.pid)).toHaveLength(2);
   for (const client of hanging) client.destroy();
   expect(await gateway.stop()).toEqual({ code: 0, signal: null });
@@ -101,7 +85,7 @@ it('dies with its primary at once, and the next start brings every journal, also
   const killed = start('3');
   const url = await killed.ready();
   key = await killed.firstKey();
-  const hanging = await Promise.all(Array.from({ length: 9 }, () => send(url, ['x-hang: 1'])));
+  const hanging = await Promise.all(Array.from({ length: 9 }, () => send(url, key, ['x-hang: 1'])));
   await eventually(() => provider.requests.length === 9);
   const orphans = await workersOf(killed.process.pid);
   await killed.process.kill();
@@ -136,7 +120,7 @@ it('lets calls end when it is stopped, and cuts them at a second signal', async 
   const gateway = start();
   const url = await gateway.ready();
   key = await gateway.firstKey();
-  const client = await send(url, ['x-hang: 1']);
+  const client = await send(url, key, ['x-hang: 1']);
   await eventually(() => provider.requests.length === 1);
   const workers = await workersOf(gateway.process.pid);
   gateway.process.signal('SIGTERM');
@@ -147,7 +131,7 @@ it('lets calls end when it is stopped, and cuts them at a second signal', async 
   expect(await gateway.process.ended).toEqual({ code: 0, signal: null });
 
   const second = start();
-  await send(await second.ready(), ['x-hang: 1']);
+  await send(await second.ready(), key, ['x-hang: 1']);
   await eventually(() => provider.requests.length === 2);
   const pids = await workersOf(second.process.pid);
   second.process.signal('SIGTERM');

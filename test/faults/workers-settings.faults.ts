@@ -1,24 +1,17 @@
 import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { createDatabase, type TestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
-import { RawProvider } from '../support/raw-provider.js';
+import { Site } from '../support/site.js';
 import { workersOf } from '../support/workers.js';
-import { Workplace } from '../support/workplace.js';
+import type { Workplace } from '../support/workplace.js';
 
-let database: TestDatabase;
+let site: Site;
 let workplace: Workplace;
-let provider: RawProvider;
 beforeEach(async () => {
-  database = await createDatabase();
-  workplace = await Workplace.make();
-  provider = await RawProvider.start(() => {});
+  site = await Site.make({ script: () => {} });
+  ({ workplace } = site);
 });
-afterEach(async () => {
-  await workplace.remove();
-  await provider.stop();
-  await database.drop();
-});
+afterEach(() => site.remove());
 
 const LAST = 'ffffffff-ffff-7fff-bfff-ffffffffffff';
 
@@ -34,7 +27,7 @@ async function journals(): Promise<Map<number, string>> {
 // With fewer workers it would take the others' journals for those of dead ones; with an invalid setting it could not start.
 it('gives a worker that takes the place of a dead one the settings of the start, whatever .env says by now', async () => {
   await writeEnv(['WORKERS=3', 'SHUTDOWN_GRACE_MS=1000']);
-  const gateway = workplace.gateway({ DATABASE_URL: database.url, PROVIDER_URL: provider.url });
+  const gateway = site.gateway();
   await gateway.ready();
   const before = await journals();
   // Comes last among the journals to be brought to Postgres: once it is gone, every other has been looked at.

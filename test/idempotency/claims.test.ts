@@ -1,5 +1,4 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { ResponseCipher } from '../../src/idempotency/response-cipher.js';
 import { ClaimStore } from '../../src/idempotency/claim-store.service.js';
 import { IdempotencyRecords } from '../../src/idempotency/idempotency-records.js';
@@ -7,6 +6,7 @@ import { StoredBytes } from '../../src/idempotency/stored-bytes.service.js';
 import { RequestLogService } from '../../src/request-log/request-log.service.js';
 import { deferred } from '../support/deferred.js';
 import { eventually } from '../support/eventually.js';
+import { noticed } from '../support/raw-client.js';
 import { answer } from '../support/raw-provider.js';
 import { Wire } from '../support/wire.js';
 import { once, open } from './once.js';
@@ -126,13 +126,24 @@ it.each([
   if (what === 'finds no room')
     jest.spyOn(wire.gateway.gateway.app.get(StoredBytes), 'hasRoom').mockReturnValueOnce(false);
   const release = records.release.bind(records);
-  jest.spyOn(records, 'release').mockImplementationOnce(async (holders) => {
-    await sleep(200);
+  const released = deferred();
+  const asked = jest.spyOn(records, 'release').mockImplementationOnce(async (holders) => {
+    await released.promise;
     await release(holders);
   });
   const headers = [auth, `Idempotency-Key: ends-${bytes.length}`];
   const client = await open(wire.gateway, headers);
-  await client.answer().catch(() => {});
+  const order: string[] = [];
+  const ended = client
+    .answer()
+    .catch(() => {})
+    .then(() => order.push('ended'));
+  await eventually(() => asked.mock.calls.length > 0);
+  await noticed(wire.gateway);
+  order.push('released');
+  released.resolve();
+  await ended;
+  expect(order).toEqual(['released', 'ended']);
   wire.provider.script = script;
   expect((await once(wire.gateway, headers)).status).toBe(200);
   client.destroy();
@@ -149,7 +160,7 @@ it('a replay waits until it is on the disk, where that is asked for', async () =
   const order: string[] = [];
   const reply = client.answer().then(() => order.push('answer'));
   await eventually(() => asked.mock.calls.length > 0);
-  await sleep(50);
+  await noticed(wire.gateway);
   order.push('on disk');
   onDisk.resolve();
   await reply;

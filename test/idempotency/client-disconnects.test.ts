@@ -1,9 +1,10 @@
-import { setTimeout as sleep } from 'node:timers/promises';
+import type { GatewayHttpAdapter } from '../../src/proxy/http/gateway-http.adapter.js';
 import { deferred, type Deferred } from '../support/deferred.js';
 import { eventually } from '../support/eventually.js';
+import { noticed } from '../support/raw-client.js';
 import { answer, chunk, LAST_CHUNK } from '../support/raw-provider.js';
 import { Wire } from '../support/wire.js';
-import { noticed, once, open } from './once.js';
+import { once, open } from './once.js';
 
 let wire: Wire;
 let auth: string;
@@ -154,7 +155,7 @@ it('a client that stalls for too long is disconnected, and the call continues', 
   const client = await open(own.gateway, lines);
   await client.head();
   client.socket.pause();
-  const adapter = own.gateway.gateway.app.getHttpAdapter() as unknown as { openRequests: number };
+  const adapter = own.gateway.gateway.app.getHttpAdapter() as GatewayHttpAdapter;
   await eventually(() => adapter.openRequests === 0);
   goOn.resolve();
   expect((await once(own.gateway, lines)).body.length).toBe(6 * MIB);
@@ -169,8 +170,8 @@ it('past 8 MiB there is nothing to keep: the call of a client that left ends', a
     req.socket.write(HEAD);
     const piece = chunk(Buffer.alloc(MIB, 'l'));
     while (!req.socket.destroyed) {
-      req.socket.write(piece);
-      await sleep(5);
+      const drained = new Promise((resolve) => req.socket.once('drain', resolve));
+      if (!req.socket.write(piece)) await Promise.race([drained, req.closed]);
     }
   };
   const client = await open(wire.gateway, headers);
@@ -265,8 +266,9 @@ it('a stop waits for a call whose client left, and its repeat finds the response
   await eventually(() => own.provider.requests.length === 1);
   client.destroy();
   await noticed(own.gateway);
+  const adapter = own.gateway.gateway.app.getHttpAdapter() as GatewayHttpAdapter;
   const stopping = own.gateway.gateway.stop();
-  await sleep(50);
+  await eventually(() => adapter.draining);
   goOn.resolve();
   await stopping;
   const rows = await own.gateway.database.query(
@@ -292,7 +294,7 @@ it('a stop whose grace ends abandons the call: retries get an unknown outcome at
     '1\r\na\r\n',
   );
   await eventually(() => own.provider.requests.length === 3);
-  await sleep(50);
+  await noticed(own.gateway);
   await own.gateway.gateway.stop();
   const records = await own.gateway.database.query(
     'SELECT answer, lease_until <= now() AS lapsed FROM idempotency_record',

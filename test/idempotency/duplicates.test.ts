@@ -1,7 +1,6 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { PendingResponses } from '../../src/idempotency/pending-responses.service.js';
 import { deferred } from '../support/deferred.js';
-import { eventually } from '../support/eventually.js';
+import { eventually, timePasses } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
 import { FULL } from '../support/scale.js';
@@ -30,10 +29,14 @@ beforeEach(() => {
   provider.requests.length = 0;
 });
 
+/** Duplicates that have claimed in vain and wait. */
+const waiting = () =>
+  replicas.reduce((sum, { gateway }) => sum + gateway.app.get(PendingResponses).waiting, 0);
+
 it(`calls the provider once for each of ${KEYS} keys that ${DUPLICATES} duplicates send over three replicas`, async () => {
   provider.script = async (req) => {
     await req.body;
-    await sleep(Math.random() * 30);
+    await timePasses(Math.random() * 30, 'the pace of the provider');
     const call = req.headers.find(([name]) => name === 'Idempotency-Key')![1];
     req.socket.write(answer('200 OK', ['Content-Type: text/plain'], `${call} ${Math.random()}`));
   };
@@ -124,9 +127,6 @@ it('a duplicate of a call whose response is not kept is asked to retry, and then
   const first = await open(replicas[0]!, headers);
   await eventually(() => provider.requests.length === 1);
   const duplicates = await Promise.all([open(replicas[0]!, headers), open(replicas[2]!, headers)]);
-  // Both have claimed in vain and wait.
-  const waiting = () =>
-    replicas.reduce((sum, { gateway }) => sum + gateway.app.get(PendingResponses).waiting, 0);
   await eventually(() => waiting() === 2);
   goOn.resolve();
   expect((await first.answer()).status).toBe(500);
@@ -155,7 +155,7 @@ it('a duplicate that leaves takes nothing with it', async () => {
   const first = await open(replicas[0]!, headers);
   await eventually(() => provider.requests.length === 1);
   const duplicate = await open(replicas[1]!, headers);
-  await sleep(100);
+  await eventually(() => waiting() === 1);
   duplicate.destroy();
   goOn.resolve();
   expect((await first.answer()).body.toString()).toBe('kept');

@@ -1,7 +1,6 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { deferred } from '../support/deferred.js';
 import { eventually } from '../support/eventually.js';
-import { RawClient, request } from '../support/raw-client.js';
+import { noticed, RawClient, request } from '../support/raw-client.js';
 import { answer, chunk, LAST_CHUNK } from '../support/raw-provider.js';
 import { echo, Wire } from '../support/wire.js';
 import { CHAT, essence, once, open } from './once.js';
@@ -73,7 +72,8 @@ it('a first call and its retries may each wait for the word to send their bodies
 
 it('duplicates behind each other on one connection are answered in turn', async () => {
   wire.provider.script = async (req) => {
-    await sleep(50);
+    // The duplicates behind it have arrived.
+    await noticed(wire.gateway);
     await echo(req);
   };
   const client = await RawClient.connect(wire.gateway.port);

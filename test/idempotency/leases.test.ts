@@ -1,10 +1,12 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { ClaimStore } from '../../src/idempotency/claim-store.service.js';
+import { IdempotencyRecords } from '../../src/idempotency/idempotency-records.js';
+import { PendingResponses } from '../../src/idempotency/pending-responses.service.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { deferred, type Deferred } from '../support/deferred.js';
 import { eventually } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
+import { noticed } from '../support/raw-client.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
 import { TcpForwarder } from '../support/tcp-forwarder.js';
 import { Wire } from '../support/wire.js';
@@ -24,6 +26,7 @@ describe('leases', () => {
     auth = `Authorization: Bearer ${await wire.gateway.createKey({ idempotency: 'replay' })}`;
   });
   afterAll(() => wire.stop());
+  afterEach(() => jest.restoreAllMocks());
   beforeEach(() => {
     goOn = deferred();
     status = '200 OK';
@@ -38,6 +41,17 @@ describe('leases', () => {
     );
     await eventually(() => wire.provider.requests.length === names.length);
     return clients;
+  }
+
+  /** A duplicate that has seen the state of the record, and waits. */
+  async function waitingDuplicate(name: string) {
+    const { app } = wire.gateway.gateway;
+    const looks = jest.spyOn(app.get(IdempotencyRecords), 'states');
+    const client = await open(wire.gateway, [auth, `Idempotency-Key: ${name}`]);
+    await eventually(() => app.get(PendingResponses).waiting === 1);
+    await Promise.all(looks.mock.results.map(({ value }) => value as Promise<unknown>));
+    await noticed(wire.gateway);
+    return client;
   }
 
   it('a running call keeps its lease, also while the record of another one is locked', async () => {
@@ -65,8 +79,7 @@ describe('leases', () => {
     await query(
       "UPDATE idempotency_record SET lease_until = now() - interval '1 second' WHERE answer IS NULL",
     );
-    const duplicate = await open(wire.gateway, [auth, 'Idempotency-Key: away']);
-    await sleep(300);
+    const duplicate = await waitingDuplicate('away');
     goOn.resolve();
     expect((await client!.answer()).status).toBe(200);
     const reply = await duplicate.answer();
@@ -86,8 +99,7 @@ describe('leases', () => {
     await query(
       "UPDATE idempotency_record SET expires_at = now() - interval '1 second' WHERE answer IS NULL",
     );
-    const duplicate = await open(wire.gateway, [auth, 'Idempotency-Key: long']);
-    await sleep(300);
+    const duplicate = await waitingDuplicate('long');
     goOn.resolve();
     for (const one of [client!, duplicate]) expect((await one.answer()).status).toBe(200);
     expect(wire.provider.requests.length).toBe(1);

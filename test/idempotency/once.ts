@@ -29,11 +29,6 @@ export async function once(
   return reply;
 }
 
-/** Waits until the gateway, in this process, has read all that came before: also that a client has left. */
-export async function noticed(gateway: Pick<TestGateway, 'port'>): Promise<void> {
-  await once(gateway, [], '', 'GET /health/live');
-}
-
 export const hashOf = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex');
 
 /** What a retry must have in common with the first. */

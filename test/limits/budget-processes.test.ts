@@ -1,7 +1,6 @@
 import { mkdtemp, readdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 import { FULL } from '../support/scale.js';
@@ -48,6 +47,12 @@ async function spendAll(reserved: bigint, least: bigint, most: bigint) {
   return { byFour, byAll };
 }
 
+/** How many processes hold some of a rule. */
+async function holders(rule: string): Promise<number> {
+  const rows = await database.query('SELECT DISTINCT process FROM limit_hold WHERE rule_id = $1', [rule]);
+  return rows.length;
+}
+
 /** @returns what is charged by now, all of which is part of what is spent */
 async function spendUntilRejected(rule: string, processes: LedgerSettings[], costs: Work) {
   const spenders = await spend(processes, costs);
@@ -89,11 +94,12 @@ it('counts to the billionth of a dollar what the log has, also after two of four
   const engines = folders.map((dataDir) => ({ databaseUrl: database.url, dataDir }));
   const killing = { ...work, reserved: String(CENT), least: '1', most: String(CENT) };
   const killed = await spend(engines.slice(0, 2), { ...killing, forMs: 600_000 });
+  await eventually(async () => (await holders(rule)) === killed.length);
   const others = await spend(engines.slice(2), { ...killing, forMs: FULL ? 30_000 : 3_000 });
-  await sleep(1_000);
   for (const one of killed) {
+    const { spent } = await meterOf(database, rule);
+    await eventually(async () => (await meterOf(database, rule)).spent > spent);
     one.kill();
-    await sleep(500);
   }
   const reports = await Promise.all([...killed, ...others].map(({ done }) => done));
   expect(reports.map((report) => report?.errors ?? null)).toEqual([null, null, [], []]);

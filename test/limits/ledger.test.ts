@@ -1,10 +1,8 @@
-import { setTimeout as sleep } from 'node:timers/promises';
-import pg from 'pg';
 import { v7 as uuidv7 } from 'uuid';
 import { Ticket } from '../../src/limits/ledger/ticket.js';
 import type { LogRow } from '../../src/request-log/columns.js';
 import type { TestDatabase } from '../support/database.js';
-import { eventually } from '../support/eventually.js';
+import { eventually, timePasses } from '../support/eventually.js';
 import type { LedgerSettings } from './ledger-process.js';
 import { call, Ledgers, rejection, usd, written } from './ledgers.js';
 import { addRule, holdsOf, KEY, meterOf, TEAM, USD } from './rules.js';
@@ -59,7 +57,7 @@ describe('a budget', () => {
       const admitted = at.admit(TEAM, KEY, usd(1_000n));
       if (admitted instanceof Ticket) synchronous++;
       at.begin(await admitted, KEY, TEAM).end(1_000n);
-      if (i % 20 === 0) await sleep(20);
+      if (i % 20 === 0) await timePasses(20, 'the pace of the calls, during which exchanges take place');
     }
     // But for the first ones, which show how much is used in a second.
     expect(synchronous).toBeGreaterThan(250);
@@ -72,9 +70,10 @@ describe('a budget', () => {
     // One process holds the whole budget for calls that end up cheap.
     const tickets = [];
     for (let i = 0; i < 9; i++) tickets.push(await one.admit(TEAM, KEY, usd(USD)));
+    const recalls = await ledgers.recalls();
     const waiting = two.admit(TEAM, KEY, usd(3n * USD));
     expect(waiting).toBeInstanceOf(Promise);
-    await sleep(300);
+    await eventually(() => recalls.count > 0);
     for (const ticket of tickets) ticket.release();
     const ticket = await waiting;
     ticket.release();
@@ -99,8 +98,9 @@ describe('a budget', () => {
     await call(at, 5n * USD);
     await eventually(async () => (await meterOf(database, rule)).spent === 5n * USD);
     // Spent, and still held by the call: nothing seems to be left.
+    const before = at.ledger.exchange.counts.ok;
     const admitted = at.admit(TEAM, KEY, usd(3n * USD));
-    await sleep(300);
+    await eventually(() => at.ledger.exchange.counts.ok > before + 1);
     for (const rows of late) count(rows);
     (await admitted).release();
   });
@@ -272,11 +272,7 @@ describe('holds', () => {
     let seq = 0;
     // Another process, which states ten times a second that its call uses most of the budget.
     let stated: object = { waiting: 8, one: 8, busy: 8 };
-    const listening = new pg.Client({ connectionString: database.url });
-    await listening.connect();
-    await listening.query('LISTEN postern_limit_recall');
-    let recalls = 0;
-    listening.on('notification', () => recalls++);
+    const recalls = await ledgers.recalls();
     const state = () => exchange(other, ++seq, rule, stated);
     await state();
     stated = { used: 8, kept: 8, busy: 8 };
@@ -284,18 +280,17 @@ describe('holds', () => {
     const done = (async () => {
       while (!stating.signal.aborted) {
         await state();
-        await sleep(100);
+        await timePasses(100, 'the pace of the other process');
       }
     })();
     const at = await engine();
     await rejection(() => at.admit(TEAM, KEY, usd(3n)));
-    expect(recalls).toBeGreaterThan(0);
+    expect(recalls.count).toBeGreaterThan(0);
     // The call ends, and says so only when it is asked.
-    listening.on('notification', () => (stated = { used: 0, kept: 0, busy: 0 }));
+    recalls.onRecall = () => (stated = { used: 0, kept: 0, busy: 0 });
     const late = await Promise.resolve(at.admit(TEAM, KEY, usd(3n))).finally(async () => {
       stating.abort();
       await done;
-      await listening.end();
     });
     late.release();
   });

@@ -1,3 +1,4 @@
+import pg from 'pg';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 import { PostgresRelay } from '../support/postgres-relay.js';
@@ -6,10 +7,16 @@ import type { Ticket } from '../../src/limits/ledger/ticket.js';
 import { LedgerProcess, type LedgerSettings } from './ledger-process.js';
 import { KEY, TEAM } from './rules.js';
 
+export interface Recalls {
+  count: number;
+  onRecall: () => void;
+}
+
 /** Ledgers of several processes on one database, some of them behind a relay that can cut them off. */
 export class Ledgers {
   relay: PostgresRelay | null = null;
   private readonly engines = new Set<LedgerProcess>();
+  private readonly listening: pg.Client[] = [];
 
   private constructor(readonly database: TestDatabase) {}
 
@@ -28,6 +35,20 @@ export class Ledgers {
     return this.engine({ databaseUrl: this.relay.url, ...settings });
   }
 
+  /** Counts the recalls of what processes hold from now on. */
+  async recalls(): Promise<Recalls> {
+    const client = new pg.Client({ connectionString: this.database.url });
+    this.listening.push(client);
+    const recalls: Recalls = { count: 0, onRecall: () => {} };
+    client.on('notification', () => {
+      recalls.count++;
+      recalls.onRecall();
+    });
+    await client.connect();
+    await client.query('LISTEN postern_limit_recall');
+    return recalls;
+  }
+
   async stopEngine(engine: LedgerProcess): Promise<void> {
     this.engines.delete(engine);
     await engine.stop();
@@ -37,6 +58,7 @@ export class Ledgers {
     this.relay?.set('*', 'none');
     await Promise.all([...this.engines].map((engine) => engine.stop()));
     await this.relay?.close();
+    await Promise.all(this.listening.map((client) => client.end()));
     await this.database.drop();
   }
 }

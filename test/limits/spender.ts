@@ -1,6 +1,6 @@
 // A process of its own that uses limits: started by spenders.ts.
-import { setTimeout as sleep } from 'node:timers/promises';
 import { LimitExceededError } from '../../src/limits/ledger/limit-errors.js';
+import { timePasses } from '../support/eventually.js';
 import { LedgerProcess, type LedgerSettings } from './ledger-process.js';
 
 export type Work = {
@@ -64,18 +64,18 @@ async function use(engine: LedgerProcess, work: Work, report: Report, until: num
       if (!(error instanceof LimitExceededError)) report.errors.push(String(error));
       if (kind === 'spend') return;
       const { retryAfterMs } = (error as LimitExceededError).state;
-      await sleep(Math.min(retryAfterMs ?? 100, 200));
+      await timePasses(Math.min(retryAfterMs ?? 100, 200), 'as the rejection asks for');
       continue;
     }
     const admittedAt = now();
     report.admitted++;
     if (kind === 'spend') {
       const { end } = engine.begin(ticket, keyId, teamId);
-      await sleep(Math.random() * 2 * work.callMs);
+      await timePasses(Math.random() * 2 * work.callMs, 'the call');
       const [least, most] = [Number(work.least), Number(work.most)];
       end(BigInt(Math.floor(least + Math.random() * (most - least))));
     } else {
-      await sleep(work.callMs * (0.5 + Math.random()));
+      await timePasses(work.callMs * (0.5 + Math.random()), 'the call');
       report.times.push([admittedAt, now()]);
       ticket.settle({ usd: null, tokens: null });
     }

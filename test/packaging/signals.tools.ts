@@ -1,3 +1,4 @@
+import { timePasses } from '../support/eventually.js';
 import { Checkout } from './checkout.js';
 
 const APP = `
@@ -38,7 +39,7 @@ describe('signals to npm start', () => {
     run.child.kill('SIGINT');
     await run.until('SIGINT 1');
     run.child.kill('SIGINT');
-    await new Promise((resolve) => setTimeout(resolve, 500));
+    await timePasses(500, 'two signals so far apart are two requests');
     run.child.kill('SIGINT');
     const { code, stdout } = await run.ended;
     expect(code).toBe(4);

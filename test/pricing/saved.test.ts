@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { UsageRollup } from '../../src/usage/usage-rollup.service.js';
 import { Scrape } from '../observability/scrape.js';
+import { nextMillisecond } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { answer, chunk, LAST_CHUNK, RawProvider, STREAM_HEAD } from '../support/raw-provider.js';
@@ -131,7 +131,7 @@ describe('the sum of what was saved', () => {
     const fromRows = await get('/usage?group_by=provider&recorded_after=1970-01-01T00:00:00Z');
     expect(fromRows.data.map(named)).toEqual(rows);
     expect((await get('/usage?group_by=provider')).data.map(named)).toEqual(rows);
-    await sleep(5);
+    await nextMillisecond(gateway.database);
     await gateway.gateway.app.get(UsageRollup).run();
     const fromSlots = await get('/usage?group_by=provider');
     expect(fromSlots.data.map(named)).toEqual(rows);

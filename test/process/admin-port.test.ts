@@ -1,20 +1,14 @@
 import { createServer, type AddressInfo } from 'node:net';
-import { createDatabase, type TestDatabase } from '../support/database.js';
-import { Workplace } from '../support/workplace.js';
+import { Site } from '../support/site.js';
 
-let database: TestDatabase;
-let workplace: Workplace;
+let site: Site;
 beforeEach(async () => {
-  database = await createDatabase();
-  workplace = await Workplace.make();
+  site = await Site.make();
 });
-afterEach(async () => {
-  await workplace.remove();
-  await database.drop();
-});
+afterEach(() => site.remove());
 
 it('a start with ADMIN_PORT prints both addresses, and the documentation is on the second', async () => {
-  const gateway = workplace.gateway({ DATABASE_URL: database.url, ADMIN_PORT: '0' });
+  const gateway = site.gateway({ ADMIN_PORT: '0' });
   const url = await gateway.ready();
   const [, adminUrl] = await gateway.process.until(/^postern: the admin API is on (\S+) only$/m);
   const page = await fetch(`${adminUrl}/docs`);
@@ -28,7 +22,7 @@ it('a start on a taken ADMIN_PORT ends with one clear line', async () => {
   const taken = createServer().listen(0, '127.0.0.1');
   await new Promise((listening) => taken.once('listening', listening));
   const port = String((taken.address() as AddressInfo).port);
-  const gateway = workplace.gateway({ DATABASE_URL: database.url, ADMIN_PORT: port });
+  const gateway = site.gateway({ ADMIN_PORT: port });
   expect((await gateway.process.ended).code).toBe(1);
   expect(gateway.process.stderr).toBe(
     `postern: 127.0.0.1:${port} is in use by another process; stop it or set ADMIN_PORT to a free port\n`,

@@ -1,38 +1,29 @@
 import pg from 'pg';
-import { createDatabase, type TestDatabase } from '../support/database.js';
+import type { TestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
-import { startTestGateway } from '../support/gateway.js';
-import { answer, RawProvider } from '../support/raw-provider.js';
-import { Workplace } from '../support/workplace.js';
+import type { RawProvider } from '../support/raw-provider.js';
+import { Site } from '../support/site.js';
+import type { Workplace } from '../support/workplace.js';
 import { unusedPort } from '../support/unused-port.js';
 
 /** src/database/migrate.ts: a replica that holds it keeps the others from looking at the schema. */
 const MIGRATION_LOCK = 7_061_001;
 
+let site: Site;
 let database: TestDatabase;
 let workplace: Workplace;
 let provider: RawProvider;
 
 beforeAll(async () => {
-  database = await createDatabase();
-  workplace = await Workplace.make();
-  provider = await RawProvider.start(async ({ body, socket }) => {
-    await body;
-    socket.write(answer('200 OK', [], 'ok'));
-  });
+  site = await Site.make();
+  ({ database, workplace, provider } = site);
 });
-afterAll(async () => {
-  await workplace.remove();
-  await provider.stop();
-  await database.drop();
-});
+afterAll(() => site.remove());
 
 it('has calls wait that come before the first look at Postgres is over, and says meanwhile that it is not ready', async () => {
   const port = await unusedPort();
   const settings = { DATABASE_URL: database.url, PROVIDER_URL: provider.url, PORT: `${port}` };
-  const first = await startTestGateway({}, database);
-  const { key } = first;
-  await first.stop();
+  const key = await site.firstKey();
 
   const other = new pg.Client({ connectionString: database.url });
   await other.connect();

@@ -5,21 +5,22 @@ import { Injectable, Module } from '@nestjs/common';
 import { loadEnv } from '../../src/config/env.js';
 import { startGateway } from '../../src/runtime/gateway.js';
 import { addToApp } from '../support/app-modules.js';
-import { createDatabase, type TestDatabase } from '../support/database.js';
+import type { TestDatabase } from '../support/database.js';
 import { RawClient, request } from '../support/raw-client.js';
-import { Workplace } from '../support/workplace.js';
+import { Site } from '../support/site.js';
+import type { Workplace } from '../support/workplace.js';
 import { unusedPort } from '../support/unused-port.js';
 
+let site: Site;
 let database: TestDatabase;
 let workplace: Workplace;
 beforeEach(async () => {
-  database = await createDatabase();
-  workplace = await Workplace.make();
+  site = await Site.make();
+  ({ database, workplace } = site);
 });
 afterEach(async () => {
   jest.restoreAllMocks();
-  await workplace.remove();
-  await database.drop();
+  await site.remove();
 });
 
 it('on a taken ADMIN_PORT ends although a call came between the two ports', async () => {

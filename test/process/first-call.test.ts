@@ -2,26 +2,25 @@ import { spawnSync } from 'node:child_process';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { bareEnvironment, Process } from '../support/process.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
+import { Site } from '../support/site.js';
 import { TcpForwarder } from '../support/tcp-forwarder.js';
-import { Workplace } from '../support/workplace.js';
+import type { Workplace } from '../support/workplace.js';
 
+let site: Site;
 let database: TestDatabase;
 let workplace: Workplace;
 let provider: RawProvider;
 
 beforeAll(async () => {
-  database = await createDatabase();
-  workplace = await Workplace.make();
-  provider = await RawProvider.start(async ({ body, socket }) => {
-    await body;
-    socket.write(answer('200 OK', ['Content-Type: application/json'], '{"choices":[]}'));
+  site = await Site.make({
+    script: async ({ body, socket }) => {
+      await body;
+      socket.write(answer('200 OK', ['Content-Type: application/json'], '{"choices":[]}'));
+    },
   });
+  ({ database, workplace, provider } = site);
 });
-afterAll(async () => {
-  await workplace.remove();
-  await provider.stop();
-  await database.drop();
-});
+afterAll(() => site.remove());
 
 /** Pastes what was printed into a shell; where there is no curl, takes it apart by its own lines. */
 async function paste(command: string): Promise<string> {

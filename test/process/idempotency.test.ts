@@ -3,9 +3,9 @@ import { deferred } from '../support/deferred.js';
 import { eventually } from '../support/eventually.js';
 import { startTestGateway } from '../support/gateway.js';
 import { withFault } from '../support/kill-rounds.js';
-import { RawClient, request } from '../support/raw-client.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
 import { FULL } from '../support/scale.js';
+import { send } from '../support/site.js';
 import { Workplace } from '../support/workplace.js';
 
 let database: TestDatabase;
@@ -39,13 +39,7 @@ async function start(workplace: Workplace, fault: Record<string, string> = {}) {
   return { gateway, url: await gateway.ready() };
 }
 
-async function call(url: string, name: string): Promise<RawClient> {
-  const client = await RawClient.connect(Number(new URL(url).port));
-  client.send(
-    request('POST /v1/chat/completions', [`Authorization: Bearer ${key}`, `Idempotency-Key: ${name}`], '{}'),
-  );
-  return client;
-}
+const call = (url: string, name: string) => send(url, key, [`Idempotency-Key: ${name}`]);
 
 const nameOf = ({ headers }: { headers: [string, string][] }) =>
   headers.find(([name]) => name === 'Idempotency-Key')![1];

@@ -1,49 +1,32 @@
-import { createDatabase, type TestDatabase } from '../support/database.js';
+import type { TestDatabase } from '../support/database.js';
 import { deferred } from '../support/deferred.js';
 import { eventually } from '../support/eventually.js';
-import { RawClient, request } from '../support/raw-client.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
+import { complete, send, Site } from '../support/site.js';
 import { TcpForwarder } from '../support/tcp-forwarder.js';
-import { Workplace } from '../support/workplace.js';
 
+let site: Site;
 let database: TestDatabase;
-let workplace: Workplace;
 let provider: RawProvider;
 let key: string;
 
 beforeEach(async () => {
-  database = await createDatabase();
-  workplace = await Workplace.make();
-  provider = await RawProvider.start(async ({ body, head, socket }) => {
-    await body;
-    if (!head.includes('x-hang')) socket.write(answer('200 OK', [], 'ok'));
+  site = await Site.make({
+    script: async ({ body, head, socket }) => {
+      await body;
+      if (!head.includes('x-hang')) socket.write(answer('200 OK', [], 'ok'));
+    },
   });
+  ({ database, provider } = site);
 });
-afterEach(async () => {
-  await workplace.remove();
-  await provider.stop();
-  await database.drop();
-});
+afterEach(() => site.remove());
 
-const start = (databaseUrl = database.url) =>
-  workplace.gateway({ DATABASE_URL: databaseUrl, PROVIDER_URL: provider.url });
-
-async function send(url: string, headers: string[] = []): Promise<RawClient> {
-  const client = await RawClient.connect(Number(new URL(url).port));
-  client.send(request('POST /v1/chat/completions', [`Authorization: Bearer ${key}`, ...headers], '{}'));
-  return client;
-}
+const start = (databaseUrl = database.url) => site.gateway({ DATABASE_URL: databaseUrl });
 
 /** Makes calls one after the other. @returns their request ids */
 async function calls(url: string, count: number): Promise<string[]> {
   const ids: string[] = [];
-  while (ids.length < count) {
-    const client = await send(url);
-    const reply = await client.answer();
-    expect(reply.status).toBe(200);
-    ids.push(reply.header('x-gateway-request-id')!);
-    client.destroy();
-  }
+  while (ids.length < count) ids.push(await complete(url, key));
   return ids;
 }
 
@@ -56,7 +39,7 @@ it('loses no row and doubles none when it is killed, right after an answer and d
   const killed = start();
   const url = await killed.ready();
   key = await killed.firstKey();
-  const hanging = await send(url, ['x-hang: 1']);
+  const hanging = await send(url, key, ['x-hang: 1']);
   await eventually(() => provider.requests.length === 1);
   const ids = await calls(url, 40);
   await killed.process.kill();
@@ -83,7 +66,7 @@ it('keeps the rows of calls that ended while Postgres was unavailable, over a ki
     await goOn.promise;
     socket.write(answer('200 OK', [], 'ok'));
   };
-  const clients = [await send(url), await send(url), await send(url)];
+  const clients = [await send(url, key), await send(url, key), await send(url, key)];
   await eventually(() => provider.requests.length === clients.length);
   await forwarder.close();
   goOn.resolve();

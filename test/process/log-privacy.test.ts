@@ -1,10 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
-import { createDatabase, type TestDatabase } from '../support/database.js';
+import type { TestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 import { RawClient, request } from '../support/raw-client.js';
 import { answer, chunk, LAST_CHUNK, RawProvider, STREAM_HEAD } from '../support/raw-provider.js';
 import { PostgresRelay } from '../support/postgres-relay.js';
+import { Site } from '../support/site.js';
 import { filesHolding, Workplace } from '../support/workplace.js';
 
 /** A text that is nowhere else. */
@@ -18,34 +19,34 @@ const PROVIDER_KEY = canary('provider-key');
 const ADMIN_TOKEN = canary('admin-token');
 const MASTER_KEY = randomBytes(32).toString('base64');
 
+let site: Site;
 let database: TestDatabase;
 let workplace: Workplace;
 let provider: RawProvider;
 let relay: PostgresRelay;
 
 beforeEach(async () => {
-  database = await createDatabase();
-  workplace = await Workplace.make();
-  relay = await PostgresRelay.to(database.url);
-  provider = await RawProvider.start(async ({ head, body, socket }) => {
-    const sent = await body.catch(() => null);
-    if (sent === null) return;
-    expect(sent.bytes.toString()).toContain(PROMPT);
-    expect(head).toContain(PROVIDER_KEY);
-    if (head.includes('x-break')) return void socket.destroy();
-    if (!head.includes('x-stream')) {
-      return void socket.write(answer('200 OK', [`x-secret: ${ANSWER}`], JSON.stringify({ text: ANSWER })));
-    }
-    socket.write(STREAM_HEAD);
-    socket.write(chunk(`data: ${JSON.stringify({ text: ANSWER })}\n\n`));
-    if (!head.includes('x-hang')) socket.write(LAST_CHUNK);
+  site = await Site.make({
+    script: async ({ head, body, socket }) => {
+      const sent = await body.catch(() => null);
+      if (sent === null) return;
+      expect(sent.bytes.toString()).toContain(PROMPT);
+      expect(head).toContain(PROVIDER_KEY);
+      if (head.includes('x-break')) return void socket.destroy();
+      if (!head.includes('x-stream')) {
+        return void socket.write(answer('200 OK', [`x-secret: ${ANSWER}`], JSON.stringify({ text: ANSWER })));
+      }
+      socket.write(STREAM_HEAD);
+      socket.write(chunk(`data: ${JSON.stringify({ text: ANSWER })}\n\n`));
+      if (!head.includes('x-hang')) socket.write(LAST_CHUNK);
+    },
   });
+  ({ database, workplace, provider } = site);
+  relay = await PostgresRelay.to(database.url);
 });
 afterEach(async () => {
-  await workplace.remove();
-  await provider.stop();
+  await site.remove();
   await relay.close();
-  await database.drop();
 });
 
 /** Every table, each row as text, whatever its columns. */

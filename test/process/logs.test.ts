@@ -1,29 +1,23 @@
 import { join } from 'node:path';
 import { randomBytes } from 'node:crypto';
-import { createDatabase, type TestDatabase } from '../support/database.js';
+import type { TestDatabase } from '../support/database.js';
 import { runBuilt } from '../support/process.js';
-import { answer, RawProvider } from '../support/raw-provider.js';
-import { Workplace } from '../support/workplace.js';
+import type { RawProvider } from '../support/raw-provider.js';
+import { Site } from '../support/site.js';
+import type { Workplace } from '../support/workplace.js';
 
 const ADMIN_TOKEN = randomBytes(24).toString('hex');
 const MASTER_KEY = randomBytes(32).toString('base64');
 
+let site: Site;
 let database: TestDatabase;
 let workplace: Workplace;
 let provider: RawProvider;
 beforeEach(async () => {
-  database = await createDatabase();
-  workplace = await Workplace.make();
-  provider = await RawProvider.start(async ({ body, socket }) => {
-    await body;
-    socket.write(answer('200 OK', [], 'ok'));
-  });
+  site = await Site.make();
+  ({ database, workplace, provider } = site);
 });
-afterEach(async () => {
-  await workplace.remove();
-  await provider.stop();
-  await database.drop();
-});
+afterEach(() => site.remove());
 
 const settings = () => ({ DATABASE_URL: database.url, PROVIDER_URL: provider.url, ADMIN_TOKEN, MASTER_KEY });
 

@@ -1,9 +1,10 @@
-import { createDatabase, type TestDatabase } from '../support/database.js';
+import type { TestDatabase } from '../support/database.js';
 import { deferred } from '../support/deferred.js';
 import { eventually } from '../support/eventually.js';
 import { RawClient, type ReceivedAnswer, request } from '../support/raw-client.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
-import { Workplace } from '../support/workplace.js';
+import { Site } from '../support/site.js';
+import type { Workplace } from '../support/workplace.js';
 
 // Fewer and Node cannot load the gateway.
 const OPEN_FILES = 512;
@@ -11,25 +12,24 @@ const OPEN_FILES = 512;
 const MOST = 201;
 const CALLS = 230;
 
+let site: Site;
 let database: TestDatabase;
 let workplace: Workplace;
 let provider: RawProvider;
 const release = deferred();
 
 beforeAll(async () => {
-  database = await createDatabase({ empty: true });
-  workplace = await Workplace.make();
-  provider = await RawProvider.start(async ({ body, socket }) => {
-    await body;
-    await release.promise;
-    socket.write(answer('200 OK', [], 'ok'));
+  site = await Site.make({
+    script: async ({ body, socket }) => {
+      await body;
+      await release.promise;
+      socket.write(answer('200 OK', [], 'ok'));
+    },
+    empty: true,
   });
+  ({ database, workplace, provider } = site);
 });
-afterAll(async () => {
-  await workplace.remove();
-  await provider.stop();
-  await database.drop();
-});
+afterAll(() => site.remove());
 
 it('more calls than the descriptors are enough for get 503 and are not forwarded', async () => {
   const gateway = workplace.gateway(

@@ -1,28 +1,28 @@
 import { generateKey } from '../../src/keys/key-secret.js';
-import { createDatabase, type TestDatabase } from '../support/database.js';
+import type { TestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 import { runBuilt } from '../support/process.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
+import { Site } from '../support/site.js';
 import { TcpForwarder } from '../support/tcp-forwarder.js';
-import { Workplace } from '../support/workplace.js';
+import type { Workplace } from '../support/workplace.js';
 
+let site: Site;
 let database: TestDatabase;
 let workplace: Workplace;
 let provider: RawProvider;
 
 beforeEach(async () => {
-  database = await createDatabase({ empty: true });
-  workplace = await Workplace.make();
-  provider = await RawProvider.start(async ({ body, socket }) => {
-    await body;
-    socket.write(answer('200 OK', ['Content-Type: application/json'], '{"ok":true}'));
+  site = await Site.make({
+    script: async ({ body, socket }) => {
+      await body;
+      socket.write(answer('200 OK', ['Content-Type: application/json'], '{"ok":true}'));
+    },
+    empty: true,
   });
+  ({ database, workplace, provider } = site);
 });
-afterEach(async () => {
-  await workplace.remove();
-  await provider.stop();
-  await database.drop();
-});
+afterEach(() => site.remove());
 
 const call = (url: string, key: string) =>
   fetch(`${url}/v1/chat/completions`, {

@@ -1,27 +1,21 @@
 import { randomBytes } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
-import { createDatabase, type TestDatabase } from '../support/database.js';
+import type { TestDatabase } from '../support/database.js';
 import { runBuilt } from '../support/process.js';
-import { answer, RawProvider } from '../support/raw-provider.js';
-import { Workplace } from '../support/workplace.js';
+import type { RawProvider } from '../support/raw-provider.js';
+import { Site } from '../support/site.js';
+import type { Workplace } from '../support/workplace.js';
 
+let site: Site;
 let database: TestDatabase;
 let workplace: Workplace;
 let provider: RawProvider;
 
 beforeAll(async () => {
-  database = await createDatabase({ empty: true });
-  workplace = await Workplace.make();
-  provider = await RawProvider.start(async ({ body, socket }) => {
-    await body;
-    socket.write(answer('200 OK', [], 'ok'));
-  });
+  site = await Site.make({ empty: true });
+  ({ database, workplace, provider } = site);
 });
-afterAll(async () => {
-  await workplace.remove();
-  await provider.stop();
-  await database.drop();
-});
+afterAll(() => site.remove());
 
 it('demands its secrets and its database', async () => {
   const { process } = workplace.gateway({ NODE_ENV: 'production' });

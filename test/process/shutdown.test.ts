@@ -1,42 +1,34 @@
 import { connect } from 'node:net';
-import { createDatabase, type TestDatabase } from '../support/database.js';
+import type { TestDatabase } from '../support/database.js';
 import { deferred } from '../support/deferred.js';
 import { eventually } from '../support/eventually.js';
 import type { GatewayProcess } from '../support/process.js';
 import { RawClient, request } from '../support/raw-client.js';
 import { answer, chunk, LAST_CHUNK, RawProvider, type Script, STREAM_HEAD } from '../support/raw-provider.js';
-import { Workplace } from '../support/workplace.js';
+import { send, Site } from '../support/site.js';
 
+let site: Site;
 let database: TestDatabase;
-let workplace: Workplace;
 let provider: RawProvider;
 let gateway: GatewayProcess;
-let port: number;
+let url: string;
 let key: string;
 
 beforeEach(async () => {
-  database = await createDatabase();
-  workplace = await Workplace.make();
-  provider = await RawProvider.start(() => {});
+  site = await Site.make({ script: () => {} });
+  ({ database, provider } = site);
 });
-afterEach(async () => {
-  await workplace.remove();
-  await provider.stop();
-  await database.drop();
-});
+afterEach(() => site.remove());
 
 async function start(settings: Record<string, string>, script: Script): Promise<void> {
   provider.script = script;
-  gateway = workplace.gateway({ DATABASE_URL: database.url, PROVIDER_URL: provider.url, ...settings });
-  port = Number(new URL(await gateway.ready()).port);
+  gateway = site.gateway(settings);
+  url = await gateway.ready();
   key = await gateway.firstKey();
 }
 
-async function send(): Promise<RawClient> {
-  const client = await RawClient.connect(port);
-  client.send(request('POST /v1/chat/completions', [`Authorization: Bearer ${key}`], '{"stream":true}'));
-  return client;
-}
+const port = () => Number(new URL(url).port);
+const call = () => send(url, key, [], '{"stream":true}');
 
 async function sigterm(): Promise<void> {
   gateway.process.signal('SIGTERM');
@@ -45,7 +37,7 @@ async function sigterm(): Promise<void> {
 
 const isRefused = () =>
   new Promise<boolean>((resolve) => {
-    const socket = connect(port, '127.0.0.1');
+    const socket = connect(port(), '127.0.0.1');
     socket.once('connect', () => resolve(false)).once('error', () => resolve(true));
     socket.once('connect', () => socket.destroy());
   });
@@ -68,21 +60,21 @@ it('serves on during the delay, then takes no new connection and lets a streamed
     await goOn.promise;
     socket.write(Buffer.concat([chunk('data: 2\n\n'), Buffer.from(LAST_CHUNK)]));
   });
-  const idle = await RawClient.connect(port);
+  const idle = await RawClient.connect(port());
   idle.send(request('GET /health/live', []));
   await idle.answer();
-  const client = await send();
+  const client = await call();
   const head = await client.head();
   await client.reader.take(chunk('data: 1\n\n').length);
 
   await sigterm();
   // The delay: connections end with their next response, while ready says 503.
-  const ready = await fetch(`http://127.0.0.1:${port}/health/ready`);
+  const ready = await fetch(`${url}/health/ready`);
   expect([ready.status, await ready.json()]).toEqual([
     503,
     { status: 'unavailable', reasons: ['shutting down'] },
   ]);
-  const reply = await (await send()).answer();
+  const reply = await (await call()).answer();
   expect([reply.status, reply.header('connection'), reply.body.toString()]).toEqual([200, 'close', 'ok']);
 
   await eventually(isRefused);
@@ -103,10 +95,10 @@ it('cuts what outlasts the grace, visibly, and records it as interrupted', async
     // The first call is answered in part, the second not at all.
     if (provider.requests.length === 1) socket.write(STREAM_HEAD + chunk('data: 1\n\n').toString());
   });
-  const streaming = await send();
+  const streaming = await call();
   await streaming.head();
   await streaming.reader.take(chunk('data: 1\n\n').length);
-  const waiting = await send();
+  const waiting = await call();
   await eventually(() => provider.requests.length === 2);
   await Promise.all(provider.requests.map(({ body }) => body));
 
@@ -124,14 +116,14 @@ it('cuts what outlasts the grace, visibly, and records it as interrupted', async
 
 it('exits at once on a second signal; the next start records the call it cut', async () => {
   await start({ SHUTDOWN_GRACE_MS: '3600000' }, () => {});
-  const client = await send();
+  const client = await call();
   await eventually(() => provider.requests.length === 1);
   await sigterm();
   gateway.process.signal('SIGTERM');
   expect(await gateway.process.ended).toEqual({ code: 1, signal: null });
   await client.closed;
 
-  const next = workplace.gateway({ DATABASE_URL: database.url });
+  const next = site.gateway();
   await next.ready();
   await eventually(async () => (await rows()).length === 1);
   expect(await rows()).toMatchObject([{ outcome: 'interrupted', status: null }]);

@@ -1,10 +1,8 @@
-import { createDatabase, type TestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 import { withFault } from '../support/kill-rounds.js';
 import type { GatewayProcess } from '../support/process.js';
-import { RawClient, request } from '../support/raw-client.js';
 import { answer, chunk, LAST_CHUNK, RawProvider } from '../support/raw-provider.js';
-import { Workplace } from '../support/workplace.js';
+import { send, Site } from '../support/site.js';
 
 /*
  * JOURNAL_FSYNC_MS=0: the first byte of an answer comes after the sync of the beginning, the last after the sync of the
@@ -12,8 +10,7 @@ import { Workplace } from '../support/workplace.js';
  * the client's socket.
  */
 
-let database: TestDatabase;
-let workplace: Workplace;
+let site: Site;
 let provider: RawProvider;
 let gateway: GatewayProcess;
 let url: string;
@@ -23,33 +20,19 @@ let earlierLines: number;
 let earlierRequests: number;
 
 beforeAll(async () => {
-  database = await createDatabase();
-  workplace = await Workplace.make();
-  provider = await RawProvider.start(() => {});
-  gateway = workplace.gateway({
-    DATABASE_URL: database.url,
-    PROVIDER_URL: provider.url,
-    JOURNAL_FSYNC_MS: '0',
-    ...withFault({ at: 'sync', do: 'hold', trace: true }),
-  });
+  site = await Site.make({ script: () => {} });
+  ({ provider } = site);
+  gateway = site.gateway({ JOURNAL_FSYNC_MS: '0', ...withFault({ at: 'sync', do: 'hold', trace: true }) });
   key = await gateway.firstKey();
   url = await gateway.ready();
 });
-afterAll(async () => {
-  await workplace.remove();
-  await provider.stop();
-  await database.drop();
-});
+afterAll(() => site.remove());
 beforeEach(() => {
   earlierLines = wholeTrace().length;
   earlierRequests = provider.requests.length;
 });
 
-async function call(): Promise<RawClient> {
-  const client = await RawClient.connect(Number(new URL(url).port));
-  client.send(request('POST /v1/chat/completions', [`Authorization: Bearer ${key}`], '{}'));
-  return client;
-}
+const call = () => send(url, key);
 
 const wholeTrace = () => [...gateway.process.stderr.matchAll(/^trace: (.*)$/gm)].map(([, text]) => text!);
 const traced = () => wholeTrace().slice(earlierLines);

@@ -1,12 +1,12 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { createDatabase, type TestDatabase } from '../support/database.js';
+import type { TestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 import { startTestGateway } from '../support/gateway.js';
 import { RawClient, request } from '../support/raw-client.js';
 import type { GatewayProcess } from '../support/process.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
-import { Workplace } from '../support/workplace.js';
+import { Site } from '../support/site.js';
 
 const TRACE = '0af7651916cd43dd8448eb211c80319c';
 const PARENT = 'b7ad6b7169203331';
@@ -33,14 +33,22 @@ interface Export {
 let collector: Server;
 let received: { path?: string; token?: string; body: Export }[];
 let provider: RawProvider;
+let site: Site;
 let database: TestDatabase;
-let workplace: Workplace;
 let gateway: GatewayProcess;
 let url: string;
 let key: string;
 beforeEach(async () => {
-  database = await createDatabase();
-  workplace = await Workplace.make();
+  site = await Site.make({
+    script: async ({ head, body, socket }) => {
+      await body.catch(() => {});
+      if (head.includes('x-break')) return void socket.destroy();
+      const usage = '{"model":"m-2026","usage":{"prompt_tokens":8,"completion_tokens":2}}';
+      const status = head.includes('x-limit') ? '429 Too Many Requests' : '200 OK';
+      socket.write(answer(status, ['Content-Type: application/json'], usage));
+    },
+  });
+  ({ database, provider } = site);
   received = [];
   collector = createServer((req, res) => {
     let text = '';
@@ -52,24 +60,15 @@ beforeEach(async () => {
     });
   });
   await new Promise<void>((listening) => collector.listen(0, '127.0.0.1', listening));
-  provider = await RawProvider.start(async ({ head, body, socket }) => {
-    await body.catch(() => {});
-    if (head.includes('x-break')) return void socket.destroy();
-    const usage = '{"model":"m-2026","usage":{"prompt_tokens":8,"completion_tokens":2}}';
-    const status = head.includes('x-limit') ? '429 Too Many Requests' : '200 OK';
-    socket.write(answer(status, ['Content-Type: application/json'], usage));
-  });
 });
 afterEach(async () => {
-  await workplace.remove();
-  await provider.stop();
+  await site.remove();
   collector.closeAllConnections();
   await new Promise((closed) => collector.close(closed));
-  await database.drop();
 });
 
 async function start(variables: Record<string, string>): Promise<void> {
-  gateway = workplace.gateway({ DATABASE_URL: database.url, PROVIDER_URL: provider.url, ...variables });
+  gateway = site.gateway(variables);
   [url, key] = await Promise.all([gateway.ready(), gateway.firstKey()]);
 }
 

@@ -1,41 +1,30 @@
 import pg from 'pg';
 import { ADVISORY_LOCKS } from '../../src/database/advisory-locks.js';
 import { Scrape } from '../observability/scrape.js';
-import { createDatabase, type TestDatabase } from '../support/database.js';
+import type { TestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 import { runHere } from '../cli/run-here.js';
-import { ADMIN_TOKEN, startTestGateway } from '../support/gateway.js';
+import { ADMIN_TOKEN } from '../support/gateway.js';
 import type { GatewayProcess } from '../support/process.js';
-import { RawClient, request } from '../support/raw-client.js';
-import { answer, RawProvider } from '../support/raw-provider.js';
+import { complete, Site } from '../support/site.js';
 import { workersOf } from '../support/workers.js';
-import { Workplace } from '../support/workplace.js';
+import type { Workplace } from '../support/workplace.js';
 
+let site: Site;
 let database: TestDatabase;
 let workplace: Workplace;
-let provider: RawProvider;
 let gateway: GatewayProcess;
 let url: string;
 let key: string;
 beforeAll(async () => {
-  database = await createDatabase();
-  workplace = await Workplace.make();
-  provider = await RawProvider.start(async ({ body, socket }) => {
-    await body;
-    socket.write(answer('200 OK', [], 'ok'));
-  });
+  site = await Site.make();
+  ({ database, workplace } = site);
   // The first start, which prints the first key.
-  const first = await startTestGateway({}, database);
-  ({ key } = first);
-  await first.stop();
-  gateway = workplace.gateway({ ...settings(), PROVIDER_URL: provider.url, WORKERS: '2' });
+  key = await site.firstKey();
+  gateway = site.gateway({ ADMIN_TOKEN, WORKERS: '2' });
   url = await gateway.ready();
 });
-afterAll(async () => {
-  await workplace.remove();
-  await provider.stop();
-  await database.drop();
-});
+afterAll(() => site.remove());
 
 const settings = () => ({ DATABASE_URL: database.url, DATA_DIR: workplace.dataDir, ADMIN_TOKEN });
 /** A command in this process, which finds the gateway as its user would. */
@@ -50,13 +39,8 @@ const total = async () => (await Scrape.of(url)).sum('postern_calls_total');
 const countDeaths = () =>
   (gateway.process.stdout + gateway.process.stderr).split('was killed by SIGKILL').length;
 
-async function call(): Promise<void> {
-  // A connection of its own: the system hands it to one of the workers.
-  const client = await RawClient.connect(Number(new URL(url).port));
-  client.send(request('POST /v1/chat/completions', [`Authorization: Bearer ${key}`], '{}'));
-  expect((await client.answer()).status).toBe(200);
-  client.destroy();
-}
+/** On a connection of its own: the system hands it to one of the workers. */
+const call = () => complete(url, key);
 
 it('says at the second start how to list and create keys, once for all workers, and prints no key', async () => {
   await gateway.process.until(

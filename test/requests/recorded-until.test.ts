@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import type { Settings } from '../../src/config/settings.js';
 import { LogTail } from '../../src/cli/log-tail.js';
@@ -6,7 +5,7 @@ import { insertRows } from '../../src/request-log/writer/insert-rows.js';
 import { ReaderPool } from '../../src/requests/reader-pool.js';
 import { RequestLogExport } from '../../src/requests/request-log.export.js';
 import { LAST_ID, RequestLogReader } from '../../src/requests/request-log.reader.js';
-import { createDatabase, type TestDatabase } from '../support/database.js';
+import { createDatabase, nextMillisecond, type TestDatabase } from '../support/database.js';
 import { createDays, insertRow, logRow } from '../request-log/rows.js';
 
 let database: TestDatabase;
@@ -40,7 +39,7 @@ describe('incremental reading', () => {
   it('misses no row of a transaction that commits late, and gets none twice', async () => {
     const early = await insertRow(database, new Date());
     // Of an earlier millisecond than the slow transaction.
-    await sleep(5);
+    await nextMillisecond(database);
     await slow.query('BEGIN');
     const first = logRow(Date.now());
     await slow.query(insertRows([first]));
@@ -156,7 +155,7 @@ describe('the tail of the log', () => {
     const row = logRow(Date.now());
     await slow.query(insertRows([{ ...row, outcome: 'interrupted' }]));
     expect(await next()).toEqual([row.id]);
-    await slow.query('SELECT pg_sleep(0.002)');
+    await nextMillisecond(database);
     await slow.query(insertRows([row]));
     expect(await next()).toEqual([row.id]);
     expect(await next()).toEqual([]);

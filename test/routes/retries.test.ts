@@ -1,6 +1,7 @@
 import { createServer } from 'node:net';
+import { eventually } from '../support/eventually.js';
 import { answer, chunk } from '../support/raw-provider.js';
-import { RawClient, request } from '../support/raw-client.js';
+import { noticed, RawClient, request } from '../support/raw-client.js';
 import { closes, replies, Routed } from './routed.js';
 
 let routed: Routed;
@@ -289,12 +290,7 @@ describe('a route', () => {
     for (let i = 0; i < 3; i++) expect((await routed.call(name)).body.toString()).toBe('b');
     expect(routed.counts).toEqual([1, 3, 0]);
     routed.providers.a.script = replies('200 OK', [], 'a');
-    await expect(
-      (async () => {
-        while ((await routed.call(name)).body.toString() !== 'a')
-          await new Promise((r) => setTimeout(r, 100));
-      })(),
-    ).resolves.toBeUndefined();
+    await eventually(async () => (await routed.call(name)).body.toString() === 'a');
     expect((await routed.call(name)).body.toString()).toBe('a');
   });
 
@@ -357,10 +353,10 @@ describe('a route', () => {
     client.send(
       request(`POST /p/${name}/v1/chat/completions`, [routed.auth, 'Idempotency-Key: left-1'], '{}'),
     );
-    while (routed.counts[0] === 0) await new Promise((r) => setTimeout(r, 10));
+    await eventually(() => routed.counts[0] === 1);
     await routed.providers.a.requests[0]!.body;
     client.destroy();
-    await new Promise((r) => setTimeout(r, 100));
+    await noticed(routed.gateway);
     refuse();
     const again = await routed.call(name, ['Idempotency-Key: left-1']);
     expect([again.body.toString(), again.header('idempotent-replayed')]).toEqual(['b', 'true']);

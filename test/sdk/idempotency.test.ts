@@ -1,6 +1,7 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import Anthropic from '@anthropic-ai/sdk';
 import OpenAI from 'openai';
+import { PendingResponses } from '../../src/idempotency/pending-responses.service.js';
+import { eventually } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
 import { TcpForwarder } from '../support/tcp-forwarder.js';
@@ -46,7 +47,8 @@ it('a connection that is cut before the head costs the openai SDK no second call
     cut = true;
     await forwarder.close();
     await forwarder.open();
-    await sleep(100);
+    // The SDK tries again, and its retry waits for this call.
+    await eventually(() => gateway.gateway.app.get(PendingResponses).waiting === 1);
   };
   const reply = await ask(client(forwarder.url.replace(/\/$/, '')), { 'Idempotency-Key': 'cut' });
   expect(reply.choices[0]!.message.content).toBe('answer 1');
@@ -87,7 +89,7 @@ it('409: an unknown outcome is not retried, by either SDK', async () => {
   const say = (maxRetries = 2) =>
     anthropic.messages.create({ model: 'm', max_tokens: 1, messages }, { headers, maxRetries });
   const running = [ask(client(gateway.url, 0), headers), say(0)].map((call) => call.catch(() => {}));
-  while (provider.requests.length < 2) await sleep(10);
+  await eventually(() => provider.requests.length === 2);
   const faults = await Promise.all(
     [ask(client(), headers), say()].map((call) => call.catch((e: unknown) => e)),
   );

@@ -152,12 +152,23 @@ it('starts at the given time, replays, pauses and resumes', async () => {
   await until(id, 'paused');
   const before = sink.received.length;
   await insertCalls(gateway.database.url, 5);
-  await new Promise((done) => setTimeout(done, 2_500));
+  // A sink that is created now gets what the paused one would.
+  const other = await new FakeSink().listen();
+  await until((await create({ url: other.url })).id, 'current');
+  await insertCalls(gateway.database.url, 5);
+  await eventually(() => other.ids.length === 45);
+  await other.close();
   expect(sink.received).toHaveLength(before);
   await gateway.admin('PATCH', `/sinks/${id}`, { enabled: true });
-  await eventually(() => sink.ids.length === 40);
-  const actions = await gateway.admin<{ data: { action: string }[] }>('GET', '/audit?limit=4');
-  expect(actions.data.map(({ action }) => action)).toEqual(['changed', 'changed', 'replayed', 'created']);
+  await eventually(() => sink.ids.length === 45);
+  const actions = await gateway.admin<{ data: { action: string }[] }>('GET', '/audit?limit=5');
+  expect(actions.data.map(({ action }) => action)).toEqual([
+    'changed',
+    'created',
+    'changed',
+    'replayed',
+    'created',
+  ]);
 });
 
 it('is led by one of several replicas, and by another one when that is gone', async () => {

@@ -3,7 +3,7 @@ import { runBuilt } from './process.js';
 import { RawClient, request } from './raw-client.js';
 import { answer, RawProvider } from './raw-provider.js';
 import { createDatabase } from './database.js';
-import { eventually } from './eventually.js';
+import { eventually, timePasses } from './eventually.js';
 import { drained } from './kill-rounds.js';
 import { Workplace } from './workplace.js';
 
@@ -107,7 +107,7 @@ export async function costedLoad(calls: number, clients: number, count: number):
           at = alive[index % alive.length]!;
           connection = await RawClient.connect(at.port).catch(() => null);
           if (connection === null) {
-            await new Promise((wait) => setTimeout(wait, 20));
+            await timePasses(20, 'the pace of a client without a connection');
             continue;
           }
         }

@@ -17,6 +17,14 @@ export interface TestDatabase {
   drop(): Promise<void>;
 }
 
+/** Waits until what is recorded from now on has a later `recorded_at` than every call in the log. */
+export async function nextMillisecond(database: TestDatabase): Promise<void> {
+  await database.find(
+    `SELECT 1 WHERE date_trunc('milliseconds', clock_timestamp()) >
+       COALESCE((SELECT max(recorded_at) FROM request_log WHERE recorded_at <= clock_timestamp()), '-infinity')`,
+  );
+}
+
 async function onConnection<T>(url: string, task: (client: pg.Client) => Promise<T>): Promise<T> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();

@@ -21,6 +21,16 @@ export async function eventually<T>(
 }
 
 /**
+ * Lets real time pass. Only where time itself is the subject, such as an expiry, or where a client or a provider of a test
+ * has a pace. `eventually` waits for a state.
+ *
+ * @param _why what the time is for, for the reader
+ */
+export async function timePasses(ms: number, _why: string): Promise<void> {
+  await sleep(ms);
+}
+
+/**
  * Asks again, 10 ms apart, until there is an answer; fails after so many times. A bound for what must be fast: unlike a time
  * limit, it leaves a busy machine the time it needs.
  */

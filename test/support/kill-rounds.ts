@@ -4,7 +4,7 @@ import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { AccountedLoad, type LoggedCall } from './accounted-load.js';
 import { createDatabase, type TestDatabase } from './database.js';
-import { eventually } from './eventually.js';
+import { eventually, timePasses } from './eventually.js';
 import { startTestGateway } from './gateway.js';
 import { Workplace } from './workplace.js';
 
@@ -75,7 +75,7 @@ export async function killRounds(
       if (point === 'random') {
         const enough = load.answered.size + randomInt(20, 400);
         await eventually(() => load.answered.size >= enough);
-        await new Promise((wait) => setTimeout(wait, randomInt(0, 120)));
+        await timePasses(randomInt(0, 120), 'the kill comes at different moments');
         await gateway.process.kill();
       }
       expect((await gateway.process.ended).signal).toBe('SIGKILL');

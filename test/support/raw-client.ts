@@ -68,6 +68,14 @@ export class RawClient {
   }
 }
 
+/** Waits until a gateway in this process has read all that came before: also that a client has left. */
+export async function noticed({ port }: { port: number }): Promise<void> {
+  const client = await RawClient.connect(port);
+  client.send(request('GET /health/live', []));
+  await client.answer();
+  client.destroy();
+}
+
 /** A request in bytes; Content-Length is added for a body unless the headers frame it. */
 export function request(line: string, headers: string[], body: string | Buffer = ''): Buffer {
   const bytes = Buffer.from(body as string, 'utf8');

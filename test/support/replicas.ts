@@ -1,8 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { createDatabase, type TestDatabase } from './database.js';
-import { eventually } from './eventually.js';
+import { eventually, timePasses } from './eventually.js';
 import { ADMIN_TOKEN } from './gateway.js';
 import type { GatewayProcess } from './process.js';
 import { answer, RawProvider } from './raw-provider.js';
@@ -46,7 +45,7 @@ export class Replicas {
       this.arrivals.push(performance.now());
       this.most = Math.max(this.most, ++this.inProgress);
       const { output, ms } = this.call();
-      await sleep(ms);
+      await timePasses(ms, 'the call');
       this.inProgress--;
       socket.write(answer('200 OK', JSON_TYPE, usageResponse({ input: 100, output })));
     };
@@ -114,7 +113,7 @@ export class Replicas {
           continue;
         }
         outcome.rejected.set(code, (outcome.rejected.get(code) ?? 0) + 1);
-        await sleep(50);
+        await timePasses(50, 'the pace of a client after a rejection');
       }
     };
     const loops = this.all.flatMap(({ url }) => Array.from({ length: inFlight }, () => loop(url)));

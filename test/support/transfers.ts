@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
-import { setTimeout as pace } from 'node:timers/promises';
+import { timePasses } from './eventually.js';
 
 const BLOCK = Buffer.alloc(262_144, 'postern ');
 /** A reader that takes this much and then pauses for a moment: some 100 MB/s, a fraction of what either side could do. */
@@ -42,7 +42,7 @@ export async function sip(socket: Socket, bytes: number): Promise<void> {
       } else if (gulp >= GULP) {
         gulp = 0;
         socket.pause();
-        void pace(PAUSE_MS).then(() => socket.resume());
+        void timePasses(PAUSE_MS, 'the pace of the reader').then(() => socket.resume());
       }
     };
     socket.on('data', take).on('close', ended).resume();

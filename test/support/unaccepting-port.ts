@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { timePasses } from './eventually.js';
 
 // Listens with the shortest queue there is and never accepts: its one thread sleeps for ever.
 const CODE = `
@@ -29,9 +29,17 @@ export class UnacceptingPort {
       const socket = connect(port, '127.0.0.1').on('error', () => {});
       fillers.push(socket);
       const connected = once(socket, 'connect').then(() => true);
-      waiting = (await Promise.race([connected, sleep(300, false)])) ? 0 : waiting + 1;
+      const given = timePasses(300, 'nothing reports that a connection will never be established').then(
+        () => false,
+      );
+      waiting = (await Promise.race([connected, given])) ? 0 : waiting + 1;
     }
     return new UnacceptingPort(port, child, fillers);
+  }
+
+  /** Connections of this process that wait to be established, which fill the queue. */
+  get waiting(): number {
+    return this.fillers.filter(({ connecting }) => connecting).length;
   }
 
   async close(): Promise<void> {

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Settings } from '../../src/config/settings.js';
 import type { DatabaseService } from '../../src/database/database.service.js';
 import type { NeedsPartition, PartitionsService } from '../../src/request-log/partitions.service.js';
@@ -9,7 +8,8 @@ import { UsageRollup } from '../../src/usage/usage-rollup.service.js';
 import { type Days, daysSql, slotRange } from '../../src/usage/usage-source.js';
 import { UsageTotals } from '../../src/usage/usage-totals.js';
 import { createDays, insertRow, KEY, TEAM } from '../request-log/rows.js';
-import { createDatabase, type TestDatabase } from '../support/database.js';
+import { createDatabase, nextMillisecond, type TestDatabase } from '../support/database.js';
+import { timePasses } from '../support/eventually.js';
 
 const DAY_MS = 86_400_000;
 const today = Math.floor(Date.now() / DAY_MS) * DAY_MS;
@@ -120,7 +120,7 @@ async function loggedCost(): Promise<unknown> {
 
 const run = async () => {
   // Rows recorded in this millisecond are left to the next run.
-  await sleep(5);
+  await nextMillisecond(database);
   await Promise.all(rollups.map((rollup) => rollup.run()));
 };
 
@@ -265,7 +265,7 @@ it('adds nothing twice and misses nothing when its connection is killed at any m
   for (let round = 0; round < 10; round++) {
     await insert(200);
     const killed = (async () => {
-      await sleep(Math.random() * 20);
+      await timePasses(Math.random() * 20, 'the kill comes at different moments');
       await database.query(
         `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
          WHERE application_name = 'postern-usage' AND datname = current_database()`,

@@ -1,6 +1,6 @@
 import { type AddressInfo, createServer, type Socket } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
+import type { GatewayHttpAdapter } from '../../src/proxy/http/gateway-http.adapter.js';
 import { Scrape } from '../observability/scrape.js';
 import { eventually } from '../support/eventually.js';
 import { type LogRowView, startTestGateway, type TestGateway } from '../support/gateway.js';
@@ -97,10 +97,10 @@ describe('in the middle of an answer', () => {
     const seen = provider.requests.length;
     const client = await RawClient.connect(gateway.port);
     client.send(request('POST /v1/chat/completions', [...HEADERS(), 'Content-Length: 50'], 'x'));
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    const adapter = gateway.gateway.app.getHttpAdapter() as GatewayHttpAdapter;
+    await eventually(() => adapter.openRequests === 1);
     client.destroy();
-    const probe = await fetch(`${gateway.url}/health/live`);
-    expect(probe.status).toBe(200);
+    await eventually(() => adapter.openRequests === 0);
     expect(provider.requests.length).toBe(seen);
     expect(await gateway.rowCount()).toBe(0);
   });
@@ -143,10 +143,8 @@ describe('early', () => {
       client.send(request(line, [`Authorization: Bearer ${key}`, ...headers], headers.length ? '{}' : ''));
       await eventually(async () => (await heldLookUps()) > before);
       client.destroy();
-      const { httpAdapter } = wire.gateway.gateway.app as unknown as {
-        httpAdapter: { openRequests: number };
-      };
-      await eventually(() => httpAdapter.openRequests === 0);
+      const adapter = wire.gateway.gateway.app.getHttpAdapter() as GatewayHttpAdapter;
+      await eventually(() => adapter.openRequests === 0);
       await holder.query('COMMIT');
       await wire.expectSound(0);
       expect(
@@ -163,17 +161,6 @@ describe('while the provider is connected to', () => {
 
   /** Connections this process is trying to make. */
   const attempts = () => process.getActiveResourcesInfo().filter((kind) => kind === 'ConnectWrap').length;
-
-  /** How many there are once nobody starts or ends one: a fresh gateway is still connecting to Postgres. */
-  async function attemptsAtRest(): Promise<number> {
-    let count = attempts();
-    for (let same = 0; same < 15; same++) {
-      await sleep(20);
-      if (attempts() !== count) same = 0;
-      count = attempts();
-    }
-    return count;
-  }
 
   const BODIES: [what: string, headers: string[], body: string][] = [
     ['without a body', [], ''],
@@ -207,7 +194,9 @@ describe('while the provider is connected to', () => {
     });
 
     it.each(BODIES)('the attempt of a call %s ends with its client', async (_, headers, body) => {
-      const before = await attemptsAtRest();
+      const before = unaccepting.waiting;
+      // A fresh gateway is still connecting to Postgres.
+      await eventually(() => attempts() === before);
       const client = await RawClient.connect(gateway.port);
       const line = body === '' ? 'GET /v1/models' : 'POST /v1/chat/completions';
       client.send(request(line, [`Authorization: Bearer ${gateway.key}`, ...headers], body));

@@ -3,9 +3,9 @@ import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { HttpAdapterHost } from '@nestjs/core';
 import type { GatewayHttpAdapter } from '../../src/proxy/http/gateway-http.adapter.js';
 import { deferred } from '../support/deferred.js';
-import { eventually } from '../support/eventually.js';
+import { eventually, timePasses } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
-import { RawClient, request } from '../support/raw-client.js';
+import { noticed, RawClient, request } from '../support/raw-client.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
 import { RawReader } from '../support/raw-reader.js';
 import { FULL } from '../support/scale.js';
@@ -31,7 +31,8 @@ describe('answers', () => {
       const n = /n=(\d+)/.exec(req.head)![1];
       events.push(`got ${n}`);
       const { bytes } = await req.body;
-      await new Promise((resolve) => setTimeout(resolve, 5));
+      // The requests behind it have arrived.
+      await noticed(wire.gateway);
       events.push(`answered ${n}`);
       req.socket.write(answer('200 OK', [`X-N: ${n}`], bytes));
     };
@@ -161,9 +162,10 @@ describe('answers', () => {
       });
     };
     send();
+    // Nothing is read while the gateway serves so many requests on other connections.
     await eventually(async () => {
       const before = sent;
-      await new Promise((resolve) => setTimeout(resolve, 500));
+      for (let i = 0; i < 50; i++) await noticed(wire.gateway);
       return before > 0 && sent === before;
     });
     expect(sent).toBeLessThan(COUNT / 2);
@@ -201,9 +203,15 @@ describe('drain', () => {
     client.socket.pause();
     client.send(request('POST /v1/chat/completions', key, '{}'));
     client.send(request('POST /v1/embeddings', key, '{}'));
-    while (provider.requests.length < 1) await new Promise((resolve) => setTimeout(resolve, 10));
-    await new Promise((resolve) => setTimeout(resolve, 300));
-    expect(provider.requests).toHaveLength(1);
+    await eventually(() => provider.requests.length === 1);
+    const other = await RawClient.connect(gateway.port);
+    other.send(request('GET /v1/models', key));
+    await other.answer();
+    other.destroy();
+    expect(provider.requests.map(({ head }) => head.split(' ')[1])).toEqual([
+      '/v1/chat/completions',
+      '/v1/models',
+    ]);
     client.socket.resume();
     const first = await client.answer();
     const second = await client.answer();
@@ -238,7 +246,7 @@ describe('a time limit for heads', () => {
     client.send(
       Buffer.concat(Array(COUNT).fill(request('GET /v1/models', [wire.auth, padding])) as Buffer[]),
     );
-    await new Promise((resolve) => setTimeout(resolve, 3_000));
+    await timePasses(3_000, 'longer than the limit');
     first.resolve();
     const replies = await answersOn(client, COUNT);
     client.destroy();
@@ -255,7 +263,7 @@ describe('a time limit for heads', () => {
     const client = await wire.connect();
     const call = request('GET /v1/models', [wire.auth]);
     client.send(Buffer.concat([call, call, Buffer.from('GET /v1/models HTTP/1.1\r\nX: ')]));
-    await new Promise((resolve) => setTimeout(resolve, 3_000));
+    await timePasses(3_000, 'longer than the limit');
     client.send(after);
     first.resolve();
     return client;
@@ -283,7 +291,7 @@ describe('a time limit for heads', () => {
     const replies = await answersOn(client, 2);
     client.send(rest);
     replies.push(await client.answer());
-    await new Promise((resolve) => setTimeout(resolve, 2_000));
+    await timePasses(2_000, 'longer than the limit');
     for (const kept of [client, behind]) {
       kept.send(request('GET /v1/models', [wire.auth]));
       replies.push(await kept.answer());

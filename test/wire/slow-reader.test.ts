@@ -1,6 +1,5 @@
-import { setTimeout as pace } from 'node:timers/promises';
 import { randomBytes } from 'node:crypto';
-import { eventually } from '../support/eventually.js';
+import { eventually, timePasses } from '../support/eventually.js';
 import type { LogRowView } from '../support/gateway.js';
 import { request } from '../support/raw-client.js';
 import type { ReceivedRequest } from '../support/raw-provider.js';
@@ -72,7 +71,7 @@ it('a client that reads slowly is served to the end', async () => {
   let at = client.reader.rest.length;
   while (at < BLOCKS * BLOCK.length && !client.socket.destroyed) {
     client.socket.pause();
-    await pace(400);
+    await timePasses(400, 'idle, but not for too long');
     const before = at;
     client.socket.resume();
     while (at - before < 1_500_000 && at < BLOCKS * BLOCK.length) {

@@ -1,6 +1,6 @@
 import { type AddressInfo, createServer, type Socket } from 'node:net';
-import { setTimeout as pace } from 'node:timers/promises';
 import { deferred } from '../support/deferred.js';
+import { timePasses } from '../support/eventually.js';
 import { startTestGateway } from '../support/gateway.js';
 import { RawClient, request } from '../support/raw-client.js';
 import { chunk, LAST_CHUNK, type ReceivedRequest } from '../support/raw-provider.js';
@@ -132,7 +132,7 @@ describe('head of the answer', () => {
       await req.body;
       for (let i = 0; i < 15; i++) {
         req.socket.write('HTTP/1.1 102 Processing\r\n\r\n');
-        await pace(100);
+        await timePasses(100, 'the interim responses take longer than the limit');
       }
       req.socket.write(`${OK}ok`);
     });
@@ -202,7 +202,7 @@ describe('body of the answer', () => {
       await req.body;
       req.socket.write(HEAD);
       for (const byte of bytes) {
-        await pace(400);
+        await timePasses(400, 'the response takes longer than any limit');
         req.socket.write(chunk(byte));
       }
       req.socket.write(LAST_CHUNK);

@@ -2,7 +2,7 @@ import { createPublicKey, generateKeyPairSync, hash, randomBytes } from 'node:cr
 import { decodeProtectedHeader, jwtVerify } from 'jose';
 import { amzDate, authorizationOf, signingKey } from '../../../src/providers/credentials/sigv4.js';
 import { EgressProxy } from '../../support/egress-proxy.js';
-import { eventually } from '../../support/eventually.js';
+import { eventually, timePasses } from '../../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { request } from '../../support/raw-client.js';
 import { answer, type ReceivedRequest } from '../../support/raw-provider.js';
@@ -88,7 +88,7 @@ it.each([
       return response.status;
     };
     expect(await send()).toBe(200);
-    await new Promise((resolve) => setTimeout(resolve, 2_100));
+    await timePasses(2_100, 'the token expires');
     server.delayMs = 500;
     const statuses = await Promise.all(Array.from({ length: 1_000 }, send));
     expect(new Set(statuses)).toEqual(new Set([200]));
@@ -135,7 +135,7 @@ describe('oauth2', () => {
     const name = await oauth2();
     await call(name);
     // Half of four seconds later the next call starts the renewal and goes on with the old token.
-    await new Promise((resolve) => setTimeout(resolve, 2_100));
+    await timePasses(2_100, 'half the life of the token');
     server.delayMs = 200;
     await call(name);
     expect(headerOf(seen(), 'authorization')).toEqual(['Bearer short-1']);

@@ -9,7 +9,7 @@ import type { PolicyCall } from '../../../src/proxy/policies/policy-call.js';
 import type { CallTicket, FinishedCall } from '../../../src/request-log/finished-call.js';
 import { RequestLogService } from '../../../src/request-log/request-log.service.js';
 import { addToApp } from '../../support/app-modules.js';
-import { eventually } from '../../support/eventually.js';
+import { eventually, timePasses } from '../../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { RawClient, request } from '../../support/raw-client.js';
 import { answer, chunk, LAST_CHUNK, RawProvider, STREAM_HEAD } from '../../support/raw-provider.js';
@@ -20,8 +20,22 @@ const MAIN = '/v1/chat/completions';
 
 let seen: unknown[] = [];
 let ended: (FinishedCall | 'abandoned')[] = [];
-/** What the policies do, by header. */
-const wants = (call: PolicyCall) => String(call.headers['x-want'] ?? '').split(' ');
+/** What a call makes the policies do, as words of its header `X-Want`. */
+type Want =
+  /** Both report that they were asked. */
+  | 'report-order'
+  /** First reports what it knows of the call. */
+  | 'report-facts'
+  /** First needs the body. */
+  | 'need-body'
+  /** First decides when `first.release()` is called. */
+  | 'wait-for-release'
+  /** Second rejects the call, in one of three ways. */
+  | 'reject'
+  | 'throw-http-exception'
+  | 'throw-bug';
+
+const wants = (call: PolicyCall, want: Want) => String(call.headers['x-want']).split(' ').includes(want);
 
 const ticket = (): CallTicket => ({
   settle: (call) => void ended.push(call),
@@ -35,10 +49,10 @@ class Second implements CallPolicy {
     policies.register(this);
   }
   admit(call: PolicyCall): CallTicket | null {
-    if (wants(call).includes('second')) seen.push('second');
-    if (wants(call).includes('reject')) throw new GatewayError(TEAPOT);
-    if (wants(call).includes('forbid')) throw new ForbiddenException('Not today.');
-    if (wants(call).includes('break')) throw new Error('secret detail');
+    if (wants(call, 'report-order')) seen.push('second');
+    if (wants(call, 'reject')) throw new GatewayError(TEAPOT);
+    if (wants(call, 'throw-http-exception')) throw new ForbiddenException('Not today.');
+    if (wants(call, 'throw-bug')) throw new Error('secret detail');
     return null;
   }
 }
@@ -55,11 +69,11 @@ class First implements CallPolicy {
     return grant.endpoints === 'all';
   }
   needsBody(call: PolicyCall): boolean {
-    return wants(call).includes('body');
+    return wants(call, 'need-body');
   }
   admit(call: PolicyCall): CallTicket | Promise<CallTicket> {
-    if (wants(call).includes('second')) seen.push('first');
-    if (wants(call).includes('facts')) {
+    if (wants(call, 'report-order')) seen.push('first');
+    if (wants(call, 'report-facts')) {
       const { grant, method, endpoint, provider, model, requestBytes, maxOutputTokens, parsedBody } = call;
       seen.push({
         key: grant.keyId,
@@ -73,7 +87,7 @@ class First implements CallPolicy {
       });
       seen.push(call.body?.toString() ?? null);
     }
-    if (wants(call).includes('wait'))
+    if (wants(call, 'wait-for-release'))
       return new Promise((resolve) => {
         this.release = () => resolve(ticket());
       });
@@ -124,14 +138,14 @@ describe.each([
     provider.requests.length = 0;
   });
 
-  const head = (want: string, ...more: string[]) => [
+  const head = (want: Want[], ...more: string[]) => [
     `Authorization: Bearer ${key}`,
-    `X-Want: ${want}`,
+    `X-Want: ${want.join(' ')}`,
     'Content-Type: application/json',
     ...more,
   ];
 
-  async function send(want: string, body: string | Buffer = '{"model":"m"}', ...more: string[]) {
+  async function send(want: Want[], body: string | Buffer = '{"model":"m"}', ...more: string[]) {
     const client = await RawClient.connect(postern.port);
     client.send(request(`POST ${MAIN}`, head(want, ...more), body));
     const reply = await client.answer();
@@ -141,7 +155,7 @@ describe.each([
 
   /** Rows are written in their order, so that the row of a later call shows that these have none. */
   const expectNoRows = async (ids: unknown[]) => {
-    const probe = (await send('')).header('x-gateway-request-id')!;
+    const probe = (await send([])).header('x-gateway-request-id')!;
     await postern.row(probe);
     const later = await postern.database.query<{ id: string }>(
       'SELECT id FROM request_log WHERE id = ANY ($1)',
@@ -159,13 +173,13 @@ describe.each([
   async function untilNotAsked(): Promise<void> {
     await eventually(async () => {
       seen = [];
-      await send('');
+      await send([]);
       return seen.length === 0;
     });
   }
 
   it('calls the policies in their order, and settles a ticket with the row', async () => {
-    const reply = await send('second');
+    const reply = await send(['report-order']);
     expect(reply.status).toBe(200);
     expect(seen.filter((one) => one !== 'asked')).toEqual(['first', 'second']);
     const { row } = await settled();
@@ -183,9 +197,9 @@ describe.each([
 
   it('checks once for each version of a key whether a policy applies, and not at all later', async () => {
     await untilNotAsked();
-    for (let i = 0; i < 3; i++) await send('');
+    for (let i = 0; i < 3; i++) await send([]);
     expect(seen).toEqual([]);
-    const plain = { authorization: `Bearer ${postern.key}`, 'x-want': 'second' };
+    const plain = { authorization: `Bearer ${postern.key}`, 'x-want': 'report-order' };
     for (let i = 0; i < 3; i++)
       await (await fetch(postern.url + MAIN, { method: 'POST', headers: plain, body: '{}' })).text();
     expect(seen.filter((one) => one === 'asked').length).toBeLessThanOrEqual(1);
@@ -195,13 +209,13 @@ describe.each([
   it('checks again once a policy reports that what it depends on has changed', async () => {
     await untilNotAsked();
     postern.gateway.app.get(CallPolicies).changed();
-    for (let i = 0; i < 2; i++) await send('');
+    for (let i = 0; i < 2; i++) await send([]);
     expect(seen).toEqual(['asked']);
   });
 
   it('gives a policy the facts of a call, and the body if it needs it', async () => {
     const body = '{"model":"m","max_tokens":7,"max_completion_tokens":9,"x":[1]}';
-    await send('facts body', body);
+    await send(['report-facts', 'need-body'], body);
     const { row } = await settled();
     expect(seen).toEqual([
       {
@@ -217,20 +231,20 @@ describe.each([
       body,
     ]);
     seen = [];
-    await send('facts', body);
+    await send(['report-facts'], body);
     expect(seen[0]).toMatchObject({ model: null, requestBytes: body.length, parsedBody: undefined });
     expect(seen[1]).toBeNull();
   });
 
-  it.each([
+  it.each<[Want, number, string]>([
     ['reject', 418, 'test_teapot'],
-    ['forbid', 403, 'forbidden'],
-    ['break', 500, 'internal_error'],
+    ['throw-http-exception', 403, 'forbidden'],
+    ['throw-bug', 500, 'internal_error'],
   ])(
     'rejects a call without a row (%s), counts it, and abandons earlier tickets',
     async (want, status, code) => {
       const rejected: unknown[] = [];
-      for (const wanted of [want, `${want} body`]) {
+      for (const wanted of [[want], [want, 'need-body' as const]]) {
         ended = [];
         const reply = await send(wanted);
         expect([reply.status, reply.header('x-gateway-error')]).toEqual([status, code]);
@@ -246,7 +260,7 @@ describe.each([
 
   it('rejects a call whose body no policy needs before the body is sent', async () => {
     const client = await RawClient.connect(postern.port);
-    client.send(request(`POST ${MAIN}`, head('reject', 'Content-Length: 5', 'Expect: 100-continue')));
+    client.send(request(`POST ${MAIN}`, head(['reject'], 'Content-Length: 5', 'Expect: 100-continue')));
     expect((await client.answer()).status).toBe(418);
     client.destroy();
   });
@@ -263,7 +277,7 @@ describe.each([
         client.send(
           request(
             `POST ${MAIN}`,
-            head('body', chunked ? 'Transfer-Encoding: chunked' : `Content-Length: ${size}`),
+            head(['need-body'], chunked ? 'Transfer-Encoding: chunked' : `Content-Length: ${size}`),
           ),
         );
         if (!chunked) client.send(body);
@@ -288,37 +302,39 @@ describe.each([
   });
 
   it('sends the same head to the provider as without a policy', async () => {
-    const headOf = async (want: string) => {
+    const headOf = async (want: Want[]) => {
       provider.requests.length = 0;
       await send(want, '{"model":"m"}', 'x-CASE: 1', 'X-case: 2');
       return provider.requests[0]!.head.replace(/X-Want: .*\r\n/, '');
     };
-    expect(await headOf('body')).toBe(await headOf(''));
+    expect(await headOf(['need-body'])).toBe(await headOf([]));
   });
 
   it('sends 100 Continue once, after the head was checked', async () => {
     const client = await RawClient.connect(postern.port);
-    client.send(request(`POST ${MAIN}`, head('body', 'Content-Length: 2', 'Expect: 100-continue')));
+    client.send(request(`POST ${MAIN}`, head(['need-body'], 'Content-Length: 2', 'Expect: 100-continue')));
     expect((await client.head()).status).toBe(100);
     client.send('{}');
     expect((await client.answer()).status).toBe(200);
-    client.send(request(`POST ${MAIN}`, head('body'), '{}'));
+    client.send(request(`POST ${MAIN}`, head(['need-body']), '{}'));
     expect((await client.answer()).status).toBe(200);
     client.destroy();
     const large = await RawClient.connect(postern.port);
-    large.send(request(`POST ${MAIN}`, head('body', 'Content-Length: 40000000', 'Expect: 100-continue')));
+    large.send(
+      request(`POST ${MAIN}`, head(['need-body'], 'Content-Length: 40000000', 'Expect: 100-continue')),
+    );
     expect((await large.answer()).status).toBe(413);
     large.destroy();
   });
 
   it('rejects with 408 a client that stops sending, and with 400 a broken framing', async () => {
     const slow = await RawClient.connect(postern.port);
-    slow.send(request(`POST ${MAIN}`, head('body', 'Content-Length: 10'), 'half'));
+    slow.send(request(`POST ${MAIN}`, head(['need-body'], 'Content-Length: 10'), 'half'));
     const late = await slow.answer();
     expect([late.status, late.header('x-gateway-error')]).toEqual([408, 'request_timeout']);
     slow.destroy();
     const broken = await RawClient.connect(postern.port);
-    broken.send(request(`POST ${MAIN}`, head('body', 'Transfer-Encoding: chunked')));
+    broken.send(request(`POST ${MAIN}`, head(['need-body'], 'Transfer-Encoding: chunked')));
     broken.send('2\r\n{}\r\nzz\r\n');
     const reply = await broken.answer();
     expect([reply.status, reply.header('x-gateway-error')]).toEqual([400, 'invalid_request']);
@@ -329,7 +345,7 @@ describe.each([
 
   it('forgets a call whose client leaves in the body', async () => {
     const client = await RawClient.connect(postern.port);
-    client.send(request(`POST ${MAIN}`, head('body', 'Content-Length: 10'), 'half'));
+    client.send(request(`POST ${MAIN}`, head(['need-body'], 'Content-Length: 10'), 'half'));
     await eventually(async () => (await Scrape.of(postern.url)).sum('postern_open_calls') === 1);
     client.reset();
     await eventually(async () => (await Scrape.of(postern.url)).sum('postern_open_calls') === 0);
@@ -341,7 +357,7 @@ describe.each([
     const client = await RawClient.connect(postern.port);
     first.release = () => {};
     const { release } = first;
-    client.send(request(`POST ${MAIN}`, head('body wait'), '{}'));
+    client.send(request(`POST ${MAIN}`, head(['need-body', 'wait-for-release']), '{}'));
     await eventually(() => first.release !== release);
     client.reset();
     await eventually(async () => (await Scrape.of(postern.url)).sum('postern_open_requests') === 1);
@@ -354,10 +370,9 @@ describe.each([
   it('waits for a policy as long as it takes', async () => {
     const client = await RawClient.connect(postern.port);
     const { release } = first;
-    client.send(request(`POST ${MAIN}`, head('body wait'), '{}'));
+    client.send(request(`POST ${MAIN}`, head(['need-body', 'wait-for-release']), '{}'));
     await eventually(() => first.release !== release);
-    // Longer than a client may be idle.
-    await new Promise((resolve) => setTimeout(resolve, 2_000));
+    await timePasses(2_000, 'longer than a client may be idle');
     first.release();
     expect((await client.answer()).status).toBe(200);
     client.destroy();
@@ -371,7 +386,7 @@ describe.each([
       socket.write(chunk('data: {}\n\n'));
     };
     const client = await RawClient.connect(postern.port);
-    client.send(request(`POST ${MAIN}`, head('body'), '{"model":"m"}'));
+    client.send(request(`POST ${MAIN}`, head(['need-body']), '{"model":"m"}'));
     await client.head();
     client.reset();
     const { row } = await settled();
@@ -382,7 +397,7 @@ describe.each([
   it('admits a repeated call as a request, and settles it as a replay', async () => {
     const ask = async (body: string) => {
       const client = await RawClient.connect(postern.port);
-      const headers = head('body', 'Idempotency-Key: once').slice(1);
+      const headers = head(['need-body'], 'Idempotency-Key: once').slice(1);
       client.send(request(`POST ${MAIN}`, [`Authorization: Bearer ${replaying}`, ...headers], body));
       const reply = await client.answer();
       client.destroy();
@@ -414,14 +429,14 @@ describe.each([
         while (memory.reserve(owner, size)) bytes += size;
       return bytes;
     });
-    const reply = await send('body', '{"model":"a longer name"}');
+    const reply = await send(['need-body'], '{"model":"a longer name"}');
     expect([reply.status, reply.header('x-gateway-error')]).toEqual([503, 'overloaded']);
     expect(reply.body.toString()).toContain('of this gateway key or its team');
-    expect((await send('', '{"model":"a longer name"}')).status).toBe(200);
+    expect((await send([], '{"model":"a longer name"}')).status).toBe(200);
     await postern.admin('POST', '/teams', { name: 'other' });
     const other = await postern.createKey({ endpoints: 'all', team: 'other' });
     const client = await RawClient.connect(postern.port);
-    const headers = [`Authorization: Bearer ${other}`, ...head('body').slice(1)];
+    const headers = [`Authorization: Bearer ${other}`, ...head(['need-body']).slice(1)];
     client.send(request(`POST ${MAIN}`, headers, Buffer.alloc(16 * 1024 * 1024, ' ')));
     expect((await client.answer()).status).toBe(200);
     client.destroy();
@@ -433,7 +448,7 @@ describe.each([
     const { startMs } = PACE;
     PACE.startMs = 1_000;
     const slow = await RawClient.connect(postern.port);
-    slow.send(request(`POST ${MAIN}`, head('body', 'Content-Length: 8192')));
+    slow.send(request(`POST ${MAIN}`, head(['need-body'], 'Content-Length: 8192')));
     const bytes = setInterval(() => slow.send(' '), 100);
     const reply = await slow.answer();
     clearInterval(bytes);
@@ -448,7 +463,7 @@ describe.each([
     const { idleMs } = PACE;
     PACE.idleMs = 300;
     const slow = await RawClient.connect(postern.port);
-    slow.send(request(`POST ${MAIN}`, head('body', 'Content-Length: 8192'), 'half'));
+    slow.send(request(`POST ${MAIN}`, head(['need-body'], 'Content-Length: 8192'), 'half'));
     expect((await slow.answer()).status).toBe(408);
     PACE.idleMs = idleMs;
     slow.destroy();

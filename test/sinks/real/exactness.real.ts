@@ -1,5 +1,5 @@
 import { jetstream, jetstreamManager } from '@nats-io/jetstream';
-import { eventually } from '../../support/eventually.js';
+import { eventually, timePasses } from '../../support/eventually.js';
 import { insertCalls } from '../log-rows.js';
 import { Installation, print, STREAM, TABLE } from './installation.js';
 
@@ -102,7 +102,7 @@ it(
       // Spread over all rows, while rows are being sent, and at another moment each time.
       const due = Math.max((await sent()) + 1, (ROWS * kill) / KILLS);
       await eventually(async () => (await sent()) >= Math.min(due, isInserting ? ROWS : inserted), BOUND_MS);
-      await new Promise((done) => setTimeout(done, Math.random() * 1_500));
+      await timePasses(Math.random() * 1_500, 'the kill comes at different moments');
       lag = Math.max(
         lag,
         ...(await installation.sinks().catch(() => [])).map(({ lag_seconds: seconds, state }) =>

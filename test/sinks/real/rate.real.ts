@@ -2,7 +2,7 @@ import pg from 'pg';
 import { CLICKHOUSE_COLUMNS } from '../../../src/sinks/clickhouse-table.js';
 import { FIRST_ID, LAST_ID, readGroups } from '../../../src/sinks/sink-rows.js';
 import type { SinkView } from '../../../src/sinks/sinks.schema.js';
-import { eventually } from '../../support/eventually.js';
+import { eventually, timePasses } from '../../support/eventually.js';
 import { insertCalls } from '../log-rows.js';
 import { Installation, print, TABLE } from './installation.js';
 import { processorSeconds } from './processor-seconds.js';
@@ -106,7 +106,7 @@ it(
       const next = Date.now() + 1_000;
       await insertCalls(installation.cluster.url, 3_000);
       lag = Math.max(lag, ...(await installation.sinks()).map(({ lag_seconds }) => lag_seconds));
-      await new Promise((done) => setTimeout(done, next - Date.now()));
+      await timePasses(next - Date.now(), 'the rate of the rows');
     }
     await installation.allSent();
     print(`largest lag at 3,000 rows/s: ${lag.toFixed(1)} s`);
