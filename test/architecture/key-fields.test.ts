@@ -3,7 +3,7 @@ import { join } from 'node:path';
 
 /** Files that act on the field that stands for all: they decide something by it. */
 const ACT = new Map([
-  ['src/proxy/route.guard.ts', 'rejects a WebSocket of a key that may open none'],
+  ['src/proxy/stages/route.guard.ts', 'rejects a WebSocket of a key that may open none'],
   [
     'src/proxy/websocket/websocket-sessions.service.ts',
     'closes the WebSockets of a key that may open none any more',
