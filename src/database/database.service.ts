@@ -18,14 +18,12 @@ export class DatabaseService implements OnModuleDestroy {
   private readonly readyHooks: (() => Promise<void>)[] = [];
   private retryTimer: NodeJS.Timeout | undefined;
   private readonly stopping = new AbortController();
+  private onPermanentError!: (error: Error) => void;
   private why = 'it has not responded yet, or another process is migrating it';
   /** Postgres is reachable, but MIGRATE=off and migrations are pending. */
   migrationsPending = false;
   /** When the schema was found up to date (monotonic ms); -Infinity: never yet. */
   readyAt = -Infinity;
-
-  /** Called if a later attempt fails with an error that a retry cannot fix. */
-  onPermanentError: (error: Error) => void = () => {};
 
   constructor(
     private readonly dataSource: DataSource,
@@ -46,9 +44,14 @@ export class DatabaseService implements OnModuleDestroy {
    * Makes the first attempt. If it fails or takes longer than `patienceMs`, the attempts continue in the background:
    * another replica may hold the migration lock for minutes.
    *
+   * @param onPermanentError called if one of those fails with an error that a retry cannot fix
    * @throws PermanentDatabaseError for an error that a retry cannot fix
    */
-  async start(patienceMs: number): Promise<void> {
+  async start(
+    patienceMs: number,
+    onPermanentError = (error: Error) => this.logger.fatal(describeError(error)),
+  ): Promise<void> {
+    this.onPermanentError = onPermanentError;
     const first = this.attempt();
     const settled = await withTimeout(patienceMs, first);
     if (settled && (await first)) return;

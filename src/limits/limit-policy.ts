@@ -56,14 +56,16 @@ export class LimitPolicy implements CallPolicy {
   private readonly estimates = new Estimates();
 
   constructor(
-    private readonly policies: CallPolicies,
+    policies: CallPolicies,
     private readonly rules: RuleCache,
     private readonly ledger: LedgerService,
     private readonly prices: PriceResolver,
     @InjectSettings() private readonly env: Settings,
   ) {
     policies.register(this);
-    rules.onChanged = () => this.policies.changed();
+    rules.listen(({ areOthers }) => {
+      if (areOthers) policies.changed();
+    });
   }
 
   appliesTo(grant: Grant): boolean {

@@ -50,6 +50,14 @@ export interface RuleSet {
   readonly chargesEndUser: boolean;
 }
 
+/** How the rules differ from those before. */
+export interface RulesChange {
+  /** Rules whose amount was lowered, or that were removed. */
+  readonly lowered: readonly LimitRule[];
+  /** There are other rules, or one rejects other calls, so that others may apply to a key. */
+  readonly areOthers: boolean;
+}
+
 interface RuleRow {
   version: string;
   id: string | null;
@@ -73,15 +81,12 @@ const MOST_SETS = 100_000;
 /** All rules, in memory: which apply to a call takes no query. */
 @Injectable()
 export class RuleCache {
-  /** Called with rules whose amount was lowered, or that were removed. */
-  onLowered: (rules: readonly LimitRule[]) => void = () => {};
-  /** Called when there are other rules than before, or one rejects other calls, so that others may apply to a key. */
-  onChanged: () => void = () => {};
   /** False until the rules were read for the first time. */
   isLoaded = false;
   private readonly rules = new Map<string, LimitRule>();
   private byOwner = new Map<string, LimitRule[]>();
   private readonly sets = new Map<string, RuleSet | null>();
+  private readonly listeners: ((change: RulesChange) => void)[] = [];
   private version = -1n;
   private reading: Promise<void> | null = null;
 
@@ -100,6 +105,11 @@ export class RuleCache {
         else this.replace((await client.query<RuleRow>(READ)).rows);
       },
     });
+  }
+
+  /** Registers a listener for changes of the rules. Call in a constructor. */
+  listen(listener: (change: RulesChange) => void): void {
+    this.listeners.push(listener);
   }
 
   /** Waits until the rules are at least those of a version, without the notification of the change. */
@@ -167,8 +177,7 @@ export class RuleCache {
     this.byOwner = byOwner;
     this.sets.clear();
     this.isLoaded = true;
-    if (lowered.length > 0) this.onLowered(lowered);
-    if (areOthers) this.onChanged();
+    if (lowered.length > 0 || areOthers) for (const notify of this.listeners) notify({ lowered, areOthers });
   }
 }
 

@@ -35,11 +35,11 @@ export class JournalDrainService implements OnApplicationShutdown {
       this.deadRuns ??= this.untilDone(() => this.drainDeadRuns());
       return Promise.resolve();
     });
-    writer.onCaughtUp = () => {
+    writer.whenCaughtUp(() => {
       this.spilledRows ??= this.untilDone(() => this.readSpilledBack()).finally(
         () => (this.spilledRows = null),
       );
-    };
+    });
   }
 
   onApplicationShutdown(): void {

@@ -36,8 +36,6 @@ const STOP_MS = 5_000;
 @Injectable()
 export class LogWriter {
   readonly counts: WriterCounts = { enqueued: 0, persisted: 0, spilled: 0, rejected: 0 };
-  /** Called when Postgres accepts rows and memory has space to read spilled ones back. */
-  onCaughtUp: () => void = () => {};
   private readonly logger = new Logger('RequestLog');
   readonly future = new FutureRows();
   private readonly connection: RenewedConnection;
@@ -46,6 +44,7 @@ export class LogWriter {
   private readonly live: Waiting[] = [];
   /** Rows read back from journal files; at most a batch or two. */
   private readonly old: Waiting[] = [];
+  private readonly caughtUpHooks: (() => void)[] = [];
   private bytes = 0;
   private timer: NodeJS.Timeout | null = null;
   private inFlight: Promise<boolean> | null = null;
@@ -81,6 +80,11 @@ export class LogWriter {
       this.schedule(0);
       return Promise.resolve();
     });
+  }
+
+  /** Registers a hook that runs when Postgres accepts rows and memory has space to read spilled ones back. */
+  whenCaughtUp(hook: () => void): void {
+    this.caughtUpHooks.push(hook);
   }
 
   /** True if memory has no space for another row: it should be journalled whole and spilled. */
@@ -206,7 +210,8 @@ export class LogWriter {
         this.retryMs = 0;
         if (this.live.length > 0) this.schedule(this.live.length >= LARGEST_BATCH ? 0 : FLUSH_MS);
         if (this.old.length > 0) this.schedule(0);
-        if (this.canReadBack && this.live.length < LARGEST_BATCH) this.onCaughtUp();
+        if (this.canReadBack && this.live.length < LARGEST_BATCH)
+          for (const hook of this.caughtUpHooks) hook();
       } else {
         this.retryMs = Math.min(Math.max(this.retryMs * 2, FIRST_RETRY_MS), LONGEST_RETRY_MS);
         // Jitter, so that replicas that lost the same server do not all return at once.
