@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { DataSource, type EntityManager } from 'typeorm';
 import type { Scope } from '../admin/access/access.js';
-import { ACTIONS, recordChange, SUBJECT_TYPES } from '../audit/record-change.js';
+import { recordChange } from '../audit/record-change.js';
 import { idOfCursor, isUuid, type Page, pageOf } from '../database/page.js';
 import { ServiceError } from '../errors/service-error.js';
 import { usdOf } from '../limit-rules/usd.js';
@@ -9,9 +9,6 @@ import type { Actor } from '../platform/actor.js';
 import { MOST_SPENT } from './ledger/settlement.js';
 import { TeamsService } from '../teams/teams.service.js';
 import type { LimitFilter, LimitReset, LimitView } from './limits.schema.js';
-
-SUBJECT_TYPES.add('limit');
-ACTIONS.add('reset');
 
 type LimitRow = Omit<LimitView, 'resets_at' | 'amount' | 'credited' | 'used' | 'held' | 'left'> & {
   amount: string;

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import type { EntityManager } from 'typeorm';
 import { v7 as uuidv7 } from 'uuid';
-import { ACTIONS, recordChange, SUBJECT_TYPES } from '../audit/record-change.js';
+import { recordChange } from '../audit/record-change.js';
 import { isUuid } from '../database/page.js';
 import { type Expected, mustBeExpected } from '../database/revision.js';
 import { inTransaction, type Transactions } from '../database/transactions.js';
@@ -15,9 +15,6 @@ import { FIRST_ID } from './sink-rows.js';
 import { checkSinkUrl, targetProblem } from './sink-url.js';
 import { SELECT_SINKS, settingsOf, type SinkRow, sinkView } from './sink-view.js';
 import type { NewSink, SinkChange, SinkView } from './sinks.schema.js';
-
-SUBJECT_TYPES.add('sink');
-ACTIONS.add('replayed');
 
 /** Each sink has a connection to Postgres and reads every row. */
 const MOST_SINKS = 10;

@@ -3,7 +3,7 @@ import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import type { EntityManager } from 'typeorm';
 import { v7 as uuidv7 } from 'uuid';
-import { recordChange, SUBJECT_TYPES } from '../audit/record-change.js';
+import { recordChange } from '../audit/record-change.js';
 import { isUuid } from '../database/page.js';
 import { type Expected, mustBeExpected } from '../database/revision.js';
 import { inTransaction, type Transactions } from '../database/transactions.js';
@@ -23,8 +23,6 @@ import type {
   WebhookTestResult,
   WebhookView,
 } from './webhooks.schema.js';
-
-SUBJECT_TYPES.add('webhook');
 
 /** Each event is stored once for each webhook, in the transaction that caused it. */
 const MOST_WEBHOOKS = 20;
