@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type pg from 'pg';
+import { countOfChanges } from '../../database/change-counter.js';
 import { ChangeFeed } from '../../database/change-feed.js';
 import { DatabaseService } from '../../database/database.service.js';
 import { LookupPool } from '../../database/lookup-pool.js';
@@ -75,7 +76,7 @@ interface RuleRow {
 /** All rules and their version in one snapshot; without a rule, one row with an id that is null. */
 const READ = `
   SELECT c.value AS version, r.id, scope, scope_id, resource, period, amount, mode, unpriced, reservation, time_zone
-  FROM change_counter c LEFT JOIN limit_rule r ON true WHERE c.name = 'limits'`;
+  FROM (${countOfChanges('limits')}) c LEFT JOIN limit_rule r ON true`;
 const MOST_SETS = 100_000;
 
 /** All rules, in memory: which apply to a call takes no query. */
