@@ -9,7 +9,6 @@ import { isAnthropic } from '../proxy/http/error-response.js';
 import { CallPolicies } from '../proxy/policies/call-policies.js';
 import type { Admission, CallPolicy } from '../proxy/policies/call-policy.js';
 import type { PolicyCall } from '../proxy/policies/policy-call.js';
-import { rejectUnnamedModel } from './unnamed-model.js';
 import type { Reservation } from '../request-log/charges.js';
 import { startOf } from '../request-log/column-domains.js';
 import { type Estimate, Estimates } from './estimates.js';
@@ -30,6 +29,7 @@ import { RuleCache, type RuleSet } from './ledger/rule-cache.js';
 import type { Ticket } from './ledger/ticket.js';
 import { limitRejection } from './limit-rejection.js';
 import { LimitTicket } from './limit-ticket.js';
+import { rejectUnnamedModel } from './model-policy.js';
 import { WebSocketCharge } from './websocket-charge.js';
 
 /** Endpoints that cost nothing: they count tokens or check texts. */

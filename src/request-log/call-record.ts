@@ -1,5 +1,5 @@
 import { firstHeader } from '../platform/raw-headers.js';
-import { type Attempt, attemptId } from './column-groups/attempts.js';
+import { type Attempt, attemptId } from './attempts.js';
 import { type Attribution, withBody } from './attribution.js';
 import type { CallerSecrets } from './column-domains.js';
 import type { LogRow } from './columns.js';

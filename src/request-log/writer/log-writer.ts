@@ -13,8 +13,7 @@ import type { JournalFile } from '../journal/journal-file.js';
 import { RenewedConnection } from '../../database/renewed-connection.js';
 import { weightOf } from '../log-row.js';
 import { OutageLog } from './outage-log.js';
-import { priceOnce, ROW_PRICER, type RowPricer } from './row-pricer.js';
-import type { WaitingRow as Waiting, WriterCounts } from './waiting-row.js';
+import { type Priceable, priceOnce, ROW_PRICER, type RowPricer } from './row-pricer.js';
 import { withTimeout } from '../../platform/with-timeout.js';
 
 /** A batch takes some 20 ms. */
@@ -31,6 +30,25 @@ const LONGEST_RETRY_MS = 5_000;
 const CHECK_MS = 5_000;
 /** Rows that are not written by then stay in the journal until the next start. */
 const STOP_MS = 5_000;
+
+/** A row that waits for the log writer. */
+interface Waiting extends Priceable {
+  files: readonly JournalFile[];
+  /** Roughly its bytes in memory; not counted for a row that was read back. */
+  weight?: number;
+  /** False if the journal lacks part of it. */
+  journalled: boolean;
+  written?: (inPostgres: boolean) => void;
+}
+
+/** Counts since the start: `enqueued = persisted + waiting + spilled + rejected` at all times. */
+interface WriterCounts {
+  enqueued: number;
+  persisted: number;
+  /** Whole rows that wait in the journal, not in memory. */
+  spilled: number;
+  rejected: number;
+}
 
 /** Writes rows to Postgres in batches, on a connection of its own, one batch in flight at a time. */
 @Injectable()
