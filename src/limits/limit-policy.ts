@@ -36,7 +36,7 @@ import { WebSocketCharge } from './websocket-charge.js';
 const FREE =
   /\/(?:v1\/messages\/count_tokens|responses\/input_tokens|v1\/moderations|models\/[^/]+:countTokens)$/;
 /** A call waits at most this long for a price that is not in memory. */
-const PATIENCE_MS = 2_000;
+const PRICE_TIMEOUT_MS = 2_000;
 /** The longest output of the models that there are: what `worst` assumes if the request does not limit it. */
 const LONGEST_OUTPUT = 131_072;
 
@@ -45,8 +45,7 @@ const LEAST: CallReservation = { usd: 1n, tokens: 1n };
 const UNPRICED_ENDPOINT =
   'This gateway key has a budget in USD, and requests to this endpoint name no model, so that their cost is unknown. Ask for a budget with "unpriced": "allow".';
 
-type Route = NonNullable<PolicyCall['routed']>;
-type PricedTarget = ReturnType<Route['candidates']>[number];
+type PricedTarget = ReturnType<NonNullable<PolicyCall['routed']>['candidates']>[number];
 
 /** Admits calls within the limits and budgets of their key, its team and their end users. */
 @Injectable()
@@ -103,92 +102,53 @@ export class LimitPolicy implements CallPolicy {
       return this.take(call, set, isUsed ? LEAST : NOTHING, null);
     }
     const expected = this.expect(call, set, model);
-    if (call.routed !== undefined) return this.admitRouted(call, set, model, expected, call.routed);
-    if (!set.needsUsd) return this.take(call, set, reserve(0n, expected), expected.estimate);
-    const prices = isStorable(model) ? this.prices.known(call.provider, model) : [];
-    if (prices === undefined) return this.admitOncePriced(call, set, model, expected);
-    return this.admitPriced(call, set, priceAt(prices, startOf(call.id)), expected);
-  }
-
-  private async admitOncePriced(
-    call: PolicyCall,
-    set: RuleSet,
-    model: string,
-    expected: Expected,
-  ): Promise<Admission> {
-    await withTimeout(PATIENCE_MS, this.prices.load([{ provider: call.provider, model }]));
-    const prices = this.prices.known(call.provider, model);
-    if (prices === undefined && set.needsPrice && this.env.limitsWithoutDatabase === 'reject')
-      throw new GatewayError('limits_unavailable');
-    // Its cost is computed with its row, and charged.
-    if (prices === undefined) return this.take(call, set, reserve(LEAST.usd, expected), expected.estimate);
-    return this.admitPriced(call, set, priceAt(prices, startOf(call.id)), expected);
-  }
-
-  /** Reserves what the dearest target costs, for each attempt that may be billed. */
-  private admitRouted(
-    call: PolicyCall,
-    set: RuleSet,
-    model: string,
-    expected: Expected,
-    route: Route,
-  ): Admission | Promise<Admission> {
-    const targets = set.needsUsd ? route.candidates(model) : [];
-    const unknown = targets.filter((target) => this.pricesOf(target) === undefined);
-    const admit = () => {
-      const usd = this.dearest(call, set, expected, targets, (target) =>
-        route.exclude(target.provider, target.model, model),
-      );
-      const reservation = { ...reserve(usd, expected), attempts: route.billableAttempts };
+    const targets = set.needsUsd ? targetsOf(call, model) : [];
+    const reserveDearest = () => {
+      const usd = this.dearest(call, set, expected, targets, model);
+      const reservation = { ...reserve(usd, expected), attempts: call.routed?.billableAttempts ?? 1 };
       return this.take(call, set, reservation, expected.estimate);
     };
-    return unknown.length === 0 ? admit() : withTimeout(PATIENCE_MS, this.prices.load(unknown)).then(admit);
+    const unknown = targets.filter((target) => this.pricesOf(target) === undefined);
+    if (unknown.length === 0) return reserveDearest();
+    return withTimeout(PRICE_TIMEOUT_MS, this.prices.load(unknown)).then(reserveDearest);
   }
 
-  /** @param exclude called for targets without a known cost, which a key with a budget may not use */
+  /**
+   * What the dearest target costs. Targets without a known cost are excluded if the key has a budget that needs it.
+   *
+   * @throws GatewayError model_not_priced if none is left, limits_unavailable
+   */
   private dearest(
     call: PolicyCall,
     set: RuleSet,
     expected: Expected,
     targets: readonly PricedTarget[],
-    exclude: (target: PricedTarget) => void,
+    model: string,
   ): bigint {
+    const startedAt = startOf(call.id);
     let usd = 0n;
     let left = targets.length;
-    let problem: GatewayError | null = null;
     for (const target of targets) {
       const prices = this.pricesOf(target);
       if (prices === undefined && set.needsPrice && this.env.limitsWithoutDatabase === 'reject')
         throw new GatewayError('limits_unavailable');
-      const dated = prices === undefined ? null : priceAt(prices, startOf(call.id));
-      problem = prices === undefined || !set.needsPrice ? null : whyUnpriced(dated, expected);
+      const dated = prices === undefined ? null : priceAt(prices, startedAt);
+      const problem = prices === undefined || !set.needsPrice ? null : whyUnpriced(dated, expected);
       if (problem !== null) {
-        exclude(target);
-        left--;
+        call.routed?.exclude(target.provider, target.model, model);
+        if (--left === 0) throw problem;
         continue;
       }
-      const cost = dated === null ? LEAST.usd : costOf(dated, expected, startOf(call.id));
+      // Without a known price, its cost is computed with its row, and charged.
+      const cost = dated === null ? LEAST.usd : costOf(dated, expected, startedAt);
       if (cost > usd) usd = cost;
     }
-    if (left === 0 && problem !== null) throw problem;
     return usd;
   }
 
   /** Undefined: they are not in memory. */
   private pricesOf({ provider, model }: PricedTarget): readonly DatedPrice[] | undefined {
     return isStorable(model) ? this.prices.known(provider, model) : [];
-  }
-
-  private admitPriced(
-    call: PolicyCall,
-    set: RuleSet,
-    dated: DatedPrice | null,
-    expected: Expected,
-  ): Admission | Promise<Admission> {
-    const problem = set.needsPrice ? whyUnpriced(dated, expected) : null;
-    if (problem !== null) throw problem;
-    const usd = dated === null ? LEAST.usd : costOf(dated, expected, startOf(call.id));
-    return this.take(call, set, reserve(usd, expected), expected.estimate);
   }
 
   private take(
@@ -261,11 +221,16 @@ function isFree(call: PolicyCall): boolean {
  */
 function modelOf(call: PolicyCall, set: RuleSet): string | null {
   if (call.modelSource === 'none') {
-    if (set.needsPrice) rejectUnnamedModel(call);
-    if (set.needsPrice) throw new GatewayError('model_not_priced', { message: UNPRICED_ENDPOINT });
-    return null;
+    if (!set.needsPrice) return null;
+    rejectUnnamedModel(call);
+    throw new GatewayError('model_not_priced', { message: UNPRICED_ENDPOINT });
   }
   return set.blocksUsd ? call.requireModel() : (call.model ?? '');
+}
+
+/** The providers to which a call may go, each with the name that the model has there. */
+function targetsOf(call: PolicyCall, model: string): readonly PricedTarget[] {
+  return call.routed?.candidates(model) ?? [{ provider: call.provider, model }];
 }
 
 /** A name that Postgres cannot store has no price. */
