@@ -17,7 +17,7 @@ import {
   dearerTiers,
   type Expected,
   isForm,
-  MOST_TOKENS,
+  MAX_TOKENS,
   reserve,
   runsInBackground,
   whyUnpriced,
@@ -38,7 +38,7 @@ const FREE =
 /** A call waits at most this long for a price that is not in memory. */
 const PRICE_TIMEOUT_MS = 2_000;
 /** The longest output of the models that there are: what `worst` assumes if the request does not limit it. */
-const LONGEST_OUTPUT = 131_072;
+const MAX_OUTPUT_TOKENS = 131_072;
 
 const NOTHING: CallReservation = { usd: 0n, tokens: 0n };
 const LEAST: CallReservation = { usd: 1n, tokens: 1n };
@@ -178,7 +178,7 @@ export class LimitPolicy implements CallPolicy {
     const bytes = call.requestBytes ?? 0;
     const estimate = this.estimates.of(call.grant.keyId, model, isForm(call.headers));
     const declared = call.maxOutputTokens;
-    const most = declared !== null && declared > 0 ? declared : LONGEST_OUTPUT;
+    const most = declared !== null && declared > 0 ? declared : MAX_OUTPUT_TOKENS;
     // What a call in the background uses is never known: it is charged what it reserves.
     const isCharged = set.needsUsd || set.chargesTokens;
     const isMost = set.reservesWorst || (isCharged && runsInBackground(call));
@@ -186,7 +186,7 @@ export class LimitPolicy implements CallPolicy {
     return {
       estimate,
       input: isMost ? bytes : estimate.input(bytes),
-      output: Math.min(output * call.choices, MOST_TOKENS),
+      output: Math.min(output * call.choices, MAX_TOKENS),
       isMost,
       tiers: set.needsPrice ? dearerTiers(call) : [],
     };

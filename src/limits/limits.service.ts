@@ -6,7 +6,7 @@ import { idOfCursor, isUuid, type Page, pageOf } from '../database/page.js';
 import { ServiceError } from '../errors/service-error.js';
 import { usdOf } from '../limit-rules/usd.js';
 import type { Actor } from '../platform/actor.js';
-import { MOST_SPENT } from './ledger/settlement.js';
+import { MAX_SPENT } from './ledger/settlement.js';
 import { TeamsService } from '../teams/teams.service.js';
 import type { LimitFilter, LimitReset, LimitView } from './limits.schema.js';
 
@@ -83,7 +83,7 @@ const LOCK_METERS = `
  * is no sum any more, and would count nothing from then on: it starts again at 0.
  */
 const RESET = `
-  UPDATE limit_meter m SET credited = m.spent % ${MOST_SPENT}, spent = m.spent % ${MOST_SPENT}, alerted = 0, exhausted_at = NULL
+  UPDATE limit_meter m SET credited = m.spent % ${MAX_SPENT}, spent = m.spent % ${MAX_SPENT}, alerted = 0, exhausted_at = NULL
   FROM limit_rule r
   WHERE r.id = $1 AND m.rule_id = r.id AND m.window_start = ${PERIOD_START} AND ($2::text IS NULL OR m.subject = $2)`;
 

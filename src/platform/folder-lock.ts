@@ -19,7 +19,7 @@ interface Claim extends LockHolder {
 }
 
 /** sockaddr_un.sun_path holds 108 bytes on Linux and 104 on macOS, the closing NUL included. */
-const LONGEST_SOCKET_PATH = 100;
+const MAX_SOCKET_PATH_LENGTH = 100;
 /** A holder whose event loop is busy still owns its lock: after this many ms its claim file is believed. */
 const ANSWER_TIMEOUT = 500;
 
@@ -145,7 +145,7 @@ export class FolderLock {
   private async newSocketPath(): Promise<string> {
     const id = randomBytes(6).toString('hex');
     const inside = join(await realpath(this.folder), `${id}.sock`);
-    if (Buffer.byteLength(inside) <= LONGEST_SOCKET_PATH) return inside;
+    if (Buffer.byteLength(inside) <= MAX_SOCKET_PATH_LENGTH) return inside;
     return join(tmpdir(), `${await this.prefix()}${id}.sock`);
   }
 

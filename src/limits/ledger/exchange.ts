@@ -17,7 +17,7 @@ const TIMEOUT_MS = 2_000;
 /** After an error the next attempt waits this long. */
 const RETRY_MS = 1_000;
 /** Meters in one exchange: Postgres takes about 0.2 ms for each on a busy machine. */
-const MOST_METERS = 1_000;
+const MAX_METERS = 1_000;
 /** The others take a process for stopped after 15 s without an exchange. */
 const HEARTBEAT_MS = 2_000;
 /** A process that has not come back after this, although Postgres was there, may never do. */
@@ -199,7 +199,7 @@ export class LedgerExchange {
     const sent: Sent = { holds: [], rates: [], meters: [] };
     // Those that have been due the longest; the others follow in the next exchange.
     for (const meter of this.due) {
-      if (sent.meters.length === MOST_METERS) break;
+      if (sent.meters.length === MAX_METERS) break;
       sent.meters.push(meter);
       this.due.delete(meter);
     }

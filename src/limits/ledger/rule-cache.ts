@@ -77,7 +77,7 @@ interface RuleRow {
 const READ = `
   SELECT c.value AS version, r.id, scope, scope_id, resource, period, amount, mode, unpriced, reservation, time_zone
   FROM (${countOfChanges('limits')}) c LEFT JOIN limit_rule r ON true`;
-const MOST_SETS = 100_000;
+const MAX_SETS = 100_000;
 
 /** All rules, in memory: which apply to a call takes no query. */
 @Injectable()
@@ -131,7 +131,7 @@ export class RuleCache {
     if (known !== undefined) return known;
     const rules = [...(this.byOwner.get(teamId) ?? []), ...(this.byOwner.get(keyId) ?? [])];
     const set = rules.length === 0 ? null : ruleSet(rules);
-    if (this.sets.size >= MOST_SETS) this.sets.clear();
+    if (this.sets.size >= MAX_SETS) this.sets.clear();
     this.sets.set(keyId, set);
     return set;
   }

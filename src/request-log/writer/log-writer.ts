@@ -20,12 +20,12 @@ import { withTimeout } from '../../platform/with-timeout.js';
 const QUERY_TIMEOUT_MS = 10_000;
 /** A row waits at most this long for others to fill its batch. */
 const FLUSH_MS = 100;
-const LARGEST_BATCH = 1_000;
+const MAX_BATCH = 1_000;
 /** Rows held in memory, and roughly their bytes; beyond either limit rows are spilled to the journal. */
-const MOST_IN_MEMORY = 20_000;
-const MOST_BYTES_IN_MEMORY = 32 * 1024 * 1024;
+const MAX_IN_MEMORY = 20_000;
+const MAX_BYTES_IN_MEMORY = 32 * 1024 * 1024;
 const FIRST_RETRY_MS = 100;
-const LONGEST_RETRY_MS = 5_000;
+const MAX_RETRY_MS = 5_000;
 /** While rows lie in the future, the clock of the database is checked this often. */
 const CHECK_MS = 5_000;
 /** Rows that are not written by then stay in the journal until the next start. */
@@ -68,7 +68,7 @@ export class LogWriter {
   private inFlight: Promise<boolean> | null = null;
   /** 0 while Postgres accepts rows. */
   private retryMs = 0;
-  private batch = LARGEST_BATCH;
+  private batch = MAX_BATCH;
   private ready = false;
   private stopped = false;
   /** Monotonic ms; null while Postgres accepts rows. */
@@ -107,7 +107,7 @@ export class LogWriter {
 
   /** True if memory has no space for another row: it should be journalled whole and spilled. */
   get full(): boolean {
-    return this.live.length >= MOST_IN_MEMORY || this.bytes >= MOST_BYTES_IN_MEMORY;
+    return this.live.length >= MAX_IN_MEMORY || this.bytes >= MAX_BYTES_IN_MEMORY;
   }
 
   /** Milliseconds for which writes to Postgres have failed; 0 while they succeed. */
@@ -130,7 +130,7 @@ export class LogWriter {
     const weight = weightOf(row);
     this.bytes += weight;
     this.live.push({ row, files, journalled, weight });
-    this.schedule(this.live.length >= LARGEST_BATCH ? 0 : FLUSH_MS);
+    this.schedule(this.live.length >= MAX_BATCH ? 0 : FLUSH_MS);
   }
 
   /** Counts a row that waits whole in this file, not in memory. */
@@ -226,12 +226,11 @@ export class LogWriter {
       this.inFlight = null;
       if (accepted) {
         this.retryMs = 0;
-        if (this.live.length > 0) this.schedule(this.live.length >= LARGEST_BATCH ? 0 : FLUSH_MS);
+        if (this.live.length > 0) this.schedule(this.live.length >= MAX_BATCH ? 0 : FLUSH_MS);
         if (this.old.length > 0) this.schedule(0);
-        if (this.canReadBack && this.live.length < LARGEST_BATCH)
-          for (const hook of this.caughtUpHooks) hook();
+        if (this.canReadBack && this.live.length < MAX_BATCH) for (const hook of this.caughtUpHooks) hook();
       } else {
-        this.retryMs = Math.min(Math.max(this.retryMs * 2, FIRST_RETRY_MS), LONGEST_RETRY_MS);
+        this.retryMs = Math.min(Math.max(this.retryMs * 2, FIRST_RETRY_MS), MAX_RETRY_MS);
         // Jitter, so that replicas that lost the same server do not all return at once.
         if (this.waiting > 0) this.schedule(this.retryMs * (0.5 + Math.random() / 2));
       }
@@ -249,7 +248,7 @@ export class LogWriter {
       if (this.future.count > 0) await this.future.check(await this.connection.open());
       this.outage.ended('Postgres accepts rows again.');
       this.failingSince = null;
-      this.batch = Math.min(this.batch * 2, LARGEST_BATCH);
+      this.batch = Math.min(this.batch * 2, MAX_BATCH);
       return true;
     } catch (error) {
       this.failingSince ??= performance.now();
