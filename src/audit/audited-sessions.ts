@@ -10,8 +10,10 @@ export class AuditedSessions extends SessionRecorder {
   record(manager: EntityManager, by: Actor, action: string, session: RecordedSession): Promise<void> {
     const begins = action === 'signed_in';
     return recordChange(manager, by, {
-      ...{ action, type: 'session' },
-      ...{ before: begins ? null : session, after: begins ? session : null },
+      action,
+      type: 'session',
+      before: begins ? null : session,
+      after: begins ? session : null,
     });
   }
 }
