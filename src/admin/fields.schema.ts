@@ -7,10 +7,10 @@ import { containsKeyFormat } from '../platform/api-key.js';
  * description is shown in the OpenAPI document.
  */
 
-const LONGEST_NAME = 100;
-const LONGEST_TEXT = 1_024;
+const MAX_NAME_LENGTH = 100;
+const MAX_TEXT_LENGTH = 1_024;
 const DEFAULT_LIMIT = 50;
-const LARGEST_LIMIT = 500;
+const MAX_LIMIT = 500;
 export const EXAMPLE_ID = '01890a5d-ac96-774b-bcce-b302099a8057';
 export const EXAMPLE_TIME = '2026-01-31T12:00:00.000Z';
 /** Of something that will end. */
@@ -23,11 +23,11 @@ const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u;
 
 /** A name that people give to a team or a key. */
 export function name() {
-  const remedy = `must be text of 1 to ${LONGEST_NAME} printable characters without spaces at its ends`;
+  const remedy = `must be text of 1 to ${MAX_NAME_LENGTH} printable characters without spaces at its ends`;
   return z
     .string(remedy)
     .refine((text) => text.trim() === text && !UNPRINTABLE.test(text), remedy)
-    .refine((text) => text.length > 0 && [...text].length <= LONGEST_NAME, remedy)
+    .refine((text) => text.length > 0 && [...text].length <= MAX_NAME_LENGTH, remedy)
     .refine((text) => !containsKeyFormat(text), 'must not contain a gateway key; choose another name');
 }
 
@@ -37,10 +37,12 @@ export function team() {
 }
 
 /** Text that a filter compares with a column. */
-export function searchText(remedy = `must be text of 1 to ${LONGEST_TEXT} printable characters, given once`) {
+export function searchText(
+  remedy = `must be text of 1 to ${MAX_TEXT_LENGTH} printable characters, given once`,
+) {
   return z
     .string(remedy)
-    .refine((text) => text.length > 0 && text.length <= LONGEST_TEXT && !UNPRINTABLE.test(text), remedy);
+    .refine((text) => text.length > 0 && text.length <= MAX_TEXT_LENGTH && !UNPRINTABLE.test(text), remedy);
 }
 
 export function id(of: string) {
@@ -86,16 +88,16 @@ export function flag() {
 /** Paging of lists. Values come from a query string or a command line, so numbers arrive as text. */
 export const paging = {
   limit: z
-    .string(`must be an integer from 1 to ${LARGEST_LIMIT}, given once`)
-    .regex(/^\d{1,3}$/, `must be an integer from 1 to ${LARGEST_LIMIT}`)
+    .string(`must be an integer from 1 to ${MAX_LIMIT}, given once`)
+    .regex(/^\d{1,3}$/, `must be an integer from 1 to ${MAX_LIMIT}`)
     .transform(Number)
-    .refine((limit) => limit >= 1 && limit <= LARGEST_LIMIT, `must be an integer from 1 to ${LARGEST_LIMIT}`)
+    .refine((limit) => limit >= 1 && limit <= MAX_LIMIT, `must be an integer from 1 to ${MAX_LIMIT}`)
     .default(DEFAULT_LIMIT)
     .meta({
       description: 'Maximum number of rows.',
       type: 'integer',
       minimum: 1,
-      maximum: LARGEST_LIMIT,
+      maximum: MAX_LIMIT,
       example: DEFAULT_LIMIT,
     }),
   cursor: z.string('must be the next_cursor of the previous page, given once').optional().meta({

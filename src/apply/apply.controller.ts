@@ -5,7 +5,7 @@ import { ApiErrors } from '../admin/api-errors.js';
 import { CurrentActor } from '../admin/current-actor.js';
 import { LargestBody } from '../admin/json-body.interceptor.js';
 import type { Actor } from '../platform/actor.js';
-import { type Applied, appliedSchema, type Apply, applySchema, MOST_BYTES } from './apply.schema.js';
+import { type Applied, appliedSchema, type Apply, applySchema, MAX_BYTES } from './apply.schema.js';
 import { ApplyService } from './apply.service.js';
 
 @AdminController('apply', { name: 'Apply', description: 'The whole configuration as one document.' })
@@ -14,7 +14,7 @@ export class ApplyController {
 
   @Post()
   @HttpCode(200)
-  @LargestBody(MOST_BYTES)
+  @LargestBody(MAX_BYTES)
   @ApiOperation({
     operationId: 'apply',
     summary: 'Change the configuration to match a document',

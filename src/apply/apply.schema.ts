@@ -9,7 +9,7 @@ import { newTeamSchema } from '../teams/teams.schema.js';
 import { newWebhookSchema } from '../webhooks/webhooks.schema.js';
 
 /** Largest body of a request. */
-export const MOST_BYTES = '4mb';
+export const MAX_BYTES = '4mb';
 
 const stays = (what: string) =>
   flag()

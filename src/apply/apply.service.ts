@@ -3,15 +3,12 @@ import { Injectable } from '@nestjs/common';
 import { DataSource, type EntityManager } from 'typeorm';
 import { v7 as uuidv7 } from 'uuid';
 import { recordedChanges, type RecordedChange } from '../audit/change-log.js';
-import { ACTIONS, recordChange, SUBJECT_TYPES } from '../audit/record-change.js';
+import { recordChange } from '../audit/record-change.js';
 import { type ErrorDetail, ServiceError } from '../errors/service-error.js';
 import type { Actor } from '../platform/actor.js';
 import { LOCK_CHANGES } from '../providers/provider-rows.js';
 import type { Applied, Apply, ApplyDocument, NewSecret, PlannedChange } from './apply.schema.js';
 import { type Kind, Kinds } from './kinds.js';
-
-SUBJECT_TYPES.add('configuration');
-ACTIONS.add('applied');
 
 /**
  * Waits for running changes, and lets no other begin before the end of this one; reads go on. In the order in which changes

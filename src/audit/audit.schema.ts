@@ -13,7 +13,7 @@ import {
 } from '../admin/fields.schema.js';
 import { ACTIONS, SUBJECT_TYPES } from './record-change.js';
 
-/** One of a list of values that modules can extend. Sorted: modules add theirs in the order in which they are loaded. */
+/** One of a list of values that modules can extend. Sorted: modules add theirs at the end. */
 function oneOfOpen(words: ReadonlySet<string>, description: string) {
   return z
     .string()

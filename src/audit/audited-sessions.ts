@@ -2,10 +2,7 @@ import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { type RecordedSession, SessionRecorder } from '../admin/sessions/session-recorder.js';
 import type { Actor } from '../platform/actor.js';
-import { ACTIONS, recordChange, SUBJECT_TYPES } from './record-change.js';
-
-SUBJECT_TYPES.add('session');
-for (const action of ['signed_in', 'signed_out', 'ended']) ACTIONS.add(action);
+import { recordChange } from './record-change.js';
 
 /** Records sign-ins and sign-outs in the audit log. */
 @Injectable()
@@ -13,8 +10,10 @@ export class AuditedSessions extends SessionRecorder {
   record(manager: EntityManager, by: Actor, action: string, session: RecordedSession): Promise<void> {
     const begins = action === 'signed_in';
     return recordChange(manager, by, {
-      ...{ action, type: 'session' },
-      ...{ before: begins ? null : session, after: begins ? session : null },
+      action,
+      type: 'session',
+      before: begins ? null : session,
+      after: begins ? session : null,
     });
   }
 }

@@ -3,11 +3,37 @@ import { v7 as uuidv7 } from 'uuid';
 import type { Actor } from '../platform/actor.js';
 import { logWhenCommitted } from './change-log.js';
 
-/** Types of objects whose changes are recorded. A module adds its own: `SUBJECT_TYPES.add('quota')`. */
-export const SUBJECT_TYPES = new Set(['team', 'key', 'provider']);
+/** Types of objects whose changes are recorded. A module adds its own with `AuditModule.forFeature()`. */
+export const SUBJECT_TYPES = new Set([
+  'configuration',
+  'key',
+  'limit',
+  'price',
+  'provider',
+  'route',
+  'session',
+  'sink',
+  'team',
+  'token',
+  'webhook',
+]);
 
-/** Actions that are recorded. A module adds its own: `ACTIONS.add('raised')`. */
-export const ACTIONS = new Set(['created', 'changed', 'rotated', 'revoked', 'removed', 'resealed']);
+/** Actions that are recorded. A module adds its own with `AuditModule.forFeature()`. */
+export const ACTIONS = new Set([
+  'applied',
+  'changed',
+  'created',
+  'ended',
+  'removed',
+  'replayed',
+  'repriced',
+  'resealed',
+  'reset',
+  'revoked',
+  'rotated',
+  'signed_in',
+  'signed_out',
+]);
 
 /** What people see of a subject: its view, which never holds a secret. */
 export type Shown = object & { id: string | null; name: string };
@@ -41,8 +67,10 @@ const NO_SETTINGS = new Set(['last_used_at', 'updated_at', 'version']);
 export async function recordChange(manager: EntityManager, by: Actor, change: Change): Promise<void> {
   const { action, type, before, after, more } = change;
   // Unlisted values could not be used as a filter.
-  if (!ACTIONS.has(action)) throw new Error(`${action} is not in ACTIONS; add it there`);
-  if (!SUBJECT_TYPES.has(type)) throw new Error(`${type} is not in SUBJECT_TYPES; add it there`);
+  if (!ACTIONS.has(action))
+    throw new Error(`${action} is no action of the audit log; add it with AuditModule.forFeature()`);
+  if (!SUBJECT_TYPES.has(type))
+    throw new Error(`${type} is no type of the audit log; add it with AuditModule.forFeature()`);
   const subject = (after ?? before)!;
   const name = change.name ?? subject.name;
   const [was, changed] = differing(before, after);

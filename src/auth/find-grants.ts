@@ -1,3 +1,4 @@
+import { countOfChanges } from '../database/change-counter.js';
 import type { StreamUsage } from '../teams/model-rules.js';
 import type { Grant } from './caller.js';
 import type { KeyCache } from '../keys/key-cache-settings.js';
@@ -16,7 +17,7 @@ export const FIND_GRANTS = `
          LEAST(k.expires_at, s.expires_at) AS expires_at,
          k.revoked_at IS NULL AND NOT k.disabled AND NOT t.disabled
            AND COALESCE(LEAST(k.expires_at, s.expires_at) > now(), true) AS enabled,
-         (SELECT value FROM change_counter WHERE name = 'limits') AS limits_version
+         (${countOfChanges('limits')}) AS limits_version
   FROM gateway_key_secret s
   JOIN gateway_key k ON k.id = s.key_id
   JOIN team t ON t.id = k.team_id

@@ -11,9 +11,9 @@ export interface CachedGrant {
 }
 
 /** Maximum number of cached keys, about 300 bytes each. */
-export const MOST_GRANTS = 50_000;
+export const MAX_GRANTS = 50_000;
 /** Maximum number of cached unknown keys, so that a client with an invalid key rarely causes a query. */
-const MOST_UNKNOWN = 10_000;
+const MAX_UNKNOWN = 10_000;
 const UNKNOWN_MS = 2_000;
 /** As `max`, which allocates the space for all entries when the cache is created. */
 const atMost = (count: number) => ({ maxSize: count, sizeCalculation: () => 1 });
@@ -24,8 +24,8 @@ const atMost = (count: number) => ({ maxSize: count, sizeCalculation: () => 1 })
  */
 @Injectable()
 export class KeyCache {
-  private readonly grants = new LRUCache<string, CachedGrant>(atMost(MOST_GRANTS));
-  private readonly unknown = new LRUCache<string, true>({ ...atMost(MOST_UNKNOWN), ttl: UNKNOWN_MS });
+  private readonly grants = new LRUCache<string, CachedGrant>(atMost(MAX_GRANTS));
+  private readonly unknown = new LRUCache<string, true>({ ...atMost(MAX_UNKNOWN), ttl: UNKNOWN_MS });
   private changes = 0;
 
   /** Increases with every invalidation. */

@@ -26,7 +26,7 @@ const FRESH_MS = 4_000;
 /** How often a key is looked up again while the cache is not confirmed. */
 const ASK_AGAIN_MS = 1_000;
 /** A read during a change is repeated; after this many reads the last result is used once and not cached. */
-const READS_AT_MOST = 3;
+const MAX_READS = 3;
 
 /** The provider of the LimitsOfKeys, if the gateway has them. The module of the limits provides it. */
 export const LIMITS_OF_KEYS = Symbol('LimitsOfKeys');
@@ -172,7 +172,7 @@ export class KeyLookupService {
       const rows = await this.pool.query<GrantRow[]>(FIND_GRANTS, [[Buffer.from(digest, 'hex')]]);
       const grant = grantsOf(rows).get(digest) ?? null;
       if (grant !== null) await this.limits?.reach(BigInt(rows[0]!.limits_version));
-      if (this.cache.set(digest, grant, version) || reads === READS_AT_MOST) return grant;
+      if (this.cache.set(digest, grant, version) || reads === MAX_READS) return grant;
     }
   }
 

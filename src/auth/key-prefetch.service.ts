@@ -3,13 +3,13 @@ import { describeError } from '../errors/describe-error.js';
 import { DatabaseService } from '../database/database.service.js';
 import { LookupPool } from '../database/lookup-pool.js';
 import { FIND_GRANTS, type GrantRow, grantsOf } from './find-grants.js';
-import { KeyCache, MOST_GRANTS } from './key-cache.js';
+import { KeyCache, MAX_GRANTS } from './key-cache.js';
 
 /** Keys read in one query: building their grants blocks the event loop for a few milliseconds. */
 const BATCH = 1_000;
 const DIGEST_BYTES = 32;
 /** A batch is read again if a key changed meanwhile. A key that is not cached is looked up at its first use. */
-const READS_AT_MOST = 3;
+const MAX_READS = 3;
 
 /** Digests of the active keys, the most recently used first, in one value: a row for each would take longer to read. */
 const FIND_RECENT_DIGESTS = `
@@ -53,7 +53,7 @@ export class KeyPrefetchService implements OnModuleDestroy {
 
   private async run(): Promise<void> {
     try {
-      const [row] = await this.pool.query<{ digests: Buffer | null }[]>(FIND_RECENT_DIGESTS, [MOST_GRANTS]);
+      const [row] = await this.pool.query<{ digests: Buffer | null }[]>(FIND_RECENT_DIGESTS, [MAX_GRANTS]);
       const all = row!.digests ?? Buffer.alloc(0);
       for (let at = 0; at < all.length && !this.isStopped; at += BATCH * DIGEST_BYTES)
         await this.load(all.subarray(at, at + BATCH * DIGEST_BYTES));
@@ -69,7 +69,7 @@ export class KeyPrefetchService implements OnModuleDestroy {
     const batch = Array.from({ length: digests.length / DIGEST_BYTES }, (_, i) =>
       digests.subarray(i * DIGEST_BYTES, (i + 1) * DIGEST_BYTES),
     );
-    for (let reads = 1, isKept = false; !isKept && reads <= READS_AT_MOST; reads++) {
+    for (let reads = 1, isKept = false; !isKept && reads <= MAX_READS; reads++) {
       const { version } = this.cache;
       const rows = await this.pool.query<GrantRow[]>(FIND_GRANTS, [batch]);
       isKept = [...grantsOf(rows)].every(([digest, grant]) => this.cache.set(digest, grant, version));

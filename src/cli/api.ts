@@ -14,7 +14,7 @@ export interface Target {
 export type Query = Readonly<Record<string, string | number | undefined>>;
 
 /** The largest page of a list. */
-const LARGEST_PAGE = 500;
+const MAX_PAGE = 500;
 
 /** The admin API rejected the request. */
 export class ApiError extends Error {
@@ -69,7 +69,7 @@ export class Api {
   async *pages<P extends Page<unknown>>(path: string, query: Query, all: boolean): AsyncGenerator<P> {
     let cursor = query.cursor;
     do {
-      const page = await this.get<P>(path, { ...query, ...(all && { limit: LARGEST_PAGE }), cursor });
+      const page = await this.get<P>(path, { ...query, ...(all && { limit: MAX_PAGE }), cursor });
       if (!Array.isArray(page.data)) throw new UnreachableError(await this.notOurs());
       yield page;
       cursor = page.next_cursor ?? undefined;

@@ -5,9 +5,9 @@ const PAGE = 500;
 /** How far behind the high watermark rows are read again, in case the server's clock is set back a little. */
 const OVERLAP_MS = 5_000;
 /** An open transaction holds the high watermark back; it is waited for no longer than this. */
-const LONGEST_WAIT_MS = 60_000;
+const MAX_WAIT_MS = 60_000;
 /** IDs of shown rows that are kept at most: some 10 MB. */
-const MOST_REMEMBERED = 50_000;
+const MAX_REMEMBERED = 50_000;
 
 /** A position in the order in which rows were written. Without an ID: after every row of that time. */
 export interface Place {
@@ -63,7 +63,7 @@ export class LogTail {
 
   private nextWindow(completeUntil: number, newest: RequestView | undefined): number {
     const seen = newest === undefined ? 0 : Date.parse(newest.recorded_at);
-    return Math.max(this.windowStart, completeUntil - OVERLAP_MS, seen - LONGEST_WAIT_MS);
+    return Math.max(this.windowStart, completeUntil - OVERLAP_MS, seen - MAX_WAIT_MS);
   }
 
   private startAt(ms: number): void {
@@ -75,7 +75,7 @@ export class LogTail {
 
   private remember(row: RequestView): void {
     this.shown.set(row.id, row.recorded_at);
-    if (this.shown.size <= MOST_REMEMBERED) return;
+    if (this.shown.size <= MAX_REMEMBERED) return;
     // Too many to keep: the window shrinks, so that no row is shown twice.
     const [id, recordedAt] = this.shown.entries().next().value!;
     this.shown.delete(id);

@@ -7,7 +7,7 @@ import type { Settings } from '../config/settings.js';
 import { clientOptions } from './data-source-options.js';
 import { GatewayClient } from './gateway-client.js';
 import { DatabaseService } from './database.service.js';
-import { GOODBYE_MS, withTimeout } from '../platform/with-timeout.js';
+import { CLOSE_TIMEOUT_MS, withTimeout } from '../platform/with-timeout.js';
 import { describeError } from '../errors/describe-error.js';
 
 /** Some poolers accept LISTEN and deliver nothing, so the counters are also polled this often. */
@@ -96,7 +96,7 @@ export class ChangeFeed implements OnApplicationShutdown {
   async onApplicationShutdown(): Promise<void> {
     this.stopped = true;
     this.wake();
-    await withTimeout(GOODBYE_MS, this.running ?? Promise.resolve());
+    await withTimeout(CLOSE_TIMEOUT_MS, this.running ?? Promise.resolve());
   }
 
   private async run(): Promise<void> {

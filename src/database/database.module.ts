@@ -3,7 +3,7 @@ import { TypeOrmModule } from '@nestjs/typeorm';
 import { DataSource, type DataSourceOptions } from 'typeorm';
 import { SETTINGS } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
-import { GOODBYE_MS, withTimeout } from '../platform/with-timeout.js';
+import { CLOSE_TIMEOUT_MS, withTimeout } from '../platform/with-timeout.js';
 import { dataSourceOptions } from './data-source-options.js';
 import { ChangeFeed } from './change-feed.js';
 import { DatabaseService } from './database.service.js';
@@ -15,7 +15,7 @@ const POOL = { applicationName: 'postern', poolSize: 10, queryTimeoutMs: LOOKUP_
 /** DataSource whose destroy() has a time limit, so that a hanging query cannot block the shutdown. */
 class DataSourceWithTimeout extends DataSource {
   override async destroy(): Promise<void> {
-    await withTimeout(GOODBYE_MS, super.destroy());
+    await withTimeout(CLOSE_TIMEOUT_MS, super.destroy());
   }
 }
 

@@ -9,7 +9,7 @@ import { describeError } from '../errors/describe-error.js';
 import { isMigrationPending, migrate } from './migrate.js';
 
 const FIRST_RETRY_MS = 250;
-const LONGEST_RETRY_MS = 5_000;
+const MAX_RETRY_MS = 5_000;
 
 /** Connects to Postgres at start and migrates it, then runs the hooks of the modules. Retries until it succeeds. */
 @Injectable()
@@ -18,14 +18,12 @@ export class DatabaseService implements OnModuleDestroy {
   private readonly readyHooks: (() => Promise<void>)[] = [];
   private retryTimer: NodeJS.Timeout | undefined;
   private readonly stopping = new AbortController();
+  private onPermanentError!: (error: Error) => void;
   private why = 'it has not responded yet, or another process is migrating it';
   /** Postgres is reachable, but MIGRATE=off and migrations are pending. */
   migrationsPending = false;
   /** When the schema was found up to date (monotonic ms); -Infinity: never yet. */
   readyAt = -Infinity;
-
-  /** Called if a later attempt fails with an error that a retry cannot fix. */
-  onPermanentError: (error: Error) => void = () => {};
 
   constructor(
     private readonly dataSource: DataSource,
@@ -43,14 +41,19 @@ export class DatabaseService implements OnModuleDestroy {
   }
 
   /**
-   * Makes the first attempt. If it fails or takes longer than `patienceMs`, the attempts continue in the background:
+   * Makes the first attempt. If it fails or takes longer than `timeoutMs`, the attempts continue in the background:
    * another replica may hold the migration lock for minutes.
    *
+   * @param onPermanentError called if one of those fails with an error that a retry cannot fix
    * @throws PermanentDatabaseError for an error that a retry cannot fix
    */
-  async start(patienceMs: number): Promise<void> {
+  async start(
+    timeoutMs: number,
+    onPermanentError = (error: Error) => this.logger.fatal(describeError(error)),
+  ): Promise<void> {
+    this.onPermanentError = onPermanentError;
     const first = this.attempt();
-    const settled = await withTimeout(patienceMs, first);
+    const settled = await withTimeout(timeoutMs, first);
     if (settled && (await first)) return;
     this.logger.warn(`Postgres is not ready: ${this.why}. Trying again until it is.`);
     if (settled) this.retryLater(FIRST_RETRY_MS);
@@ -75,7 +78,7 @@ export class DatabaseService implements OnModuleDestroy {
 
   private retryLater(delayMs: number): void {
     this.retryTimer = setTimeout(
-      () => this.retryAfter(this.attempt(), Math.min(delayMs * 2, LONGEST_RETRY_MS)),
+      () => this.retryAfter(this.attempt(), Math.min(delayMs * 2, MAX_RETRY_MS)),
       delayMs,
     );
   }

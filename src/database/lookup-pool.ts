@@ -3,7 +3,7 @@ import type pg from 'pg';
 import { CannotExecuteNotConnectedError, DataSource } from 'typeorm';
 import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
-import { GOODBYE_MS, withTimeout } from '../platform/with-timeout.js';
+import { CLOSE_TIMEOUT_MS, withTimeout } from '../platform/with-timeout.js';
 import { openPool } from './open-pool.js';
 
 /** A look-up that takes longer than this fails with 503. */
@@ -42,6 +42,6 @@ export class LookupPool implements OnApplicationShutdown {
   }
 
   async onApplicationShutdown(): Promise<void> {
-    await withTimeout(GOODBYE_MS, this.pool.end());
+    await withTimeout(CLOSE_TIMEOUT_MS, this.pool.end());
   }
 }

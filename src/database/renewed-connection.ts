@@ -2,7 +2,7 @@ import { Socket } from 'node:net';
 import type pg from 'pg';
 import { clientOptions, type Purpose } from './data-source-options.js';
 import { GatewayClient } from './gateway-client.js';
-import { GOODBYE_MS, withTimeout } from '../platform/with-timeout.js';
+import { CLOSE_TIMEOUT_MS, withTimeout } from '../platform/with-timeout.js';
 
 /** A service's own connection to Postgres: opened when needed, closed on the first error. */
 export class RenewedConnection {
@@ -53,7 +53,7 @@ export class RenewedConnection {
     const { client, socket } = this;
     this.client = null;
     this.socket = null;
-    if (client !== null) await withTimeout(GOODBYE_MS, client.end());
+    if (client !== null) await withTimeout(CLOSE_TIMEOUT_MS, client.end());
     socket?.destroy();
   }
 }

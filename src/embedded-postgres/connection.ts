@@ -28,7 +28,7 @@ export async function countClients(server: Server): Promise<number> {
 }
 
 /** False while it starts or stops. */
-export async function answers(server: Server): Promise<boolean> {
+export async function responds(server: Server): Promise<boolean> {
   try {
     await withClient(server, 'postgres', (client) => client.query('SELECT 1'));
     return true;

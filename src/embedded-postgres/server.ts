@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { EmbeddedPostgresError, ifThere, USE_ANOTHER } from './embedded-postgres-error.js';
 import { damaged, run } from './cluster.js';
-import { answers, type Server } from './connection.js';
+import { responds, type Server } from './connection.js';
 import { giveToOwner, type PostgresHome } from './home.js';
 import { isAlive, isServerOf, readPidFile, stopServer } from './server-process.js';
 
@@ -41,7 +41,7 @@ export async function attach(
       return null;
     }
     const server = { pid: file.pid, port: file.port, password };
-    if (file.status === 'ready' && (await answers(server))) return server;
+    if (file.status === 'ready' && (await responds(server))) return server;
     if (Date.now() > deadline) {
       throw new EmbeddedPostgresError(
         `the server in ${cluster} (pid ${file.pid}) is ${file.status} for too long; end it and start again`,

@@ -14,7 +14,7 @@ import { StoredBytes } from './stored-bytes.service.js';
 const STORE_RETRY_MS = 1_000;
 const STORE_TRIES = 60;
 /** Claims that Postgres may or may not have; further ones expire with their leases. */
-const MOST_UNCERTAIN = 10_000;
+const MAX_UNCERTAIN = 10_000;
 /** How long a statement that timed out here may still be executed by a server that was stalled. */
 const UNCERTAIN_MS = 60_000;
 
@@ -122,7 +122,7 @@ export class ClaimStore {
 
   /** The statement may have been executed although it failed here, or may still be. */
   private undo(claim: Holder): void {
-    if (this.uncertain.size < MOST_UNCERTAIN) {
+    if (this.uncertain.size < MAX_UNCERTAIN) {
       this.uncertain.set(claim, performance.now() + UNCERTAIN_MS);
     }
   }

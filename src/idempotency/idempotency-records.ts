@@ -4,7 +4,7 @@ import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import { openPool } from '../database/open-pool.js';
 import type { Owner } from './fair-shares.js';
-import { GOODBYE_MS, withTimeout } from '../platform/with-timeout.js';
+import { CLOSE_TIMEOUT_MS, withTimeout } from '../platform/with-timeout.js';
 
 /** Responses of up to 8 MiB are stored through it. A claim that takes longer than the timeout is rejected. */
 const POOL = { applicationName: 'postern-idempotency', poolSize: 8, queryTimeoutMs: 5_000 };
@@ -176,7 +176,7 @@ export class IdempotencyRecords implements OnApplicationShutdown {
   }
 
   async onApplicationShutdown(): Promise<void> {
-    await withTimeout(GOODBYE_MS, this.pool.end());
+    await withTimeout(CLOSE_TIMEOUT_MS, this.pool.end());
   }
 }
 

@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import type { Access } from '../admin/access/access.js';
+import { changesInLastHour } from '../audit/recent-changes.js';
 import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import { ServiceError } from '../errors/service-error.js';
@@ -30,11 +31,6 @@ const COUNT = `
 const MOST_CHANGES = 20;
 /** Waits for other changes of the member, so that all of them are counted. */
 const LOCK_ACTOR = 'SELECT pg_advisory_xact_lock(hashtextextended($1, 0))';
-/** By their IDs, which begin with the time, because only those are indexed. Signing in is limited by itself. */
-const COUNT_CHANGES = `
-  SELECT count(*)::int AS count FROM audit_log
-  WHERE actor = $1 AND subject_type <> 'session' AND id >= rpad(
-    lpad(to_hex((extract(epoch FROM now() - interval '1 hour') * 1000)::bigint), 12, '0'), 32, '0')::uuid`;
 
 /** What members of a team (role `team`) do with keys of their own, within what the team allows. */
 @Injectable()
@@ -134,7 +130,7 @@ export class OwnKeysService {
 
 async function mustChangeLess(manager: EntityManager, actor: string): Promise<void> {
   await manager.query(LOCK_ACTOR, [`own keys of ${actor}`]);
-  const [{ count }] = await manager.query<[{ count: number }]>(COUNT_CHANGES, [actor]);
+  const count = await changesInLastHour(manager, actor);
   if (count < MOST_CHANGES) return;
   throw new ServiceError(
     'conflict',

@@ -3,7 +3,7 @@ import { oneOf } from '../admin/fields.schema.js';
 import { BUDGET_MODES, BUDGET_PERIODS, RESERVATIONS, UNPRICED_MODES } from './limit-rule.entity.js';
 import { nanoOf } from './usd.js';
 
-const MOST_BUDGETS = 4;
+const MAX_BUDGETS = 4;
 const MOST = 1_000_000_000;
 const COUNT = `must be an integer from 0 to ${MOST}; null or absent for no limit`;
 const TOKENS = `must be an integer from 0 to ${MOST * 1_000}`;
@@ -66,11 +66,11 @@ const newBudget = z
   })
   .meta({ id: 'NewBudget', example: { usd: '500.00', period: 'month' } });
 
-const BUDGETS = `must be a list of at most ${MOST_BUDGETS} budgets`;
+const BUDGETS = `must be a list of at most ${MAX_BUDGETS} budgets`;
 
 const newBudgets = z
   .array(newBudget, BUDGETS)
-  .max(MOST_BUDGETS, BUDGETS)
+  .max(MAX_BUDGETS, BUDGETS)
   .refine(
     (list) => new Set(list.map(({ usd, period }) => `${usd === undefined} ${period}`)).size === list.length,
     'must not contain two budgets of the same kind and period',

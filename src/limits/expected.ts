@@ -6,8 +6,8 @@ import type { Estimate } from './estimates.js';
 import type { CallReservation } from './ledger/ledger.js';
 
 /** No call uses more: a million dollars, a trillion tokens. */
-const MOST_NANO = 10n ** 15n;
-export const MOST_TOKENS = 1e12;
+const MAX_NANO = 10n ** 15n;
+export const MAX_TOKENS = 1e12;
 
 /** Service tiers that cost at most what a request without one costs. */
 const NOT_DEARER = new Set([
@@ -108,9 +108,9 @@ export function costOf(
     extra: null,
     reportedCost: null,
   };
-  return price.costOf(usage, startedAt) ?? MOST_NANO;
+  return price.costOf(usage, startedAt) ?? MAX_NANO;
 }
 
 export function reserve(usd: bigint, { input, output }: Expected): CallReservation {
-  return { usd: usd < MOST_NANO ? usd : MOST_NANO, tokens: BigInt(input + output) };
+  return { usd: usd < MAX_NANO ? usd : MAX_NANO, tokens: BigInt(input + output) };
 }

@@ -9,7 +9,6 @@ import { isAnthropic } from '../providers/inference-endpoints.js';
 import { CallPolicies } from '../proxy/policies/call-policies.js';
 import type { Admission, CallPolicy } from '../proxy/policies/call-policy.js';
 import type { PolicyCall } from '../proxy/policies/policy-call.js';
-import { rejectUnnamedModel } from './unnamed-model.js';
 import type { Reservation } from '../request-log/charges.js';
 import { startOf } from '../request-log/column-domains.js';
 import { type Estimate, Estimates } from './estimates.js';
@@ -18,7 +17,7 @@ import {
   dearerTiers,
   type Expected,
   isForm,
-  MOST_TOKENS,
+  MAX_TOKENS,
   reserve,
   runsInBackground,
   whyUnpriced,
@@ -30,23 +29,23 @@ import { RuleCache, type RuleSet } from './ledger/rule-cache.js';
 import type { Ticket } from './ledger/ticket.js';
 import { limitRejection } from './limit-rejection.js';
 import { LimitTicket } from './limit-ticket.js';
+import { rejectUnnamedModel } from './model-policy.js';
 import { WebSocketCharge } from './websocket-charge.js';
 
 /** Endpoints that cost nothing: they count tokens or check texts. */
 const FREE =
   /\/(?:v1\/messages\/count_tokens|responses\/input_tokens|v1\/moderations|models\/[^/]+:countTokens)$/;
 /** A call waits at most this long for a price that is not in memory. */
-const PATIENCE_MS = 2_000;
+const PRICE_TIMEOUT_MS = 2_000;
 /** The longest output of the models that there are: what `worst` assumes if the request does not limit it. */
-const LONGEST_OUTPUT = 131_072;
+const MAX_OUTPUT_TOKENS = 131_072;
 
 const NOTHING: CallReservation = { usd: 0n, tokens: 0n };
 const LEAST: CallReservation = { usd: 1n, tokens: 1n };
 const UNPRICED_ENDPOINT =
   'This gateway key has a budget in USD, and requests to this endpoint name no model, so that their cost is unknown. Ask for a budget with "unpriced": "allow".';
 
-type Route = NonNullable<PolicyCall['routed']>;
-type PricedTarget = ReturnType<Route['candidates']>[number];
+type PricedTarget = ReturnType<NonNullable<PolicyCall['routed']>['candidates']>[number];
 
 /** Admits calls within the limits and budgets of their key, its team and their end users. */
 @Injectable()
@@ -56,14 +55,16 @@ export class LimitPolicy implements CallPolicy {
   private readonly estimates = new Estimates();
 
   constructor(
-    private readonly policies: CallPolicies,
+    policies: CallPolicies,
     private readonly rules: RuleCache,
     private readonly ledger: LedgerService,
     private readonly prices: PriceResolver,
     @InjectSettings() private readonly env: Settings,
   ) {
     policies.register(this);
-    rules.onChanged = () => this.policies.changed();
+    rules.listen(({ areOthers }) => {
+      if (areOthers) policies.changed();
+    });
   }
 
   appliesTo(grant: Grant): boolean {
@@ -101,92 +102,53 @@ export class LimitPolicy implements CallPolicy {
       return this.take(call, set, isUsed ? LEAST : NOTHING, null);
     }
     const expected = this.expect(call, set, model);
-    if (call.routed !== undefined) return this.admitRouted(call, set, model, expected, call.routed);
-    if (!set.needsUsd) return this.take(call, set, reserve(0n, expected), expected.estimate);
-    const prices = isStorable(model) ? this.prices.known(call.provider, model) : [];
-    if (prices === undefined) return this.admitOncePriced(call, set, model, expected);
-    return this.admitPriced(call, set, priceAt(prices, startOf(call.id)), expected);
-  }
-
-  private async admitOncePriced(
-    call: PolicyCall,
-    set: RuleSet,
-    model: string,
-    expected: Expected,
-  ): Promise<Admission> {
-    await withTimeout(PATIENCE_MS, this.prices.load([{ provider: call.provider, model }]));
-    const prices = this.prices.known(call.provider, model);
-    if (prices === undefined && set.needsPrice && this.env.limitsWithoutDatabase === 'reject')
-      throw new GatewayError('limits_unavailable');
-    // Its cost is computed with its row, and charged.
-    if (prices === undefined) return this.take(call, set, reserve(LEAST.usd, expected), expected.estimate);
-    return this.admitPriced(call, set, priceAt(prices, startOf(call.id)), expected);
-  }
-
-  /** Reserves what the dearest target costs, for each attempt that may be billed. */
-  private admitRouted(
-    call: PolicyCall,
-    set: RuleSet,
-    model: string,
-    expected: Expected,
-    route: Route,
-  ): Admission | Promise<Admission> {
-    const targets = set.needsUsd ? route.candidates(model) : [];
-    const unknown = targets.filter((target) => this.pricesOf(target) === undefined);
-    const admit = () => {
-      const usd = this.dearest(call, set, expected, targets, (target) =>
-        route.exclude(target.provider, target.model, model),
-      );
-      const reservation = { ...reserve(usd, expected), attempts: route.billableAttempts };
+    const targets = set.needsUsd ? targetsOf(call, model) : [];
+    const reserveDearest = () => {
+      const usd = this.dearest(call, set, expected, targets, model);
+      const reservation = { ...reserve(usd, expected), attempts: call.routed?.billableAttempts ?? 1 };
       return this.take(call, set, reservation, expected.estimate);
     };
-    return unknown.length === 0 ? admit() : withTimeout(PATIENCE_MS, this.prices.load(unknown)).then(admit);
+    const unknown = targets.filter((target) => this.pricesOf(target) === undefined);
+    if (unknown.length === 0) return reserveDearest();
+    return withTimeout(PRICE_TIMEOUT_MS, this.prices.load(unknown)).then(reserveDearest);
   }
 
-  /** @param exclude called for targets without a known cost, which a key with a budget may not use */
+  /**
+   * What the dearest target costs. Targets without a known cost are excluded if the key has a budget that needs it.
+   *
+   * @throws GatewayError model_not_priced if none is left, limits_unavailable
+   */
   private dearest(
     call: PolicyCall,
     set: RuleSet,
     expected: Expected,
     targets: readonly PricedTarget[],
-    exclude: (target: PricedTarget) => void,
+    model: string,
   ): bigint {
+    const startedAt = startOf(call.id);
     let usd = 0n;
     let left = targets.length;
-    let problem: GatewayError | null = null;
     for (const target of targets) {
       const prices = this.pricesOf(target);
       if (prices === undefined && set.needsPrice && this.env.limitsWithoutDatabase === 'reject')
         throw new GatewayError('limits_unavailable');
-      const dated = prices === undefined ? null : priceAt(prices, startOf(call.id));
-      problem = prices === undefined || !set.needsPrice ? null : whyUnpriced(dated, expected);
+      const dated = prices === undefined ? null : priceAt(prices, startedAt);
+      const problem = prices === undefined || !set.needsPrice ? null : whyUnpriced(dated, expected);
       if (problem !== null) {
-        exclude(target);
-        left--;
+        call.routed?.exclude(target.provider, target.model, model);
+        if (--left === 0) throw problem;
         continue;
       }
-      const cost = dated === null ? LEAST.usd : costOf(dated, expected, startOf(call.id));
+      // Without a known price, its cost is computed with its row, and charged.
+      const cost = dated === null ? LEAST.usd : costOf(dated, expected, startedAt);
       if (cost > usd) usd = cost;
     }
-    if (left === 0 && problem !== null) throw problem;
     return usd;
   }
 
   /** Undefined: they are not in memory. */
   private pricesOf({ provider, model }: PricedTarget): readonly DatedPrice[] | undefined {
     return isStorable(model) ? this.prices.known(provider, model) : [];
-  }
-
-  private admitPriced(
-    call: PolicyCall,
-    set: RuleSet,
-    dated: DatedPrice | null,
-    expected: Expected,
-  ): Admission | Promise<Admission> {
-    const problem = set.needsPrice ? whyUnpriced(dated, expected) : null;
-    if (problem !== null) throw problem;
-    const usd = dated === null ? LEAST.usd : costOf(dated, expected, startOf(call.id));
-    return this.take(call, set, reserve(usd, expected), expected.estimate);
   }
 
   private take(
@@ -216,7 +178,7 @@ export class LimitPolicy implements CallPolicy {
     const bytes = call.requestBytes ?? 0;
     const estimate = this.estimates.of(call.grant.keyId, model, isForm(call.headers));
     const declared = call.maxOutputTokens;
-    const most = declared !== null && declared > 0 ? declared : LONGEST_OUTPUT;
+    const most = declared !== null && declared > 0 ? declared : MAX_OUTPUT_TOKENS;
     // What a call in the background uses is never known: it is charged what it reserves.
     const isCharged = set.needsUsd || set.chargesTokens;
     const isMost = set.reservesWorst || (isCharged && runsInBackground(call));
@@ -224,7 +186,7 @@ export class LimitPolicy implements CallPolicy {
     return {
       estimate,
       input: isMost ? bytes : estimate.input(bytes),
-      output: Math.min(output * call.choices, MOST_TOKENS),
+      output: Math.min(output * call.choices, MAX_TOKENS),
       isMost,
       tiers: set.needsPrice ? dearerTiers(call) : [],
     };
@@ -259,11 +221,16 @@ function isFree(call: PolicyCall): boolean {
  */
 function modelOf(call: PolicyCall, set: RuleSet): string | null {
   if (call.modelSource === 'none') {
-    if (set.needsPrice) rejectUnnamedModel(call);
-    if (set.needsPrice) throw new GatewayError('model_not_priced', { message: UNPRICED_ENDPOINT });
-    return null;
+    if (!set.needsPrice) return null;
+    rejectUnnamedModel(call);
+    throw new GatewayError('model_not_priced', { message: UNPRICED_ENDPOINT });
   }
   return set.blocksUsd ? call.requireModel() : (call.model ?? '');
+}
+
+/** The providers to which a call may go, each with the name that the model has there. */
+function targetsOf(call: PolicyCall, model: string): readonly PricedTarget[] {
+  return call.routed?.candidates(model) ?? [{ provider: call.provider, model }];
 }
 
 /** A name that Postgres cannot store has no price. */

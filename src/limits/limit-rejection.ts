@@ -8,7 +8,7 @@ const WINDOW_S = 60;
  * A little less than a minute: many versions of the SDKs ignore longer times, and come back after a second, and once more.
  * They read `retry-after-ms` first. What they were told to wait too little, they wait at the next 429.
  */
-const LONGEST_RETRY_MS = 59_999;
+const MAX_RETRY_MS = 59_999;
 
 const OWNERS = {
   key: 'this gateway key',
@@ -61,7 +61,7 @@ function tooMany(state: LimitState, isAnthropic: boolean): GatewayError {
       'retry-after',
       String(retryS),
       'retry-after-ms',
-      String(Math.min(retryMs, LONGEST_RETRY_MS)),
+      String(Math.min(retryMs, MAX_RETRY_MS)),
       ...providerHeaders(rule, amount, remaining, retryMs, isAnthropic),
       ...standardHeaders(rule, amount, remaining, retryS),
     ],

@@ -1,17 +1,14 @@
 import { Injectable } from '@nestjs/common';
 import { DataSource, type EntityManager } from 'typeorm';
 import type { Scope } from '../admin/access/access.js';
-import { ACTIONS, recordChange, SUBJECT_TYPES } from '../audit/record-change.js';
+import { recordChange } from '../audit/record-change.js';
 import { idOfCursor, isUuid, type Page, pageOf } from '../database/page.js';
 import { ServiceError } from '../errors/service-error.js';
 import { usdOf } from '../limit-rules/usd.js';
 import type { Actor } from '../platform/actor.js';
-import { MOST_SPENT } from './ledger/settlement.js';
+import { MAX_SPENT } from './ledger/settlement.js';
 import { TeamsService } from '../teams/teams.service.js';
 import type { LimitFilter, LimitReset, LimitView } from './limits.schema.js';
-
-SUBJECT_TYPES.add('limit');
-ACTIONS.add('reset');
 
 type LimitRow = Omit<LimitView, 'resets_at' | 'amount' | 'credited' | 'used' | 'held' | 'left'> & {
   amount: string;
@@ -86,7 +83,7 @@ const LOCK_METERS = `
  * is no sum any more, and would count nothing from then on: it starts again at 0.
  */
 const RESET = `
-  UPDATE limit_meter m SET credited = m.spent % ${MOST_SPENT}, spent = m.spent % ${MOST_SPENT}, alerted = 0, exhausted_at = NULL
+  UPDATE limit_meter m SET credited = m.spent % ${MAX_SPENT}, spent = m.spent % ${MAX_SPENT}, alerted = 0, exhausted_at = NULL
   FROM limit_rule r
   WHERE r.id = $1 AND m.rule_id = r.id AND m.window_start = ${PERIOD_START} AND ($2::text IS NULL OR m.subject = $2)`;
 

@@ -6,7 +6,7 @@ import type { Instruments } from './instruments.js';
 
 /** Histogram bounds in seconds: for what the gateway adds, and for what a model takes. */
 const OVERHEAD = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1, 5];
-const ANSWERS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900];
+const RESPONSES = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900];
 
 /** Status classes by first digit; 0: the client got no status, or one outside 100 to 599. */
 const CLASSES = ['none', '1xx', '2xx', '3xx', '4xx', '5xx'] as const;
@@ -20,7 +20,7 @@ const TOKENS = [
 ] as const;
 
 /** Series limit: providers beyond this number share one label. */
-const MOST_PROVIDERS = 100;
+const MAX_PROVIDERS = 100;
 const OTHER_PROVIDERS = 'others';
 
 class ProviderFigures {
@@ -28,8 +28,8 @@ class ProviderFigures {
   readonly calls = new Float64Array(OUTCOMES.length * CLASSES.length);
   readonly tokens = new Float64Array(TOKENS.length);
   readonly overhead = new Durations(OVERHEAD);
-  readonly firstByte = new Durations(ANSWERS);
-  readonly duration = new Durations(ANSWERS);
+  readonly firstByte = new Durations(RESPONSES);
+  readonly duration = new Durations(RESPONSES);
 }
 
 /** Counts finished calls. Labels are configured names and fixed values, never anything that a client sent. */
@@ -93,7 +93,7 @@ export class CallMetrics {
   private figuresOf(provider: string): ProviderFigures {
     const known = this.providers.get(provider);
     if (known !== undefined) return known;
-    if (this.providers.size >= MOST_PROVIDERS && provider !== OTHER_PROVIDERS)
+    if (this.providers.size >= MAX_PROVIDERS && provider !== OTHER_PROVIDERS)
       return this.figuresOf(OTHER_PROVIDERS);
     const made = new ProviderFigures();
     this.providers.set(provider, made);

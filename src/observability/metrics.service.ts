@@ -16,9 +16,8 @@ export type MetricValues = MetricObjectWithValues<never>[];
 @Injectable()
 export class MetricsService {
   readonly contentType = Registry.PROMETHEUS_CONTENT_TYPE;
-  /** Returns the metrics of all processes: by default only this one. A worker asks the primary instead. */
-  ofAll: () => Promise<MetricValues[]> = async () => [await this.own()];
   private readonly registry = new Registry();
+  private ofAll = async (): Promise<MetricValues[]> => [await this.own()];
 
   /** Registers metrics; a module registers its own in a constructor. */
   readonly instruments = new Instruments(this.registry);
@@ -28,6 +27,11 @@ export class MetricsService {
     states.register(this.instruments);
     // process_* and nodejs_*: the names that client libraries share and dashboards use.
     collectDefaultMetrics({ register: this.registry });
+  }
+
+  /** Replaces the source of the metrics of all processes, by default only this one. A worker asks the primary instead. */
+  collectFrom(ofAll: () => Promise<MetricValues[]>): void {
+    this.ofAll = ofAll;
   }
 
   /** The metrics of this process. */

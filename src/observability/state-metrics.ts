@@ -30,7 +30,7 @@ export class StateMetrics {
     private readonly keys: KeyCache,
     private readonly lookup: KeyLookupService,
     private readonly claims: ClaimsService,
-    private readonly answers: PendingResponses,
+    private readonly pending: PendingResponses,
     private readonly stored: StoredBytes,
     private readonly failures: StoreFailures,
     private readonly pools: UpstreamPools,
@@ -154,7 +154,7 @@ export class StateMetrics {
     on.gauge(
       'postern_idempotency_waiting_calls',
       "Repeated calls that wait for the first call's response.",
-      () => this.answers.waiting,
+      () => this.pending.waiting,
     );
     on.counter(
       'postern_response_store_failures_total',

@@ -19,9 +19,9 @@ interface Claim extends LockHolder {
 }
 
 /** sockaddr_un.sun_path holds 108 bytes on Linux and 104 on macOS, the closing NUL included. */
-const LONGEST_SOCKET_PATH = 100;
+const MAX_SOCKET_PATH_LENGTH = 100;
 /** A holder whose event loop is busy still owns its lock: after this many ms its claim file is believed. */
-const ANSWER_TIMEOUT = 500;
+const RESPONSE_TIMEOUT = 500;
 
 /**
  * A lock between processes that dies with its owner: a listening Unix socket. A dead owner refuses connections,
@@ -145,7 +145,7 @@ export class FolderLock {
   private async newSocketPath(): Promise<string> {
     const id = randomBytes(6).toString('hex');
     const inside = join(await realpath(this.folder), `${id}.sock`);
-    if (Buffer.byteLength(inside) <= LONGEST_SOCKET_PATH) return inside;
+    if (Buffer.byteLength(inside) <= MAX_SOCKET_PATH_LENGTH) return inside;
     return join(tmpdir(), `${await this.prefix()}${id}.sock`);
   }
 
@@ -179,28 +179,28 @@ function ask(claim: Claim): Promise<LockHolder | null> {
   return new Promise((resolve) => {
     let text = '';
     const socket = connect(claim.socket);
-    const answer = (holder: LockHolder | null) => {
+    const finish = (holder: LockHolder | null) => {
       clearTimeout(timer);
       socket.destroy();
       resolve(holder);
     };
     const believed = { pid: claim.pid, startedAt: claim.startedAt };
-    const timer = setTimeout(() => answer(believed), ANSWER_TIMEOUT);
+    const timer = setTimeout(() => finish(believed), RESPONSE_TIMEOUT);
     socket.setEncoding('utf8');
     socket.on('data', (chunk: string) => {
       text += chunk;
       if (!text.includes('\n')) return;
       try {
-        answer(JSON.parse(text) as LockHolder);
+        finish(JSON.parse(text) as LockHolder);
       } catch {
-        answer(believed);
+        finish(believed);
       }
     });
-    socket.on('end', () => answer(believed));
+    socket.on('end', () => finish(believed));
     socket.on('error', (error: NodeJS.ErrnoException) => {
       // Everything else (a full backlog, no permission) comes from a socket that somebody still holds.
       const dead = ['ECONNREFUSED', 'ENOENT', 'ENOTSOCK', 'ENOTDIR'].includes(error.code ?? '');
-      answer(dead ? null : believed);
+      finish(dead ? null : believed);
     });
   });
 }

@@ -90,7 +90,7 @@ function withId(key: Buffer): MasterKey {
 
 /**
  * Each place has a key of its own, derived from the master key (NIST SP 800-108, one block in counter mode): random
- * nonces are safe for 2^32 values under one key (SP 800-38D 8.3), which stored answers could reach under a shared one.
+ * nonces are safe for 2^32 values under one key (SP 800-38D 8.3), which stored responses could reach under a shared one.
  */
 function keyFor({ key }: MasterKey, context: string): Buffer {
   return createHmac('sha256', key).update(`\x01postern secret box\0${context}`).digest();

@@ -5,9 +5,9 @@ const DRAWN_AT_ONCE = 512;
 /** Random bytes of one id: 62 bits behind the variant, and 11 for where a millisecond's counter begins. */
 const RANDOM_BYTES = 10;
 const VARIANTS = ['8', '9', 'a', 'b'] as const;
-const MOST_PER_MS = 0xfff;
+const MAX_PER_MS = 0xfff;
 /** A clock that is set back by more is followed: the time of an id decides which day its call is charged to. */
-const MOST_AHEAD_MS = 1_000;
+const MAX_AHEAD_MS = 1_000;
 
 const pool = Buffer.allocUnsafeSlow(DRAWN_AT_ONCE * RANDOM_BYTES);
 let drawn = pool.length;
@@ -29,8 +29,8 @@ export function uuidV7(): string {
   const at = drawn;
   drawn += RANDOM_BYTES;
   const read = Date.now();
-  const isFollowed = read > now || read < now - MOST_AHEAD_MS;
-  if (isFollowed || counter === MOST_PER_MS) {
+  const isFollowed = read > now || read < now - MAX_AHEAD_MS;
+  if (isFollowed || counter === MAX_PER_MS) {
     // A full counter goes on in the millisecond after the last.
     now = isFollowed ? read : now + 1;
     counter = ((pool[at]! & 7) << 8) | pool[at + 1]!;

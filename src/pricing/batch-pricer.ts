@@ -26,7 +26,7 @@ import { costOfUsage, modelsOf } from './costs/usage-cost.js';
 import { UnpricedModels } from './unpriced-models.service.js';
 
 /** A batch of rows waits at most this long for prices that are not in memory. */
-const PATIENCE_MS = 250;
+const PRICE_TIMEOUT_MS = 250;
 /** No call costs more: a provider that reports more is mistaken. */
 const MOST_REPORTED_NANO = 10_000n * 10n ** BigInt(COST_SCALE);
 /** Providers beyond this number share one entry of the metrics. */
@@ -96,12 +96,12 @@ export class BatchPricer implements RowPricer {
 
   /** Waits for prices, and until the models without one are stored: a later price then finds the rows. */
   private async priceLate(unknown: readonly LogRow[], saving: Promise<void> | null): Promise<void> {
-    const until = performance.now() + PATIENCE_MS;
+    const until = performance.now() + PRICE_TIMEOUT_MS;
     try {
       const models = unknown.flatMap((row) =>
         modelsOf(row.model, usageOf(row)).map((model) => ({ provider: row.provider, model })),
       );
-      if (models.length > 0) await withTimeout(PATIENCE_MS, this.resolver.load(models));
+      if (models.length > 0) await withTimeout(PRICE_TIMEOUT_MS, this.resolver.load(models));
       for (const row of unknown) {
         const prices = row.model === null ? undefined : this.resolver.known(row.provider, row.model);
         this.set(row, prices, this.figuresOf(row.provider));

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import type { EntityManager } from 'typeorm';
 import { v7 as uuidv7 } from 'uuid';
-import { ACTIONS, recordChange, type Shown, SUBJECT_TYPES } from '../audit/record-change.js';
+import { recordChange, type Shown } from '../audit/record-change.js';
 import { idOfCursor, isUuid, type Page, pageOf } from '../database/page.js';
 import { type Expected, mustBeExpected } from '../database/revision.js';
 import { isUniqueViolation } from '../database/sql-state.js';
@@ -30,9 +30,6 @@ import { UnpricedModels } from './unpriced-models.service.js';
 
 /** The repair of costs, which runs every minute, is soon done. */
 const LOCK_PATIENCE_MS = 5_000;
-
-SUBJECT_TYPES.add('price');
-ACTIONS.add('repriced');
 
 const LIST = `${SELECT_PRICES} FROM price p
   WHERE ($1::text IS NULL OR p.catalog = $1) AND ($2::text IS NULL OR p.model = $2)

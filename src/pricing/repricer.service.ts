@@ -6,7 +6,7 @@ import type { Settings } from '../config/settings.js';
 import { ADVISORY_LOCKS } from '../database/advisory-locks.js';
 import { openPool } from '../database/open-pool.js';
 import { formatDecimal, parseDecimal } from '../platform/decimal.js';
-import { GOODBYE_MS, withTimeout } from '../platform/with-timeout.js';
+import { CLOSE_TIMEOUT_MS, withTimeout } from '../platform/with-timeout.js';
 import { startOf } from '../request-log/column-domains.js';
 import type { LogRow } from '../request-log/columns.js';
 import {
@@ -95,7 +95,7 @@ export class Repricer implements OnApplicationShutdown {
 
   async onApplicationShutdown(): Promise<void> {
     this.stopped = true;
-    await withTimeout(GOODBYE_MS, this.pool.end());
+    await withTimeout(CLOSE_TIMEOUT_MS, this.pool.end());
   }
 
   /**

@@ -1,3 +1,4 @@
+import { countOfChanges } from '../database/change-counter.js';
 import type { AuthSettings, ProviderAuth } from './credentials/auth-kinds.js';
 import { type CredentialSources, storedCredential } from './credentials/credential-sources.service.js';
 import type { Provider } from './provider.js';
@@ -8,8 +9,7 @@ import { normaliseProviderUrl } from '../platform/provider-url.js';
 export const READ_PROVIDERS = `
   SELECT c.value AS counted, p.id, p.name, p.url, p.auth, p.auth_settings, p.sealed_secret, p.is_default, p.enabled, p.catalog,
     p.version
-  FROM change_counter c LEFT JOIN provider p ON true
-  WHERE c.name = 'providers'`;
+  FROM (${countOfChanges('providers')}) c LEFT JOIN provider p ON true`;
 
 export interface DirectoryRow {
   counted: string;

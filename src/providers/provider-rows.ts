@@ -1,4 +1,5 @@
 import type { EntityManager } from 'typeorm';
+import { countOfChanges } from '../database/change-counter.js';
 import type { Transactions } from '../database/transactions.js';
 import { ServiceError } from '../errors/service-error.js';
 import { DEFAULT_PROVIDER, PROVIDER_NAME } from './provider-name.js';
@@ -9,7 +10,7 @@ const NAMES = 'SELECT name FROM provider UNION ALL SELECT name FROM route ORDER 
 const FIND = `${SELECT_PROVIDERS} WHERE name = $1`;
 
 /** Serializes changes of providers, so that of two new defaults the later one wins and neither fails. */
-export const LOCK_CHANGES = "SELECT FROM change_counter WHERE name = 'providers' FOR UPDATE";
+export const LOCK_CHANGES = `${countOfChanges('providers')} FOR UPDATE`;
 
 /**
  * Runs one change of providers in a transaction. No other change runs at the same time, so what `work` reads stays valid.

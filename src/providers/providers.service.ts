@@ -162,14 +162,14 @@ export class ProvidersService {
       if (this.directory !== null && found.counted < this.directory.counted && this.directory !== before)
         continue;
       sources.end();
-      this.tellFaults(found);
+      this.reportErrors(found);
       this.directory = found;
       return;
     }
   }
 
   /** Reported once per provider, not at each read. */
-  private tellFaults({ byName }: Directory): void {
+  private reportErrors({ byName }: Directory): void {
     for (const { name, problem } of byName.values()) {
       if (problem === null || problem === this.directory?.byName.get(name)?.problem) continue;
       this.logger.error(

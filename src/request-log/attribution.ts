@@ -19,7 +19,7 @@ const SESSION_HEADERS = [
   'x-session-id',
   'x-session-affinity',
 ] as const;
-const MOST_TAGS = 8;
+const MAX_TAGS = 8;
 const TAG = /^([\w.-]{1,64})=([^,]{1,64})$/;
 
 /** @param userHeaders names of further headers, in lower case @returns null if the headers name nothing */
@@ -47,9 +47,9 @@ function first(headers: IncomingHttpHeaders, name: string): string | null {
 function tagsOf(header: string | null): string | null {
   const tags: Record<string, string> = {};
   let count = 0;
-  for (const part of header?.split(',', 4 * MOST_TAGS) ?? []) {
+  for (const part of header?.split(',', 4 * MAX_TAGS) ?? []) {
     const [, name, value] = TAG.exec(part.trim()) ?? [];
-    if (name === undefined || count === MOST_TAGS) continue;
+    if (name === undefined || count === MAX_TAGS) continue;
     tags[name] = value!;
     count++;
   }

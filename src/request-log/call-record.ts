@@ -1,5 +1,5 @@
 import { firstHeader } from '../platform/raw-headers.js';
-import { type Attempt, attemptId } from './column-groups/attempts.js';
+import { type Attempt, attemptId } from './attempts.js';
 import { type Attribution, withBody } from './attribution.js';
 import type { CallerSecrets } from './column-domains.js';
 import type { LogRow } from './columns.js';
@@ -48,7 +48,7 @@ export interface CallOrigin {
 }
 
 /** Bytes of the largest body from which the attribution is read. */
-const MOST_ATTRIBUTED = 262_144;
+const MAX_ATTRIBUTED = 262_144;
 const NO_TICKETS: readonly CallTicket[] = [];
 
 /**
@@ -209,7 +209,7 @@ export class CallRecord {
   requestBodyRead(): void {
     if (this.bodyAwaitedAt > 0) this.bodyBegun();
     this.body.finish();
-    if (this.origin.attributesBody && this.body.json !== null && this.requestBytes <= MOST_ATTRIBUTED)
+    if (this.origin.attributesBody && this.body.json !== null && this.requestBytes <= MAX_ATTRIBUTED)
       this.attribution = withBody(this.attribution, endUserOf(this.body.json));
     this.body.forget();
   }

@@ -1,5 +1,4 @@
-import { CHARGE_COLUMNS } from './column-groups/charge-columns.js';
-import type { LogRow } from './columns.js';
+import { CHARGE_COLUMNS, type LogRow } from './columns.js';
 import { costOf } from './row-cost.js';
 
 /** What a call has reserved of budgets. Null for each kind of budget that does not apply to it. */

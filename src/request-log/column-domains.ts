@@ -13,7 +13,7 @@ export type CallerSecrets = string | readonly string[];
  */
 export type ToDomain<T> = (value: unknown, key: CallerSecrets | null) => T;
 
-const LONGEST_TEXT = 1_024;
+const MAX_TEXT_LENGTH = 1_024;
 
 /** NUL and half of a surrogate pair, which may or may not have its other half. */
 const DOUBTFUL = /[\0\ud800-\udfff]/;
@@ -33,12 +33,12 @@ export function text(value: unknown, key: CallerSecrets | null): string | null {
 }
 
 /** Eight tags of 64 + 64 characters, and their punctuation. */
-const LONGEST_TAGS = 2_048;
+const MAX_TAGS_LENGTH = 2_048;
 
 /** A JSON object of strings without a gateway key, else null: the tags of a call, which the gateway wrote as JSON. */
 export function tagsJson(value: unknown, key: CallerSecrets | null): string | null {
   const json = typeof value === 'string' ? showable(value, key) : null;
-  if (json === null || json.length > LONGEST_TAGS) return null;
+  if (json === null || json.length > MAX_TAGS_LENGTH) return null;
   try {
     const tags = JSON.parse(json) as unknown;
     const isTags =
@@ -76,8 +76,8 @@ function containsAny(value: string, secrets: CallerSecrets): boolean {
  * buffer, because a slice would keep the whole of a 64 KB header in memory for as long as the row waits.
  */
 function storable(value: string): string {
-  if (value.length <= LONGEST_TEXT && !DOUBTFUL.test(value)) return value;
-  return Buffer.from(value.slice(0, LONGEST_TEXT)).toString().replaceAll('\0', '\ufffd');
+  if (value.length <= MAX_TEXT_LENGTH && !DOUBTFUL.test(value)) return value;
+  return Buffer.from(value.slice(0, MAX_TEXT_LENGTH)).toString().replaceAll('\0', '\ufffd');
 }
 
 /** Null for a number that an integer column would reject or that cannot be a count. */
@@ -90,7 +90,7 @@ export function integer(max: number): (value: unknown) => number | null {
 
 const MEMBER = /^[a-z][a-z0-9_]{0,63}$/;
 const WORD = /^[a-z][a-z0-9_-]{0,63}$/;
-const MOST_MEMBERS = 32;
+const MAX_MEMBERS = 32;
 
 /**
  * The JSON text of usage: an object of counts and words, of which `responses` may be a list of such objects; null
@@ -133,7 +133,7 @@ function sumsOf(value: unknown, secrets: CallerSecrets | null): object[] | null 
 function isFlat(object: Record<string, unknown>): boolean {
   const members = Object.entries(object);
   return (
-    members.length <= MOST_MEMBERS &&
+    members.length <= MAX_MEMBERS &&
     members.every(
       ([name, member]) =>
         MEMBER.test(name) &&
@@ -150,12 +150,12 @@ export function milliseconds(value: unknown): number | null {
 
 /** Decimal places of an amount in USD, and the bound of `numeric(18,9)`. */
 const USD_SCALE = 9;
-const MOST_USD = 10n ** 18n;
+const MAX_USD = 10n ** 18n;
 
 /** An exact decimal in USD, rounded half up to nine places; null for anything else and for what the column cannot hold. */
 export function dollars(value: unknown): string | null {
   const nano = typeof value === 'string' ? parseDecimal(value, USD_SCALE) : null;
-  return nano === null || nano >= MOST_USD ? null : formatDecimal(nano, USD_SCALE);
+  return nano === null || nano >= MAX_USD ? null : formatDecimal(nano, USD_SCALE);
 }
 
 /** Null for anything but a plain IP address; a zone (`%eth0`) is not part of one. */

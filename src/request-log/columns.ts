@@ -5,12 +5,10 @@ import {
   integer,
   milliseconds,
   requiredText,
+  tagsJson,
   text,
   usageJson,
 } from './column-domains.js';
-import { ATTEMPT_COLUMNS } from './column-groups/attempts.js';
-import { ATTRIBUTION_COLUMNS, NOT_SENT } from './column-groups/attribution-columns.js';
-import { CHARGE_COLUMNS } from './column-groups/charge-columns.js';
 import type { Column, Phase } from './column.js';
 import { type Outcome, OUTCOMES } from './outcome.js';
 
@@ -26,7 +24,38 @@ const BYTES = { type: 'bigint', phases: END, toDomain: integer(Number.MAX_SAFE_I
 const SMALL = { type: 'smallint', toDomain: integer(32_767) } as const;
 const TEXT = { type: 'text', toDomain: text } as const;
 const NOT_REPORTED = 'the provider reported none, or the response could not be read.';
+const NOT_SENT = 'the client sent none or the text contained a gateway key.';
 const UNSEEN = 'the process died during the call.';
+
+/** The columns for budgets. Only rows to which a budget applies have them. */
+export const CHARGE_COLUMNS = {
+  charge_usd: {
+    type: 'numeric',
+    phases: ['begin', 'write'],
+    toDomain: dollars,
+    description:
+      'What the call was charged against budgets in USD: its cost when the row was written, else an estimate. It is ' +
+      'never changed, so the sum of the charges is what the budgets count.',
+    nullMeans: 'no budget in USD applied to the call.',
+    example: '0.000142500',
+  },
+  charge_tokens: {
+    type: 'bigint',
+    phases: ['begin', 'write'],
+    toDomain: integer(Number.MAX_SAFE_INTEGER),
+    description:
+      'What the call was charged against budgets in tokens: its input and output tokens, else an estimate. It is never ' +
+      'changed.',
+    nullMeans: 'no budget in tokens applied to the call.',
+  },
+  limit_subject: {
+    type: 'text',
+    toDomain: text,
+    phases: ['begin', 'write'],
+    description: 'Keyed hash of the end user whose budget the call was charged against.',
+    nullMeans: 'no budget per end user applied to the call.',
+  },
+} as const satisfies Record<string, Column<unknown>>;
 
 /**
  * The columns of `request_log`: the one list from which the rows, the journal records, the INSERT statement, the
@@ -255,7 +284,25 @@ export const COLUMNS = {
     description: 'When the row was last updated: a late outcome, a late price, or repricing.',
     nullMeans: 'the row is as it was first written.',
   },
-  ...ATTRIBUTION_COLUMNS,
+  end_user: {
+    ...TEXT,
+    phases: BEGIN,
+    description: 'The end user that the client named. Stored as `REQUEST_LOG_USERS` says.',
+    nullMeans: NOT_SENT,
+  },
+  session_id: {
+    ...TEXT,
+    phases: BEGIN,
+    description: 'The session that the client named.',
+    nullMeans: NOT_SENT,
+  },
+  tags: {
+    type: 'jsonb',
+    phases: BEGIN,
+    toDomain: tagsJson,
+    description: 'The tags of the `x-gateway-tags` header, as a JSON object of strings.',
+    nullMeans: NOT_SENT,
+  },
   altered: {
     type: 'text',
     phases: END,
@@ -265,7 +312,21 @@ export const COLUMNS = {
     example: 'stream_usage',
   },
   ...CHARGE_COLUMNS,
-  ...ATTEMPT_COLUMNS,
+  call_id: {
+    type: 'uuid',
+    phases: BEGIN,
+    toDomain: asIs<string | null>,
+    description:
+      'The call that this attempt belongs to: the `id` of its first attempt, which the client got as `x-gateway-request-id`.',
+    nullMeans: 'the call did not use a route, so that it has this row only.',
+  },
+  attempt: {
+    ...SMALL,
+    phases: BEGIN,
+    description: 'Which attempt of the call this was, from 1.',
+    nullMeans: 'the call did not use a route.',
+    example: 1,
+  },
 } as const satisfies Record<string, Column<unknown>>;
 
 type Columns = typeof COLUMNS;

@@ -8,7 +8,7 @@ import { clientOptions } from '../database/data-source-options.js';
 import { GatewayClient } from '../database/gateway-client.js';
 import { describeError } from '../errors/describe-error.js';
 import { DatabaseService } from '../database/database.service.js';
-import { GOODBYE_MS, withTimeout } from '../platform/with-timeout.js';
+import { CLOSE_TIMEOUT_MS, withTimeout } from '../platform/with-timeout.js';
 import { createDaysAhead, dropExpired } from './partitions.js';
 
 const QUERY_TIMEOUT_MS = 30_000;
@@ -50,7 +50,7 @@ export class PartitionsService implements OnApplicationShutdown {
   async onApplicationShutdown(): Promise<void> {
     this.stopped = true;
     // Each step is one transaction: a process that is killed leaves nothing half done.
-    await withTimeout(GOODBYE_MS, this.round);
+    await withTimeout(CLOSE_TIMEOUT_MS, this.round);
   }
 
   /** Today's partition exists before the first row is written. Everything else is done after the start. */

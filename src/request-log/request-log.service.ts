@@ -9,7 +9,6 @@ import { type Entry, Journal } from './journal/journal.js';
 import { encodeLines, encodeRecord } from './journal/record-codec.js';
 import type { LogRow } from './columns.js';
 import { emptyRow, setBegin, setEnd, setUsage } from './log-row.js';
-import { appendUsageSoFar } from './usage-so-far.js';
 import { LogWriter } from './writer/log-writer.js';
 import { NO_USAGE, type ResponseUsage } from '../bodies/usage/token-usage.js';
 import type { Outcome } from './outcome.js';
@@ -133,7 +132,16 @@ export class RequestLogService implements OnApplicationShutdown {
     const { row } = call;
     if (row === null || call.outcome !== null) return;
     try {
-      appendUsageSoFar(this.journal, call, row, usage);
+      const soFar = { ...row };
+      setUsage(soFar, call, usage);
+      const file = this.journal.appendLines(encodeLines([encodeRecord('U', soFar, true)]), 1, true);
+      // The file of the record before is not needed for it any more: one call must not keep a file for each 10 s.
+      if (call.usageFile !== null) {
+        call.files.splice(call.files.indexOf(call.usageFile), 1);
+        this.journal.release([call.usageFile]);
+      }
+      call.files.push(file);
+      call.usageFile = file;
     } catch (error) {
       this.logFailure(row.id, error);
     }

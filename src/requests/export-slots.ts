@@ -2,14 +2,14 @@ import { HttpException, HttpStatus, Injectable } from '@nestjs/common';
 import type { Access } from '../admin/access/access.js';
 
 /** Exports of one actor at a time. */
-const MOST_OF_ONE = 2;
+const MAX_OF_ONE = 2;
 /** Exports of viewers and members at a time: fewer than there are connections, so that administrators always get one. */
-const MOST_OF_OTHERS = 4;
+const MAX_OF_OTHERS = 4;
 
 /** Exports of members of the same teams at a time, so that one team leaves some to the others and to viewers. */
-const MOST_OF_TEAM = 2;
+const MAX_OF_TEAM = 2;
 /** Exports of all members at a time: one is left to viewers. */
-const MOST_OF_MEMBERS = 3;
+const MAX_OF_MEMBERS = 3;
 
 type Exporter = Pick<Access, 'actor' | 'role' | 'scope'>;
 
@@ -24,14 +24,14 @@ export class ExportSlots {
     const others = this.running.filter(({ role }) => role !== 'admin').length;
     const members = this.running.filter(({ role }) => role === 'team');
     const ofTeam = members.filter(({ scope }) => scope!.some((team) => access.scope?.includes(team)));
-    if (own >= MOST_OF_ONE)
+    if (own >= MAX_OF_ONE)
       throw rejected(
         `You have ${own} exports running, the most at a time. Wait for their end, or close one.`,
       );
-    if (ofTeam.length >= MOST_OF_TEAM) throw isFull(`${ofTeam.length} exports of your teams`);
-    if (access.role === 'team' && members.length >= MOST_OF_MEMBERS)
+    if (ofTeam.length >= MAX_OF_TEAM) throw isFull(`${ofTeam.length} exports of your teams`);
+    if (access.role === 'team' && members.length >= MAX_OF_MEMBERS)
       throw isFull(`${members.length} exports of members`);
-    if (access.role !== 'admin' && others >= MOST_OF_OTHERS) throw isFull(`${others} exports`);
+    if (access.role !== 'admin' && others >= MAX_OF_OTHERS) throw isFull(`${others} exports`);
     this.running.push(access);
     return () => void this.running.splice(this.running.indexOf(access), 1);
   }

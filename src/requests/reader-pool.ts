@@ -4,7 +4,7 @@ import type { Scope } from '../admin/access/access.js';
 import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import { openPool } from '../database/open-pool.js';
-import { GOODBYE_MS, withTimeout } from '../platform/with-timeout.js';
+import { CLOSE_TIMEOUT_MS, withTimeout } from '../platform/with-timeout.js';
 
 /** Queries of the admin API. */
 const QUERIES = { applicationName: 'postern-reader', poolSize: 2, queryTimeoutMs: 30_000 };
@@ -40,7 +40,7 @@ export class ReaderPool implements OnApplicationShutdown {
 
   async onApplicationShutdown(): Promise<void> {
     const pools = [this.queries, this.members, this.self, this.exports];
-    await withTimeout(GOODBYE_MS, Promise.all(pools.map((pool) => pool.end())));
+    await withTimeout(CLOSE_TIMEOUT_MS, Promise.all(pools.map((pool) => pool.end())));
   }
 }
 

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { idOfCursor, isUuid, type Page, pageOf, type PageRequest } from '../database/page.js';
 import { ServiceError } from '../errors/service-error.js';
 import type { Scope } from '../admin/access/access.js';
-import { attemptIds } from '../request-log/column-groups/attempts.js';
+import { attemptIds } from '../request-log/attempts.js';
 import { oldestDay } from '../request-log/partitions.js';
 import { LogArchive } from './log-archive.js';
 import { ReaderPool } from './reader-pool.js';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { flag, oneOf, pageOf, shownId, timestamp, version } from '../admin/fields.schema.js';
 import { PROVIDER_NAME } from '../providers/provider-name.js';
-import { MOST_ATTEMPTS } from '../request-log/column-groups/attempts.js';
+import { MOST_ATTEMPTS } from '../request-log/attempts.js';
 import { DIALECTS, RETRY_CAUSES, type StoredTarget, STRATEGIES } from './route.entity.js';
 
 /** Targets of a route: a bit mask has one bit for each. */

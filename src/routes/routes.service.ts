@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { DataSource } from 'typeorm';
+import { countOfChanges } from '../database/change-counter.js';
 import { ChangeFeed } from '../database/change-feed.js';
 import { DatabaseService } from '../database/database.service.js';
 import { GatewayError } from '../errors/gateway-error.js';
@@ -9,8 +10,7 @@ import { makeRoute, type Route, type RouteSettings } from './route.js';
 /** Every route in one snapshot, with the count of changes it reflects. No row: a null name. */
 const READ_ROUTES = `
   SELECT c.value AS counted, r.name, r.targets, r.strategy, r.retry_on, r.max_attempts, r.dialect, r.is_default
-  FROM change_counter c LEFT JOIN route r ON true
-  WHERE c.name = 'routes'`;
+  FROM (${countOfChanges('routes')}) c LEFT JOIN route r ON true`;
 
 type RouteRow = Omit<RouteSettings, 'name'> & { counted: string; name: string | null };
 

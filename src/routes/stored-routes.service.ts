@@ -3,7 +3,7 @@ import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import type { EntityManager } from 'typeorm';
 import { v7 as uuidv7 } from 'uuid';
-import { recordChange, SUBJECT_TYPES } from '../audit/record-change.js';
+import { recordChange } from '../audit/record-change.js';
 import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import { type Expected, mustBeExpected } from '../database/revision.js';
@@ -18,8 +18,6 @@ import type { RouteSettings } from './route.js';
 import type { StoredTarget } from './route.entity.js';
 import type { NewRoute, RouteChange, RouteContent, RouteView } from './routes.schema.js';
 import { RoutesService } from './routes.service.js';
-
-SUBJECT_TYPES.add('route');
 
 interface RouteRow extends RouteSettings {
   id: string;

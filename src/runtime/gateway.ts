@@ -85,7 +85,6 @@ export async function serve(settings: Settings, options: GatewayOptions): Promis
     });
     opened.add(() => app.close());
     const database = app.get(DatabaseService);
-    database.onPermanentError = options.onPermanentError;
     const firstKey = app.get(FirstKeyService);
     database.whenReady(async () => {
       if (production) {
@@ -109,7 +108,7 @@ export async function serve(settings: Settings, options: GatewayOptions): Promis
       await listen(adapter.adminServer, settings, 'ADMIN_PORT', settings.adminPort!);
     options.report('connecting to Postgres');
     // A migration may take longer. Meanwhile calls are served without the database, and the gateway can be stopped.
-    await database.start(FIRST_LOOK_MS);
+    await database.start(FIRST_LOOK_MS, options.onPermanentError);
     started = true;
     release();
     const url = urlOf(adapter.getHttpServer(), settings);

@@ -93,7 +93,7 @@ export const ownUsageSchema = z
 export type OwnUsage = z.output<typeof ownUsageSchema>;
 
 const DAY = 'must be a day such as 2026-01-31';
-const MOST_DAYS = 366;
+const MAX_DAYS = 366;
 const day = () => z.iso.date(DAY);
 
 /** The query of `GET /self/v1/usage` */
@@ -113,11 +113,11 @@ export const ownUsageQuerySchema = z
       const today = new Date().toISOString();
       // Without `from`, the days begin with the first of the month.
       const first = from ?? `${today.slice(0, 7)}-01`;
-      return (Date.parse(to ?? today) - Date.parse(first)) / 86_400_000 < MOST_DAYS;
+      return (Date.parse(to ?? today) - Date.parse(first)) / 86_400_000 < MAX_DAYS;
     },
     {
       path: ['to'],
-      message: `must be less than ${MOST_DAYS} days after from (default: the first of the month)`,
+      message: `must be less than ${MAX_DAYS} days after from (default: the first of the month)`,
     },
   );
 export type OwnUsageQuery = z.output<typeof ownUsageQuerySchema>;

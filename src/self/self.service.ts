@@ -48,7 +48,7 @@ interface Bounds {
 }
 
 /** More than the days that a query may name. */
-const MOST_DAYS = 400;
+const MAX_DAYS = 400;
 
 /** The data that a gateway key may read: its own. */
 @Injectable()
@@ -92,7 +92,7 @@ export class SelfService {
     const sums = (start: Date, end?: Date) =>
       this.totals.list(
         ['day'],
-        { key, from: start, ...(end && { to: end }), limit: MOST_DAYS },
+        { key, from: start, ...(end && { to: end }), limit: MAX_DAYS },
         zone,
         this.pool.self,
       );

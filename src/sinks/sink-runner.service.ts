@@ -7,7 +7,7 @@ import { ADVISORY_LOCKS } from '../database/advisory-locks.js';
 import { DatabaseService } from '../database/database.service.js';
 import { openPool } from '../database/open-pool.js';
 import { describeError } from '../errors/describe-error.js';
-import { GOODBYE_MS, withTimeout } from '../platform/with-timeout.js';
+import { CLOSE_TIMEOUT_MS, withTimeout } from '../platform/with-timeout.js';
 import { OutageLog } from '../request-log/writer/outage-log.js';
 import { SinkSenders } from './senders/open-sender.js';
 import { type SinkCounts, SinkLeader } from './sink-leader.js';
@@ -54,8 +54,8 @@ export class SinkRunner implements OnApplicationShutdown {
   async onApplicationShutdown(): Promise<void> {
     this.stop.abort();
     // A batch that is cut off is sent again, under the same token.
-    await withTimeout(GOODBYE_MS, Promise.all(this.running.values()));
-    await withTimeout(GOODBYE_MS, this.pool.end());
+    await withTimeout(CLOSE_TIMEOUT_MS, Promise.all(this.running.values()));
+    await withTimeout(CLOSE_TIMEOUT_MS, this.pool.end());
   }
 
   private start(id: string, name: string): void {

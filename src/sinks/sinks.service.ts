@@ -3,7 +3,7 @@ import { InjectRepository } from '@nestjs/typeorm';
 import type { EntityManager, FindOneOptions, Repository } from 'typeorm';
 import { v7 as uuidv7 } from 'uuid';
 import { audited, type Subject } from '../audit/audited.js';
-import { ACTIONS, recordChange, SUBJECT_TYPES } from '../audit/record-change.js';
+import { recordChange } from '../audit/record-change.js';
 import { isUuid } from '../database/page.js';
 import type { Expected } from '../database/revision.js';
 import { transacted } from '../database/transactions.js';
@@ -16,9 +16,6 @@ import { checkSinkUrl, targetProblem } from './sink-url.js';
 import { settingsOf, sinkView } from './sink-view.js';
 import { Sink } from './sink.entity.js';
 import type { NewSink, SinkChange, SinkView } from './sinks.schema.js';
-
-SUBJECT_TYPES.add('sink');
-ACTIONS.add('replayed');
 
 /** Each sink has a connection to Postgres and reads every row. */
 const MOST_SINKS = 10;

@@ -7,7 +7,7 @@ import type { Settings } from '../config/settings.js';
 import { DatabaseService } from '../database/database.service.js';
 import { openPool } from '../database/open-pool.js';
 import { describeError } from '../errors/describe-error.js';
-import { GOODBYE_MS, withTimeout } from '../platform/with-timeout.js';
+import { CLOSE_TIMEOUT_MS, withTimeout } from '../platform/with-timeout.js';
 import { OutageLog } from '../request-log/writer/outage-log.js';
 import { PartitionsService } from '../request-log/partitions.service.js';
 import { recordedUntil } from '../request-log/recorded-until.js';
@@ -40,7 +40,7 @@ const STEP_MS = 3_600_000;
 const CATCH_UP_MS = 10_000;
 const LOOK_MS = 50;
 /** Half hours of keys that one statement computes again. */
-const MOST_AT_ONCE = 1_000;
+const MAX_AT_ONCE = 1_000;
 const POOL = { applicationName: 'postern-usage', poolSize: 1, queryTimeoutMs: 600_000 };
 
 interface KeySlot {
@@ -89,8 +89,8 @@ export class UsageRollup implements OnApplicationShutdown {
 
   async onApplicationShutdown(): Promise<void> {
     this.stopped = true;
-    await withTimeout(GOODBYE_MS, this.round ?? Promise.resolve());
-    await withTimeout(GOODBYE_MS, this.pool.end());
+    await withTimeout(CLOSE_TIMEOUT_MS, this.round ?? Promise.resolve());
+    await withTimeout(CLOSE_TIMEOUT_MS, this.pool.end());
   }
 
   /** Adds all rows recorded by now, unless another process is doing so. Never rejects. */
@@ -179,8 +179,8 @@ export class UsageRollup implements OnApplicationShutdown {
     cursor: Date,
     only?: typeof COMPLETE,
   ): Promise<void> {
-    for (let i = 0; i < all.length; i += MOST_AT_ONCE) {
-      let some = all.slice(i, i + MOST_AT_ONCE);
+    for (let i = 0; i < all.length; i += MAX_AT_ONCE) {
+      let some = all.slice(i, i + MAX_AT_ONCE);
       const times = some.map(({ slot }) => slot.getTime());
       const [first, last] = [Math.min(...times), Math.max(...times)];
       const bounds = [cursor, new Date(first), new Date(last + SLOT_MS)];

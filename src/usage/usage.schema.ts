@@ -140,13 +140,13 @@ export type CountedUsage<T = UsageView> = UsagePage<T> & { as_of: string; source
 
 const WORDS = [...INTERVALS, ...SLOT_GROUPS, ...ROW_GROUPS, 'tag:<name>'].join(', ');
 /** Each is a column of the statement, and of its sort order. */
-const MOST_GROUPS = 8;
-const GROUPS = `must be 1 to ${MOST_GROUPS} of ${WORDS}, separated by commas, each once`;
+const MAX_GROUPS = 8;
+const GROUPS = `must be 1 to ${MAX_GROUPS} of ${WORDS}, separated by commas, each once`;
 
 const groups = z
   .string(GROUPS)
   .transform((text) => text.split(','))
-  .refine((words) => words.length <= MOST_GROUPS, { error: GROUPS, abort: true })
+  .refine((words) => words.length <= MAX_GROUPS, { error: GROUPS, abort: true })
   .refine((words): words is UsageGroup[] => words.every(isUsageGroup), GROUPS)
   .refine((words) => new Set(words).size === words.length, GROUPS);
 

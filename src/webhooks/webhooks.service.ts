@@ -4,7 +4,7 @@ import { InjectRepository } from '@nestjs/typeorm';
 import type { EntityManager, Repository } from 'typeorm';
 import { v7 as uuidv7 } from 'uuid';
 import { audited, type Subject } from '../audit/audited.js';
-import { recordChange, SUBJECT_TYPES } from '../audit/record-change.js';
+import { recordChange } from '../audit/record-change.js';
 import { isUuid } from '../database/page.js';
 import type { Expected } from '../database/revision.js';
 import { transacted } from '../database/transactions.js';
@@ -23,8 +23,6 @@ import type {
   WebhookTestResult,
   WebhookView,
 } from './webhooks.schema.js';
-
-SUBJECT_TYPES.add('webhook');
 
 /** Each event is stored once for each webhook, in the transaction that caused it. */
 const MOST_WEBHOOKS = 20;

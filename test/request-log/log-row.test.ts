@@ -7,7 +7,7 @@ import {
   encodeLine,
   encodeLines,
   encodeRecord,
-  LONGEST_LINE,
+  MAX_LINE_LENGTH,
 } from '../../src/request-log/journal/record-codec.js';
 import type { Phase } from '../../src/request-log/column.js';
 import { columnsOf, LOGGED_COLUMNS, type LogRow } from '../../src/request-log/columns.js';
@@ -200,7 +200,7 @@ function rowOf(facts: typeof call extends fc.Arbitrary<infer T> ? T : never): Lo
   });
   // What the journal gives back is what went in, and no line is too long for its reader.
   const line = encodeLine({ t: 'R', ...row });
-  expect(line.length).toBeLessThan(LONGEST_LINE);
+  expect(line.length).toBeLessThan(MAX_LINE_LENGTH);
   // JSON knows no -0.
   const parsed = (record: object) => JSON.parse(JSON.stringify(record)) as Record<string, unknown>;
   expect(decodeLines(line)).toEqual({

@@ -149,6 +149,21 @@ it('creates the days of rows that have no partition', async () => {
   expect(await log.rejectedFiles()).toEqual([]);
 });
 
+it('reports rows with charges as an error if no module keeps budgets, and stores them with their charges', async () => {
+  // A batch whose day has no partition is tried twice.
+  const errors = new Set<string>();
+  Logger.overrideLogger({ log() {}, warn() {}, error: (line: unknown) => void errors.add(String(line)) });
+  const { id } = log.record({ charge_usd: '0.25', charge_tokens: 7 });
+  record(2);
+  await allWritten(3);
+  Logger.overrideLogger(false);
+  expect([...errors]).toEqual([
+    '1 rows with charges are written without settling them: no module keeps budgets in this process. Import LimitsModule.',
+  ]);
+  const charged = 'SELECT id FROM request_log WHERE charge_usd IS NOT NULL AND charge_tokens IS NOT NULL';
+  expect(await database.query(charged)).toEqual([{ id }]);
+});
+
 describe('rows that start more than 2 days ahead of the database’s clock', () => {
   const alarms = () => said.filter((line) => line.includes('ahead of the database'));
   let said: string[];

@@ -5,9 +5,9 @@ import { networkOf } from '../../platform/client-address.js';
 
 /** Unknown credentials that one client address (or IPv6 network) may try in a second: anybody can make up well-formed ones. */
 const UNKNOWN_PER_SECOND = 50;
-const MOST_KNOWN = 1_000;
+const MAX_KNOWN = 1_000;
 const KNOWN_MS = 3_600_000;
-const MOST_UNKNOWN = 10_000;
+const MAX_UNKNOWN = 10_000;
 const UNKNOWN_MS = 2_000;
 
 /** More unknown credentials came from an address than are looked up. */
@@ -25,8 +25,8 @@ export class TooManyUnknown extends HttpException {
 export class CredentialLookups {
   private readonly tries = new RateLimiterMemory({ points: UNKNOWN_PER_SECOND, duration: 1 });
   /** Digests of those found lately, which are not limited: whoever is signed in stays so beside a flood. */
-  private readonly known = new LRUCache<string, true>({ max: MOST_KNOWN, ttl: KNOWN_MS });
-  private readonly unknown = new LRUCache<string, true>({ max: MOST_UNKNOWN, ttl: UNKNOWN_MS });
+  private readonly known = new LRUCache<string, true>({ max: MAX_KNOWN, ttl: KNOWN_MS });
+  private readonly unknown = new LRUCache<string, true>({ max: MAX_UNKNOWN, ttl: UNKNOWN_MS });
 
   /**
    * @param read looks the credential up

@@ -19,7 +19,7 @@ const CALLBACK_PATH = '/admin/v1/oidc/callback';
 /** Seconds that a request to the provider may take. */
 const TIMEOUT_S = 10;
 /** Of `sub` (OpenID Connect Core 2), and of an e-mail address. */
-const LONGEST_NAME = 255;
+const MAX_NAME_LENGTH = 255;
 
 const TEAMS = 'SELECT id, name FROM team WHERE name = ANY ($1)';
 
@@ -30,7 +30,7 @@ const USE = `
 
 const FORGET = "DELETE FROM admin_sign_in WHERE digest = decode($1, 'hex')";
 /** Sign-ins that the provider did not confirm, which this process remembers. */
-const MOST_FAILED = 10_000;
+const MAX_FAILED = 10_000;
 
 /** The claims of a provider about a user. */
 type Claims = (IDToken | UserInfoResponse) & Record<string, unknown>;
@@ -41,7 +41,7 @@ export class OidcService {
   private readonly logger = new Logger('Admin');
   private configuration: Promise<Configuration> | undefined;
   /** Digests. In memory only: anybody can begin a sign-in and come back with a code of their own, as often as they like. */
-  private readonly failed = new LRUCache<string, true>({ max: MOST_FAILED });
+  private readonly failed = new LRUCache<string, true>({ max: MAX_FAILED });
 
   constructor(
     @InjectSettings() private readonly env: Settings,
@@ -182,7 +182,7 @@ const INVISIBLE = /[\p{C}\p{Zl}\p{Zp}]/u;
 function nameOf({ email, email_verified: verified, sub }: Claims): string {
   const isVouchedFor = typeof email === 'string' && verified === true && /^[^:@]+@[^@]+$/.test(email);
   for (const name of isVouchedFor ? [email, sub] : [sub])
-    if (INVISIBLE.test(name) || name.length > LONGEST_NAME)
+    if (INVISIBLE.test(name) || name.length > MAX_NAME_LENGTH)
       throw new ForbiddenException(
         'Your e-mail address or ID at the sign-in provider is too long or has invisible characters. Ask an administrator.',
       );

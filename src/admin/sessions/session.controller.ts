@@ -28,7 +28,7 @@ import { AdminValidationPipe } from '../validation.pipe.js';
 import { mustBeFromConsole, mustNotBeCrossOrigin } from './same-origin.js';
 import { sessionCookie, sessionCookieOf } from './session-cookie.js';
 import { type SessionState, sessionStateSchema, type SignIn, signInSchema } from './session.schema.js';
-import { LONGEST_HOURS, SessionsService } from './sessions.service.js';
+import { MAX_HOURS, SessionsService } from './sessions.service.js';
 
 /** Open to all, unlike other controllers of the admin API. */
 @ApiGroup({ name: 'Session', description: 'Signing in and out of the console.' })
@@ -92,7 +92,7 @@ export class SessionController {
         throw error;
       });
     if (access.role === 'metrics') throw new ForbiddenException('This token is only for GET /metrics.');
-    const maxAge = LONGEST_HOURS * 3_600;
+    const maxAge = MAX_HOURS * 3_600;
     // Throws if the browser would not keep it.
     sessionCookie(req, this.env.publicUrl, '', maxAge);
     const previous = sessionCookieOf(req, this.env.publicUrl);

@@ -17,10 +17,10 @@ import {
 } from './session-rows.js';
 
 /** A session ends after this time in any case. */
-export const LONGEST_HOURS = 7 * 24;
+export const MAX_HOURS = 7 * 24;
 
 /** Sessions that a user may have at a time. The oldest ends when there is one more. */
-export const MOST_SESSIONS = 20;
+export const MAX_SESSIONS = 20;
 /** Sign-ins of a user in this time, in one process: each leaves an entry in the audit log. */
 const SIGN_INS = { points: 20, duration: 600 };
 
@@ -48,7 +48,7 @@ const REMOVE = `
 const REMOVE_IDLE = `DELETE FROM admin_session WHERE ${IS_IDLE}`;
 const REMOVE_OLDEST = `
   DELETE FROM admin_session WHERE id IN (
-    SELECT id FROM admin_session WHERE user_id = $1 ORDER BY created_at DESC, id DESC OFFSET ${MOST_SESSIONS})`;
+    SELECT id FROM admin_session WHERE user_id = $1 ORDER BY created_at DESC, id DESC OFFSET ${MAX_SESSIONS})`;
 
 /**
  * Sessions of the console. Each request reads its session from Postgres, so that one which ends is over on every replica
@@ -79,7 +79,7 @@ export class SessionsService {
    * @returns the value of its cookie, which is not stored
    * @throws HttpException 429 for a user who signs in too often, with Retry-After. Never for ADMIN_TOKEN
    */
-  async begin(access: Access, res: Response, hours = LONGEST_HOURS): Promise<string> {
+  async begin(access: Access, res: Response, hours = MAX_HOURS): Promise<string> {
     const { actor, role, scope, userId, tokenId } = access;
     if (tokenId !== null || isSingleSignOn(access)) await this.mustBeRare(userId, res);
     const secret = this.makeSecret();

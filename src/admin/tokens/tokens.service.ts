@@ -3,15 +3,13 @@ import { DataSource, type EntityManager } from 'typeorm';
 import { v7 as uuidv7 } from 'uuid';
 import { type Access, isSingleSignOn } from '../access/access.js';
 import { digestToken, generateToken, TOKEN_SHOWN_LENGTH } from '../access/token-format.js';
-import { recordChange, SUBJECT_TYPES } from '../../audit/record-change.js';
+import { recordChange } from '../../audit/record-change.js';
 import { idOfCursor, isUuid, type Page, pageOf, type PageRequest } from '../../database/page.js';
 import { isUniqueViolation } from '../../database/sql-state.js';
 import { ServiceError } from '../../errors/service-error.js';
 import type { Actor } from '../../platform/actor.js';
 import { TeamsService } from '../../teams/teams.service.js';
 import type { IssuedTokenView, NewToken, TokenView } from './tokens.schema.js';
-
-SUBJECT_TYPES.add('token');
 
 /** Longest lifetime of a token that a user of single sign-on creates, in days. */
 const SINGLE_SIGN_ON_DAYS = 90;

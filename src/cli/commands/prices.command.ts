@@ -174,15 +174,11 @@ async function resolve({ api, out }: Session, { at }: { at?: string }, provider?
     const { price } = found;
     if (price === null) return found.reason;
     const amounts = [
-      ...[
-        ['input', price.input],
-        ['cached input', price.cached_input],
-        ['cache write', price.cache_write],
-      ],
-      ...[
-        ['output', price.output],
-        ['per call', price.per_call],
-      ],
+      ['input', price.input],
+      ['cached input', price.cached_input],
+      ['cache write', price.cache_write],
+      ['output', price.output],
+      ['per call', price.per_call],
     ].flatMap(([name, value]) => (value === null ? [] : [[name!, value!] as const]));
     return `${found.reason}\n\n${out.fields([...amounts, ['source', price.source], ['id', price.id]])}`;
   });

@@ -22,7 +22,7 @@ import { type Cell, type Column, count } from '../table.js';
 import { shortTime } from '../times.js';
 
 const POLL_MS = 500;
-const MOST_LINES = 500;
+const MAX_LINES = 500;
 
 /** `postern requests …` */
 export function requestsCommand(): Command {
@@ -47,7 +47,7 @@ export function requestsCommand(): Command {
 
   const tailing = requests.command('tail').description('print calls as they end, until Ctrl-C');
   addCallOptions(tailing)
-    .option('--lines <n>', `number of past calls to start with, 0 to ${MOST_LINES} (default: 10)`)
+    .option('--lines <n>', `number of past calls to start with, 0 to ${MAX_LINES} (default: 10)`)
     .option('--wide', 'print every column in full, also if the terminal is narrower')
     .option('--json', 'print one JSON object per line, with every column')
     .addHelpText('after', '\nExamples:\n  postern requests tail\n  postern requests tail --status 5xx --json')
@@ -92,8 +92,8 @@ async function show({ api, out }: Session, _: object, id?: string) {
 }
 
 async function tail({ api, out }: Session, { lines = '10', ...options }: CallOptions & { lines?: string }) {
-  if (!/^\d{1,3}$/.test(lines) || Number(lines) > MOST_LINES)
-    throw new CliError(`--lines must be an integer from 0 to ${MOST_LINES}`);
+  if (!/^\d{1,3}$/.test(lines) || Number(lines) > MAX_LINES)
+    throw new CliError(`--lines must be an integer from 0 to ${MAX_LINES}`);
   const query = await callQuery(api, options);
   const layout = out.layout(COLUMNS);
   const print = async (rows: readonly RequestView[]) => {

@@ -16,7 +16,7 @@ import { action, type Session } from '../session.js';
 import { type Cell, type Column, count } from '../table.js';
 
 /** The largest page of the admin API. */
-const MOST_GROUPS = 500;
+const MAX_GROUPS = 500;
 
 interface UsageOptions extends CallOptions, TimeOptions, PageOptions {
   groupBy?: string;
@@ -57,8 +57,8 @@ async function print({ api, out }: Session, { groupBy, tz, sort, top, ...options
     ...(await callQuery(api, options)),
     ...{ group_by: groupBy, tz, sort: sort ?? (top === undefined ? undefined : 'calls') },
   };
-  if (top !== undefined && !(Number(top) >= 1 && Number(top) <= MOST_GROUPS && /^\d+$/.test(top)))
-    throw new CliError(`--top must be an integer from 1 to ${MOST_GROUPS}`);
+  if (top !== undefined && !(Number(top) >= 1 && Number(top) <= MAX_GROUPS && /^\d+$/.test(top)))
+    throw new CliError(`--top must be an integer from 1 to ${MAX_GROUPS}`);
   const paging = top === undefined ? options : { limit: top };
   const page = await listPages<UsagePage>(api, 'usage', query, paging);
   const { totals } = page;

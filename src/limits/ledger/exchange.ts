@@ -2,6 +2,7 @@ import { Logger } from '@nestjs/common';
 import type pg from 'pg';
 import { RenewedConnection } from '../../database/renewed-connection.js';
 import { describeError } from '../../errors/describe-error.js';
+import { Durations } from '../../observability/durations.js';
 import { OutageLog } from '../../request-log/writer/outage-log.js';
 import { type HoldEntry, HoldMeter, type HoldResult } from './hold-meter.js';
 import type { Meter } from './meter.js';
@@ -16,11 +17,14 @@ const TIMEOUT_MS = 2_000;
 /** After an error the next attempt waits this long. */
 const RETRY_MS = 1_000;
 /** Meters in one exchange: Postgres takes about 0.2 ms for each on a busy machine. */
-const MOST_METERS = 1_000;
+const MAX_METERS = 1_000;
 /** The others take a process for stopped after 15 s without an exchange. */
 const HEARTBEAT_MS = 2_000;
 /** A process that has not come back after this, although Postgres was there, may never do. */
 const GONE_MS = 15_000;
+
+/** Of the histogram, in seconds. */
+const DURATION_BOUNDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
 
 const EXCHANGE: pg.QueryConfig = {
   name: 'limit_exchange',
@@ -49,19 +53,23 @@ export interface ExchangeOptions {
   voidMs: number;
 }
 
+/** Who must know how exchanges end. */
+export interface ExchangeListener {
+  /** Called after each exchange. */
+  ended(succeeded: boolean): void;
+  /** Called after the first exchange that succeeded after others had failed. */
+  recovered(): void;
+}
+
 /**
  * The exchange of this process with the ledger in Postgres: one message at a time, for all meters that are due, up to a
  * limit. A message states what this process holds and needs, so that a repeated one changes nothing; one that Postgres
  * executes after a newer one is ignored there.
  */
-export class Exchange {
+export class LedgerExchange {
   readonly counts = { ok: 0, failed: 0 };
-  /** Called after each exchange. */
-  onEnded: (succeeded: boolean) => void = () => {};
-  /** Called after the first exchange that succeeded after others had failed. */
-  onRecovered: () => void = () => {};
-  /** Called with the milliseconds that an exchange took. */
-  onTimed: (ms: number) => void = () => {};
+  /** Of exchanges that succeeded. */
+  readonly durations = new Durations(DURATION_BOUNDS);
   /** Processes that were seen lately, this one included. */
   processes = 1;
   /** The last exchange failed; its error. */
@@ -87,6 +95,7 @@ export class Exchange {
     private readonly options: ExchangeOptions,
     private readonly clock: PostgresClock,
     private readonly periods: Periods,
+    private readonly listener: ExchangeListener,
   ) {
     this.connection = new RenewedConnection(options.databaseUrl, {
       applicationName: 'postern-limits',
@@ -138,7 +147,7 @@ export class Exchange {
     this.isWanted = false;
     this.underWay = this.exchange().then((succeeded) => {
       this.underWay = null;
-      this.onEnded(succeeded);
+      this.listener.ended(succeeded);
       if (this.isWanted || this.due.size > 0) this.wake();
     });
   }
@@ -166,12 +175,12 @@ export class Exchange {
       if (result === null) throw new Error('Postgres has executed a newer message of this process');
       this.apply(sent, result, sentAt, askedAt);
       this.confirmedAt = askedAt;
-      if (this.failure !== null) this.onRecovered();
+      if (this.failure !== null) this.listener.recovered();
       this.failure = null;
       this.failingSince = Infinity;
       this.connectedAt = Math.min(this.connectedAt, askedAt);
       this.counts.ok++;
-      this.onTimed(performance.now() - askedAt);
+      this.durations.add(performance.now() - askedAt);
       this.outage.ended('Limits are exchanged with Postgres again.');
       return true;
     } catch (error) {
@@ -190,7 +199,7 @@ export class Exchange {
     const sent: Sent = { holds: [], rates: [], meters: [] };
     // Those that have been due the longest; the others follow in the next exchange.
     for (const meter of this.due) {
-      if (sent.meters.length === MOST_METERS) break;
+      if (sent.meters.length === MAX_METERS) break;
       sent.meters.push(meter);
       this.due.delete(meter);
     }

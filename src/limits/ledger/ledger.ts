@@ -4,7 +4,7 @@ import type { ChargeKeeper } from '../../request-log/writer/charge-keeper.js';
 import type { LogRow } from '../../request-log/columns.js';
 import { startOf } from '../../request-log/column-domains.js';
 import { nanoOf, usdOf } from '../../limit-rules/usd.js';
-import { Exchange, type ExchangeOptions } from './exchange.js';
+import { type ExchangeOptions, LedgerExchange } from './exchange.js';
 import { HoldMeter } from './hold-meter.js';
 import { LimitsUnavailableError } from './limit-errors.js';
 import type { Meter } from './meter.js';
@@ -66,7 +66,7 @@ export class Ledger implements ChargeKeeper {
   readonly settlement = settlement;
   readonly forgetHolds = forgetHolds;
   readonly clock = new PostgresClock();
-  readonly exchange: Exchange;
+  readonly exchange: LedgerExchange;
   private readonly periods = new Periods();
   private readonly waiting = new WaitingCalls();
   private readonly tickets = new Map<string, Ticket>();
@@ -77,11 +77,14 @@ export class Ledger implements ChargeKeeper {
     private readonly rules: RuleCache,
     private readonly options: LedgerOptions,
   ) {
-    this.exchange = new Exchange(options, this.clock, this.periods);
-    this.exchange.onEnded = (succeeded) => this.decide(succeeded);
-    // It may have missed that others need what is not used.
-    this.exchange.onRecovered = () => this.returnUnused(() => true);
-    rules.onLowered = (lowered) => this.returnUnused((meter) => lowered.includes(meter.rule));
+    this.exchange = new LedgerExchange(options, this.clock, this.periods, {
+      ended: (succeeded) => this.decide(succeeded),
+      // It may have missed that others need what is not used.
+      recovered: () => this.returnUnused(() => true),
+    });
+    rules.listen(({ lowered }) => {
+      if (lowered.length > 0) this.returnUnused((meter) => lowered.includes(meter.rule));
+    });
   }
 
   /** Begins to exchange. Call once Postgres is ready. */

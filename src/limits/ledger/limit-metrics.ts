@@ -1,16 +1,12 @@
 import { Injectable } from '@nestjs/common';
-import { DurationMetric, Durations } from '../../observability/durations.js';
+import { DurationMetric } from '../../observability/durations.js';
 import { MetricsService } from '../../observability/metrics.service.js';
 import { LedgerService } from './ledger.service.js';
-
-const BOUNDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
 
 /** Metrics of limits and budgets. */
 @Injectable()
 export class LimitMetrics {
   constructor(ledger: LedgerService, { instruments: on }: MetricsService) {
-    const durations = new Durations(BOUNDS);
-    ledger.exchange.onTimed = (ms) => durations.add(ms);
     on.counter(
       'postern_limit_exchanges_total',
       'Exchanges of limits and budgets with Postgres.',
@@ -22,7 +18,7 @@ export class LimitMetrics {
     );
     on.histogram(
       new DurationMetric('postern_limit_exchange_seconds', 'Duration of exchanges that succeeded.', () => [
-        [{}, durations],
+        [{}, ledger.exchange.durations],
       ]),
     );
     on.gauge(

@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type pg from 'pg';
+import { countOfChanges } from '../../database/change-counter.js';
 import { ChangeFeed } from '../../database/change-feed.js';
 import { DatabaseService } from '../../database/database.service.js';
 import { LookupPool } from '../../database/lookup-pool.js';
@@ -50,6 +51,14 @@ export interface RuleSet {
   readonly chargesEndUser: boolean;
 }
 
+/** How the rules differ from those before. */
+export interface RulesChange {
+  /** Rules whose amount was lowered, or that were removed. */
+  readonly lowered: readonly LimitRule[];
+  /** There are other rules, or one rejects other calls, so that others may apply to a key. */
+  readonly areOthers: boolean;
+}
+
 interface RuleRow {
   version: string;
   id: string | null;
@@ -67,21 +76,18 @@ interface RuleRow {
 /** All rules and their version in one snapshot; without a rule, one row with an id that is null. */
 const READ = `
   SELECT c.value AS version, r.id, scope, scope_id, resource, period, amount, mode, unpriced, reservation, time_zone
-  FROM change_counter c LEFT JOIN limit_rule r ON true WHERE c.name = 'limits'`;
-const MOST_SETS = 100_000;
+  FROM (${countOfChanges('limits')}) c LEFT JOIN limit_rule r ON true`;
+const MAX_SETS = 100_000;
 
 /** All rules, in memory: which apply to a call takes no query. */
 @Injectable()
 export class RuleCache {
-  /** Called with rules whose amount was lowered, or that were removed. */
-  onLowered: (rules: readonly LimitRule[]) => void = () => {};
-  /** Called when there are other rules than before, or one rejects other calls, so that others may apply to a key. */
-  onChanged: () => void = () => {};
   /** False until the rules were read for the first time. */
   isLoaded = false;
   private readonly rules = new Map<string, LimitRule>();
   private byOwner = new Map<string, LimitRule[]>();
   private readonly sets = new Map<string, RuleSet | null>();
+  private readonly listeners: ((change: RulesChange) => void)[] = [];
   private version = -1n;
   private reading: Promise<void> | null = null;
 
@@ -102,6 +108,11 @@ export class RuleCache {
     });
   }
 
+  /** Registers a listener for changes of the rules. Call in a constructor. */
+  listen(listener: (change: RulesChange) => void): void {
+    this.listeners.push(listener);
+  }
+
   /** Waits until the rules are at least those of a version, without the notification of the change. */
   async reach(version: bigint): Promise<void> {
     // A read that is under way may have begun before; the next one has not.
@@ -120,7 +131,7 @@ export class RuleCache {
     if (known !== undefined) return known;
     const rules = [...(this.byOwner.get(teamId) ?? []), ...(this.byOwner.get(keyId) ?? [])];
     const set = rules.length === 0 ? null : ruleSet(rules);
-    if (this.sets.size >= MOST_SETS) this.sets.clear();
+    if (this.sets.size >= MAX_SETS) this.sets.clear();
     this.sets.set(keyId, set);
     return set;
   }
@@ -167,8 +178,7 @@ export class RuleCache {
     this.byOwner = byOwner;
     this.sets.clear();
     this.isLoaded = true;
-    if (lowered.length > 0) this.onLowered(lowered);
-    if (areOthers) this.onChanged();
+    if (lowered.length > 0 || areOthers) for (const notify of this.listeners) notify({ lowered, areOthers });
   }
 }
 

@@ -3,7 +3,7 @@ const startOfPeriod = (at: string) =>
   `CASE r.period WHEN 'total' THEN to_timestamp(0) ELSE date_trunc(r.period, ${at}, r.time_zone) END`;
 
 /** Above every budget; a meter stays there. */
-export const MOST_SPENT = '4000000000000000000';
+export const MAX_SPENT = '4000000000000000000';
 
 /**
  * Adds charges to what is spent: `charged` has one row for each new row of the log. They are added up first, so that the
@@ -14,7 +14,7 @@ export const MOST_SPENT = '4000000000000000000';
 export function settlement(charged: string): string {
   return `
     INSERT INTO limit_meter AS m (rule_id, subject, window_start, spent)
-    SELECT rule_id, subject, window_start, LEAST(sum(amount), ${MOST_SPENT})::bigint
+    SELECT rule_id, subject, window_start, LEAST(sum(amount), ${MAX_SPENT})::bigint
     FROM (
       SELECT r.id AS rule_id, CASE WHEN r.scope = o.scope THEN '' ELSE c.limit_subject END AS subject,
              ${startOfPeriod('c.quarter')} AS window_start,
@@ -33,7 +33,7 @@ export function settlement(charged: string): string {
     GROUP BY rule_id, subject, window_start
     ORDER BY rule_id, subject, window_start
     ON CONFLICT (rule_id, subject, window_start)
-    DO UPDATE SET spent = LEAST(m.spent::numeric + EXCLUDED.spent, ${MOST_SPENT})::bigint`;
+    DO UPDATE SET spent = LEAST(m.spent::numeric + EXCLUDED.spent, ${MAX_SPENT})::bigint`;
 }
 
 /** Returns what a process run held of limits: it has ended, and its rows are in Postgres. @param run its UUID */

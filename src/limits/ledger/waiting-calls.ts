@@ -8,7 +8,7 @@ const NOT_RETURNED =
  * No call waits longer: its period is not known, another transaction keeps a meter locked, or exchanges fail now and then.
  * Whatever else a call waits for takes less.
  */
-const LONGEST_WAIT_MS = 10_000;
+const MAX_WAIT_MS = 10_000;
 const TOO_LONG =
   'The limits of this gateway key could not be checked in 10 seconds: Postgres is busy, or something keeps them locked there. Try again.';
 
@@ -64,7 +64,7 @@ export class WaitingCalls {
   expire(now: number): void {
     this.each(
       (call) =>
-        now - call.arrivedAt >= LONGEST_WAIT_MS &&
+        now - call.arrivedAt >= MAX_WAIT_MS &&
         (() => call.reject(new LimitsUnavailableError(undefined, TOO_LONG))),
     );
   }

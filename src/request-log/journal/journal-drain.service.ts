@@ -12,7 +12,7 @@ import { readDeadRows, readSpilledRows } from './recovery.js';
 import { LogWriter } from '../writer/log-writer.js';
 
 const FIRST_RETRY_MS = 1_000;
-const LONGEST_RETRY_MS = 60_000;
+const MAX_RETRY_MS = 60_000;
 
 /** Writes rows to Postgres that are only in the journal: calls of dead processes, and rows spilled during an outage. */
 @Injectable()
@@ -35,11 +35,11 @@ export class JournalDrainService implements OnApplicationShutdown {
       this.deadRuns ??= this.untilDone(() => this.drainDeadRuns());
       return Promise.resolve();
     });
-    writer.onCaughtUp = () => {
+    writer.whenCaughtUp(() => {
       this.spilledRows ??= this.untilDone(() => this.readSpilledBack()).finally(
         () => (this.spilledRows = null),
       );
-    };
+    });
   }
 
   onApplicationShutdown(): void {
@@ -48,7 +48,7 @@ export class JournalDrainService implements OnApplicationShutdown {
 
   private async untilDone(attempt: () => Promise<boolean>): Promise<void> {
     const { signal } = this.stopping;
-    for (let retryMs = FIRST_RETRY_MS; !signal.aborted; retryMs = Math.min(retryMs * 2, LONGEST_RETRY_MS)) {
+    for (let retryMs = FIRST_RETRY_MS; !signal.aborted; retryMs = Math.min(retryMs * 2, MAX_RETRY_MS)) {
       if (await attempt()) return;
       await sleep(retryMs, undefined, { ref: false, signal }).catch(() => {});
     }

@@ -3,7 +3,7 @@ import type { DiskHealth } from './disk-health.js';
 import type { RunDirectory } from './run-directory.js';
 
 const FIRST_RETRY_MS = 100;
-const LONGEST_RETRY_MS = 5_000;
+const MAX_RETRY_MS = 5_000;
 
 /** Group commit: all callers that wait at the same time share one sync, which is retried with back-off until it succeeds. */
 export class JournalSync {
@@ -44,7 +44,7 @@ export class JournalSync {
       } else {
         this.waiters.unshift(...waiters);
         await sleep(retryMs, undefined, { ref: false });
-        retryMs = Math.min(retryMs * 2, LONGEST_RETRY_MS);
+        retryMs = Math.min(retryMs * 2, MAX_RETRY_MS);
       }
     }
     // In the same tick as the check of the waiters: a later caller starts a new run.

@@ -20,7 +20,7 @@ const TICK_MS = 1_000;
 /** With JOURNAL_FSYNC_MS=0 calls wait for the sync of start and end records; later records are synced at this interval. */
 const STRICT_BACKGROUND_MS = 100;
 /** Unsynced records are held in memory: above this limit no new call is accepted. */
-const MOST_UNSYNCED_BYTES = 64 * 1024 * 1024;
+const MAX_UNSYNCED_BYTES = 64 * 1024 * 1024;
 /** Limit for the sync at shutdown: a disk that hangs must not block it. */
 const CLOSE_MS = 2_000;
 
@@ -89,7 +89,7 @@ export class Journal implements OnModuleInit {
 
   /** Whether new calls may begin. */
   get accepting(): boolean {
-    if (!this.writable || this.directory.unsyncedBytes > MOST_UNSYNCED_BYTES) return false;
+    if (!this.writable || this.directory.unsyncedBytes > MAX_UNSYNCED_BYTES) return false;
     // Their responses would wait for a disk that does not sync.
     return !(this.strict && this.health.has('sync'));
   }

@@ -16,11 +16,11 @@ const NEWLINE = 0x0a;
 /** `v1 ` + 8 hex digits + a space. */
 const HEADER_LENGTH = 12;
 /** Seven texts of 1,024 characters and tags of 2,048, each of which JSON may write as `\u0001`, and the rest of a row. */
-export const LONGEST_LINE = 98_304;
+export const MAX_LINE_LENGTH = 98_304;
 /** Where a record may begin inside a damaged line. */
 const HEADER = /v1 [0-9a-f]{8} \{/g;
 /** Limits the work for a line that was crafted to look like many records. */
-const MOST_PIECES = 64;
+const MAX_PIECES = 64;
 
 const ID = LOGGED_COLUMNS.filter(({ name }) => name === 'id');
 
@@ -109,7 +109,7 @@ export function decodeLines(bytes: Buffer): DecodedLines {
 }
 
 function decodeLine(line: Buffer): JournalRecord | null {
-  if (line.length <= HEADER_LENGTH || line.length > LONGEST_LINE) return null;
+  if (line.length <= HEADER_LENGTH || line.length > MAX_LINE_LENGTH) return null;
   const json = line.subarray(HEADER_LENGTH);
   if (line.toString('latin1', 0, HEADER_LENGTH) !== headerOf(json)) return null;
   try {
@@ -140,7 +140,7 @@ function toRecord(value: unknown): JournalRecord | null {
 function salvage(line: Buffer): JournalRecord[] {
   const starts = [...line.toString('latin1').matchAll(HEADER)].map(({ index }) => index);
   if (starts.length < 2 && (starts[0] ?? 0) === 0) return [];
-  const pieces = starts.slice(0, MOST_PIECES);
+  const pieces = starts.slice(0, MAX_PIECES);
   // One byte, the damaged newline, lies between two records.
   const ends = [...pieces.slice(1).map((start) => start - 1), line.length];
   const records: JournalRecord[] = [];

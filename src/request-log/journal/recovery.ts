@@ -1,5 +1,5 @@
 import { createReadStream } from 'node:fs';
-import { decodeLines, type JournalRecord, LONGEST_LINE } from './record-codec.js';
+import { decodeLines, type JournalRecord, MAX_LINE_LENGTH } from './record-codec.js';
 import type { LogRow } from '../columns.js';
 import { emptyRow, isUsageSoFar } from '../log-row.js';
 
@@ -126,7 +126,7 @@ async function* readRecords(path: string, onCorrupt?: OnCorrupt): AsyncGenerator
       if (decoded.corrupt > 0) onCorrupt?.(decoded.corrupt);
       yield* decoded.records;
       // No record is that long, not even two that a damaged newline joined: it is not buffered.
-      if (rest.length > 2 * LONGEST_LINE) {
+      if (rest.length > 2 * MAX_LINE_LENGTH) {
         onCorrupt?.(1);
         rest = Buffer.alloc(0);
         skipping = true;

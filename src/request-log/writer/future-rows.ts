@@ -4,7 +4,7 @@ import type { LogRow } from '../columns.js';
 import type { JournalFile } from '../journal/journal-file.js';
 import { DAY_MS, databaseClock } from '../partitions.js';
 
-const MOST_AHEAD_MS = 2 * DAY_MS;
+const MAX_AHEAD_MS = 2 * DAY_MS;
 /** While rows wait, the database's clock is read this often, since it may have been corrected. */
 const CHECK_MS = 5_000;
 const REMIND_MS = 60_000;
@@ -78,7 +78,7 @@ export class FutureRows {
 
   private get limit(): string {
     const { ms, readAt } = this.clock!;
-    return new Date(ms + performance.now() - readAt + MOST_AHEAD_MS).toISOString();
+    return new Date(ms + performance.now() - readAt + MAX_AHEAD_MS).toISOString();
   }
 
   private async readClock(client: ClientBase): Promise<void> {

@@ -3,10 +3,9 @@ import { join } from 'node:path';
 import { Logger } from '@nestjs/common';
 import type { ClientBase } from 'pg';
 import { describeError } from '../../errors/describe-error.js';
-import { CHARGE_COLUMNS } from '../column-groups/charge-columns.js';
 import { finalizeCharge } from '../charges.js';
 import { startOf } from '../column-domains.js';
-import { LOGGED_COLUMNS, type LogRow } from '../columns.js';
+import { CHARGE_COLUMNS, LOGGED_COLUMNS, type LogRow } from '../columns.js';
 import { createPartitions } from '../partitions.js';
 import type { ChargeKeeper } from './charge-keeper.js';
 

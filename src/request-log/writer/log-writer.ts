@@ -13,31 +13,47 @@ import type { JournalFile } from '../journal/journal-file.js';
 import { RenewedConnection } from '../../database/renewed-connection.js';
 import { weightOf } from '../log-row.js';
 import { OutageLog } from './outage-log.js';
-import { priceOnce, ROW_PRICER, type RowPricer } from './row-pricer.js';
-import type { WaitingRow as Waiting, WriterCounts } from './waiting-row.js';
+import { type Priceable, priceOnce, ROW_PRICER, type RowPricer } from './row-pricer.js';
 import { withTimeout } from '../../platform/with-timeout.js';
 
 /** A batch takes some 20 ms. */
 const QUERY_TIMEOUT_MS = 10_000;
 /** A row waits at most this long for others to fill its batch. */
 const FLUSH_MS = 100;
-const LARGEST_BATCH = 1_000;
+const MAX_BATCH = 1_000;
 /** Rows held in memory, and roughly their bytes; beyond either limit rows are spilled to the journal. */
-const MOST_IN_MEMORY = 20_000;
-const MOST_BYTES_IN_MEMORY = 32 * 1024 * 1024;
+const MAX_IN_MEMORY = 20_000;
+const MAX_BYTES_IN_MEMORY = 32 * 1024 * 1024;
 const FIRST_RETRY_MS = 100;
-const LONGEST_RETRY_MS = 5_000;
+const MAX_RETRY_MS = 5_000;
 /** While rows lie in the future, the clock of the database is checked this often. */
 const CHECK_MS = 5_000;
 /** Rows that are not written by then stay in the journal until the next start. */
 const STOP_MS = 5_000;
 
+/** A row that waits for the log writer. */
+interface Waiting extends Priceable {
+  files: readonly JournalFile[];
+  /** Roughly its bytes in memory; not counted for a row that was read back. */
+  weight?: number;
+  /** False if the journal lacks part of it. */
+  journalled: boolean;
+  written?: (inPostgres: boolean) => void;
+}
+
+/** Counts since the start: `enqueued = persisted + waiting + spilled + rejected` at all times. */
+interface WriterCounts {
+  enqueued: number;
+  persisted: number;
+  /** Whole rows that wait in the journal, not in memory. */
+  spilled: number;
+  rejected: number;
+}
+
 /** Writes rows to Postgres in batches, on a connection of its own, one batch in flight at a time. */
 @Injectable()
 export class LogWriter {
   readonly counts: WriterCounts = { enqueued: 0, persisted: 0, spilled: 0, rejected: 0 };
-  /** Called when Postgres accepts rows and memory has space to read spilled ones back. */
-  onCaughtUp: () => void = () => {};
   private readonly logger = new Logger('RequestLog');
   readonly future = new FutureRows();
   private readonly connection: RenewedConnection;
@@ -46,12 +62,13 @@ export class LogWriter {
   private readonly live: Waiting[] = [];
   /** Rows read back from journal files; at most a batch or two. */
   private readonly old: Waiting[] = [];
+  private readonly caughtUpHooks: (() => void)[] = [];
   private bytes = 0;
   private timer: NodeJS.Timeout | null = null;
   private inFlight: Promise<boolean> | null = null;
   /** 0 while Postgres accepts rows. */
   private retryMs = 0;
-  private batch = LARGEST_BATCH;
+  private batch = MAX_BATCH;
   private ready = false;
   private stopped = false;
   /** Monotonic ms; null while Postgres accepts rows. */
@@ -83,9 +100,14 @@ export class LogWriter {
     });
   }
 
+  /** Registers a hook that runs when Postgres accepts rows and memory has space to read spilled ones back. */
+  whenCaughtUp(hook: () => void): void {
+    this.caughtUpHooks.push(hook);
+  }
+
   /** True if memory has no space for another row: it should be journalled whole and spilled. */
   get full(): boolean {
-    return this.live.length >= MOST_IN_MEMORY || this.bytes >= MOST_BYTES_IN_MEMORY;
+    return this.live.length >= MAX_IN_MEMORY || this.bytes >= MAX_BYTES_IN_MEMORY;
   }
 
   /** Milliseconds for which writes to Postgres have failed; 0 while they succeed. */
@@ -108,7 +130,7 @@ export class LogWriter {
     const weight = weightOf(row);
     this.bytes += weight;
     this.live.push({ row, files, journalled, weight });
-    this.schedule(this.live.length >= LARGEST_BATCH ? 0 : FLUSH_MS);
+    this.schedule(this.live.length >= MAX_BATCH ? 0 : FLUSH_MS);
   }
 
   /** Counts a row that waits whole in this file, not in memory. */
@@ -204,11 +226,11 @@ export class LogWriter {
       this.inFlight = null;
       if (accepted) {
         this.retryMs = 0;
-        if (this.live.length > 0) this.schedule(this.live.length >= LARGEST_BATCH ? 0 : FLUSH_MS);
+        if (this.live.length > 0) this.schedule(this.live.length >= MAX_BATCH ? 0 : FLUSH_MS);
         if (this.old.length > 0) this.schedule(0);
-        if (this.canReadBack && this.live.length < LARGEST_BATCH) this.onCaughtUp();
+        if (this.canReadBack && this.live.length < MAX_BATCH) for (const hook of this.caughtUpHooks) hook();
       } else {
-        this.retryMs = Math.min(Math.max(this.retryMs * 2, FIRST_RETRY_MS), LONGEST_RETRY_MS);
+        this.retryMs = Math.min(Math.max(this.retryMs * 2, FIRST_RETRY_MS), MAX_RETRY_MS);
         // Jitter, so that replicas that lost the same server do not all return at once.
         if (this.waiting > 0) this.schedule(this.retryMs * (0.5 + Math.random() / 2));
       }
@@ -226,7 +248,7 @@ export class LogWriter {
       if (this.future.count > 0) await this.future.check(await this.connection.open());
       this.outage.ended('Postgres accepts rows again.');
       this.failingSince = null;
-      this.batch = Math.min(this.batch * 2, LARGEST_BATCH);
+      this.batch = Math.min(this.batch * 2, MAX_BATCH);
       return true;
     } catch (error) {
       this.failingSince ??= performance.now();

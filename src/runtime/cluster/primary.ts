@@ -5,10 +5,10 @@ import { type Host, openHost } from '../host.js';
 import { WorkerMetrics } from './metrics.js';
 import { type WorkerEnd, WorkerProcess } from './worker-process.js';
 
-/** A worker that lived shorter than this is reslotd after a pause that doubles each time. */
+/** A worker that lived shorter than this is replaced after a pause that doubles each time. */
 const SHORT_LIFE_MS = 10_000;
 const FIRST_PAUSE_MS = 1_000;
-const LONGEST_PAUSE_MS = 30_000;
+const MAX_PAUSE_MS = 30_000;
 /** After the grace a worker needs 12 s at most; a service manager kills the primary soon after. */
 const AFTER_GRACE_MS = 13_000;
 
@@ -133,7 +133,7 @@ class Primary {
     }
     // A permanent error stops all workers, unless another one serves: then it affects only this one, and no calls are cut.
     if (error !== null && this.serving.size === 0) this.giveUp(error);
-    else if (this.started) this.reslot(slot, how, lifeMs);
+    else if (this.started) this.replace(slot, how, lifeMs);
     else this.giveUp(`worker ${slot} ${how} before it was ready; see its output above, then start again`);
   }
 
@@ -142,10 +142,10 @@ class Primary {
   }
 
   /** Starts another worker in the slot, which writes the dead worker's journal to Postgres. @param how the worker ended */
-  private reslot(slot: number, how: string, lifeMs: number): void {
+  private replace(slot: number, how: string, lifeMs: number): void {
     const before = lifeMs < SHORT_LIFE_MS ? (this.pauses.get(slot) ?? 0) : 0;
     const pause =
-      before === 0 ? (lifeMs < SHORT_LIFE_MS ? FIRST_PAUSE_MS : 0) : Math.min(2 * before, LONGEST_PAUSE_MS);
+      before === 0 ? (lifeMs < SHORT_LIFE_MS ? FIRST_PAUSE_MS : 0) : Math.min(2 * before, MAX_PAUSE_MS);
     this.pauses.set(slot, pause);
     this.messages.say(`worker ${slot} ${how}; starting another${pause > 0 ? ` in ${pause / 1000} s` : ''}`);
     setTimeout(() => {

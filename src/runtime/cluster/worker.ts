@@ -48,7 +48,7 @@ async function start(settings: Settings): Promise<Gateway> {
     // Calls are served, and counted, while a start still waits for Postgres.
     beforeListening: (app) => {
       const own = app.get(MetricsService);
-      own.ofAll = metricsOfAll;
+      own.collectFrom(metricsOfAll);
       metrics = own;
     },
     onPermanentError: fail,

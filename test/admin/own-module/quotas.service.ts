@@ -1,12 +1,9 @@
 import { Injectable } from '@nestjs/common';
 import { DataSource } from 'typeorm';
-import { ACTIONS, recordChange, SUBJECT_TYPES } from '../../../src/audit/record-change.js';
+import { recordChange } from '../../../src/audit/record-change.js';
 import type { Actor } from '../../../src/platform/actor.js';
 import { TeamsService } from '../../../src/teams/teams.service.js';
 import type { NewQuota, Quota } from './quotas.schema.js';
-
-SUBJECT_TYPES.add('quota');
-ACTIONS.add('granted');
 
 /** How much each team may use. In memory: a table of one's own is the next step. */
 @Injectable()

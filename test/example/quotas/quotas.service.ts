@@ -1,14 +1,12 @@
 import { Injectable, NotFoundException } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { DataSource, type Repository } from 'typeorm';
-import { recordChange, SUBJECT_TYPES } from '../../../src/audit/record-change.js';
+import { recordChange } from '../../../src/audit/record-change.js';
 import { isUuid } from '../../../src/database/page.js';
 import type { Actor } from '../../../src/platform/actor.js';
 import { Team } from '../../../src/teams/team.entity.js';
 import { Quota } from './quota.entity.js';
 import type { QuotaView } from './quotas.schema.js';
-
-SUBJECT_TYPES.add('quota');
 
 @Injectable()
 export class QuotasService {

@@ -24,7 +24,7 @@ interface ApplyOptions {
   secretsOut?: string;
 }
 
-const LONGEST_VALUE = 100;
+const MAX_VALUE_LENGTH = 100;
 const SIGNS: Record<PlannedChange['action'], readonly [sign: string, style: Style]> = {
   create: ['+', 'green'],
   update: ['~', 'yellow'],
@@ -135,7 +135,7 @@ function changeLines(out: Output, { action, type, name, fields }: PlannedChange)
 
 function shown(value: unknown): string {
   const text = JSON.stringify(value) ?? 'null';
-  return text.length > LONGEST_VALUE ? `${text.slice(0, LONGEST_VALUE)}…` : text;
+  return text.length > MAX_VALUE_LENGTH ? `${text.slice(0, MAX_VALUE_LENGTH)}…` : text;
 }
 
 /** Opened before the change, so that no secret is lost because it cannot be written. */

@@ -1,26 +1,3 @@
-import { asIs, integer } from '../column-domains.js';
-import type { Column } from '../column.js';
-
-/** The columns of `request_log` for calls by a route, which may send a call to several providers, one after the other. */
-export const ATTEMPT_COLUMNS = {
-  call_id: {
-    type: 'uuid',
-    phases: ['begin'],
-    toDomain: asIs<string | null>,
-    description:
-      'The call that this attempt belongs to: the `id` of its first attempt, which the client got as `x-gateway-request-id`.',
-    nullMeans: 'the call did not use a route, so that it has this row only.',
-  },
-  attempt: {
-    type: 'smallint',
-    phases: ['begin'],
-    toDomain: integer(32_767),
-    description: 'Which attempt of the call this was, from 1.',
-    nullMeans: 'the call did not use a route.',
-    example: 1,
-  },
-} as const satisfies Record<string, Column<unknown>>;
-
 /** The most attempts of a call. */
 export const MOST_ATTEMPTS = 10;
 
