@@ -1,4 +1,13 @@
-import { Check, Column, Entity, Index, PrimaryColumn, Unique } from 'typeorm';
+import {
+  Check,
+  Column,
+  Entity,
+  Index,
+  PrimaryColumn,
+  Unique,
+  UpdateDateColumn,
+  VersionColumn,
+} from 'typeorm';
 
 /** How a route chooses among its targets. */
 export const STRATEGIES = ['order', 'spread'] as const;
@@ -58,13 +67,13 @@ export class StoredRoute {
   })
   isDefault!: boolean;
 
-  /** For If-Match. */
-  @Column('int', { default: 1, comment: 'Increases with every change by an actor.' })
+  /** For If-Match. TypeORM raises it with each update. */
+  @VersionColumn({ default: 1, comment: 'Increases with every change by an actor.' })
   version!: number;
 
   @Column('timestamptz', { name: 'created_at', default: () => 'now()' })
   createdAt!: Date;
 
-  @Column('timestamptz', { name: 'updated_at', default: () => 'now()' })
+  @UpdateDateColumn({ type: 'timestamptz', name: 'updated_at' })
   updatedAt!: Date;
 }

@@ -1,59 +1,48 @@
 import { isDeepStrictEqual } from 'node:util';
 import { Injectable } from '@nestjs/common';
-import { InjectDataSource } from '@nestjs/typeorm';
-import type { EntityManager } from 'typeorm';
+import { InjectRepository } from '@nestjs/typeorm';
+import { type EntityManager, Not, type Repository } from 'typeorm';
 import { v7 as uuidv7 } from 'uuid';
+import { audited, type Subject } from '../audit/audited.js';
 import { recordChange } from '../audit/record-change.js';
 import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
-import { type Expected, mustBeExpected } from '../database/revision.js';
+import type { Expected } from '../database/revision.js';
 import { isUniqueViolation } from '../database/sql-state.js';
-import { inTransaction, type Transactions } from '../database/transactions.js';
+import { transacted } from '../database/transactions.js';
 import { ServiceError } from '../errors/service-error.js';
 import type { Actor } from '../platform/actor.js';
 import { mustHaveOneCredentialHost } from '../providers/credential-hosts.js';
 import { DEFAULT_PROVIDER, PROVIDER_NAME } from '../providers/provider-name.js';
-import { serialized } from '../providers/provider-rows.js';
-import type { RouteSettings } from './route.js';
-import type { StoredTarget } from './route.entity.js';
+import { LOCK_CHANGES } from '../providers/provider-rows.js';
+import { StoredRoute, type StoredTarget } from './route.entity.js';
 import type { NewRoute, RouteChange, RouteContent, RouteView } from './routes.schema.js';
 import { RoutesService } from './routes.service.js';
 
-interface RouteRow extends RouteSettings {
-  id: string;
-  version: number;
-  created_at: Date;
-  updated_at: Date;
-}
-
-const SELECT = `
-  SELECT id, name, targets, strategy, retry_on, max_attempts, dialect, is_default, version, created_at, updated_at FROM route`;
-const LIST = `${SELECT} ORDER BY name`;
-const FIND = `${SELECT} WHERE name = $1`;
-const FIND_OTHER_DEFAULT = `${SELECT} WHERE is_default AND name <> $1`;
 const PROVIDERS = 'SELECT name FROM provider ORDER BY name';
 
-const INSERT = `
-  INSERT INTO route (id, name, targets, strategy, retry_on, max_attempts, dialect, is_default)
-  VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`;
-const UPDATE = `
-  UPDATE route SET targets = $2, strategy = $3, retry_on = $4, max_attempts = $5, dialect = $6, is_default = $7,
-    version = version + 1, updated_at = now()
-  WHERE id = $1`;
-const DELETE = 'DELETE FROM route WHERE id = $1';
+const ROUTE: Subject<RouteContent> = {
+  type: 'route',
+  lock: async (manager, name) => {
+    await manager.query(LOCK_CHANGES);
+    return name;
+  },
+  find,
+  shown: (route) => route,
+};
 
 /** Adds, shows and changes routes. */
 @Injectable()
 export class StoredRoutesService {
   constructor(
-    @InjectDataSource() private readonly dataSource: Transactions,
+    @InjectRepository(StoredRoute) private readonly stored: Repository<StoredRoute>,
     private readonly routes: RoutesService,
     @InjectSettings() private readonly env: Settings,
   ) {}
 
   /** The same service, whose work is part of the transaction of `manager`. */
   in(manager: EntityManager): StoredRoutesService {
-    return new StoredRoutesService(inTransaction(manager), this.routes, this.env);
+    return new StoredRoutesService(manager.getRepository(StoredRoute), this.routes, this.env);
   }
 
   /**
@@ -69,15 +58,16 @@ export class StoredRoutesService {
       );
     }
     try {
-      const made = await this.change(async (manager) => {
+      const creating = transacted(this.stored.manager, async (manager) => {
+        await manager.query(LOCK_CHANGES);
         await this.checkTargets(manager, settings.targets);
         if (settings.default) await this.endOtherDefault(manager, name, by);
-        await manager.query(INSERT, [uuidv7(), name, ...valuesOf(settings)]);
-        const after = contentOf(await find(manager, name));
+        await manager.insert(StoredRoute, { id: uuidv7(), name, ...columnsOf(settings) });
+        const after = await find(manager, name);
         await recordChange(manager, by, { action: 'created', type: 'route', before: null, after });
         return after;
       });
-      return this.viewOf(made);
+      return this.viewOf(await this.inForce(creating));
     } catch (error) {
       if (!isUniqueViolation(error, 'route_name_key')) throw error;
       throw ServiceError.of(
@@ -90,12 +80,13 @@ export class StoredRoutesService {
 
   /** By name. */
   async list(): Promise<RouteView[]> {
-    return (await this.dataSource.query<RouteRow[]>(LIST)).map((row) => this.viewOf(contentOf(row)));
+    const rows = await this.stored.find({ order: { name: 'ASC' } });
+    return rows.map((row) => this.viewOf(contentOf(row)));
   }
 
   /** @throws ServiceError not_found */
   async get(name: string): Promise<RouteView> {
-    return this.viewOf(contentOf(await find(this.dataSource.manager, name)));
+    return this.viewOf(await find(this.stored.manager, name));
   }
 
   /**
@@ -104,28 +95,27 @@ export class StoredRoutesService {
    * @throws ServiceError not_found; conflict if it was changed since `expected`; invalid as for create()
    */
   async update(name: string, change: RouteChange, by: Actor, expected: Expected = null): Promise<RouteView> {
-    const changed = await this.change(async (manager) => {
-      const before = contentOf(await findExpected(manager, name, expected));
+    const request = { id: name, action: 'changed', by, expected };
+    const changing = audited(this.stored.manager, ROUTE, request, async (manager, before) => {
       const next = { ...before, ...change };
       // Not by their JSON: jsonb has an order of its own.
-      if (isDeepStrictEqual(next, before)) return before;
+      if (isDeepStrictEqual(next, before)) return null;
       if (change.targets !== undefined) await this.checkTargets(manager, change.targets);
       if (next.default) await this.endOtherDefault(manager, name, by);
-      await manager.query(UPDATE, [before.id, ...valuesOf(next)]);
-      const after = contentOf(await find(manager, name));
-      await recordChange(manager, by, { action: 'changed', type: 'route', before, after });
-      return after;
+      await manager.update(StoredRoute, before.id, columnsOf(change));
+      return {};
     });
-    return this.viewOf(changed);
+    return this.viewOf(await this.inForce(changing));
   }
 
   /** @throws ServiceError not_found; conflict if it was changed since `expected` */
   async remove(name: string, by: Actor, expected: Expected = null): Promise<void> {
-    await this.change(async (manager) => {
-      const before = contentOf(await findExpected(manager, name, expected));
-      await manager.query(DELETE, [before.id]);
-      await recordChange(manager, by, { action: 'removed', type: 'route', before, after: null });
+    const request = { id: name, action: 'removed', by, expected, removes: true };
+    const removing = audited(this.stored.manager, ROUTE, request, async (manager, { id }) => {
+      await manager.delete(StoredRoute, id);
+      return {};
     });
+    await this.inForce(removing);
   }
 
   private async checkTargets(manager: EntityManager, targets: readonly StoredTarget[]): Promise<void> {
@@ -147,32 +137,26 @@ export class StoredRoutesService {
 
   /** Ends the default of another route in the same transaction. */
   private async endOtherDefault(manager: EntityManager, name: string, by: Actor): Promise<void> {
-    const [row] = await manager.query<RouteRow[]>(FIND_OTHER_DEFAULT, [name]);
-    if (row === undefined) return;
-    const before = contentOf(row);
+    const other = await manager.findOneBy(StoredRoute, { isDefault: true, name: Not(name) });
+    if (other === null) return;
+    await manager.update(StoredRoute, other.id, { isDefault: false });
+    const before = contentOf(other);
     const after = { ...before, default: false };
-    await manager.query(UPDATE, [row.id, ...valuesOf(after)]);
     await recordChange(manager, by, { action: 'changed', type: 'route', before, after });
   }
 
-  private async change<T>(work: (manager: EntityManager) => Promise<T>): Promise<T> {
-    const result = await serialized(this.dataSource, work);
+  private async inForce<T>(changing: Promise<T>): Promise<T> {
+    const result = await changing;
     // If this fails, the change still takes effect by its notification, as on any replica.
     await this.routes.refresh().catch(() => {});
     return result;
   }
 }
 
-async function find(manager: EntityManager, name: string): Promise<RouteRow> {
-  const [row] = PROVIDER_NAME.test(name) ? await manager.query<RouteRow[]>(FIND, [name]) : [];
-  if (row !== undefined) return row;
+async function find(manager: EntityManager, name: string): Promise<RouteContent> {
+  const route = PROVIDER_NAME.test(name) ? await manager.findOneBy(StoredRoute, { name }) : null;
+  if (route !== null) return contentOf(route);
   throw ServiceError.of('not_found', 'name', 'no route has this name; list the routes to find it');
-}
-
-async function findExpected(manager: EntityManager, name: string, expected: Expected): Promise<RouteRow> {
-  const row = await find(manager, name);
-  mustBeExpected('route', row, expected);
-  return row;
 }
 
 /** `default` is always known: the command line may run without the gateway's PROVIDER_URL. */
@@ -188,25 +172,30 @@ async function mustHaveProviders(manager: EntityManager, names: readonly string[
   );
 }
 
-function valuesOf(route: Omit<NewRoute, 'name'>): unknown[] {
-  const { targets, strategy, retry_on, max_attempts, dialect } = route;
-  return [JSON.stringify(targets), strategy, retry_on, max_attempts, dialect, route.default];
+/** TypeORM leaves out what is undefined. */
+function columnsOf({
+  retry_on,
+  max_attempts,
+  default: isDefault,
+  ...others
+}: RouteChange): Partial<StoredRoute> {
+  return { retryOn: retry_on, maxAttempts: max_attempts, isDefault, ...others };
 }
 
 /** Lists each field, so that a new column is not shown by accident. */
-function contentOf(row: RouteRow): RouteContent {
+function contentOf(row: StoredRoute): RouteContent {
   return {
     id: row.id,
     name: row.name,
     // In the order of the API: Postgres keeps members in one of its own, and a change is compared as JSON.
     targets: row.targets.map(({ provider, models }) => ({ provider, models })),
     strategy: row.strategy,
-    retry_on: row.retry_on,
-    max_attempts: row.max_attempts,
+    retry_on: row.retryOn,
+    max_attempts: row.maxAttempts,
     dialect: row.dialect,
-    default: row.is_default,
+    default: row.isDefault,
     version: row.version,
-    created_at: row.created_at.toISOString(),
-    updated_at: row.updated_at.toISOString(),
+    created_at: row.createdAt.toISOString(),
+    updated_at: row.updatedAt.toISOString(),
   };
 }

@@ -1,4 +1,4 @@
-import { Check, Column, Entity, Index, PrimaryColumn, Unique } from 'typeorm';
+import { Check, Column, Entity, Index, PrimaryColumn, Unique, VirtualColumn } from 'typeorm';
 import { type Role, TEAMS_OF_ROLE } from './role.js';
 
 /** A token of the admin API beside ADMIN_TOKEN, for a person or a program. */
@@ -42,4 +42,13 @@ export class AdminToken {
     comment: 'Updated with a delay of up to a minute.',
   })
   lastUsedAt!: Date | null;
+
+  /** Those of `teams` that there are, by name; null if the token has no teams. */
+  @VirtualColumn('json', {
+    query: (token) => `
+      SELECT CASE WHEN ${token}.teams IS NOT NULL THEN COALESCE(
+        (SELECT json_agg(json_build_object('id', id, 'name', name) ORDER BY name) FROM team WHERE id = ANY (${token}.teams)),
+        '[]') END`,
+  })
+  namedTeams!: { id: string; name: string }[] | null;
 }

@@ -1,10 +1,13 @@
 import { Injectable } from '@nestjs/common';
-import { DataSource, type EntityManager } from 'typeorm';
+import { InjectRepository } from '@nestjs/typeorm';
+import type { EntityManager, Repository } from 'typeorm';
 import { v7 as uuidv7 } from 'uuid';
 import { type Access, isSingleSignOn } from '../access/access.js';
+import { AdminToken } from '../access/admin-token.entity.js';
 import { digestToken, generateToken, TOKEN_SHOWN_LENGTH } from '../access/token-format.js';
+import { audited, type Subject } from '../../audit/audited.js';
 import { recordChange } from '../../audit/record-change.js';
-import { idOfCursor, isUuid, type Page, pageOf, type PageRequest } from '../../database/page.js';
+import { isUuid, type Page, pageOf, pageOptions, type PageRequest } from '../../database/page.js';
 import { isUniqueViolation } from '../../database/sql-state.js';
 import { ServiceError } from '../../errors/service-error.js';
 import type { Actor } from '../../platform/actor.js';
@@ -14,31 +17,11 @@ import type { IssuedTokenView, NewToken, TokenView } from './tokens.schema.js';
 /** Longest lifetime of a token that a user of single sign-on creates, in days. */
 const SINGLE_SIGN_ON_DAYS = 90;
 
-type TokenRow = Omit<TokenView, 'created_at' | 'expires_at' | 'last_used_at'> & {
-  created_at: Date;
-  expires_at: Date | null;
-  last_used_at: Date | null;
-};
-
-const SELECT = `
-  SELECT id, name, prefix, role, created_at, expires_at, last_used_at,
-         CASE WHEN teams IS NOT NULL THEN COALESCE(
-           (SELECT json_agg(json_build_object('id', id, 'name', name) ORDER BY name) FROM team
-            WHERE id = ANY (admin_token.teams)), '[]') END AS teams
-  FROM admin_token`;
-const LIST = `${SELECT} WHERE $1::uuid IS NULL OR id < $1 ORDER BY id DESC LIMIT $2`;
-const FIND = `${SELECT} WHERE id = $1`;
-const INSERT = `
-  INSERT INTO admin_token (id, name, digest, prefix, role, teams, expires_at)
-  VALUES ($1, $2, decode($3, 'hex'), $4, $5, $6, $7)`;
-const EXPIRY = 'SELECT expires_at FROM admin_token WHERE id = $1';
-const REMOVE = 'DELETE FROM admin_token WHERE id = $1 RETURNING id';
-
 /** Creates, lists and revokes tokens of the admin API. */
 @Injectable()
 export class TokensService {
   constructor(
-    private readonly dataSource: DataSource,
+    @InjectRepository(AdminToken) private readonly tokens: Repository<AdminToken>,
     private readonly teams: TeamsService,
   ) {}
 
@@ -53,10 +36,11 @@ export class TokensService {
     const scope = found && [...new Set(found.map(({ id }) => id))];
     const token = generateToken();
     const id = uuidv7();
-    const values = [id, name, digestToken(token), token.slice(0, TOKEN_SHOWN_LENGTH), role, scope, expiresAt];
+    const digest = Buffer.from(digestToken(token), 'hex');
+    const prefix = token.slice(0, TOKEN_SHOWN_LENGTH);
     try {
-      return await this.dataSource.transaction(async (manager) => {
-        await manager.query(INSERT, values);
+      return await this.tokens.manager.transaction(async (manager) => {
+        await manager.insert(AdminToken, { id, name, digest, prefix, role, teams: scope, expiresAt });
         const after = await find(manager, id);
         await recordChange(manager, by.actor, { action: 'created', type: 'token', before: null, after });
         return { ...after, token };
@@ -83,49 +67,53 @@ export class TokensService {
   /** @returns null for a token that never expires, and for ADMIN_TOKEN */
   private async expiryOfToken(id: string | null): Promise<Date | null> {
     if (id === null) return null;
-    const [row] = await this.dataSource.query<{ expires_at: Date | null }[]>(EXPIRY, [id]);
+    const token = await this.tokens.findOneBy({ id });
     // It was revoked meanwhile.
-    return row === undefined ? new Date() : row.expires_at;
+    return token === null ? new Date() : token.expiresAt;
   }
 
   /** Newest first. @throws ServiceError invalid for a foreign cursor */
-  async list({ limit, cursor }: PageRequest): Promise<Page<TokenView>> {
-    const rows = await this.dataSource.query<TokenRow[]>(LIST, [idOfCursor(cursor), limit + 1]);
-    return pageOf(rows, limit, tokenView);
+  async list(page: PageRequest): Promise<Page<TokenView>> {
+    return pageOf(await this.tokens.find(pageOptions(page)), page.limit, tokenView);
   }
 
   /** Removes a token; its sessions end with it. @throws ServiceError not_found */
   async revoke(id: string, by: Actor): Promise<void> {
-    await this.dataSource.transaction(async (manager) => {
-      const before = await find(manager, id);
-      const [removed] = await manager.query<[object[], number]>(REMOVE, [id]);
-      // Another request was faster.
-      if (removed.length === 0) throw notFound();
-      await recordChange(manager, by, { action: 'revoked', type: 'token', before, after: null });
+    const request = { id, action: 'revoked', by, removes: true };
+    await audited(this.tokens.manager, TOKEN, request, async (manager) => {
+      await manager.delete(AdminToken, id);
+      return {};
     });
   }
 }
 
-async function find(manager: EntityManager, id: string): Promise<TokenView> {
-  const [row] = isUuid(id) ? await manager.query<TokenRow[]>(FIND, [id]) : [];
-  if (row === undefined) throw notFound();
-  return tokenView(row);
-}
+const TOKEN: Subject<TokenView> = {
+  type: 'token',
+  lock: async (manager, id) => {
+    const lock = { mode: 'pessimistic_write' } as const;
+    if (isUuid(id)) await manager.findOne(AdminToken, { where: { id }, lock });
+    return id;
+  },
+  find,
+  shown: (token) => token,
+};
 
-function notFound(): ServiceError {
-  return ServiceError.of('not_found', 'id', 'no token has this id; list the tokens to find it');
+async function find(manager: EntityManager, id: string): Promise<TokenView> {
+  const token = isUuid(id) ? await manager.findOneBy(AdminToken, { id }) : null;
+  if (token !== null) return tokenView(token);
+  throw ServiceError.of('not_found', 'id', 'no token has this id; list the tokens to find it');
 }
 
 /** Lists each field, so that a new column is not shown by accident. */
-function tokenView(row: TokenRow): TokenView {
+function tokenView(token: AdminToken): TokenView {
   return {
-    id: row.id,
-    name: row.name,
-    prefix: row.prefix,
-    role: row.role,
-    teams: row.teams,
-    created_at: row.created_at.toISOString(),
-    expires_at: row.expires_at?.toISOString() ?? null,
-    last_used_at: row.last_used_at?.toISOString() ?? null,
+    id: token.id,
+    name: token.name,
+    prefix: token.prefix,
+    role: token.role,
+    teams: token.namedTeams,
+    created_at: token.createdAt.toISOString(),
+    expires_at: token.expiresAt?.toISOString() ?? null,
+    last_used_at: token.lastUsedAt?.toISOString() ?? null,
   };
 }
