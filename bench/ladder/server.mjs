@@ -1,19 +1,18 @@
 // A gateway without what the named rung and those before it leave out: what startGateway() in src/runtime/gateway.ts does, by way
 // of @nestjs/testing. It starts, speaks and stops like the real one.
 import 'reflect-metadata';
-import { once } from 'node:events';
 // The copy that finds the Nest of the gateway (scripts/compile.mjs).
 import { Test } from '../../.test-build/test/node_modules/@nestjs/testing/index.js';
-import { AppModule } from '../../.test-build/src/app.module.js';
+import { SETTINGS } from '../../.test-build/src/config/config.module.js';
+import { PosternModule } from '../../.test-build/src/postern.module.js';
 import { openDataDir } from '../../.test-build/src/platform/data-dir.js';
 import { loadEnv } from '../../.test-build/src/config/env.js';
 import { generatedSecrets } from '../../.test-build/src/config/settings.js';
-import { DatabaseService } from '../../.test-build/src/database/database.service.js';
-import { FirstKeyService } from '../../.test-build/src/keys/first-key.service.js';
 import { KeyLookupService } from '../../.test-build/src/auth/key-lookup.service.js';
 import { GatewayLogger } from '../../.test-build/src/observability/gateway-logger.js';
 import { ShutdownService } from '../../.test-build/src/observability/shutdown.service.js';
 import { GatewayHttpAdapter } from '../../.test-build/src/proxy/http/gateway-http.adapter.js';
+import { START_EVENTS } from '../../.test-build/src/runtime/serving.service.js';
 import { UpstreamPools } from '../../.test-build/src/proxy/upstream/upstream-pools.js';
 import { known, RUNGS } from './rungs.mjs';
 
@@ -25,17 +24,26 @@ await dataDir.hold();
 const settings = { ...env, ...(await generatedSecrets(env, dataDir)), worker: 1, workers: 1 };
 const adapter = new GatewayHttpAdapter(settings);
 
-const builder = Test.createTestingModule({ imports: [AppModule.forSettings(settings)] });
+let onFirstKey;
+const firstKey = new Promise((resolve) => (onFirstKey = resolve));
+const events = { report: () => {}, onFirstKey, onPermanentError: console.error };
+class EventsModule {}
+const eventsModule = {
+  module: EventsModule,
+  global: true,
+  providers: [{ provide: START_EVENTS, useValue: events }],
+  exports: [START_EVENTS],
+};
+
+const builder = Test.createTestingModule({ imports: [eventsModule, PosternModule.forRoot()] })
+  .overrideProvider(SETTINGS)
+  .useValue(settings);
 for (const { apply } of RUNGS.slice(0, rung + 1)) apply(builder);
 const testing = await builder.compile();
 const app = testing.createNestApplication(adapter, { bodyParser: false, abortOnError: false });
 app.useLogger(new GatewayLogger(env));
-await app.init();
-adapter.getHttpServer().listen(0, '127.0.0.1');
-await once(adapter.getHttpServer(), 'listening');
-await app.get(DatabaseService, { strict: false }).start(60_000);
-
-const { key } = await app.get(FirstKeyService, { strict: false }).create();
+await app.listen(0, '127.0.0.1');
+const key = await firstKey;
 const nobody = { headers: {}, socket: { remoteAddress: '127.0.0.1' } };
 known.keys = app.get(KeyLookupService, { strict: false });
 known.caller = { grant: await known.keys.find(key, nobody), key };

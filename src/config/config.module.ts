@@ -1,13 +1,20 @@
-import { type DynamicModule, Inject, Module } from '@nestjs/common';
+import { type DynamicModule, Inject, Module, type Provider } from '@nestjs/common';
 import { ConfigModule as NestConfigModule } from '@nestjs/config';
-import { declareSettings, type SettingsOptions, type SettingsSchema } from './module-settings.js';
-import { type Settings, settingsByName } from './settings.js';
+import { HttpAdapterHost, ModulesContainer } from '@nestjs/core';
+import { loadEnv, type PosternOptions } from './env.js';
+import { DeclaredSettings, type SettingsOptions, type SettingsSchema } from './module-settings.js';
+import { completeSettings, type Settings, settingsByName } from './settings.js';
 
 /** Injection token of the whole, typed settings. */
 export const SETTINGS = Symbol('Settings');
 
 /** `constructor(@InjectSettings() private readonly settings: Settings)` */
 export const InjectSettings = () => Inject(SETTINGS);
+
+/** The HTTP adapter of a gateway has its settings. */
+interface WithSettings {
+  readonly settings?: Settings;
+}
 
 @Module({})
 class ModuleSettings {}
@@ -21,22 +28,23 @@ class ModuleSettings {}
  */
 @Module({})
 export class ConfigModule {
+  /** The settings of a process that has read them. */
   static forSettings(settings: Settings): DynamicModule {
-    return {
-      module: ConfigModule,
-      global: true,
-      imports: [
-        NestConfigModule.forRoot({
-          isGlobal: true,
-          load: [() => settingsByName(settings)],
-          ignoreEnvFile: true,
-          ignoreEnvVars: true,
-          skipProcessEnv: true
-        })
-      ],
-      providers: [{ provide: SETTINGS, useFactory: () => settings }],
-      exports: [SETTINGS]
-    };
+    return configModule({ provide: SETTINGS, useFactory: () => settings });
+  }
+
+  /**
+   * The settings of the gateway's HTTP adapter. With another one, as in Nest's `Test.createTestingModule()`, they are read
+   * from these options and the environment.
+   */
+  static forOptions(options: PosternOptions): DynamicModule {
+    return configModule({
+      provide: SETTINGS,
+      inject: [HttpAdapterHost, ModulesContainer],
+      useFactory: ({ httpAdapter }: HttpAdapterHost, modules: ModulesContainer) =>
+        (httpAdapter as WithSettings | undefined)?.settings ??
+        completeSettings(loadEnv(undefined, undefined, { options, declared: declaredIn(modules) }))
+    });
   }
 
   /**
@@ -46,21 +54,59 @@ export class ConfigModule {
    *     const quotaSettings = z.object({ QUOTA_TOKENS_PER_DAY: z.coerce.number().int().min(1).default(1_000_000) });
    *     @Module({ imports: [ConfigModule.forFeature(quotaSettings)] })
    *
-   * @throws Error for a variable that is malformed or already declared
+   * @throws Error for a variable that is malformed or one of the gateway's own
    */
   static forFeature(schema: SettingsSchema, options?: SettingsOptions): DynamicModule {
-    declareSettings(schema, options);
+    const declared = new DeclaredSettings(schema, options);
     const check = (settings: Settings) => {
-      const missing = Object.keys(schema.shape).filter((name) => !(name in settings.moduleSettings));
+      const missing = declared.names.filter((name) => !(name in settings.moduleSettings));
       if (missing.length > 0) {
         throw new Error(
-          `${missing.join(', ')}: declared after the environment was read; import the module before loadEnv() is called`
+          `${missing.join(', ')}: declared after the environment was read; import the module below the root module`
         );
       }
     };
     return {
       module: ModuleSettings,
-      providers: [{ provide: Symbol('declared settings'), inject: [SETTINGS], useFactory: check }]
+      providers: [
+        { provide: DeclaredSettings, useValue: declared },
+        { provide: Symbol('declared settings'), inject: [SETTINGS], useFactory: check }
+      ]
     };
   }
+}
+
+/** What the modules of an application declare. */
+export function declaredIn(modules: ModulesContainer): DeclaredSettings[] {
+  return [...modules.values()]
+    .map(({ providers }) => providers.get(DeclaredSettings)?.instance)
+    .filter((found) => found instanceof DeclaredSettings);
+}
+
+function configModule(settings: Provider): DynamicModule {
+  return {
+    module: ConfigModule,
+    global: true,
+    imports: [nestConfigModule()],
+    providers: [settings],
+    exports: [SETTINGS]
+  };
+}
+
+/** @nestjs/config injects nothing into what it loads. Its module is plain data, so the settings are added to it. */
+async function nestConfigModule(): Promise<DynamicModule> {
+  const load = (settings: Settings) => settingsByName(settings);
+  const made = await NestConfigModule.forRoot({
+    isGlobal: true,
+    load: [load as unknown as () => Record<string, unknown>],
+    ignoreEnvFile: true,
+    ignoreEnvVars: true,
+    skipProcessEnv: true
+  });
+  const providers = made.providers!.map((provider) =>
+    'useFactory' in provider && (provider.useFactory as unknown) === load
+      ? { ...provider, inject: [SETTINGS] }
+      : provider
+  );
+  return { ...made, providers };
 }

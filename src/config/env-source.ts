@@ -11,23 +11,26 @@ export interface Variables {
   names: Iterable<string>;
   /** Those of them that may be given as `NAME_FILE`. */
   secrets: Iterable<string>;
+  /** Given by the application; these win. */
+  values?: RawEnv;
 }
 
 /** @param errors gets one line for each value that cannot be read */
 export function gatherEnv(
-  { names, secrets }: Variables,
+  { names, secrets, values = {} }: Variables,
   source: NodeJS.ProcessEnv,
   dotenvPath: string | null,
   errors: string[],
 ): RawEnv {
   const fallback = dotenvPath === null ? {} : readDotenv(dotenvPath, errors);
-  const given = (name: string): string | undefined => nonEmpty(source[name]) ?? nonEmpty(fallback[name]);
+  const given = (name: string): string | undefined =>
+    values[name] ?? nonEmpty(source[name]) ?? nonEmpty(fallback[name]);
 
   const raw: RawEnv = {};
   for (const name of names) raw[name] = given(name);
   for (const name of secrets) {
     const file = given(`${name}_FILE`);
-    if (file === undefined) continue;
+    if (file === undefined || values[name] !== undefined) continue;
     if (raw[name] !== undefined) {
       errors.push(`${name}: give either ${name} or ${name}_FILE, not both`);
       continue;

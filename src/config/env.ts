@@ -3,7 +3,7 @@ import type { z } from 'zod';
 import { EnvError } from './env-error.js';
 import { envSchema, type EnvVariable, SECRET_VARIABLES } from './env-schema.js';
 import { gatherEnv, processEnv, type RawEnv } from './env-source.js';
-import { moduleVariables, parseModuleSettings } from './module-settings.js';
+import { type DeclaredSettings, parseModuleSettings, rejectTwice } from './module-settings.js';
 
 /** Modules receive the result, completed, as `Settings`. */
 type Values = z.output<typeof envSchema>;
@@ -22,12 +22,29 @@ export type Env = Readonly<
   }
 >;
 
+/**
+ * Settings that an application gives in its code, by the names of the properties of the settings: `{ port: 8080, logLevel:
+ * 'info' }`. A value has the form that its environment variable has. They win over the environment.
+ *
+ * @beta
+ */
+export type PosternOptions = {
+  readonly [Name in EnvVariable as CamelCase<Name>]?: string | Extract<Values[Name], string | number>;
+};
+
 const GENERATES_SECRETS = 'npm run init:env generates secrets';
 const REQUIRED_IN_PRODUCTION = {
   DATABASE_URL: 'for example postgres://user:password@host:5432/database',
   ADMIN_TOKEN: GENERATES_SECRETS,
   MASTER_KEY: GENERATES_SECRETS,
 } as const;
+
+/** What is known besides the environment. */
+export interface Given {
+  /** The variables of modules. */
+  declared?: readonly DeclaredSettings[];
+  options?: PosternOptions;
+}
 
 /**
  * Reads and validates all variables. `.env` in the working directory is read only for `process.env`: another source
@@ -38,19 +55,31 @@ const REQUIRED_IN_PRODUCTION = {
 export function loadEnv(
   source: NodeJS.ProcessEnv = processEnv(),
   dotenvPath: string | null = source === processEnv() ? resolve('.env') : null,
+  { declared = [], options = {} }: Given = {},
 ): Env {
+  rejectTwice(declared);
   const errors: string[] = [];
-  const ofModules = [...moduleVariables()];
-  const names = [...Object.keys(envSchema.shape), ...ofModules.map(([name]) => name)];
-  const ofModulesSecret = ofModules.filter(([, { secret }]) => secret).map(([name]) => name);
-  const secrets = [...SECRET_VARIABLES, ...ofModulesSecret];
-  const raw = gatherEnv({ names, secrets }, source, dotenvPath, errors);
+  const names = [...Object.keys(envSchema.shape), ...declared.flatMap((one) => one.names)];
+  const secrets = [...SECRET_VARIABLES, ...declared.flatMap((one) => one.secrets)];
+  const raw = gatherEnv({ names, secrets, values: byVariable(options, errors) }, source, dotenvPath, errors);
   const parsed = envSchema.safeParse(raw);
   for (const issue of parsed.error?.issues ?? []) errors.push(`${issue.path.join('.')}: ${issue.message}`);
   checkCombinations(raw, errors);
-  const moduleSettings = parseModuleSettings(raw, errors);
+  const moduleSettings = parseModuleSettings(declared, raw, errors);
   if (!parsed.success || errors.length > 0) throw new EnvError(errors);
   return toEnv(parsed.data, moduleSettings);
+}
+
+/** The options by the names of their variables. */
+function byVariable(options: PosternOptions, errors: string[]): RawEnv {
+  const variables = new Map(Object.keys(envSchema.shape).map((name) => [camelCase(name), name]));
+  const values: RawEnv = {};
+  for (const [option, value] of Object.entries(options)) {
+    const name = variables.get(option);
+    if (name === undefined) errors.push(`${option}: is not an option; see docs/reference/settings.md`);
+    else if (value !== undefined) values[name] = String(value);
+  }
+  return values;
 }
 
 /** Rules between variables. They use the raw values, so that they are reported together with malformed ones. */

@@ -4,6 +4,7 @@ import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { type DataDir, openDataDir } from '../platform/data-dir.js';
 import { type CamelCase, camelCase, type Env } from './env.js';
+import { EnvError } from './env-error.js';
 import { envSchema, type EnvVariable } from './env-schema.js';
 
 /**
@@ -76,4 +77,17 @@ export async function knownMasterKey(env: Env): Promise<Env['masterKey']> {
   if (env.masterKey !== undefined || !existsSync(join(env.dataDir, 'postern-data'))) return env.masterKey;
   const kept = await (await openDataDir(env.dataDir)).keptSecret('master-key');
   return kept === null ? undefined : Buffer.from(kept, 'base64');
+}
+
+/**
+ * The settings of one process that serves alone.
+ *
+ * @throws EnvError without DATABASE_URL
+ */
+export async function completeSettings(env: Env): Promise<Settings> {
+  const { databaseUrl } = env;
+  if (databaseUrl === undefined)
+    throw new EnvError(['DATABASE_URL: must be set; only PosternFactory.run() starts an embedded Postgres']);
+  const { adminToken, masterKey } = await generatedSecrets(env, await openDataDir(env.dataDir));
+  return { ...env, databaseUrl, adminToken, masterKey, worker: 1, workers: 1 };
 }

@@ -27,6 +27,6 @@ import { TracingService } from './tracing.service.js';
     MetricsService,
     TracingService
   ],
-  exports: [MetricsService, ReadinessService]
+  exports: [MetricsService, ReadinessService, ShutdownService]
 })
 export class ObservabilityModule {}

@@ -1,46 +1,89 @@
-import type { AddressInfo, Server } from 'node:net';
-import { type INestApplication, Logger } from '@nestjs/common';
+import {
+  type DynamicModule,
+  Global,
+  Inject,
+  Logger,
+  Module,
+  type NestApplicationOptions,
+  type OnApplicationShutdown,
+  type OnModuleDestroy,
+} from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
+import type { NestExpressApplication } from '@nestjs/platform-express';
 import { serveApiDocs } from '../admin/api-docs.js';
-import { AppModule } from '../app.module.js';
-import { CloseStack } from '../platform/close-stack.js';
 import type { Env } from '../config/env.js';
 import type { Settings } from '../config/settings.js';
-import { DatabaseService } from '../database/database.service.js';
-import { FirstKeyService } from '../keys/first-key.service.js';
-import { type Host, openHost } from './host.js';
-import { listen } from './listen.js';
 import { GatewayLogger } from '../observability/gateway-logger.js';
-import { ShutdownService } from '../observability/shutdown.service.js';
-import { RoutesService } from '../routes/routes.service.js';
 import { GatewayHttpAdapter } from '../proxy/http/gateway-http.adapter.js';
+import { type Host, openHost } from './host.js';
+import type { ImportedModule } from './module-tree.js';
+import { type Addresses, ServingService, START_EVENTS, type StartEvents } from './serving.service.js';
 
-/** How long the start, and the calls that arrive during it, wait at most for the first connection to Postgres. */
-const FIRST_LOOK_MS = 5_000;
+/** The root of every gateway. Nest destroys it first, before the modules that calls in flight use. */
+@Module({})
+class GatewayRoot implements OnModuleDestroy {
+  constructor(private readonly serving: ServingService) {}
 
-export interface GatewayOptions {
-  /** Gets one line for each step of the start. */
-  report: (line: string) => void;
-  /** Gets the first gateway key if this start created one; after the start if Postgres was unavailable at first. */
-  onFirstKey: (key: string, lacksProvider: boolean) => void;
-  /** Called instead if there are gateway keys or teams (not in production). */
-  onKeysExist?: () => void;
-  /** Called if there is no gateway key and this start must not create one (production). */
-  onNoKey?: () => void;
-  /** Called with the app before it listens, for settings that must hold from the first request. */
-  beforeListening?: (app: INestApplication) => void;
-  /** Called if the database has a permanent error after the start. */
-  onPermanentError: (error: Error) => void;
+  async onModuleDestroy(): Promise<void> {
+    await this.serving.drain();
+  }
+}
+
+const ON_END = Symbol('onEnd');
+
+/** Global and imported first, so that Nest ends it last. */
+@Global()
+@Module({})
+class StartModule implements OnApplicationShutdown {
+  constructor(@Inject(ON_END) private readonly onEnd: () => Promise<void>) {}
+
+  async onApplicationShutdown(): Promise<void> {
+    await this.onEnd();
+    new Logger('Postern').log('Stopped.');
+  }
+}
+
+/** How an application is made. */
+export interface AppOptions {
+  events: StartEvents;
+  nest?: NestApplicationOptions;
+  /** Called once everything else has ended. */
+  onEnd?: () => Promise<void>;
+}
+
+/** The application of the gateway below a root module; it listens with `app.listen()`. */
+export async function createApp(
+  root: ImportedModule,
+  settings: Settings,
+  { events, nest = {}, onEnd = () => Promise.resolve() }: AppOptions,
+): Promise<NestExpressApplication> {
+  const start: DynamicModule = {
+    module: StartModule,
+    providers: [
+      { provide: START_EVENTS, useValue: events },
+      { provide: ON_END, useValue: onEnd },
+    ],
+    exports: [START_EVENTS],
+  };
+  const app = await NestFactory.create<NestExpressApplication>(
+    { module: GatewayRoot, imports: [start, root] },
+    new GatewayHttpAdapter(settings),
+    { logger: new GatewayLogger(settings), ...nest, bodyParser: false, abortOnError: false },
+  );
+  serveApiDocs(app, settings.nodeEnv === 'production');
+  return app;
 }
 
 /** A running gateway: one process of it. */
-export interface Gateway {
-  readonly app: INestApplication;
-  readonly url: string;
-  /** URL of the admin API if it has a port of its own; null if it shares `url`. */
-  readonly adminUrl: string | null;
+export interface Gateway extends Addresses {
+  readonly app: NestExpressApplication;
   /** Drains, writes the remaining rows and closes everything this start opened. */
   stop(): Promise<void>;
+}
+
+export interface GatewayOptions extends StartEvents {
+  /** Called with the application before it is initialised: what Nest's docs do between create() and listen(). */
+  setup?: (app: NestExpressApplication) => void | Promise<void>;
 }
 
 /**
@@ -49,12 +92,13 @@ export interface Gateway {
  * @throws an Error whose message names the remedy, for permanent errors; nothing is left running
  */
 export async function startGateway(
+  root: ImportedModule,
   env: Env,
   options: GatewayOptions,
 ): Promise<Gateway & Pick<Host, 'adminTokenFile'>> {
   const host = await openHost(env, options.report);
   try {
-    const gateway = await serve(host.settings, options);
+    const gateway = await serve(root, host.settings, options);
     host.publish(gateway.adminUrl ?? gateway.url);
     const stop = () => {
       host.publish(null);
@@ -72,62 +116,21 @@ export async function startGateway(
  *
  * @throws an Error whose message names the remedy, for permanent errors; nothing is left open
  */
-export async function serve(settings: Settings, options: GatewayOptions): Promise<Gateway> {
-  const opened = new CloseStack();
-  const production = settings.nodeEnv === 'production';
-  let started = false;
+export async function serve(
+  root: ImportedModule,
+  settings: Settings,
+  options: GatewayOptions,
+): Promise<Gateway> {
+  const app = await createApp(root, settings, { events: options });
   try {
-    const adapter = new GatewayHttpAdapter(settings);
-    const app = await NestFactory.create(AppModule.forSettings(settings), adapter, {
-      bodyParser: false,
-      abortOnError: false,
-      logger: new GatewayLogger(settings),
-    });
-    opened.add(() => app.close());
-    const database = app.get(DatabaseService);
-    const firstKey = app.get(FirstKeyService);
-    database.whenReady(async () => {
-      if (production) {
-        if (await firstKey.isMissing()) options.onNoKey?.();
-        return;
-      }
-      const made = await firstKey.create();
-      if (made === null) options.onKeysExist?.();
-      // Providers and routes were read by earlier hooks.
-      else options.onFirstKey(made.key, app.get(RoutesService).lacksDefault);
-    });
-    serveApiDocs(app, production);
-    // Before the database: a start that fails because its port is in use must not create a first key that nobody sees.
+    await options.setup?.(app);
     await app.init();
-    options.beforeListening?.(app);
-    const release = adapter.hold();
-    // A failed start does not wait for calls that it holds back.
-    opened.add(() => app.get(ShutdownService).drain({ atOnce: !started }));
-    await listen(adapter.getHttpServer(), settings, 'PORT', settings.port);
-    if (adapter.adminServer !== null)
-      await listen(adapter.adminServer, settings, 'ADMIN_PORT', settings.adminPort!);
-    options.report('connecting to Postgres');
-    // A migration may take longer. Meanwhile calls are served without the database, and the gateway can be stopped.
-    await database.start(FIRST_LOOK_MS, options.onPermanentError);
-    started = true;
-    release();
-    const url = urlOf(adapter.getHttpServer(), settings);
-    const adminUrl = adapter.adminServer && urlOf(adapter.adminServer, settings);
-    const logger = new Logger('Postern');
-    // For programs; the start-up messages are for people.
-    if (production) logger.log(`Serving on ${url}`, { url, admin_url: adminUrl, node: process.version });
-    const stop = async () => {
-      await opened.close();
-      logger.log('Stopped.');
-    };
-    return { app, url, adminUrl, stop };
+    const serving = app.get(ServingService);
+    // Not app.listen(), which logs errors itself.
+    await serving.open(settings.port);
+    return { app, ...serving.addresses, stop: () => app.close() };
   } catch (error) {
-    await Promise.allSettled([opened.close()]);
+    await Promise.allSettled([app.close()]);
     throw error;
   }
-}
-
-function urlOf(server: Server, env: Settings): string {
-  const { port } = server.address() as AddressInfo;
-  return `http://${env.host.includes(':') ? `[${env.host}]` : env.host}:${port}`;
 }

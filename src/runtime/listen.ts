@@ -2,6 +2,8 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:net';
 import type { Env } from '../config/env.js';
 
+type Addressed = Pick<Env, 'host' | 'port' | 'adminPort'>;
+
 /**
  * Connections that the kernel keeps until they are accepted; it takes at most `net.core.somaxconn`, on Linux 4,096 by
  * default. With Node's own 511, clients that connect at the same time wait a second or more, or are reset.
@@ -18,7 +20,7 @@ export class ListenError extends Error {
  *
  * @throws ListenError if one is in use
  */
-export async function tryPorts(env: Env): Promise<void> {
+export async function tryPorts(env: Addressed): Promise<void> {
   const ports: [variable: string, port: number | undefined][] = [
     ['PORT', env.port],
     ['ADMIN_PORT', env.adminPort],
@@ -32,7 +34,7 @@ export async function tryPorts(env: Env): Promise<void> {
 }
 
 /** Replaces Nest's listen(), which logs errors itself. @param variable the setting of the port */
-export async function listen(server: Server, env: Env, variable: string, port: number): Promise<void> {
+export async function listen(server: Server, env: Addressed, variable: string, port: number): Promise<void> {
   try {
     server.listen({ port, host: env.host, backlog: BACKLOG });
     await once(server, 'listening');
@@ -41,7 +43,7 @@ export async function listen(server: Server, env: Env, variable: string, port: n
   }
 }
 
-function explained(env: Env, variable: string, port: number, error: unknown): Error {
+function explained(env: Addressed, variable: string, port: number, error: unknown): Error {
   const { code } = error as NodeJS.ErrnoException;
   const where = `${env.host}:${port}`;
   if (code === 'EADDRINUSE')

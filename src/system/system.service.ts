@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
+import { ModulesContainer } from '@nestjs/core';
 import { DataSource } from 'typeorm';
-import { InjectSettings } from '../config/config.module.js';
+import { declaredIn, InjectSettings } from '../config/config.module.js';
 import { envSchema } from '../config/env-schema.js';
 import { parseModuleSettings } from '../config/module-settings.js';
 import { type Settings, settingsByName } from '../config/settings.js';
@@ -32,6 +33,7 @@ export class SystemService {
     private readonly readiness: ReadinessService,
     private readonly journal: Journal,
     private readonly writer: LogWriter,
+    private readonly modules: ModulesContainer,
     @InjectSettings() private readonly env: Settings,
   ) {}
 
@@ -67,7 +69,7 @@ export class SystemService {
   }
 
   private settings(): SystemView['settings'] {
-    const defaults: Record<string, unknown> = { ...parseModuleSettings({}, []) };
+    const defaults: Record<string, unknown> = { ...parseModuleSettings(declaredIn(this.modules), {}, []) };
     for (const [name, schema] of Object.entries(envSchema.shape))
       defaults[name] = schema.safeParse(undefined).data;
     return Object.entries(settingsByName(this.env)).map(([name, value]) => ({

@@ -1,7 +1,8 @@
 import { Body, Controller, Module, Post } from '@nestjs/common';
 import { z } from 'zod';
-import { AppModule } from '../../src/app.module.js';
 import { ACTIONS, SUBJECT_TYPES } from '../../src/audit/record-change.js';
+import { PosternModule } from '../../src/postern.module.js';
+import { runAs } from '../support/app-modules.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { call, fieldsOf } from './call.js';
 import { QuotasModule } from './own-module/quotas.module.js';
@@ -26,17 +27,11 @@ interface Document {
   components: { schemas: Record<string, { description?: string; properties: object }> };
 }
 
-/** What one line in src/app.module.ts does, before all other modules or after them. */
-const forSettings = AppModule.forSettings.bind(AppModule);
-const modules = [QuotasModule, PostcardsModule];
-const orders: [string, (...args: Parameters<typeof forSettings>) => ReturnType<typeof forSettings>][] = [
-  ['first', (settings) => ({ ...forSettings(settings), imports: [...modules, ...imports(settings)] })],
-  ['last', (settings) => ({ ...forSettings(settings), imports: [...imports(settings), ...modules] })],
-];
+@Module({ imports: [QuotasModule, PostcardsModule, PosternModule.forRoot()] })
+class ListedFirst {}
 
-function imports(settings: Parameters<typeof forSettings>[0]) {
-  return forSettings(settings).imports ?? [];
-}
+@Module({ imports: [PosternModule.forRoot(), QuotasModule, PostcardsModule] })
+class ListedLast {}
 
 // Known to the process: the next test file of this worker must not see them.
 afterAll(() => {
@@ -44,14 +39,13 @@ afterAll(() => {
   ACTIONS.delete('granted');
 });
 
-describe.each(orders)('an admin resource in a module of its own, listed %s', (_, listed) => {
+describe.each([ListedFirst, ListedLast])('an admin resource in a module of its own, %p', (listed) => {
   let postern: TestGateway;
   beforeAll(async () => {
-    AppModule.forSettings = listed;
+    runAs(listed);
     postern = await startTestGateway();
   });
   afterAll(async () => {
-    AppModule.forSettings = forSettings;
     await postern.stop();
   });
 

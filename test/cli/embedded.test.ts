@@ -3,6 +3,7 @@ import { mkdtemp, realpath, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { loadEnv } from '../../src/config/env.js';
+import { AppModule } from '../../src/app.module.js';
 import { DatabaseService } from '../../src/database/database.service.js';
 import { startEmbeddedPostgres } from '../../src/embedded-postgres/embedded-postgres.js';
 import { type Gateway, startGateway } from '../../src/runtime/gateway.js';
@@ -17,7 +18,7 @@ const serverRuns = () => existsSync(join(server, 'cluster', 'postmaster.pid'));
 async function start(): Promise<Gateway & { firstKey?: string }> {
   let firstKey: string | undefined;
   const env = loadEnv({ NODE_ENV: 'test', PORT: '0', DATA_DIR: dataDir, LOG_LEVEL: 'fatal' });
-  const gateway = await startGateway(env, {
+  const gateway = await startGateway(AppModule, env, {
     report: () => {},
     onFirstKey: (key) => (firstKey = key),
     onPermanentError: () => {},

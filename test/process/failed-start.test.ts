@@ -4,7 +4,7 @@ import { type AddressInfo, createServer, Server } from 'node:net';
 import { Injectable, Module } from '@nestjs/common';
 import { loadEnv } from '../../src/config/env.js';
 import { startGateway } from '../../src/runtime/gateway.js';
-import { addToApp } from '../support/app-modules.js';
+import { addToApp, rootModule } from '../support/app-modules.js';
 import type { TestDatabase } from '../support/database.js';
 import { RawClient, request } from '../support/raw-client.js';
 import { Site } from '../support/site.js';
@@ -51,7 +51,7 @@ it('on a taken ADMIN_PORT ends although a call came between the two ports', asyn
     ADMIN_PORT: `${adminPort}`,
   });
   const options = { report: () => {}, onFirstKey: () => {}, onPermanentError: () => {} };
-  await expect(startGateway(env, options)).rejects.toThrow('set ADMIN_PORT to a free port');
+  await expect(startGateway(rootModule(), env, options)).rejects.toThrow('set ADMIN_PORT to a free port');
   await client!.closed;
   await new Promise((closed) => taken.close(closed));
 });
@@ -92,7 +92,7 @@ it('on an error in a module leaves it to the caller to print it', async () => {
     PORT: '0',
   });
   const options = { report: () => {}, onFirstKey: () => {}, onPermanentError: () => {} };
-  const starting = startGateway(env, options);
+  const starting = startGateway(rootModule(), env, options);
   await expect(starting).rejects.toThrow("Nest can't resolve dependencies of the NeedsAbsent (?)");
   jest.restoreAllMocks();
   expect(written).toEqual([]);

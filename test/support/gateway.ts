@@ -3,11 +3,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import { DataSource } from 'typeorm';
-import { loadEnv } from '../../src/config/env.js';
 import { ChangeFeed } from '../../src/database/change-feed.js';
 import { DatabaseService } from '../../src/database/database.service.js';
 import { type Gateway, startGateway } from '../../src/runtime/gateway.js';
+import { readEnv } from '../../src/runtime/read-env.js';
 import { afterFile } from './after-file.js';
+import { rootModule } from './app-modules.js';
 import { createDatabase, type TestDatabase } from './database.js';
 import { eventually } from './eventually.js';
 
@@ -77,19 +78,24 @@ export async function startTestGateway(
 ): Promise<TestGateway> {
   const database = shared ?? (await createDatabase());
   const dataDir = await mkdtemp(join(tmpdir(), 'postern-data-'));
-  const env = loadEnv({
-    NODE_ENV: 'test',
-    PORT: '0',
-    DATABASE_URL: database.url,
-    DATA_DIR: dataDir,
-    ADMIN_TOKEN,
-    LOG_LEVEL: 'fatal',
-    SHUTDOWN_GRACE_MS: '1000',
-    ...(variables.PROVIDER_URL && { PROVIDER_KEY }),
-    ...variables,
-  });
+  const root = rootModule();
+  const env = await readEnv(
+    root,
+    {},
+    {
+      NODE_ENV: 'test',
+      PORT: '0',
+      DATABASE_URL: database.url,
+      DATA_DIR: dataDir,
+      ADMIN_TOKEN,
+      LOG_LEVEL: 'fatal',
+      SHUTDOWN_GRACE_MS: '1000',
+      ...(variables.PROVIDER_URL && { PROVIDER_KEY }),
+      ...variables,
+    },
+  );
   let key = '';
-  const gateway = await startGateway(env, {
+  const gateway = await startGateway(root, env, {
     report: () => {},
     onFirstKey: (first) => (key = first),
     onPermanentError: (error) => {

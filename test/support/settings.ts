@@ -2,37 +2,28 @@ import { randomBytes } from 'node:crypto';
 import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { loadEnv } from '../../src/config/env.js';
-import type { Settings } from '../../src/config/settings.js';
+import type { PosternOptions } from '../../src/config/env.js';
 import type { TestDatabase } from './database.js';
 import { ADMIN_TOKEN } from './gateway.js';
 
 /**
- * Settings of one process, for `AppModule.forSettings()` in Nest's own test harness.
+ * Settings of one process, for `PosternModule.forRoot()` in Nest's own test harness.
  *
- * @param variables environment variables over the defaults of a test
+ * @param options over the defaults of a test
  */
-export async function testSettings(
+export async function testOptions(
   database: TestDatabase,
-  variables: Record<string, string> = {},
-): Promise<Settings> {
-  const env = loadEnv({
-    NODE_ENV: 'test',
-    PORT: '0',
-    DATABASE_URL: database.url,
-    DATA_DIR: await mkdtemp(join(tmpdir(), 'postern-data-')),
-    ADMIN_TOKEN,
-    MASTER_KEY: randomBytes(32).toString('base64'),
-    LOG_LEVEL: 'fatal',
-    SHUTDOWN_GRACE_MS: '1000',
-    ...variables,
-  });
+  options: PosternOptions = {},
+): Promise<PosternOptions & { dataDir: string }> {
   return {
-    ...env,
-    databaseUrl: env.databaseUrl!,
-    adminToken: env.adminToken!,
-    masterKey: env.masterKey!,
-    worker: 1,
-    workers: 1,
+    nodeEnv: 'test',
+    port: 0,
+    databaseUrl: database.url,
+    dataDir: await mkdtemp(join(tmpdir(), 'postern-data-')),
+    adminToken: ADMIN_TOKEN,
+    masterKey: randomBytes(32).toString('base64'),
+    logLevel: 'fatal',
+    shutdownGraceMs: 1_000,
+    ...options,
   };
 }

@@ -48,23 +48,25 @@ export class GatewayHttpAdapter extends ExpressAdapter {
   /** With ADMIN_PORT: the only listener that serves the admin endpoints. */
   adminServer: Server | null = null;
   readonly rejections: RejectionLog;
-  private open = 0;
+  private unanswered = 0;
   /** Settles when calls are served; null once they are. */
   private held: Promise<void> | null = null;
+  /** Listens and connects to Postgres. Set by ServingService. */
+  open: ((port: number, host: string | undefined) => Promise<void>) | null = null;
   /** Set by ProxyModule. */
   fastPath: CallHandler | null = null;
   private isFast = false;
   /** Number of Express's layers when `isFast` was last decided. */
   private layersSeen = 0;
 
-  constructor(private readonly env: Settings) {
+  constructor(readonly settings: Settings) {
     super(expressApp());
-    this.rejections = new RejectionLog(env);
+    this.rejections = new RejectionLog(settings);
   }
 
   /** Requests whose responses have not ended. */
   get openRequests(): number {
-    return this.open;
+    return this.unanswered;
   }
 
   /**
@@ -84,8 +86,29 @@ export class GatewayHttpAdapter extends ExpressAdapter {
     return release;
   }
 
+  /**
+   * Serves as the gateway does. Without the module of the gateway it listens as Express does.
+   *
+   * @param args perhaps the address, and the callback of Nest's listen(), which gets the error if there is one
+   */
+  override listen(port: number | string, ...args: unknown[]): Server {
+    const callback = args.find((arg) => typeof arg === 'function') as (error?: unknown) => void;
+    const host = args.find((arg) => typeof arg === 'string');
+    if (this.open === null) return super.listen(port, ...(args as []));
+    this.open(Number(port), host).then(() => callback(), callback);
+    return this.getHttpServer();
+  }
+
+  /** @throws Error, because a body parser would read what is forwarded */
+  override useBodyParser(): never {
+    throw new Error(
+      'A body parser for all paths would read the bodies of calls before they are forwarded. Give it to your controllers ' +
+        'only: consumer.apply(express.json()).forRoutes(YourController) in configure() of your module',
+    );
+  }
+
   override initHttpServer(): void {
-    const isApart = this.env.adminPort !== undefined;
+    const isApart = this.settings.adminPort !== undefined;
     this.httpServer = this.makeServer(isApart ? 'calls' : 'all');
     this.adminServer = isApart ? this.makeServer('admin') : null;
   }
@@ -119,8 +142,8 @@ export class GatewayHttpAdapter extends ExpressAdapter {
         ServerResponse,
         app.response,
       ) as unknown as typeof ServerResponse<IncomingMessage>,
-      headersTimeout: this.env.clientHeadersTimeoutMs,
-      connectionsCheckingInterval: Math.min(30_000, Math.ceil(this.env.clientHeadersTimeoutMs / 2)),
+      headersTimeout: this.settings.clientHeadersTimeoutMs,
+      connectionsCheckingInterval: Math.min(30_000, Math.ceil(this.settings.clientHeadersTimeoutMs / 2)),
       requestTimeout: 0,
       keepAliveTimeout: KEEP_ALIVE_MS,
       maxHeaderSize: MAX_HEADER_BYTES,
@@ -131,7 +154,7 @@ export class GatewayHttpAdapter extends ExpressAdapter {
     // Node stops filling req.headers at 1,000 names without a word; the size limit above is the bound.
     server.maxHeadersCount = 0;
     // A client that neither sends nor takes a byte: the forwarder lifts it while the provider is the one waited for.
-    server.timeout = this.env.clientIdleTimeoutMs;
+    server.timeout = this.settings.clientIdleTimeoutMs;
     server.on('request', receive);
     // Node would send 100 Continue itself; the forwarder does once the key and the size are known to be good.
     server.on('checkContinue', receive);
@@ -145,7 +168,7 @@ export class GatewayHttpAdapter extends ExpressAdapter {
     server.on('clientError', (error: Error & { code?: string }, socket: Socket) => {
       if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && hasWaitingRequests(socket)) {
         const onLate = () => server.emit('clientError', error, socket);
-        restartHeadTime(socket, this.env.clientHeadersTimeoutMs, onLate);
+        restartHeadTime(socket, this.settings.clientHeadersTimeoutMs, onLate);
       } else {
         respondToParserError(socket, error, uuidV7(), this.rejections);
       }
@@ -155,9 +178,9 @@ export class GatewayHttpAdapter extends ExpressAdapter {
 
   /** The request gate: lets a well-formed request with a safe target through to Express. */
   private admit(app: Express, side: Side, req: Request, res: Response): void {
-    this.open++;
+    this.unanswered++;
     res.on('close', () => {
-      this.open--;
+      this.unanswered--;
       if (!req.complete) lingerOverUnreadBody(req);
     });
     if (this.draining) {
@@ -168,7 +191,7 @@ export class GatewayHttpAdapter extends ExpressAdapter {
     const id = uuidV7();
     let target: RequestTarget | null;
     try {
-      if (validateRequestHead(req, this.env.maxBodyBytes)) {
+      if (validateRequestHead(req, this.settings.maxBodyBytes)) {
         res.shouldKeepAlive = false;
         noteContinued(req.socket);
         closeAfterResponse(req.socket);

@@ -1,7 +1,8 @@
 import cluster from 'node:cluster';
 import { errorText } from './startup-messages.js';
 import type { Settings } from '../../config/settings.js';
-import { type Gateway, serve } from '../gateway.js';
+import { type Gateway, type GatewayOptions, serve } from '../gateway.js';
+import type { ImportedModule } from '../module-tree.js';
 import { type MetricValues, MetricsService } from '../../observability/metrics.service.js';
 import { RoutesService } from '../../routes/routes.service.js';
 import type { PrimaryMessage, WorkerMessage } from './messages.js';
@@ -17,7 +18,7 @@ function send(message: WorkerMessage): void {
  * Serves as one of several processes that share the port, until the primary sends `stop`. If the primary dies, this
  * process exits at once (cluster documentation, 'disconnect'), so that the next start finds the journal unused.
  */
-export function serveAsWorker(): void {
+export function serveAsWorker(root: ImportedModule, setup: GatewayOptions['setup']): void {
   // A terminal and a service manager send their signals to all processes; only the primary handles them.
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => {});
   let starting: Promise<Gateway> | null = null;
@@ -30,7 +31,7 @@ export function serveAsWorker(): void {
     } else if ('allMetrics' in message) {
       pending.get(message.allMetrics.request)?.(message.allMetrics.values);
     } else {
-      starting = start(message.start);
+      starting = start(root, message.start, setup);
       starting.catch(fail);
     }
   });
@@ -39,17 +40,22 @@ export function serveAsWorker(): void {
   send('listening');
 }
 
-async function start(settings: Settings): Promise<Gateway> {
-  const gateway = await serve(settings, {
+async function start(
+  root: ImportedModule,
+  settings: Settings,
+  setup: GatewayOptions['setup'],
+): Promise<Gateway> {
+  const gateway = await serve(root, settings, {
     report: () => {},
     onFirstKey: (firstKey, lacksProvider) => send({ keys: { firstKey, lacksProvider } }),
     onKeysExist: () => send({ keys: { firstKey: null, lacksProvider: false } }),
     onNoKey: () => send('no gateway key'),
-    // Calls are served, and counted, while a start still waits for Postgres.
-    beforeListening: (app) => {
+    setup: async (app) => {
+      // Before it listens: calls are served, and counted, while a start still waits for Postgres.
       const own = app.get(MetricsService);
       own.collectFrom(metricsOfAll);
       metrics = own;
+      await setup?.(app);
     },
     onPermanentError: fail,
   });

@@ -1,0 +1,68 @@
+import { type DynamicModule, Module } from '@nestjs/common';
+import { ScheduleModule } from '@nestjs/schedule';
+import { ADMIN_MODULES } from './admin-modules.js';
+import { AuthModule } from './auth/auth.module.js';
+import { ConfigModule } from './config/config.module.js';
+import type { PosternOptions } from './config/env.js';
+import { ConsoleModule } from './console/console.module.js';
+import { DatabaseModule } from './database/database.module.js';
+import { KeysModule } from './keys/keys.module.js';
+import { LimitsModule } from './limits/limits.module.js';
+import { ObservabilityModule } from './observability/observability.module.js';
+import { PricingModule } from './pricing/pricing.module.js';
+import { PoliciesModule } from './proxy/policies/policies.module.js';
+import { ProxyModule } from './proxy/proxy.module.js';
+import { RequestLogModule } from './request-log/request-log.module.js';
+import { ServingModule } from './runtime/serving.module.js';
+import { SelfModule } from './self/self.module.js';
+import { SinksModule } from './sinks/sinks.module.js';
+import { SystemModule } from './system/system.module.js';
+import { UsageRollupModule } from './usage/usage-rollup.module.js';
+import { WebhooksModule } from './webhooks/webhooks.module.js';
+
+/** Found by PosternFactory in the metadata of the modules: it reads the settings before Nest makes providers. */
+export const POSTERN_OPTIONS = Symbol('PosternOptions');
+
+/** What modules of an application may inject. */
+const PUBLIC = [AuthModule, KeysModule, ObservabilityModule, PoliciesModule, RequestLogModule];
+
+/**
+ * The whole gateway, in an application's root module.
+ *
+ *     @Module({ imports: [PosternModule.forRoot(), QuotasModule] })
+ *     export class AppModule {}
+ *
+ * Global: what modules may inject needs no import.
+ *
+ * @beta
+ */
+@Module({})
+export class PosternModule {
+  /** @param options settings; they win over the environment */
+  static forRoot(options: PosternOptions = {}): DynamicModule {
+    return {
+      module: PosternModule,
+      global: true,
+      imports: [
+        ConfigModule.forOptions(options),
+        DatabaseModule,
+        ScheduleModule.forRoot(),
+        // Before the other modules with routes, so that its route is matched first on every call.
+        ProxyModule,
+        LimitsModule,
+        ...ADMIN_MODULES,
+        ConsoleModule,
+        PricingModule,
+        UsageRollupModule,
+        WebhooksModule,
+        SinksModule,
+        SelfModule,
+        SystemModule,
+        ServingModule,
+        ...PUBLIC
+      ],
+      providers: [{ provide: POSTERN_OPTIONS, useValue: options }],
+      exports: [...PUBLIC, ServingModule]
+    };
+  }
+}

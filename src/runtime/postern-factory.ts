@@ -1,0 +1,152 @@
+import cluster from 'node:cluster';
+import type { NestApplicationOptions } from '@nestjs/common';
+import type { NestExpressApplication } from '@nestjs/platform-express';
+import { EnvError } from '../config/env-error.js';
+import type { Env, PosternOptions } from '../config/env.js';
+import { workerCount } from '../config/settings.js';
+import { RoutesService } from '../routes/routes.service.js';
+import { startWorkers } from './cluster/primary.js';
+import { errorText, StartupMessages } from './cluster/startup-messages.js';
+import { serveAsWorker } from './cluster/worker.js';
+import { createApp, startGateway } from './gateway.js';
+import { openHost } from './host.js';
+import type { ImportedModule } from './module-tree.js';
+import { readEnv } from './read-env.js';
+
+/** What an application does between create() and listen() of Nest's docs: CORS, helmet, versioning, a WebSocket adapter. */
+export type Setup = (app: NestExpressApplication) => void | Promise<void>;
+
+/**
+ * Makes and runs gateways.
+ *
+ * @beta
+ */
+export class PosternFactory {
+  /**
+   * Runs a gateway as `npm start` does: with messages for people, signals, workers and, without DATABASE_URL, an embedded
+   * Postgres. An error ends the process with its text and status 1.
+   *
+   * @param root the application's module, which imports `PosternModule.forRoot()`
+   * @param options settings; they win over those of `forRoot()` and over the environment
+   * @param setup is called in each worker
+   */
+  static async run(
+    root: ImportedModule,
+    options: PosternOptions = {},
+    setup: Setup = () => {},
+  ): Promise<void> {
+    try {
+      if (cluster.isWorker) serveAsWorker(root, setup);
+      else await new Run(root, setup, new StartupMessages()).start(await readEnv(root, options));
+    } catch (error) {
+      failWith(error);
+    }
+  }
+
+  /**
+   * As `NestFactory.create()`, with the HTTP adapter of the gateway: one process, which needs DATABASE_URL and listens with
+   * `app.listen()`.
+   *
+   * @throws EnvError; Error if the module does not import PosternModule
+   */
+  static async create(
+    root: ImportedModule,
+    { settings, ...nest }: NestApplicationOptions & { settings?: PosternOptions } = {},
+  ): Promise<NestExpressApplication> {
+    const env = await readEnv(root, settings ?? {});
+    if (env.databaseUrl === undefined)
+      throw new EnvError([
+        'DATABASE_URL: must be set; only PosternFactory.run() starts an embedded Postgres',
+      ]);
+    const messages = new StartupMessages();
+    const host = await openHost(env, () => {});
+    try {
+      return await createApp(root, host.settings, {
+        nest,
+        events: {
+          report: () => {},
+          onFirstKey: (firstKey, lacksProvider) => messages.onKeys({ firstKey, lacksProvider }),
+          onNoKey: () => messages.onNoKey(),
+          onServing: (addresses, lacksProvider) => {
+            host.publish(addresses.adminUrl ?? addresses.url);
+            messages.ready({ ...addresses, lacksProvider }, host.adminTokenFile);
+          },
+          onPermanentError: failWith,
+        },
+        onEnd: () => {
+          host.publish(null);
+          return host.close();
+        },
+      });
+    } catch (error) {
+      await Promise.allSettled([host.close()]);
+      throw error;
+    }
+  }
+}
+
+function fail(text: string): never {
+  process.stderr.write(`postern: ${text}\n`);
+  process.exit(1);
+}
+
+const failWith = (error: unknown) => fail(errorText(error));
+
+/** A running gateway, in one or several processes. */
+interface Running {
+  stop(): Promise<void>;
+}
+
+/** A gateway that runs until a signal stops it. */
+class Run {
+  private stopping = false;
+
+  constructor(
+    private readonly root: ImportedModule,
+    private readonly setup: Setup,
+    private readonly messages: StartupMessages,
+  ) {}
+
+  async start(env: Env): Promise<void> {
+    const starting =
+      workerCount(env) === 1
+        ? this.startAlone(env)
+        : startWorkers(env, this.messages, { isStopping: () => this.stopping, onError: fail });
+    this.stopOnSignals(starting);
+    await starting;
+    // `npm start` then builds the console.
+    if (process.connected) process.send!({ ready: true, console: env.console === 'on' });
+  }
+
+  private async startAlone(env: Env): Promise<Running> {
+    const { messages } = this;
+    const starting = startGateway(this.root, env, {
+      report: (line) => messages.say(line),
+      onFirstKey: (firstKey, lacksProvider) => messages.onKeys({ firstKey, lacksProvider }),
+      onKeysExist: () => messages.onKeys({ firstKey: null, lacksProvider: false }),
+      onNoKey: () => messages.onNoKey(),
+      // Closes what this start opened: an embedded Postgres must not outlive this process.
+      onPermanentError: (error) =>
+        void starting.then((gateway) => gateway.stop()).finally(() => failWith(error)),
+      setup: this.setup,
+    });
+    const gateway = await starting;
+    if (!this.stopping) {
+      const lacksProvider = gateway.app.get(RoutesService).lacksDefault;
+      messages.ready({ ...gateway, lacksProvider }, gateway.adminTokenFile);
+    }
+    return gateway;
+  }
+
+  /** Installed before the start, so that a start that is stopped half-way leaves no embedded Postgres behind. */
+  private stopOnSignals(starting: Promise<Running>): void {
+    for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
+      process.on(signal, () => {
+        if (this.stopping) process.exit(1);
+        this.stopping = true;
+        this.messages.stopping();
+        starting.then((running) => running.stop()).then(() => process.exit(0), failWith);
+      });
+    }
+  }
+}

@@ -1,0 +1,27 @@
+import { type Env, loadEnv, type PosternOptions } from '../config/env.js';
+import { DeclaredSettings } from '../config/module-settings.js';
+import { POSTERN_OPTIONS } from '../postern.module.js';
+import { type ImportedModule, modulesBelow, valuesOf } from './module-tree.js';
+
+/**
+ * Reads the environment, with what the modules below the root declare and the application gives.
+ *
+ * @param source undefined: the environment of this process and `.env`
+ * @throws EnvError; Error if the module does not import PosternModule
+ */
+export async function readEnv(
+  root: ImportedModule,
+  options: PosternOptions,
+  source?: NodeJS.ProcessEnv,
+): Promise<Env> {
+  const modules = await modulesBelow(root);
+  const given = valuesOf(modules, POSTERN_OPTIONS) as PosternOptions[];
+  if (given.length !== 1)
+    throw new Error(
+      given.length === 0
+        ? 'the root module does not import the gateway: add PosternModule.forRoot() to its imports'
+        : 'PosternModule.forRoot() is called more than once; import it in the root module only',
+    );
+  const declared = valuesOf(modules, DeclaredSettings) as DeclaredSettings[];
+  return loadEnv(source, undefined, { declared, options: { ...given[0], ...options } });
+}
