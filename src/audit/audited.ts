@@ -1,4 +1,5 @@
-import type { EntityManager } from 'typeorm';
+import type { EntityManager, EntityTarget, FindOptionsWhere } from 'typeorm';
+import { isUuid } from '../database/page.js';
 import { type Expected, mustBeExpected } from '../database/revision.js';
 import { transacted } from '../database/transactions.js';
 import type { Actor } from '../platform/actor.js';
@@ -68,6 +69,15 @@ export function audited<T extends { id: string | null; version?: number | null }
     await recordChange(manager, by, { action, type, name, before: was, after: after && shown(after), more });
     return after ?? before;
   });
+}
+
+/** `lock` of a subject that is known by its ID. Without such a row it locks nothing: `find` says that there is none. */
+export function lockRow<T extends { id: string }>(entity: EntityTarget<T>) {
+  return async (manager: EntityManager, id: string): Promise<string> => {
+    const where = { id } as FindOptionsWhere<T>;
+    if (isUuid(id)) await manager.findOne(entity, { where, lock: { mode: 'pessimistic_write' } });
+    return id;
+  };
 }
 
 /** Names of the members of a change that ask for another value. */

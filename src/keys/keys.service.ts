@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { EntityManager } from 'typeorm';
 import type { Actor } from '../platform/actor.js';
-import { audited, differing, type Subject } from '../audit/audited.js';
+import { audited, differing, lockRow, type Subject } from '../audit/audited.js';
 import { idOfCursor, isUuid, type Page, pageOf } from '../database/page.js';
 import { isUniqueViolation } from '../database/sql-state.js';
 import { transacted } from '../database/transactions.js';
@@ -212,11 +212,7 @@ export class KeysService {
 
 const KEY: Subject<KeyView> = {
   type: 'key',
-  lock: async (manager, id) => {
-    const lock = { mode: 'pessimistic_write' } as const;
-    if (isUuid(id)) await manager.findOne(GatewayKey, { select: { id: true }, where: { id }, lock });
-    return id;
-  },
+  lock: lockRow(GatewayKey),
   find: (manager, id) => find(manager, id),
   shown: (key) => key,
   nameOf: fullName,

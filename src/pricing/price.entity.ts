@@ -1,4 +1,4 @@
-import { Check, Column, Entity, PrimaryColumn, Unique } from 'typeorm';
+import { Check, Column, Entity, PrimaryColumn, Unique, VersionColumn } from 'typeorm';
 import type { ExtraPrices, Tier } from './cost.js';
 
 export const PRICE_SOURCES = ['catalog', 'custom'] as const;
@@ -57,7 +57,7 @@ export class Price {
   note!: string | null;
 
   /** Increases with every change by an actor, for If-Match. */
-  @Column('int', { default: 1 })
+  @VersionColumn({ default: 1 })
   version!: number;
 
   @Column('timestamptz', { name: 'created_at', default: () => 'now()' })

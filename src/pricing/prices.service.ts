@@ -1,15 +1,16 @@
 import { Injectable } from '@nestjs/common';
-import { InjectDataSource } from '@nestjs/typeorm';
-import type { EntityManager } from 'typeorm';
+import { EntityManager } from 'typeorm';
 import { v7 as uuidv7 } from 'uuid';
+import { audited, lockRow, type Subject } from '../audit/audited.js';
 import { recordChange, type Shown } from '../audit/record-change.js';
 import { idOfCursor, isUuid, type Page, pageOf } from '../database/page.js';
-import { type Expected, mustBeExpected } from '../database/revision.js';
+import type { Expected } from '../database/revision.js';
 import { isUniqueViolation } from '../database/sql-state.js';
-import { inTransaction, type Transactions } from '../database/transactions.js';
+import { transacted } from '../database/transactions.js';
 import { ServiceError } from '../errors/service-error.js';
 import type { Actor } from '../platform/actor.js';
 import { ProvidersService } from '../providers/providers.service.js';
+import { Price } from './price.entity.js';
 import { PriceResolver } from './price-resolver.js';
 import { PRICE_COLUMNS, type PriceRow, SELECT_PRICES } from './price-rows.js';
 import { isSameAmount, priceView } from './price-view.js';
@@ -36,11 +37,13 @@ const LIST = `${SELECT_PRICES} FROM price p
     AND ($3::text IS NULL OR p.source = $3) AND ($4::uuid IS NULL OR p.id < $4)
   ORDER BY p.id DESC LIMIT $5`;
 const FIND = `${SELECT_PRICES} FROM price p WHERE p.id = $1`;
-const INSERT = `
-  INSERT INTO price (id, catalog, model, source, ${PRICE_COLUMNS.join(', ')})
-  VALUES ($1, $2, $3, 'custom', ${PRICE_COLUMNS.map((_, i) => `$${i + 4}`).join(', ')})`;
-const UPDATE = `
-  UPDATE price SET ${PRICE_COLUMNS.map((name, i) => `${name} = $${i + 2}`).join(', ')}, version = version + 1 WHERE id = $1`;
+
+const PRICE: Subject<PriceView> = {
+  type: 'price',
+  lock: lockRow(Price),
+  find,
+  shown: named,
+};
 
 /** Sets, shows and explains prices. */
 @Injectable()
@@ -49,7 +52,7 @@ export class PricesService {
   repriceMs = 10_000;
 
   constructor(
-    @InjectDataSource() private readonly dataSource: Transactions,
+    private readonly manager: EntityManager,
     private readonly resolver: PriceResolver,
     private readonly providers: ProvidersService,
     private readonly unpriced: UnpricedModels,
@@ -59,20 +62,20 @@ export class PricesService {
   /** The same service, whose work is part of the transaction of `manager`. */
   in(manager: EntityManager): PricesService {
     const { resolver, providers, unpriced, repricer } = this;
-    return new PricesService(inTransaction(manager), resolver, providers, unpriced, repricer);
+    return new PricesService(manager, resolver, providers, unpriced, repricer);
   }
 
   /** Newest first. @throws ServiceError invalid for a foreign cursor */
   async list({ catalog, model, source, limit, cursor }: PriceFilter): Promise<Page<PriceView>> {
     const values = [catalog ?? null, model ?? null, source ?? null, idOfCursor(cursor), limit + 1];
-    return pageOf(await this.dataSource.query<PriceRow[]>(LIST, values), limit, priceView);
+    return pageOf(await this.manager.query<PriceRow[]>(LIST, values), limit, priceView);
   }
 
   /** @throws ServiceError conflict if there is a custom price for the same model from the same time on */
   create({ catalog, model, ...amounts }: NewPrice, by: Actor): Promise<PriceView> {
     const id = uuidv7();
-    return this.change(async (manager) => {
-      await manager.query(INSERT, [id, catalog, model, ...valuesOf(amounts)]);
+    const creating = transacted(this.manager, async (manager) => {
+      await manager.insert(Price, { id, catalog, model, source: 'custom', ...columnsOf(amounts) });
       const after = await find(manager, id);
       await recordChange(manager, by, {
         action: 'created',
@@ -82,6 +85,7 @@ export class PricesService {
       });
       return after;
     });
+    return this.inForce(creating);
   }
 
   /**
@@ -91,21 +95,16 @@ export class PricesService {
    *   at that time
    */
   update(id: string, change: PriceChange, by: Actor, expected: Expected = null): Promise<PriceView> {
-    return this.change(async (manager) => {
-      const before = await findCustom(manager, id, expected);
+    const request = { id, action: 'changed', by, expected };
+    const changing = audited(this.manager, PRICE, request, async (manager, before) => {
+      mustBeCustom(before);
       const present = { ...before, effective_from: new Date(before.effective_from) };
       const wanted = { ...present, ...change };
-      if (PRICE_COLUMNS.every((name) => isSameAmount(wanted[name], present[name]))) return before;
-      await manager.query(UPDATE, [id, ...valuesOf(wanted)]);
-      const after = await find(manager, id);
-      await recordChange(manager, by, {
-        action: 'changed',
-        type: 'price',
-        before: named(before),
-        after: named(after),
-      });
-      return after;
+      if (PRICE_COLUMNS.every((name) => isSameAmount(wanted[name], present[name]))) return null;
+      await manager.update(Price, id, columnsOf(change));
+      return {};
     });
+    return this.inForce(changing);
   }
 
   /**
@@ -114,17 +113,13 @@ export class PricesService {
    * @throws ServiceError not_found; conflict if it is of the catalogue or was changed since `expected`
    */
   async remove(id: string, by: Actor, expected: Expected = null): Promise<void> {
-    await this.change(async (manager) => {
-      const before = await findCustom(manager, id, expected);
-      await manager.query('DELETE FROM price WHERE id = $1', [id]);
-      await recordChange(manager, by, {
-        action: 'removed',
-        type: 'price',
-        before: named(before),
-        after: null,
-      });
-      return before;
+    const request = { id, action: 'removed', by, expected, removes: true };
+    const removing = audited(this.manager, PRICE, request, async (manager, before) => {
+      mustBeCustom(before);
+      await manager.delete(Price, id);
+      return {};
     });
+    await this.inForce(removing);
   }
 
   /** Which price applies to a call, and why. */
@@ -186,16 +181,16 @@ export class PricesService {
   /** Before the first change, because what is done stays done if it is interrupted. */
   private async recordRepricing(from: Date, to: Date, model: string | undefined, by: Actor): Promise<void> {
     const after = { id: uuidv7(), name: 'request log', from, to, ...(model !== undefined && { model }) };
-    await this.dataSource.transaction((manager) =>
+    await transacted(this.manager, (manager) =>
       recordChange(manager, by, { action: 'repriced', type: 'price', before: null, after }),
     );
   }
 
-  /** One change in a transaction, in force in this process when it returns. */
-  private async change(work: (manager: EntityManager) => Promise<PriceView>): Promise<PriceView> {
+  /** Brings a change into force in this process. */
+  private async inForce(changing: Promise<PriceView>): Promise<PriceView> {
     let result: PriceView;
     try {
-      result = await this.dataSource.transaction(work);
+      result = await changing;
     } catch (error) {
       if (!isUniqueViolation(error, 'price_catalog_model_effective_from_key')) throw error;
       throw ServiceError.of(
@@ -209,23 +204,33 @@ export class PricesService {
   }
 }
 
-function valuesOf(amounts: Partial<Record<(typeof PRICE_COLUMNS)[number], unknown>>): unknown[] {
-  return PRICE_COLUMNS.map((name) => {
-    const value = amounts[name] ?? null;
-    return (name === 'extra' || name === 'tiers') && value !== null ? JSON.stringify(value) : value;
-  });
+/** TypeORM leaves out what is undefined. */
+function columnsOf({
+  effective_from,
+  cached_input,
+  cache_write,
+  cache_write_1h,
+  per_call,
+  ...others
+}: PriceChange) {
+  return {
+    effectiveFrom: effective_from,
+    cachedInput: cached_input,
+    cacheWrite: cache_write,
+    cacheWrite1h: cache_write_1h,
+    perCall: per_call,
+    ...others,
+  };
 }
 
 async function find(manager: EntityManager, id: string): Promise<PriceView> {
-  const [row] = isUuid(id) ? await manager.query<PriceRow[]>(`${FIND} FOR UPDATE`, [id]) : [];
+  const [row] = isUuid(id) ? await manager.query<PriceRow[]>(FIND, [id]) : [];
   if (row !== undefined) return priceView(row);
   throw ServiceError.of('not_found', 'id', 'no price has this id; list the prices to find it');
 }
 
-async function findCustom(manager: EntityManager, id: string, expected: Expected): Promise<PriceView> {
-  const price = await find(manager, id);
-  mustBeExpected('price', price, expected);
-  if (price.source === 'custom') return price;
+function mustBeCustom({ source }: PriceView): void {
+  if (source === 'custom') return;
   throw ServiceError.of(
     'conflict',
     'source',

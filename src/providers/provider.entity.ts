@@ -1,4 +1,13 @@
-import { Check, Column, Entity, Index, PrimaryColumn, Unique } from 'typeorm';
+import {
+  Check,
+  Column,
+  Entity,
+  Index,
+  PrimaryColumn,
+  Unique,
+  UpdateDateColumn,
+  VersionColumn,
+} from 'typeorm';
 import { type AuthSettings, PROVIDER_AUTHS, type ProviderAuth } from './credentials/auth-kinds.js';
 
 /** A stored provider. Its secret is encrypted (secret-box.ts) and bound to this row. */
@@ -50,8 +59,8 @@ export class StoredProvider {
   @Column('boolean', { default: true, comment: 'Calls to a disabled provider are rejected.' })
   enabled!: boolean;
 
-  /** For If-Match. */
-  @Column('int', { default: 1, comment: 'Increases with every change by an actor.' })
+  /** For If-Match. TypeORM raises it with each update. */
+  @VersionColumn({ default: 1, comment: 'Increases with every change by an actor.' })
   version!: number;
 
   /** Name of the price list for its models; null if only custom prices apply. */
@@ -61,6 +70,6 @@ export class StoredProvider {
   @Column('timestamptz', { name: 'created_at', default: () => 'now()' })
   createdAt!: Date;
 
-  @Column('timestamptz', { name: 'updated_at', default: () => 'now()' })
+  @UpdateDateColumn({ type: 'timestamptz', name: 'updated_at' })
   updatedAt!: Date;
 }

@@ -1,14 +1,14 @@
 import { Injectable } from '@nestjs/common';
-import { InjectDataSource } from '@nestjs/typeorm';
-import type { EntityManager } from 'typeorm';
+import { EntityManager } from 'typeorm';
 import { v7 as uuidv7 } from 'uuid';
 import type { Actor } from '../platform/actor.js';
+import { audited, type Subject } from '../audit/audited.js';
 import { recordChange } from '../audit/record-change.js';
 import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
-import { type Expected, mustBeExpected } from '../database/revision.js';
+import type { Expected } from '../database/revision.js';
 import { isUniqueViolation } from '../database/sql-state.js';
-import { inTransaction, type Transactions } from '../database/transactions.js';
+import { transacted } from '../database/transactions.js';
 import { ServiceError } from '../errors/service-error.js';
 import { needsSecretAgain, rejectOtherSettings } from './credentials/auth-settings.js';
 import { CredentialSources, storedCredential } from './credentials/credential-sources.service.js';
@@ -16,9 +16,10 @@ import { mustKeepOneCredentialHost } from './credential-hosts.js';
 import { changedSettings, checkedCredential, mustFit } from './credentials/given-credential.js';
 import { catalogOf } from './provider-catalog.js';
 import { DEFAULT_PROVIDER } from './provider-name.js';
-import { findProvider, serialized } from './provider-rows.js';
+import { findProvider, LOCK_CHANGES } from './provider-rows.js';
 import { ProviderSecrets } from './provider-secrets.service.js';
 import { besideEnvironment, environmentView, type ProviderRow, SELECT_PROVIDERS } from './provider-view.js';
+import { StoredProvider } from './provider.entity.js';
 import { makeProvider, type Provider } from './provider.js';
 import type { NewProvider, ProviderChange, ProviderView } from './providers.schema.js';
 import { ProvidersService } from './providers.service.js';
@@ -26,29 +27,24 @@ import { ProvidersService } from './providers.service.js';
 const LIST = `${SELECT_PROVIDERS} ORDER BY name`;
 const FIND_OTHER_DEFAULT = `${SELECT_PROVIDERS} WHERE is_default AND name <> $1`;
 
-const INSERT = `
-  INSERT INTO provider (id, name, url, auth, auth_settings, sealed_secret, is_default, enabled, catalog)
-  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`;
-
-const UPDATE = `
-  UPDATE provider
-  SET url = $2, auth = $3, auth_settings = $4, sealed_secret = $5, is_default = $6, enabled = $7, catalog = $8,
-      version = version + 1, updated_at = now()
-  WHERE id = $1`;
-
-const NO_LONGER_DEFAULT = `
-  UPDATE provider SET is_default = false, version = version + 1, updated_at = now() WHERE id = $1`;
-
-const DELETE = 'DELETE FROM provider WHERE id = $1';
-
 const FIND_ROUTES = `
   SELECT name FROM route WHERE targets @> jsonb_build_array(jsonb_build_object('provider', $1::text)) ORDER BY name`;
 
 /** Adds, shows and changes providers. */
 @Injectable()
 export class StoredProvidersService {
+  private readonly subject: Subject<ProviderRow> = {
+    type: 'provider',
+    lock: async (manager, name) => {
+      await manager.query(LOCK_CHANGES);
+      return name;
+    },
+    find: findProvider,
+    shown: (row) => this.secrets.viewOf(row),
+  };
+
   constructor(
-    @InjectDataSource() private readonly dataSource: Transactions,
+    private readonly manager: EntityManager,
     private readonly secrets: ProviderSecrets,
     private readonly providers: ProvidersService,
     private readonly sources: CredentialSources,
@@ -58,7 +54,7 @@ export class StoredProvidersService {
   /** The same service, whose work is part of the transaction of `manager`. */
   in(manager: EntityManager): StoredProvidersService {
     const { secrets, providers, sources, env } = this;
-    return new StoredProvidersService(inTransaction(manager), secrets, providers, sources, env);
+    return new StoredProvidersService(manager, secrets, providers, sources, env);
   }
 
   /** @throws ServiceError conflict if the name is taken or reserved; invalid for a secret with the auth `client` */
@@ -73,7 +69,8 @@ export class StoredProvidersService {
     mustFit(settings.auth, settings.secret !== null);
     const id = uuidv7();
     try {
-      return await this.shown(async (manager) => {
+      const creating = transacted(this.manager, async (manager) => {
+        await manager.query(LOCK_CHANGES);
         const { url, auth, enabled, catalog = catalogOf(url) } = settings;
         rejectOtherSettings(auth, settings.auth_settings ?? {});
         const { secret, authSettings } = checkedCredential(
@@ -82,22 +79,23 @@ export class StoredProvidersService {
           settings.secret,
         );
         if (settings.default) await this.endOtherDefault(manager, name, by);
-        const sealed = secret === null ? null : this.secrets.seal(id, secret);
-        await manager.query(INSERT, [
+        await manager.insert(StoredProvider, {
           id,
           name,
           url,
           auth,
           authSettings,
-          sealed,
-          settings.default,
+          sealedSecret: secret === null ? null : this.secrets.seal(id, secret),
+          isDefault: settings.default,
           enabled,
           catalog,
-        ]);
-        const after = this.secrets.viewOf(await findProvider(manager, name));
+        });
+        const row = await findProvider(manager, name);
+        const after = this.secrets.viewOf(row);
         await recordChange(manager, by, { action: 'created', type: 'provider', before: null, after });
-        return after;
+        return row;
       });
+      return await this.inForce(creating);
     } catch (error) {
       if (!isUniqueViolation(error, 'provider_name_key')) throw error;
       throw ServiceError.of(
@@ -110,7 +108,7 @@ export class StoredProvidersService {
 
   /** Lists all providers: the one of the environment first, then by name. */
   async list(): Promise<ProviderView[]> {
-    const rows = await this.dataSource.query<ProviderRow[]>(LIST);
+    const rows = await this.manager.query<ProviderRow[]>(LIST);
     const own = environmentView(this.env);
     const stored = rows.map((row) => besideEnvironment(this.env, this.secrets.viewOf(row)));
     return [...(own === null ? [] : [own]), ...stored];
@@ -120,7 +118,7 @@ export class StoredProvidersService {
   async get(name: string): Promise<ProviderView> {
     const own = name === DEFAULT_PROVIDER ? environmentView(this.env) : null;
     if (own !== null) return own;
-    const stored = this.secrets.viewOf(await findProvider(this.dataSource.manager, name));
+    const stored = this.secrets.viewOf(await findProvider(this.manager, name));
     return besideEnvironment(this.env, stored);
   }
 
@@ -138,8 +136,8 @@ export class StoredProvidersService {
     expected: Expected = null,
   ): Promise<ProviderView> {
     this.rejectEnvironment(name);
-    return this.shown(async (manager) => {
-      const row = await this.findExpected(manager, name, expected);
+    const request = { id: name, action: 'changed', by, expected };
+    const changing = audited(this.manager, this.subject, request, async (manager, row) => {
       const before = this.secrets.viewOf(row);
       const { secret: given, auth_settings: changes = {}, ...others } = settings;
       const next = { ...before, ...others };
@@ -168,38 +166,34 @@ export class StoredProvidersService {
       }
       const keepsSecret = secret === undefined || secret === this.readable(row);
       mustFit(next.auth, keepsSecret ? row.sealed_secret !== null : secret !== null);
-      if (keepsSecret && isSame(before, next)) return before;
+      if (keepsSecret && isSame(before, next)) return null;
       if (next.default) await this.endOtherDefault(manager, name, by);
-      const sealed = keepsSecret ? row.sealed_secret : secret && this.secrets.seal(row.id, secret);
-      await manager.query(UPDATE, [
-        row.id,
-        next.url,
-        next.auth,
+      await manager.update(StoredProvider, row.id, {
+        url: next.url,
+        auth: next.auth,
         authSettings,
-        sealed,
-        next.default,
-        next.enabled,
-        next.catalog,
-      ]);
+        ...(!keepsSecret && { sealedSecret: secret ? this.secrets.seal(row.id, secret) : null }),
+        isDefault: next.default,
+        enabled: next.enabled,
+        catalog: next.catalog,
+      });
       const isMoved = next.auth !== before.auth || originOf(next.url) !== originOf(row.url);
       if (next.auth === 'client' && isMoved) await mustKeepOneCredentialHost(manager, name, this.env);
-      const after = this.secrets.viewOf(await findProvider(manager, name));
-      const more = keepsSecret ? {} : { secret: 'changed' };
-      await recordChange(manager, by, { action: 'changed', type: 'provider', before, after, more });
-      return after;
+      return keepsSecret ? {} : { secret: 'changed' };
     });
+    return this.inForce(changing);
   }
 
   /** @throws ServiceError not_found; conflict if it was changed since `expected`, is the environment's, or a route's target */
   async remove(name: string, by: Actor, expected: Expected = null): Promise<void> {
     this.rejectEnvironment(name);
-    await this.change(async (manager) => {
-      const row = await this.findExpected(manager, name, expected);
+    const request = { id: name, action: 'removed', by, expected, removes: true };
+    const removing = audited(this.manager, this.subject, request, async (manager, { id }) => {
       await mustBeNoTarget(manager, name);
-      await manager.query(DELETE, [row.id]);
-      const before = this.secrets.viewOf(row);
-      await recordChange(manager, by, { action: 'removed', type: 'provider', before, after: null });
+      await manager.delete(StoredProvider, id);
+      return {};
     });
+    await this.inForce(removing);
   }
 
   /**
@@ -209,7 +203,7 @@ export class StoredProvidersService {
    */
   async open(name: string): Promise<Provider> {
     if (name === DEFAULT_PROVIDER && this.providers.environment !== null) return this.providers.environment;
-    const row = await findProvider(this.dataSource.manager, name);
+    const row = await findProvider(this.manager, name);
     if (originOf(row.url) === null)
       throw ServiceError.of('conflict', 'url', 'the stored value is not a valid URL; update it');
     const secret = row.sealed_secret && this.secrets.mustOpen(row.id, row.sealed_secret, 'secret');
@@ -218,31 +212,21 @@ export class StoredProvidersService {
     return makeProvider(row.name, row.url, row.auth, secret, source);
   }
 
-  private async shown(work: (manager: EntityManager) => Promise<ProviderView>): Promise<ProviderView> {
-    return besideEnvironment(this.env, await this.change(work));
-  }
-
-  private async change<T>(work: (manager: EntityManager) => Promise<T>): Promise<T> {
-    const result = await serialized(this.dataSource, work);
+  private async inForce(changing: Promise<ProviderRow>): Promise<ProviderView> {
+    const row = await changing;
     // If this fails, the change still takes effect by its notification, as on any replica.
     await this.providers.refresh().catch(() => {});
-    return result;
+    return besideEnvironment(this.env, this.secrets.viewOf(row));
   }
 
   /** Ends the default of another provider in the same transaction. */
   private async endOtherDefault(manager: EntityManager, name: string, by: Actor): Promise<void> {
     const [row] = await manager.query<ProviderRow[]>(FIND_OTHER_DEFAULT, [name]);
     if (row === undefined) return;
-    await manager.query(NO_LONGER_DEFAULT, [row.id]);
+    await manager.update(StoredProvider, row.id, { isDefault: false });
     const before = this.secrets.viewOf(row);
     const after = { ...before, default: false };
     await recordChange(manager, by, { action: 'changed', type: 'provider', before, after });
-  }
-
-  private async findExpected(manager: EntityManager, name: string, expected: Expected): Promise<ProviderRow> {
-    const row = await findProvider(manager, name);
-    mustBeExpected('provider', row, expected);
-    return row;
   }
 
   /** The stored secret, null if there is none; undefined if it cannot be decrypted. */

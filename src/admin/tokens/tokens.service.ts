@@ -5,7 +5,7 @@ import { v7 as uuidv7 } from 'uuid';
 import { type Access, isSingleSignOn } from '../access/access.js';
 import { AdminToken } from '../access/admin-token.entity.js';
 import { digestToken, generateToken, TOKEN_SHOWN_LENGTH } from '../access/token-format.js';
-import { audited, type Subject } from '../../audit/audited.js';
+import { audited, lockRow, type Subject } from '../../audit/audited.js';
 import { recordChange } from '../../audit/record-change.js';
 import { isUuid, type Page, pageOf, pageOptions, type PageRequest } from '../../database/page.js';
 import { isUniqueViolation } from '../../database/sql-state.js';
@@ -89,11 +89,7 @@ export class TokensService {
 
 const TOKEN: Subject<TokenView> = {
   type: 'token',
-  lock: async (manager, id) => {
-    const lock = { mode: 'pessimistic_write' } as const;
-    if (isUuid(id)) await manager.findOne(AdminToken, { where: { id }, lock });
-    return id;
-  },
+  lock: lockRow(AdminToken),
   find,
   shown: (token) => token,
 };
