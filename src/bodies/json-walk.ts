@@ -2,7 +2,7 @@ import { escapeLength, integerEnd, isSpace, JSON_BYTES, scalarEnd } from './byte
 import { ESCAPE_LENGTH, type FoundName, type NamesByLength } from './folded-names.js';
 import { type JsonValue, KeptValues, MAX_VALUES } from './kept-values.js';
 import { BracketMarks } from './bracket-marks.js';
-import { denseEnd, markEnd, nearBackslash, SHORT_STRING, spacesEnd } from './text-marks.js';
+import { markEnd, nearBackslash, SHORT_STRING, spacesEnd } from './text-marks.js';
 
 const {
   BACKSLASH,
@@ -326,6 +326,7 @@ export class JsonWalk {
           const next = chunk[at + 1];
           const isCommon = next === LETTER_N || next === QUOTE || next === BACKSLASH;
           at = isCommon && this.passed + at > this.reach ? at + 2 : this.readEscape(chunk, at);
+          if (next === QUOTE) stop = Math.min(at + SHORT_STRING, length);
           continue;
         }
         if (this.passed + at <= this.reach) return this.failAtQuote(at);
@@ -336,7 +337,7 @@ export class JsonWalk {
       if (at >= length) return at;
       const quote = chunk.indexOf(QUOTE, at);
       const end = quote === -1 ? length : quote;
-      stop = quote === -1 ? length : denseEnd(at, quote, length);
+      stop = quote === -1 ? length : quote + 1;
       at = nearBackslash(chunk, at, end, REACH);
     }
   }

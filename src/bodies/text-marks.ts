@@ -2,7 +2,10 @@ import { JSON_BYTES } from './bytes.js';
 
 const { BACKSLASH, QUOTE, SPACE } = JSON_BYTES;
 
-/** A string is read by bytes this far, then with a native search, whose call costs as much as this many bytes. */
+/**
+ * A string is read by bytes this far, then with a native search, whose call costs as much as this many bytes. After an
+ * escaped quote, by bytes again: where there is one, there often are more.
+ */
 export const SHORT_STRING = 24;
 
 /** Index just past the blanks that begin here, such as an indentation. */
@@ -12,10 +15,6 @@ export function spacesEnd(chunk: Buffer, from: number): number {
   while (at < length && chunk[at] === SPACE) at++;
   return at;
 }
-
-/** After an escaped quote that was found within so many bytes, a dense part is read by bytes. */
-const DENSE_WITHIN = 16;
-const DENSE_BYTES = 64;
 
 /** Index of the next quote or backslash, at most `stop` unless `from` is past it. A function of its own is twice as fast. */
 export function markEnd(chunk: Buffer, from: number, stop: number): number {
@@ -28,11 +27,6 @@ export function markEnd(chunk: Buffer, from: number, stop: number): number {
   return at;
 }
 
-/** How far to read by bytes once a native search that began at `from` has found a quote, which may be an escaped one. */
-export function denseEnd(from: number, quote: number, length: number): number {
-  return quote - from < DENSE_WITHIN ? Math.min(quote + DENSE_BYTES, length) : quote + 1;
-}
-
 /** Index of the quote that ends the string whose text begins at `from`; -1 when there is none. */
 export function stringEnd(json: Buffer, from: number): number {
   const { length } = json;
@@ -43,11 +37,12 @@ export function stringEnd(json: Buffer, from: number): number {
     if (at < stop) {
       if (json[at] === QUOTE) return at;
       at += 2;
+      if (json[at - 1] === QUOTE) stop = Math.min(at + SHORT_STRING, length);
       continue;
     }
     const quote = at < length ? json.indexOf(QUOTE, at) : -1;
     if (quote === -1) return -1;
-    stop = denseEnd(at, quote, length);
+    stop = quote + 1;
     at = nearBackslash(json, at, quote, 1);
   }
 }
