@@ -179,7 +179,9 @@ describe('who gets a response', () => {
 
   it('is nobody whose key was revoked, or may not use the provider or the model any more', async () => {
     const issued = await gateway.admin<{ id: string; key: string }>('POST', '/keys', {
-      ...{ team: 'default', name: 'revoked', cache: { ttl_seconds: 600 } },
+      team: 'default',
+      name: 'revoked',
+      cache: { ttl_seconds: 600 },
     });
     const body = fresh();
     await send(issued.key, body);
@@ -440,7 +442,9 @@ describe('x-gateway-cache', () => {
 
 it('forgets a response after its time, and at once when the time is lowered', async () => {
   const issued = await gateway.admin<{ id: string; key: string }>('POST', '/keys', {
-    ...{ team: 'default', name: 'short', cache: { ttl_seconds: 600 } },
+    team: 'default',
+    name: 'short',
+    cache: { ttl_seconds: 600 },
   });
   const body = fresh();
   await send(issued.key, body);
