@@ -1,5 +1,5 @@
 import type { TestGateway } from '../support/gateway.js';
-import { RawClient, type ReceivedAnswer, request } from '../support/raw-client.js';
+import { RawClient, type ReceivedResponse, request } from '../support/raw-client.js';
 
 /** Headers that the console sends with each change, in a browser on this machine. */
 export const CONSOLE = [
@@ -14,7 +14,7 @@ export async function send(
   line: string,
   headers: readonly string[] = [],
   body = '',
-): Promise<ReceivedAnswer & { json: () => Record<string, unknown> }> {
+): Promise<ReceivedResponse & { json: () => Record<string, unknown> }> {
   const url = new URL(gateway.adminUrl ?? gateway.url);
   const client = await RawClient.connect(Number(url.port));
   const host = headers.some((header) => header.startsWith('Host:')) ? [] : [`Host: ${url.host}`];
@@ -27,7 +27,7 @@ export async function send(
 }
 
 /** `name=value` of the cookie that a response sets. */
-export function cookieOf(answer: ReceivedAnswer): string {
+export function cookieOf(answer: ReceivedResponse): string {
   return answer.header('set-cookie')!.split(';')[0]!;
 }
 

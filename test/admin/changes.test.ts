@@ -72,7 +72,7 @@ describe('PATCH /admin/v1/keys/:id', () => {
 });
 
 describe('POST /admin/v1/keys/:id/rotate', () => {
-  it('shows the new secret, this once, in an answer that nobody may keep', async () => {
+  it('shows the new secret, this once, in a response that nobody may keep', async () => {
     const before = (await make()).body;
     const answer = await call(postern, 'POST', `/keys/${before.id}/rotate`, { grace_seconds: 60 });
     expect(answer.status).toBe(200);

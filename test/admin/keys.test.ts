@@ -35,7 +35,7 @@ const SHAPE = [
 ];
 
 describe('/admin/v1/keys', () => {
-  it('issues a key with every default, and shows it in this answer only', async () => {
+  it('issues a key with every default, and shows it in this response only', async () => {
     const { status, headers, body } = await call(postern, 'POST', '/keys', { team: 'default', name: 'ci' });
     expect(status).toBe(201);
     expect(headers.get('cache-control')).toBe('no-store');
@@ -177,7 +177,7 @@ describe('/admin/v1/keys', () => {
     expect((await call(postern, 'POST', '/keys', order)).status).toBe(409);
   });
 
-  it('revokes, again and again with the same answer, and the key no longer opens /v1', async () => {
+  it('revokes, again and again with the same response, and the key no longer opens /v1', async () => {
     const { body } = await call(postern, 'POST', '/keys', { team: 'default', name: 'to end' });
     const headers = { authorization: `Bearer ${body.key}` };
     expect((await fetch(`${postern.url}/v1/models`, { headers })).status).not.toBe(401);

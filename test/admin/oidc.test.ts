@@ -1,7 +1,7 @@
 import { loadEnv } from '../../src/config/env.js';
 import { FlowCookie } from '../../src/admin/oidc/flow-cookie.js';
 import { ADMIN_TOKEN, startTestGateway, type TestGateway } from '../support/gateway.js';
-import type { ReceivedAnswer } from '../support/raw-client.js';
+import type { ReceivedResponse } from '../support/raw-client.js';
 import { CONSOLE, send, signIn } from './browser.js';
 import { CLIENT_SECRET, OpenIdProvider } from './openid-provider.js';
 import { unusedPort } from '../support/unused-port.js';
@@ -56,7 +56,7 @@ beforeEach(() => {
   issuer.tamper = (nonce) => nonce;
 });
 
-const cookiesOf = (answer: ReceivedAnswer) =>
+const cookiesOf = (answer: ReceivedResponse) =>
   answer.headers.filter(([name]) => name.toLowerCase() === 'set-cookie').map(([, value]) => value);
 const pairOf = (cookie: string) => cookie.split(';')[0]!;
 
@@ -89,12 +89,12 @@ async function atProvider(location: URL, as: string): Promise<string> {
 
 const finish = (target: string, cookie: string) => send(postern, `GET ${target}`, [`Cookie: ${cookie}`]);
 
-async function signInAs(name: string, query = ''): Promise<ReceivedAnswer> {
+async function signInAs(name: string, query = ''): Promise<ReceivedResponse> {
   const { location, cookie } = await start(query);
   return finish(await atProvider(location, name), cookie);
 }
 
-const sessionOf = async (answer: ReceivedAnswer) => {
+const sessionOf = async (answer: ReceivedResponse) => {
   const cookie = cookiesOf(answer).find((text) => text.startsWith('postern_session='))!;
   const shown = await send(postern, 'GET /admin/v1/session', [`Cookie: ${pairOf(cookie)}`]);
   return { cookie, session: shown.json().session as Record<string, string> };
@@ -295,7 +295,7 @@ describe('a session of single sign-on', () => {
 });
 
 describe('the callback', () => {
-  const isRejected = async (pending: ReceivedAnswer | Promise<ReceivedAnswer>) => {
+  const isRejected = async (pending: ReceivedResponse | Promise<ReceivedResponse>) => {
     const answer = await pending;
     expect(answer.status).toBe(400);
     expect(cookiesOf(answer).filter((cookie) => cookie.startsWith('postern_session'))).toEqual([]);

@@ -213,7 +213,7 @@ describe('/docs-json', () => {
   });
 });
 
-describe('answers of the running gateway', () => {
+describe('responses of the running gateway', () => {
   const said = (route: string): Described => {
     const [method, path] = route.split(' ') as [string, string];
     return document.paths[path]![method.toLowerCase()]!;

@@ -127,8 +127,12 @@ it('sign-ins and sign-outs are in the audit log', async () => {
     data: [
       { action: 'signed_out', actor: 'token:vic', subject_type: 'session', after: null },
       {
-        ...{ action: 'signed_in', actor: 'token:vic', subject_name: 'token:vic', before: null },
-        ...{ client_ip: '127.0.0.1', after: { role: 'viewer' } },
+        action: 'signed_in',
+        actor: 'token:vic',
+        subject_name: 'token:vic',
+        before: null,
+        client_ip: '127.0.0.1',
+        after: { role: 'viewer' },
       },
     ],
   });

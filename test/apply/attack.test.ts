@@ -109,7 +109,9 @@ describe('postern apply', () => {
 
   it('waits for changes of webhooks and lets none begin meanwhile, but keeps no event waiting', async () => {
     const { id } = await run.postern.admin<{ id: string }>('POST', '/webhooks', {
-      ...{ url: 'http://127.0.0.1:9/', format: 'standard', events: ['key.expiring'] },
+      url: 'http://127.0.0.1:9/',
+      format: 'standard',
+      events: ['key.expiring'],
     });
     const client = new pg.Client(run.postern.database.url);
     await client.connect();

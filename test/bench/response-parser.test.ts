@@ -32,11 +32,11 @@ describe('ResponseParser', () => {
     [200, 13],
   ];
 
-  it('finds the same answers wherever the bytes are cut', () => {
+  it('finds the same responses wherever the bytes are cut', () => {
     for (let size = 1; size <= stream.length; size++) expect(parse(stream, size)).toEqual(answers);
   });
 
-  it('does not take a half answer for one', () => {
+  it('does not take a half response for one', () => {
     expect(parse(LENGTH.slice(0, -1), 1_000)).toEqual([]);
     expect(parse(CHUNKED.slice(0, -1), 1_000)).toEqual([]);
   });

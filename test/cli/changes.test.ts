@@ -82,11 +82,16 @@ describe('postern keys', () => {
       'replay',
     ];
     expect(await json('keys update default/after', ...second)).toMatchObject({
-      ...{ name: 'after', expires_at: null, providers: null, endpoints: 'all', idempotency: 'replay' },
+      name: 'after',
+      expires_at: null,
+      providers: null,
+      endpoints: 'all',
+      idempotency: 'replay',
     });
     const models = ['--models', 'gpt-5*, o3', '--stream-usage', 'require'];
     expect(await json('keys update default/after', ...models)).toMatchObject({
-      ...{ models: ['gpt-5*', 'o3'], stream_usage: 'require' },
+      models: ['gpt-5*', 'o3'],
+      stream_usage: 'require',
     });
     expect((await cli('keys show default/after')).stdout).toMatch(
       /^models +gpt-5\*,o3\nstream usage +require$/m,
@@ -108,7 +113,9 @@ describe('postern keys', () => {
     const status = async () =>
       (await fetch(`${gateway.url}/v1/models`, { headers: { authorization: `Bearer ${secret}` } })).status;
     expect(await cli('keys disable default/switched')).toEqual({
-      ...{ code: 0, stderr: '', stdout: `Key default/switched (${prefix}…) is disabled.\n` },
+      code: 0,
+      stderr: '',
+      stdout: `Key default/switched (${prefix}…) is disabled.\n`,
     });
     await eventually(async () => (await status()) === 401);
     expect((await cli('keys enable default/switched')).stdout).toContain('is active.');
@@ -198,10 +205,8 @@ describe('postern providers', () => {
     expect(
       await update('--url', 'https://two.example', '--auth', 'api-key', '--secret', '--default'),
     ).toMatchObject({
-      ...{
-        code: 0,
-        stdout: expect.stringContaining('Updated provider mine (https://two.example).') as string,
-      },
+      code: 0,
+      stdout: expect.stringContaining('Updated provider mine (https://two.example).') as string,
     });
     expect(await json('providers show mine')).toMatchObject({
       auth: 'api-key',

@@ -10,7 +10,8 @@ beforeAll(async () => {
   env = { POSTERN_URL: gateway.url, POSTERN_ADMIN_TOKEN: ADMIN_TOKEN };
   await gateway.admin('POST', '/teams', { name: 'Tools & データ' });
   await gateway.createKey({
-    ...{ team: 'Tools & データ', name: 'a-rather-long-name-of-a-key' },
+    team: 'Tools & データ',
+    name: 'a-rather-long-name-of-a-key',
     each_end_user: { tokens_per_minute: 200_000, budgets: [{ usd: '1234567.123456789', period: 'month' }] },
   });
   await gateway.admin('POST', '/webhooks', {
@@ -20,8 +21,13 @@ beforeAll(async () => {
   const { data } = await gateway.admin<{ data: { id: string; team_id: string }[] }>('GET', '/keys');
   for (const status of [200, 429, 503])
     await insertRow(gateway.database, new Date(), {
-      ...{ key_id: data[0]!.id, team_id: data[0]!.team_id, status, duration_ms: 123_456 },
-      ...{ model: 'claude-opus-with-a-long-name-20270101', prompt_tokens: 1_234_567, completion_tokens: 8 },
+      key_id: data[0]!.id,
+      team_id: data[0]!.team_id,
+      status,
+      duration_ms: 123_456,
+      model: 'claude-opus-with-a-long-name-20270101',
+      prompt_tokens: 1_234_567,
+      completion_tokens: 8,
     });
 });
 afterAll(() => gateway.stop());

@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path';
 import { brotliCompressSync, gzipSync } from 'node:zlib';
 import { ConsoleFiles } from '../../src/console/console-files.js';
 import { ADMIN_TOKEN, startTestGateway, type TestGateway } from '../support/gateway.js';
-import { RawClient, type ReceivedAnswer, request } from '../support/raw-client.js';
+import { RawClient, type ReceivedResponse, request } from '../support/raw-client.js';
 
 const SCRIPT = `console.log(${'1 + '.repeat(500)}1);`;
 const PAGE = '<!doctype html><title>Postern</title>';
@@ -40,7 +40,7 @@ function build(): void {
   write('secret.txt', 'secret');
 }
 
-async function get(path: string, headers: string[] = [], method = 'GET'): Promise<ReceivedAnswer> {
+async function get(path: string, headers: string[] = [], method = 'GET'): Promise<ReceivedResponse> {
   const client = await RawClient.connect(postern.port);
   client.send(request(`${method} ${path}`, [...headers, 'Connection: close']));
   const answer = await client.answer({ bodyless: method === 'HEAD' });

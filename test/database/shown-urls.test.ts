@@ -60,12 +60,14 @@ it('removes the paths of URLs, and text of responses, that an older version has 
     { subject_name: name, before: null, after: { id: '1', url: name, events: ['key.expiring'] } },
     { subject_name: name, before: { events: ['key.expiring'] }, after: { events: ['price.missing'] } },
     {
-      ...{ subject_name: 'rows', before: { url: 'https://rows.example.com/…' } },
+      subject_name: 'rows',
+      before: { url: 'https://rows.example.com/…' },
       after: { url: 'changed', secret: 'changed' },
     },
     { subject_name: 'p', before: { url: 'https://p.example.com/v1' }, after: null },
     {
-      ...{ subject_name: 'configuration', before: null },
+      subject_name: 'configuration',
+      before: null,
       after: { prune: false, changes: ['create team a', `create webhook ${name}`, 'update sink rows'] },
     },
   ]);

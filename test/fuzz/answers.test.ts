@@ -1,5 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { RawClient, type ReceivedAnswer, request } from '../support/raw-client.js';
+import { RawClient, type ReceivedResponse, request } from '../support/raw-client.js';
 import { answer, type Script } from '../support/raw-provider.js';
 import { FULL } from '../support/scale.js';
 import { answersMarked } from './corpus.js';
@@ -64,7 +64,7 @@ async function callOnce(marks: Set<string>): Promise<void> {
 
 /** A whole answer is either a rejection of the gateway's, or made of what the provider sent for this very call. */
 function judge(
-  reply: ReceivedAnswer,
+  reply: ReceivedResponse,
   bytes: Buffer,
   mark: string,
   marks: Set<string>,
@@ -98,7 +98,7 @@ async function probe(): Promise<void> {
   expect([reply?.status, reply?.body.toString()]).toEqual([200, path]);
 }
 
-it(`${CASES} mutated answers: the process survives, each client gets its own or a clean error, each call is one`, async () => {
+it(`${CASES} mutated responses: the process survives, each client gets its own or a clean error, each call is one`, async () => {
   let calls = 0;
   const marks = new Set<string>();
   for (let n = 0; n < CASES; n += AT_ONCE) {

@@ -101,7 +101,7 @@ async function probe(): Promise<void> {
   ]);
 }
 
-it(`${CASES} mutated requests: the process lives, no answer goes astray, no request is seen that was not sent`, async () => {
+it(`${CASES} mutated requests: the process lives, no response goes astray, no request is seen that was not sent`, async () => {
   let answered = 0;
   let mayHaveBegun = 0;
   for (let n = 0; n < CASES; n += AT_ONCE) {

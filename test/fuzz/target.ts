@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { createDatabase } from '../support/database.js';
 import { ADMIN_TOKEN, PROVIDER_KEY } from '../support/gateway.js';
 import { GatewayProcess } from '../support/process.js';
-import { RawClient, type ReceivedAnswer } from '../support/raw-client.js';
+import { RawClient, type ReceivedResponse } from '../support/raw-client.js';
 import { RawProvider, type Script } from '../support/raw-provider.js';
 
 /** The build as it ships, in a process of its own: what is under fire must be able to die alone. */
@@ -55,7 +55,7 @@ export async function startFuzzTarget(
 }
 
 /** The next final answer on a connection, interim ones skipped; null when the connection ended before it was whole. */
-export async function finalAnswer(client: RawClient, method: string): Promise<ReceivedAnswer | null> {
+export async function finalAnswer(client: RawClient, method: string): Promise<ReceivedResponse | null> {
   try {
     for (;;) {
       const head = await client.head();

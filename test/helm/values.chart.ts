@@ -49,7 +49,9 @@ function manifests(): Resource[] {
     return [line.slice(0, at), line.slice(at + 1)];
   });
   const config = {
-    ...{ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'postern' } },
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: { name: 'postern' },
     data: Object.fromEntries(settings) as Record<string, string>,
   };
   const files = kustomization.resources.filter((file) => file !== 'namespace.yaml');
@@ -134,8 +136,11 @@ describe('deploy/helm/postern', () => {
     ])
       expect(gateway).toContain(part);
     expect(find(all, 'ConfigMap')!.data).toMatchObject({
-      ...{ PROVIDER_URL: 'https://llm.example.com', WORKERS: '2', SHUTDOWN_DELAY_MS: '5500' },
-      ...{ SHUTDOWN_GRACE_MS: '60000', DATABASE_URL_FILE: '/run/secrets/postern-db/url' },
+      PROVIDER_URL: 'https://llm.example.com',
+      WORKERS: '2',
+      SHUTDOWN_DELAY_MS: '5500',
+      SHUTDOWN_GRACE_MS: '60000',
+      DATABASE_URL_FILE: '/run/secrets/postern-db/url',
     });
     expect(text(find(all, 'HorizontalPodAutoscaler'))).toMatch(/"minReplicas":3,"maxReplicas":33.*44/);
     expect(text(find(all, 'PodDisruptionBudget'))).toContain('"maxUnavailable":4');
@@ -173,7 +178,8 @@ describe('deploy/helm/postern', () => {
       DATABASE_URL: 'postgres://postern@localhost/postern',
     };
     expect(loadEnv({ NODE_ENV: 'production', ...secrets, ...Object.fromEntries(variables) })).toMatchObject({
-      ...{ host: '0.0.0.0', shutdownGraceMs: 300_000 },
+      host: '0.0.0.0',
+      shutdownGraceMs: 300_000,
     });
   });
 

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { eventually } from '../support/eventually.js';
 import { ADMIN_TOKEN, type TestGateway } from '../support/gateway.js';
-import { RawClient, type ReceivedAnswer, request } from '../support/raw-client.js';
+import { RawClient, type ReceivedResponse, request } from '../support/raw-client.js';
 import { answer, chunk, LAST_CHUNK, RawProvider, type Script, STREAM_HEAD } from '../support/raw-provider.js';
 import { echo, Wire } from '../support/wire.js';
 
@@ -29,17 +29,22 @@ const CALL = 'POST /v1/chat/completions';
 const fresh = () => `{"model":"m","messages":[],"id":"${randomUUID()}"}`;
 const keyWith = (cache: object | null, more: object = {}) => gateway.createKey({ cache, ...more });
 
-async function send(key: string, body: string, headers: string[] = [], line = CALL): Promise<ReceivedAnswer> {
+async function send(
+  key: string,
+  body: string,
+  headers: string[] = [],
+  line = CALL,
+): Promise<ReceivedResponse> {
   const client = await RawClient.connect(gateway.port);
   client.send(request(line, [`Authorization: Bearer ${key}`, ...headers], body));
   const reply = await client.answer();
   client.destroy();
   return reply;
 }
-const hitOf = (reply: ReceivedAnswer) => reply.header('x-gateway-cache') === 'hit';
+const hitOf = (reply: ReceivedResponse) => reply.header('x-gateway-cache') === 'hit';
 /** Calls until a response comes from the cache: it is stored after the client has it. */
-async function untilHit(key: string, body: string, headers: string[] = []): Promise<ReceivedAnswer> {
-  let reply!: ReceivedAnswer;
+async function untilHit(key: string, body: string, headers: string[] = []): Promise<ReceivedResponse> {
+  let reply!: ReceivedResponse;
   await eventually(async () =>
     hitOf((reply = await send(key, body, ['x-gateway-cache: only-if-cached', ...headers]))),
   );
@@ -179,7 +184,9 @@ describe('who gets a response', () => {
 
   it('is nobody whose key was revoked, or may not use the provider or the model any more', async () => {
     const issued = await gateway.admin<{ id: string; key: string }>('POST', '/keys', {
-      ...{ team: 'default', name: 'revoked', cache: { ttl_seconds: 600 } },
+      team: 'default',
+      name: 'revoked',
+      cache: { ttl_seconds: 600 },
     });
     const body = fresh();
     await send(issued.key, body);
@@ -440,7 +447,9 @@ describe('x-gateway-cache', () => {
 
 it('forgets a response after its time, and at once when the time is lowered', async () => {
   const issued = await gateway.admin<{ id: string; key: string }>('POST', '/keys', {
-    ...{ team: 'default', name: 'short', cache: { ttl_seconds: 600 } },
+    team: 'default',
+    name: 'short',
+    cache: { ttl_seconds: 600 },
   });
   const body = fresh();
   await send(issued.key, body);

@@ -46,7 +46,7 @@ function inTwoParts(first = 'data: {"usage":{"prompt_tokens":5,"completion_token
 }
 
 it.each(['before the head', 'amid the response'])(
-  'a client that leaves %s finds the whole answer later',
+  'a client that leaves %s finds the whole response later',
   async (when) => {
     const goOn = deferred();
     const sse =

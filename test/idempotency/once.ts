@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { TestGateway } from '../support/gateway.js';
-import { RawClient, type ReceivedAnswer, request } from '../support/raw-client.js';
+import { RawClient, type ReceivedResponse, request } from '../support/raw-client.js';
 
 export const CHAT = 'POST /v1/chat/completions';
 
@@ -22,7 +22,7 @@ export async function once(
   headers: string[],
   body: string | Buffer = '{}',
   line = CHAT,
-): Promise<ReceivedAnswer> {
+): Promise<ReceivedResponse> {
   const client = await open(gateway, headers, body, line);
   const reply = await client.answer();
   client.destroy();
@@ -32,6 +32,6 @@ export async function once(
 export const hashOf = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex');
 
 /** What a retry must have in common with the first. */
-export function essence(reply: ReceivedAnswer) {
+export function essence(reply: ReceivedResponse) {
   return [reply.status, reply.header('content-type'), hashOf(reply.body)];
 }

@@ -153,7 +153,9 @@ describe('a member of a team that allows it', () => {
 
   it('may create keys however often they sign in', async () => {
     const { token } = await postern.admin<{ token: string }>('POST', '/tokens', {
-      ...{ name: 'often here', role: 'team', teams: ['open'] },
+      name: 'often here',
+      role: 'team',
+      teams: ['open'],
     });
     for (let i = 0; i < 20; i++) await signIn(postern, token);
     expect((await make(token)).status).toBe(201);

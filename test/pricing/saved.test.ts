@@ -35,7 +35,11 @@ beforeAll(async () => {
     await gateway.admin('POST', '/providers', { name: catalog, url: provider.url, secret: null, catalog });
   const price = { effective_from: '2020-01-01T00:00:00Z', output: '0.6' };
   await gateway.admin('POST', '/prices', {
-    ...{ catalog: 'openai', model: 'priced', input: '0.15', cached_input: '0.075', ...price },
+    catalog: 'openai',
+    model: 'priced',
+    input: '0.15',
+    cached_input: '0.075',
+    ...price,
   });
   key = await gateway.createKey({ cache: { ttl_seconds: 600 } });
   // The first row of a model waits for its price at most 250 ms, which a busy machine may exceed.
@@ -125,7 +129,10 @@ describe('the sum of what was saved', () => {
     const saved = rows.find(({ provider }) => provider === 'openai')!.saved_usd;
     expect(Number(saved)).toBeGreaterThanOrEqual(2 * Number(COST));
     const named = ({ provider, saved_usd, cost_usd, prompt_tokens }: Record<string, unknown>) => ({
-      ...{ provider, saved_usd, cost_usd, prompt_tokens },
+      provider,
+      saved_usd,
+      cost_usd,
+      prompt_tokens,
     });
     // A filter that only rows can answer, then the sums before and after they are added up.
     const fromRows = await get('/usage?group_by=provider&recorded_after=1970-01-01T00:00:00Z');

@@ -110,7 +110,7 @@ it('never makes a call twice, wherever its process is killed', async () => {
   expect(Math.max(...DEATHS.map(([name]) => callsOf(name.replaceAll(/\W+/g, '-'))))).toBe(1);
 });
 
-it('gives the stored answer after a kill and a restart, and has an unknown outcome for a call that was killed in flight', async () => {
+it('gives the stored response after a kill and a restart, and has an unknown outcome for a call that was killed in flight', async () => {
   const goOn = deferred();
   provider.script = async (req) => {
     await req.body;

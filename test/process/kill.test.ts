@@ -35,7 +35,7 @@ const rows = () =>
     'SELECT id, outcome, status FROM request_log ORDER BY id',
   );
 
-it('loses no row and doubles none when it is killed, right after an answer and during a call', async () => {
+it('loses no row and doubles none when it is killed, right after a response and during a call', async () => {
   const killed = start();
   const url = await killed.ready();
   key = await killed.firstKey();

@@ -64,7 +64,7 @@ async function dump(): Promise<string> {
   return text;
 }
 
-it('keeps no prompt, answer, query, key or secret in a row, a file or a line of its log', async () => {
+it('keeps no prompt, response, query, key or secret in a row, a file or a line of its log', async () => {
   const settings = {
     DATABASE_URL: relay.url,
     PROVIDER_URL: provider.url,

@@ -1,7 +1,7 @@
 import type { TestDatabase } from '../support/database.js';
 import { deferred } from '../support/deferred.js';
 import { eventually } from '../support/eventually.js';
-import { RawClient, type ReceivedAnswer, request } from '../support/raw-client.js';
+import { RawClient, type ReceivedResponse, request } from '../support/raw-client.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
 import { Site } from '../support/site.js';
 import type { Workplace } from '../support/workplace.js';
@@ -39,7 +39,7 @@ it('more calls than the descriptors are enough for get 503 and are not forwarded
   );
   const [url, key] = await Promise.all([gateway.ready(), gateway.firstKey()]);
   const headers = [`Authorization: Bearer ${key}`];
-  const replies: ReceivedAnswer[] = [];
+  const replies: ReceivedResponse[] = [];
   const clients: RawClient[] = [];
   for (let i = 0; i < CALLS; i++) {
     const client = await RawClient.connect(Number(new URL(url).port));

@@ -73,7 +73,7 @@ describe.each([
     ],
     'whole',
   ],
-])('an answer %s', (_, parts, body) => {
+])('a response %s', (_, parts, body) => {
   it('shows nothing before its beginning is synced, and is not complete before its end is', async () => {
     provider.script = async (req) => {
       await req.body;
@@ -94,7 +94,7 @@ describe.each([
   });
 });
 
-it("shows the gateway's own answer to a call it began only when that is synced", async () => {
+it("shows the gateway's own response to a call it began only when that is synced", async () => {
   provider.script = ({ socket }) => void socket.end('nonsense\r\n\r\n');
   const client = await call();
   await eventually(() => count('append E') === 1 && isSyncHeld());

@@ -28,7 +28,8 @@ const createWebhook = (url: string, events: string[]) =>
   adminCall<{ secret: string }>(url, 'POST', '/webhooks', { url: receiver.url, events });
 const createKey = (url: string) =>
   adminCall<OwnedKey>(url, 'POST', '/keys', {
-    ...{ team: 'default', name: randomBytes(6).toString('hex') },
+    team: 'default',
+    name: randomBytes(6).toString('hex'),
     budgets: [{ usd: '10', period: 'month', alert_at: [80] }],
   });
 

@@ -151,7 +151,9 @@ describe('the journal of a process that died', () => {
     const [B, E, U] = recordsOf('read') as [JournalRecord, JournalRecord, JournalRecord];
     const soFar = (tokens: number): JournalRecord => ({
       ...U,
-      ...{ outcome: 'interrupted', duration_ms: null, prompt_tokens: tokens },
+      outcome: 'interrupted',
+      duration_ms: null,
+      prompt_tokens: tokens,
     });
     const rowOf = async (...records: JournalRecord[]) =>
       (await recover(Buffer.concat(linesOf(records)))).rows.get(B.id)!;

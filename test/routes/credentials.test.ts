@@ -25,7 +25,10 @@ beforeAll(async () => {
     await gateway.admin('POST', '/providers', { name, url: providers.c.url, ...oauth2 });
   await gateway.admin('POST', '/providers', { name: 'signed', url: providers.c.url, ...aws });
   await gateway.admin('POST', '/providers', {
-    ...{ name: 'own', url: providers.c.url, auth: 'client', secret: null },
+    name: 'own',
+    url: providers.c.url,
+    auth: 'client',
+    secret: null,
   });
 });
 afterAll(() => routed.gateway.stop());

@@ -1,5 +1,5 @@
 import { type Issued, JSON_TYPE, usageResponse } from '../limits/limited-gateway.js';
-import { RawClient, type ReceivedAnswer, request } from '../support/raw-client.js';
+import { RawClient, type ReceivedResponse, request } from '../support/raw-client.js';
 import { Journal } from '../../src/request-log/journal/journal.js';
 import { eventually } from '../support/eventually.js';
 import { answer } from '../support/raw-provider.js';
@@ -25,7 +25,7 @@ function issue(members: object): Promise<Issued> {
   return routed.gateway.admin<Issued>('POST', '/keys', { team: 'default', name: `k-${++keys}`, ...members });
 }
 
-async function call(route: string, { key }: Issued, body = BODY): Promise<ReceivedAnswer> {
+async function call(route: string, { key }: Issued, body = BODY): Promise<ReceivedResponse> {
   const client = await RawClient.connect(routed.gateway.port);
   client.send(
     request(`POST /p/${route}/v1/chat/completions`, [`Authorization: Bearer ${key}`, ...JSON_TYPE], body),

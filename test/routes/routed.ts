@@ -1,6 +1,6 @@
 import { startTestGateway, type LogRowView, type TestGateway } from '../support/gateway.js';
 import { eventually } from '../support/eventually.js';
-import { RawClient, type ReceivedAnswer, request } from '../support/raw-client.js';
+import { RawClient, type ReceivedResponse, request } from '../support/raw-client.js';
 import { answer, RawProvider, type ReceivedRequest, type Script } from '../support/raw-provider.js';
 
 /** A gateway with providers a, b and c, each with a script of its own. */
@@ -39,7 +39,7 @@ export class Routed {
     return name;
   }
 
-  async send(line: string, headers: string[] = [], body: string | Buffer = '{}'): Promise<ReceivedAnswer> {
+  async send(line: string, headers: string[] = [], body: string | Buffer = '{}'): Promise<ReceivedResponse> {
     const client = await RawClient.connect(this.gateway.port);
     client.send(request(line, [this.auth, ...headers], body));
     const reply = await client.answer();
@@ -47,7 +47,7 @@ export class Routed {
     return reply;
   }
 
-  call(route: string, headers: string[] = [], body: string | Buffer = '{}'): Promise<ReceivedAnswer> {
+  call(route: string, headers: string[] = [], body: string | Buffer = '{}'): Promise<ReceivedResponse> {
     return this.send(`POST /p/${route}/v1/chat/completions`, headers, body);
   }
 
@@ -57,7 +57,7 @@ export class Routed {
   }
 
   /** The rows of a call, once the last of them is there. */
-  async rows(reply: Pick<ReceivedAnswer, 'header'>): Promise<LogRowView[]> {
+  async rows(reply: Pick<ReceivedResponse, 'header'>): Promise<LogRowView[]> {
     const id = reply.header('x-gateway-request-id');
     let rows: LogRowView[] = [];
     await eventually(async () => {

@@ -140,7 +140,7 @@ function behindNginx(): void {
     expect(row).toMatchObject({ outcome: 'client_aborted', status: 200, streamed: true });
   });
 
-  it('a client that leaves before the answer ends the call at the provider', async () => {
+  it('a client that leaves before the response ends the call at the provider', async () => {
     const abort = new AbortController();
     const closed = new Promise<void>((resolve) => {
       provider.script = async (req) => {

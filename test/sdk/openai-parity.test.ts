@@ -107,7 +107,7 @@ it('moderations', async () => {
   expect(answer.results[0]!.flagged).toBe(true);
 });
 
-it('speech, a binary answer', async () => {
+it('speech, a binary response', async () => {
   const bytes = await same(async (client) => {
     const answer = await client.audio.speech.create({ model: 'tts-1', voice: 'alloy', input: 'say it' });
     return Buffer.from(await answer.arrayBuffer());

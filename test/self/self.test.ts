@@ -76,13 +76,26 @@ it('shows a key itself, with the limits that apply to it, on both ports, and nev
     expect(status).toBe(200);
     expect(headers.get('cache-control')).toBe('no-store');
     expect(body).toEqual({
-      ...{ name: key.name, prefix: key.prefix, team: 'search', status: 'active' },
-      ...{ expires_at: '2030-01-31T12:00:00.000Z', secret_expires_at: null, endpoints: 'inference' },
-      ...{ providers: ['default'], idempotency: 'forward', models: null, team_models: ['gpt-*'] },
+      name: key.name,
+      prefix: key.prefix,
+      team: 'search',
+      status: 'active',
+      expires_at: '2030-01-31T12:00:00.000Z',
+      secret_expires_at: null,
+      endpoints: 'inference',
+      providers: ['default'],
+      idempotency: 'forward',
+      models: null,
+      team_models: ['gpt-*'],
       limits: expect.arrayContaining([
         expect.objectContaining({ scope: 'key', resource: 'requests', period: 'minute', amount: '60' }),
         expect.objectContaining({
-          ...{ scope: 'key', resource: 'usd', period: 'month', amount: '10.00', used: '2.50', left: '7.50' },
+          scope: 'key',
+          resource: 'usd',
+          period: 'month',
+          amount: '10.00',
+          used: '2.50',
+          left: '7.50',
           state: 'warned',
           resets_at: expect.stringMatching(/-01T00:00:00.000Z$/) as string,
         }),
@@ -116,7 +129,8 @@ it('shows the limits of an end user only if it is named, and never the use of an
 it('never shows what an end user has used with other keys of the team', async () => {
   const eachEndUser = { budgets: [{ usd: '2', period: 'day' }] };
   const team = await gateway.admin<{ id: string }>('POST', '/teams', {
-    ...{ name: 'shared', each_end_user: eachEndUser },
+    name: 'shared',
+    each_end_user: eachEndUser,
   });
   const key = await createKey({ team: 'shared', each_end_user: eachEndUser });
   const other = await createKey({ team: 'shared', each_end_user: eachEndUser });
@@ -135,7 +149,11 @@ it('adds up the calls of the key alone: today, this month, and by day', async ()
   const [key, other] = [await createKey(), await createKey()];
   const row = (at: Date, columns: object = {}) =>
     insertRow(gateway.database, at, {
-      ...{ key_id: key.id, team_id: key.team_id, prompt_tokens: 10, completion_tokens: 5, cost_usd: '0.5' },
+      key_id: key.id,
+      team_id: key.team_id,
+      prompt_tokens: 10,
+      completion_tokens: 5,
+      cost_usd: '0.5',
       ...columns,
     });
   const now = new Date();
@@ -151,8 +169,15 @@ it('adds up the calls of the key alone: today, this month, and by day', async ()
   expect(status).toBe(200);
   expect(headers.get('cache-control')).toBe('no-store');
   const today = {
-    ...{ calls: 2, errors: 0, calls_without_tokens: 1, prompt_tokens: 10, completion_tokens: 5 },
-    ...{ total_tokens: 15, unpriced_calls: 0, cost_usd: '0.500000000', saved_usd: null },
+    calls: 2,
+    errors: 0,
+    calls_without_tokens: 1,
+    prompt_tokens: 10,
+    completion_tokens: 5,
+    total_tokens: 15,
+    unpriced_calls: 0,
+    cost_usd: '0.500000000',
+    saved_usd: null,
   };
   expect(body.today).toEqual(today);
   const isFirst = now.getUTCDate() === 1;

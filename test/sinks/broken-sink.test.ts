@@ -58,7 +58,10 @@ it.each([
   if (behave === null) await server.close();
   else server.behave = behave;
   await gateway.admin('POST', '/sinks', {
-    ...{ name: 'broken', kind: 'clickhouse', url: server.url, target: 'postern.request_log' },
+    name: 'broken',
+    kind: 'clickhouse',
+    url: server.url,
+    target: 'postern.request_log',
   });
   if (message === null) await eventually(() => server.inserts.length === 1);
   else await eventually(async () => (await metric('postern_sink_failures_total')) > failures!);
@@ -75,7 +78,8 @@ it.each([
     return found.status === 'degraded' && found;
   });
   expect({ code, status, reasons }).toEqual({
-    ...{ code: 200, status: 'degraded' },
+    code: 200,
+    status: 'degraded',
     reasons: expect.arrayContaining([
       expect.stringMatching(/^sinks that are behind: 1, by up to \d{3} s$/),
     ]) as string[],

@@ -25,7 +25,10 @@ afterEach(() => server.close());
 
 const create = () =>
   gateway.admin<SinkView>('POST', '/sinks', {
-    ...{ name: 'warehouse', kind: 'clickhouse', url: server.url, target: 'postern.request_log' },
+    name: 'warehouse',
+    kind: 'clickhouse',
+    url: server.url,
+    target: 'postern.request_log',
   });
 const get = () => gateway.admin<SinkView>('GET', '/sinks/warehouse');
 const stored = async () =>

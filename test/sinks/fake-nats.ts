@@ -64,8 +64,13 @@ export class FakeNats {
     this.sockets.add(socket);
     socket.on('close', () => this.sockets.delete(socket)).on('error', () => {});
     const info = {
-      ...{ server_id: 'FAKE', version: '2.15.0', proto: 1, headers: true, max_payload: 1_048_576 },
-      ...{ jetstream: true, client_id: 1 },
+      server_id: 'FAKE',
+      version: '2.15.0',
+      proto: 1,
+      headers: true,
+      max_payload: 1_048_576,
+      jetstream: true,
+      client_id: 1,
     };
     socket.write(`INFO ${JSON.stringify(info)}\r\n`);
     let inbox = '';

@@ -21,7 +21,9 @@ afterEach(() => sink.close());
 
 const create = (more: object = {}) =>
   gateway.admin<SinkView>('POST', '/sinks', {
-    ...{ name: `rows-${++names}`, kind: 'http', url: `${sink.url}/canary-path?token=canary-query` },
+    name: `rows-${++names}`,
+    kind: 'http',
+    url: `${sink.url}/canary-path?token=canary-query`,
     ...more,
   });
 const get = (id: string) => gateway.admin<SinkView>('GET', `/sinks/${id}`);

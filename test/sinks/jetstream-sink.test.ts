@@ -21,7 +21,10 @@ afterEach(() => server.close());
 
 const create = () =>
   gateway.admin('POST', '/sinks', {
-    ...{ name: 'stream', kind: 'jetstream', url: server.url, target: 'postern.requests' },
+    name: 'stream',
+    kind: 'jetstream',
+    url: server.url,
+    target: 'postern.requests',
   });
 const get = () => gateway.admin<SinkView>('GET', '/sinks/stream');
 /** Once, for one message of a batch. */
@@ -81,7 +84,8 @@ it('leaves the cursor where it is until the stream has stored all messages of th
   await create();
   await eventually(() => server.published.filter((id) => id.endsWith(':3')).length >= 2);
   expect(await get()).toMatchObject({
-    ...{ rows_sent: 0, state: 'failing' },
+    rows_sent: 0,
+    state: 'failing',
     last_error: expect.stringContaining('maximum bytes exceeded') as string,
   });
   server.outcome = () => 'stored';

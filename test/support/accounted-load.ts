@@ -1,4 +1,4 @@
-import { RawClient, type ReceivedAnswer, request } from './raw-client.js';
+import { RawClient, type ReceivedResponse, request } from './raw-client.js';
 import { chunk, LAST_CHUNK, RawProvider, type ReceivedRequest, STREAM_HEAD } from './raw-provider.js';
 
 /** What the provider itself knows of one call. */
@@ -72,7 +72,7 @@ export class AccountedLoad {
   }
 
   /** One JSON call on a connection of its own, in the books like the others. */
-  async once(url: string, key: string): Promise<ReceivedAnswer> {
+  async once(url: string, key: string): Promise<ReceivedResponse> {
     const client = await RawClient.connect(Number(new URL(url).port));
     const call = `call-${(this.singles += 2)}-once`;
     client.send(this.request(call, key));
@@ -168,7 +168,7 @@ export class AccountedLoad {
   }
 
   /** @returns whether it was the provider's answer */
-  private note(call: string, reply: ReceivedAnswer): boolean {
+  private note(call: string, reply: ReceivedResponse): boolean {
     // The provider answers nothing but 200.
     const code = reply.status === 200 ? undefined : (reply.header('x-gateway-error') ?? `${reply.status}`);
     if (code !== undefined) this.rejected.set(call, code);

@@ -1,8 +1,8 @@
 import { connect, type Socket } from 'node:net';
 import { RawReader } from './raw-reader.js';
 
-/** One answer as its bytes came in. */
-export interface ReceivedAnswer {
+/** One response as its bytes came in. */
+export interface ReceivedResponse {
   status: number;
   /** Status line and headers, latin-1. */
   head: string;
@@ -33,7 +33,7 @@ export class RawClient {
     this.socket.write(typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes);
   }
 
-  async head(): Promise<Omit<ReceivedAnswer, 'body'>> {
+  async head(): Promise<Omit<ReceivedResponse, 'body'>> {
     const head = await this.reader.head();
     const headers = head
       .split('\r\n')
@@ -51,7 +51,7 @@ export class RawClient {
   }
 
   /** The next whole answer; `bodyless` for answers to HEAD. */
-  async answer({ bodyless = false } = {}): Promise<ReceivedAnswer> {
+  async answer({ bodyless = false } = {}): Promise<ReceivedResponse> {
     const head = await this.head();
     const without = bodyless || head.status === 204 || head.status === 304;
     const body = without ? Buffer.alloc(0) : (await this.reader.body(head.headers, true)).bytes;

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { startTestGateway, type TestGateway } from './gateway.js';
-import { RawClient, type ReceivedAnswer, request } from './raw-client.js';
+import { RawClient, type ReceivedResponse, request } from './raw-client.js';
 import { answer, RawProvider, type Script } from './raw-provider.js';
 
 /** Answers every request with its own target in `X-Target` and its own body. */
@@ -42,16 +42,16 @@ export class Wire {
    * @param count how many answers to wait for
    * @returns the answers that came until then, or until the gateway closed the connection
    */
-  async send(bytes: string | Buffer, count = 1): Promise<ReceivedAnswer[]> {
+  async send(bytes: string | Buffer, count = 1): Promise<ReceivedResponse[]> {
     const client = await this.connect();
     client.send(bytes);
-    const answers = await answersOn(client, count);
+    const answers = await responsesOn(client, count);
     client.destroy();
     return answers;
   }
 
   /** One well-formed call; its answer. */
-  async call(line: string, headers: string[] = [], body: string | Buffer = ''): Promise<ReceivedAnswer> {
+  async call(line: string, headers: string[] = [], body: string | Buffer = ''): Promise<ReceivedResponse> {
     const client = await this.connect();
     client.send(request(line, [this.auth, ...headers], body));
     const reply = await client.answer({ bodyless: line.startsWith('HEAD ') });
@@ -77,7 +77,7 @@ export class Wire {
   }
 
   /** A rejection of the gateway's own, in its documented shape. */
-  expectRejection(reply: ReceivedAnswer | undefined, status: number, code: string): void {
+  expectRejection(reply: ReceivedResponse | undefined, status: number, code: string): void {
     expect([reply?.status, reply?.header('x-gateway-error')]).toEqual([status, code]);
     expect(reply!.header('content-type')).toBe('application/json');
     expect(reply!.header('x-gateway-request-id')).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f-]{21}$/);
@@ -98,8 +98,8 @@ export class Wire {
 }
 
 /** The answers that come on a connection: at most `count`, fewer when the gateway closes it. */
-export async function answersOn(client: RawClient, count: number): Promise<ReceivedAnswer[]> {
-  const answers: ReceivedAnswer[] = [];
+export async function responsesOn(client: RawClient, count: number): Promise<ReceivedResponse[]> {
+  const answers: ReceivedResponse[] = [];
   while (answers.length < count) {
     const reply = await client.answer().catch(() => null);
     if (reply === null) break;

@@ -38,7 +38,10 @@ describe('an archive', () => {
 
   it('counts and exports old days, and is not asked about others', async () => {
     await postern.admin('POST', '/sinks', {
-      ...{ name: 'warehouse', kind: 'clickhouse', url: clickhouse.url, target: 'postern.request_log' },
+      name: 'warehouse',
+      kind: 'clickhouse',
+      url: clickhouse.url,
+      target: 'postern.request_log',
     });
     expect(await usage(OLD)).toMatchObject({ source: 'archive', totals: { calls: 0 } });
     expect(queries()).toEqual([expect.stringContaining('FROM postern.request_log FINAL')]);

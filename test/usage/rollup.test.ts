@@ -32,8 +32,10 @@ beforeEach(async () => {
     (usageRetentionDays) =>
       new UsageRollup(
         {
-          ...{ databaseUrl: database.url, worker: 1 },
-          ...{ usageRetentionDays, requestLogRetentionDays: 90 },
+          databaseUrl: database.url,
+          worker: 1,
+          usageRetentionDays,
+          requestLogRetentionDays: 90,
         } as Settings,
         { notReady: null } as DatabaseService,
         partitions,

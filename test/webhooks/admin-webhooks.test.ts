@@ -39,7 +39,11 @@ it('shows the secret once, and stores neither it nor the path and query of the U
   const view = {
     url: `${new URL(receiver.url).origin}/…`,
     events: ['key.expiring', 'budget.threshold'],
-    ...{ format: 'standard', secret_state: 'sealed', waiting: 0, last_delivery: null, version: 1 },
+    format: 'standard',
+    secret_state: 'sealed',
+    waiting: 0,
+    last_delivery: null,
+    version: 1,
   };
   expect(created).toMatchObject(view);
   const shown = await gateway.admin('GET', `/webhooks/${id}`);
@@ -106,7 +110,9 @@ it('tests a webhook: signed, once, with the reason if it fails', async () => {
   const { id, secret } = await create();
   receiver.received.length = 0;
   expect(await gateway.admin('POST', `/webhooks/${id}/test`)).toMatchObject({
-    ...{ ok: true, code: 'ok', status: 204 },
+    ok: true,
+    code: 'ok',
+    status: 204,
   });
   expect(verified(receiver.received[0]!, secret)).toMatchObject({
     type: 'webhook.test',
@@ -114,12 +120,16 @@ it('tests a webhook: signed, once, with the reason if it fails', async () => {
   });
   receiver.status = 404;
   expect(await gateway.admin('POST', `/webhooks/${id}/test`)).toMatchObject({
-    ...{ ok: false, code: 'unexpected_status', status: 404 },
+    ok: false,
+    code: 'unexpected_status',
+    status: 404,
   });
   receiver.status = 204;
   const own = await create({ url: `${gateway.url}/admin/v1/teams` });
   expect(await gateway.admin('POST', `/webhooks/${own.id}/test`)).toMatchObject({
-    ...{ ok: false, code: 'forbidden_address', status: null },
+    ok: false,
+    code: 'forbidden_address',
+    status: null,
   });
   const closed = await create({ url: 'http://127.0.0.1:9/' });
   expect(await gateway.admin('POST', `/webhooks/${closed.id}/test`)).toMatchObject({ code: 'refused' });

@@ -45,8 +45,17 @@ it('delivers the alert of a budget, signed as Standard Webhooks say, and shows t
   expect(payload).toMatchObject({
     type: 'budget.threshold',
     data: {
-      ...{ team: 'default', key: key.name, key_id: key.id, subject: null, resource: 'usd', period: 'month' },
-      ...{ mode: 'block', threshold: 80, amount: '10.00', used: '8.50', left: '1.50' },
+      team: 'default',
+      key: key.name,
+      key_id: key.id,
+      subject: null,
+      resource: 'usd',
+      period: 'month',
+      mode: 'block',
+      threshold: 80,
+      amount: '10.00',
+      used: '8.50',
+      left: '1.50',
     },
   });
   const next = new Date();
@@ -63,7 +72,10 @@ it('delivers the alert of a budget, signed as Standard Webhooks say, and shows t
     last_delivery: {
       event_id: request!.headers['webhook-id'],
       type: 'budget.threshold',
-      ...{ attempts: 1, status: 204, error: null, next_attempt_at: null },
+      attempts: 1,
+      status: 204,
+      error: null,
+      next_attempt_at: null,
     },
   });
 });

@@ -76,7 +76,9 @@ describe('the frames of one direction', () => {
           const { frames, reader } = read(cut(bytes, at));
           expect(frames).toEqual(
             sent.map(({ fin, compressed, opcode, masked, payload }) => ({
-              ...{ fin, compressed, opcode },
+              fin,
+              compressed,
+              opcode,
               payload: masked ? Buffer.alloc(0) : payload,
             })),
           );
@@ -146,8 +148,11 @@ async function deflate(stream: ReturnType<typeof createDeflateRaw>, text: string
 }
 
 const message = (payload: Buffer, compressed: boolean): Frame => ({
-  ...{ fin: true, opcode: 1, masked: false },
-  ...{ payload, compressed },
+  fin: true,
+  opcode: 1,
+  masked: false,
+  payload,
+  compressed,
 });
 
 /** The usage of messages that are cut into frames, and frames into chunks. */

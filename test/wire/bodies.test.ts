@@ -86,7 +86,7 @@ describe('carried', () => {
     '401 Unauthorized',
     '429 Too Many Requests',
     '500 Oops, sorry',
-  ])('an answer of %s', (status) => {
+  ])('a response of %s', (status) => {
     it.each(BODIES)('comes back byte for byte: %s', async (_what, type, body) => {
       provider.script = async (req) => {
         await req.body;
@@ -187,7 +187,7 @@ describe('MAX_BODY_BYTES', () => {
     client.destroy();
   }
 
-  it('once an answer has begun, its connection breaks', async () => {
+  it('once a response has begun, its connection breaks', async () => {
     wire.provider.script = async (req) => {
       req.socket.write('HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf');
       await req.closed;

@@ -3,7 +3,7 @@ import { type RawClient, request } from '../support/raw-client.js';
 import { eventually } from '../support/eventually.js';
 import type { LogRowView } from '../support/gateway.js';
 import type { ReceivedRequest } from '../support/raw-provider.js';
-import { answersOn, echo, Wire } from '../support/wire.js';
+import { responsesOn, echo, Wire } from '../support/wire.js';
 
 let wire: Wire;
 beforeAll(async () => {
@@ -105,7 +105,7 @@ describe('in a request of which nothing was forwarded', () => {
     await expectRejected(client, connections);
   });
 
-  it('gets 400 as a repeat, and the repeat that is well-formed its answer', async () => {
+  it('gets 400 as a repeat, and the repeat that is well-formed its response', async () => {
     const key = await wire.gateway.createKey({ endpoints: 'all', idempotency: 'replay' });
     const headers = [`Authorization: Bearer ${key}`, 'Idempotency-Key: repeat', CHUNKED];
     const replies: unknown[] = [];
@@ -166,7 +166,7 @@ describe('in a request of which nothing was forwarded', () => {
     ] as const) {
       const client = await wire.connect();
       client.send(Buffer.concat([before(), request(LINE, [auth, CHUNKED], 'zz\r\n')]));
-      const replies = await answersOn(client, 4);
+      const replies = await responsesOn(client, 4);
       const last = replies.pop();
       expect(replies.map((reply) => reply.status)).toEqual(replies.map(() => status));
       expect(replies.length).toBeGreaterThan(0);
@@ -183,7 +183,7 @@ describe('in a request of which nothing was forwarded', () => {
   ])('gets the rejection of its target, %s', async (_, before, count) => {
     const client = await wire.connect();
     client.send(Buffer.concat([before(), request('POST /v1/../models', [wire.auth, CHUNKED], 'zz\r\n')]));
-    const replies = await answersOn(client, count + 2);
+    const replies = await responsesOn(client, count + 2);
     expect(replies).toHaveLength(count + 1);
     wire.expectRejection(replies[count], 400, 'invalid_path');
     await client.closed;

@@ -9,7 +9,7 @@ import { chunk, RawProvider, type ReceivedRequest } from '../support/raw-provide
 import { UnacceptingPort } from '../support/unaccepting-port.js';
 import { Wire } from '../support/wire.js';
 
-describe('in the middle of an answer', () => {
+describe('in the middle of a response', () => {
   let gateway: TestGateway;
   let provider: RawProvider;
 
@@ -57,7 +57,7 @@ describe('in the middle of an answer', () => {
     expect(await onlyRow()).toMatchObject({ outcome: 'client_aborted', status: null });
   });
 
-  it('closes the call when the client leaves before the head of the answer', async () => {
+  it('closes the call when the client leaves before the head of the response', async () => {
     await leaveAt(async (client, seen) => {
       client.send(request('POST /v1/chat/completions', HEADERS(), '{}'));
       await (
@@ -67,7 +67,7 @@ describe('in the middle of an answer', () => {
     expect(await onlyRow()).toMatchObject({ outcome: 'client_aborted', status: null, request_bytes: '2' });
   });
 
-  it('closes the call when the client leaves in the middle of the answer', async () => {
+  it('closes the call when the client leaves in the middle of the response', async () => {
     const closed = new Promise<void>((resolve) => {
       provider.script = async (req) => {
         await req.body;

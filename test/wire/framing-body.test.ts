@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { request } from '../support/raw-client.js';
-import { answersOn, Wire } from '../support/wire.js';
+import { responsesOn, Wire } from '../support/wire.js';
 
 let wire: Wire;
 
@@ -66,7 +66,7 @@ describe('body length', () => {
     const client = await wire.connect();
     client.send(request(LINE, [wire.auth, framing], body));
     client.socket.end();
-    expect(await answersOn(client, 1)).toEqual([]);
+    expect(await responsesOn(client, 1)).toEqual([]);
     await client.closed;
     const begun = wire.provider.requests.slice(before);
     for (const { body: passedOn } of begun) await expect(passedOn).rejects.toThrow();
@@ -76,7 +76,7 @@ describe('body length', () => {
   it('what comes after the announced length is the next request, and rejected when it is none', async () => {
     const client = await wire.connect();
     client.send(request(LINE, [wire.auth, 'Content-Length: 2'], '{}and more than was announced\r\n\r\n'));
-    const [first, second] = await answersOn(client, 3);
+    const [first, second] = await responsesOn(client, 3);
     expect([first!.status, first!.body.toString()]).toEqual([200, '{}']);
     wire.expectRejection(second, 400, 'invalid_request');
     await client.closed;
@@ -101,7 +101,7 @@ describe('body length', () => {
         request(LINE, [wire.auth], 'one more'),
       ]),
     );
-    const [first] = await answersOn(client, 2);
+    const [first] = await responsesOn(client, 2);
     expect([first!.status, first!.header('connection'), first!.body.toString()]).toEqual([
       200,
       'close',
@@ -111,7 +111,7 @@ describe('body length', () => {
     await wire.expectSound(1);
   });
 
-  it('a connection without a request ends without an answer', async () => {
+  it('a connection without a request ends without a response', async () => {
     const client = await wire.connect();
     client.socket.end();
     await once(client.socket, 'end');
@@ -150,7 +150,7 @@ describe('chunks', () => {
     const client = await wire.connect();
     client.send(Buffer.concat([head(), Buffer.from(body, 'latin1')]));
     client.send(request('GET /v1/models?smuggled', [wire.auth]));
-    for (const { status } of await answersOn(client, 2)) expect(status).toBeGreaterThanOrEqual(400);
+    for (const { status } of await responsesOn(client, 2)) expect(status).toBeGreaterThanOrEqual(400);
     await client.closed;
     // The call itself may have been on its way when its body broke; then the provider saw it break too.
     const begun = wire.provider.requests.length - before;

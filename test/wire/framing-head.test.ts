@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { request } from '../support/raw-client.js';
-import { answersOn, Wire } from '../support/wire.js';
+import { responsesOn, Wire } from '../support/wire.js';
 
 let wire: Wire;
 
@@ -251,7 +251,7 @@ describe('not HTTP', () => {
   ])('answers %s with a 400 of ours and closes', async (_, bytes) => {
     const client = await wire.connect();
     client.send(typeof bytes === 'string' ? Buffer.from(bytes.replace('AUTH', wire.auth), 'utf8') : bytes);
-    const [reply, second] = await answersOn(client, 2);
+    const [reply, second] = await responsesOn(client, 2);
     wire.expectRejection(reply, 400, 'invalid_request');
     expect(reply!.header('connection')).toBe('close');
     expect(second).toBeUndefined();
@@ -289,7 +289,7 @@ describe('slow headers', () => {
     const client = await wire.connect();
     client.send(request('POST /v1/chat/completions', [wire.auth], 'first'));
     client.send('POST /v1/chat/completions HTTP/1.1\r\nHo');
-    const [first, second] = await answersOn(client, 3);
+    const [first, second] = await responsesOn(client, 3);
     expect(first!.body.toString()).toBe('first');
     wire.expectRejection(second, 408, 'request_timeout');
     await client.closed;

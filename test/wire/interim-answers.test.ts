@@ -4,7 +4,7 @@ import { eventually } from '../support/eventually.js';
 import { PROVIDER_KEY } from '../support/gateway.js';
 import { request } from '../support/raw-client.js';
 import { answer } from '../support/raw-provider.js';
-import { answersOn, echo, Wire } from '../support/wire.js';
+import { responsesOn, echo, Wire } from '../support/wire.js';
 
 describe('early hints', () => {
   let wire: Wire;
@@ -192,7 +192,7 @@ describe('expect: 100-continue', () => {
       expect(reply.header('connection')).toBe('close');
       // The client may or may not send the body that it was not asked for; neither may be taken for a request.
       client.send(request(LINE, [wire.auth], 'smuggled'));
-      expect(await answersOn(client, 1)).toEqual([]);
+      expect(await responsesOn(client, 1)).toEqual([]);
       await client.closed;
       await wire.expectSound(0);
     },
@@ -216,7 +216,7 @@ describe('expect: 100-continue', () => {
     await wire.expectSound(1);
   });
 
-  it('says the word in a pipeline when the turn of its request has come, and never amid an answer', async () => {
+  it('says the word in a pipeline when the turn of its request has come, and never amid a response', async () => {
     const held = deferred();
     const before = wire.provider.requests.length;
     wire.provider.script = async (req) => {

@@ -9,9 +9,9 @@ import { noticed, RawClient, request } from '../support/raw-client.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
 import { RawReader } from '../support/raw-reader.js';
 import { FULL } from '../support/scale.js';
-import { answersOn, echo, Wire } from '../support/wire.js';
+import { responsesOn, echo, Wire } from '../support/wire.js';
 
-describe('answers', () => {
+describe('responses', () => {
   let wire: Wire;
 
   beforeAll(async () => {
@@ -38,7 +38,7 @@ describe('answers', () => {
     };
     const client = await wire.connect();
     client.send(Buffer.concat(Array.from({ length: 20 }, (_, n) => numbered(n))));
-    const replies = await answersOn(client, 20);
+    const replies = await responsesOn(client, 20);
     client.destroy();
     const numbers = Array.from({ length: 20 }, (_, n) => n);
     expect(replies.map((reply) => [reply.header('x-n'), reply.body.toString()])).toEqual(
@@ -76,7 +76,7 @@ describe('answers', () => {
     other.send('NONSENSE\r\n\r\n');
     await other.answer();
     rejected.resolve();
-    const replies = await answersOn(client, 4);
+    const replies = await responsesOn(client, 4);
     expect(replies.map(({ status, body }) => [status, body.toString().slice(0, 6)])).toEqual([
       [200, 'body 1'],
       [200, 'body 2'],
@@ -92,7 +92,7 @@ describe('answers', () => {
     const client = await wire.connect();
     const calls = Array.from({ length: COUNT }, (_, n) => numbered(n));
     client.send(Buffer.concat([...calls, Buffer.from('NONSENSE\r\n\r\n'), ...calls]));
-    const replies = await answersOn(client, COUNT + 2);
+    const replies = await responsesOn(client, COUNT + 2);
     expect(replies.map(({ status }) => status)).toEqual([...Array<number>(COUNT).fill(200), 400]);
     await client.closed;
     await wire.expectSound(COUNT);
@@ -118,13 +118,13 @@ describe('answers', () => {
     client.send(numbered(3));
     await eventually(() => wire.provider.requests.at(-1)!.head.includes('n=1'));
     first.resolve();
-    const replies = await answersOn(client, 3);
+    const replies = await responsesOn(client, 3);
     client.destroy();
     expect(replies.map(({ body }) => body.toString())).toEqual(['6', '20000000', '6']);
     await wire.expectSound(3);
   });
 
-  it('keeps rejections in their place among answers', async () => {
+  it('keeps rejections in their place among responses', async () => {
     const client = await wire.connect();
     client.send(
       Buffer.concat([
@@ -136,7 +136,7 @@ describe('answers', () => {
         numbered(3),
       ]),
     );
-    const replies = await answersOn(client, 6);
+    const replies = await responsesOn(client, 6);
     expect(replies.map(({ status }) => status)).toEqual([200, 400, 200, 401, 400]);
     await client.closed;
     await wire.expectSound(2);
@@ -197,7 +197,7 @@ describe('drain', () => {
     await provider.stop();
   });
 
-  it('a slow reader gets both answers whole, and the second request is forwarded only after the first answer', async () => {
+  it('a slow reader gets both responses whole, and the second request is forwarded only after the first response', async () => {
     const key = [`Authorization: Bearer ${gateway.key}`];
     const client = await RawClient.connect(gateway.port);
     client.socket.pause();
@@ -248,7 +248,7 @@ describe('a time limit for heads', () => {
     );
     await timePasses(3_000, 'longer than the limit');
     first.resolve();
-    const replies = await answersOn(client, COUNT);
+    const replies = await responsesOn(client, COUNT);
     client.destroy();
     expect(replies.map(({ status }) => status)).toEqual(Array(COUNT).fill(200));
   });
@@ -275,7 +275,7 @@ describe('a time limit for heads', () => {
   ])('holds for a head behind calls that %s', async (_, every) => {
     const client = await lateHead('');
     const bytes = every === 0 ? undefined : setInterval(() => client.send('x'), every);
-    const replies = await answersOn(client, 4);
+    const replies = await responsesOn(client, 4);
     clearInterval(bytes);
     expect(replies.map(({ status }) => status)).toEqual([200, 200, 408]);
     wire.expectRejection(replies[2], 408, 'request_timeout');
@@ -286,9 +286,9 @@ describe('a time limit for heads', () => {
   it('starts again for a head behind calls, and ends with that head', async () => {
     const rest = `x\r\nHost: gateway.test\r\n${wire.auth}\r\n\r\n`;
     const behind = await lateHead(rest);
-    expect((await answersOn(behind, 3)).map(({ status }) => status)).toEqual([200, 200, 200]);
+    expect((await responsesOn(behind, 3)).map(({ status }) => status)).toEqual([200, 200, 200]);
     const client = await lateHead('x');
-    const replies = await answersOn(client, 2);
+    const replies = await responsesOn(client, 2);
     client.send(rest);
     replies.push(await client.answer());
     await timePasses(2_000, 'longer than the limit');
@@ -315,7 +315,7 @@ describe('a stop', () => {
     const stopped = wire.stop();
     await eventually(() => adapter.draining);
     first.resolve();
-    const replies = await answersOn(client, 50);
+    const replies = await responsesOn(client, 50);
     await client.closed;
     await stopped;
     expect(replies.map((reply) => [reply.status, reply.header('connection')])).toEqual([

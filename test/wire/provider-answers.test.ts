@@ -81,7 +81,7 @@ describe('extra bytes', () => {
     ['a line end', Buffer.from('\r\n\r\n')],
     ['a whole second answer', STRAY],
     ['the beginning of a second answer', STRAY.subarray(0, 20)],
-  ])('%s in the same write as the answer reaches nobody', async (_, extra) => {
+  ])('%s in the same write as the response reaches nobody', async (_, extra) => {
     wire.provider.script = async (req) => {
       req.socket.write(Buffer.concat([answer('200 OK', [], (await req.body).bytes), extra]));
     };

@@ -97,7 +97,7 @@ describe('provider errors', () => {
   });
 });
 
-describe('malformed answers', () => {
+describe('malformed responses', () => {
   let wire: Wire;
   beforeAll(async () => {
     wire = await Wire.start();

@@ -40,7 +40,7 @@ it.each(CLOSING)(
 );
 
 it.each(CLOSING)(
-  'takes nothing that comes after the answer to %s for a request',
+  'takes nothing that comes after the response to %s for a request',
   async (_, headers, body) => {
     const client = await wire.connect();
     client.send(request('POST /v1/chat/completions', [wire.auth, ...headers], body));
@@ -56,7 +56,7 @@ it.each([
   ['an unknown Transfer-Encoding', 'Transfer-Encoding: gzip, chunked'],
   ['a head that does not parse', 'No colon'],
   ['a head that is too large', `X-Large: ${'x'.repeat(70_000)}`],
-])('lets a client that is still sending read the answer to %s', async (_, header) => {
+])('lets a client that is still sending read the response to %s', async (_, header) => {
   const client = await wire.connect();
   // What the gateway has not read when it closes would reset the connection, and the reset discard the answer.
   for (let sent = 0; sent < 20; sent++) {

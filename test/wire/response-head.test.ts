@@ -166,7 +166,7 @@ describe('carried', () => {
     ]);
   });
 
-  it('frames an answer that ends with its connection in chunks of its own', async () => {
+  it('frames a response that ends with its connection in chunks of its own', async () => {
     const lines = await seen(['HTTP/1.1 200 OK', 'X-A: 1']);
     expect(lines).toEqual(['HTTP/1.1 200 OK', 'X-A: 1', ...OWN, 'Transfer-Encoding: chunked']);
   });
@@ -176,7 +176,7 @@ describe('carried', () => {
     ['HEAD', 'HTTP/1.1 404 Not Found', ['Content-Length: 9']],
     ['POST', 'HTTP/1.1 204 No Content', ['X-A: 1']],
     ['POST', 'HTTP/1.1 304 Not Modified', ['ETag: "x"', 'Content-Length: 1234']],
-  ])('carries the headers of an answer without a body: %s %s', async (method, status, headers) => {
+  ])('carries the headers of a response without a body: %s %s', async (method, status, headers) => {
     wire.provider.script = async (req) => {
       await req.body;
       req.socket.write(`${[status, ...headers].join('\r\n')}\r\n\r\n`);

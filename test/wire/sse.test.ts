@@ -148,7 +148,7 @@ describe('token figures', () => {
   it.each([
     ['plain', [], (bytes: Buffer) => bytes],
     ['gzip', ['Content-Encoding: gzip'], (bytes: Buffer) => gzipSync(bytes)],
-  ])('reads the figures of a JSON answer, %s, and the model of the request', async (_, headers, encode) => {
+  ])('reads the figures of a JSON response, %s, and the model of the request', async (_, headers, encode) => {
     provider.script = async (req) => {
       await req.body;
       const body = encode(Buffer.from(JSON.stringify({ model: 'gpt-4o-2024-08-06', usage: USAGE })));
@@ -158,7 +158,7 @@ describe('token figures', () => {
     expect(row).toMatchObject({ ...FIGURES, model: 'gpt-4o', streamed: false });
   });
 
-  it('reads the figures at the end of a stream, and the model of the answer where the request names none', async () => {
+  it('reads the figures at the end of a stream, and the model of the response where the request names none', async () => {
     provider.script = async (req) => {
       await req.body;
       req.socket.write(

@@ -65,7 +65,7 @@ describe('connecting', () => {
   });
 });
 
-describe('head of the answer', () => {
+describe('head of the response', () => {
   let wire: Wire;
   beforeAll(async () => {
     wire = await Wire.start({ UPSTREAM_HEADERS_TIMEOUT_MS: '300' });
@@ -186,7 +186,7 @@ describe('head of the answer', () => {
   });
 });
 
-describe('body of the answer', () => {
+describe('body of the response', () => {
   let wire: Wire;
   beforeAll(async () => {
     // The time between two bytes is longer than the time for the head, and the whole answer longer than either.
@@ -196,7 +196,7 @@ describe('body of the answer', () => {
 
   const HEAD = 'HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n';
 
-  it('one byte at a time keeps an answer alive for longer than any limit', async () => {
+  it('one byte at a time keeps a response alive for longer than any limit', async () => {
     const bytes = 'tomorrow';
     wire.provider.script = async (req) => {
       await req.body;

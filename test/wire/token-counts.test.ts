@@ -3,7 +3,7 @@ import zlib from 'node:zlib';
 import { setImmediate as turn } from 'node:timers/promises';
 import { inflationMemory } from '../../src/bodies/usage/inflation.js';
 import { eventually } from '../support/eventually.js';
-import { request, type ReceivedAnswer } from '../support/raw-client.js';
+import { request, type ReceivedResponse } from '../support/raw-client.js';
 import { answer, chunk, STREAM_HEAD } from '../support/raw-provider.js';
 import { Wire } from '../support/wire.js';
 
@@ -16,7 +16,7 @@ beforeAll(async () => {
 });
 afterAll(() => wire.stop());
 
-const rowOf = (reply: Omit<ReceivedAnswer, 'body'>) =>
+const rowOf = (reply: Omit<ReceivedResponse, 'body'>) =>
   wire.gateway.row(reply.header('x-gateway-request-id')!);
 
 /** Answers each request with this. */
@@ -113,7 +113,7 @@ describe('token counts of compressed responses', () => {
 });
 
 /** Processor time in ms of calls and their rows, one after the other: the least of a few tries. */
-async function cost(calls: () => Promise<ReceivedAnswer>): Promise<number> {
+async function cost(calls: () => Promise<ReceivedResponse>): Promise<number> {
   let least = Infinity;
   for (let i = 0; i < 3; i++) {
     const before = process.cpuUsage();

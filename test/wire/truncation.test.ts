@@ -46,7 +46,7 @@ it.each(['1.1', '1.0'])('with a length, to HTTP/%s: bytes are missing', async (v
   expect(rest).toBe('half');
 });
 
-it('in chunks, to HTTP/1.0: the connection is reset, for its end would mean the end of the answer', async () => {
+it('in chunks, to HTTP/1.0: the connection is reset, for its end would mean the end of the response', async () => {
   const { reply, rest, reset } = await cut('1.0', 'Transfer-Encoding: chunked', chunk('half'));
   expect([reply.header('transfer-encoding'), reply.header('content-length')]).toEqual([undefined, undefined]);
   expect(rest).toBe('half');

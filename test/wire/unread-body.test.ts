@@ -147,7 +147,7 @@ describe('large', () => {
   });
 
   it.each(['1.1', '1.0'])(
-    'an early answer of the provider too, over HTTP/%s and a closing connection',
+    'an early response of the provider too, over HTTP/%s and a closing connection',
     async (version) => {
       wire.provider.script = (req) => {
         req.socket.write(answer('413 Content Too Large', [], 'enough'));
@@ -171,7 +171,7 @@ describe('large', () => {
   );
 });
 
-describe('early answer', () => {
+describe('early response', () => {
   let wire: Wire;
   beforeAll(async () => {
     wire = await Wire.start();
@@ -223,7 +223,7 @@ describe('early answer', () => {
       await wire.expectSound(2);
     });
 
-    it('and closes is heard too, and its answer is whole', async () => {
+    it('and closes is heard too, and its response is whole', async () => {
       wire.provider.script = (req) => {
         req.socket.end(answer(status, ['Connection: close'], 'enough'));
       };

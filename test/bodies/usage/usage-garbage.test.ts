@@ -95,7 +95,7 @@ describe('reading token counts never throws', () => {
     );
   });
 
-  it('on recorded answers with a few bytes changed or gone', async () => {
+  it('on recorded responses with a few bytes changed or gone', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.constantFrom(...ALL),

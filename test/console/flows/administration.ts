@@ -86,7 +86,8 @@ export function administration(gateway: ConsoleGateway): void {
 
   it('shows who is signed in, and ends a session', async () => {
     const { token } = await gateway.admin<{ token: string }>('POST', '/admin/v1/tokens', {
-      ...{ name: 'to be ended', role: 'viewer' },
+      name: 'to be ended',
+      role: 'viewer',
     });
     SECRETS.add(token);
     const other = await signedIn(gateway.url, '/teams', { token });
@@ -106,7 +107,11 @@ export function administration(gateway: ConsoleGateway): void {
     const url = `http://127.0.0.1:${await unusedPort()}`;
     const from = new Date().toISOString();
     await gateway.admin('POST', '/admin/v1/sinks', {
-      ...{ name: 'warehouse', kind: 'clickhouse', url, target: 'request_log', from },
+      name: 'warehouse',
+      kind: 'clickhouse',
+      url,
+      target: 'request_log',
+      from,
     });
     const { page, done } = await signedIn(gateway.url, '/system');
     await page.getByRole('heading', { name: 'Sinks' }).waitFor();

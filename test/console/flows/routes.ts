@@ -84,7 +84,9 @@ export function routeFlows(gateway: ConsoleGateway): void {
     await gateway.admin('POST', '/admin/v1/routes', { name: 'resting', targets });
     await gateway.admin('POST', '/admin/v1/teams', { name: 'routed' });
     const { key } = await gateway.admin<{ key: string }>('POST', '/admin/v1/keys', {
-      ...{ team: 'routed', name: 'routed', providers: ['resting'] },
+      team: 'routed',
+      name: 'routed',
+      providers: ['resting'],
     });
     expect(await callWith(gateway.url, key)).toBe(200);
     const { page, done } = await signedIn(gateway.url, '/providers');
@@ -154,7 +156,8 @@ export function routeFlows(gateway: ConsoleGateway): void {
 
   it('sets WebSockets and the response cache of a key', async () => {
     const { id } = await gateway.admin<{ id: string }>('POST', '/admin/v1/keys', {
-      ...{ team: 'routed', name: 'cached' },
+      team: 'routed',
+      name: 'cached',
     });
     const { page, done } = await signedIn(gateway.url, `/keys?key=${id}`);
     await page.getByRole('dialog').getByRole('button', { name: 'Edit' }).click();

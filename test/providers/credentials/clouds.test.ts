@@ -540,7 +540,7 @@ describe('a change', () => {
       const problem = await problemOf(gateway.admin('PATCH', `/providers/${of}`, change));
       expect(problem).toContain('secret: must be sent again');
     }
-    const bare = await add('bearer', 'x', { ...{} }, { secret: null, auth_settings: undefined });
+    const bare = await add('bearer', 'x', {}, { secret: null, auth_settings: undefined });
     const change = { auth: 'oauth2', auth_settings: { token_url: server.url, client_id: 'c' } };
     expect(await problemOf(gateway.admin('PATCH', `/providers/${bare}`, change))).toContain(
       'is needed for oauth2',

@@ -40,7 +40,10 @@ afterAll(async () => {
 async function startGateway(settings: Record<string, string> = {}): Promise<void> {
   gateway = workplace.gateway({
     DATABASE_URL: cluster.url,
-    ...{ ADMIN_TOKEN, CONSOLE: 'off', REQUEST_LOG_ARCHIVE: 'warehouse', ...settings },
+    ADMIN_TOKEN,
+    CONSOLE: 'off',
+    REQUEST_LOG_ARCHIVE: 'warehouse',
+    ...settings,
   });
   url = await gateway.ready();
   await eventually(async () => (await fetch(`${url}/health/ready`).catch(() => null))?.status === 200);
@@ -158,7 +161,10 @@ it('counts and exports the same from the archive as from Postgres, for the same 
     await client.command({ query: statement });
   await client.close();
   await admin('POST', '/sinks', {
-    ...{ name: 'warehouse', kind: 'clickhouse', url: `http://127.0.0.1:${clickhouse.port}`, target: TABLE },
+    name: 'warehouse',
+    kind: 'clickhouse',
+    url: `http://127.0.0.1:${clickhouse.port}`,
+    target: TABLE,
   });
   const isSent = ({ rows_sent: rows, state }: SinkView) => rows > ROWS && state === 'current';
   await eventually(

@@ -101,7 +101,10 @@ export class Installation {
       nats: `nats://127.0.0.1:${this.nats.port}`,
     };
     await this.admin('POST', '/sinks', {
-      ...{ name: 'warehouse', kind: 'clickhouse', url: url.clickhouse, target: TABLE },
+      name: 'warehouse',
+      kind: 'clickhouse',
+      url: url.clickhouse,
+      target: TABLE,
     });
     await this.admin('POST', '/sinks', { name: 'stream', kind: 'jetstream', url: url.nats, target: SUBJECT });
   }
