@@ -20,7 +20,7 @@ Every other repetition takes them in the reverse order. The same build twice sho
   --seconds N    of each of the three rounds of a repetition (5)
   --node PATH    the Node.js to run them with (this one)`;
 const ROUNDS = 3;
-const LONGEST_MS = 3_600_000;
+const MAX_MS = 3_600_000;
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -37,7 +37,7 @@ if (values.help || positionals.length < 1) {
 }
 const checkouts = positionals.map((folder) => resolve(folder));
 
-await withWorkplace(LONGEST_MS, run);
+await withWorkplace(MAX_MS, run);
 
 async function run({ workplace, postgres }) {
   const provider = await startProvider(workplace);

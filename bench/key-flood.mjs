@@ -21,7 +21,7 @@ const KNOWN_PER_SECOND = 100;
 const FLOOD_PER_SECOND = 2_000;
 /** Keys that the gateway has not seen yet; each makes one call during a round. */
 const COLD_PER_ROUND = 8;
-const LONGEST_MS = 120_000;
+const MAX_MS = 120_000;
 const FLOOD_ADDRESS = '198.51.100.1';
 
 const FLOODS = [
@@ -46,7 +46,7 @@ async function end(exitCode, why) {
   process.exit(exitCode);
 }
 process.once('SIGINT', () => void end(130, 'stopped')).once('SIGTERM', () => void end(143, 'stopped'));
-setTimeout(() => void end(1, `not done after ${LONGEST_MS / 1_000} s`), LONGEST_MS).unref();
+setTimeout(() => void end(1, `not done after ${MAX_MS / 1_000} s`), MAX_MS).unref();
 
 async function startProvider() {
   const answer = JSON.stringify({ object: 'chat.completion', filler: 'x'.repeat(650) });

@@ -21,7 +21,7 @@ const MEASURE = {
   uploads: measureUploads,
 };
 /** With many rounds and peers; a run that takes longer hangs. */
-const LONGEST_MS = 4 * 3_600_000;
+const MAX_MS = 4 * 3_600_000;
 
 let options;
 try {
@@ -35,7 +35,7 @@ if (options.help) {
   process.exit(0);
 }
 
-await withWorkplace(LONGEST_MS, run);
+await withWorkplace(MAX_MS, run);
 
 async function run({ workplace, postgres }) {
   const begin = performance.now();

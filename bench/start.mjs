@@ -15,7 +15,7 @@ ready, and its resident memory when it has been idle.
   --idle SECONDS    before its memory is read (3)
   --node-arg ARG    before the entry, for each (repeatable)
   --node PATH       the Node.js to run them with (this one)`;
-const LONGEST_MS = 1_800_000;
+const MAX_MS = 1_800_000;
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -32,7 +32,7 @@ if (values.help || positionals.length < 1 || positionals.length > 2) {
   process.exit(values.help ? 0 : 1);
 }
 
-await withWorkplace(LONGEST_MS, run);
+await withWorkplace(MAX_MS, run);
 
 async function run({ workplace, postgres }) {
   const how = { node: values.node, nodeArgs: values['node-arg'], idleMs: Number(values.idle) * 1_000 };

@@ -28,7 +28,7 @@ const ADMIN_TOKEN = 'bench-summary-admin-token-0123456789abcdef';
 const ROUNDS = 3;
 const STARTS = 4;
 const IDLE_MS = 3_000;
-const LONGEST_MS = 2 * 3_600_000;
+const MAX_MS = 2 * 3_600_000;
 /** None of them is reached. */
 const LIMITS = { limits: { requests_per_minute: 1e9, concurrent_requests: 100_000 } };
 /** For these the request body is read. */
@@ -60,7 +60,7 @@ const OF_PROMPTS = [
   ['budget', (bench) => startWithKey(bench, USD, PRICE)],
 ];
 
-await withWorkplace(LONGEST_MS, run);
+await withWorkplace(MAX_MS, run);
 
 async function run({ workplace, postgres }) {
   const provider = await startProvider(workplace);

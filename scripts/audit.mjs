@@ -4,7 +4,7 @@ import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { root } from './prepare.mjs';
 
-const LONGEST_MS = 30_000;
+const MAX_MS = 30_000;
 const ARGS = [
   'audit',
   '--json',
@@ -35,7 +35,7 @@ for (const [what, folder] of [
 /** @returns null if the registry has not reported */
 function audit(cwd) {
   const { stdout } = spawnSync('npm', ARGS, {
-    ...{ cwd, encoding: 'utf8', timeout: LONGEST_MS, maxBuffer: 1e8 },
+    ...{ cwd, encoding: 'utf8', timeout: MAX_MS, maxBuffer: 1e8 },
     stdio: ['ignore', 'pipe', 'ignore'],
   });
   try {

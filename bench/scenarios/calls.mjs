@@ -9,7 +9,7 @@ import { median, ratios } from '../statistics.mjs';
 const CONNECTIONS = 64;
 const SETTLE_MS = 500;
 /** A core that idled more than this share of the time was not what held the calls back. */
-const MOST_IDLE = 0.1;
+const MAX_IDLE = 0.1;
 /** The stand-in must be this many times faster than what it serves. */
 const STAND_IN_FACTOR = 3;
 
@@ -126,7 +126,7 @@ function summary(name, rounds) {
 export function boundBy(idleShare, gatewayMicros, providerMicros) {
   if (gatewayMicros === null) return null;
   if (providerMicros !== null && providerMicros * STAND_IN_FACTOR > gatewayMicros) return 'stand-in';
-  if (idleShare !== null && idleShare > MOST_IDLE) return 'load';
+  if (idleShare !== null && idleShare > MAX_IDLE) return 'load';
   return null;
 }
 

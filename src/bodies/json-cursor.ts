@@ -4,7 +4,7 @@ import { stringEnd } from './text-marks.js';
 const { CLOSE_BRACE, CLOSE_BRACKET, COLON, COMMA, NINE, OPEN_BRACE, OPEN_BRACKET, QUOTE, ZERO } = JSON_BYTES;
 
 /** Members by one name that are tried from the end: each costs up to a walk over the rest. */
-const MOST_TRIES = 4;
+const MAX_TRIES = 4;
 
 /**
  * Walks over the members of one JSON object (RFC 8259) without parsing its values: a value is only skipped, so that a
@@ -148,7 +148,7 @@ export function findTrailing(
 ): ObjectCursor | null {
   const key = `"${name}"`;
   let at = json.length;
-  for (let tries = 0; tries < MOST_TRIES && at > 0; tries++) {
+  for (let tries = 0; tries < MAX_TRIES && at > 0; tries++) {
     at = json.lastIndexOf(key, at - 1, 'latin1');
     if (at <= 0) return null;
     let before = at - 1;

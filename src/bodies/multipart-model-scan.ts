@@ -3,10 +3,10 @@ import { JSON_BYTES } from './bytes.js';
 const CRLF = Buffer.from('\r\n');
 const END_OF_HEAD = Buffer.from('\r\n\r\n');
 /** Two hyphens and a boundary of 70 characters (RFC 2046, section 5.1.1). */
-const LONGEST_DELIMITER = 72;
-const LONGEST_HEAD = 4_096;
+const MAX_DELIMITER = 72;
+const MAX_HEAD = 4_096;
 /** A longer text is no name. */
-const LONGEST_NAME = 256;
+const MAX_NAME = 256;
 const NOTHING = Buffer.alloc(0);
 
 const MODEL_HEAD =
@@ -61,8 +61,8 @@ export class MultipartModelScan {
   }
 
   private expected(): readonly [mark: Buffer, longest: number] {
-    if (this.place === 'delimiter') return [CRLF, LONGEST_DELIMITER];
-    return this.place === 'head' ? [END_OF_HEAD, LONGEST_HEAD] : [this.delimiter, CRLF.length + LONGEST_NAME];
+    if (this.place === 'delimiter') return [CRLF, MAX_DELIMITER];
+    return this.place === 'head' ? [END_OF_HEAD, MAX_HEAD] : [this.delimiter, CRLF.length + MAX_NAME];
   }
 
   private finish(text: string): void {

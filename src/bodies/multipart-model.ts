@@ -4,8 +4,8 @@ import { Busboy } from '@fastify/busboy';
 import { isModelName, type NamedModel } from './named-model.js';
 
 const TYPE = /^multipart\/form-data\s*;\s*boundary=(?:"([\w'()+,./:=?-]{1,70})"|([\w'+.-]{1,70}))\s*$/i;
-const MOST_PARTS = 1_000;
-const MOST_HEADER_BYTES = 4_096;
+const MAX_PARTS = 1_000;
+const MAX_HEADER_BYTES = 4_096;
 /** Bytes that are parsed in one go. */
 const SLICE_BYTES = 65_536;
 
@@ -78,8 +78,8 @@ function ambiguity(body: Buffer, delimiter: string): string | null {
     if (rest === '--' || rest === '--\r\n') return null;
     if (!rest.startsWith('\r\n'))
       return 'the boundary stands inside a part, or something follows the last one';
-    if (++parts > MOST_PARTS) return `the body has more than ${MOST_PARTS} parts`;
-    const head = body.toString('latin1', after + 2, after + 2 + MOST_HEADER_BYTES);
+    if (++parts > MAX_PARTS) return `the body has more than ${MAX_PARTS} parts`;
+    const head = body.toString('latin1', after + 2, after + 2 + MAX_HEADER_BYTES);
     const end = head.indexOf('\r\n\r\n');
     if (end === -1 || !hasPlainHeaders(head.slice(0, end).split('\r\n')))
       return 'a part has headers that parsers read differently';

@@ -21,8 +21,8 @@ const NESTED_LIMITS: readonly (readonly [RegExp, outer: readonly string[], inner
 const CHOICES = ['n', 'best_of'];
 const NESTED_CHOICES = ['candidateCount', 'candidate_count'];
 /** The most that providers allow, for a member that is too long to be read. */
-const MOST_CHOICES = 128;
-const MOST_NESTED_CHOICES = 8;
+const MAX_CHOICES = 128;
+const MAX_NESTED_CHOICES = 8;
 /** Each element of its `prompt` has an output of its own, unless the elements are tokens. */
 const WITH_PROMPTS = /(?<!\/chat)\/completions$/;
 
@@ -43,10 +43,10 @@ export function maxOutputTokens(endpoint: string, members: JsonMembers): number 
 /** The number of outputs that a request asks for. */
 export function choices(endpoint: string, members: JsonMembers): number {
   const values: unknown[] = CHOICES.flatMap((name) => valuesOf(members, name)).map((value) =>
-    value === undefined ? MOST_CHOICES : value,
+    value === undefined ? MAX_CHOICES : value,
   );
   const configured = nested(members, CONFIGS, NESTED_CHOICES);
-  values.push(...configured.map((value) => (Number.isNaN(value) ? MOST_NESTED_CHOICES : value)));
+  values.push(...configured.map((value) => (Number.isNaN(value) ? MAX_NESTED_CHOICES : value)));
   // Some providers read a number in quotes as a number.
   const numbers = values.map((value) => (typeof value === 'string' ? Number(value) : value));
   const each = Math.max(1, ...numbers.filter((value) => Number.isSafeInteger(value)).map(Number));

@@ -1,7 +1,7 @@
 import type { FairShares, Owner } from './fair-shares.js';
 
 /** A larger response is not stored; the client then slows the provider down again. */
-export const LARGEST_STORED_BYTES = 8 * 1024 * 1024;
+export const MAX_STORED_BYTES = 8 * 1024 * 1024;
 const FIRST_GROWTH = 4_096;
 const NOTHING = Buffer.alloc(0);
 
@@ -30,8 +30,8 @@ export class BodyCopy {
 
   /** Reserves memory for a body of this many bytes. @returns why it cannot be copied; null if it can */
   grow(bytes: number): 'too_large' | 'memory' | null {
-    if (bytes > LARGEST_STORED_BYTES) return 'too_large';
-    const size = Math.min(Math.max(bytes, 2 * this.copy.length, FIRST_GROWTH), LARGEST_STORED_BYTES);
+    if (bytes > MAX_STORED_BYTES) return 'too_large';
+    const size = Math.min(Math.max(bytes, 2 * this.copy.length, FIRST_GROWTH), MAX_STORED_BYTES);
     if (!this.memory.reserve(this.owner, size - this.reserved)) return 'memory';
     this.reserved = size;
     const grown = Buffer.allocUnsafeSlow(size);

@@ -168,8 +168,8 @@ export const keyChangeSchema = z
 export type KeyChange = z.output<typeof keyChangeSchema>;
 
 /** 30 days. For longer transitions, use a second key. */
-const LONGEST_GRACE_S = 2_592_000;
-const GRACE = `must be an integer from 0 to ${LONGEST_GRACE_S}; 0 ends the previous secret at once`;
+const MAX_GRACE_S = 2_592_000;
+const GRACE = `must be an integer from 0 to ${MAX_GRACE_S}; 0 ends the previous secret at once`;
 
 /**
  * `POST /admin/v1/keys/:id/rotate`. By default the previous secret stops working at once, because after a leak nobody has time
@@ -177,7 +177,7 @@ const GRACE = `must be an integer from 0 to ${LONGEST_GRACE_S}; 0 ends the previ
  */
 export const rotationSchema = z
   .strictObject({
-    grace_seconds: z.int(GRACE).min(0, GRACE).max(LONGEST_GRACE_S, GRACE).default(0).meta({
+    grace_seconds: z.int(GRACE).min(0, GRACE).max(MAX_GRACE_S, GRACE).default(0).meta({
       description:
         'How long the previous secret keeps working, in seconds; 0 ends it at once. An older one stops working in any case.',
       example: 3600,

@@ -28,7 +28,7 @@ const COUNT = `
     AND COALESCE(LEAST(revoked_at, expires_at), 'infinity') > CASE WHEN $2 THEN date_trunc('month', now(), $3) ELSE now() END`;
 
 /** Changes an hour of one member, who could flood the audit log otherwise. Revoking is always possible. */
-const MOST_CHANGES = 20;
+const MAX_CHANGES = 20;
 /** Waits for other changes of the member, so that all of them are counted. */
 const LOCK_ACTOR = 'SELECT pg_advisory_xact_lock(hashtextextended($1, 0))';
 
@@ -131,10 +131,10 @@ export class OwnKeysService {
 async function mustChangeLess(manager: EntityManager, actor: string): Promise<void> {
   await manager.query(LOCK_ACTOR, [`own keys of ${actor}`]);
   const count = await changesInLastHour(manager, actor);
-  if (count < MOST_CHANGES) return;
+  if (count < MAX_CHANGES) return;
   throw new ServiceError(
     'conflict',
-    `You have made ${count} changes in the last hour, of at most ${MOST_CHANGES}. Try again later. You can still revoke keys.`,
+    `You have made ${count} changes in the last hour, of at most ${MAX_CHANGES}. Try again later. You can still revoke keys.`,
   );
 }
 

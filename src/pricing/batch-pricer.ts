@@ -28,9 +28,9 @@ import { UnpricedModels } from './unpriced-models.service.js';
 /** A batch of rows waits at most this long for prices that are not in memory. */
 const PRICE_TIMEOUT_MS = 250;
 /** No call costs more: a provider that reports more is mistaken. */
-const MOST_REPORTED_NANO = 10_000n * 10n ** BigInt(COST_SCALE);
+const MAX_REPORTED_NANO = 10_000n * 10n ** BigInt(COST_SCALE);
 /** Providers beyond this number share one entry of the metrics. */
-const MOST_PROVIDERS = 100;
+const MAX_PROVIDERS = 100;
 const OTHER_PROVIDERS = 'others';
 
 /** Since the start, of one provider. */
@@ -146,14 +146,14 @@ export class BatchPricer implements RowPricer {
   /** Whether the cost of a row is one that its provider is known to report, or that a price yielded earlier. */
   private isCredible(row: LogRow): boolean {
     if (priceIdOf(row) !== null) return true;
-    const nano = parseDecimal(costOf(row)!, COST_SCALE) ?? MOST_REPORTED_NANO;
-    return nano < MOST_REPORTED_NANO && reportsCost(this.providers.catalogOf(row.provider));
+    const nano = parseDecimal(costOf(row)!, COST_SCALE) ?? MAX_REPORTED_NANO;
+    return nano < MAX_REPORTED_NANO && reportsCost(this.providers.catalogOf(row.provider));
   }
 
   private figuresOf(provider: string): CostFigures {
     const known = this.figures.get(provider);
     if (known !== undefined) return known;
-    if (this.figures.size >= MOST_PROVIDERS && provider !== OTHER_PROVIDERS)
+    if (this.figures.size >= MAX_PROVIDERS && provider !== OTHER_PROVIDERS)
       return this.figuresOf(OTHER_PROVIDERS);
     const made = { nano: 0n, saved: 0n, unpriced: 0 };
     this.figures.set(provider, made);

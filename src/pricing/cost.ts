@@ -13,7 +13,7 @@ const PICO_PER_THOUSANDTH = 1_000n;
 /** Micro-dollars in pico-dollars. */
 const PICO_PER_MICRO = 1_000_000n;
 /** What `numeric(18,9)` cannot hold. */
-export const MOST_NANO = 10n ** 18n;
+export const MAX_NANO = 10n ** 18n;
 
 /** Units of `extra` whose price is for a thousand of them; the others are tokens. */
 const COUNTED = new Set(['web_searches', 'search_units']);
@@ -136,7 +136,7 @@ export class CompiledPrice {
       pico = pico === null || one === null ? null : pico + one;
     }
     const nano = pico === null ? null : divideHalfUp(pico, PICO_PER_NANO);
-    return nano !== null && nano < MOST_NANO ? nano : null;
+    return nano !== null && nano < MAX_NANO ? nano : null;
   }
 
   /** @param sum null: it is the usage of one call */
@@ -202,7 +202,7 @@ export class CompiledPrice {
 }
 
 /** Each tier takes a bit of an integer. */
-export const MOST_TIERS = 30;
+export const MAX_TIERS = 30;
 
 function micro(price: string | null | undefined): bigint {
   return price == null ? 0n : (parseDecimal(price, PRICE_SCALE) ?? 0n);

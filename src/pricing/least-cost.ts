@@ -1,6 +1,6 @@
 import { usageOfSum } from '../bodies/usage/response-sums.js';
 import type { ResponseSum, TokenUsage } from '../bodies/usage/token-usage.js';
-import { type CompiledPrice, MOST_NANO } from './cost.js';
+import { type CompiledPrice, MAX_NANO } from './cost.js';
 
 /**
  * What a call has cost at least, in nano-dollars, where its exact cost may be unknown: what its tokens cost without its service
@@ -16,7 +16,7 @@ export function leastCostOf(price: CompiledPrice, usage: TokenUsage, startedAt: 
   if (extra?.responses !== undefined) return leastCostOfAll(price, extra.responses, startedAt);
   const base = price.costOf({ ...usage, extra: { ...extra, service_tier: undefined } }, startedAt);
   const nano = base ?? price.highestCostOf(promptTokens ?? 0, completionTokens ?? 0);
-  return nano < MOST_NANO ? nano : MOST_NANO - 1n;
+  return nano < MAX_NANO ? nano : MAX_NANO - 1n;
 }
 
 function leastCostOfAll(price: CompiledPrice, sums: readonly ResponseSum[], startedAt: number): bigint {
@@ -29,5 +29,5 @@ function leastCostOfAll(price: CompiledPrice, sums: readonly ResponseSum[], star
       costOf({ ...sum, service_tier: undefined }) ??
       price.highestCostOf(usage.promptTokens ?? 0, usage.completionTokens ?? 0);
   }
-  return all < MOST_NANO ? all : MOST_NANO - 1n;
+  return all < MAX_NANO ? all : MAX_NANO - 1n;
 }

@@ -9,12 +9,12 @@ import { CatalogService } from './catalog.service.js';
 import { CompiledPrice } from './cost.js';
 import { findPrices, isOutdated, type PricedModel, type PriceRow, storeCatalogPrices } from './price-rows.js';
 
-const MOST_MODELS = 10_000;
+const MAX_MODELS = 10_000;
 /** While the catalogue is unavailable, a model without a price of its own is looked up again after this time. */
 const RETRY_MS = 60_000;
 
 /** Prices that change more often than they can be read are read at the next call. */
-const MOST_ATTEMPTS = 10;
+const MAX_ATTEMPTS = 10;
 
 /** A price, from when it applies (Unix ms). */
 export interface DatedPrice {
@@ -34,7 +34,7 @@ export type ModelPrices = readonly DatedPrice[];
 @Injectable()
 export class PriceResolver {
   private readonly outage = new OutageLog(new Logger('Prices'));
-  private readonly cache = new LRUCache<string, ModelPrices>({ max: MOST_MODELS });
+  private readonly cache = new LRUCache<string, ModelPrices>({ max: MAX_MODELS });
   private readonly loading = new Map<string, Promise<void>>();
   /** Increases when a price changes: what was read before is not kept. */
   private age = 0;
@@ -107,7 +107,7 @@ export class PriceResolver {
 
   /** Reads prices, again if one changes meanwhile. */
   private async read(missing: ReadonlyMap<string, PricedModel>): Promise<void> {
-    for (let attempt = 0; attempt < MOST_ATTEMPTS; attempt++) if (await this.readOnce(missing)) return;
+    for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) if (await this.readOnce(missing)) return;
   }
 
   /** @returns false if a price has changed since */

@@ -13,7 +13,7 @@ import {
   version,
 } from '../admin/fields.schema.js';
 import { PROVIDER_NAME } from '../providers/provider-name.js';
-import { EXTRA_UNITS, type ExtraUnit, MOST_TIERS, type Tier } from './cost.js';
+import { EXTRA_UNITS, type ExtraUnit, MAX_TIERS, type Tier } from './cost.js';
 import { PRICE_SOURCES } from './price.entity.js';
 
 const PRICE =
@@ -96,7 +96,7 @@ const tier = z
 const tiers = z
   .array(tier, 'must be a list of prices with a condition each')
   .min(1, 'must not be empty; null for none')
-  .max(MOST_TIERS, `must have at most ${MOST_TIERS} entries`)
+  .max(MAX_TIERS, `must have at most ${MAX_TIERS} entries`)
   .nullable()
   .meta({ description: ABOUT.tiers }) as z.ZodType<Tier[] | null>;
 

@@ -30,7 +30,7 @@ import { type Place, Repricer } from './repricer.service.js';
 import { UnpricedModels } from './unpriced-models.service.js';
 
 /** The repair of costs, which runs every minute, is soon done. */
-const LOCK_PATIENCE_MS = 5_000;
+const LOCK_TIMEOUT_MS = 5_000;
 
 const LIST = `${SELECT_PRICES} FROM price p
   WHERE ($1::text IS NULL OR p.catalog = $1) AND ($2::text IS NULL OR p.model = $2)
@@ -165,7 +165,7 @@ export class PricesService {
     const result = await this.repricer.exclusively(async (client) => {
       if (!isDryRun) await this.recordRepricing(after?.startedAt ?? from, to, model, by);
       return this.repricer.reprice(client, { from, to, model, after }, isDryRun, this.repriceMs);
-    }, LOCK_PATIENCE_MS);
+    }, LOCK_TIMEOUT_MS);
     if (result === null) {
       throw ServiceError.of(
         'conflict',

@@ -4,7 +4,7 @@ import type { LogRow } from '../request-log/columns.js';
 import { PriceResolver } from './price-resolver.js';
 
 /** Bounds what clients that make up model names can add, for each process and day. */
-const MOST_A_DAY = 10_000;
+const MAX_A_DAY = 10_000;
 const DAY_LENGTH = '2031-01-31'.length;
 
 export interface UnpricedDay {
@@ -49,7 +49,7 @@ export class UnpricedModels {
     }
     const key = `${day}\n${provider}\n${model}`;
     if (this.noted.has(key) || this.waiting.has(key)) return;
-    if (this.noted.size + this.waiting.size >= MOST_A_DAY) return;
+    if (this.noted.size + this.waiting.size >= MAX_A_DAY) return;
     this.waiting.set(key, { provider, model: model!, day });
   }
 

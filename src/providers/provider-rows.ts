@@ -1,6 +1,6 @@
 import type { EntityManager } from 'typeorm';
 import { countOfChanges } from '../database/change-counter.js';
-import type { Transactions } from '../database/transactions.js';
+import { transacted } from '../database/transactions.js';
 import { ServiceError } from '../errors/service-error.js';
 import { DEFAULT_PROVIDER, PROVIDER_NAME } from './provider-name.js';
 import { type ProviderRow, SELECT_PROVIDERS } from './provider-view.js';
@@ -16,12 +16,12 @@ export const LOCK_CHANGES = `${countOfChanges('providers')} FOR UPDATE`;
  * Runs one change of providers in a transaction. No other change runs at the same time, so what `work` reads stays valid.
  */
 export function serialized<T>(
-  dataSource: Transactions,
+  manager: EntityManager,
   work: (manager: EntityManager) => Promise<T>,
 ): Promise<T> {
-  return dataSource.transaction(async (manager) => {
-    await manager.query(LOCK_CHANGES);
-    return work(manager);
+  return transacted(manager, async (own) => {
+    await own.query(LOCK_CHANGES);
+    return work(own);
   });
 }
 

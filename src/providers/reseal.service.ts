@@ -51,7 +51,7 @@ export class ResealService {
    */
   private resealOne(rows: RowSecrets<unknown>, id: string, by: Actor): Promise<keyof Resealed | null> {
     const { table, name, column } = rows;
-    return serialized(this.dataSource, async (manager) => {
+    return serialized(this.dataSource.manager, async (manager) => {
       const [row] = await manager.query<{ name: string; sealed: Buffer | null }[]>(
         `SELECT ${name} AS name, ${column} AS sealed FROM ${table} WHERE id = $1 FOR UPDATE`,
         [id],

@@ -13,7 +13,7 @@ import { ServiceError } from '../errors/service-error.js';
 import { needsSecretAgain, rejectOtherSettings } from './credentials/auth-settings.js';
 import { CredentialSources, storedCredential } from './credentials/credential-sources.service.js';
 import { mustKeepOneCredentialHost } from './credential-hosts.js';
-import { changedSettings, checkedCredential, mustFit } from './credentials/given-credential.js';
+import { changedSettings, checkedCredential, checkFits } from './credentials/given-credential.js';
 import { catalogOf } from './provider-catalog.js';
 import { DEFAULT_PROVIDER } from './provider-name.js';
 import { findProvider, LOCK_CHANGES } from './provider-rows.js';
@@ -66,7 +66,7 @@ export class StoredProvidersService {
         'is reserved for the provider of PROVIDER_URL; choose another name',
       );
     }
-    mustFit(settings.auth, settings.secret !== null);
+    checkFits(settings.auth, settings.secret !== null);
     const id = uuidv7();
     try {
       const creating = transacted(this.manager, async (manager) => {
@@ -165,7 +165,7 @@ export class StoredProvidersService {
         );
       }
       const keepsSecret = secret === undefined || secret === this.readable(row);
-      mustFit(next.auth, keepsSecret ? row.sealed_secret !== null : secret !== null);
+      checkFits(next.auth, keepsSecret ? row.sealed_secret !== null : secret !== null);
       if (keepsSecret && isSame(before, next)) return null;
       if (next.default) await this.endOtherDefault(manager, name, by);
       await manager.update(StoredProvider, row.id, {

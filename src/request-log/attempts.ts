@@ -1,5 +1,5 @@
 /** The most attempts of a call. */
-export const MOST_ATTEMPTS = 10;
+export const MAX_ATTEMPTS = 10;
 
 /** Which attempt of which call a row is for. */
 export interface Attempt {
@@ -21,5 +21,5 @@ export function attemptId({ callId, number }: Attempt): string {
 
 /** The row IDs that the attempts of a call may have. */
 export function attemptIds(callId: string): string[] {
-  return Array.from({ length: MOST_ATTEMPTS }, (_, i) => attemptId({ callId, number: i + 1 }));
+  return Array.from({ length: MAX_ATTEMPTS }, (_, i) => attemptId({ callId, number: i + 1 }));
 }

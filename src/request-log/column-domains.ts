@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
 import { formatDecimal, parseDecimal } from '../platform/decimal.js';
-import { MOST_SUMS } from '../bodies/usage/response-sums.js';
+import { MAX_SUMS } from '../bodies/usage/response-sums.js';
 
 /** What no stored text may contain: the caller's key, or that and credentials of its own. */
 export type CallerSecrets = string | readonly string[];
@@ -118,7 +118,7 @@ export function usageJson(value: unknown, secrets: CallerSecrets | null): string
 
 /** Sums of responses; a model that contains a key is left out. Null if they are anything else. */
 function sumsOf(value: unknown, secrets: CallerSecrets | null): object[] | null {
-  if (!Array.isArray(value) || value.length === 0 || value.length > MOST_SUMS) return null;
+  if (!Array.isArray(value) || value.length === 0 || value.length > MAX_SUMS) return null;
   const sums: object[] = [];
   for (const sum of value as unknown[]) {
     if (typeof sum !== 'object' || sum === null) return null;

@@ -1,19 +1,19 @@
 import { z } from 'zod';
 import { flag, oneOf, pageOf, shownId, timestamp, version } from '../admin/fields.schema.js';
 import { PROVIDER_NAME } from '../providers/provider-name.js';
-import { MOST_ATTEMPTS } from '../request-log/attempts.js';
+import { MAX_ATTEMPTS } from '../request-log/attempts.js';
 import { DIALECTS, RETRY_CAUSES, type StoredTarget, STRATEGIES } from './route.entity.js';
 
 /** Targets of a route: a bit mask has one bit for each. */
-const MOST_TARGETS = 16;
-const MOST_MODELS = 100;
-const LONGEST_MODEL = 256;
+const MAX_TARGETS = 16;
+const MAX_MODELS = 100;
+const MAX_MODEL = 256;
 
 const NAME = 'must be 1 to 63 characters of a-z 0-9 - _ and start with a letter or digit';
-const TARGETS = `must be a list of 1 to ${MOST_TARGETS} targets, such as [{"provider": "openai"}]`;
-const MODEL = `must be the name of a model: 1 to ${LONGEST_MODEL} printable characters`;
-const MODELS = `must be an object of at most ${MOST_MODELS} model names: from what clients send to what this provider is sent`;
-const ATTEMPTS = `must be an integer from 1 to ${MOST_ATTEMPTS}`;
+const TARGETS = `must be a list of 1 to ${MAX_TARGETS} targets, such as [{"provider": "openai"}]`;
+const MODEL = `must be the name of a model: 1 to ${MAX_MODEL} printable characters`;
+const MODELS = `must be an object of at most ${MAX_MODELS} model names: from what clients send to what this provider is sent`;
+const ATTEMPTS = `must be an integer from 1 to ${MAX_ATTEMPTS}`;
 
 const TARGETS_ABOUT = 'Providers, in order; a provider may occur more than once, with other models.';
 const STRATEGY_ABOUT =
@@ -39,7 +39,7 @@ const target = z.strictObject({
   provider: providerOf,
   models: z
     .record(model, model, MODELS)
-    .refine((models) => Object.keys(models).length <= MOST_MODELS, MODELS)
+    .refine((models) => Object.keys(models).length <= MAX_MODELS, MODELS)
     .nullable()
     .default(null)
     .meta({
@@ -49,11 +49,11 @@ const target = z.strictObject({
     }),
 });
 
-const targets = z.array(target, TARGETS).min(1, TARGETS).max(MOST_TARGETS, TARGETS);
+const targets = z.array(target, TARGETS).min(1, TARGETS).max(MAX_TARGETS, TARGETS);
 const retryOn = z
   .array(oneOf(RETRY_CAUSES), 'must be a list of connect, refused and failed')
   .transform((causes) => [...new Set(causes)]);
-const maxAttempts = z.int(ATTEMPTS).min(1, ATTEMPTS).max(MOST_ATTEMPTS, ATTEMPTS);
+const maxAttempts = z.int(ATTEMPTS).min(1, ATTEMPTS).max(MAX_ATTEMPTS, ATTEMPTS);
 
 const EXAMPLE_TARGETS = [{ provider: 'openai' }, { provider: 'azure', models: { 'gpt-5.6': 'gpt-5.6-eu' } }];
 

@@ -1,7 +1,7 @@
 const FAILURES_IN_A_ROW = 3;
 const FIRST_REST_MS = 5_000;
 const LEAST_MS = 1_000;
-const MOST_MS = 60_000;
+const MAX_MS = 60_000;
 /** A call that probes a target may take minutes to show anything. After this time another one probes it too. */
 const PROBE_MS = 10_000;
 
@@ -47,7 +47,7 @@ export class TargetHealth {
   /** It takes no calls at the moment. @param retryAfterMs for how long, from the response; null: it has no such header */
   refused(begun: number, now: number, retryAfterMs: number | null): void {
     if (retryAfterMs === null) this.failed(begun, now);
-    else this.rest(now, Math.min(Math.max(retryAfterMs, LEAST_MS), MOST_MS));
+    else this.rest(now, Math.min(Math.max(retryAfterMs, LEAST_MS), MAX_MS));
   }
 
   failed(begun: number, now: number): void {
@@ -58,7 +58,7 @@ export class TargetHealth {
       this.probedUntil = 0;
       if (this.lastRestMs === 0) return;
     }
-    this.lastRestMs = this.lastRestMs === 0 ? FIRST_REST_MS : Math.min(this.lastRestMs * 2, MOST_MS);
+    this.lastRestMs = this.lastRestMs === 0 ? FIRST_REST_MS : Math.min(this.lastRestMs * 2, MAX_MS);
     this.rest(now, this.lastRestMs);
   }
 

@@ -15,7 +15,7 @@ import {
   skipTo,
   storeFailure,
 } from './sink-progress.js';
-import { LAST_ID, MOST_ROWS, readGroups, type RowGroup, type RowGroups, rowsOf, WHOLE } from './sink-rows.js';
+import { LAST_ID, MAX_ROWS, readGroups, type RowGroup, type RowGroups, rowsOf, WHOLE } from './sink-rows.js';
 import type { SinkSecrets } from './sink-secrets.service.js';
 import type { Place } from './sink.entity.js';
 
@@ -24,8 +24,8 @@ const LOOK_MS = 1_000;
 /** A cursor is moved over a time without rows in steps of this length at least: each move is a transaction. */
 const SKIP_MS = 3_000;
 /** A new sink begins in 1970. */
-const LONGEST_SPAN_MS = 100 * 366 * 86_400_000;
-const LONGEST_PAUSE_MS = 15_000;
+const MAX_SPAN_MS = 100 * 366 * 86_400_000;
+const MAX_PAUSE_MS = 15_000;
 
 const NOTHING: RowGroups = { groups: [], isFull: false };
 
@@ -93,7 +93,7 @@ export class SinkLeader {
       this.failures++;
       this.counts.failures++;
       await storeFailure(this.client, sink.id, error.message);
-      await this.pause(Math.min(500 * 2 ** this.failures, LONGEST_PAUSE_MS));
+      await this.pause(Math.min(500 * 2 ** this.failures, MAX_PAUSE_MS));
     }
   }
 
@@ -140,13 +140,13 @@ export class SinkLeader {
         : await readGroups(this.client, after, { recordedAt: until, id: LAST_ID }, format);
     const isLast = until.getTime() >= horizon.getTime();
     const rows = rowsOf(groups);
-    if (rows === 0) this.spanMs = Math.min(this.spanMs * 4, LONGEST_SPAN_MS);
+    if (rows === 0) this.spanMs = Math.min(this.spanMs * 4, MAX_SPAN_MS);
     else if (isFull || !isLast) {
       // As long as a batch takes at the rate of these rows, and a little more: the rest is read and sorted again.
       const ms = isFull
         ? groups.at(-1)!.end.recordedAt.getTime() - groups[0]!.from.getTime()
-        : (this.spanMs * MOST_ROWS) / rows;
-      this.spanMs = Math.min(Math.max(Math.ceil(1.2 * ms), 1), this.spanMs * 4, LONGEST_SPAN_MS);
+        : (this.spanMs * MAX_ROWS) / rows;
+      this.spanMs = Math.min(Math.max(Math.ceil(1.2 * ms), 1), this.spanMs * 4, MAX_SPAN_MS);
     }
     return { groups, rows, until, hasMore: !isLast || isFull };
   }

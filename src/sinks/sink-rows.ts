@@ -3,9 +3,9 @@ import { COLUMN_NAMES, COLUMNS } from '../request-log/columns.js';
 import type { Place } from './sink.entity.js';
 
 /** Rows of one batch at most. */
-export const MOST_ROWS = 20_000;
+export const MAX_ROWS = 20_000;
 /** Bytes of one batch, about: rows have 1 kB, but may have 100. */
-const MOST_BYTES = 32 * 1_024 * 1_024;
+const MAX_BYTES = 32 * 1_024 * 1_024;
 
 /**
  * For the session that reads. The rows of a batch are sorted before they are formatted: with less memory Postgres sorts
@@ -89,10 +89,10 @@ export async function readGroups(
   until: Place,
   format: MessageFormat,
 ): Promise<RowGroups> {
-  const most = Math.max(MOST_ROWS, format.rows);
+  const most = Math.max(MAX_ROWS, format.rows);
   const values = [
     ...[after.recordedAt, after.id, until.recordedAt, until.id],
-    ...[most, format.rows, format.bytes, Math.max(MOST_BYTES, format.bytes)],
+    ...[most, format.rows, format.bytes, Math.max(MAX_BYTES, format.bytes)],
   ];
   const { rows } = await client.query<Omit<RowGroup, 'end'> & Place & { found: number }>(
     READ(format),

@@ -18,7 +18,7 @@ import { Sink } from './sink.entity.js';
 import type { NewSink, SinkChange, SinkView } from './sinks.schema.js';
 
 /** Each sink has a connection to Postgres and reads every row. */
-const MOST_SINKS = 10;
+const MAX_SINKS = 10;
 
 /** A separate statement, so that the next read sees everything committed before the lock. */
 const LOCK_ALL = 'LOCK TABLE sink IN SHARE ROW EXCLUSIVE MODE';
@@ -51,8 +51,8 @@ export class SinksService {
     const sealed = this.secrets.seal(id, { url, secret });
     return transacted(this.sinks.manager, async (manager) => {
       await manager.query(LOCK_ALL);
-      if ((await manager.count(Sink)) >= MOST_SINKS)
-        throw new ServiceError('conflict', `There can be ${MOST_SINKS} sinks; remove one first.`);
+      if ((await manager.count(Sink)) >= MAX_SINKS)
+        throw new ServiceError('conflict', `There can be ${MAX_SINKS} sinks; remove one first.`);
       await mustBeFree(manager, name);
       const cursor = { recordedUntil: from ?? new Date(0), recordedUntilId: FIRST_ID };
       await manager.insert(Sink, { id, name, kind, shownUrl: shownUrl(url), target, sealed, ...cursor });

@@ -21,8 +21,8 @@ export interface ModelRules {
   stream_usage: StreamUsage;
 }
 
-const MOST_PATTERNS = 100;
-const LONGEST_PATTERN = 128;
+const MAX_PATTERNS = 100;
+const MAX_PATTERN = 128;
 const MODELS = 'must be a list of model names, in which * stands for any characters; null allows all models';
 const MODELS_ABOUT =
   'Names of the models that may be used, in which `*` stands for any characters; `[]` allows none, null allows all.';
@@ -34,13 +34,13 @@ const models = z
     z
       .string(MODELS)
       .regex(
-        new RegExp(String.raw`^[\x21-\x7e]{1,${LONGEST_PATTERN}}$`),
-        `must be 1 to ${LONGEST_PATTERN} visible ASCII characters`,
+        new RegExp(String.raw`^[\x21-\x7e]{1,${MAX_PATTERN}}$`),
+        `must be 1 to ${MAX_PATTERN} visible ASCII characters`,
       )
       .refine((pattern) => !containsKeyFormat(pattern), 'must not contain a gateway key'),
     MODELS,
   )
-  .max(MOST_PATTERNS, `must not have more than ${MOST_PATTERNS} entries`)
+  .max(MAX_PATTERNS, `must not have more than ${MAX_PATTERNS} entries`)
   .transform((patterns) => [...new Set(patterns)]);
 
 const about = {

@@ -9,7 +9,7 @@ import { describeError } from '../errors/describe-error.js';
 
 const EVERY_MS = 60_000;
 /** Clients can make up names of models. Those beyond this number are announced on the next days. */
-const MOST_MODELS_A_DAY = 50;
+const MAX_MODELS_A_DAY = 50;
 /** Longer than an event must be remembered so that it is not announced twice. */
 const RETENTION_DAYS = 30;
 
@@ -72,7 +72,7 @@ export class AlertScan {
       const [row] = await manager.query<{ locked: boolean }[]>(LOCK, [ADVISORY_LOCKS.alerts]);
       if (!row!.locked) return;
       await manager.query(EXPIRING_KEYS);
-      await manager.query(MISSING_PRICES, [MOST_MODELS_A_DAY]);
+      await manager.query(MISSING_PRICES, [MAX_MODELS_A_DAY]);
       await manager.query(DELETE_OLD);
     });
   }

@@ -18,7 +18,7 @@ const AT_ONCE = 10;
  * next is due.
  */
 const PAUSES_S = [15, 120, 900, 3_600, 10_800, 25_200, 45_765];
-const MOST_ATTEMPTS = PAUSES_S.length + 1;
+const MAX_ATTEMPTS = PAUSES_S.length + 1;
 /** After the last attempt nothing is due, unless its process dies during it: then it is repeated. */
 const LAST_PAUSE_S = 60;
 
@@ -42,7 +42,7 @@ const TAKE = `
 const RECORD = `
   UPDATE webhook_delivery
   SET status = $4, error = $5, delivered_at = CASE WHEN $5::text IS NULL THEN clock_timestamp() END,
-      next_attempt_at = CASE WHEN $5::text IS NOT NULL AND attempts < ${MOST_ATTEMPTS} THEN next_attempt_at END
+      next_attempt_at = CASE WHEN $5::text IS NOT NULL AND attempts < ${MAX_ATTEMPTS} THEN next_attempt_at END
   WHERE webhook_id = $1 AND event_id = $2 AND attempts = $3`;
 
 type Delivery = StoredEvent & {
@@ -129,7 +129,7 @@ export class WebhookDeliveries implements OnModuleDestroy {
       this.counts.delivered++;
       return;
     }
-    const isLast = attempts >= MOST_ATTEMPTS;
+    const isLast = attempts >= MAX_ATTEMPTS;
     this.counts[isLast ? 'failed' : 'retrying']++;
     // The first and the last attempt: the others tell nothing new.
     if (attempts > 1 && !isLast) return;

@@ -11,7 +11,7 @@ import type { WebhookMessage } from './webhook-message.js';
 /** For the whole attempt. Below the shortest pause between two attempts, so that they do not overlap. */
 export const ATTEMPT_MS = 10_000;
 /** Of the response, which is not used. */
-const MOST_BYTES = 65_536;
+const MAX_BYTES = 65_536;
 
 /** The result of one attempt. */
 export interface Attempt {
@@ -48,7 +48,7 @@ export class WebhookSender {
       });
       const { statusCode: status } = response;
       // The status decides, also if the rest of the response does not arrive.
-      await response.body.dump({ limit: MOST_BYTES }).catch(() => {});
+      await response.body.dump({ limit: MAX_BYTES }).catch(() => {});
       return { status, error: errorOfStatus(status) };
     } catch (error) {
       const code = error instanceof ForbiddenAddress ? 'forbidden_address' : verdictOfError(error).code;

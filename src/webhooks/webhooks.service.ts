@@ -25,7 +25,7 @@ import type {
 } from './webhooks.schema.js';
 
 /** Each event is stored once for each webhook, in the transaction that caused it. */
-const MOST_WEBHOOKS = 20;
+const MAX_WEBHOOKS = 20;
 
 const LIST = `${SELECT_WEBHOOKS} ORDER BY w.id DESC`;
 const FIND = `${SELECT_WEBHOOKS} WHERE w.id = $1`;
@@ -67,8 +67,8 @@ export class WebhooksService {
     const secret = format === 'slack' ? null : newSecret();
     const sealed = this.secrets.seal(id, { url, secret });
     return transacted(this.webhooks.manager, async (manager) => {
-      if ((await manager.count(Webhook)) >= MOST_WEBHOOKS)
-        throw new ServiceError('conflict', `There can be ${MOST_WEBHOOKS} webhooks; remove one first.`);
+      if ((await manager.count(Webhook)) >= MAX_WEBHOOKS)
+        throw new ServiceError('conflict', `There can be ${MAX_WEBHOOKS} webhooks; remove one first.`);
       await manager.insert(Webhook, { id, shownUrl: shownUrl(url), events, format, sealed });
       const row = await find(manager, id);
       await recordChange(manager, by, {

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
 const FIRST_PAUSE_MS = 5;
-const LONGEST_PAUSE_MS = 50;
+const MAX_PAUSE_MS = 50;
 
 /**
  * Asks again until there is an answer, after longer and longer pauses: what takes seconds needs no hundred queries a
@@ -12,7 +12,7 @@ export async function eventually<T>(
   boundMs = 150_000,
 ): Promise<T> {
   const deadline = Date.now() + boundMs;
-  for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 1.3, LONGEST_PAUSE_MS)) {
+  for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 1.3, MAX_PAUSE_MS)) {
     const answer = await ask();
     if (answer !== undefined && answer !== null && answer !== false) return answer;
     if (Date.now() > deadline) throw new Error(`nothing within ${boundMs} ms`);

@@ -4,7 +4,7 @@ import { api } from './client';
 /** The API's largest page. */
 const PAGE = 500;
 /** Nobody looks through more at once, and the gateway need not serve more. */
-const MOST_PAGES = 10;
+const MAX_PAGES = 10;
 
 export interface Whole<Row> {
   rows: Row[];
@@ -21,7 +21,7 @@ export async function loadAll<Row>(
 ): Promise<Whole<Row>> {
   const rows: Row[] = [];
   let cursor: string | undefined;
-  for (let page = 0; page < MOST_PAGES; page++) {
+  for (let page = 0; page < MAX_PAGES; page++) {
     const { data, next_cursor } = await load({ limit: PAGE, cursor });
     rows.push(...data);
     if (next_cursor === null) return { rows, complete: true };

@@ -3,7 +3,7 @@ import { useState } from 'react';
 import { CloseIcon } from '../display/icons';
 import { type Budget, NEW_BUDGET } from './limit-draft';
 
-const MOST_BUDGETS = 4;
+const MAX_BUDGETS = 4;
 const PERIODS = [
   { value: 'day', label: 'per day' },
   { value: 'week', label: 'per week' },
@@ -40,7 +40,7 @@ export function BudgetFields({
         />
       ))}
       {errorOf(prefix) !== undefined && budgets.length === 0 && <span>{errorOf(prefix)}</span>}
-      {budgets.length < MOST_BUDGETS && (
+      {budgets.length < MAX_BUDGETS && (
         <div>
           <Button variant="default" size="xs" onClick={() => onChange([...budgets, NEW_BUDGET])}>
             Add a budget

@@ -30,7 +30,7 @@ export type UsageFilter = CallFilter;
 const REFRESH_MS = 30_000;
 /** More series cannot be told apart. */
 const SHOWN_SERIES = 8;
-const LARGEST_PAGE = 500;
+const MAX_PAGE = 500;
 
 function usageOptions(query: UsageQuery) {
   return {
@@ -72,14 +72,14 @@ export function useUsageSeries(
   const { interval, zone } = range;
   const base = { ...filter, ...range.query, tz: zone };
   const periods = periodsOf(range);
-  const total = useUsage({ ...base, group_by: interval, limit: LARGEST_PAGE });
+  const total = useUsage({ ...base, group_by: interval, limit: MAX_PAGE });
   const ranked = useUsage({ ...base, group_by: dimension, sort: metric.id, limit: 50 });
   const groups = ranked.data?.data;
   const top = (groups ?? []).slice(0, SHOWN_SERIES);
   const rows = (groups?.length ?? 0) * periods.length;
-  const atOnce = ranked.data?.next_cursor === null && rows <= LARGEST_PAGE;
+  const atOnce = ranked.data?.next_cursor === null && rows <= MAX_PAGE;
   const together = useUsage(
-    { ...base, group_by: `${dimension},${interval}`, limit: LARGEST_PAGE },
+    { ...base, group_by: `${dimension},${interval}`, limit: MAX_PAGE },
     groups !== undefined && atOnce,
   );
   const apart = useQueries({
@@ -87,7 +87,7 @@ export function useUsageSeries(
       ...usageOptions({
         ...base,
         group_by: interval,
-        limit: LARGEST_PAGE,
+        limit: MAX_PAGE,
         [dimension]: groupValue(group, dimension),
       }),
       // There is no filter for calls without a value: these are among the others.

@@ -247,7 +247,7 @@ export const DIALECTS: readonly Dialect[] = [
 ];
 
 /** Largest value of a Postgres `int`. */
-const MOST_TOKENS = 2_147_483_647;
+const MAX_TOKENS = 2_147_483_647;
 
 /** A member of a JSON value; undefined if the value is not an object. No name in use is inherited. */
 export function field(value: unknown, name: string): unknown {
@@ -256,7 +256,7 @@ export function field(value: unknown, name: string): unknown {
 
 /** Null for anything but a count that a Postgres `int` holds. */
 export function asCount(value: unknown): number | null {
-  return typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= MOST_TOKENS
+  return typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= MAX_TOKENS
     ? value
     : null;
 }

@@ -5,16 +5,16 @@ import type { Decoder } from './content-coding.js';
 /** Compressed bytes are handed to zlib in blocks: a job of its thread pool costs 50 to 90 µs, however little it is given. */
 const BLOCK_BYTES = 65_536;
 /** Compressed bytes of one response that may wait for zlib. The inflation of a response that arrives faster is aborted. */
-const MOST_WAITING = 33_554_432;
+const MAX_WAITING = 33_554_432;
 /** The largest response of an embeddings endpoint, 2,048 vectors of 3,072 numbers, has some 70 MB. */
-const MOST_INFLATED = 268_435_456;
+const MAX_INFLATED = 268_435_456;
 /** Text and numbers shrink to a fifth, event streams of few bytes per event to a thirtieth; zeros to a thousandth. */
-const MOST_RATIO = 100;
+const MAX_RATIO = 100;
 const FREE_OF_RATIO = 4_194_304;
 /** Memory of one inflation: the copy of 128 KiB, a block, a chunk of output, and what zlib needs itself. */
 const OWN_BYTES = 327_680;
 /** Memory of all inflations of this process together. */
-const MOST_MEMORY = 134_217_728;
+const MAX_MEMORY = 134_217_728;
 
 let memory = 0;
 
@@ -124,9 +124,8 @@ export class Inflation {
     if (stream.destroyed) return;
     const waiting = stream.writableLength;
     this.hold(OWN_BYTES + waiting + Math.min(plain.length, decoder.window));
-    const isBomb = plain.length > FREE_OF_RATIO && plain.length > MOST_RATIO * this.compressedBytes;
-    if (isBomb || plain.length > MOST_INFLATED || waiting > MOST_WAITING || memory > MOST_MEMORY)
-      this.abort();
+    const isBomb = plain.length > FREE_OF_RATIO && plain.length > MAX_RATIO * this.compressedBytes;
+    if (isBomb || plain.length > MAX_INFLATED || waiting > MAX_WAITING || memory > MAX_MEMORY) this.abort();
   }
 
   private hold(bytes: number): void {

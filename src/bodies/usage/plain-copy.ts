@@ -2,7 +2,7 @@
 const PART_BYTES = 65_536;
 const BOTH_BYTES = 2 * PART_BYTES;
 /** A response up to this size is kept whole. */
-export const MOST_WHOLE = BOTH_BYTES;
+export const MAX_WHOLE = BOTH_BYTES;
 /** Size of the buffer after the second chunk: some twenty SSE events. */
 const FIRST_GROWTH = 4_096;
 const NOTHING = Buffer.alloc(0);

@@ -9,7 +9,7 @@ export const SIZES: readonly number[] = [128_000, 199_999, 200_000, 271_999, 272
  * Journal records are limited in length. Nearly every connection has one model, one or two tiers, a few sizes. One that uses
  * as many models as it can must not come near: a further model would be priced as one of them.
  */
-export const MOST_SUMS = 96;
+export const MAX_SUMS = 96;
 /** Service tier of a sum of different ones. No price names it. */
 const MIXED = 'mixed';
 /** Longer names, and other characters, are no model's. */
@@ -73,7 +73,7 @@ export class ResponseSums {
     const key = JSON.stringify([model, tier, SIZES.filter((size) => input > size).length]);
     let sum = this.sums.get(key);
     if (sum !== undefined) return sum;
-    if (this.sums.size >= MOST_SUMS) {
+    if (this.sums.size >= MAX_SUMS) {
       const sums = [...this.sums.values()];
       sum = sums.findLast((one) => one.model === model) ?? sums.at(-1)!;
       sum.service_tier = MIXED;

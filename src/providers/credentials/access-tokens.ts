@@ -5,7 +5,7 @@ import type { IssuedToken } from './token-endpoint.js';
 const RENEW_BEFORE_MS = 300_000;
 /** After a failed request, the next one waits this long; each further failure doubles the time. */
 const FIRST_PAUSE_MS = 1_000;
-const LONGEST_PAUSE_MS = 30_000;
+const MAX_PAUSE_MS = 30_000;
 /** A token that the provider rejected is dropped at most once in this time: the reason may be another one. */
 const REJECTION_PAUSE_MS = 30_000;
 
@@ -86,7 +86,7 @@ export class AccessTokens {
           return value;
         },
         (error: Error) => {
-          const pause = Math.min(FIRST_PAUSE_MS * 2 ** this.failures++, LONGEST_PAUSE_MS);
+          const pause = Math.min(FIRST_PAUSE_MS * 2 ** this.failures++, MAX_PAUSE_MS);
           this.pausedUntil = this.clocks.monotonic() + pause;
           this.onFailure(error, this.held !== null && !this.isPast(this.held.endsAt));
           throw unavailable(error);

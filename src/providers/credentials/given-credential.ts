@@ -35,7 +35,7 @@ export function changedSettings(stored: AuthSettings | null, changes: SettingCha
 }
 
 /** @throws ServiceError invalid for a secret that would never be sent */
-export function mustFit(auth: ProviderAuth, hasSecret: boolean): void {
+export function checkFits(auth: ProviderAuth, hasSecret: boolean): void {
   if (auth !== 'client' || !hasSecret) return;
   throw ServiceError.of(
     'invalid',

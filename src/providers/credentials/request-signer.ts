@@ -9,4 +9,4 @@ export interface RequestSigner {
 }
 
 /** The largest body that is gathered to be signed. */
-export const MOST_SIGNED_BYTES = 26_214_400;
+export const MAX_SIGNED_BYTES = 26_214_400;

@@ -26,10 +26,10 @@ export interface IssuedToken {
 
 /** RFC 6749 5.1 only recommends `expires_in`. */
 const LIFE_IF_UNKNOWN_MS = 300_000;
-const LONGEST_LIFE_MS = 86_400_000;
+const MAX_LIFE_MS = 86_400_000;
 /** A header can carry it. */
 const TOKEN = /^[\x21-\x7e]{1,16384}$/;
-const LONGEST_TEXT = 300;
+const MAX_TEXT = 300;
 
 /**
  * Reads a response (RFC 6749 5.1 and 5.2).
@@ -52,7 +52,7 @@ export function readToken({ status, text }: TokenResponse, secrets: readonly str
   // Some endpoints send the number as a string.
   const lifeMs = seconds === undefined ? LIFE_IF_UNKNOWN_MS : Number(seconds) * 1000;
   if (!(lifeMs > 0)) throw new TokenError('the token endpoint issued a token that has already expired');
-  return { value, lifeMs: Math.min(lifeMs, LONGEST_LIFE_MS) };
+  return { value, lifeMs: Math.min(lifeMs, MAX_LIFE_MS) };
 }
 
 function parse(text: string): Record<string, unknown> {
@@ -81,7 +81,7 @@ function reasons(
     .map((part) =>
       part
         .replace(/[^\x20-\x7e]+/g, ' ')
-        .slice(0, LONGEST_TEXT)
+        .slice(0, MAX_TEXT)
         .trim(),
     );
 }

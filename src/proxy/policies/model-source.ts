@@ -12,7 +12,7 @@ import { COMMON_POSTS, PROVIDER_ENDPOINTS } from '../../providers/inference-endp
  */
 export type ModelSource = 'body' | 'path' | 'query' | 'list' | 'none';
 
-const LONGEST_MODEL = 1_024;
+const MAX_MODEL = 1_024;
 
 /** It may name an agent, which has a model of its own. */
 const OTHERWISE = '/v1beta/interactions';
@@ -133,6 +133,6 @@ export function misleadingHeader(raw: readonly string[]): string | null {
 
 /** The same model, or the problem that it is empty or too long to be one. */
 export function checkLength(named: NamedModel): NamedModel {
-  if (named.model === null || (named.model !== '' && named.model.length <= LONGEST_MODEL)) return named;
-  return { model: null, problem: `"model" is empty or longer than ${LONGEST_MODEL} characters` };
+  if (named.model === null || (named.model !== '' && named.model.length <= MAX_MODEL)) return named;
+  return { model: null, problem: `"model" is empty or longer than ${MAX_MODEL} characters` };
 }

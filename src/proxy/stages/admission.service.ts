@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { InjectSettings } from '../../config/config.module.js';
 import type { Settings } from '../../config/settings.js';
 import { GatewayError } from '../../errors/gateway-error.js';
-import { MOST_SIGNED_BYTES } from '../../providers/credentials/request-signer.js';
+import { MAX_SIGNED_BYTES } from '../../providers/credentials/request-signer.js';
 import type { Call } from '../call.js';
 import { CallPolicies } from '../policies/call-policies.js';
 import type { CallPolicy } from '../policies/call-policy.js';
@@ -13,7 +13,7 @@ import { IdempotentForwarder } from './idempotent-forwarder.js';
 
 const NO_POLICIES: readonly CallPolicy[] = [];
 const SIGNED: GatheringLimit = {
-  bytes: MOST_SIGNED_BYTES,
+  bytes: MAX_SIGNED_BYTES,
   message: 'Requests to this provider are signed with their body, which may then have at most 25 MiB.',
 };
 

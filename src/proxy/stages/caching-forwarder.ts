@@ -3,7 +3,7 @@ import type { Request } from 'express';
 import type { Grant } from '../../auth/caller.js';
 import { allowsEndpoint } from '../../auth/endpoint-rule.js';
 import { GatewayError } from '../../errors/gateway-error.js';
-import { LARGEST_STORED_BYTES } from '../../idempotency/body-copy.js';
+import { MAX_STORED_BYTES } from '../../idempotency/body-copy.js';
 import { cacheId, CachedResponses } from '../../idempotency/cached-responses.service.js';
 import { StoreFailures } from '../../idempotency/store-failures.service.js';
 import type { Call } from '../call.js';
@@ -44,7 +44,7 @@ export class CachingForwarder {
    */
   needsBody({ grant, method, requestBytes }: PolicyCall): boolean {
     if (grant.cache === null) return false;
-    return method === 'POST' && requestBytes !== null && requestBytes <= LARGEST_STORED_BYTES;
+    return method === 'POST' && requestBytes !== null && requestBytes <= MAX_STORED_BYTES;
   }
 
   /**

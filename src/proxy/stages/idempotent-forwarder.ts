@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { ownCredentials } from '../../auth/credential.js';
 import { PendingResponses } from '../../idempotency/pending-responses.service.js';
-import { LARGEST_STORED_BYTES } from '../../idempotency/body-copy.js';
+import { MAX_STORED_BYTES } from '../../idempotency/body-copy.js';
 import { ClaimsService } from '../../idempotency/claims.service.js';
 import { readIdempotencyKey, recordId } from '../../idempotency/idempotency-key.js';
 import { GatewayError } from '../../errors/gateway-error.js';
@@ -45,7 +45,7 @@ export class IdempotentForwarder {
   private async forwardOnce(call: Call, id: Buffer): Promise<void> {
     const { grant } = call.caller;
     // Without room for its response, a retry would run the call again. It passes within moments, so the caller can wait.
-    if (!this.memory.copies.hasRoom(grant, LARGEST_STORED_BYTES)) {
+    if (!this.memory.copies.hasRoom(grant, MAX_STORED_BYTES)) {
       if (await this.replayRejected(call)) return;
       throw new GatewayError('overloaded', {
         message:

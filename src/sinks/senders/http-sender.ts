@@ -5,7 +5,7 @@ import { connectionError } from './connection-error.js';
 import { SEND_MS, SinkError, type SinkMessage, type SinkSender } from './sink-sender.js';
 
 /** Of the response, of which only the status is used. */
-const MOST_BYTES = 65_536;
+const MAX_BYTES = 65_536;
 
 /**
  * Sends each message with POST as NDJSON. The receiver has a message when it responds with a status from 200 to 299. It
@@ -44,7 +44,7 @@ export class HttpSender implements SinkSender {
         signal: AbortSignal.timeout(SEND_MS),
       });
       status = response.statusCode;
-      await response.body.dump({ limit: MOST_BYTES });
+      await response.body.dump({ limit: MAX_BYTES });
     } catch (error) {
       if ((error as { code?: unknown }).code === 'UND_ERR_INVALID_ARG')
         throw new SinkError(

@@ -18,13 +18,13 @@ import { read } from './read.js';
 const REQUEST_BYTES = 262_144;
 const RESPONSE_BYTES = 131_072;
 /** Processor time of a reader in ms: 1 to 6 on an idle machine, 100 to 50,000 where a part of it has no bound. */
-const MOST_MS = 50;
+const MAX_MS = 50;
 
 /**
  * The processor time that a piece of work takes: the least of several tries, because the first ones are not compiled yet
  * and because other threads of this process count as well.
  */
-function cost(work: () => void, enough = MOST_MS): number {
+function cost(work: () => void, enough = MAX_MS): number {
   let least = Infinity;
   for (let i = 0; i < 5 && least >= enough; i++) {
     const before = process.cpuUsage();
@@ -129,7 +129,7 @@ describe.each(READERS)('reading %s', (_name, reader, bytes) => {
   it('takes a bounded time, whatever it is made of', () => {
     fc.assert(
       fc.property(body(bytes), (hostileBody) => {
-        expect(cost(() => reader(hostileBody))).toBeLessThan(MOST_MS);
+        expect(cost(() => reader(hostileBody))).toBeLessThan(MAX_MS);
       }),
       { numRuns: 60 },
     );

@@ -12,7 +12,7 @@ const ONLY = process.env.SINK_ONLY;
 const BOUND_MS = Number(process.env.SINK_MINUTES ?? 20) * 60_000;
 const STEP = 25_000;
 /** Rows are inserted as long as a sink is behind by fewer. */
-const MOST_WAITING = 500_000;
+const MAX_WAITING = 500_000;
 
 let installation: Installation;
 beforeAll(async () => {
@@ -77,8 +77,8 @@ it(
     };
     const insert = (async () => {
       while (inserted < ROWS && Date.now() < startedAt + BOUND_MS) {
-        if (inserted > MOST_WAITING)
-          await eventually(async () => (await sent()) > inserted - MOST_WAITING, BOUND_MS);
+        if (inserted > MAX_WAITING)
+          await eventually(async () => (await sent()) > inserted - MAX_WAITING, BOUND_MS);
         try {
           await insertCalls(installation.cluster.url, Math.min(STEP, ROWS - inserted));
           inserted += Math.min(STEP, ROWS - inserted);

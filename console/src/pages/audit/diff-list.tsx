@@ -3,7 +3,7 @@ import classes from './diff.module.css';
 import { type AuditEntry, diffOf } from './diff';
 
 /** More lines are shown only when they are asked for. */
-const MOST_SHOWN = 6;
+const MAX_SHOWN = 6;
 
 /** Before and after, field by field. */
 export function DiffList({ entry }: { entry: AuditEntry }) {
@@ -35,7 +35,7 @@ export function DiffList({ entry }: { entry: AuditEntry }) {
       ))}
     </dl>
   );
-  if (lines.length <= MOST_SHOWN) return list;
+  if (lines.length <= MAX_SHOWN) return list;
   return (
     <details>
       <summary className={classes.summary}>Show {lines.length} values</summary>

@@ -3,7 +3,7 @@ import type { Key } from './key';
 
 type Cache = Key['cache'];
 
-const LONGEST_HOURS = 168;
+const MAX_HOURS = 168;
 const DEFAULT: NonNullable<Cache> = { ttl_seconds: 3_600, shared: 'key' };
 
 /** Whether a key has a response cache, for how long it keeps responses, and who shares them. */
@@ -29,7 +29,7 @@ export function CacheFields({
           <NumberInput
             label="Hours for which a response is kept"
             min={0.01}
-            max={LONGEST_HOURS}
+            max={MAX_HOURS}
             decimalScale={2}
             value={cache.ttl_seconds / 3_600}
             onChange={(hours) => onChange({ ...cache, ttl_seconds: Math.round(Number(hours) * 3_600) })}

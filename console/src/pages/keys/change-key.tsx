@@ -44,7 +44,7 @@ const GRACES = [
   { value: '604800', label: 'After 7 days' },
   { value: 'other', label: 'After another time' },
 ];
-const LONGEST_GRACE_H = 720;
+const MAX_GRACE_H = 720;
 
 /** A new secret for a key; the previous one works for a while longer. */
 export function RotateKey({ shown, onClose }: Props) {
@@ -91,7 +91,7 @@ export function RotateKey({ shown, onClose }: Props) {
         data-autofocus
       />
       {grace === 'other' && (
-        <NumberInput label="Hours" min={0} max={LONGEST_GRACE_H} value={hours} onChange={setHours} />
+        <NumberInput label="Hours" min={0} max={MAX_GRACE_H} value={hours} onChange={setHours} />
       )}
     </FormModal>
   );

@@ -26,7 +26,7 @@ const NEW: Settings = {
   dialect: 'any',
   default: false,
 };
-const MOST_ATTEMPTS = 10;
+const MAX_ATTEMPTS = 10;
 
 const choices = (labels: Readonly<Record<string, string>>) =>
   Object.entries(labels).map(([value, label]) => ({ value, label }));
@@ -133,7 +133,7 @@ export function RouteForm({
       <NumberInput
         label="Attempts at most"
         min={1}
-        max={MOST_ATTEMPTS}
+        max={MAX_ATTEMPTS}
         allowDecimal={false}
         value={draft.max_attempts}
         onChange={(value) => setDraft({ ...draft, max_attempts: Number(value) })}

@@ -5,7 +5,7 @@ import { providersQuery } from '../../api/load-all';
 import { ChevronIcon, CloseIcon } from '../../display/icons';
 import { badLine, type TargetDraft } from './route';
 
-const MOST_TARGETS = 16;
+const MAX_TARGETS = 16;
 
 /** The targets of a route, in order. */
 export function TargetFields({
@@ -44,7 +44,7 @@ export function TargetFields({
           onRemove={() => onChange(targets.filter((_, i) => i !== at))}
         />
       ))}
-      {targets.length < MOST_TARGETS && (
+      {targets.length < MAX_TARGETS && (
         <div>
           <Button
             variant="default"

@@ -31,7 +31,7 @@ import { saveCsv } from './csv';
 const FILTERS = ['team', 'key', 'provider', 'model', 'status', 'outcome', 'end_user', 'session'] as const;
 const GROUPS = Object.keys(DIMENSIONS) as Dimension[];
 /** A download stops here: more groups are a job for the API. */
-const MOST_CSV_PAGES = 40;
+const MAX_CSV_PAGES = 40;
 
 export default function Usage() {
   const [url, setUrl] = useUrlState();
@@ -54,7 +54,7 @@ export default function Usage() {
     mutationFn: async () => {
       const rows: UsageRow[] = [];
       let cursor: string | undefined;
-      for (let page = 0; page < MOST_CSV_PAGES; page++) {
+      for (let page = 0; page < MAX_CSV_PAGES; page++) {
         const { data, next_cursor } = await load(cursor, 500);
         rows.push(...data);
         if (next_cursor === null) return saveCsv(rows, dimensions, range);

@@ -6,7 +6,7 @@ const PRELUDE_BYTES = 12;
 /** The prelude, and the CRC-32 of the message. */
 const LEAST_BYTES = PRELUDE_BYTES + 4;
 /** Checksums computed to find the start of a message: some 0.2 µs each. */
-const MOST_CHECKS = 4_096;
+const MAX_CHECKS = 4_096;
 
 /**
  * Amazon's binary event stream (`application/vnd.amazon.eventstream`): messages of a prelude, headers, a payload and a
@@ -21,7 +21,7 @@ export const AWS_EVENT_STREAM: StreamFraming = {
 function payloads(bytes: Buffer): string[] {
   const found: string[] = [];
   let checks = 0;
-  for (let at = 0; at + LEAST_BYTES <= bytes.length && checks < MOST_CHECKS;) {
+  for (let at = 0; at + LEAST_BYTES <= bytes.length && checks < MAX_CHECKS;) {
     const length = bytes.readUInt32BE(at);
     const headers = bytes.readUInt32BE(at + 4);
     const fits = length >= LEAST_BYTES && headers <= length - LEAST_BYTES && length <= bytes.length - at;

@@ -3,7 +3,7 @@ import { JSON_BYTES } from '../../bytes.js';
 import type { LastEvents, StreamFraming } from './stream-events.js';
 
 /** The parser builds an error with a stack for each line it does not know: 3 to 10 µs a line, 0.2 s for 128 KiB of junk. */
-const MOST_ERRORS = 500;
+const MAX_ERRORS = 500;
 
 const { NEWLINE, RETURN } = JSON_BYTES;
 
@@ -41,7 +41,7 @@ function eventData(text: string): string[] | null {
   const parser = createParser({
     onEvent: ({ data }) => events.push(data),
     onError: () => {
-      if (++errors > MOST_ERRORS) throw new Error('not an event stream');
+      if (++errors > MAX_ERRORS) throw new Error('not an event stream');
     },
   });
   try {
