@@ -2,7 +2,7 @@ import { type DynamicModule, Module } from '@nestjs/common';
 import { ScheduleModule } from '@nestjs/schedule';
 import { ADMIN_MODULES } from './admin-modules.js';
 import { AuthModule } from './auth/auth.module.js';
-import { ConfigModule } from './config/config.module.js';
+import { ConfigModule, POSTERN_OPTIONS } from './config/config.module.js';
 import type { PosternOptions } from './config/env.js';
 import { ConsoleModule } from './console/console.module.js';
 import { DatabaseModule } from './database/database.module.js';
@@ -19,9 +19,6 @@ import { SinksModule } from './sinks/sinks.module.js';
 import { SystemModule } from './system/system.module.js';
 import { UsageRollupModule } from './usage/usage-rollup.module.js';
 import { WebhooksModule } from './webhooks/webhooks.module.js';
-
-/** Found by PosternFactory in the metadata of the modules: it reads the settings before Nest makes providers. */
-export const POSTERN_OPTIONS = Symbol('PosternOptions');
 
 /** What modules of an application may inject. */
 const PUBLIC = [AuthModule, KeysModule, ObservabilityModule, PoliciesModule, RequestLogModule];

@@ -8,6 +8,9 @@ import { completeSettings, type Settings, settingsByName } from './settings.js';
 /** Injection token of the whole, typed settings. */
 export const SETTINGS = Symbol('Settings');
 
+/** Found by PosternFactory in the metadata of the modules: it reads the settings before Nest makes providers. */
+export const POSTERN_OPTIONS = Symbol('PosternOptions');
+
 /** `constructor(@InjectSettings() private readonly settings: Settings)` */
 export const InjectSettings = () => Inject(SETTINGS);
 

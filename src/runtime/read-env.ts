@@ -1,6 +1,6 @@
+import { POSTERN_OPTIONS } from '../config/config.module.js';
 import { type Env, loadEnv, type PosternOptions } from '../config/env.js';
 import { DeclaredSettings } from '../config/module-settings.js';
-import { POSTERN_OPTIONS } from '../postern.module.js';
 import { type ImportedModule, modulesBelow, valuesOf } from './module-tree.js';
 
 /**

@@ -14,7 +14,7 @@ interface Layer {
 
 /** Every route of a running gateway, read from its router: one that somebody adds cannot be forgotten. */
 export function routesOf({ gateway }: TestGateway): Route[] {
-  const express = gateway.app.getHttpAdapter().getInstance() as Express;
+  const express = gateway.app.getHttpAdapter().getInstance();
   const { stack } = express.router as unknown as { stack: Layer[] };
   const routes = stack.flatMap(({ route }) => {
     if (route === undefined) return [];

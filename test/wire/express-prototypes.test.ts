@@ -9,7 +9,7 @@ beforeAll(async () => {
 });
 afterAll(() => wire.stop());
 
-const server = () => wire.gateway.gateway.app.getHttpServer() as Server;
+const server = () => wire.gateway.gateway.app.getHttpServer();
 
 it('never changes the prototype of a request or a response', async () => {
   const { setPrototypeOf } = Object;
@@ -36,7 +36,7 @@ it('never changes the prototype of a request or a response', async () => {
 });
 
 it("hands out requests and responses with Express's prototypes before Express sees them", async () => {
-  const app = wire.gateway.gateway.app.getHttpAdapter().getInstance() as Express;
+  const app = wire.gateway.gateway.app.getHttpAdapter().getInstance();
   const seen: [unknown, unknown][] = [];
   const look = (req: IncomingMessage, res: ServerResponse) =>
     seen.push([Object.getPrototypeOf(req), Object.getPrototypeOf(res)]);
