@@ -85,7 +85,9 @@ export class OidcService {
     const configuration = await this.connect();
     const digest = hash('sha256', flow.state, 'hex');
     const used = this.failed.has(digest) ? [] : await this.dataSource.query<object[]>(USE, [digest]);
-    if (used.length === 0) throw new BadRequestException('This sign-in was used already. Sign in again.');
+    // Once more: one that came at the same time may have failed meanwhile, and removed its row.
+    if (used.length === 0 || this.failed.has(digest))
+      throw new BadRequestException('This sign-in was used already. Sign in again.');
     const checks = {
       expectedState: flow.state,
       expectedNonce: flow.nonce,
