@@ -1,4 +1,3 @@
-import type { Express } from 'express';
 import type { TestGateway } from '../support/gateway.js';
 
 export interface Route {

@@ -1,5 +1,4 @@
-import { IncomingMessage, type Server, ServerResponse } from 'node:http';
-import type { Express } from 'express';
+import { IncomingMessage, ServerResponse } from 'node:http';
 import { Wire } from '../support/wire.js';
 
 let wire: Wire;
