@@ -65,7 +65,8 @@ it(`has no series more after ${REQUESTS} requests that each name something new`,
   const before = await settled();
   await Promise.all(Array.from({ length: CONNECTIONS }, () => send(REQUESTS / CONNECTIONS)));
   const seen = await settled();
-  expect(seen.sum('postern_calls_total')).toBeGreaterThan(before.sum('postern_calls_total') + REQUESTS / 6);
+  // A fifth is forwarded, give or take chance.
+  expect(seen.sum('postern_calls_total')).toBeGreaterThan(before.sum('postern_calls_total') + REQUESTS / 10);
   expect(seen.own).toEqual(before.own);
   // A module of one's own decides about the labels of its own metrics.
   expect(seen.own.join('\n')).not.toContain('canary');
