@@ -2,8 +2,7 @@
 // of @nestjs/testing. It starts, speaks and stops like the real one.
 import 'reflect-metadata';
 import { once } from 'node:events';
-// The copy that finds the Nest of the gateway (scripts/compile.mjs).
-import { Test } from '../../.test-build/test/node_modules/@nestjs/testing/index.js';
+import { Test } from '@nestjs/testing';
 import { AppModule } from '../../.test-build/src/app.module.js';
 import { openDataDir } from '../../.test-build/src/platform/data-dir.js';
 import { loadEnv } from '../../.test-build/src/config/env.js';

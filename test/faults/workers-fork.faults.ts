@@ -6,7 +6,7 @@ import { bareEnvironment, Process } from '../support/process.js';
 import { workersOf } from '../support/workers.js';
 import { Workplace } from '../support/workplace.js';
 
-const MAIN = resolve(__dirname, '../../dist/src/main.js');
+const MAIN = resolve(__dirname, '../../dist/src/start.js');
 
 let database: TestDatabase;
 let workplace: Workplace;
