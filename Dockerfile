@@ -21,7 +21,7 @@ ENV NODE_ENV=production HOST=0.0.0.0 PORT=8080 DATA_DIR=/var/lib/postern
 WORKDIR /app
 # The journal outlives the container. Named volumes take over this owner and mode when they are first used.
 RUN install -d -o node -g node -m 0700 /var/lib/postern \
- && printf '#!/bin/sh\nexec node /app/dist/src/cli/main.js "$@"\n' > /usr/local/bin/postern \
+ && printf '#!/bin/sh\nexec node /app/dist/src/cli/start.js "$@"\n' > /usr/local/bin/postern \
  && chmod 0755 /usr/local/bin/postern
 # Owned by root: the process that serves cannot change what it runs.
 COPY --from=build /app/package.json ./package.json
@@ -34,4 +34,4 @@ EXPOSE 8080
 # Alive, not ready: a container whose Postgres is away must not be restarted, it recovers by itself.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 \
   CMD ["node", "-e", "fetch('http://127.0.0.1:' + (process.env.PORT || 8080) + '/health/live').then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
-CMD ["node", "--max-semi-space-size=32", "--v8-pool-size=1", "dist/src/main.js"]
+CMD ["node", "--max-semi-space-size=32", "--v8-pool-size=1", "dist/src/start.js"]

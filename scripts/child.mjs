@@ -5,7 +5,9 @@ import { constants } from 'node:os';
 
 /** The one place for the gateway's Node flags; `start:prod` and the Dockerfile repeat them and a test compares. */
 export const NODE_FLAGS = ['--max-semi-space-size=32', '--v8-pool-size=1'];
-export const ENTRY = 'dist/src/main.js';
+export const ENTRY = 'dist/src/start.js';
+/** One file for each source file, and packages from node_modules. */
+export const UNBUNDLED = 'dist/src/main.js';
 
 // One Ctrl-C reaches this process twice: from the terminal and, a few milliseconds later, from npm, which forwards
 // it to its children. The gateway reads a second signal as "exit at once", so doubles are swallowed here. A second

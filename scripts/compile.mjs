@@ -1,7 +1,7 @@
 // TypeScript to JavaScript, one file each, by swc and .swcrc: what `npm start` runs (dist/) and what the tests run
 // (.test-build/). SQL is copied. Types are checked by `npm run lint`. Only files whose content changed are compiled
 // again.
-import { cpSync, existsSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { bundle, isBundleFresh } from './bundle.mjs';
@@ -11,36 +11,20 @@ const MANIFEST = '.postern-build';
 
 /** The product. `*.spec.ts` beside a source is its test. */
 const PRODUCT = { to: 'dist', folders: ['src', 'migrations'], isWanted: (path) => !/\.spec\.ts$/.test(path) };
-/** The product and its tests, which import it by relative paths. */
+/** The product and its tests, which import it by relative paths, and packages from node_modules. */
 const TESTS = { to: '.test-build', folders: ['src', 'migrations', 'test', 'bench'], isWanted: () => true };
 
-/** Also bundles the packages that it imports. @returns whether anything had to be compiled again */
-export async function compileProduct() {
+/** @param bundled also makes the bundle, which `--watch` does without. @returns whether anything had to be made again */
+export async function compileProduct({ bundled = true } = {}) {
   const compiled = await compile(PRODUCT);
-  return (await bundle()) || compiled > 0;
+  return (bundled && (await bundle())) || compiled > 0;
 }
-/** They find the packages of dist/, once compileProduct() has bundled them: loading those takes half the processor time. */
-export async function compileTests() {
-  await compile(TESTS);
-  linkPackages();
-}
+export const compileTests = () => compile(TESTS);
 /** Is dist/ what the sources make? */
-export const isProductFresh = () => {
+export const isProductFresh = ({ bundled = true } = {}) => {
   const { changed, gone } = plan(PRODUCT);
-  return changed.length === 0 && gone.length === 0 && isBundleFresh();
+  return changed.length === 0 && gone.length === 0 && (!bundled || isBundleFresh());
 };
-
-/** What Nest tests with is not in the bundle, and must find the Nest that is: a copy of it does. */
-function linkPackages() {
-  const packages = join(root, TESTS.to, 'node_modules');
-  if (!existsSync(packages)) {
-    // One that leads nowhere yet.
-    rmSync(packages, { force: true });
-    symlinkSync(join('..', PRODUCT.to, 'node_modules'), packages, 'dir');
-  }
-  const testing = join('node_modules', '@nestjs', 'testing');
-  cpSync(join(root, testing), join(root, TESTS.to, 'test', testing), { recursive: true });
-}
 
 /** The error lists every file that cannot be compiled. @returns how many files were compiled */
 async function compile(target) {
@@ -78,7 +62,8 @@ async function compile(target) {
 function plan({ to, folders, isWanted }) {
   const known = readJson(join(root, to, MANIFEST));
   // Another compiler or other options: compile everything.
-  const salt = hash(read('.swcrc'), read('node_modules', '@swc', 'core', 'package.json'));
+  const compiler = read('node_modules', '@swc', 'core', 'package.json');
+  const salt = hash(read('.swcrc'), compiler, read('scripts', 'compile.mjs'));
   const isNew = known?.salt !== salt;
   const made = isNew ? { salt } : { ...known };
   const changed = [];

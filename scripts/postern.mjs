@@ -7,5 +7,5 @@ import { main, prepare, root } from './prepare.mjs';
 
 await main(async () => {
   await prepare({ quiet: true });
-  return runNode([join(root, 'dist', 'src', 'cli', 'main.js'), ...process.argv.slice(2)], { cwd: root });
+  return runNode([join(root, 'dist', 'src', 'cli', 'start.js'), ...process.argv.slice(2)], { cwd: root });
 });

@@ -33,17 +33,19 @@ function checkNode() {
 /**
  * `quiet`: standard output belongs to somebody else (a CLI's JSON), so everything is printed on standard error.
  * `all`: also what only tests, lint and tools need; a start does without.
+ * `bundled`: the build with its bundle.
  */
-export async function prepare({ quiet = false, build = true, all = false } = {}) {
+export async function prepare({ quiet = false, build = true, all = false, bundled = true } = {}) {
   checkNode();
-  const isReady = () => isInstalled({ all }) && (!build || isProductFresh());
+  const isBuilt = () => !build || isProductFresh({ bundled });
+  const isReady = () => isInstalled({ all }) && isBuilt();
   if (isReady()) return;
   const out = quiet ? process.stderr : process.stdout;
   await withLock(
     at('.prepare.lock'),
     async () => {
       if (!isInstalled({ all })) await install(out, { all });
-      if (build && !isProductFresh()) await compile(out);
+      if (!isBuilt()) await compile(out, { bundled });
     },
     (pid) => out.write(`Waiting for another start (process ${pid}) to finish installing or building ...\n`),
   );
@@ -153,11 +155,11 @@ export async function install(out, { folder = root, all = false } = {}) {
   writeFileSync(stampIn(folder), `${hash(lockIn(folder))} ${all ? 'all' : 'run'}`);
 }
 
-function compile(out) {
+function compile(out, options) {
   return step(out, 'Building', {
     remedy: "The compiler's message is above.",
     work: (tell) =>
-      compileProduct().then(
+      compileProduct(options).then(
         () => 0,
         (error) => (tell(`${error.message}\n`), 1),
       ),

@@ -3,7 +3,7 @@
 import { readdirSync, watch } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { ENTRY, isToldToStop, NODE_FLAGS, runNode } from './child.mjs';
+import { ENTRY, isToldToStop, NODE_FLAGS, runNode, UNBUNDLED } from './child.mjs';
 import { compileProduct } from './compile.mjs';
 import { buildConsoleInBackground } from './console-background.mjs';
 import { keepProvider } from './keep-provider.mjs';
@@ -14,12 +14,13 @@ const SETTLE_MS = 50;
 
 await main(async () => {
   const args = process.argv.slice(2);
-  await prepare();
+  const watches = args.includes('--watch');
+  await prepare({ bundled: !watches });
   if (process.versions.node.startsWith('20.')) {
     console.log('Node.js 20 is out of support since April 2026; 24 LTS is recommended.');
   }
   await keepProvider(join(root, '.env'));
-  if (args.includes('--watch')) return restartOnChange(args.filter((arg) => arg.startsWith('--inspect')));
+  if (watches) return restartOnChange(args.filter((arg) => arg.startsWith('--inspect')));
   return startGateway([...NODE_FLAGS, join(root, ENTRY), ...args]);
 });
 
@@ -45,7 +46,7 @@ async function restartOnChange(inspect) {
   for (;;) {
     let gateway;
     let isRestarting = false;
-    const ended = runNode([...flags, join(root, ENTRY)], {
+    const ended = runNode([...flags, join(root, UNBUNDLED)], {
       ownGroup: true,
       onSpawn: (child) => (gateway = child),
     });
@@ -105,7 +106,7 @@ function watchFolders(folders) {
 /** @returns false when there is nothing new, or when it cannot be compiled, which it says */
 async function compiles() {
   try {
-    return await compileProduct();
+    return await compileProduct({ bundled: false });
   } catch (error) {
     console.error(error.message);
     return false;

@@ -1,8 +1,7 @@
 // A gateway without what the named rung and those before it leave out: what startGateway() in src/runtime/gateway.ts does, by way
 // of @nestjs/testing. It starts, speaks and stops like the real one.
 import 'reflect-metadata';
-// The copy that finds the Nest of the gateway (scripts/compile.mjs).
-import { Test } from '../../.test-build/test/node_modules/@nestjs/testing/index.js';
+import { Test } from '@nestjs/testing';
 import { SETTINGS } from '../../.test-build/src/config/config.module.js';
 import { PosternModule } from '../../.test-build/src/postern.module.js';
 import { openDataDir } from '../../.test-build/src/platform/data-dir.js';

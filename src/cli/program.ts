@@ -1,6 +1,6 @@
-import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import { cliCommand } from '../platform/cli-command.js';
+import { packageVersion } from '../platform/package-root.js';
 import { applyCommand } from './commands/apply/apply.command.js';
 import { auditCommand } from './commands/audit.command.js';
 import { completionCommand } from './commands/completion.command.js';
@@ -49,7 +49,7 @@ const COMMANDS: readonly (() => Command)[] = [
 function program(more: readonly (() => Command)[]): Command {
   const program = new Command('postern')
     .description('Manages a Postern gateway: on this machine, or over HTTP with --url.')
-    .version(version(), '--version', 'print the version')
+    .version(packageVersion(), '--version', 'print the version')
     .configureHelp({
       showGlobalOptions: true,
       // Every command has options, so the list does not say so.
@@ -100,11 +100,6 @@ function inheritSettings(command: Command, names: readonly string[]): void {
 /** Replaces `postern` in help texts with the command that works where the reader is. */
 function withCliCommand(help: string): string {
   return help.replace(/(?<=^Usage: |^ *|KEY=\$\(|"|\()postern (?=[a-z[-])/gm, cliCommand(''));
-}
-
-function version(): string {
-  const manifest = readFileSync(new URL('../../../package.json', import.meta.url), 'utf8');
-  return (JSON.parse(manifest) as { version: string }).version;
 }
 
 /**

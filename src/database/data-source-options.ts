@@ -1,3 +1,4 @@
+import pg from 'pg';
 import type { DataSourceOptions } from 'typeorm';
 import { GatewayClient } from './gateway-client.js';
 import { MIGRATIONS } from './migrations.js';
@@ -23,6 +24,8 @@ type PostgresOptions = Extract<DataSourceOptions, { type: 'postgres' }>;
 export function dataSourceOptions(url: string, purpose: Purpose): PostgresOptions {
   return {
     type: 'postgres',
+    // TypeORM would look for it by name, which finds another copy beside the bundle.
+    driver: pg,
     url,
     applicationName: purpose.applicationName,
     poolSize: purpose.poolSize,

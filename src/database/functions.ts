@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import type { DataSource, QueryRunner } from 'typeorm';
+import { packageRoot } from '../platform/package-root.js';
 
 /**
  * The functions of migrations/functions, a file each. One in LANGUAGE sql comes after those that it names: Postgres looks
@@ -26,7 +28,8 @@ export const FUNCTIONS = [
   'webhook_emit',
 ] as const;
 
-const FOLDER = new URL('../../migrations/functions/', import.meta.url);
+/** Copied by the build, whatever runs: a bundled file is in another folder than a compiled one. */
+const FOLDER = join(packageRoot(), 'dist', 'migrations', 'functions');
 
 export interface FunctionFile {
   name: string;
@@ -39,7 +42,7 @@ export interface FunctionFile {
 
 /** @throws Error if a file is missing or does not begin with its revision */
 export async function readFunction(name: string): Promise<FunctionFile> {
-  const text = await readFile(new URL(`${name}.sql`, FOLDER), 'utf8');
+  const text = await readFile(join(FOLDER, `${name}.sql`), 'utf8');
   const revision = Number(/^-- Revision (\d+)$/m.exec(text)?.[1]);
   if (!(revision > 0)) throw new Error(`migrations/functions/${name}.sql has no line "-- Revision 1"`);
   return { name, revision, digest: createHash('sha256').update(text).digest('hex'), text };

@@ -1,8 +1,9 @@
 import { existsSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
+import { join } from 'node:path';
+import { packageRoot } from './package-root.js';
 
 /** In a clone the command is a file at its top; the image and an installation have `postern` on the PATH. */
-const IN_CLONE = existsSync(fileURLToPath(new URL('../../../postern', import.meta.url)));
+const IN_CLONE = existsSync(join(packageRoot(), 'postern'));
 
 /** A command of the CLI as whoever reads it can type it. @param args such as `keys list` */
 export function cliCommand(args: string): string {

@@ -10,13 +10,13 @@ import { createDatabase, type TestDatabase } from '../support/database.js';
 import { runBuilt } from '../support/process.js';
 import { runHere } from './run-here.js';
 
-const CLI = resolve(__dirname, '../../dist/src/cli/main.js');
+const CLI = resolve(__dirname, '../../dist/src/cli/start.js');
 
 let database: TestDatabase;
 let folder: string;
 const cli = (...args: string[]) => runHere(args, { DATABASE_URL: database.url });
 const start = (...args: string[]) =>
-  runBuilt('cli/main', args, { cwd: folder, env: { DATABASE_URL: database.url } });
+  runBuilt('cli/start', args, { cwd: folder, env: { DATABASE_URL: database.url } });
 
 beforeAll(async () => {
   database = await createDatabase();
@@ -82,7 +82,7 @@ describe('postern requests tail over HTTP', () => {
     await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
     const { port } = server.address() as AddressInfo;
     const env = { POSTERN_URL: `http://127.0.0.1:${port}`, POSTERN_ADMIN_TOKEN: 'x' };
-    const tail = runBuilt('cli/main', ['requests', 'tail', '--json'], { cwd: folder, env });
+    const tail = runBuilt('cli/start', ['requests', 'tail', '--json'], { cwd: folder, env });
     await tail.until(/^\{"id":"x"/m);
     tail.signal('SIGINT');
     await tail.ended;

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 
-const MAIN = resolve(__dirname, '../../dist/src/cli/main.js');
+const MAIN = resolve(__dirname, '../../dist/src/cli/start.js');
 
 export interface Ran {
   code: number | null;

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { resolve } from 'node:path';
 
-const MAIN = resolve(__dirname, '../../dist/src/cli/main.js');
+const MAIN = resolve(__dirname, '../../dist/src/cli/start.js');
 
 export interface TerminalRun {
   code: number | null;

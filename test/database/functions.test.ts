@@ -53,8 +53,7 @@ async function release(texts: Record<string, (text: string) => string>) {
   folders.push(folder);
   for (const name of ['package.json', 'dist/src', 'dist/migrations'])
     await cp(join(root, name), join(folder, name), { recursive: true });
-  for (const name of ['node_modules', 'dist/node_modules'])
-    await symlink(join(root, name), join(folder, name));
+  await symlink(join(root, 'node_modules'), join(folder, 'node_modules'));
   for (const [name, change] of Object.entries(texts)) {
     const path = join(folder, 'dist/migrations/functions', `${name}.sql`);
     await writeFile(path, change(await readFile(path, 'utf8')));

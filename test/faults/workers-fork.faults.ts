@@ -7,7 +7,7 @@ import { Site } from '../support/site.js';
 import { workersOf } from '../support/workers.js';
 import type { Workplace } from '../support/workplace.js';
 
-const MAIN = resolve(__dirname, '../../dist/src/main.js');
+const MAIN = resolve(__dirname, '../../dist/src/start.js');
 
 let site: Site;
 let database: TestDatabase;

@@ -1,21 +1,31 @@
 import { execFile } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 
 const ROOT = join(__dirname, '../..');
 
-/** A small checkout with the real bundler, and packages of its own. */
+/** A small checkout with the real bundler, and packages under the names of real ones. */
 let folder: string;
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'postern-bundle-'));
   cpSync(join(ROOT, 'scripts'), join(folder, 'scripts'), { recursive: true });
-  mkdirSync(join(folder, 'node_modules'));
+  for (const name of ['node_modules', 'dist/src', 'dist/migrations'])
+    mkdirSync(join(folder, name), { recursive: true });
   symlinkSync(join(ROOT, 'node_modules/rolldown'), join(folder, 'node_modules/rolldown'));
   write('package.json', {
     type: 'module',
-    dependencies: { one: '1.0.0', two: '1.0.0', '@a/three': '1.0.0' },
+    dependencies: { pg: '1.0.0', zod: '1.0.0', '@nestjs/core': '1.0.0' },
   });
 });
 afterEach(() => rmSync(folder, { recursive: true }));
@@ -28,85 +38,122 @@ function write(path: string, content: string | object): void {
 const run = async (script: string) =>
   (await promisify(execFile)(process.execPath, [script], { cwd: folder })).stdout.trim();
 const bundle = () => run('scripts/bundle.mjs');
-const gateway = () => run('dist/src/main.js');
+const gateway = () => run('dist/bundled/main.js');
+const exists = (path: string) => existsSync(join(folder, path));
 
 describe('npm run build', () => {
   it('bundles what dist/ imports, one copy of each package, each class with its name', async () => {
     write(
-      'node_modules/one/index.js',
+      'node_modules/pg/index.js',
       'class Same {} exports.Same = Same; exports.isOne = (x) => x instanceof Same;',
     );
-    write('node_modules/two/package.json', { type: 'module', exports: { './sub': './lib/sub.js' } });
+    write('node_modules/zod/package.json', { type: 'module', exports: { './sub': './lib/sub.js' } });
     write(
-      'node_modules/two/lib/sub.js',
-      'import { isOne, Same as One } from "one"; export class Same extends One {}; export { isOne };',
+      'node_modules/zod/lib/sub.js',
+      'import { isOne, Same as One } from "pg"; export class Same extends One {}; export { isOne };',
     );
-    write('node_modules/@a/three/package.json', { type: 'module', exports: './index.js' });
+    write('node_modules/@nestjs/core/package.json', { type: 'module', exports: './index.js' });
     write(
-      'node_modules/@a/three/index.js',
-      'export class Same {}; export default await import("missing").catch((e) => e.code);',
+      'node_modules/@nestjs/core/index.js',
+      `import { createRequire } from 'node:module';
+       const require = createRequire(import.meta.url);
+       const { isOne } = require('pg');
+       export class Same {};
+       export { isOne };
+       export default await import("missing").catch((e) => e.code);`,
     );
+    write('dist/src/own.js', 'export class Same {}');
     write(
       'dist/src/main.js',
-      `import { Same as One } from 'one';
-       import { isOne, Same as Two } from 'two/sub';
-       import three, { Same as Three } from '@a/three';
-       console.log(isOne(new One()), isOne(new Two()), One.name, Two.name, Three.name, three);`,
+      `import { Same as One } from 'pg';
+       import { isOne, Same as Two } from 'zod/sub';
+       import three, { isOne as isSameOne, Same as Three } from '@nestjs/core';
+       import { Same as Own } from './own.js';
+       const names = [One, Two, Three, Own].map(({ name }) => name);
+       console.log(isOne(new One()), isOne(new Two()), isSameOne(new One()), ...names, three);`,
     );
-    const expected = 'true true Same Same Same ERR_MODULE_NOT_FOUND';
-    expect(await gateway()).toBe(expected);
     await bundle();
-    for (const name of ['one', 'two', '@a']) rmSync(join(folder, 'node_modules', name), { recursive: true });
-    expect(await gateway()).toBe(expected);
+    rmSync(join(folder, 'dist/src'), { recursive: true });
+    for (const name of ['pg', 'zod', '@nestjs'])
+      rmSync(join(folder, 'node_modules', name), { recursive: true });
+    expect(await gateway()).toBe('true true true Same Same Same Same ERR_MODULE_NOT_FOUND');
   });
 
-  it('bundles again when an import is new or the lock has changed', async () => {
-    write('node_modules/one/index.js', 'exports.text = "one"');
-    write('node_modules/two/index.js', 'exports.text = "two"');
-    write('dist/src/main.js', `import { text } from 'one'; console.log(text);`);
+  it('bundles again when a source or the lock has changed', async () => {
+    write('node_modules/pg/index.js', 'exports.text = "one"');
+    write('dist/src/main.js', `import { text } from 'pg'; console.log(text);`);
     await bundle();
-    write('node_modules/one/index.js', 'exports.text = "new one"');
+    write('node_modules/pg/index.js', 'exports.text = "new one"');
     await bundle();
     expect(await gateway()).toBe('one');
     write('package-lock.json', {});
     await bundle();
     expect(await gateway()).toBe('new one');
-    write('dist/src/main.js', `const { text } = await import('two'); console.log(text);`);
+    write('dist/src/main.js', `import { text } from 'pg'; console.log('changed', text);`);
     await bundle();
-    rmSync(join(folder, 'node_modules/two'), { recursive: true });
-    expect(await gateway()).toBe('two');
+    expect(await gateway()).toBe('changed new one');
+  });
+
+  it('keeps what the previous bundle loads later, and nothing older', async () => {
+    const later = () => readdirSync(join(folder, 'dist/bundled')).filter((file) => file.startsWith('later-'));
+    const builds: string[][] = [];
+    write('dist/src/main.js', `console.log((await import('./later.js')).text);`);
+    for (const text of ['first', 'second', 'third']) {
+      write('dist/src/later.js', `export const text = '${text}';`);
+      await bundle();
+      expect(await gateway()).toBe(text);
+      builds.push(later());
+    }
+    expect(builds.map((files) => files.length)).toEqual([1, 2, 2]);
+    expect(builds[2]).not.toContain(builds[0]![0]);
   });
 
   it('bundles again after one that was interrupted, also if the lock is the previous one again', async () => {
-    write('node_modules/one/index.js', 'exports.text = "one"');
-    write('node_modules/two/index.js', 'exports.text = "two"');
-    write(
-      'dist/src/main.js',
-      `import { text } from 'one'; import * as two from 'two'; console.log(text, two.text);`,
-    );
+    write('node_modules/pg/index.js', 'exports.text = "one"');
+    write('dist/src/main.js', `import { text } from 'pg'; console.log(text);`);
     await bundle();
-    write('node_modules/one/index.js', 'exports.text = "new one"');
+    write('node_modules/pg/index.js', 'exports.text = "new one"');
     write('package-lock.json', {});
     // A file cannot take the place of a folder.
-    const path = join(folder, 'dist/node_modules/two/index.mjs');
+    const path = join(folder, 'dist/bundled/main.js');
     rmSync(path);
     mkdirSync(path);
     await expect(bundle()).rejects.toThrow('EISDIR');
     rmSync(path, { recursive: true });
-    write('node_modules/one/index.js', 'exports.text = "one"');
+    write('node_modules/pg/index.js', 'exports.text = "one"');
     rmSync(join(folder, 'package-lock.json'));
     await bundle();
-    expect(await gateway()).toBe('one two');
+    expect(await gateway()).toBe('one');
   });
 
-  it.each(['exports.text = () => __dirname', 'export const text = () => new URL(".", import.meta.url)'])(
-    'names a package that looks for files beside its own, and what to do: %s',
-    async (code) => {
-      write('node_modules/one/index.js', 'exports.text = require("two").text');
-      write('node_modules/two/package.json', { type: code.startsWith('export ') ? 'module' : 'commonjs' });
-      write('node_modules/two/index.js', code);
-      write('dist/src/main.js', `import { text } from 'one'; console.log(text());`);
-      await expect(bundle()).rejects.toThrow(/two\/index\.js\n.*LEFT_OUT in scripts\/bundle\.mjs \(two\)/);
-    },
-  );
+  it('makes no bundle, and leaves none, where package.json has a dependency of others', async () => {
+    write('dist/src/main.js', 'console.log("one");');
+    expect(await bundle()).toBe('');
+    write('package.json', { type: 'module', dependencies: { pg: '1.0.0', '@nestjs/throttler': '1.0.0' } });
+    expect(await bundle()).toBe(
+      'No bundle, because of your dependencies in package.json (@nestjs/throttler): runs from node_modules.',
+    );
+    expect(exists('dist/bundled')).toBe(false);
+    write('package.json', { type: 'module', dependencies: { pg: '1.0.0' } });
+    await bundle();
+    expect(await gateway()).toBe('one');
+  });
+
+  it.each([
+    ['exports.text = () => __dirname', 'commonjs'],
+    ['export const text = () => new URL(".", import.meta.url)', 'module'],
+  ])('names a package that looks for files beside its own, and what to do: %s', async (code, type) => {
+    write('node_modules/pg/index.js', 'exports.text = require("inner").text');
+    write('node_modules/inner/package.json', { type });
+    write('node_modules/inner/index.js', code);
+    write('dist/src/main.js', `import { text } from 'pg'; console.log(text());`);
+    await expect(bundle()).rejects.toThrow(
+      /inner\/index\.js\nAdd the package that imports inner to LEFT_OUT in scripts\/bundle\.mjs/,
+    );
+  });
+
+  it('names a source that looks for files beside its own', async () => {
+    write('dist/src/main.js', 'console.log(import.meta.dirname);');
+    await expect(bundle()).rejects.toThrow(/dist\/src\/main\.js\nIn sources, use packageRoot\(\)/);
+  });
 });

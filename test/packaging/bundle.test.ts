@@ -1,59 +1,68 @@
-import { readdirSync, readFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
-import { pathToFileURL } from 'node:url';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 
-const FOLDER = join(__dirname, '../../dist/node_modules');
+const ROOT = join(__dirname, '../..');
+const FOLDER = join(ROOT, 'dist/bundled');
+const { packagesOfOthers } = (await import(join(ROOT, 'scripts/bundle.mjs'))) as {
+  packagesOfOthers: () => string[];
+};
+const STATIC = /^(?:import|export)\b.*?"\.\/([^"]+)";$/gm;
+const ASKED = /^import "([^"./][^"]*)"|(?:\bfrom |\b(?:import|(?:__)?require(?:\$\d+)?)\()"([^"./][^"]*)"/gm;
+const ANY = /"\.\/([\w.-]+\.js)"/g;
+
+/** Texts of the files that one file loads, and of all that these do. */
+function reachable(file: string, imports: RegExp): string[] {
+  const files = new Set([file]);
+  for (const one of files) for (const [, name] of read(one).matchAll(imports)) files.add(name!);
+  return [...files].map(read);
+}
+
 const read = (file: string) => readFileSync(join(FOLDER, file), 'utf8');
-/** Modules that the product imports: `pg`, `csv-stringify/sync`. */
-const entries = readdirSync(FOLDER, { recursive: true, encoding: 'utf8' })
-  .filter((file) => file.endsWith('index.mjs'))
-  .map((file) => dirname(file));
-const files = new Set(entries.map((name) => join(name, 'index.mjs')));
-// Grows: files of the previous bundle stay.
-for (const file of files)
-  for (const [, path] of read(file).matchAll(/"(\.[^"]*\.mjs)"/g)) files.add(join(dirname(file), path!));
-const texts = [...files].map(read);
 
-describe('dist/node_modules', () => {
-  it.each(entries)(
-    'exports of %s what the package itself exports, classes under their names',
-    async (name) => {
-      // From here, Node finds the package itself.
-      const own = (await import(name)) as object;
-      const bundled = (await import(pathToFileURL(join(FOLDER, name, 'index.mjs')).href)) as object;
-      expect(described(bundled)).toEqual(described(own));
-    },
-  );
+/** Modules that a text is made of: a comment above each names its file. */
+const modulesOf = (texts: string[]) =>
+  texts.flatMap((text) => text.match(/^\/\/ (?:node_modules|dist)\/.*/gm) ?? []).map((line) => line.slice(3));
+
+const packageOf = (path: string) => /^(?:.*node_modules\/)?((?:@[^/]+\/)?[^/]+)/.exec(path)![1]!;
+
+it('is there, unless package.json has dependencies of others', () => {
+  expect(existsSync(join(FOLDER, 'main.js'))).toBe(packagesOfOthers().length === 0);
+});
+
+(packagesOfOthers().length === 0 ? describe : describe.skip)('dist/bundled', () => {
+  const all = () => [
+    ...new Set(['main.js', 'cli.js', 'catalog-worker.js'].flatMap((file) => reachable(file, ANY))),
+  ];
 
   it('holds each module once', () => {
-    const modules = texts.flatMap((text) => text.match(/^\/\/ node_modules\/.*/gm) ?? []);
-    expect(modules.length).toBeGreaterThan(1_500);
+    const modules = modulesOf(all());
+    expect(modules.length).toBeGreaterThan(2_000);
     expect(modules.filter((module, at) => modules.indexOf(module) !== at)).toEqual([]);
   });
 
-  it('loads none of its packages from elsewhere', () => {
-    const asked = texts.flatMap((text) =>
-      [...text.matchAll(/(?:\bfrom |\b(?:import|__require)\()"([^"./][^"]*)"/g)].map(([, name]) => name!),
+  it('loads no package from elsewhere but those that read files beside their own', () => {
+    const asked = all().flatMap((text) =>
+      [...text.matchAll(ASKED)].map(([, alone, named]) => (alone ?? named)!),
     );
     expect(asked).toContain('node:http');
-    expect(entries.filter((name) => asked.includes(name))).toEqual([]);
+    const installed = asked.filter((name) => existsSync(join(ROOT, 'node_modules', packageOf(name))));
+    expect([...new Set(installed.map(packageOf))].sort()).toEqual([
+      '@pydantic/genai-prices',
+      'pino',
+      'swagger-ui-dist',
+    ]);
+  });
+
+  it('loads for the command line only what every command needs', () => {
+    const packages = modulesOf(reachable('cli.js', STATIC))
+      .filter((path) => path.startsWith('node_modules/'))
+      .map(packageOf);
+    expect([...new Set(packages)].sort()).toEqual([
+      'ansi-regex',
+      'commander',
+      'get-east-asian-width',
+      'string-width',
+      'strip-ansi',
+    ]);
   });
 });
-
-/** Of a module, and of what CommonJS exports as default. */
-function described(module: object, depth = 2): unknown[] {
-  return Object.entries(module)
-    .filter(([key]) => !['__esModule', 'module.exports'].includes(key))
-    .map(([key, value]: [string, unknown]) => [
-      key,
-      typeof value,
-      isClass(value) ? value.name : '',
-      depth > 1 && key === 'default' && isObject(value) ? described(value, depth - 1) : [],
-    ])
-    .sort(([a], [b]) => (String(a) < String(b) ? -1 : 1));
-}
-
-const isClass = (value: unknown): value is { name: string } =>
-  typeof value === 'function' && /^class\b/.test(Function.prototype.toString.call(value));
-
-const isObject = (value: unknown): value is object => Object(value) === value;

@@ -30,7 +30,7 @@ export class Checkout {
       return;
     }
     cpSync(join(__dirname, '../../scripts'), join(this.folder, 'scripts'), { recursive: true });
-    this.write('src/main.ts', main);
+    this.write('src/start.ts', main);
     mkdirSync(join(this.folder, 'migrations'));
     this.write('compiler/index.js', COMPILER);
     const dependencies = { '@swc/core': 'file:compiler' };

@@ -73,7 +73,7 @@ describe('npm start', () => {
 
   it('builds again when a source changed, appeared or went, whatever its time stamp', async () => {
     for (const change of [
-      () => checkout.write('src/main.ts', `${app} // changed`),
+      () => checkout.write('src/start.ts', `${app} // changed`),
       () => checkout.write('migrations/1-New.ts', ''),
       () => checkout.remove('migrations/1-New.ts'),
       () => checkout.write('.swcrc', '{}'),

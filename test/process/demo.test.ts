@@ -14,7 +14,7 @@ afterAll(() => rm(temporary, { recursive: true, force: true }));
 
 /** The demo after its preparations (`npm test` has made them), with settings around that are not meant for it. */
 function demo(): Process {
-  const args = ['scripts/demo/run.mjs', 'dist/src/main.js'].map((path) => resolve(ROOT, path));
+  const args = ['scripts/demo/run.mjs', 'dist/src/start.js'].map((path) => resolve(ROOT, path));
   return new Process(process.execPath, args, {
     cwd: ROOT,
     env: {

@@ -110,7 +110,7 @@ it('are readable lines elsewhere, and tell no change that was rolled back, nor o
   expect((await call(url, '/admin/v1/teams', ADMIN_TOKEN, { name: 'late' })).status).toBe(500);
   // With the DATA_DIR of the gateway, the command would ask the gateway to make the change.
   const env = { ...settings(), DATA_DIR: join(workplace.folder, 'elsewhere') };
-  const command = runBuilt('cli/main', ['teams', 'create', 'by-command'], { cwd: workplace.folder, env });
+  const command = runBuilt('cli/start', ['teams', 'create', 'by-command'], { cwd: workplace.folder, env });
   expect(await command.ended).toEqual({ code: 0, signal: null });
   expect((await call(url, '/admin/v1/teams', ADMIN_TOKEN, { name: 'fine' })).status).toBe(201);
   expect(command.stdout).not.toContain('created team by-command');

@@ -82,7 +82,7 @@ it('leaves pending migrations alone with MIGRATE=off and goes on once somebody r
   const tables = await database.query("SELECT FROM pg_tables WHERE tablename = 'request_log'");
   expect(tables).toEqual([]);
 
-  const migrating = runBuilt('cli/main', ['migrate'], {
+  const migrating = runBuilt('cli/start', ['migrate'], {
     cwd: workplace.folder,
     env: { ...settings, DATA_DIR: workplace.dataDir },
   });

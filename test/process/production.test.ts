@@ -44,7 +44,7 @@ it('makes no secret and no key, and says how to make a key', async () => {
   expect(await database.query('SELECT FROM gateway_key')).toEqual([]);
 
   const postern = async (...args: string[]) => {
-    const run = runBuilt('cli/main', args, { cwd: workplace.folder, env: settings });
+    const run = runBuilt('cli/start', args, { cwd: workplace.folder, env: settings });
     expect(await run.ended).toEqual({ code: 0, signal: null });
     return run.stdout;
   };

@@ -139,7 +139,7 @@ export async function costedLoad(calls: number, clients: number, count: number):
     await load;
     // Of two replicas the first was killed and came back; of three the second stays dead.
     for (const workplace of workplaces.slice(1, count - 1)) {
-      const drain = runBuilt('cli/main', ['journal', 'drain', workplace.dataDir], {
+      const drain = runBuilt('cli/start', ['journal', 'drain', workplace.dataDir], {
         env: { DATABASE_URL: database.url },
         cwd: workplace.folder,
       });

@@ -106,9 +106,9 @@ interface RunOptions {
   root?: string;
 }
 
-/** Runs a file of the build as it ships. */
+/** Runs a program of the build as it ships: `start` is the gateway. */
 export function runBuilt(
-  file: 'main' | 'cli/main',
+  file: 'start' | 'cli/start' | 'main',
   args: string[],
   { env, cwd, account, openFiles, root = ROOT }: RunOptions,
 ): Process {
@@ -127,7 +127,7 @@ export class GatewayProcess {
     account?: Account,
     openFiles?: number,
   ): GatewayProcess {
-    return new GatewayProcess(runBuilt('main', [], { cwd, env: { PORT: '0', ...env }, account, openFiles }));
+    return new GatewayProcess(runBuilt('start', [], { cwd, env: { PORT: '0', ...env }, account, openFiles }));
   }
 
   /** The gateway of another checkout, such as an older one. */

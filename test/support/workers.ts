@@ -10,5 +10,5 @@ export async function workersOf(pid: number): Promise<number[]> {
       async (child) => [child, await readFile(`/proc/${child}/cmdline`, 'utf8').catch(() => '')] as const,
     ),
   );
-  return lines.filter(([, line]) => line.includes('main.js')).map(([child]) => child);
+  return lines.filter(([, line]) => line.includes('start.js')).map(([child]) => child);
 }
