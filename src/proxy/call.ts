@@ -24,17 +24,17 @@ declare module 'express-serve-static-core' {
 export class Call {
   /** When its head was here (monotonic ms). */
   readonly arrivedAt = performance.now();
-  /** Where it is sent: of a route, the target of the present attempt. Set by RouteGuard; with its access token by Forwarder. */
+  /** Where it is sent. Set by RouteGuard; with its access token by Forwarder; of a route, by the present attempt. */
   provider!: Provider;
   /** Null unless the call uses a route. Set by RouteGuard. */
   routed: RoutedCall | null = null;
   /** Null unless the call opens a WebSocket that its key may open. Set by RouteGuard. */
   webSocket: Handshake | null = null;
-  /** The record of the present attempt. Set by RequestLogInterceptor. */
+  /** The record of the present attempt. Set by RequestLogInterceptor; of a route, by each further attempt when it begins. */
   record!: CallRecord;
   /** What policies make of the call; null if its body is not read and its key has no policy. Set by AdmissionService. */
   admitted: PolicyCall | null = null;
-  /** Stores the response for retries or the response cache; null if it is not stored. */
+  /** Stores the response for retries or the response cache; null if it is not stored. Set by CachingForwarder and IdempotentForwarder. */
   recorder: ResponseRecorder | null = null;
   /** Why nothing more of the body can be read. */
   bodyError: Error | null = null;

@@ -54,7 +54,7 @@ export class GatewayHttpAdapter extends ExpressAdapter {
   /** Listens and connects to Postgres. Set by ServingService. */
   open: ((port: number, host: string | undefined) => Promise<void>) | null = null;
   /** Set by ProxyModule. */
-  fastPath: CallHandler | null = null;
+  fastPath: CallRunner | null = null;
   private isFast = false;
   /** Number of Express's layers when `isFast` was last decided. */
   private layersSeen = 0;
@@ -236,7 +236,7 @@ export class GatewayHttpAdapter extends ExpressAdapter {
 }
 
 /** See FastPath. */
-interface CallHandler {
+interface CallRunner {
   prepare(): boolean;
   run(req: Request, res: Response): void;
 }
