@@ -142,10 +142,14 @@ export class AdminErrorFilter implements ExceptionFilter {
 
 function ofHttp(error: HttpException): AdminErrorResponse {
   const status = error.getStatus();
+  // A list, if a pipe of Nest has set it.
+  const { message } = error.getResponse() as { message?: unknown };
+  const messages = Array.isArray(message) ? message.map(String) : [];
   return {
     status,
     code: CODES[status] ?? 'invalid_request',
-    message: error.message,
+    message: messages.join('; ') || error.message,
+    details: messages.map((one) => ({ field: 'request', message: one })),
     ...(error instanceof TooManyUnknown && { headers: { 'retry-after': '1' } }),
   };
 }

@@ -1,5 +1,5 @@
-import { Global, Module, NotFoundException, type OnModuleInit } from '@nestjs/common';
-import { HttpAdapterHost } from '@nestjs/core';
+import { Global, Module, NotFoundException, type OnModuleInit, type Type } from '@nestjs/common';
+import { ApplicationConfig, DiscoveryModule, DiscoveryService, HttpAdapterHost } from '@nestjs/core';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import type { Request, Response } from 'express';
 import { AdminErrorFilter } from './admin-error.filter.js';
@@ -15,11 +15,12 @@ import { AdminSession } from './sessions/admin-session.entity.js';
 import { SessionController } from './sessions/session.controller.js';
 import { SessionsService } from './sessions/sessions.service.js';
 import { TokenFailures } from './token-failures.js';
+import { isAdminController, unvalidatedInputs } from './unvalidated-inputs.js';
 
 /** Provides what every `@AdminController()` needs. Global, so that modules do not have to import it. */
 @Global()
 @Module({
-  imports: [TypeOrmModule.forFeature([AdminToken, AdminSession, AdminSignIn])],
+  imports: [DiscoveryModule, TypeOrmModule.forFeature([AdminToken, AdminSession, AdminSignIn])],
   controllers: [StartPageController, SessionController, OidcController],
   providers: [
     TokenFailures,
@@ -36,14 +37,19 @@ export class AdminModule implements OnModuleInit {
   constructor(
     private readonly host: HttpAdapterHost,
     private readonly guard: AdminGuard,
-    private readonly filter: AdminErrorFilter
+    private readonly filter: AdminErrorFilter,
+    private readonly discovery: DiscoveryService,
+    private readonly config: ApplicationConfig
   ) {}
 
   /**
    * Sends 404 for unknown paths below `/admin`. Nest runs this hook after it has routed every controller, whatever the
    * order of the modules. Without the token the response is 401, so that nobody can probe for endpoints.
+   *
+   * @throws Error for handlers whose input nobody validates
    */
   onModuleInit(): void {
+    this.requireSchemas();
     this.host.httpAdapter?.use('/admin', (req: Request, res: Response) => {
       this.guard
         .admit(req, res)
@@ -54,5 +60,18 @@ export class AdminModule implements OnModuleInit {
         })
         .catch((error: unknown) => this.filter.respond(error, res));
     });
+  }
+
+  private requireSchemas(): void {
+    const { discovery, config } = this;
+    // Such as Nest's ValidationPipe, which validates classes.
+    if (config.getGlobalPipes().length > 0 || config.getGlobalRequestPipes().length > 0) return;
+    const controllers = discovery.getControllers().map(({ metatype }) => metatype as Type);
+    const unvalidated = controllers.filter(isAdminController).flatMap(unvalidatedInputs);
+    if (unvalidated.length === 0) return;
+    throw new Error(
+      `Nobody validates ${unvalidated.join(' and ')}: give each a zod schema, as in @Body({ schema: newQuotaSchema }), or a ` +
+        'pipe, as in @Body(ValidationPipe)'
+    );
   }
 }

@@ -41,7 +41,7 @@ export class ChangeLog implements EntitySubscriberInterface {
   private readonly logger = new Logger('Audit');
 
   constructor(dataSource: DataSource, database: DatabaseService) {
-    // Connecting replaces the list of subscribers.
+    // Not in commands, which run no hooks and print what they changed.
     database.whenReady(() => {
       if (!dataSource.subscribers.includes(this)) dataSource.subscribers.push(this);
       return Promise.resolve();

@@ -16,10 +16,11 @@ interface CredentialView {
 
 /**
  * passport-http-bearer with one chosen header. By default it would also accept a token from the query or the body,
- * and it ignores the headers of Anthropic, Azure and Google clients.
+ * and it ignores the headers of Anthropic, Azure and Google clients. Its own name, `bearer`, is left to a strategy of an
+ * application's own.
  */
 @Injectable()
-export class BearerStrategy extends PassportStrategy(Strategy) {
+export class BearerStrategy extends PassportStrategy(Strategy, 'postern-gateway-key') {
   /**
    * passport keeps strategies in one table per process: under one name, the last gateway started in a process (replicas
    * under test) would authenticate for all. Never pass passport the strategy itself: it copies only strategies that it finds by name,

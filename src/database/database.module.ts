@@ -1,6 +1,15 @@
 import { Global, Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
-import { DataSource, type DataSourceOptions } from 'typeorm';
+import {
+  DataSource,
+  type DataSourceOptions,
+  type EntityMetadata,
+  type EntityTarget,
+  type ObjectLiteral,
+  type QueryRunner,
+  type ReplicationMode
+} from 'typeorm';
+import { DatabaseNotReadyError } from './database-not-ready-error.js';
 import { SETTINGS } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import { CLOSE_TIMEOUT_MS, withTimeout } from '../platform/with-timeout.js';
@@ -12,8 +21,31 @@ import { LOOKUP_TIMEOUT_MS, LookupPool } from './lookup-pool.js';
 /** Of the admin API and of background work. */
 const POOL = { applicationName: 'postern', poolSize: 10, queryTimeoutMs: LOOKUP_TIMEOUT_MS };
 
-/** DataSource whose destroy() has a time limit, so that a hanging query cannot block the shutdown. */
-class DataSourceWithTimeout extends DataSource {
+/** TypeORM's, in a gateway that connects late and must end in time. */
+class GatewayDataSource extends DataSource {
+  /** Keeps the subscribers that providers have added in their constructors, as in Nest's docs: TypeORM makes a new list. */
+  override async initialize(): Promise<this> {
+    const added = this.subscribers;
+    try {
+      return await super.initialize();
+    } finally {
+      if (this.subscribers !== added) this.subscribers.push(...added);
+    }
+  }
+
+  /** @throws DatabaseNotReadyError, where TypeORM would find no entity at all */
+  override getMetadata(target: EntityTarget<ObjectLiteral>): EntityMetadata {
+    if (this.entityMetadatas.length === 0) throw new DatabaseNotReadyError();
+    return super.getMetadata(target);
+  }
+
+  /** @throws DatabaseNotReadyError */
+  override createQueryRunner(mode?: ReplicationMode): QueryRunner {
+    if (!this.isInitialized) throw new DatabaseNotReadyError();
+    return super.createQueryRunner(mode);
+  }
+
+  /** With a time limit, so that a hanging query cannot block the shutdown. */
   override async destroy(): Promise<void> {
     await withTimeout(CLOSE_TIMEOUT_MS, super.destroy());
   }
@@ -30,7 +62,7 @@ class DataSourceWithTimeout extends DataSource {
         // DatabaseService connects: the gateway also starts while Postgres is unavailable.
         manualInitialization: true
       }),
-      dataSourceFactory: (options) => Promise.resolve(new DataSourceWithTimeout(options as DataSourceOptions))
+      dataSourceFactory: (options) => Promise.resolve(new GatewayDataSource(options as DataSourceOptions))
     })
   ],
   providers: [DatabaseService, ChangeFeed, LookupPool],

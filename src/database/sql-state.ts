@@ -25,6 +25,7 @@ const WORDS =
 /** Errors that TypeORM throws without a connection, or between two statements of a transaction that lost its connection. */
 const NAMES = new Set([
   'CannotExecuteNotConnectedError',
+  'DatabaseNotReadyError',
   'QueryRunnerAlreadyReleasedError',
   'QueryRunnerProviderAlreadyReleasedError',
 ]);

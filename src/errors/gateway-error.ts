@@ -1,47 +1,50 @@
-/** Every code of the gateway's own; the status and message of each are in proxy/http/error-response.ts. */
-export const GATEWAY_ERROR_CODES = [
-  'invalid_path',
-  'invalid_request',
-  'credential_in_query',
-  'invalid_idempotency_key',
-  'invalid_api_key',
-  'insufficient_quota',
-  'endpoint_not_allowed',
-  'model_not_allowed',
-  'model_not_determined',
-  'model_not_priced',
-  'provider_not_allowed',
-  'not_found',
-  'provider_not_found',
-  'method_not_allowed',
-  'request_timeout',
-  'expectation_failed',
-  'upgrade_required',
-  'headers_too_large',
-  'idempotency_in_progress',
-  'idempotency_outcome_unknown',
-  'idempotency_mismatch',
-  'rate_limit_exceeded',
-  'request_too_large',
-  'internal_error',
-  'upstream_unreachable',
-  'upstream_invalid_response',
-  'upstream_timeout',
-  'provider_credential_unavailable',
-  'not_cached',
-  'no_provider_configured',
-  'database_unavailable',
-  'limits_unavailable',
-  'journal_unavailable',
-  'overloaded',
-  'shutting_down',
-  'usage_required',
-] as const;
-export type GatewayErrorCode = (typeof GATEWAY_ERROR_CODES)[number];
+import { HttpException } from '@nestjs/common';
+
+/** Every code of the gateway's own, with its status; the message of each is in proxy/http/error-response.ts. */
+const STATUSES = {
+  invalid_path: 400,
+  invalid_request: 400,
+  credential_in_query: 400,
+  invalid_idempotency_key: 400,
+  invalid_api_key: 401,
+  insufficient_quota: 402,
+  endpoint_not_allowed: 403,
+  model_not_allowed: 403,
+  model_not_determined: 400,
+  model_not_priced: 403,
+  provider_not_allowed: 403,
+  not_found: 404,
+  provider_not_found: 404,
+  method_not_allowed: 405,
+  request_timeout: 408,
+  expectation_failed: 417,
+  upgrade_required: 426,
+  headers_too_large: 431,
+  idempotency_in_progress: 409,
+  idempotency_outcome_unknown: 409,
+  idempotency_mismatch: 422,
+  rate_limit_exceeded: 429,
+  request_too_large: 413,
+  internal_error: 500,
+  upstream_unreachable: 502,
+  upstream_invalid_response: 502,
+  upstream_timeout: 504,
+  provider_credential_unavailable: 502,
+  not_cached: 504,
+  no_provider_configured: 503,
+  database_unavailable: 503,
+  limits_unavailable: 503,
+  journal_unavailable: 503,
+  overloaded: 503,
+  shutting_down: 503,
+  usage_required: 400,
+} as const;
+export type GatewayErrorCode = keyof typeof STATUSES;
+export const GATEWAY_ERROR_CODES = Object.keys(STATUSES) as readonly GatewayErrorCode[];
 
 /** True for a code of the gateway's own. */
 export function isGatewayErrorCode(code: string): code is GatewayErrorCode {
-  return (GATEWAY_ERROR_CODES as readonly string[]).includes(code);
+  return Object.hasOwn(STATUSES, code);
 }
 
 /** An error code of a module's own, with the response that it gets. */
@@ -71,11 +74,12 @@ export interface GatewayErrorOptions {
 
 /**
  * A request that the gateway answers itself, in the provider's error shape. Thrown with one of the gateway's own codes,
- * or with a definition of a module's own.
+ * or with a definition of a module's own. A filter for all errors, such as one of Nest's docs, finds its status and message
+ * as in any HttpException.
  *
  * @throws TypeError for a definition that cannot be sent
  */
-export class GatewayError extends Error {
+export class GatewayError extends HttpException {
   override readonly name = 'GatewayError';
   readonly code: string;
   /** Null for the gateway's own codes. */
@@ -83,11 +87,17 @@ export class GatewayError extends Error {
 
   constructor(
     what: GatewayErrorCode | GatewayErrorDefinition,
-    readonly options: GatewayErrorOptions = {},
+    readonly given: GatewayErrorOptions = {},
   ) {
     const definition = typeof what === 'string' ? null : what;
     const code = typeof what === 'string' ? what : what.code;
-    super(options.message ?? definition?.message ?? code, { cause: options.cause });
+    super(
+      given.message ?? definition?.message ?? code,
+      definition?.status ?? STATUSES[code as GatewayErrorCode],
+      {
+        cause: given.cause,
+      },
+    );
     if (definition !== null) check(definition);
     this.code = code;
     this.definition = definition;

@@ -1,4 +1,3 @@
-import { Injectable } from '@nestjs/common';
 import type { Grant } from '../auth/caller.js';
 import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
@@ -7,7 +6,7 @@ import { withTimeout } from '../platform/with-timeout.js';
 import { type DatedPrice, priceAt, PriceResolver } from '../pricing/price-resolver.js';
 import { isAnthropic } from '../providers/inference-endpoints.js';
 import { CallPolicies } from '../proxy/policies/call-policies.js';
-import type { Admission, CallPolicy } from '../proxy/policies/call-policy.js';
+import { type Admission, CallPolicy } from '../proxy/policies/call-policy.js';
 import type { PolicyCall } from '../proxy/policies/policy-call.js';
 import type { Reservation } from '../request-log/charges.js';
 import { startOf } from '../request-log/column-domains.js';
@@ -48,7 +47,7 @@ const UNPRICED_ENDPOINT =
 type PricedTarget = ReturnType<NonNullable<PolicyCall['routed']>['candidates']>[number];
 
 /** Admits calls within the limits and budgets of their key, its team and their end users. */
-@Injectable()
+@CallPolicy()
 export class LimitPolicy implements CallPolicy {
   /** After all others: a call that one of them rejects uses up no limit. */
   readonly order = 100;
@@ -61,7 +60,6 @@ export class LimitPolicy implements CallPolicy {
     private readonly prices: PriceResolver,
     @InjectSettings() private readonly env: Settings,
   ) {
-    policies.register(this);
     rules.listen(({ areOthers }) => {
       if (areOthers) policies.changed();
     });

@@ -1,20 +1,14 @@
-import { Injectable } from '@nestjs/common';
 import type { Grant } from '../auth/caller.js';
 import { GatewayError } from '../errors/gateway-error.js';
-import { CallPolicies } from '../proxy/policies/call-policies.js';
-import type { CallPolicy } from '../proxy/policies/call-policy.js';
+import { CallPolicy } from '../proxy/policies/call-policy.js';
 import type { PolicyCall } from '../proxy/policies/policy-call.js';
 import { cutModels } from './model-list.js';
 import { matchesPattern } from './model-pattern.js';
 
 /** Lets a key use only the models on its list and on the list of its team. */
-@Injectable()
+@CallPolicy()
 export class ModelPolicy implements CallPolicy {
   readonly order = -100;
-
-  constructor(policies: CallPolicies) {
-    policies.register(this);
-  }
 
   appliesTo(grant: Grant): boolean {
     return grant.models.length > 0;

@@ -1,8 +1,6 @@
-import { Injectable } from '@nestjs/common';
 import type { Grant } from '../auth/caller.js';
 import { GatewayError } from '../errors/gateway-error.js';
-import { CallPolicies } from '../proxy/policies/call-policies.js';
-import type { CallPolicy } from '../proxy/policies/call-policy.js';
+import { CallPolicy } from '../proxy/policies/call-policy.js';
 import type { Provider } from '../providers/provider.js';
 import type { PolicyCall } from '../proxy/policies/policy-call.js';
 
@@ -20,14 +18,10 @@ const ADD = 'Add "stream_options": {"include_usage": true} to the request.';
 const USE_CHAT = 'Cohere does not accept "stream_options" here. Use its endpoint /v2/chat.';
 
 /** Makes sure that the streams of a key report their usage. */
-@Injectable()
+@CallPolicy()
 export class StreamUsagePolicy implements CallPolicy {
   /** After the check of the model: what is inserted has no part in that. */
   readonly order = -99;
-
-  constructor(policies: CallPolicies) {
-    policies.register(this);
-  }
 
   appliesTo(grant: Grant): boolean {
     return grant.streamUsage.length > 0;

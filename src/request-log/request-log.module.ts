@@ -1,5 +1,7 @@
-import { Module } from '@nestjs/common';
+import { Module, type OnModuleInit } from '@nestjs/common';
+import { DiscoveryModule, DiscoveryService } from '@nestjs/core';
 import { TypeOrmModule } from '@nestjs/typeorm';
+import { madeAtStart } from '../platform/made-at-start.js';
 import { EndUsers } from './end-users.js';
 import { FinishedCalls } from './finished-calls.js';
 import { Journal } from './journal/journal.js';
@@ -10,7 +12,7 @@ import { RequestLog } from './request-log.entity.js';
 import { RequestLogService } from './request-log.service.js';
 
 @Module({
-  imports: [TypeOrmModule.forFeature([RequestLog])],
+  imports: [DiscoveryModule, TypeOrmModule.forFeature([RequestLog])],
   providers: [
     // First: when the database is ready it makes today's partition before the writer writes.
     PartitionsService,
@@ -23,4 +25,18 @@ import { RequestLogService } from './request-log.service.js';
   ],
   exports: [RequestLogService, FinishedCalls, Journal, LogWriter, JournalDrainService, PartitionsService]
 })
-export class RequestLogModule {}
+export class RequestLogModule implements OnModuleInit {
+  constructor(
+    private readonly finished: FinishedCalls,
+    private readonly discovery: DiscoveryService
+  ) {}
+
+  /** @throws Error for a listener of FinishedCalls that Nest makes later, or never */
+  onModuleInit(): void {
+    for (const made of [...this.discovery.getProviders(), ...this.discovery.getControllers()]) {
+      // Undefined for values.
+      const dependencies = made.getCtorMetadata() as ReturnType<typeof made.getCtorMetadata> | undefined;
+      if (dependencies?.some(({ instance }) => instance === this.finished)) madeAtStart(made);
+    }
+  }
+}

@@ -1,6 +1,7 @@
 import type { AddressInfo, Server } from 'node:net';
 import { Inject, Injectable, Logger, type OnModuleInit, Optional } from '@nestjs/common';
-import { ApplicationConfig, HttpAdapterHost } from '@nestjs/core';
+import { ApplicationConfig, HttpAdapterHost, ModulesContainer } from '@nestjs/core';
+import { ScheduleModule } from '@nestjs/schedule';
 import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import { DatabaseService } from '../database/database.service.js';
@@ -52,16 +53,22 @@ export class ServingService implements OnModuleInit {
     private readonly routes: RoutesService,
     private readonly shutdown: ShutdownService,
     private readonly config: ApplicationConfig,
+    private readonly modules: ModulesContainer,
     @InjectSettings() private readonly settings: Settings,
     @Optional() @Inject(START_EVENTS) private readonly events?: StartEvents,
   ) {}
 
-  /** @throws Error for a prefix */
+  /** @throws Error for a prefix, or a second scheduler */
   onModuleInit(): void {
     if (this.config.getGlobalPrefix() !== '')
       throw new Error(
         'setGlobalPrefix() would move the calls, /health and the admin API, whose paths are fixed; give your own ' +
           'controllers the prefix: @Controller("api/widgets")',
+      );
+    if ([...this.modules.values()].filter(({ metatype }) => metatype === ScheduleModule).length > 1)
+      throw new Error(
+        'ScheduleModule.forRoot() is imported besides the one of PosternModule, so that every job would run twice; remove ' +
+          'it: @Cron(), @Interval(), @Timeout() and SchedulerRegistry work without it',
       );
     const adapter = this.host.httpAdapter;
     if (!(adapter instanceof GatewayHttpAdapter)) return;

@@ -14,136 +14,112 @@ interface GatewayErrorForm {
   close?: true;
 }
 
-/** Status and message of each error code of the gateway. */
-const FORMS: Record<GatewayErrorCode, GatewayErrorForm> = {
+/** The response to each error code of the gateway. */
+const FORMS: Record<GatewayErrorCode, Omit<GatewayErrorForm, 'status'>> = {
   invalid_path: {
-    status: 400,
     final: true,
     message: 'The request path is not allowed. Send a plain path such as /v1/chat/completions.',
   },
   invalid_request: {
-    status: 400,
     final: true,
     close: true,
     message: 'The request is not well-formed HTTP/1.1.',
   },
   credential_in_query: {
-    status: 400,
     final: true,
     message:
       'A credential was sent in the URL. Send it in the Authorization header, and replace the key: URLs end up in logs.',
   },
   invalid_idempotency_key: {
-    status: 400,
     final: true,
     message: 'Idempotency-Key must be 1 to 255 visible ASCII characters.',
   },
   invalid_api_key: {
-    status: 401,
     final: true,
     message:
       'The gateway key is missing, malformed, unknown, disabled, expired or revoked. Send "Authorization: Bearer <gateway key>".',
   },
   insufficient_quota: {
-    status: 402,
     final: true,
     message: 'A budget of this gateway key is spent.',
   },
   endpoint_not_allowed: {
-    status: 403,
     final: true,
     message: 'This gateway key may only use inference endpoints. Ask for a key with "endpoints": "all".',
   },
-  provider_not_allowed: { status: 403, final: true, message: 'This gateway key may not use this provider.' },
+  provider_not_allowed: { final: true, message: 'This gateway key may not use this provider.' },
   model_not_allowed: {
-    status: 403,
     final: true,
     message: 'This gateway key may not use this model. GET /v1/models lists the models that it may use.',
   },
   model_not_determined: {
-    status: 400,
     final: true,
     message: 'The model of this request cannot be determined.',
   },
   model_not_priced: {
-    status: 403,
     final: true,
     message:
       'This gateway key has a budget in USD, and the price of this model is unknown. Ask for a price, or for a budget with "unpriced": "allow".',
   },
   usage_required: {
-    status: 400,
     final: true,
     message:
       'Streams of this gateway key must report their usage. Add "stream_options": {"include_usage": true}.',
   },
   not_found: {
-    status: 404,
     final: true,
     message: 'Not found. Send API calls to /v1/… or /p/<provider>/…; check that your base URL ends in /v1.',
   },
-  provider_not_found: { status: 404, final: true, message: 'No provider of this name is configured.' },
-  method_not_allowed: { status: 405, final: true, message: 'This method is not forwarded.' },
-  request_timeout: { status: 408, close: true, message: 'The request did not arrive in time.' },
+  provider_not_found: { final: true, message: 'No provider of this name is configured.' },
+  method_not_allowed: { final: true, message: 'This method is not forwarded.' },
+  request_timeout: { close: true, message: 'The request did not arrive in time.' },
   expectation_failed: {
-    status: 417,
     final: true,
     close: true,
     message: 'Only "Expect: 100-continue" is supported.',
   },
   upgrade_required: {
-    status: 426,
     final: true,
     message: 'This gateway key may not open WebSockets. Send plain HTTP requests.',
   },
-  headers_too_large: { status: 431, final: true, close: true, message: 'The request headers are too large.' },
+  headers_too_large: { final: true, close: true, message: 'The request headers are too large.' },
   idempotency_in_progress: {
-    status: 409,
     retryAfter: 1,
     message: 'A call with this Idempotency-Key is still running.',
   },
   idempotency_outcome_unknown: {
-    status: 409,
     final: true,
     message:
       'A call with this Idempotency-Key was interrupted and its outcome is unknown. Check the result, then use a new key.',
   },
   idempotency_mismatch: {
-    status: 422,
     final: true,
     message: 'This Idempotency-Key was already used with a different body.',
   },
   request_too_large: {
-    status: 413,
     final: true,
     message: 'The request body is larger than this gateway allows.',
   },
   rate_limit_exceeded: {
-    status: 429,
     message: 'This gateway key has reached a limit. Try again later.',
   },
   internal_error: {
-    status: 500,
     message: 'Internal gateway error. Search the gateway log for this request ID.',
   },
-  upstream_unreachable: { status: 502, message: 'The provider could not be reached.' },
+  upstream_unreachable: { message: 'The provider could not be reached.' },
   upstream_invalid_response: {
-    status: 502,
     message: 'The provider closed the connection before responding, or sent an invalid HTTP response.',
   },
   provider_credential_unavailable: {
-    status: 502,
     message:
       "The gateway could not obtain its access token for this provider. Try again; the gateway's log has the reason.",
   },
   not_cached: {
-    status: 504,
     final: true,
     message: 'The response is not in the cache, and the request says only-if-cached.',
   },
-  upstream_timeout: { status: 504, message: 'The provider did not respond in time.' },
+  upstream_timeout: { message: 'The provider did not respond in time.' },
   no_provider_configured: {
-    status: 503,
     retryAfter: 1,
     // Only an operator can change it.
     final: true,
@@ -151,34 +127,33 @@ const FORMS: Record<GatewayErrorCode, GatewayErrorForm> = {
       'No provider is configured. Set PROVIDER_URL and PROVIDER_KEY, then restart the gateway, or add a provider with --default.',
   },
   database_unavailable: {
-    status: 503,
     retryAfter: 1,
     message: 'The gateway key cannot be checked because the database is unavailable. Try again.',
   },
   limits_unavailable: {
-    status: 503,
     retryAfter: 5,
     message:
       'The limits of this gateway key cannot be checked because the database is unavailable. Try again.',
   },
   journal_unavailable: {
-    status: 503,
     retryAfter: 5,
     message: 'The request log cannot be written right now. Try again later.',
   },
-  overloaded: { status: 503, retryAfter: 1, message: 'The gateway is overloaded. Try again.' },
-  shutting_down: { status: 503, retryAfter: 1, message: 'This gateway is shutting down.' },
+  overloaded: { retryAfter: 1, message: 'The gateway is overloaded. Try again.' },
+  shutting_down: { retryAfter: 1, message: 'This gateway is shutting down.' },
 };
 
 /** An error that a module defined has its own status and message. */
-function formOf({ code, definition }: GatewayError): GatewayErrorForm {
-  if (definition === null) return FORMS[code as GatewayErrorCode];
-  const { status, message, retryAfter, retryable } = definition;
+function formOf(error: GatewayError): GatewayErrorForm {
+  const { code, definition } = error;
+  const status = error.getStatus();
+  if (definition === null) return { status, ...FORMS[code as GatewayErrorCode] };
+  const { message, retryAfter, retryable } = definition;
   return { status, message, retryAfter, ...(retryable === false && { final: true }) };
 }
 
 /** The HTTP status that an error is sent with. */
-export const statusOf = (error: GatewayError): number => formOf(error).status;
+export const statusOf = (error: GatewayError): number => error.getStatus();
 
 /** An error response: status, flat raw headers without `connection`, body. */
 export interface GatewayErrorResponse {
@@ -203,7 +178,7 @@ export function gatewayErrorResponse(
   target?: string,
 ): GatewayErrorResponse {
   const form = formOf(error);
-  const { type, headers: further, message = form.message } = error.options;
+  const { type, headers: further, message = form.message } = error.given;
   const isOfBedrock = isBedrock(target);
   const body = Buffer.from(
     JSON.stringify(

@@ -54,7 +54,7 @@ export class RejectionLog {
   }
 
   private log(
-    { code, options: { cause } }: GatewayError,
+    { code, given: { cause } }: GatewayError,
     key: string,
     requestId: string,
     { socket, headers }: Pick<IncomingMessage, 'socket' | 'headers'>,

@@ -1,6 +1,8 @@
-import { Injectable } from '@nestjs/common';
+import { Injectable, type OnModuleInit } from '@nestjs/common';
+import { DiscoveryService } from '@nestjs/core';
 import type { Grant } from '../../auth/caller.js';
-import type { CallPolicy } from './call-policy.js';
+import { madeAtStart } from '../../platform/made-at-start.js';
+import { type CallPolicy, PolicyClass } from './call-policy.js';
 
 declare module '../../auth/caller.js' {
   interface Grant {
@@ -11,22 +13,22 @@ declare module '../../auth/caller.js' {
   }
 }
 
-/** The policies of calls: those of the gateway, and those of an organisation's own modules. */
+/** The policies of calls: those of the gateway, and those of an organisation's own modules, each a `@CallPolicy()`. */
 @Injectable()
-export class CallPolicies {
-  private readonly policies: CallPolicy[] = [];
-  private isInUse = false;
+export class CallPolicies implements OnModuleInit {
+  private policies: readonly CallPolicy[] = [];
   private changes = 0;
 
-  /**
-   * Registers a policy. Call in a constructor.
-   *
-   * @throws Error once a call was served: a policy must not miss calls
-   */
-  register(policy: CallPolicy): void {
-    if (this.isInUse) throw new Error('register call policies in a constructor, before the first call');
-    this.policies.push(policy);
-    this.policies.sort((a, b) => (a.order ?? 0) - (b.order ?? 0));
+  constructor(private readonly discovery: DiscoveryService) {}
+
+  /** @throws Error for a policy that Nest makes later, or never */
+  onModuleInit(): void {
+    const found = new Set<CallPolicy>();
+    for (const provider of this.discovery.getProviders()) {
+      if (this.discovery.getMetadataByDecorator(PolicyClass, provider) !== undefined)
+        found.add(madeAtStart(provider) as CallPolicy);
+    }
+    this.policies = [...found].sort((a, b) => (a.order ?? 0) - (b.order ?? 0));
   }
 
   /** Increases with each `changed()`. */
@@ -50,7 +52,6 @@ export class CallPolicies {
   }
 
   private resolve(grant: Grant): readonly CallPolicy[] | null {
-    this.isInUse = true;
     grant.policiesVersion = this.changes;
     const policies = this.policies.filter((policy) => policy.appliesTo?.(grant) ?? true);
     return (grant.policies = policies.length === 0 ? null : policies);

@@ -1,10 +1,14 @@
+import { applyDecorators, Injectable } from '@nestjs/common';
+import { DiscoveryService } from '@nestjs/core';
 import type { Grant } from '../../auth/caller.js';
 import type { CallTicket } from '../../request-log/finished-call.js';
 import type { PolicyCall } from './policy-call.js';
 
 /**
- * Decides whether a call is forwarded. Registered with `CallPolicies`. It is called after the key and the route were checked
- * and before the call is journalled, so a rejected call has no row; `postern_refusals_total` counts it.
+ * Decides whether a call is forwarded. It is called after the key and the route were checked and before the call is
+ * journalled, so a rejected call has no row; `postern_refusals_total` counts it.
+ *
+ * @beta
  */
 export interface CallPolicy {
   /** Policies run in ascending order; by default 0. The gateway's own model rules have -100. */
@@ -36,6 +40,23 @@ export interface CallPolicy {
    * @throws GatewayError, or any HttpException, to reject the call
    */
   admit(call: PolicyCall): Admission | Promise<Admission>;
+}
+
+/** Marks the classes of policies. */
+export const PolicyClass = DiscoveryService.createDecorator();
+
+/**
+ * Makes a provider a policy of all calls:
+ *
+ *     @CallPolicy()
+ *     export class ClosingDayPolicy implements CallPolicy {
+ *
+ * The start fails if Nest would not make it then, as with a dependency in request scope: calls would be forwarded unasked.
+ *
+ * @beta
+ */
+export function CallPolicy(): ClassDecorator {
+  return applyDecorators(Injectable(), PolicyClass());
 }
 
 export type Admission = CallTicket | null | undefined | void;

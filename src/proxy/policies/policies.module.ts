@@ -1,6 +1,7 @@
 import { Module } from '@nestjs/common';
+import { DiscoveryModule } from '@nestjs/core';
 import { CallPolicies } from './call-policies.js';
 
-/** Import it in a module that registers a CallPolicy. */
-@Module({ providers: [CallPolicies], exports: [CallPolicies] })
+/** Finds the policies of calls, in any module. */
+@Module({ imports: [DiscoveryModule], providers: [CallPolicies], exports: [CallPolicies] })
 export class PoliciesModule {}

@@ -35,6 +35,7 @@ export class RequestLogInterceptor implements NestInterceptor {
 
   intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
     const { call } = context.getArgByIndex<Request>(0);
+    requireUnread(call.req);
     return defer(() => this.record(call, () => lastValueFrom(next.handle(), { defaultValue: undefined })));
   }
 
@@ -81,6 +82,17 @@ export class RequestLogInterceptor implements NestInterceptor {
       tracestate: (headers['tracestate'] as string | undefined) ?? null,
     });
   }
+}
+
+/** Only Nest's router runs code of others before this. @throws Error if that has read the body, which would never arrive */
+function requireUnread(req: Request): void {
+  const hasBody =
+    req.headers['content-length'] !== undefined || req.headers['transfer-encoding'] !== undefined;
+  if (hasBody && (req.readableDidRead || req.readableEnded))
+    throw new Error(
+      'A body parser or middleware has read the body of a call, so that it cannot be forwarded. Limit it to the paths of ' +
+        'your controllers: consumer.apply(express.json()).forRoutes(YourController) in configure() of your module',
+    );
 }
 
 /** The count the OpenAI and Anthropic SDKs send with each attempt. */

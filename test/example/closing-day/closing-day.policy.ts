@@ -1,15 +1,10 @@
-import { ForbiddenException, Injectable } from '@nestjs/common';
-import { CallPolicies } from '../../../src/proxy/policies/call-policies.js';
-import type { CallPolicy } from '../../../src/proxy/policies/call-policy.js';
+import { ForbiddenException } from '@nestjs/common';
+import { CallPolicy } from '../../../src/proxy/policies/call-policy.js';
 import type { PolicyCall } from '../../../src/proxy/policies/policy-call.js';
 
 /** Rejects calls to the large models on Sundays (UTC). */
-@Injectable()
+@CallPolicy()
 export class ClosingDayPolicy implements CallPolicy {
-  constructor(policies: CallPolicies) {
-    policies.register(this);
-  }
-
   needsBody(call: PolicyCall): boolean {
     return call.modelSource === 'body';
   }

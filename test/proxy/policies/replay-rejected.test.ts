@@ -1,7 +1,6 @@
-import { ForbiddenException, Injectable, Module } from '@nestjs/common';
+import { ForbiddenException, Module } from '@nestjs/common';
 import { GatewayError } from '../../../src/errors/gateway-error.js';
-import { CallPolicies } from '../../../src/proxy/policies/call-policies.js';
-import type { CallPolicy } from '../../../src/proxy/policies/call-policy.js';
+import { CallPolicy } from '../../../src/proxy/policies/call-policy.js';
 import { PoliciesModule } from '../../../src/proxy/policies/policies.module.js';
 import { addToApp } from '../../support/app-modules.js';
 import { startTestGateway } from '../../support/gateway.js';
@@ -11,18 +10,15 @@ import { answer, RawProvider } from '../../support/raw-provider.js';
 let spent: number | null = null;
 let isForbidden = false;
 
-@Injectable()
+@CallPolicy()
 class Early implements CallPolicy {
   readonly order: number = 1;
-  constructor(policies: CallPolicies) {
-    policies.register(this);
-  }
   admit(): void {
     if (spent === this.order) throw new GatewayError('insufficient_quota');
   }
 }
 
-@Injectable()
+@CallPolicy()
 class Late extends Early {
   override readonly order = 200;
   override admit(): void {
