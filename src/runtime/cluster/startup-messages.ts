@@ -7,7 +7,14 @@ import { ListenError } from '../listen.js';
 import { LoadError } from '../loaded-modules.js';
 
 /** Errors whose message is written for operators; any other error is a bug and needs its stack. */
-const OPERATOR_ERRORS = [EnvError, DataDirError, PermanentDatabaseError, EmbeddedPostgresError, ListenError, LoadError];
+const OPERATOR_ERRORS = [
+  EnvError,
+  DataDirError,
+  PermanentDatabaseError,
+  EmbeddedPostgresError,
+  ListenError,
+  LoadError,
+];
 
 /** What the start-up messages contain once the gateway serves. */
 export interface Ready {
