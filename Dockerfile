@@ -14,7 +14,9 @@ COPY console ./console
 # Builds the gateway, and the console in console/dist.
 RUN npm run build
 # Optional dependencies are platform binaries: the embedded Postgres and build tools.
-RUN npm prune --omit=dev --omit=optional --loglevel=error
+RUN npm prune --omit=dev --omit=optional --loglevel=error \
+ # For modules that are added to node_modules.
+ && ln -s .. node_modules/postern
 
 FROM node:24-bookworm-slim
 ENV NODE_ENV=production HOST=0.0.0.0 PORT=8080 DATA_DIR=/var/lib/postern

@@ -4,6 +4,7 @@ import { ADMIN_MODULES } from './admin-modules.js';
 import { AuthModule } from './auth/auth.module.js';
 import { ConfigModule, POSTERN_OPTIONS } from './config/config.module.js';
 import type { PosternOptions } from './config/env.js';
+import { type Feature, featureModule } from './config/features.js';
 import { ConsoleModule } from './console/console.module.js';
 import { DatabaseModule } from './database/database.module.js';
 import { KeysModule } from './keys/keys.module.js';
@@ -61,5 +62,16 @@ export class PosternModule {
       providers: [{ provide: POSTERN_OPTIONS, useValue: options }],
       exports: [...PUBLIC, ServingModule]
     };
+  }
+
+  /**
+   * Declares what a module brings besides its providers, in the imports of that module.
+   *
+   *     @Module({ imports: [PosternModule.forFeature({ name: 'quotas', migrations: [AddQuotas1795000099000] })] })
+   *
+   * @throws Error for a name that cannot be that of a table
+   */
+  static forFeature(feature: Feature): DynamicModule {
+    return featureModule(feature);
   }
 }

@@ -1,15 +1,14 @@
-import { type DynamicModule, Global, Module } from '@nestjs/common';
+import { Global, Module } from '@nestjs/common';
+import { ModulesContainer } from '@nestjs/core';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { SessionRecorder } from '../admin/sessions/session-recorder.js';
+import { featuresIn } from '../config/features.js';
 import { AuditLog } from './audit-log.entity.js';
 import { AuditController } from './audit.controller.js';
 import { AuditReader } from './audit.reader.js';
 import { AuditedSessions } from './audited-sessions.js';
 import { ChangeLog } from './change-log.js';
 import { ACTIONS, SUBJECT_TYPES } from './record-change.js';
-
-@Module({})
-class ModuleKinds {}
 
 /** The audit log: who changed what. Global for AdminModule, which records who signs in. */
 @Global()
@@ -20,19 +19,10 @@ class ModuleKinds {}
   exports: [SessionRecorder]
 })
 export class AuditModule {
-  /**
-   * Adds types of objects and actions of a module's own, which recordChange() then accepts and the API lists.
-   *
-   *     @Module({ imports: [AuditModule.forFeature({ types: ['quota'], actions: ['granted'] })] })
-   */
-  static forFeature(kinds: { types?: readonly string[]; actions?: readonly string[] }): DynamicModule {
-    const add = () => {
-      for (const type of kinds.types ?? []) SUBJECT_TYPES.add(type);
-      for (const action of kinds.actions ?? []) ACTIONS.add(action);
-    };
-    return {
-      module: ModuleKinds,
-      providers: [{ provide: Symbol('audited kinds'), useFactory: add }]
-    };
+  constructor(modules: ModulesContainer) {
+    for (const { subjects = [], actions = [] } of featuresIn(modules)) {
+      for (const type of subjects) SUBJECT_TYPES.add(type);
+      for (const action of actions) ACTIONS.add(action);
+    }
   }
 }

@@ -3,7 +3,7 @@ import { v7 as uuidv7 } from 'uuid';
 import type { Actor } from '../platform/actor.js';
 import { logWhenCommitted } from './change-log.js';
 
-/** Types of objects whose changes are recorded. A module adds its own with `AuditModule.forFeature()`. */
+/** Types of objects whose changes are recorded. A module adds its own with `PosternModule.forFeature()`. */
 export const SUBJECT_TYPES = new Set([
   'configuration',
   'key',
@@ -18,7 +18,7 @@ export const SUBJECT_TYPES = new Set([
   'webhook',
 ]);
 
-/** Actions that are recorded. A module adds its own with `AuditModule.forFeature()`. */
+/** Actions that are recorded. A module adds its own with `PosternModule.forFeature()`. */
 export const ACTIONS = new Set([
   'applied',
   'changed',
@@ -68,9 +68,9 @@ export async function recordChange(manager: EntityManager, by: Actor, change: Ch
   const { action, type, before, after, more } = change;
   // Unlisted values could not be used as a filter.
   if (!ACTIONS.has(action))
-    throw new Error(`${action} is no action of the audit log; add it with AuditModule.forFeature()`);
+    throw new Error(`${action} is no action of the audit log; add it with PosternModule.forFeature()`);
   if (!SUBJECT_TYPES.has(type))
-    throw new Error(`${type} is no type of the audit log; add it with AuditModule.forFeature()`);
+    throw new Error(`${type} is no type of the audit log; add it with PosternModule.forFeature()`);
   const subject = (after ?? before)!;
   const name = change.name ?? subject.name;
   const [was, changed] = differing(before, after);

@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import { isIP } from 'node:net';
 import { z } from 'zod';
+import { MODULE_NAMES_REMEDY, moduleNames } from './named-modules.js';
 import { normaliseProviderUrl } from '../platform/provider-url.js';
 import { parseCidrList } from '../platform/cidr.js';
 import { isTimeZone, TIME_ZONE_REMEDY } from '../platform/time-zone.js';
@@ -149,6 +150,7 @@ export const envSchema = z.object({
   PORT: port().default(8080),
   ADMIN_PORT: port().optional(),
   CONSOLE: oneOf('on', 'off').default('on'),
+  MODULES: text(moduleNames, MODULE_NAMES_REMEDY).default([]),
   DATABASE_URL: text(
     postgresUrl,
     'must look like postgres://user:password@host:5432/database, special characters percent-encoded',

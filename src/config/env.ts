@@ -29,7 +29,8 @@ export type Env = Readonly<
  * @beta
  */
 export type PosternOptions = {
-  readonly [Name in EnvVariable as CamelCase<Name>]?: string | Extract<Values[Name], string | number>;
+  readonly [Name in Exclude<EnvVariable, 'MODULES'> as CamelCase<Name>]?:
+    string | Extract<Values[Name], string | number>;
 };
 
 const GENERATES_SECRETS = 'npm run init:env generates secrets';
@@ -76,7 +77,9 @@ function byVariable(options: PosternOptions, errors: string[]): RawEnv {
   const values: RawEnv = {};
   for (const [option, value] of Object.entries(options)) {
     const name = variables.get(option);
-    if (name === undefined) errors.push(`${option}: is not an option; see docs/reference/settings.md`);
+    if (name === 'MODULES')
+      errors.push(`${option}: is no option, because it is read first; import modules in the root module`);
+    else if (name === undefined) errors.push(`${option}: is not an option; see docs/reference/settings.md`);
     else if (value !== undefined) values[name] = String(value);
   }
   return values;

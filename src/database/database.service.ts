@@ -1,7 +1,9 @@
 import { Injectable, Logger, type OnModuleDestroy } from '@nestjs/common';
+import { ModulesContainer } from '@nestjs/core';
 import { DataSource } from 'typeorm';
 import { cliCommand } from '../platform/cli-command.js';
 import { InjectSettings } from '../config/config.module.js';
+import { featuresIn } from '../config/features.js';
 import type { Settings } from '../config/settings.js';
 import { withTimeout } from '../platform/with-timeout.js';
 import { permanentError, PermanentDatabaseError } from './permanent-database-error.js';
@@ -28,6 +30,7 @@ export class DatabaseService implements OnModuleDestroy {
   constructor(
     private readonly dataSource: DataSource,
     @InjectSettings() private readonly env: Settings,
+    private readonly modules: ModulesContainer,
   ) {}
 
   /** Null if Postgres is ready, else the reason, for an operator. */
@@ -99,10 +102,11 @@ export class DatabaseService implements OnModuleDestroy {
   private async prepare(): Promise<void> {
     const { signal } = this.stopping;
     this.migrationsPending = false;
+    const features = featuresIn(this.modules);
     if (this.env.migrate) {
-      const ran = await migrate(this.env.databaseUrl, signal);
+      const ran = await migrate(this.env.databaseUrl, features, signal);
       if (ran.length > 0) this.logger.log(`Migrated the database: ${ran.join(', ')}`);
-    } else if (await isMigrationPending(this.env.databaseUrl)) {
+    } else if (await isMigrationPending(this.env.databaseUrl, features)) {
       this.migrationsPending = true;
       this.why = `migrations are pending and MIGRATE=off; run "${cliCommand('migrate')}"`;
       return;

@@ -1,10 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ClientBase, ClientConfig, QueryConfig } from 'pg';
-import { DataSource, MigrationExecutor, type QueryRunner } from 'typeorm';
+import { DataSource, type DataSourceOptions, MigrationExecutor, type QueryRunner } from 'typeorm';
+import type { Feature } from '../config/features.js';
 import { ADVISORY_LOCKS } from './advisory-locks.js';
 import { dataSourceOptions } from './data-source-options.js';
 import { applyFunctions, pendingFunctions } from './functions.js';
 import { PermanentDatabaseError } from './permanent-database-error.js';
+import { isDatabaseUnavailable } from './sql-state.js';
 
 const OLDEST_SERVER = 150_000;
 /**
@@ -24,16 +26,22 @@ const LOCK_PAUSE_MS = 250;
 const LOCK_QUERY_TIMEOUT_MS = 2_000;
 
 /**
- * Brings the schema up to date: runs the migrations, then applies the files of the functions. Replicas that start at the
- * same time wait for each other.
+ * Brings the schema up to date: runs the migrations, applies the files of the functions, then runs the migrations of
+ * modules. Replicas that start at the same time wait for each other.
  *
  * @param url connection string of a direct or session-mode connection: the lock is the session's
+ * @param features of modules, whose migrations are recorded in a table each
  * @param stopping ends the wait for another replica
- * @returns names of the migrations that ran, and of the functions that were applied, as `limit_sweep()`
+ * @returns names of the migrations that ran, those of modules as `quotas/AddQuotas1795000099000`, and of the functions that
+ *   were applied, as `limit_sweep()`
  * @throws PermanentDatabaseError if the server is too old
  */
-export async function migrate(url: string, stopping?: AbortSignal): Promise<string[]> {
-  return withDataSource(url, async (dataSource) => {
+export async function migrate(
+  url: string,
+  features: readonly Feature[] = [],
+  stopping?: AbortSignal,
+): Promise<string[]> {
+  return withDataSource(url, {}, async (dataSource) => {
     const runner = dataSource.createQueryRunner();
     try {
       const [server] = (await runner.query(
@@ -45,9 +53,11 @@ export async function migrate(url: string, stopping?: AbortSignal): Promise<stri
         );
       }
       await takeLock((await runner.connect()) as ClientBase, stopping);
-      await runner.query(`SET lock_timeout = '${LOCK_TIMEOUT}'`);
-      await runner.query(`SET idle_in_transaction_session_timeout = '${IDLE_TIMEOUT}'`);
-      return await runPending(dataSource, runner);
+      const ran = await runPending(dataSource, runner);
+      ran.push(...(await retried(() => applyFunctions(runner))).map((name) => `${name}()`));
+      // This connection holds the lock meanwhile.
+      for (const feature of features) ran.push(...(await migrateFeature(url, feature)));
+      return ran;
     } finally {
       await runner.release();
     }
@@ -69,15 +79,22 @@ async function takeLock(client: ClientBase, stopping: AbortSignal | undefined): 
   }
 }
 
-/** Runs each migration in its own transaction; one that timed out on a lock is retried. */
+/** Runs each migration in its own transaction. @returns the names of those that ran */
 async function runPending(dataSource: DataSource, runner: QueryRunner): Promise<string[]> {
+  await runner.query(`SET lock_timeout = '${LOCK_TIMEOUT}'`);
+  await runner.query(`SET idle_in_transaction_session_timeout = '${IDLE_TIMEOUT}'`);
   const executor = new MigrationExecutor(dataSource, runner);
   executor.transaction = 'each';
   const pending = (await executor.getPendingMigrations()).map(({ name }) => name);
+  await retried(() => executor.executePendingMigrations());
+  return pending;
+}
+
+/** Runs what timed out on a lock again. */
+async function retried<T>(work: () => Promise<T>): Promise<T> {
   for (let tries = 1; ; tries++) {
     try {
-      await executor.executePendingMigrations();
-      return [...pending, ...(await applyFunctions(runner)).map((name) => `${name}()`)];
+      return await work();
     } catch (error) {
       if ((error as { code?: string }).code !== LOCK_TIMED_OUT || tries === TRIES) throw error;
       await sleep(PAUSE_MS);
@@ -85,20 +102,60 @@ async function runPending(dataSource: DataSource, runner: QueryRunner): Promise<
   }
 }
 
+/** Runs the migrations of a module, on a connection of their own: TypeORM knows one table of migrations for each. */
+async function migrateFeature(url: string, feature: Feature): Promise<string[]> {
+  const { name, migrations = [] } = feature;
+  if (migrations.length === 0) return [];
+  return withDataSource(url, optionsOf(feature), async (dataSource) => {
+    const runner = dataSource.createQueryRunner();
+    try {
+      return (await runPending(dataSource, runner)).map((migration) => `${name}/${migration}`);
+    } catch (error) {
+      if (!isDatabaseUnavailable(error))
+        (error as Error).message = `migrations of the module ${name}: ${(error as Error).message}`;
+      throw error;
+    } finally {
+      await runner.release();
+    }
+  });
+}
+
+function optionsOf({ name, migrations = [] }: Feature): Partial<DataSourceOptions> {
+  return { migrations: [...migrations], migrationsTableName: `migration_${name}` };
+}
+
 /** True when a migration has not run yet, or the file of a function was not applied. */
-export async function isMigrationPending(url: string): Promise<boolean> {
-  return withDataSource(
+export async function isMigrationPending(url: string, features: readonly Feature[] = []): Promise<boolean> {
+  const isPending = await withDataSource(
     url,
+    {},
     async (dataSource) =>
       (await dataSource.showMigrations()) || (await pendingFunctions(dataSource)).length > 0,
   );
+  if (isPending) return true;
+  for (const feature of features) if (await isFeaturePending(url, feature)) return true;
+  return false;
 }
 
-async function withDataSource<T>(url: string, work: (dataSource: DataSource) => Promise<T>): Promise<T> {
+async function isFeaturePending(url: string, feature: Feature): Promise<boolean> {
+  if (feature.migrations === undefined || feature.migrations.length === 0) return false;
+  return withDataSource(url, optionsOf(feature), async (dataSource) => {
+    // Creates no table, unlike showMigrations(): with MIGRATE=off the gateway's role may have no right to.
+    const pending = await new MigrationExecutor(dataSource).getPendingMigrations();
+    return pending.length > 0;
+  });
+}
+
+async function withDataSource<T>(
+  url: string,
+  options: Partial<DataSourceOptions>,
+  work: (dataSource: DataSource) => Promise<T>,
+): Promise<T> {
   // Closing its one connection releases the lock whatever happened.
-  const dataSource = new DataSource(
-    dataSourceOptions(url, { applicationName: 'postern-migrate', poolSize: 1 }),
-  );
+  const dataSource = new DataSource({
+    ...dataSourceOptions(url, { applicationName: 'postern-migrate', poolSize: 1 }),
+    ...options,
+  } as DataSourceOptions);
   await dataSource.initialize();
   try {
     return await work(dataSource);

@@ -2,6 +2,7 @@ import cluster from 'node:cluster';
 import type { NestApplicationOptions } from '@nestjs/common';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import { EnvError } from '../config/env-error.js';
+import { namedModules } from '../config/named-modules.js';
 import type { Env, PosternOptions } from '../config/env.js';
 import { workerCount } from '../config/settings.js';
 import { RoutesService } from '../routes/routes.service.js';
@@ -10,6 +11,7 @@ import { errorText, StartupMessages } from './cluster/startup-messages.js';
 import { serveAsWorker } from './cluster/worker.js';
 import { createApp, startGateway } from './gateway.js';
 import { openHost } from './host.js';
+import { withLoadedModules } from './loaded-modules.js';
 import type { ImportedModule } from './module-tree.js';
 import { readEnv } from './read-env.js';
 
@@ -37,7 +39,10 @@ export class PosternFactory {
   ): Promise<void> {
     try {
       if (cluster.isWorker) serveAsWorker(root, setup);
-      else await new Run(root, setup, new StartupMessages()).start(await readEnv(root, options));
+      else {
+        const all = await withLoadedModules(root, namedModules());
+        await new Run(all, setup, new StartupMessages()).start(await readEnv(all, options));
+      }
     } catch (error) {
       failWith(error);
     }
@@ -47,13 +52,14 @@ export class PosternFactory {
    * As `NestFactory.create()`, with the HTTP adapter of the gateway: one process, which needs DATABASE_URL and listens with
    * `app.listen()`.
    *
-   * @throws EnvError; Error if the module does not import PosternModule
+   * @throws EnvError; LoadError; Error if the module does not import PosternModule
    */
   static async create(
     root: ImportedModule,
     { settings, ...nest }: NestApplicationOptions & { settings?: PosternOptions } = {},
   ): Promise<NestExpressApplication> {
-    const env = await readEnv(root, settings ?? {});
+    const all = await withLoadedModules(root, namedModules());
+    const env = await readEnv(all, settings ?? {});
     if (env.databaseUrl === undefined)
       throw new EnvError([
         'DATABASE_URL: must be set; only PosternFactory.run() starts an embedded Postgres',
@@ -61,7 +67,7 @@ export class PosternFactory {
     const messages = new StartupMessages();
     const host = await openHost(env, () => {});
     try {
-      return await createApp(root, host.settings, {
+      return await createApp(all, host.settings, {
         nest,
         events: {
           report: () => {},

@@ -1,5 +1,6 @@
 import { POSTERN_OPTIONS } from '../config/config.module.js';
 import { type Env, loadEnv, type PosternOptions } from '../config/env.js';
+import { checkedFeatures, DeclaredFeature } from '../config/features.js';
 import { DeclaredSettings } from '../config/module-settings.js';
 import { type ImportedModule, modulesBelow, valuesOf } from './module-tree.js';
 
@@ -22,6 +23,7 @@ export async function readEnv(
         ? 'the root module does not import the gateway: add PosternModule.forRoot() to its imports'
         : 'PosternModule.forRoot() is called more than once; import it in the root module only',
     );
+  checkedFeatures(valuesOf(modules, DeclaredFeature));
   const declared = valuesOf(modules, DeclaredSettings) as DeclaredSettings[];
   return loadEnv(source, undefined, { declared, options: { ...given[0], ...options } });
 }

@@ -53,6 +53,7 @@ describe('loadEnv', () => {
       shutdownDelayMs: 0,
       shutdownGraceMs: 30_000,
       migrate: true,
+      modules: [],
       logLevel: 'info',
       otelServiceName: 'postern',
     });

@@ -1,4 +1,5 @@
 import pg from 'pg';
+import { ModulesContainer } from '@nestjs/core';
 import { DataSource } from 'typeorm';
 import type { Settings } from '../../src/config/settings.js';
 import { ADVISORY_LOCKS } from '../../src/database/advisory-locks.js';
@@ -48,7 +49,7 @@ describe('while another replica holds it', () => {
   beforeEach(() => {
     const env = { databaseUrl: database.url, migrate: true } as Settings;
     dataSource = new DataSource(dataSourceOptions(database.url, { applicationName: 'postern', poolSize: 1 }));
-    service = new DatabaseService(dataSource, env);
+    service = new DatabaseService(dataSource, env, new ModulesContainer());
   });
   afterEach(async () => {
     service.onModuleDestroy();

@@ -4,9 +4,17 @@ import { EnvError } from '../../config/env-error.js';
 import { PermanentDatabaseError } from '../../database/permanent-database-error.js';
 import { EmbeddedPostgresError } from '../../embedded-postgres/embedded-postgres-error.js';
 import { ListenError } from '../listen.js';
+import { LoadError } from '../loaded-modules.js';
 
 /** Errors whose message is written for operators; any other error is a bug and needs its stack. */
-const OPERATOR_ERRORS = [EnvError, DataDirError, PermanentDatabaseError, EmbeddedPostgresError, ListenError];
+const OPERATOR_ERRORS = [
+  EnvError,
+  DataDirError,
+  PermanentDatabaseError,
+  EmbeddedPostgresError,
+  ListenError,
+  LoadError,
+];
 
 /** What the start-up messages contain once the gateway serves. */
 export interface Ready {

@@ -2,6 +2,7 @@ import cluster from 'node:cluster';
 import { errorText } from './startup-messages.js';
 import type { Settings } from '../../config/settings.js';
 import { type Gateway, type GatewayOptions, serve } from '../gateway.js';
+import { withLoadedModules } from '../loaded-modules.js';
 import type { ImportedModule } from '../module-tree.js';
 import { type MetricValues, MetricsService } from '../../observability/metrics.service.js';
 import { RoutesService } from '../../routes/routes.service.js';
@@ -45,7 +46,7 @@ async function start(
   settings: Settings,
   setup: GatewayOptions['setup'],
 ): Promise<Gateway> {
-  const gateway = await serve(root, settings, {
+  const gateway = await serve(await withLoadedModules(root, settings.modules), settings, {
     report: () => {},
     onFirstKey: (firstKey, lacksProvider) => send({ keys: { firstKey, lacksProvider } }),
     onKeysExist: () => send({ keys: { firstKey: null, lacksProvider: false } }),

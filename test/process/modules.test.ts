@@ -1,0 +1,219 @@
+import { cp, mkdir, readdir, symlink, writeFile } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
+import { ADMIN_TOKEN } from '../support/gateway.js';
+import { createDatabase, type TestDatabase } from '../support/database.js';
+import { GatewayProcess } from '../support/process.js';
+import { Workplace } from '../support/workplace.js';
+
+const ROOT = resolve(__dirname, '../..');
+
+/** The build as in the image: a folder with node_modules, where packages of an operator's own can be installed. */
+let workplace: Workplace;
+let database: TestDatabase;
+beforeAll(async () => {
+  workplace = await Workplace.make();
+  for (const part of ['dist/src', 'dist/migrations', 'package.json'])
+    await cp(join(ROOT, part), join(workplace.folder, part), { recursive: true });
+  await mkdir(join(workplace.folder, 'node_modules'));
+  for (const name of await readdir(join(ROOT, 'node_modules')))
+    if (!name.startsWith('.'))
+      await symlink(join(ROOT, 'node_modules', name), join(workplace.folder, 'node_modules', name));
+  await symlink('..', join(workplace.folder, 'node_modules/postern'));
+  await write('node_modules/@acme/postern-quotas/package.json', JSON.stringify(MANIFEST));
+  await write('node_modules/@acme/postern-quotas/index.js', QUOTAS);
+});
+afterAll(() => workplace.remove());
+beforeEach(async () => {
+  database = await createDatabase();
+});
+afterEach(() => database.drop());
+
+// Without "default" or "require": as of a package that can only be imported.
+const MANIFEST = {
+  name: '@acme/postern-quotas',
+  version: '1.2.3',
+  type: 'module',
+  exports: { import: './index.js' },
+};
+
+const QUOTAS = `
+  import { Controller, ForbiddenException, Get, Inject, Module } from '@nestjs/common';
+  import { TypeOrmModule } from '@nestjs/typeorm';
+  import { Column, DataSource, Entity, PrimaryColumn } from 'typeorm';
+  import { z } from 'zod';
+  import { ConfigModule, InjectSettings } from '../../../dist/src/config/config.module.js';
+  import { PosternModule } from '../../../dist/src/postern.module.js';
+  import { recordChange } from '../../../dist/src/audit/record-change.js';
+  import { CallPolicies } from '../../../dist/src/proxy/policies/call-policies.js';
+
+  class Quota {}
+  Entity('quota')(Quota);
+  PrimaryColumn('text')(Quota.prototype, 'name');
+  Column('int')(Quota.prototype, 'tokens');
+
+  class AddQuota1600000000000 {
+    up(runner) { return runner.query('CREATE TABLE quota (name text PRIMARY KEY, tokens int NOT NULL)'); }
+  }
+
+  class QuotasController {
+    constructor(dataSource, settings) { this.dataSource = dataSource; this.tokens = settings.moduleSettings.QUOTA_TOKENS; }
+    list() {
+      return this.dataSource.transaction(async (manager) => {
+        await manager.save(Quota, { name: 'all', tokens: this.tokens });
+        const after = { id: '01890a5d-ac96-774b-bcce-b302099a8057', name: 'all', tokens: this.tokens };
+        const by = { name: 'test', address: null };
+        await recordChange(manager, by, { action: 'granted', type: 'quota', before: null, after });
+        return manager.find(Quota);
+      });
+    }
+  }
+  Controller('quotas')(QuotasController);
+  Inject(DataSource)(QuotasController, undefined, 0);
+  InjectSettings()(QuotasController, undefined, 1);
+  Get()(QuotasController.prototype, 'list', Object.getOwnPropertyDescriptor(QuotasController.prototype, 'list'));
+
+  class NoCalls {
+    order = 1;
+    constructor(policies) { policies.register(this); }
+    admit() { throw new ForbiddenException('The quota is used up.'); }
+  }
+  Inject(CallPolicies)(NoCalls, undefined, 0);
+
+  export class QuotasModule {}
+  Module({
+    imports: [
+      PosternModule.forFeature({
+        name: 'quotas', migrations: [AddQuota1600000000000], subjects: ['quota'], actions: ['granted'],
+      }),
+      ConfigModule.forFeature(z.object({ QUOTA_TOKENS: z.coerce.number().int() })),
+      TypeOrmModule.forFeature([Quota]),
+    ],
+    controllers: [QuotasController],
+    providers: [NoCalls],
+  })(QuotasModule);
+`;
+
+async function write(path: string, text: string): Promise<void> {
+  const file = join(workplace.folder, path);
+  await mkdir(dirname(file), { recursive: true });
+  await writeFile(file, text);
+}
+
+const start = (modules: string, env: Record<string, string> = {}) =>
+  GatewayProcess.ofCheckout(workplace.folder, workplace.folder, {
+    DATABASE_URL: database.url,
+    DATA_DIR: workplace.dataDir,
+    ADMIN_TOKEN,
+    // The policy rejects each call before.
+    PROVIDER_URL: 'http://127.0.0.1:9',
+    PROVIDER_KEY: 'sk-0123456789',
+    MODULES: modules,
+    CONSOLE: 'off',
+    ...env,
+  });
+
+it.each(['1', '2'])(
+  'a package is loaded without a compiler by %s workers: controller, policy, entity, migration, setting, audit subject',
+  async (workers) => {
+    const gateway = start('@acme/postern-quotas', { QUOTA_TOKENS: '5', WORKERS: workers });
+    const url = await gateway.ready();
+    const quotas = await fetch(`${url}/quotas`);
+    expect(await quotas.json()).toEqual([{ name: 'all', tokens: 5 }]);
+    const headers = { authorization: `Bearer ${ADMIN_TOKEN}` };
+    const audit = await fetch(`${url}/admin/v1/audit?subject_type=quota&action=granted`, { headers });
+    expect(await audit.json()).toMatchObject({ data: [{ subject_name: 'all', after: { tokens: 5 } }] });
+    expect(await database.query('SELECT name FROM migration_quotas')).toEqual([
+      { name: 'AddQuota1600000000000' },
+    ]);
+    const call = await fetch(`${url}/v1/models`, {
+      headers: { authorization: `Bearer ${await gateway.firstKey()}` },
+    });
+    expect([call.status, await call.text()]).toEqual([403, expect.stringContaining('The quota is used up.')]);
+    expect(await gateway.stop()).toEqual({ code: 0, signal: null });
+  },
+);
+
+it('reports the settings of a loaded module with those of the gateway', async () => {
+  const { process } = start('@acme/postern-quotas', { PORT: 'none' });
+  expect((await process.ended).code).toBe(1);
+  expect(process.stderr).toMatch(/PORT: must be[^]*QUOTA_TOKENS: must be set/);
+});
+
+const MODULE = `
+  import { Module } from '@nestjs/common';
+  export class Empty {}
+  Module({ providers: [] })(Empty);`;
+
+const rejected: [string, string, Record<string, string>, string][] = [
+  ['is not found', 'postern-missing', {}, 'MODULES: postern-missing was not found below'],
+  [
+    'is a file that is not there',
+    './modules/missing.js',
+    {},
+    'MODULES: ./modules/missing.js was not found below',
+  ],
+  [
+    'throws',
+    './modules/broken.js',
+    { 'modules/broken.js': 'throw new Error("not today")' },
+    'MODULES: ./modules/broken.js cannot be loaded: Error: not today',
+  ],
+  [
+    'exports no module',
+    './modules/none.js',
+    { 'modules/none.js': 'export const quotas = 1; export class Quotas {}' },
+    'MODULES: ./modules/none.js exports no Nest module',
+  ],
+  [
+    'exports several',
+    './modules/two.js',
+    { 'modules/two.js': `${MODULE} export class Other {} Module({ imports: [Empty] })(Other);` },
+    'MODULES: ./modules/two.js exports several Nest modules (Empty, Other)',
+  ],
+  [
+    'is named twice',
+    './modules/one.js,./modules/one.js',
+    { 'modules/one.js': MODULE },
+    'MODULES: ./modules/one.js is already loaded, by the name ./modules/one.js',
+  ],
+  [
+    'is part of the gateway',
+    './modules/teams.js',
+    { 'modules/teams.js': `export { TeamsModule } from '../dist/src/teams/teams.module.js';` },
+    'MODULES: ./modules/teams.js is already loaded, by the application',
+  ],
+  ['has a name that leads elsewhere', '../elsewhere.js', {}, 'MODULES: must be names of packages'],
+  [
+    'would use another Nest',
+    'postern-other-nest',
+    {
+      'node_modules/postern-other-nest/package.json': '{"type":"module","exports":"./index.js"}',
+      'node_modules/postern-other-nest/index.js': MODULE,
+      'node_modules/postern-other-nest/node_modules/@nestjs/core/package.json':
+        '{"type":"module","exports":"./index.js"}',
+      'node_modules/postern-other-nest/node_modules/@nestjs/core/index.js': '',
+    },
+    'MODULES: postern-other-nest would use another Nest, ',
+  ],
+  [
+    'would use another Postern',
+    'postern-other-postern',
+    {
+      'node_modules/postern-other-postern/package.json': '{"type":"module","exports":"./index.js"}',
+      'node_modules/postern-other-postern/index.js': MODULE,
+      'node_modules/postern-other-postern/node_modules/postern/package.json': '{}',
+    },
+    'MODULES: postern-other-postern would use another Postern, ',
+  ],
+];
+
+it.each(rejected)(
+  'a module that %s stops the start with its name and the reason',
+  async (_, names, files, reason) => {
+    for (const [path, text] of Object.entries(files)) await write(path, text);
+    const { process } = start(names);
+    expect(await process.ended).toEqual({ code: 1, signal: null });
+    expect(process.stderr).toContain(reason);
+    expect(process.stdout).not.toContain('ready on');
+  },
+);
