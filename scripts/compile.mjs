@@ -39,7 +39,8 @@ function linkPackages() {
     symlinkSync(join('..', PRODUCT.to, 'node_modules'), packages, 'dir');
   }
   const testing = join('node_modules', '@nestjs', 'testing');
-  cpSync(join(root, testing), join(root, TESTS.to, 'test', testing), { recursive: true });
+  for (const folder of ['src', 'test'])
+    cpSync(join(root, testing), join(root, TESTS.to, folder, testing), { recursive: true });
 }
 
 /** The error lists every file that cannot be compiled. @returns how many files were compiled */
