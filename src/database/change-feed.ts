@@ -93,6 +93,12 @@ export class ChangeFeed implements OnApplicationShutdown {
     this.channels.set(channel, onNotified);
   }
 
+  /** Does the cache of this counter reflect the changes up to this value? True if it has none. */
+  reflects(counter: string, value: bigint): boolean {
+    const subscriber = this.subscribers.get(counter);
+    return subscriber === undefined || (subscriber.applied !== null && subscriber.applied >= value);
+  }
+
   async onApplicationShutdown(): Promise<void> {
     this.stopped = true;
     this.wake();

@@ -43,9 +43,20 @@ class StartModule implements OnApplicationShutdown {
   }
 }
 
+/** Makes the application of a module. */
+export type MakeApp = (
+  module: DynamicModule,
+  adapter: GatewayHttpAdapter,
+  options: NestApplicationOptions,
+) => Promise<NestExpressApplication>;
+
+const makeByFactory: MakeApp = (module, adapter, options) =>
+  NestFactory.create<NestExpressApplication>(module, adapter, options);
+
 /** How an application is made. */
 export interface AppOptions {
   events: StartEvents;
+  make?: MakeApp;
   nest?: NestApplicationOptions;
   /** Called once everything else has ended. */
   onEnd?: () => Promise<void>;
@@ -55,7 +66,7 @@ export interface AppOptions {
 export async function createApp(
   root: ImportedModule,
   settings: Settings,
-  { events, nest = {}, onEnd = () => Promise.resolve() }: AppOptions,
+  { events, make = makeByFactory, nest = {}, onEnd = () => Promise.resolve() }: AppOptions,
 ): Promise<NestExpressApplication> {
   const start: DynamicModule = {
     module: StartModule,
@@ -65,11 +76,12 @@ export async function createApp(
     ],
     exports: [START_EVENTS],
   };
-  const app = await NestFactory.create<NestExpressApplication>(
-    { module: GatewayRoot, imports: [start, root] },
-    new GatewayHttpAdapter(settings),
-    { logger: new GatewayLogger(settings), ...nest, bodyParser: false, abortOnError: false },
-  );
+  const app = await make({ module: GatewayRoot, imports: [start, root] }, new GatewayHttpAdapter(settings), {
+    logger: new GatewayLogger(settings),
+    ...nest,
+    bodyParser: false,
+    abortOnError: false,
+  });
   serveApiDocs(app, settings.nodeEnv === 'production');
   return app;
 }
@@ -84,6 +96,8 @@ export interface Gateway extends Addresses {
 export interface GatewayOptions extends StartEvents {
   /** Called with the application before it is initialised: what Nest's docs do between create() and listen(). */
   setup?: (app: NestExpressApplication) => void | Promise<void>;
+  /** Makes the application in place of NestFactory. */
+  make?: MakeApp;
 }
 
 /**
@@ -121,7 +135,7 @@ export async function serve(
   settings: Settings,
   options: GatewayOptions,
 ): Promise<Gateway> {
-  const app = await createApp(root, settings, { events: options });
+  const app = await createApp(root, settings, { events: options, make: options.make });
   try {
     await options.setup?.(app);
     await app.init();

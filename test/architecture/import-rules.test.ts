@@ -63,10 +63,13 @@ function importsOf(file: string): string[] {
 }
 
 /**
- * Files that compose the gateway, as the top-level files do: `runtime` starts one in each process, a command without a
+ * Files that compose the gateway, as the top-level files do: `runtime` starts one in each process, `testing` in tests, a command without a
  * gateway opens the admin API, and the data source of the migrations loads every module for its entities.
  */
-const COMPOSITION = /^runtime\/|^cli\/(data-source|local-app)\.ts$/;
+const COMPOSITION = /^(runtime|testing)\/|^cli\/(data-source|local-app)\.ts$/;
+
+/** Entries of the package. */
+const BARRELS = ['testing/index.ts'];
 
 /** What a module of an operator's own is declared with. */
 const FOR_MODULES = 'postern.module.ts';
@@ -110,7 +113,7 @@ describe('the source layout', () => {
   // An organisation's own modules need no line there.
   it('has a page, layout.md, that names every folder of the layers', () => {
     const page = readFileSync(join(src, '../docs/develop/layout.md'), 'utf8');
-    const folders = [...Object.keys(MAY_IMPORT), 'runtime', 'runtime/cluster'];
+    const folders = [...Object.keys(MAY_IMPORT), 'runtime', 'runtime/cluster', 'testing'];
     expect(folders.filter((name) => !page.includes(`](../../src/${name})`))).toEqual([]);
   });
 
@@ -126,6 +129,15 @@ describe('the source layout', () => {
       ({ from, to }) => imported.has(from) && folderOf(to) && !FOR_ALL.includes(folderOf(to)!),
     );
     expect(leaning.map(({ text }) => text)).toEqual([]);
+  });
+
+  it('has nothing for tests in what runs', () => {
+    const wrong = arrows.filter(({ from, to }) => to.startsWith('testing/') && !from.startsWith('testing/'));
+    expect(wrong.map(({ text }) => text)).toEqual([]);
+    // Where an application that does not override anything has none.
+    const eager = /^(import|export)\s(?!type\b)[^;]*from ['"]@nestjs\/testing['"]/m;
+    expect(matching(/@nestjs\/testing['"]/)).toEqual(['testing/overrides.ts']);
+    expect(matching(eager)).toEqual([]);
   });
 
   it('loads the embedded Postgres only where it is asked for', () => {
@@ -152,9 +164,10 @@ describe('the source layout', () => {
   it('has no forwardRef, no barrel and no folder for miscellaneous files', () => {
     expect(matching(/\bforwardRef\(\s*\(/)).toEqual([]);
     expect(matching(/^export\s+(type\s+)?\*/m)).toEqual([]);
-    expect(files.filter(isBarrel)).toEqual([]);
+    expect(files.filter(isBarrel)).toEqual(BARRELS);
+    const others = files.filter((file) => !BARRELS.includes(file));
     expect(
-      files.filter((file) => /(^|\/)(index\.ts$|(utils?|common|helpers?|shared|lib)\/)/.test(file)),
+      others.filter((file) => /(^|\/)(index\.ts$|(utils?|common|helpers?|shared|lib)\/)/.test(file)),
     ).toEqual([]);
   });
 
@@ -181,7 +194,9 @@ describe('the source layout', () => {
   });
 
   it('connects to Postgres with the settings of every session', () => {
-    expect(matching(/\bnew pg\.(Client|Pool)\(/, ['database/open-pool.ts'])).toEqual([]);
+    // Tests look at the database from outside.
+    const outside = files.filter((file) => file.startsWith('testing/'));
+    expect(matching(/\bnew pg\.(Client|Pool)\(/, ['database/open-pool.ts', ...outside])).toEqual([]);
     // Of the embedded server, to create its database.
     const clients = /import [^;]*\bClient\b[^;]* from 'pg'/;
     expect(matching(clients, ['embedded-postgres/connection.ts'])).toEqual([]);

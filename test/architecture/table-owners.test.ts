@@ -57,6 +57,8 @@ const ALSO_NAMED: Record<string, string> = {
   'self -> team': 'as above',
   'sinks -> request_log': 'sends the rows of the log, and says how far behind it is',
   'system -> usage_rollup': 'shows the state of the whole database in one query',
+  'testing -> change_counter': 'a test waits until its gateway was notified of every change',
+  'testing -> request_log': 'a test reads the row of its call',
   'usage -> request_log': 'adds the rows of the log up',
   'webhooks -> gateway_key': 'finds what to alert about in one statement with the events it stores',
   'webhooks -> gateway_key_secret': 'as above',

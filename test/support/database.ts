@@ -1,5 +1,4 @@
-import { randomBytes } from 'node:crypto';
-import pg from 'pg';
+import { createDatabaseOn, type TestDatabase as Database } from '../../src/testing/test-database.js';
 import { eventually } from './eventually.js';
 
 declare global {
@@ -7,10 +6,7 @@ declare global {
   var testFailed: boolean | undefined;
 }
 
-export interface TestDatabase {
-  url: string;
-  /** Runs a query on one of a few connections: a new one costs more than most queries, above all where a test asks until it is so. */
-  query<T extends object>(text: string, values?: unknown[]): Promise<T[]>;
+export interface TestDatabase extends Database {
   /** Runs a query again until it finds a row. */
   find<T extends object>(text: string, values?: unknown[]): Promise<T>;
   /** Drops it, unless a test of this file failed: then it stays for inspection. */
@@ -25,19 +21,6 @@ export async function nextMillisecond(database: TestDatabase): Promise<void> {
   );
 }
 
-async function onConnection<T>(url: string, task: (client: pg.Client) => Promise<T>): Promise<T> {
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  try {
-    return await task(client);
-  } finally {
-    await client.end();
-  }
-}
-
-const onServer = <T extends object>(url: string, text: string, values?: unknown[]) =>
-  onConnection(url, async (client) => (await client.query<T>(text, values)).rows);
-
 /**
  * A migrated database of this file's own, cloned from a template of the run.
  *
@@ -45,42 +28,16 @@ const onServer = <T extends object>(url: string, text: string, values?: unknown[
  * @param options.days false: the request log has no partitions yet, as when a gateway starts for the first time
  */
 export async function createDatabase({ empty = false, days = true } = {}): Promise<TestDatabase> {
-  const server = process.env.POSTERN_TEST_SERVER!;
-  const name = `postern_test_${randomBytes(6).toString('hex')}`;
   const migrated = process.env.POSTERN_TEST_TEMPLATE!;
   const template = empty ? 'template1' : days ? `${migrated}_days` : migrated;
-  await onServer(server, `CREATE DATABASE ${name} TEMPLATE ${template} STRATEGY file_copy`);
-  const url = new URL(server);
-  url.pathname = `/${name}`;
-  const connect = () => {
-    const pool = new pg.Pool({ connectionString: url.href, allowExitOnIdle: true });
-    // Postgres ends connections in some tests.
-    return pool.on('error', () => {});
-  };
-  let pool = connect();
-  const query = async <T extends object>(text: string, values?: unknown[]) => {
-    const { rows } = await pool.query<T>(text, values);
-    // Settings of the database hold from the next connection on.
-    if (text.includes('ALTER DATABASE')) {
-      await pool.end();
-      pool = connect();
-    }
-    return rows;
-  };
+  const database = await createDatabaseOn(process.env.POSTERN_TEST_SERVER!, template);
   return {
-    url: url.href,
-    query,
+    ...database,
     find: <T extends object>(text: string, values?: unknown[]) =>
-      eventually(async () => (await query<T>(text, values))[0]),
+      eventually(async () => (await database.query<T>(text, values))[0]),
     drop: async () => {
-      const ended = pool.ended ? null : pool.end();
-      if (globalThis.testFailed) {
-        process.stdout.write(`Kept for inspection: database ${name}\n`);
-        return;
-      }
-      // Also ends what a query that waits for something still uses.
-      await onServer(server, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
-      await ended;
+      if (!globalThis.testFailed) return database.drop();
+      process.stdout.write(`Kept for inspection: database ${new URL(database.url).pathname.slice(1)}\n`);
     },
   };
 }

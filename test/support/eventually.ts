@@ -1,24 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-const FIRST_PAUSE_MS = 5;
-const MAX_PAUSE_MS = 50;
-
-/**
- * Asks again until there is an answer, after longer and longer pauses: what takes seconds needs no hundred queries a
- * second. Fails after the bound rather than hang. A busy machine takes its time.
- */
-export async function eventually<T>(
-  ask: () => Promise<T | undefined | null | false> | T | undefined | null | false,
-  boundMs = 150_000,
-): Promise<T> {
-  const deadline = Date.now() + boundMs;
-  for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 1.3, MAX_PAUSE_MS)) {
-    const answer = await ask();
-    if (answer !== undefined && answer !== null && answer !== false) return answer;
-    if (Date.now() > deadline) throw new Error(`nothing within ${boundMs} ms`);
-    await sleep(pauseMs);
-  }
-}
+export { eventually } from '../../src/testing/eventually.js';
 
 /**
  * Lets real time pass. Only where time itself is the subject, such as an expiry, or where a client or a provider of a test

@@ -2,18 +2,16 @@ import { execFileSync } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import pg from 'pg';
 import { compileProduct, compileTests } from '../../../scripts/compile.mjs';
 import { makeMemoryFolder } from './memory-folder.mjs';
 
 /** What is tested (some tests start dist/), and one cluster for the run (or TEST_DATABASE_URL), with a migrated template that each test file clones. */
 export default async function globalSetup() {
   await Promise.all([compileTests(), compileProduct()]);
-  const [{ startEmbeddedPostgres }, { migrate }, { createDaysAhead, createPartitions, DAY_MS }] =
+  const [{ startEmbeddedPostgres }, { createTemplate, createTemplateWithDays, TEMPLATE, tuneForTests }] =
     await Promise.all([
       import('../../../.test-build/src/embedded-postgres/embedded-postgres.js'),
-      import('../../../.test-build/src/database/migrate.js'),
-      import('../../../.test-build/src/request-log/partitions.js'),
+      import('../../../.test-build/src/testing/template.js'),
     ]);
   const disk = tmpdir();
   // `npm run test:faults` is about the disk.
@@ -38,29 +36,14 @@ export default async function globalSetup() {
     server = cluster.url;
   }
   const template = `postern_template_${process.pid}`;
-  const client = new pg.Client({ connectionString: server });
-  await client.connect();
+  await createTemplate(server, template);
+  await createTemplateWithDays(server, `${template}_days`, template);
   if (globalThis.stopTestCluster) {
-    // A run makes thousands of connections, and each derives a key in as many rounds as the password was stored with.
-    await client.query(`SET scram_iterations = 1; ALTER ROLE postern PASSWORD '${client.password}'`);
-    // Databases that live for seconds need none, and there are always some to look through.
-    await client.query('ALTER SYSTEM SET autovacuum = off');
-    await client.query('SELECT pg_reload_conf()');
+    await tuneForTests(server);
+    // What startGateway() of postern/testing copies.
+    await createTemplateWithDays(server, TEMPLATE, `${template}_days`);
   }
-  await client.query(`CREATE DATABASE ${template}`);
-  const url = new URL(server);
-  url.pathname = `/${template}`;
-  await migrate(url.href);
-  // The partitions that each gateway would create, and one more: midnight may come. They take longer than the rest of a start.
-  const withDays = `${template}_days`;
-  await client.query(`CREATE DATABASE ${withDays} TEMPLATE ${template} STRATEGY file_copy`);
-  await client.end();
-  url.pathname = `/${withDays}`;
-  const inTemplate = new pg.Client({ connectionString: url.href });
-  await inTemplate.connect();
-  await createDaysAhead(inTemplate);
-  await createPartitions(inTemplate, [Date.now() + 8 * DAY_MS]);
-  await inTemplate.end();
+  process.env.TEST_DATABASE_URL = server;
   process.env.POSTERN_TEST_SERVER = server;
   process.env.POSTERN_TEST_TEMPLATE = template;
 }
