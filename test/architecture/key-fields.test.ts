@@ -14,8 +14,11 @@ const root = join(__dirname, '../..');
 const files = ['src', 'console/src'].flatMap((folder) =>
   readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
     .map((path) => `${folder}/${path.replaceAll('\\', '/')}`)
-    // The list of migrations has their file names.
-    .filter((path) => /\.tsx?$/.test(path) && path !== 'src/database/migrations.ts'),
+    // The list of migrations has their file names, and the types of the client are generated.
+    .filter(
+      (path) =>
+        /\.tsx?$/.test(path) && !['src/database/migrations.ts', 'src/client/schema.ts'].includes(path),
+    ),
 );
 
 /** As a member or a column: neither in the path of a file, nor in a command-line option. */
