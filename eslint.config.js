@@ -15,6 +15,7 @@ export default defineConfig(
       'node_modules/',
       'console/dist/',
       'console/src/api/schema.d.ts',
+      'src/client/schema.ts',
       'console/src/api/query-values.ts',
     ],
   },

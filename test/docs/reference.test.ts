@@ -8,6 +8,7 @@ import { answer, RawProvider } from '../support/raw-provider.js';
 import { read, ROOT } from './pages.js';
 import { adminApiReference, type OpenApi } from './reference/admin-api.js';
 import { cliReference, commands } from './reference/cli.js';
+import { clientSchema } from './reference/client.js';
 import { type Column, columnsReference } from './reference/columns.js';
 import { errorsReference } from './reference/errors.js';
 import { replaceGenerated } from './reference/markdown.js';
@@ -64,6 +65,10 @@ describe('what is generated is what the code says; if it is stale, `npm run docs
 
   it('openapi.json is the API document of the running gateway', () => {
     compareFile('openapi.json', `${JSON.stringify(api, null, 2)}\n`);
+  });
+
+  it('the client has the types of openapi.json', async () => {
+    compareFile('src/client/schema.ts', await clientSchema(JSON.stringify(api)));
   });
 
   it('postern.schema.json is the schema of the file for postern apply', () => {

@@ -1,0 +1,11 @@
+/** The admin API for programs and pages: `postern/client`. */
+export { type ApiErrorDetail, PosternApiError } from './api-error.js';
+export {
+  type ClientOptions,
+  createClient,
+  ifMatch,
+  type PosternClient,
+  type ResponseOf,
+  type UntypedInit,
+} from './client.js';
+export type { components, operations, paths } from './schema.js';

@@ -1,0 +1,7863 @@
+// Made from openapi.json by `npm run docs`.
+export interface paths {
+    "/admin/v1/session": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get the session of this browser */
+        get: operations["getSession"];
+        put?: never;
+        /**
+         * Sign in with a token
+         * @description Sets a cookie that only this host gets. A session ends after 8 hours without a request, or after 7 days.
+         */
+        post: operations["signIn"];
+        /**
+         * Sign out
+         * @description Ends the session of this browser.
+         */
+        delete: operations["signOut"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/v1/oidc": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get whether there is single sign-on */
+        get: operations["getSingleSignOn"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/v1/oidc/start": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Sign in by single sign-on, in a browser */
+        get: operations["startSingleSignOn"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/v1/oidc/callback": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Where the provider sends the browser back to
+         * @description Begins a session that ends after 8 hours, and shows a page that leads to the console.
+         */
+        get: operations["finishSingleSignOn"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/v1/teams": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List teams, newest first */
+        get: operations["listTeams"];
+        put?: never;
+        /** Create a team */
+        post: operations["createTeam"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/v1/teams/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get a team */
+        get: operations["getTeam"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /** Rename, disable or enable a team */
+        patch: operations["changeTeam"];
+        trace?: never;
+    };
+    "/admin/v1/keys": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List keys, newest first */
+        get: operations["listKeys"];
+        put?: never;
+        /**
+         * Create a key
+         * @description The response contains the secret, which is never shown again.
+         */
+        post: operations["createKey"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/v1/keys/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get a key */
+        get: operations["getKey"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /**
+         * Change a key
+         * @description Only the name of a revoked key can be changed, so that another key can take it.
+         */
+        patch: operations["changeKey"];
+        trace?: never;
+    };
+    "/admin/v1/keys/{id}/rotate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Rotate a key
+         * @description Adds a new secret. The previous one stops working after `grace_seconds`. At most two secrets of a key work: one that is still in an earlier grace stops working at once, and `ended_secrets` names it. The response contains the new secret, which is never shown again. Members of a team may create and rotate keys of their own 20 times an hour.
+         */
+        post: operations["rotateKey"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/v1/keys/{id}/revoke": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Revoke a key permanently, with all its secrets
+         * @description Takes effect on every replica within one second. Idempotent: revoking again returns the same result.
+         */
+        post: operations["revokeKey"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/v1/keys/find": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Find the key that a leaked secret belongs to
+         * @description Also finds revoked keys and rotated secrets. The response does not contain the secret.
+         */
+        post: operations["findKey"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/v1/providers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List all providers, without their secrets */
+        get: operations["listProviders"];
+        put?: never;
+        /** Add a provider */
+        post: operations["createProvider"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/v1/providers/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get a provider */
+        get: operations["getProvider"];
+        put?: never;
+        post?: never;
+        /** Remove a provider and its secret */
+        delete: operations["removeProvider"];
+        options?: never;
+        head?: never;
+        /**
+         * Change a provider
+         * @description A URL on another host needs the secret again, so that the stored one is never sent elsewhere.
+         */
+        patch: operations["changeProvider"];
+        trace?: never;
+    };
+    "/admin/v1/providers/{name}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Request the model list of a provider and report what is wrong
+         * @description The status is 200 also when the provider fails: the body has the result.
+         */
+        post: operations["testProvider"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/v1/routes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List all routes */
+        get: operations["listRoutes"];
+        put?: never;
+        /**
+         * Add a route
+         * @description Its name must not be the name of a provider.
+         */
+        post: operations["createRoute"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/v1/routes/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get a route */
+        get: operations["getRoute"];
+        put?: never;
+        post?: never;
+        /** Remove a route */
+        delete: operations["removeRoute"];
+        options?: never;
+        head?: never;
+        /** Change a route */
+        patch: operations["changeRoute"];
+        trace?: never;
+    };
+    "/admin/v1/requests/recorded": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List forwarded calls in the order in which they were written to the database
+         * @description For following the log: a call is written when it has ended. Continue after the last row with its `recorded_at` and `id`. Rows recorded after `recorded_until` may still be preceded by rows that are being written.
+         */
+        get: operations["listRecordedRequests"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/v1/requests": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List forwarded calls, newest first */
+        get: operations["listRequests"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/v1/requests/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Export all rows as one stream of any length
+         * @description One object per line (`ndjson`, each a Request) or a table (`csv`). For an incremental export, send `x-recorded-until` of the response as `recorded_after` of the next export, and keep the last row of each ID. If the connection breaks before the end of the response, discard what was received. The response is compressed if the client accepts gzip. A token can run two exports at a time; one whose client reads nothing for a minute is broken off.
+         */
+        get: operations["exportRequests"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/v1/requests/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get a forwarded call */
+        get: operations["getRequest"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/v1/usage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Sum calls, errors, tokens, costs and bytes by group, newest period first */
+        get: operations["getUsage"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/v1/limits": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List limits and budgets with their use */
+        get: operations["listLimits"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/v1/limits/{id}/reset": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Reset a budget
+         * @description Gives a budget its whole amount again for the rest of its period. What was spent stays recorded.
+         */
+        post: operations["resetLimit"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/v1/prices": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List prices, newest first */
+        get: operations["listPrices"];
+        put?: never;
+        /**
+         * Set a price
+         * @description Custom prices come before the catalogue. Rows without a cost of the last 7 days get theirs within minutes; for all others use `reprice`.
+         */
+        post: operations["createPrice"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/v1/prices/resolve": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Show which price applies to a call, and why */
+        get: operations["resolvePrice"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/v1/prices/missing": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List models that were called in the last 7 days and have no price */
+        get: operations["listMissingPrices"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/v1/prices/reprice": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Compute the costs of stored calls again
+         * @description With the prices of now, as of the start of each call. Costs that the provider reported stay. A request works for about 10 seconds; if `next_cursor` is not null, send it again with that `cursor`, and add up the results. Commits every 5,000 rows, so that it can be interrupted and repeated; `dry_run` changes nothing.
+         */
+        post: operations["reprice"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/v1/prices/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Remove a custom price */
+        delete: operations["removePrice"];
+        options?: never;
+        head?: never;
+        /**
+         * Change a custom price
+         * @description Stored calls keep their cost until they are repriced.
+         */
+        patch: operations["changePrice"];
+        trace?: never;
+    };
+    "/admin/v1/webhooks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List all webhooks with their last delivery */
+        get: operations["listWebhooks"];
+        put?: never;
+        /**
+         * Create a webhook
+         * @description The response contains the secret that verifies signatures. It is not shown again.
+         */
+        post: operations["createWebhook"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/v1/webhooks/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get a webhook */
+        get: operations["getWebhook"];
+        put?: never;
+        post?: never;
+        /** Remove a webhook with its undelivered events */
+        delete: operations["removeWebhook"];
+        options?: never;
+        head?: never;
+        /**
+         * Change a webhook
+         * @description Events that are not delivered yet go to the new URL.
+         */
+        patch: operations["changeWebhook"];
+        trace?: never;
+    };
+    "/admin/v1/webhooks/{id}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send an event of type webhook.test and report what is wrong
+         * @description The status is 200 also when the receiver fails: the body has the result. It is not repeated.
+         */
+        post: operations["testWebhook"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/v1/apply": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Change the configuration to match a document
+         * @description In one transaction: if anything is wrong, nothing is changed, and the response has every error.
+         */
+        post: operations["apply"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/v1/sinks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List all sinks with their state */
+        get: operations["listSinks"];
+        put?: never;
+        /**
+         * Create a sink
+         * @description Rows are sent from then on, the oldest first. See `state` and `last_error`.
+         */
+        post: operations["createSink"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/v1/sinks/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get a sink, by ID or name */
+        get: operations["getSink"];
+        put?: never;
+        post?: never;
+        /** Remove a sink; the rows that it has stay there */
+        delete: operations["removeSink"];
+        options?: never;
+        head?: never;
+        /**
+         * Change, pause or resume a sink
+         * @description It goes on with the row after the last one that it has.
+         */
+        patch: operations["changeSink"];
+        trace?: never;
+    };
+    "/admin/v1/sinks/{id}/replay": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send rows again
+         * @description ClickHouse replaces the rows that it has. A stream gets new messages, and an HTTP receiver new requests.
+         */
+        post: operations["replaySink"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/v1/tokens": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List tokens of the admin API, newest first */
+        get: operations["listTokens"];
+        put?: never;
+        /**
+         * Create a token of the admin API
+         * @description The response contains the token, which is never shown again. A token that a user of single sign-on creates expires after at most 90 days, and none outlives the token that created it.
+         */
+        post: operations["createToken"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/v1/tokens/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Revoke a token of the admin API
+         * @description It stops working at once, on every replica, and the sessions that it began end.
+         */
+        delete: operations["revokeToken"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/v1/sessions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List sessions of the console, newest first */
+        get: operations["listSessions"];
+        put?: never;
+        post?: never;
+        /**
+         * End all sessions of a user
+         * @description They end at once, on every replica.
+         */
+        delete: operations["endSessions"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/v1/sessions/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * End a session
+         * @description It ends at once, on every replica.
+         */
+        delete: operations["endSession"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/v1/audit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List changes and who made them, newest first */
+        get: operations["listAudit"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/self/v1/key": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Show the key of this request, with the limits and budgets that apply to it */
+        get: operations["getOwnKey"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/self/v1/usage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Sum the calls of the key of this request */
+        get: operations["getOwnUsage"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/v1/system": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Show the state of this process and of the database */
+        get: operations["getSystem"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/health/live": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Report that the process runs */
+        get: operations["getLiveness"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/health/ready": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Report whether calls can be served */
+        get: operations["getReadiness"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/metrics": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get the metrics in the Prometheus text format */
+        get: operations["getMetrics"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+}
+export type webhooks = Record<string, never>;
+export interface components {
+    schemas: {
+        Error: {
+            /** @description The error. */
+            error: {
+                /**
+                 * @description What is wrong and how to fix it, in words.
+                 * @example id: no team has this name or id; list the teams, or create it first
+                 */
+                message: string;
+                /**
+                 * @description Error code for programs, for example `invalid_request`, `not_found` or `conflict`.
+                 * @example not_found
+                 */
+                code: string;
+                /** @description One entry for each field that is wrong. */
+                details: {
+                    /**
+                     * @description Name of the field.
+                     * @example id
+                     */
+                    field: string;
+                    /**
+                     * @description What is wrong with it and how to fix it.
+                     * @example no team has this name or id; list the teams, or create it first
+                     */
+                    message: string;
+                }[];
+            };
+        };
+        SessionState: {
+            /** @description Null if nobody is signed in. */
+            session: {
+                /**
+                 * @description Name of the user in the audit log.
+                 * @example admin-token
+                 */
+                actor: string;
+                /**
+                 * @description The same user for good, whatever the name: `admin-token`, `token:<ID>` or `sso:<issuer>#<sub>`.
+                 * @example sso:https://login.example.com#8f2c0a
+                 */
+                user_id: string;
+                /**
+                 * @description What the user may do.
+                 * @enum {string}
+                 */
+                role: "admin" | "viewer" | "team" | "metrics";
+                /** @description Teams that a user of the role `team` may see; null: all. */
+                teams: {
+                    /**
+                     * Format: uuid
+                     * @description ID of the team.
+                     * @example 01890a5d-ac96-774b-bcce-b302099a8057
+                     */
+                    id: string;
+                    /**
+                     * @description Name of the team.
+                     * @example search
+                     */
+                    name: string;
+                }[] | null;
+                /**
+                 * Format: date-time
+                 * @description When the user signed in.
+                 * @example 2026-01-31T12:00:00.000Z
+                 */
+                created_at: string;
+                /**
+                 * Format: date-time
+                 * @description When the session ends at the latest.
+                 * @example 2026-01-31T12:00:00.000Z
+                 */
+                expires_at: string;
+            } | null;
+        };
+        /**
+         * @example {
+         *       "token": "pta_…"
+         *     }
+         */
+        SignIn: {
+            /**
+             * @description ADMIN_TOKEN or a token of the admin API.
+             * @example pta_…
+             */
+            token: string;
+        };
+        SingleSignOn: {
+            /**
+             * @description True if `GET /admin/v1/oidc/start` signs in by single sign-on.
+             * @example true
+             */
+            enabled: boolean;
+        };
+        TeamPage: {
+            /** @description The entries of this page. */
+            data: components["schemas"]["Team"][];
+            /**
+             * @description Send as `cursor` to get the next page; null on the last page.
+             * @example AaICky58duGSEqvtqqRdvw
+             */
+            next_cursor: string | null;
+        };
+        Team: {
+            /**
+             * Format: uuid
+             * @description ID of the team.
+             * @example 01890a5d-ac96-774b-bcce-b302099a8057
+             */
+            id: string;
+            /**
+             * @description Unique name of the team.
+             * @example search
+             */
+            name: string;
+            /**
+             * @description All keys of a disabled team are rejected.
+             * @example false
+             */
+            disabled: boolean;
+            /**
+             * @description Names of the models that may be used, in which `*` stands for any characters; `[]` allows none, null allows all.
+             * @example [
+             *       "gpt-5*",
+             *       "claude-haiku-*"
+             *     ]
+             */
+            models: string[] | null;
+            /**
+             * @description Streams of chat completions without `stream_options.include_usage`: `as_sent` forwards them, `require` rejects them, `ask` adds it to the request body.
+             * @enum {string}
+             */
+            stream_usage: "as_sent" | "require" | "ask";
+            /**
+             * @description Limits of the calls together; null: none. What is absent or null is unlimited.
+             * @example {
+             *       "requests_per_minute": 600,
+             *       "tokens_per_minute": null,
+             *       "concurrent_requests": 20
+             *     }
+             */
+            limits: components["schemas"]["Limits"] | null;
+            /**
+             * @description At most 4 budgets of the calls together.
+             * @example [
+             *       {
+             *         "usd": "500.00",
+             *         "period": "month",
+             *         "mode": "block",
+             *         "alert_at": [],
+             *         "unpriced": "reject",
+             *         "reservation": "typical"
+             *       }
+             *     ]
+             */
+            budgets: components["schemas"]["Budget"][];
+            /**
+             * @description Limits of each end user alone; null: none. The end user is what the caller says, so this protects honest callers from each other.
+             * @example {
+             *       "requests_per_minute": 20,
+             *       "tokens_per_minute": null,
+             *       "concurrent_requests": 20,
+             *       "budgets": []
+             *     }
+             */
+            each_end_user: components["schemas"]["EndUserLimits"] | null;
+            /**
+             * @description Lets members of the team (role `team`) create, rotate and revoke keys of their own; null: they can only revoke them.
+             * @example {
+             *       "keys_per_user": 3,
+             *       "max_days": 90,
+             *       "budget_usd_per_month": "50",
+             *       "providers": [
+             *         "openai"
+             *       ]
+             *     }
+             */
+            self_service: components["schemas"]["SelfService"] | null;
+            /**
+             * @description Increases with every change.
+             * @example 1
+             */
+            version: number;
+            /**
+             * Format: date-time
+             * @description When the team was created.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            created_at: string;
+        };
+        Limits: {
+            /**
+             * @description Requests in any 60 seconds; null: unlimited.
+             * @example 600
+             */
+            requests_per_minute: number | null;
+            /**
+             * @description Input and output tokens in any 60 seconds; null: unlimited.
+             * @example 200000
+             */
+            tokens_per_minute: number | null;
+            /**
+             * @description Requests at the same time; null: unlimited.
+             * @example 20
+             */
+            concurrent_requests: number | null;
+        };
+        Budget: {
+            /**
+             * @description Amount in USD. Either this or `tokens`.
+             * @example 500.00
+             */
+            usd?: string;
+            /**
+             * @description Input and output tokens. Either this or `usd`.
+             * @example 2000000
+             */
+            tokens?: number;
+            /**
+             * @description Days, weeks from Monday and months begin in `BUDGET_TIMEZONE`; `total` never ends.
+             * @enum {string}
+             */
+            period: "day" | "week" | "month" | "total";
+            /**
+             * @description `block` rejects calls once the budget is spent; `warn` only counts.
+             * @enum {string}
+             */
+            mode: "block" | "warn";
+            /**
+             * @description Percentages of the amount at which an alert is due.
+             * @example [
+             *       80,
+             *       100
+             *     ]
+             */
+            alert_at: number[];
+            /**
+             * @description Of budgets in USD: `reject` rejects calls of models without a price, whose cost is unknown; `allow` forwards them.
+             * @enum {string}
+             */
+            unpriced: "reject" | "allow";
+            /**
+             * @description What a call reserves until its usage is known: `typical`, what such calls used lately; `worst`, the most that it can use, so that the budget is never exceeded.
+             * @enum {string}
+             */
+            reservation: "typical" | "worst";
+        };
+        EndUserLimits: {
+            /**
+             * @description Requests in any 60 seconds; null: unlimited.
+             * @example 600
+             */
+            requests_per_minute: number | null;
+            /**
+             * @description Input and output tokens in any 60 seconds; null: unlimited.
+             * @example 200000
+             */
+            tokens_per_minute: number | null;
+            /**
+             * @description Requests at the same time; null: unlimited.
+             * @example 20
+             */
+            concurrent_requests: number | null;
+            /**
+             * @description At most 4 budgets of each end user.
+             * @example [
+             *       {
+             *         "usd": "500.00",
+             *         "period": "month",
+             *         "mode": "block",
+             *         "alert_at": [],
+             *         "unpriced": "reject",
+             *         "reservation": "typical"
+             *       }
+             *     ]
+             */
+            budgets: components["schemas"]["Budget"][];
+        };
+        SelfService: {
+            /**
+             * @description Keys that each member may have at a time.
+             * @example 3
+             */
+            keys_per_user: number;
+            /**
+             * @description Longest lifetime of such a key, in days.
+             * @example 90
+             */
+            max_days: number;
+            /**
+             * @description Budget of each such key in USD per month; null for none. With one, keys that ended in this month count too.
+             * @example 50
+             */
+            budget_usd_per_month: string | null;
+            /**
+             * @description Names of the providers and routes that such keys may use: of those named when the key was created, the ones named now. Null: all, also those added later.
+             * @example [
+             *       "openai"
+             *     ]
+             */
+            providers: string[] | null;
+        };
+        /**
+         * @example {
+         *       "name": "search"
+         *     }
+         */
+        NewTeam: {
+            /**
+             * @description Unique name of the team.
+             * @example search
+             */
+            name: string;
+            /**
+             * @description Names of the models that may be used, in which `*` stands for any characters; `[]` allows none, null allows all.
+             * @example [
+             *       "gpt-5*",
+             *       "claude-haiku-*"
+             *     ]
+             */
+            models?: string[] | null;
+            /**
+             * @description Streams of chat completions without `stream_options.include_usage`: `as_sent` forwards them, `require` rejects them, `ask` adds it to the request body.
+             * @default as_sent
+             * @enum {string}
+             */
+            stream_usage?: "as_sent" | "require" | "ask";
+            /**
+             * @description Limits of the calls together; null: none. What is absent or null is unlimited.
+             * @example {
+             *       "requests_per_minute": 600
+             *     }
+             */
+            limits?: components["schemas"]["NewLimits"] | null;
+            /**
+             * @description At most 4 budgets of the calls together.
+             * @example [
+             *       {
+             *         "usd": "500.00",
+             *         "period": "month"
+             *       }
+             *     ]
+             */
+            budgets?: components["schemas"]["NewBudget"][] | null;
+            /**
+             * @description Limits of each end user alone; null: none. The end user is what the caller says, so this protects honest callers from each other.
+             * @example {
+             *       "requests_per_minute": 20
+             *     }
+             */
+            each_end_user?: components["schemas"]["NewEndUserLimits"] | null;
+            /**
+             * @description Lets members of the team (role `team`) create, rotate and revoke keys of their own; null: they can only revoke them.
+             * @example {
+             *       "keys_per_user": 3,
+             *       "max_days": 90,
+             *       "budget_usd_per_month": "50",
+             *       "providers": [
+             *         "openai"
+             *       ]
+             *     }
+             */
+            self_service?: components["schemas"]["NewSelfService"] | null;
+        };
+        /**
+         * @example {
+         *       "requests_per_minute": 600
+         *     }
+         */
+        NewLimits: {
+            /**
+             * @description Requests in any 60 seconds; null: unlimited.
+             * @default null
+             * @example 600
+             */
+            requests_per_minute?: number | null;
+            /**
+             * @description Input and output tokens in any 60 seconds; null: unlimited.
+             * @default null
+             * @example 200000
+             */
+            tokens_per_minute?: number | null;
+            /**
+             * @description Requests at the same time; null: unlimited.
+             * @default null
+             * @example 20
+             */
+            concurrent_requests?: number | null;
+        };
+        /**
+         * @example {
+         *       "usd": "500.00",
+         *       "period": "month"
+         *     }
+         */
+        NewBudget: {
+            /**
+             * @description Amount in USD. Either this or `tokens`.
+             * @example 500.00
+             */
+            usd?: string;
+            /**
+             * @description Input and output tokens. Either this or `usd`.
+             * @example 2000000
+             */
+            tokens?: number;
+            /**
+             * @description Days, weeks from Monday and months begin in `BUDGET_TIMEZONE`; `total` never ends.
+             * @enum {string}
+             */
+            period: "day" | "week" | "month" | "total";
+            /**
+             * @description `block` rejects calls once the budget is spent; `warn` only counts.
+             * @default block
+             * @enum {string}
+             */
+            mode?: "block" | "warn";
+            /**
+             * @description Percentages of the amount at which an alert is due.
+             * @default []
+             * @example [
+             *       80,
+             *       100
+             *     ]
+             */
+            alert_at?: number[];
+            /**
+             * @description Of budgets in USD: `reject` rejects calls of models without a price, whose cost is unknown; `allow` forwards them.
+             * @default reject
+             * @enum {string}
+             */
+            unpriced?: "reject" | "allow";
+            /**
+             * @description What a call reserves until its usage is known: `typical`, what such calls used lately; `worst`, the most that it can use, so that the budget is never exceeded.
+             * @default typical
+             * @enum {string}
+             */
+            reservation?: "typical" | "worst";
+        };
+        /**
+         * @example {
+         *       "requests_per_minute": 20
+         *     }
+         */
+        NewEndUserLimits: {
+            /**
+             * @description Requests in any 60 seconds; null: unlimited.
+             * @default null
+             * @example 600
+             */
+            requests_per_minute?: number | null;
+            /**
+             * @description Input and output tokens in any 60 seconds; null: unlimited.
+             * @default null
+             * @example 200000
+             */
+            tokens_per_minute?: number | null;
+            /**
+             * @description Requests at the same time; null: unlimited.
+             * @default null
+             * @example 20
+             */
+            concurrent_requests?: number | null;
+            /**
+             * @description At most 4 budgets of each end user.
+             * @example [
+             *       {
+             *         "usd": "2.00",
+             *         "period": "day"
+             *       }
+             *     ]
+             */
+            budgets?: components["schemas"]["NewBudget"][];
+        };
+        /**
+         * @example {
+         *       "keys_per_user": 3,
+         *       "max_days": 90,
+         *       "budget_usd_per_month": "50",
+         *       "providers": [
+         *         "openai"
+         *       ]
+         *     }
+         */
+        NewSelfService: {
+            /**
+             * @description Keys that each member may have at a time.
+             * @example 3
+             */
+            keys_per_user: number;
+            /**
+             * @description Longest lifetime of such a key, in days.
+             * @example 90
+             */
+            max_days: number;
+            /**
+             * @description Budget of each such key in USD per month; null for none. With one, keys that ended in this month count too.
+             * @default null
+             * @example 50
+             */
+            budget_usd_per_month?: string | null;
+            /**
+             * @description Names of the providers and routes that such keys may use: of those named when the key was created, the ones named now. Null: all, also those added later.
+             * @example [
+             *       "openai"
+             *     ]
+             */
+            providers?: string[] | null;
+        };
+        /**
+         * @example {
+         *       "disabled": true
+         *     }
+         */
+        TeamChange: {
+            /**
+             * @description New unique name of the team.
+             * @example search
+             */
+            name?: string;
+            /** @description All keys of a disabled team are rejected. */
+            disabled?: boolean;
+            /**
+             * @description Names of the models that may be used, in which `*` stands for any characters; `[]` allows none, null allows all.
+             * @example [
+             *       "gpt-5*",
+             *       "claude-haiku-*"
+             *     ]
+             */
+            models?: string[] | null;
+            /**
+             * @description Streams of chat completions without `stream_options.include_usage`: `as_sent` forwards them, `require` rejects them, `ask` adds it to the request body.
+             * @enum {string}
+             */
+            stream_usage?: "as_sent" | "require" | "ask";
+            /**
+             * @description Limits of the calls together; null: none. What is absent or null is unlimited.
+             * @example {
+             *       "requests_per_minute": 600
+             *     }
+             */
+            limits?: components["schemas"]["NewLimits"] | null;
+            /**
+             * @description At most 4 budgets of the calls together.
+             * @example [
+             *       {
+             *         "usd": "500.00",
+             *         "period": "month"
+             *       }
+             *     ]
+             */
+            budgets?: components["schemas"]["NewBudget"][] | null;
+            /**
+             * @description Limits of each end user alone; null: none. The end user is what the caller says, so this protects honest callers from each other.
+             * @example {
+             *       "requests_per_minute": 20
+             *     }
+             */
+            each_end_user?: components["schemas"]["NewEndUserLimits"] | null;
+            /**
+             * @description Lets members of the team (role `team`) create, rotate and revoke keys of their own; null: they can only revoke them.
+             * @example {
+             *       "keys_per_user": 3,
+             *       "max_days": 90,
+             *       "budget_usd_per_month": "50",
+             *       "providers": [
+             *         "openai"
+             *       ]
+             *     }
+             */
+            self_service?: components["schemas"]["NewSelfService"] | null;
+        };
+        KeyPage: {
+            /** @description The entries of this page. */
+            data: components["schemas"]["Key"][];
+            /**
+             * @description Send as `cursor` to get the next page; null on the last page.
+             * @example AaICky58duGSEqvtqqRdvw
+             */
+            next_cursor: string | null;
+        };
+        Key: {
+            /**
+             * Format: uuid
+             * @description ID of the key.
+             * @example 01890a5d-ac96-774b-bcce-b302099a8057
+             */
+            id: string;
+            /**
+             * @description Unique within the team, revoked keys included.
+             * @example ci
+             */
+            name: string;
+            /**
+             * @description Name of the team.
+             * @example search
+             */
+            team: string;
+            /**
+             * Format: uuid
+             * @description ID of its team.
+             * @example 01890a5d-ac96-774b-bcce-b302099a8057
+             */
+            team_id: string;
+            /**
+             * @description First 12 characters of the newest secret.
+             * @example ptn_4fGh7Kq2
+             */
+            prefix: string;
+            /**
+             * Format: date-time
+             * @description When the key was created.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When the previous secret stops working after a rotation; null if it does not work any more.
+             * @example 2030-01-31T12:00:00.000Z
+             */
+            previous_secret_expires_at: string | null;
+            /**
+             * Format: date-time
+             * @description Expiry time; null if the key never expires.
+             * @example 2030-01-31T12:00:00.000Z
+             */
+            expires_at: string | null;
+            /**
+             * Format: date-time
+             * @description Last use of any of its secrets, updated with a delay of some seconds.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            last_used_at: string | null;
+            /**
+             * Format: date-time
+             * @description When the key was revoked; null if it was not.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            revoked_at: string | null;
+            /**
+             * @description Calls with a disabled key are rejected.
+             * @example false
+             */
+            disabled: boolean;
+            /**
+             * @description Names of the providers the key may use; null allows all.
+             * @example [
+             *       "openai"
+             *     ]
+             */
+            providers: string[] | null;
+            /**
+             * @description `inference` allows only the inference endpoints; `all` also allows files, batches and other endpoints that all teams share.
+             * @enum {string}
+             */
+            endpoints: "inference" | "all";
+            /**
+             * @description `forward` passes `Idempotency-Key` on; `replay` also answers repeated calls from the stored response.
+             * @enum {string}
+             */
+            idempotency: "forward" | "replay";
+            /**
+             * @description Whether the key may open WebSockets on `/v1/realtime` and `/v1/responses`; otherwise they get 426.
+             * @example false
+             */
+            websockets: boolean;
+            /** @description Returns the response of an earlier call with exactly the same request, without calling the provider; null: no cache. */
+            cache: components["schemas"]["KeyCache"] | null;
+            /**
+             * @description Names of the models that may be used, in which `*` stands for any characters; `[]` allows none, null allows all.
+             * @example [
+             *       "gpt-5*",
+             *       "claude-haiku-*"
+             *     ]
+             */
+            models: string[] | null;
+            /**
+             * @description Streams of chat completions without `stream_options.include_usage`: `as_sent` forwards them, `require` rejects them, `ask` adds it to the request body.
+             * @enum {string}
+             */
+            stream_usage: "as_sent" | "require" | "ask";
+            /**
+             * @description Limits of the calls together; null: none. What is absent or null is unlimited.
+             * @example {
+             *       "requests_per_minute": 600,
+             *       "tokens_per_minute": null,
+             *       "concurrent_requests": 20
+             *     }
+             */
+            limits: components["schemas"]["Limits"] | null;
+            /**
+             * @description At most 4 budgets of the calls together.
+             * @example [
+             *       {
+             *         "usd": "500.00",
+             *         "period": "month",
+             *         "mode": "block",
+             *         "alert_at": [],
+             *         "unpriced": "reject",
+             *         "reservation": "typical"
+             *       }
+             *     ]
+             */
+            budgets: components["schemas"]["Budget"][];
+            /**
+             * @description Limits of each end user alone; null: none. The end user is what the caller says, so this protects honest callers from each other.
+             * @example {
+             *       "requests_per_minute": 20,
+             *       "tokens_per_minute": null,
+             *       "concurrent_requests": 20,
+             *       "budgets": []
+             *     }
+             */
+            each_end_user: components["schemas"]["EndUserLimits"] | null;
+            /**
+             * @description Member of the team who created the key for themselves; null for other keys.
+             * @example sso:jane@example.com
+             */
+            owner: string | null;
+            /**
+             * @description The owner for good, whatever the name: `token:<ID>` or `sso:<issuer>#<sub>`; null for other keys, and those of earlier versions, which belong to the name.
+             * @example sso:https://login.example.com#8f2c0a
+             */
+            owner_id: string | null;
+            /**
+             * @description Increases with every change.
+             * @example 1
+             */
+            version: number;
+        };
+        KeyCache: {
+            /**
+             * @description How long a response is returned for calls with the same request, in seconds.
+             * @example 3600
+             */
+            ttl_seconds: number;
+            /**
+             * @description `key`: only this key gets its responses; `team`: all keys of the team that have this setting share theirs.
+             * @enum {string}
+             */
+            shared: "key" | "team";
+        };
+        /**
+         * @example {
+         *       "team": "search",
+         *       "name": "ci",
+         *       "endpoints": "inference"
+         *     }
+         */
+        NewKey: {
+            /**
+             * @description Name or ID of the team.
+             * @example search
+             */
+            team: string;
+            /**
+             * @description Name of the key, unique within the team.
+             * @example ci
+             */
+            name: string;
+            /**
+             * Format: date-time
+             * @description Expiry time, in the future; null or absent: the key never expires.
+             * @example 2030-01-31T12:00:00.000Z
+             */
+            expires_at?: string | null;
+            /**
+             * @description Names of the providers the key may use; null allows all.
+             * @example [
+             *       "openai"
+             *     ]
+             */
+            providers?: string[] | null;
+            /**
+             * @description `inference` allows only the inference endpoints; `all` also allows files, batches and other endpoints that all teams share.
+             * @default inference
+             * @enum {string}
+             */
+            endpoints?: "inference" | "all";
+            /**
+             * @description `forward` passes `Idempotency-Key` on; `replay` also answers repeated calls from the stored response.
+             * @default forward
+             * @enum {string}
+             */
+            idempotency?: "forward" | "replay";
+            /**
+             * @description Whether the key may open WebSockets on `/v1/realtime` and `/v1/responses`; otherwise they get 426.
+             * @default false
+             */
+            websockets?: boolean;
+            /**
+             * @description Returns the response of an earlier call with exactly the same request, without calling the provider; null: no cache.
+             * @default null
+             */
+            cache?: components["schemas"]["NewKeyCache"] | null;
+            /**
+             * @description Names of the models that may be used, in which `*` stands for any characters; `[]` allows none, null allows all.
+             * @example [
+             *       "gpt-5*",
+             *       "claude-haiku-*"
+             *     ]
+             */
+            models?: string[] | null;
+            /**
+             * @description Streams of chat completions without `stream_options.include_usage`: `as_sent` forwards them, `require` rejects them, `ask` adds it to the request body.
+             * @default as_sent
+             * @enum {string}
+             */
+            stream_usage?: "as_sent" | "require" | "ask";
+            /**
+             * @description Limits of the calls together; null: none. What is absent or null is unlimited.
+             * @example {
+             *       "requests_per_minute": 600
+             *     }
+             */
+            limits?: components["schemas"]["NewLimits"] | null;
+            /**
+             * @description At most 4 budgets of the calls together.
+             * @example [
+             *       {
+             *         "usd": "500.00",
+             *         "period": "month"
+             *       }
+             *     ]
+             */
+            budgets?: components["schemas"]["NewBudget"][] | null;
+            /**
+             * @description Limits of each end user alone; null: none. The end user is what the caller says, so this protects honest callers from each other.
+             * @example {
+             *       "requests_per_minute": 20
+             *     }
+             */
+            each_end_user?: components["schemas"]["NewEndUserLimits"] | null;
+        };
+        NewKeyCache: {
+            /**
+             * @description How long a response is returned for calls with the same request, in seconds.
+             * @example 3600
+             */
+            ttl_seconds: number;
+            /**
+             * @description `key`: only this key gets its responses; `team`: all keys of the team that have this setting share theirs.
+             * @default key
+             * @enum {string}
+             */
+            shared?: "key" | "team";
+        };
+        IssuedKey: {
+            /**
+             * Format: uuid
+             * @description ID of the key.
+             * @example 01890a5d-ac96-774b-bcce-b302099a8057
+             */
+            id: string;
+            /**
+             * @description Unique within the team, revoked keys included.
+             * @example ci
+             */
+            name: string;
+            /**
+             * @description Name of the team.
+             * @example search
+             */
+            team: string;
+            /**
+             * Format: uuid
+             * @description ID of its team.
+             * @example 01890a5d-ac96-774b-bcce-b302099a8057
+             */
+            team_id: string;
+            /**
+             * @description First 12 characters of the newest secret.
+             * @example ptn_4fGh7Kq2
+             */
+            prefix: string;
+            /**
+             * Format: date-time
+             * @description When the key was created.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When the previous secret stops working after a rotation; null if it does not work any more.
+             * @example 2030-01-31T12:00:00.000Z
+             */
+            previous_secret_expires_at: string | null;
+            /**
+             * Format: date-time
+             * @description Expiry time; null if the key never expires.
+             * @example 2030-01-31T12:00:00.000Z
+             */
+            expires_at: string | null;
+            /**
+             * Format: date-time
+             * @description Last use of any of its secrets, updated with a delay of some seconds.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            last_used_at: string | null;
+            /**
+             * Format: date-time
+             * @description When the key was revoked; null if it was not.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            revoked_at: string | null;
+            /**
+             * @description Calls with a disabled key are rejected.
+             * @example false
+             */
+            disabled: boolean;
+            /**
+             * @description Names of the providers the key may use; null allows all.
+             * @example [
+             *       "openai"
+             *     ]
+             */
+            providers: string[] | null;
+            /**
+             * @description `inference` allows only the inference endpoints; `all` also allows files, batches and other endpoints that all teams share.
+             * @enum {string}
+             */
+            endpoints: "inference" | "all";
+            /**
+             * @description `forward` passes `Idempotency-Key` on; `replay` also answers repeated calls from the stored response.
+             * @enum {string}
+             */
+            idempotency: "forward" | "replay";
+            /**
+             * @description Whether the key may open WebSockets on `/v1/realtime` and `/v1/responses`; otherwise they get 426.
+             * @example false
+             */
+            websockets: boolean;
+            /** @description Returns the response of an earlier call with exactly the same request, without calling the provider; null: no cache. */
+            cache: components["schemas"]["KeyCache"] | null;
+            /**
+             * @description Names of the models that may be used, in which `*` stands for any characters; `[]` allows none, null allows all.
+             * @example [
+             *       "gpt-5*",
+             *       "claude-haiku-*"
+             *     ]
+             */
+            models: string[] | null;
+            /**
+             * @description Streams of chat completions without `stream_options.include_usage`: `as_sent` forwards them, `require` rejects them, `ask` adds it to the request body.
+             * @enum {string}
+             */
+            stream_usage: "as_sent" | "require" | "ask";
+            /**
+             * @description Limits of the calls together; null: none. What is absent or null is unlimited.
+             * @example {
+             *       "requests_per_minute": 600,
+             *       "tokens_per_minute": null,
+             *       "concurrent_requests": 20
+             *     }
+             */
+            limits: components["schemas"]["Limits"] | null;
+            /**
+             * @description At most 4 budgets of the calls together.
+             * @example [
+             *       {
+             *         "usd": "500.00",
+             *         "period": "month",
+             *         "mode": "block",
+             *         "alert_at": [],
+             *         "unpriced": "reject",
+             *         "reservation": "typical"
+             *       }
+             *     ]
+             */
+            budgets: components["schemas"]["Budget"][];
+            /**
+             * @description Limits of each end user alone; null: none. The end user is what the caller says, so this protects honest callers from each other.
+             * @example {
+             *       "requests_per_minute": 20,
+             *       "tokens_per_minute": null,
+             *       "concurrent_requests": 20,
+             *       "budgets": []
+             *     }
+             */
+            each_end_user: components["schemas"]["EndUserLimits"] | null;
+            /**
+             * @description Member of the team who created the key for themselves; null for other keys.
+             * @example sso:jane@example.com
+             */
+            owner: string | null;
+            /**
+             * @description The owner for good, whatever the name: `token:<ID>` or `sso:<issuer>#<sub>`; null for other keys, and those of earlier versions, which belong to the name.
+             * @example sso:https://login.example.com#8f2c0a
+             */
+            owner_id: string | null;
+            /**
+             * @description Increases with every change.
+             * @example 1
+             */
+            version: number;
+            /**
+             * @description The secret. Shown only in this response: Postern stores its digest.
+             * @example ptn_…
+             */
+            key: string;
+        };
+        /**
+         * @example {
+         *       "endpoints": "all",
+         *       "expires_at": null
+         *     }
+         */
+        KeyChange: {
+            /**
+             * @description New name, unique within the team.
+             * @example ci
+             */
+            name?: string;
+            /**
+             * Format: date-time
+             * @description New expiry time, in the future; null: the key never expires.
+             * @example 2030-01-31T12:00:00.000Z
+             */
+            expires_at?: string | null;
+            /**
+             * @description Names of the providers the key may use; null allows all.
+             * @example [
+             *       "openai"
+             *     ]
+             */
+            providers?: string[] | null;
+            /**
+             * @description `inference` allows only the inference endpoints; `all` also allows files, batches and other endpoints that all teams share.
+             * @enum {string}
+             */
+            endpoints?: "inference" | "all";
+            /**
+             * @description `forward` passes `Idempotency-Key` on; `replay` also answers repeated calls from the stored response.
+             * @enum {string}
+             */
+            idempotency?: "forward" | "replay";
+            /** @description Whether the key may open WebSockets on `/v1/realtime` and `/v1/responses`; otherwise they get 426. */
+            websockets?: boolean;
+            /** @description Returns the response of an earlier call with exactly the same request, without calling the provider; null: no cache. */
+            cache?: components["schemas"]["NewKeyCache"] | null;
+            /**
+             * @description Names of the models that may be used, in which `*` stands for any characters; `[]` allows none, null allows all.
+             * @example [
+             *       "gpt-5*",
+             *       "claude-haiku-*"
+             *     ]
+             */
+            models?: string[] | null;
+            /**
+             * @description Streams of chat completions without `stream_options.include_usage`: `as_sent` forwards them, `require` rejects them, `ask` adds it to the request body.
+             * @enum {string}
+             */
+            stream_usage?: "as_sent" | "require" | "ask";
+            /** @description Calls with a disabled key are rejected. */
+            disabled?: boolean;
+            /**
+             * @description Limits of the calls together; null: none. What is absent or null is unlimited.
+             * @example {
+             *       "requests_per_minute": 600
+             *     }
+             */
+            limits?: components["schemas"]["NewLimits"] | null;
+            /**
+             * @description At most 4 budgets of the calls together.
+             * @example [
+             *       {
+             *         "usd": "500.00",
+             *         "period": "month"
+             *       }
+             *     ]
+             */
+            budgets?: components["schemas"]["NewBudget"][] | null;
+            /**
+             * @description Limits of each end user alone; null: none. The end user is what the caller says, so this protects honest callers from each other.
+             * @example {
+             *       "requests_per_minute": 20
+             *     }
+             */
+            each_end_user?: components["schemas"]["NewEndUserLimits"] | null;
+        };
+        /**
+         * @example {
+         *       "grace_seconds": 3600
+         *     }
+         */
+        Rotation: {
+            /**
+             * @description How long the previous secret keeps working, in seconds; 0 ends it at once. An older one stops working in any case.
+             * @default 0
+             * @example 3600
+             */
+            grace_seconds?: number;
+        };
+        RotatedKey: {
+            /**
+             * Format: uuid
+             * @description ID of the key.
+             * @example 01890a5d-ac96-774b-bcce-b302099a8057
+             */
+            id: string;
+            /**
+             * @description Unique within the team, revoked keys included.
+             * @example ci
+             */
+            name: string;
+            /**
+             * @description Name of the team.
+             * @example search
+             */
+            team: string;
+            /**
+             * Format: uuid
+             * @description ID of its team.
+             * @example 01890a5d-ac96-774b-bcce-b302099a8057
+             */
+            team_id: string;
+            /**
+             * @description First 12 characters of the newest secret.
+             * @example ptn_4fGh7Kq2
+             */
+            prefix: string;
+            /**
+             * Format: date-time
+             * @description When the key was created.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When the previous secret stops working after a rotation; null if it does not work any more.
+             * @example 2030-01-31T12:00:00.000Z
+             */
+            previous_secret_expires_at: string | null;
+            /**
+             * Format: date-time
+             * @description Expiry time; null if the key never expires.
+             * @example 2030-01-31T12:00:00.000Z
+             */
+            expires_at: string | null;
+            /**
+             * Format: date-time
+             * @description Last use of any of its secrets, updated with a delay of some seconds.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            last_used_at: string | null;
+            /**
+             * Format: date-time
+             * @description When the key was revoked; null if it was not.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            revoked_at: string | null;
+            /**
+             * @description Calls with a disabled key are rejected.
+             * @example false
+             */
+            disabled: boolean;
+            /**
+             * @description Names of the providers the key may use; null allows all.
+             * @example [
+             *       "openai"
+             *     ]
+             */
+            providers: string[] | null;
+            /**
+             * @description `inference` allows only the inference endpoints; `all` also allows files, batches and other endpoints that all teams share.
+             * @enum {string}
+             */
+            endpoints: "inference" | "all";
+            /**
+             * @description `forward` passes `Idempotency-Key` on; `replay` also answers repeated calls from the stored response.
+             * @enum {string}
+             */
+            idempotency: "forward" | "replay";
+            /**
+             * @description Whether the key may open WebSockets on `/v1/realtime` and `/v1/responses`; otherwise they get 426.
+             * @example false
+             */
+            websockets: boolean;
+            /** @description Returns the response of an earlier call with exactly the same request, without calling the provider; null: no cache. */
+            cache: components["schemas"]["KeyCache"] | null;
+            /**
+             * @description Names of the models that may be used, in which `*` stands for any characters; `[]` allows none, null allows all.
+             * @example [
+             *       "gpt-5*",
+             *       "claude-haiku-*"
+             *     ]
+             */
+            models: string[] | null;
+            /**
+             * @description Streams of chat completions without `stream_options.include_usage`: `as_sent` forwards them, `require` rejects them, `ask` adds it to the request body.
+             * @enum {string}
+             */
+            stream_usage: "as_sent" | "require" | "ask";
+            /**
+             * @description Limits of the calls together; null: none. What is absent or null is unlimited.
+             * @example {
+             *       "requests_per_minute": 600,
+             *       "tokens_per_minute": null,
+             *       "concurrent_requests": 20
+             *     }
+             */
+            limits: components["schemas"]["Limits"] | null;
+            /**
+             * @description At most 4 budgets of the calls together.
+             * @example [
+             *       {
+             *         "usd": "500.00",
+             *         "period": "month",
+             *         "mode": "block",
+             *         "alert_at": [],
+             *         "unpriced": "reject",
+             *         "reservation": "typical"
+             *       }
+             *     ]
+             */
+            budgets: components["schemas"]["Budget"][];
+            /**
+             * @description Limits of each end user alone; null: none. The end user is what the caller says, so this protects honest callers from each other.
+             * @example {
+             *       "requests_per_minute": 20,
+             *       "tokens_per_minute": null,
+             *       "concurrent_requests": 20,
+             *       "budgets": []
+             *     }
+             */
+            each_end_user: components["schemas"]["EndUserLimits"] | null;
+            /**
+             * @description Member of the team who created the key for themselves; null for other keys.
+             * @example sso:jane@example.com
+             */
+            owner: string | null;
+            /**
+             * @description The owner for good, whatever the name: `token:<ID>` or `sso:<issuer>#<sub>`; null for other keys, and those of earlier versions, which belong to the name.
+             * @example sso:https://login.example.com#8f2c0a
+             */
+            owner_id: string | null;
+            /**
+             * @description Increases with every change.
+             * @example 1
+             */
+            version: number;
+            /**
+             * @description The secret. Shown only in this response: Postern stores its digest.
+             * @example ptn_…
+             */
+            key: string;
+            /**
+             * @description First characters of older secrets that were still in a grace and stopped working with this rotation.
+             * @example [
+             *       "ptn_4fGh7Kq2"
+             *     ]
+             */
+            ended_secrets: string[];
+        };
+        /** @example {} */
+        Revocation: Record<string, never>;
+        /**
+         * @example {
+         *       "key": "ptn_…"
+         *     }
+         */
+        LeakedSecret: {
+            /**
+             * @description The leaked secret.
+             * @example ptn_…
+             */
+            key: string;
+        };
+        LeakedKey: {
+            /**
+             * Format: uuid
+             * @description ID of the key.
+             * @example 01890a5d-ac96-774b-bcce-b302099a8057
+             */
+            id: string;
+            /**
+             * @description Unique within the team, revoked keys included.
+             * @example ci
+             */
+            name: string;
+            /**
+             * @description Name of the team.
+             * @example search
+             */
+            team: string;
+            /**
+             * Format: uuid
+             * @description ID of its team.
+             * @example 01890a5d-ac96-774b-bcce-b302099a8057
+             */
+            team_id: string;
+            /**
+             * @description First 12 characters of the newest secret.
+             * @example ptn_4fGh7Kq2
+             */
+            prefix: string;
+            /**
+             * Format: date-time
+             * @description When the key was created.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When the previous secret stops working after a rotation; null if it does not work any more.
+             * @example 2030-01-31T12:00:00.000Z
+             */
+            previous_secret_expires_at: string | null;
+            /**
+             * Format: date-time
+             * @description Expiry time; null if the key never expires.
+             * @example 2030-01-31T12:00:00.000Z
+             */
+            expires_at: string | null;
+            /**
+             * Format: date-time
+             * @description Last use of any of its secrets, updated with a delay of some seconds.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            last_used_at: string | null;
+            /**
+             * Format: date-time
+             * @description When the key was revoked; null if it was not.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            revoked_at: string | null;
+            /**
+             * @description Calls with a disabled key are rejected.
+             * @example false
+             */
+            disabled: boolean;
+            /**
+             * @description Names of the providers the key may use; null allows all.
+             * @example [
+             *       "openai"
+             *     ]
+             */
+            providers: string[] | null;
+            /**
+             * @description `inference` allows only the inference endpoints; `all` also allows files, batches and other endpoints that all teams share.
+             * @enum {string}
+             */
+            endpoints: "inference" | "all";
+            /**
+             * @description `forward` passes `Idempotency-Key` on; `replay` also answers repeated calls from the stored response.
+             * @enum {string}
+             */
+            idempotency: "forward" | "replay";
+            /**
+             * @description Whether the key may open WebSockets on `/v1/realtime` and `/v1/responses`; otherwise they get 426.
+             * @example false
+             */
+            websockets: boolean;
+            /** @description Returns the response of an earlier call with exactly the same request, without calling the provider; null: no cache. */
+            cache: components["schemas"]["KeyCache"] | null;
+            /**
+             * @description Names of the models that may be used, in which `*` stands for any characters; `[]` allows none, null allows all.
+             * @example [
+             *       "gpt-5*",
+             *       "claude-haiku-*"
+             *     ]
+             */
+            models: string[] | null;
+            /**
+             * @description Streams of chat completions without `stream_options.include_usage`: `as_sent` forwards them, `require` rejects them, `ask` adds it to the request body.
+             * @enum {string}
+             */
+            stream_usage: "as_sent" | "require" | "ask";
+            /**
+             * @description Limits of the calls together; null: none. What is absent or null is unlimited.
+             * @example {
+             *       "requests_per_minute": 600,
+             *       "tokens_per_minute": null,
+             *       "concurrent_requests": 20
+             *     }
+             */
+            limits: components["schemas"]["Limits"] | null;
+            /**
+             * @description At most 4 budgets of the calls together.
+             * @example [
+             *       {
+             *         "usd": "500.00",
+             *         "period": "month",
+             *         "mode": "block",
+             *         "alert_at": [],
+             *         "unpriced": "reject",
+             *         "reservation": "typical"
+             *       }
+             *     ]
+             */
+            budgets: components["schemas"]["Budget"][];
+            /**
+             * @description Limits of each end user alone; null: none. The end user is what the caller says, so this protects honest callers from each other.
+             * @example {
+             *       "requests_per_minute": 20,
+             *       "tokens_per_minute": null,
+             *       "concurrent_requests": 20,
+             *       "budgets": []
+             *     }
+             */
+            each_end_user: components["schemas"]["EndUserLimits"] | null;
+            /**
+             * @description Member of the team who created the key for themselves; null for other keys.
+             * @example sso:jane@example.com
+             */
+            owner: string | null;
+            /**
+             * @description The owner for good, whatever the name: `token:<ID>` or `sso:<issuer>#<sub>`; null for other keys, and those of earlier versions, which belong to the name.
+             * @example sso:https://login.example.com#8f2c0a
+             */
+            owner_id: string | null;
+            /**
+             * @description Increases with every change.
+             * @example 1
+             */
+            version: number;
+            /**
+             * @description The keys of a disabled team are `disabled`.
+             * @enum {string}
+             */
+            status: "active" | "disabled" | "expired" | "revoked";
+            /**
+             * @description `ended`: this secret was rotated and no longer works, independent of the key's status.
+             * @enum {string}
+             */
+            secret_status: "active" | "ended";
+            /**
+             * Format: date-time
+             * @description End of this secret's grace; null if it was not rotated.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            secret_expires_at: string | null;
+        };
+        /** @example {} */
+        Nothing: Record<string, never>;
+        ProviderPage: {
+            /** @description The entries of this page. */
+            data: components["schemas"]["Provider"][];
+            /**
+             * @description Send as `cursor` to get the next page; null on the last page.
+             * @example AaICky58duGSEqvtqqRdvw
+             */
+            next_cursor: string | null;
+        };
+        Provider: {
+            /**
+             * Format: uuid
+             * @description ID of the provider; null for the one that PROVIDER_URL sets.
+             * @example 01890a5d-ac96-774b-bcce-b302099a8057
+             */
+            id: string | null;
+            /**
+             * @description Used in `/p/<name>/`.
+             * @example openai
+             */
+            name: string;
+            /**
+             * @description Base URL without `/v1`.
+             * @example https://api.openai.com
+             */
+            url: string;
+            /**
+             * @description How the secret is used: sent in the header of this name, or as a Bearer token; `aws-sigv4`: signs each request; `google`, `oauth2`: requests access tokens; `client`: callers send their own credential, which is forwarded, and the gateway key as `x-gateway-key`.
+             * @enum {string}
+             */
+            auth: "bearer" | "x-api-key" | "api-key" | "x-goog-api-key" | "client" | "aws-sigv4" | "google" | "oauth2";
+            /** @description What `auth` needs besides the secret; null if it needs nothing. */
+            auth_settings: components["schemas"]["ProviderAuthSettings"] | null;
+            /**
+             * @description State of the secret, which is never shown. `sealed`: stored, encrypted; `unreadable`: it was encrypted with another master key; `environment`: set by PROVIDER_KEY.
+             * @enum {string}
+             */
+            secret_state: "sealed" | "none" | "unreadable" | "environment";
+            /** @description Calls to `/v1` go to the default provider. At most one provider has true. */
+            default: boolean;
+            /**
+             * @description `PROVIDER_URL`: this provider is stored as the default, but the one of PROVIDER_URL takes its place while that is set. Otherwise null.
+             * @enum {string|null}
+             */
+            shadowed_by: "PROVIDER_URL" | null;
+            /** @description Calls to a disabled provider are rejected. */
+            enabled: boolean;
+            /**
+             * @description Name of the price list for its models; null if only custom prices for this provider apply.
+             * @example openai
+             */
+            catalog: string | null;
+            /**
+             * @description `environment`: set by PROVIDER_URL, and changed only there.
+             * @enum {string}
+             */
+            source: "stored" | "environment";
+            /**
+             * @description Increases with every change; null for the provider that PROVIDER_URL sets.
+             * @example 1
+             */
+            version: number | null;
+            /**
+             * Format: date-time
+             * @description When the provider was added.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            created_at: string | null;
+            /**
+             * Format: date-time
+             * @description When the provider was last changed.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            updated_at: string | null;
+        };
+        ProviderAuthSettings: {
+            /**
+             * @description `aws-sigv4`: the region.
+             * @example eu-central-1
+             */
+            region?: string;
+            /**
+             * @description `aws-sigv4`: the service that the signature is for; by default `bedrock`.
+             * @example bedrock
+             */
+            service?: string;
+            /**
+             * @description `aws-sigv4`: the access key ID.
+             * @example AKIAIOSFODNN7EXAMPLE
+             */
+            access_key_id?: string;
+            /**
+             * @description `oauth2`: where tokens are requested. For `google`, the key file names it.
+             * @example https://login.example.com/oauth2/token
+             */
+            token_url?: string;
+            /**
+             * @description `oauth2`: the ID of the client.
+             * @example postern
+             */
+            client_id?: string;
+            /**
+             * @description `oauth2`, `google`: the scope of the tokens.
+             * @example https://cognitiveservices.azure.com/.default
+             */
+            scope?: string;
+            /**
+             * @description `google`: the service account, from its key file.
+             * @example postern@example.iam.gserviceaccount.com
+             */
+            client_email?: string;
+        };
+        /**
+         * @example {
+         *       "name": "openai",
+         *       "url": "https://api.openai.com",
+         *       "secret": "<its API key>",
+         *       "default": true
+         *     }
+         */
+        NewProvider: {
+            /**
+             * @description Used in `/p/<name>/`.
+             * @example openai
+             */
+            name: string;
+            /**
+             * @description Base URL without `/v1`, such as `https://api.openai.com`.
+             * @example https://api.openai.com
+             */
+            url: string;
+            /**
+             * @description How the secret is used: sent in the header of this name, or as a Bearer token; `aws-sigv4`: signs each request; `google`, `oauth2`: requests access tokens; `client`: callers send their own credential, which is forwarded, and the gateway key as `x-gateway-key`.
+             * @default bearer
+             * @enum {string}
+             */
+            auth?: "bearer" | "x-api-key" | "api-key" | "x-goog-api-key" | "client" | "aws-sigv4" | "google" | "oauth2";
+            /**
+             * @description The provider's API key; null if it needs none, and with `auth: client`. Never shown again. For `aws-sigv4` the secret access key, or the JSON that `aws configure export-credentials` prints; for `google` the content of the JSON key file; for `oauth2` the client secret.
+             * @example sk-…
+             */
+            secret: string | null;
+            auth_settings?: components["schemas"]["NewProviderAuthSettings"];
+            /**
+             * @description Calls to `/v1` go to the default provider.
+             * @default false
+             */
+            default?: boolean;
+            /**
+             * @description Calls to a disabled provider are rejected.
+             * @default true
+             */
+            enabled?: boolean;
+            /**
+             * @description Name of the price list for its models; null if only custom prices for this provider apply. Absent: the one that belongs to the URL's host, if there is one.
+             * @example openai
+             */
+            catalog?: string | null;
+        };
+        /** @description What `aws-sigv4`, `google` and `oauth2` need besides the secret. */
+        NewProviderAuthSettings: {
+            /**
+             * @description `aws-sigv4`: the region.
+             * @example eu-central-1
+             */
+            region?: string;
+            /**
+             * @description `aws-sigv4`: the service that the signature is for; by default `bedrock`.
+             * @example bedrock
+             */
+            service?: string;
+            /**
+             * @description `aws-sigv4`: the access key ID.
+             * @example AKIAIOSFODNN7EXAMPLE
+             */
+            access_key_id?: string;
+            /**
+             * @description `oauth2`: where tokens are requested. For `google`, the key file names it.
+             * @example https://login.example.com/oauth2/token
+             */
+            token_url?: string;
+            /**
+             * @description `oauth2`: the ID of the client.
+             * @example postern
+             */
+            client_id?: string;
+            /**
+             * @description `oauth2`, `google`: the scope of the tokens.
+             * @example https://cognitiveservices.azure.com/.default
+             */
+            scope?: string;
+        };
+        /**
+         * @example {
+         *       "enabled": false
+         *     }
+         */
+        ProviderChange: {
+            /**
+             * @description Base URL without `/v1`, such as `https://api.openai.com`. A URL on another host needs the secret again.
+             * @example https://api.openai.com
+             */
+            url?: string;
+            /**
+             * @description How the secret is used: sent in the header of this name, or as a Bearer token; `aws-sigv4`: signs each request; `google`, `oauth2`: requests access tokens; `client`: callers send their own credential, which is forwarded, and the gateway key as `x-gateway-key`.
+             * @enum {string}
+             */
+            auth?: "bearer" | "x-api-key" | "api-key" | "x-goog-api-key" | "client" | "aws-sigv4" | "google" | "oauth2";
+            /**
+             * @description The provider's new API key; null removes the stored one. For `aws-sigv4` the secret access key, or the JSON that `aws configure export-credentials` prints; for `google` the content of the JSON key file; for `oauth2` the client secret.
+             * @example sk-…
+             */
+            secret?: string | null;
+            auth_settings?: components["schemas"]["ProviderAuthSettingsChange"];
+            /** @description Calls to `/v1` go to the default provider. */
+            default?: boolean;
+            /** @description Calls to a disabled provider are rejected. */
+            enabled?: boolean;
+            /**
+             * @description Name of the price list for its models; null if only custom prices for this provider apply. Absent: it stays, or follows the URL if it belonged to the former URL's host.
+             * @example openai
+             */
+            catalog?: string | null;
+        };
+        /** @description Settings to change; null removes one. `access_key_id`, `token_url` and `client_id` need the secret again. */
+        ProviderAuthSettingsChange: {
+            /**
+             * @description `aws-sigv4`: the region.
+             * @example eu-central-1
+             */
+            region?: string | null;
+            /**
+             * @description `aws-sigv4`: the service that the signature is for; by default `bedrock`.
+             * @example bedrock
+             */
+            service?: string | null;
+            /**
+             * @description `aws-sigv4`: the access key ID.
+             * @example AKIAIOSFODNN7EXAMPLE
+             */
+            access_key_id?: string | null;
+            /**
+             * @description `oauth2`: where tokens are requested. For `google`, the key file names it.
+             * @example https://login.example.com/oauth2/token
+             */
+            token_url?: string | null;
+            /**
+             * @description `oauth2`: the ID of the client.
+             * @example postern
+             */
+            client_id?: string | null;
+            /**
+             * @description `oauth2`, `google`: the scope of the tokens.
+             * @example https://cognitiveservices.azure.com/.default
+             */
+            scope?: string | null;
+        };
+        Probe: {
+            /** @description True if the provider responded and accepted the secret. */
+            ok: boolean;
+            /**
+             * @description The result, for programs.
+             * @enum {string}
+             */
+            code: "ok" | "name_not_resolved" | "refused" | "unreachable" | "timeout" | "tls" | "forbidden_address" | "not_http" | "unauthorized" | "credential_unavailable" | "not_found" | "redirect" | "rate_limited" | "provider_error" | "unexpected_status";
+            /**
+             * @description The result in one sentence, with the remedy.
+             * @example OK: the provider responded and accepted the secret.
+             */
+            message: string;
+            /**
+             * @description HTTP status of the provider's response; null if there was none.
+             * @example 200
+             */
+            status: number | null;
+            /**
+             * @description Milliseconds that the test took.
+             * @example 210.5
+             */
+            duration_ms: number;
+        };
+        RoutePage: {
+            /** @description The entries of this page. */
+            data: components["schemas"]["Route"][];
+            /**
+             * @description Send as `cursor` to get the next page; null on the last page.
+             * @example AaICky58duGSEqvtqqRdvw
+             */
+            next_cursor: string | null;
+        };
+        Route: {
+            /**
+             * Format: uuid
+             * @description ID of the route.
+             * @example 01890a5d-ac96-774b-bcce-b302099a8057
+             */
+            id: string;
+            /**
+             * @description Used in `/p/<name>/`.
+             * @example main
+             */
+            name: string;
+            /** @description Providers, in order; a provider may occur more than once, with other models. */
+            targets: {
+                /**
+                 * @description Name of a provider.
+                 * @example openai
+                 */
+                provider: string;
+                /**
+                 * @description Names of models that it is sent in place of those in the request; null for none.
+                 * @example {
+                 *       "gpt-5.6": "gpt-5.6-eu"
+                 *     }
+                 */
+                models: {
+                    [key: string]: string;
+                } | null;
+                /**
+                 * Format: date-time
+                 * @description Until when it gets no calls, because it refused calls or failed; null if it gets calls. As the process that responds has seen it: each process watches its own calls.
+                 * @example 2026-01-31T12:00:00.000Z
+                 */
+                resting_until: string | null;
+            }[];
+            /**
+             * @description `order`: the first target that does not rest. `spread`: each session, else each key, has a target of its own among them, so that the prompt caches of the providers stay warm.
+             * @enum {string}
+             */
+            strategy: "order" | "spread";
+            /** @description When a call is sent to another target. `connect`: no connection was made; `refused`: the provider responded with 429, 503 or 529; `failed`: with 500, 502 or 504, or it closed the connection without a response: it may have run the call and bill it. Never after a timeout. */
+            retry_on: ("connect" | "refused" | "failed")[];
+            /**
+             * @description Targets that a call is sent to at most.
+             * @example 2
+             */
+            max_attempts: number;
+            /**
+             * @description The API of the targets. `openai` and `anthropic` reject inference calls of the other API; `any` rejects none.
+             * @enum {string}
+             */
+            dialect: "openai" | "anthropic" | "any";
+            /** @description Calls to `/v1` use it, in place of a stored default provider. While PROVIDER_URL is set, that one is the default. */
+            default: boolean;
+            /**
+             * @description Increases with every change.
+             * @example 1
+             */
+            version: number;
+            /**
+             * Format: date-time
+             * @description When the route was added.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When the route was last changed.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            updated_at: string;
+        };
+        /**
+         * @example {
+         *       "name": "main",
+         *       "targets": [
+         *         {
+         *           "provider": "openai"
+         *         },
+         *         {
+         *           "provider": "azure",
+         *           "models": {
+         *             "gpt-5.6": "gpt-5.6-eu"
+         *           }
+         *         }
+         *       ]
+         *     }
+         */
+        NewRoute: {
+            /**
+             * @description Used in `/p/<name>/`.
+             * @example main
+             */
+            name: string;
+            /**
+             * @description Providers, in order; a provider may occur more than once, with other models.
+             * @example [
+             *       {
+             *         "provider": "openai"
+             *       },
+             *       {
+             *         "provider": "azure",
+             *         "models": {
+             *           "gpt-5.6": "gpt-5.6-eu"
+             *         }
+             *       }
+             *     ]
+             */
+            targets: {
+                /**
+                 * @description Name of a provider.
+                 * @example openai
+                 */
+                provider: string;
+                /**
+                 * @description Names of models that this provider is sent in place of those in the request. Others are sent as they are.
+                 * @default null
+                 * @example {
+                 *       "gpt-5.6": "gpt-5.6-eu"
+                 *     }
+                 */
+                models?: {
+                    [key: string]: string;
+                } | null;
+            }[];
+            /**
+             * @description `order`: the first target that does not rest. `spread`: each session, else each key, has a target of its own among them, so that the prompt caches of the providers stay warm.
+             * @default order
+             * @enum {string}
+             */
+            strategy?: "order" | "spread";
+            /**
+             * @description When a call is sent to another target. `connect`: no connection was made; `refused`: the provider responded with 429, 503 or 529; `failed`: with 500, 502 or 504, or it closed the connection without a response: it may have run the call and bill it. Never after a timeout.
+             * @example [
+             *       "connect",
+             *       "refused"
+             *     ]
+             */
+            retry_on?: ("connect" | "refused" | "failed")[];
+            /**
+             * @description Targets that a call is sent to at most.
+             * @default 2
+             * @example 2
+             */
+            max_attempts?: number;
+            /**
+             * @description The API of the targets. `openai` and `anthropic` reject inference calls of the other API; `any` rejects none.
+             * @default any
+             * @enum {string}
+             */
+            dialect?: "openai" | "anthropic" | "any";
+            /**
+             * @description Calls to `/v1` use it, in place of a stored default provider. While PROVIDER_URL is set, that one is the default.
+             * @default false
+             */
+            default?: boolean;
+        };
+        /**
+         * @example {
+         *       "max_attempts": 3
+         *     }
+         */
+        RouteChange: {
+            /**
+             * @description Providers, in order; a provider may occur more than once, with other models.
+             * @example [
+             *       {
+             *         "provider": "openai"
+             *       },
+             *       {
+             *         "provider": "azure",
+             *         "models": {
+             *           "gpt-5.6": "gpt-5.6-eu"
+             *         }
+             *       }
+             *     ]
+             */
+            targets?: {
+                /**
+                 * @description Name of a provider.
+                 * @example openai
+                 */
+                provider: string;
+                /**
+                 * @description Names of models that this provider is sent in place of those in the request. Others are sent as they are.
+                 * @default null
+                 * @example {
+                 *       "gpt-5.6": "gpt-5.6-eu"
+                 *     }
+                 */
+                models?: {
+                    [key: string]: string;
+                } | null;
+            }[];
+            /**
+             * @description `order`: the first target that does not rest. `spread`: each session, else each key, has a target of its own among them, so that the prompt caches of the providers stay warm.
+             * @enum {string}
+             */
+            strategy?: "order" | "spread";
+            /**
+             * @description When a call is sent to another target. `connect`: no connection was made; `refused`: the provider responded with 429, 503 or 529; `failed`: with 500, 502 or 504, or it closed the connection without a response: it may have run the call and bill it. Never after a timeout.
+             * @example [
+             *       "connect",
+             *       "refused"
+             *     ]
+             */
+            retry_on?: ("connect" | "refused" | "failed")[];
+            /**
+             * @description Targets that a call is sent to at most.
+             * @example 2
+             */
+            max_attempts?: number;
+            /**
+             * @description The API of the targets. `openai` and `anthropic` reject inference calls of the other API; `any` rejects none.
+             * @enum {string}
+             */
+            dialect?: "openai" | "anthropic" | "any";
+            /** @description Calls to `/v1` use it, in place of a stored default provider. While PROVIDER_URL is set, that one is the default. */
+            default?: boolean;
+        };
+        RecordedRequests: {
+            /** @description The calls, in the order in which they were written. */
+            data: components["schemas"]["Request"][];
+            /**
+             * Format: date-time
+             * @description Every row written up to this time can be read.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            recorded_until: string;
+        };
+        Request: {
+            /**
+             * Format: uuid
+             * @description UUIDv7, generated by the gateway. The client got it as `x-gateway-request-id`; of later attempts of a route, `call_id`.
+             * @example 01890a5d-ac96-774b-bcce-b302099a8057
+             */
+            id: string;
+            /**
+             * Format: date-time
+             * @description When the request arrived: the millisecond in `id`. The table is partitioned by its UTC day.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            started_at: string;
+            /**
+             * Format: date-time
+             * @description When Postgres stored the row, or last corrected it. An incremental export continues from here.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            recorded_at: string;
+            /**
+             * Format: uuid
+             * @description The team of the key. Joins `team.id`.
+             * @example 01890a5d-ac96-774b-bcce-b302099a8057
+             */
+            team_id: string;
+            /**
+             * @description Present name of the team; null if it no longer exists.
+             * @example search
+             */
+            team: string | null;
+            /**
+             * Format: uuid
+             * @description The gateway key. Joins `gateway_key.id`.
+             * @example 01890a5d-ac96-774b-bcce-b302099a8057
+             */
+            key_id: string;
+            /**
+             * @description Present name of the key, unique within its team; null if it no longer exists.
+             * @example ci
+             */
+            key: string | null;
+            /**
+             * @description The name of the provider the call was sent to.
+             * @example openai
+             */
+            provider: string;
+            /**
+             * @description The HTTP method.
+             * @example POST
+             */
+            method: string;
+            /**
+             * @description The path as the client sent it, without the query. Null if the path contained a gateway key.
+             * @example /v1/chat/completions
+             */
+            path: string | null;
+            /**
+             * @description The model that the forwarded request names, in its path if it names one there, otherwise in its body or query; if it names none, the model that the response names. Null if neither names a model, or the name contained a gateway key.
+             * @example gpt-4o-mini
+             */
+            model: string | null;
+            /**
+             * @description True if the response was a stream of events.
+             * @example true
+             */
+            streamed: boolean;
+            /**
+             * @description The HTTP status that the client was sent; of a `retried` attempt, the one that the provider sent. Null if there was no response head.
+             * @example 200
+             */
+            status: number | null;
+            /**
+             * @description How the call ended, or the attempt: a route responded to a `retried` one with another attempt.
+             * @enum {string}
+             */
+            outcome: "completed" | "client_aborted" | "client_error" | "upstream_error" | "upstream_timeout" | "truncated" | "interrupted" | "replayed" | "cached" | "retried";
+            /**
+             * @description The error code that the gateway sent, or the reason the call broke off. Null if the call did not fail in the gateway.
+             * @example upstream_timeout
+             */
+            error_code: string | null;
+            /**
+             * @description Bytes of request body read from the client. Null if the process died during the call.
+             * @example 2048
+             */
+            request_bytes: number | null;
+            /**
+             * @description Bytes of the provider's response body passed to the client. Null if the process died during the call.
+             * @example 2048
+             */
+            response_bytes: number | null;
+            /**
+             * @description Milliseconds from the request head to the response head, on a monotonic clock. Null if no response head was received.
+             * @example 812.5
+             */
+            ttfb_ms: number | null;
+            /**
+             * @description Milliseconds from the request head to the last byte of the response, on a monotonic clock. Null if the process died during the call.
+             * @example 812.5
+             */
+            duration_ms: number | null;
+            /**
+             * @description All input tokens, including those read from and written to the provider's cache. Null if the provider reported none, or the response could not be read.
+             * @example 120
+             */
+            prompt_tokens: number | null;
+            /**
+             * @description All output tokens, including reasoning. Null if the provider reported none, or the response could not be read.
+             * @example 120
+             */
+            completion_tokens: number | null;
+            /**
+             * @description Of the input tokens, those read from the provider's cache. Null if the provider reported none, or the response could not be read.
+             * @example 120
+             */
+            cached_tokens: number | null;
+            /**
+             * @description Of the output tokens, reasoning ("thinking"). Null if the provider reported none, or the response could not be read.
+             * @example 120
+             */
+            reasoning_tokens: number | null;
+            /**
+             * @description The provider's own request ID (`x-request-id` or `request-id`), for its support. Null if the provider returned none or the text contained a gateway key.
+             * @example req_0123456789abcdef
+             */
+            provider_request_id: string | null;
+            /**
+             * @description The `Idempotency-Key` header of the request. Null if the client sent none or the text contained a gateway key.
+             * @example order-4711
+             */
+            idempotency_key: string | null;
+            /**
+             * @description Which retry of the SDK this was, from its `x-stainless-retry-count` header. 0 is the first try. Null if the client sent none.
+             * @example 0
+             */
+            sdk_retry_count: number | null;
+            /**
+             * @description The client address. Stored as `REQUEST_LOG_CLIENT` says. Null if it is not stored or is not a valid address.
+             * @example 192.0.2.7
+             */
+            client_ip: string | null;
+            /**
+             * @description The `User-Agent` header. Stored as `REQUEST_LOG_CLIENT` says. Null if it is not stored or was not sent, or the text contained a gateway key.
+             * @example OpenAI/JS 6.49.0
+             */
+            user_agent: string | null;
+            /**
+             * @description Of the input tokens, those written to the provider's cache. Null if the provider reported none, or the response could not be read.
+             * @example 120
+             */
+            cache_write_tokens: number | null;
+            /**
+             * @description Usage with a price of its own: `cache_write_1h_tokens`, audio and image tokens, `web_searches`, `search_units`, and a `service_tier` other than the default one. Of a WebSocket with several responses, `responses` has their sums by what decides their price: the model, if there were several, the service tier, and the length of the input. Null if the provider reported none of these, which is usual.
+             * @example {}
+             */
+            extra_usage: {
+                [key: string]: number | string;
+            } | null;
+            /**
+             * @description What the call cost in USD: as the provider reported it, else its tokens times the price at `started_at`; of a WebSocket, the sum of its responses. Null if the model has no price, or the provider reported no tokens. Postern never estimates.
+             * @example 0.000142500
+             */
+            cost_usd: string | null;
+            /**
+             * Format: uuid
+             * @description The price of `cost_usd`. Joins `price.id`. Null if there is no cost, or the provider reported it.
+             * @example 01890a5d-ac96-774b-bcce-b302099a8057
+             */
+            price_id: string | null;
+            /**
+             * @description What a call from the response cache would have cost in USD: as the provider reported it with the stored response, else its tokens times the price at `started_at`. It is never changed. Null if the response did not come from the cache, or its model had no price or its tokens were not reported.
+             * @example 0.000142500
+             */
+            saved_usd: string | null;
+            /**
+             * Format: date-time
+             * @description When the row was last updated: a late outcome, a late price, or repricing. Null if the row is as it was first written.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            repaired_at: string | null;
+            /**
+             * @description The end user that the client named. Stored as `REQUEST_LOG_USERS` says. Null if the client sent none or the text contained a gateway key.
+             * @example null
+             */
+            end_user: string | null;
+            /**
+             * @description The session that the client named. Null if the client sent none or the text contained a gateway key.
+             * @example null
+             */
+            session_id: string | null;
+            /**
+             * @description The tags of the `x-gateway-tags` header, as a JSON object of strings. Null if the client sent none or the text contained a gateway key.
+             * @example {}
+             */
+            tags: {
+                [key: string]: number | string;
+            } | null;
+            /**
+             * @description What the gateway changed in the bytes of the call, as `x-gateway-altered` told the client. Null if request and response were forwarded unchanged.
+             * @example stream_usage
+             */
+            altered: string | null;
+            /**
+             * @description What the call was charged against budgets in USD: its cost when the row was written, else an estimate. It is never changed, so the sum of the charges is what the budgets count. Null if no budget in USD applied to the call.
+             * @example 0.000142500
+             */
+            charge_usd: string | null;
+            /**
+             * @description What the call was charged against budgets in tokens: its input and output tokens, else an estimate. It is never changed. Null if no budget in tokens applied to the call.
+             * @example 2048
+             */
+            charge_tokens: number | null;
+            /**
+             * @description Keyed hash of the end user whose budget the call was charged against. Null if no budget per end user applied to the call.
+             * @example null
+             */
+            limit_subject: string | null;
+            /**
+             * Format: uuid
+             * @description The call that this attempt belongs to: the `id` of its first attempt, which the client got as `x-gateway-request-id`. Null if the call did not use a route, so that it has this row only.
+             * @example 01890a5d-ac96-774b-bcce-b302099a8057
+             */
+            call_id: string | null;
+            /**
+             * @description Which attempt of the call this was, from 1. Null if the call did not use a route.
+             * @example 1
+             */
+            attempt: number | null;
+        };
+        RequestPage: {
+            /**
+             * @description Where the rows were read: the request log, or the sink that `REQUEST_LOG_ARCHIVE` names, which has older days.
+             * @enum {string}
+             */
+            source: "log" | "archive" | "both";
+            /** @description The entries of this page. */
+            data: components["schemas"]["Request"][];
+            /**
+             * @description Send as `cursor` to get the next page; null on the last page.
+             * @example AaICky58duGSEqvtqqRdvw
+             */
+            next_cursor: string | null;
+        };
+        ShownRequest: {
+            /**
+             * Format: uuid
+             * @description UUIDv7, generated by the gateway. The client got it as `x-gateway-request-id`; of later attempts of a route, `call_id`.
+             * @example 01890a5d-ac96-774b-bcce-b302099a8057
+             */
+            id: string;
+            /**
+             * Format: date-time
+             * @description When the request arrived: the millisecond in `id`. The table is partitioned by its UTC day.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            started_at: string;
+            /**
+             * Format: date-time
+             * @description When Postgres stored the row, or last corrected it. An incremental export continues from here.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            recorded_at: string;
+            /**
+             * Format: uuid
+             * @description The team of the key. Joins `team.id`.
+             * @example 01890a5d-ac96-774b-bcce-b302099a8057
+             */
+            team_id: string;
+            /**
+             * @description Present name of the team; null if it no longer exists.
+             * @example search
+             */
+            team: string | null;
+            /**
+             * Format: uuid
+             * @description The gateway key. Joins `gateway_key.id`.
+             * @example 01890a5d-ac96-774b-bcce-b302099a8057
+             */
+            key_id: string;
+            /**
+             * @description Present name of the key, unique within its team; null if it no longer exists.
+             * @example ci
+             */
+            key: string | null;
+            /**
+             * @description The name of the provider the call was sent to.
+             * @example openai
+             */
+            provider: string;
+            /**
+             * @description The HTTP method.
+             * @example POST
+             */
+            method: string;
+            /**
+             * @description The path as the client sent it, without the query. Null if the path contained a gateway key.
+             * @example /v1/chat/completions
+             */
+            path: string | null;
+            /**
+             * @description The model that the forwarded request names, in its path if it names one there, otherwise in its body or query; if it names none, the model that the response names. Null if neither names a model, or the name contained a gateway key.
+             * @example gpt-4o-mini
+             */
+            model: string | null;
+            /**
+             * @description True if the response was a stream of events.
+             * @example true
+             */
+            streamed: boolean;
+            /**
+             * @description The HTTP status that the client was sent; of a `retried` attempt, the one that the provider sent. Null if there was no response head.
+             * @example 200
+             */
+            status: number | null;
+            /**
+             * @description How the call ended, or the attempt: a route responded to a `retried` one with another attempt.
+             * @enum {string}
+             */
+            outcome: "completed" | "client_aborted" | "client_error" | "upstream_error" | "upstream_timeout" | "truncated" | "interrupted" | "replayed" | "cached" | "retried";
+            /**
+             * @description The error code that the gateway sent, or the reason the call broke off. Null if the call did not fail in the gateway.
+             * @example upstream_timeout
+             */
+            error_code: string | null;
+            /**
+             * @description Bytes of request body read from the client. Null if the process died during the call.
+             * @example 2048
+             */
+            request_bytes: number | null;
+            /**
+             * @description Bytes of the provider's response body passed to the client. Null if the process died during the call.
+             * @example 2048
+             */
+            response_bytes: number | null;
+            /**
+             * @description Milliseconds from the request head to the response head, on a monotonic clock. Null if no response head was received.
+             * @example 812.5
+             */
+            ttfb_ms: number | null;
+            /**
+             * @description Milliseconds from the request head to the last byte of the response, on a monotonic clock. Null if the process died during the call.
+             * @example 812.5
+             */
+            duration_ms: number | null;
+            /**
+             * @description All input tokens, including those read from and written to the provider's cache. Null if the provider reported none, or the response could not be read.
+             * @example 120
+             */
+            prompt_tokens: number | null;
+            /**
+             * @description All output tokens, including reasoning. Null if the provider reported none, or the response could not be read.
+             * @example 120
+             */
+            completion_tokens: number | null;
+            /**
+             * @description Of the input tokens, those read from the provider's cache. Null if the provider reported none, or the response could not be read.
+             * @example 120
+             */
+            cached_tokens: number | null;
+            /**
+             * @description Of the output tokens, reasoning ("thinking"). Null if the provider reported none, or the response could not be read.
+             * @example 120
+             */
+            reasoning_tokens: number | null;
+            /**
+             * @description The provider's own request ID (`x-request-id` or `request-id`), for its support. Null if the provider returned none or the text contained a gateway key.
+             * @example req_0123456789abcdef
+             */
+            provider_request_id: string | null;
+            /**
+             * @description The `Idempotency-Key` header of the request. Null if the client sent none or the text contained a gateway key.
+             * @example order-4711
+             */
+            idempotency_key: string | null;
+            /**
+             * @description Which retry of the SDK this was, from its `x-stainless-retry-count` header. 0 is the first try. Null if the client sent none.
+             * @example 0
+             */
+            sdk_retry_count: number | null;
+            /**
+             * @description The client address. Stored as `REQUEST_LOG_CLIENT` says. Null if it is not stored or is not a valid address.
+             * @example 192.0.2.7
+             */
+            client_ip: string | null;
+            /**
+             * @description The `User-Agent` header. Stored as `REQUEST_LOG_CLIENT` says. Null if it is not stored or was not sent, or the text contained a gateway key.
+             * @example OpenAI/JS 6.49.0
+             */
+            user_agent: string | null;
+            /**
+             * @description Of the input tokens, those written to the provider's cache. Null if the provider reported none, or the response could not be read.
+             * @example 120
+             */
+            cache_write_tokens: number | null;
+            /**
+             * @description Usage with a price of its own: `cache_write_1h_tokens`, audio and image tokens, `web_searches`, `search_units`, and a `service_tier` other than the default one. Of a WebSocket with several responses, `responses` has their sums by what decides their price: the model, if there were several, the service tier, and the length of the input. Null if the provider reported none of these, which is usual.
+             * @example {}
+             */
+            extra_usage: {
+                [key: string]: number | string;
+            } | null;
+            /**
+             * @description What the call cost in USD: as the provider reported it, else its tokens times the price at `started_at`; of a WebSocket, the sum of its responses. Null if the model has no price, or the provider reported no tokens. Postern never estimates.
+             * @example 0.000142500
+             */
+            cost_usd: string | null;
+            /**
+             * Format: uuid
+             * @description The price of `cost_usd`. Joins `price.id`. Null if there is no cost, or the provider reported it.
+             * @example 01890a5d-ac96-774b-bcce-b302099a8057
+             */
+            price_id: string | null;
+            /**
+             * @description What a call from the response cache would have cost in USD: as the provider reported it with the stored response, else its tokens times the price at `started_at`. It is never changed. Null if the response did not come from the cache, or its model had no price or its tokens were not reported.
+             * @example 0.000142500
+             */
+            saved_usd: string | null;
+            /**
+             * Format: date-time
+             * @description When the row was last updated: a late outcome, a late price, or repricing. Null if the row is as it was first written.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            repaired_at: string | null;
+            /**
+             * @description The end user that the client named. Stored as `REQUEST_LOG_USERS` says. Null if the client sent none or the text contained a gateway key.
+             * @example null
+             */
+            end_user: string | null;
+            /**
+             * @description The session that the client named. Null if the client sent none or the text contained a gateway key.
+             * @example null
+             */
+            session_id: string | null;
+            /**
+             * @description The tags of the `x-gateway-tags` header, as a JSON object of strings. Null if the client sent none or the text contained a gateway key.
+             * @example {}
+             */
+            tags: {
+                [key: string]: number | string;
+            } | null;
+            /**
+             * @description What the gateway changed in the bytes of the call, as `x-gateway-altered` told the client. Null if request and response were forwarded unchanged.
+             * @example stream_usage
+             */
+            altered: string | null;
+            /**
+             * @description What the call was charged against budgets in USD: its cost when the row was written, else an estimate. It is never changed, so the sum of the charges is what the budgets count. Null if no budget in USD applied to the call.
+             * @example 0.000142500
+             */
+            charge_usd: string | null;
+            /**
+             * @description What the call was charged against budgets in tokens: its input and output tokens, else an estimate. It is never changed. Null if no budget in tokens applied to the call.
+             * @example 2048
+             */
+            charge_tokens: number | null;
+            /**
+             * @description Keyed hash of the end user whose budget the call was charged against. Null if no budget per end user applied to the call.
+             * @example null
+             */
+            limit_subject: string | null;
+            /**
+             * Format: uuid
+             * @description The call that this attempt belongs to: the `id` of its first attempt, which the client got as `x-gateway-request-id`. Null if the call did not use a route, so that it has this row only.
+             * @example 01890a5d-ac96-774b-bcce-b302099a8057
+             */
+            call_id: string | null;
+            /**
+             * @description Which attempt of the call this was, from 1. Null if the call did not use a route.
+             * @example 1
+             */
+            attempt: number | null;
+            /** @description All attempts of the call, this one included, the first one first; empty if the call did not use a route. */
+            attempts: components["schemas"]["Request"][];
+        };
+        UsagePage: {
+            /**
+             * Format: date-time
+             * @description Calls recorded until then are counted.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            as_of: string;
+            /**
+             * @description Where the calls were counted: `log`, the sums and rows of Postgres; or `archive`, the sink that `REQUEST_LOG_ARCHIVE` names, if `from` or `to` is before what Postgres can count.
+             * @enum {string}
+             */
+            source: "log" | "archive";
+            /** @description Sums over all groups, also of the following pages; null on a page that continues another. */
+            totals: components["schemas"]["UsageSums"] | null;
+            /** @description The entries of this page. */
+            data: components["schemas"]["Usage"][];
+            /**
+             * @description Send as `cursor` to get the next page; null on the last page.
+             * @example AaICky58duGSEqvtqqRdvw
+             */
+            next_cursor: string | null;
+        };
+        UsageSums: {
+            /**
+             * @description Number of calls.
+             * @example 14
+             */
+            calls: number;
+            /**
+             * @description Attempts of calls by a route that were followed by another attempt. They are not among the calls; their tokens and costs, which are rare, are in the sums.
+             * @example 0
+             */
+            retried_attempts: number;
+            /**
+             * @description Calls that failed; a client that disconnected is no error.
+             * @example 1
+             */
+            errors: number;
+            /**
+             * @description Calls that may have used tokens although the provider reported none, such as streams without `include_usage`: they are missing from the sums of tokens. Counts POST calls with a status below 400 or none, except replayed and cached ones.
+             * @example 2
+             */
+            calls_without_tokens: number;
+            /**
+             * @description Sum of `prompt_tokens` and `completion_tokens`.
+             * @example 2048
+             */
+            total_tokens: number;
+            /**
+             * @description Sum: All input tokens, including those read from and written to the provider's cache.
+             * @example 1024
+             */
+            prompt_tokens: number;
+            /**
+             * @description Sum: All output tokens, including reasoning.
+             * @example 1024
+             */
+            completion_tokens: number;
+            /**
+             * @description Sum: Of the input tokens, those read from the provider's cache.
+             * @example 1024
+             */
+            cached_tokens: number;
+            /**
+             * @description Sum: Of the input tokens, those written to the provider's cache.
+             * @example 1024
+             */
+            cache_write_tokens: number;
+            /**
+             * @description Sum: Of the output tokens, reasoning ("thinking").
+             * @example 1024
+             */
+            reasoning_tokens: number;
+            /**
+             * @description Sum: Bytes of request body read from the client.
+             * @example 1024
+             */
+            request_bytes: number;
+            /**
+             * @description Sum: Bytes of the provider's response body passed to the client.
+             * @example 1024
+             */
+            response_bytes: number;
+            /**
+             * @description Calls with token counts and without a cost, for example because their model has no price.
+             * @example 1
+             */
+            unpriced_calls: number;
+            /**
+             * @description Exact sum of the costs in USD; null if no call has one.
+             * @example 12.345678900
+             */
+            cost_usd: string | null;
+            /**
+             * @description Exact sum in USD of what calls from the response cache would have cost; null if it is known of no call.
+             * @example 1.234567800
+             */
+            saved_usd: string | null;
+        };
+        Usage: {
+            /**
+             * @description Month in the time zone.
+             * @example 2026-01
+             */
+            month?: string;
+            /**
+             * @description First day, a Monday, of the week in the time zone.
+             * @example 2026-01-26
+             */
+            week?: string;
+            /**
+             * @description Day in the time zone.
+             * @example 2026-01-31
+             */
+            day?: string;
+            /**
+             * @description Start of the hour, in UTC.
+             * @example 2026-01-31T12:00:00Z
+             */
+            hour?: string;
+            /**
+             * @description Start of the half hour, in UTC.
+             * @example 2026-01-31T12:30:00Z
+             */
+            half_hour?: string;
+            /**
+             * @description Name of the team, also that of the key in groups by key; null if it no longer exists.
+             * @example search
+             */
+            team?: string | null;
+            /**
+             * Format: uuid
+             * @description ID of the team.
+             * @example 01890a5d-ac96-774b-bcce-b302099a8057
+             */
+            team_id?: string;
+            /**
+             * @description Name of the key, unique within its team; null if the key no longer exists.
+             * @example ci
+             */
+            key?: string | null;
+            /**
+             * @description First characters of the newest secret of the key; null if the key no longer exists.
+             * @example ptn_4fGh7Kq2
+             */
+            key_prefix?: string | null;
+            /**
+             * Format: uuid
+             * @description ID of the key.
+             * @example 01890a5d-ac96-774b-bcce-b302099a8057
+             */
+            key_id?: string;
+            /**
+             * @description Name of the provider.
+             * @example openai
+             */
+            provider?: string;
+            /**
+             * @description Model; null for calls without one.
+             * @example gpt-4o-mini
+             */
+            model?: string | null;
+            /**
+             * @description End user, as the client named it.
+             * @example user-7
+             */
+            end_user?: string | null;
+            /**
+             * @description Session, as the client named it.
+             * @example session-12
+             */
+            session?: string | null;
+            /**
+             * @description Values of the tags in `group_by`.
+             * @example {
+             *       "env": "prod"
+             *     }
+             */
+            tags?: {
+                [key: string]: string | null;
+            };
+            /**
+             * @description Number of calls.
+             * @example 14
+             */
+            calls: number;
+            /**
+             * @description Attempts of calls by a route that were followed by another attempt. They are not among the calls; their tokens and costs, which are rare, are in the sums.
+             * @example 0
+             */
+            retried_attempts: number;
+            /**
+             * @description Calls that failed; a client that disconnected is no error.
+             * @example 1
+             */
+            errors: number;
+            /**
+             * @description Calls that may have used tokens although the provider reported none, such as streams without `include_usage`: they are missing from the sums of tokens. Counts POST calls with a status below 400 or none, except replayed and cached ones.
+             * @example 2
+             */
+            calls_without_tokens: number;
+            /**
+             * @description Sum of `prompt_tokens` and `completion_tokens`.
+             * @example 2048
+             */
+            total_tokens: number;
+            /**
+             * @description Sum: All input tokens, including those read from and written to the provider's cache.
+             * @example 1024
+             */
+            prompt_tokens: number;
+            /**
+             * @description Sum: All output tokens, including reasoning.
+             * @example 1024
+             */
+            completion_tokens: number;
+            /**
+             * @description Sum: Of the input tokens, those read from the provider's cache.
+             * @example 1024
+             */
+            cached_tokens: number;
+            /**
+             * @description Sum: Of the input tokens, those written to the provider's cache.
+             * @example 1024
+             */
+            cache_write_tokens: number;
+            /**
+             * @description Sum: Of the output tokens, reasoning ("thinking").
+             * @example 1024
+             */
+            reasoning_tokens: number;
+            /**
+             * @description Sum: Bytes of request body read from the client.
+             * @example 1024
+             */
+            request_bytes: number;
+            /**
+             * @description Sum: Bytes of the provider's response body passed to the client.
+             * @example 1024
+             */
+            response_bytes: number;
+            /**
+             * @description Calls with token counts and without a cost, for example because their model has no price.
+             * @example 1
+             */
+            unpriced_calls: number;
+            /**
+             * @description Exact sum of the costs in USD; null if no call has one.
+             * @example 12.345678900
+             */
+            cost_usd: string | null;
+            /**
+             * @description Exact sum in USD of what calls from the response cache would have cost; null if it is known of no call.
+             * @example 1.234567800
+             */
+            saved_usd: string | null;
+            /**
+             * @description Median duration in milliseconds, estimated from classes of durations; null without calls.
+             * @example 850
+             */
+            p50_ms: number | null;
+            /**
+             * @description 95th percentile of the duration in milliseconds, estimated in the same way.
+             * @example 4200
+             */
+            p95_ms: number | null;
+        };
+        LimitPage: {
+            /** @description The entries of this page. */
+            data: components["schemas"]["Limit"][];
+            /**
+             * @description Send as `cursor` to get the next page; null on the last page.
+             * @example AaICky58duGSEqvtqqRdvw
+             */
+            next_cursor: string | null;
+        };
+        Limit: {
+            /**
+             * Format: uuid
+             * @description ID of the limit.
+             * @example 01890a5d-ac96-774b-bcce-b302099a8057
+             */
+            id: string;
+            /**
+             * @description Whose it is; `…_end_user`: each end user of the team or key has the amount for itself.
+             * @enum {string}
+             */
+            scope: "team" | "key" | "team_end_user" | "key_end_user";
+            /**
+             * @description Name of the team.
+             * @example search
+             */
+            team: string;
+            /**
+             * @description Name of the key; null for a limit of a team.
+             * @example ci
+             */
+            key: string | null;
+            /**
+             * Format: uuid
+             * @description ID of the team or key.
+             * @example 01890a5d-ac96-774b-bcce-b302099a8057
+             */
+            owner_id: string;
+            /**
+             * @description Keyed hash of the end user who used most; null for a limit that is not per end user, or that nobody used yet. The other figures are those of this end user.
+             * @example n4bQgYhMfWWaL-qgxVrQFa
+             */
+            subject: string | null;
+            /**
+             * @description What is limited.
+             * @enum {string}
+             */
+            resource: "requests" | "tokens" | "concurrent_requests" | "usd";
+            /**
+             * @description `minute`: any 60 seconds; `at_once`: at the same time; else the period of a budget.
+             * @enum {string}
+             */
+            period: "minute" | "at_once" | "day" | "week" | "month" | "total";
+            /**
+             * @description `block` rejects calls; `warn` only counts.
+             * @enum {string}
+             */
+            mode: "block" | "warn";
+            /**
+             * @description The limit. As a decimal, in USD for `usd`.
+             * @example 500.00
+             */
+            amount: string;
+            /**
+             * @description What resets have added in this period. As a decimal, in USD for `usd`.
+             * @example 0.00
+             */
+            credited: string;
+            /**
+             * @description The charges of calls in the request log, or what was used in the last minute or is in use. As a decimal, in USD for `usd`.
+             * @example 123.45
+             */
+            used: string;
+            /**
+             * @description Reserved by gateways for calls. As a decimal, in USD for `usd`.
+             * @example 1.20
+             */
+            held: string;
+            /**
+             * @description What is neither used nor held; not below 0. As a decimal, in USD for `usd`.
+             * @example 375.35
+             */
+            left: string;
+            /**
+             * @description Calls rejected by it in this period.
+             * @example 0
+             */
+            refused: number;
+            /**
+             * @description `exhausted`: nothing is left; `warned`: used up to one of its `alert_at` percentages.
+             * @enum {string}
+             */
+            state: "ok" | "warned" | "exhausted";
+            /**
+             * Format: date-time
+             * @description When the budget resets; null if it never does, and for other limits.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            resets_at: string | null;
+        };
+        /**
+         * @example {
+         *       "reason": "budget of the pilot extended"
+         *     }
+         */
+        LimitReset: {
+            /**
+             * @description Why; recorded in the audit log.
+             * @example budget of the pilot extended
+             */
+            reason: string;
+            /**
+             * @description Only this end user, as `GET /admin/v1/limits` shows it; absent: all of them.
+             * @example n4bQgYhMfWWaL-qgxVrQFa
+             */
+            subject?: string;
+        };
+        PricePage: {
+            /** @description The entries of this page. */
+            data: components["schemas"]["Price"][];
+            /**
+             * @description Send as `cursor` to get the next page; null on the last page.
+             * @example AaICky58duGSEqvtqqRdvw
+             */
+            next_cursor: string | null;
+        };
+        Price: {
+            /**
+             * Format: uuid
+             * @description ID of the price.
+             * @example 01890a5d-ac96-774b-bcce-b302099a8057
+             */
+            id: string;
+            /**
+             * @description Name of a provider, or of the price list of providers.
+             * @example openai
+             */
+            catalog: string;
+            /**
+             * @description A model by its exact name, or the start of a name and `*`. The longest match applies.
+             * @example gpt-4o*
+             */
+            model: string;
+            /**
+             * Format: date-time
+             * @description The price applies to calls that start at this time or later.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            effective_from: string;
+            /**
+             * @description USD per million input tokens; null: they are free.
+             * @example 2.50
+             */
+            input: string | null;
+            /**
+             * @description USD per million tokens read from the cache; null: they cost what input costs.
+             * @example 2.50
+             */
+            cached_input: string | null;
+            /**
+             * @description USD per million tokens written to the cache; null: they cost what input costs.
+             * @example 2.50
+             */
+            cache_write: string | null;
+            /**
+             * @description USD per million tokens written to the cache for an hour; null: they cost what any cache write costs.
+             * @example 2.50
+             */
+            cache_write_1h: string | null;
+            /**
+             * @description USD per million output tokens; null: they are free.
+             * @example 2.50
+             */
+            output: string | null;
+            /**
+             * @description USD per call with token counts, besides its tokens.
+             * @example 2.50
+             */
+            per_call: string | null;
+            /**
+             * @description Units with a price of their own: USD per million tokens, or per thousand searches.
+             * @example {
+             *       "web_searches": "10.00"
+             *     }
+             */
+            extra: {
+                /**
+                 * @description USD per million of `reasoning_tokens`.
+                 * @example 10.00
+                 */
+                reasoning_tokens?: string;
+                /**
+                 * @description USD per million of `input_audio_tokens`.
+                 * @example 10.00
+                 */
+                input_audio_tokens?: string;
+                /**
+                 * @description USD per million of `cached_audio_tokens`.
+                 * @example 10.00
+                 */
+                cached_audio_tokens?: string;
+                /**
+                 * @description USD per million of `output_audio_tokens`.
+                 * @example 10.00
+                 */
+                output_audio_tokens?: string;
+                /**
+                 * @description USD per million of `input_image_tokens`.
+                 * @example 10.00
+                 */
+                input_image_tokens?: string;
+                /**
+                 * @description USD per million of `cached_image_tokens`.
+                 * @example 10.00
+                 */
+                cached_image_tokens?: string;
+                /**
+                 * @description USD per million of `output_image_tokens`.
+                 * @example 10.00
+                 */
+                output_image_tokens?: string;
+                /**
+                 * @description USD per thousand of `web_searches`.
+                 * @example 10.00
+                 */
+                web_searches?: string;
+                /**
+                 * @description USD per thousand of `search_units`.
+                 * @example 10.00
+                 */
+                search_units?: string;
+            } | null;
+            /** @description Other prices for some calls. All that apply are put over the price in this order. */
+            tiers: {
+                /**
+                 * @description For calls with more input tokens than this, for all of their tokens.
+                 * @example 200000
+                 */
+                above?: number;
+                /** @description For calls that start in this part of the UTC day. It may include midnight. */
+                between?: (string)[];
+                /**
+                 * @description For calls of this service tier. Calls of a tier that no entry names have no cost, because tiers are priced differently.
+                 * @example batch
+                 */
+                service_tier?: string;
+                /**
+                 * @description USD per million input tokens; null: they are free.
+                 * @example 2.50
+                 */
+                input?: string | null;
+                /**
+                 * @description USD per million tokens read from the cache; null: they cost what input costs.
+                 * @example 2.50
+                 */
+                cached_input?: string | null;
+                /**
+                 * @description USD per million tokens written to the cache; null: they cost what input costs.
+                 * @example 2.50
+                 */
+                cache_write?: string | null;
+                /**
+                 * @description USD per million tokens written to the cache for an hour; null: they cost what any cache write costs.
+                 * @example 2.50
+                 */
+                cache_write_1h?: string | null;
+                /**
+                 * @description USD per million output tokens; null: they are free.
+                 * @example 2.50
+                 */
+                output?: string | null;
+                /**
+                 * @description Units with a price of their own: USD per million tokens, or per thousand searches.
+                 * @example {
+                 *       "web_searches": "10.00"
+                 *     }
+                 */
+                extra?: {
+                    /**
+                     * @description USD per million of `reasoning_tokens`.
+                     * @example 10.00
+                     */
+                    reasoning_tokens?: string;
+                    /**
+                     * @description USD per million of `input_audio_tokens`.
+                     * @example 10.00
+                     */
+                    input_audio_tokens?: string;
+                    /**
+                     * @description USD per million of `cached_audio_tokens`.
+                     * @example 10.00
+                     */
+                    cached_audio_tokens?: string;
+                    /**
+                     * @description USD per million of `output_audio_tokens`.
+                     * @example 10.00
+                     */
+                    output_audio_tokens?: string;
+                    /**
+                     * @description USD per million of `input_image_tokens`.
+                     * @example 10.00
+                     */
+                    input_image_tokens?: string;
+                    /**
+                     * @description USD per million of `cached_image_tokens`.
+                     * @example 10.00
+                     */
+                    cached_image_tokens?: string;
+                    /**
+                     * @description USD per million of `output_image_tokens`.
+                     * @example 10.00
+                     */
+                    output_image_tokens?: string;
+                    /**
+                     * @description USD per thousand of `web_searches`.
+                     * @example 10.00
+                     */
+                    web_searches?: string;
+                    /**
+                     * @description USD per thousand of `search_units`.
+                     * @example 10.00
+                     */
+                    search_units?: string;
+                } | null;
+            }[] | null;
+            /**
+             * @description A remark.
+             * @example Contract of January
+             */
+            note: string | null;
+            /**
+             * @description `catalog`: taken from the catalogue that comes with Postern; `custom`: set by people.
+             * @enum {string}
+             */
+            source: "catalog" | "custom";
+            /**
+             * @description Increases with every change.
+             * @example 1
+             */
+            version: number;
+            /**
+             * Format: date-time
+             * @description When it was stored.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            created_at: string;
+        };
+        /**
+         * @example {
+         *       "catalog": "mine",
+         *       "model": "llama-3*",
+         *       "input": "0.20",
+         *       "output": "0.60"
+         *     }
+         */
+        NewPrice: {
+            /**
+             * @description Name of a provider, or of the price list of providers.
+             * @example openai
+             */
+            catalog: string;
+            /**
+             * @description A model by its exact name, or the start of a name and `*`. The longest match applies.
+             * @example gpt-4o*
+             */
+            model: string;
+            /**
+             * Format: date-time
+             * @description The price applies to calls that start at this time or later. Absent: it has always applied.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            effective_from?: string;
+            /**
+             * @description USD per million input tokens; null: they are free.
+             * @example 2.50
+             */
+            input?: string | null;
+            /**
+             * @description USD per million tokens read from the cache; null: they cost what input costs.
+             * @example 2.50
+             */
+            cached_input?: string | null;
+            /**
+             * @description USD per million tokens written to the cache; null: they cost what input costs.
+             * @example 2.50
+             */
+            cache_write?: string | null;
+            /**
+             * @description USD per million tokens written to the cache for an hour; null: they cost what any cache write costs.
+             * @example 2.50
+             */
+            cache_write_1h?: string | null;
+            /**
+             * @description USD per million output tokens; null: they are free.
+             * @example 2.50
+             */
+            output?: string | null;
+            /**
+             * @description USD per call with token counts, besides its tokens.
+             * @example 2.50
+             */
+            per_call?: string | null;
+            /**
+             * @description Units with a price of their own: USD per million tokens, or per thousand searches.
+             * @example {
+             *       "web_searches": "10.00"
+             *     }
+             */
+            extra?: {
+                /**
+                 * @description USD per million of `reasoning_tokens`.
+                 * @example 10.00
+                 */
+                reasoning_tokens?: string;
+                /**
+                 * @description USD per million of `input_audio_tokens`.
+                 * @example 10.00
+                 */
+                input_audio_tokens?: string;
+                /**
+                 * @description USD per million of `cached_audio_tokens`.
+                 * @example 10.00
+                 */
+                cached_audio_tokens?: string;
+                /**
+                 * @description USD per million of `output_audio_tokens`.
+                 * @example 10.00
+                 */
+                output_audio_tokens?: string;
+                /**
+                 * @description USD per million of `input_image_tokens`.
+                 * @example 10.00
+                 */
+                input_image_tokens?: string;
+                /**
+                 * @description USD per million of `cached_image_tokens`.
+                 * @example 10.00
+                 */
+                cached_image_tokens?: string;
+                /**
+                 * @description USD per million of `output_image_tokens`.
+                 * @example 10.00
+                 */
+                output_image_tokens?: string;
+                /**
+                 * @description USD per thousand of `web_searches`.
+                 * @example 10.00
+                 */
+                web_searches?: string;
+                /**
+                 * @description USD per thousand of `search_units`.
+                 * @example 10.00
+                 */
+                search_units?: string;
+            } | null;
+            /** @description Other prices for some calls. All that apply are put over the price in this order. */
+            tiers?: {
+                /**
+                 * @description For calls with more input tokens than this, for all of their tokens.
+                 * @example 200000
+                 */
+                above?: number;
+                /** @description For calls that start in this part of the UTC day. It may include midnight. */
+                between?: (string)[];
+                /**
+                 * @description For calls of this service tier. Calls of a tier that no entry names have no cost, because tiers are priced differently.
+                 * @example batch
+                 */
+                service_tier?: string;
+                /**
+                 * @description USD per million input tokens; null: they are free.
+                 * @example 2.50
+                 */
+                input?: string | null;
+                /**
+                 * @description USD per million tokens read from the cache; null: they cost what input costs.
+                 * @example 2.50
+                 */
+                cached_input?: string | null;
+                /**
+                 * @description USD per million tokens written to the cache; null: they cost what input costs.
+                 * @example 2.50
+                 */
+                cache_write?: string | null;
+                /**
+                 * @description USD per million tokens written to the cache for an hour; null: they cost what any cache write costs.
+                 * @example 2.50
+                 */
+                cache_write_1h?: string | null;
+                /**
+                 * @description USD per million output tokens; null: they are free.
+                 * @example 2.50
+                 */
+                output?: string | null;
+                /**
+                 * @description Units with a price of their own: USD per million tokens, or per thousand searches.
+                 * @example {
+                 *       "web_searches": "10.00"
+                 *     }
+                 */
+                extra?: {
+                    /**
+                     * @description USD per million of `reasoning_tokens`.
+                     * @example 10.00
+                     */
+                    reasoning_tokens?: string;
+                    /**
+                     * @description USD per million of `input_audio_tokens`.
+                     * @example 10.00
+                     */
+                    input_audio_tokens?: string;
+                    /**
+                     * @description USD per million of `cached_audio_tokens`.
+                     * @example 10.00
+                     */
+                    cached_audio_tokens?: string;
+                    /**
+                     * @description USD per million of `output_audio_tokens`.
+                     * @example 10.00
+                     */
+                    output_audio_tokens?: string;
+                    /**
+                     * @description USD per million of `input_image_tokens`.
+                     * @example 10.00
+                     */
+                    input_image_tokens?: string;
+                    /**
+                     * @description USD per million of `cached_image_tokens`.
+                     * @example 10.00
+                     */
+                    cached_image_tokens?: string;
+                    /**
+                     * @description USD per million of `output_image_tokens`.
+                     * @example 10.00
+                     */
+                    output_image_tokens?: string;
+                    /**
+                     * @description USD per thousand of `web_searches`.
+                     * @example 10.00
+                     */
+                    web_searches?: string;
+                    /**
+                     * @description USD per thousand of `search_units`.
+                     * @example 10.00
+                     */
+                    search_units?: string;
+                } | null;
+            }[] | null;
+            /**
+             * @description A remark.
+             * @example Contract of January
+             */
+            note?: string | null;
+        };
+        PriceResolution: {
+            /**
+             * @description Name of the provider.
+             * @example openai
+             */
+            provider: string;
+            /**
+             * @description The provider's price list; null if it has none.
+             * @example openai
+             */
+            catalog: string | null;
+            /**
+             * @description The model as calls name it.
+             * @example gpt-4o-mini
+             */
+            model: string;
+            /**
+             * Format: date-time
+             * @description The time asked for.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            at: string;
+            /** @description The price that applies; null if none does. */
+            price: components["schemas"]["Price"] | null;
+            /**
+             * @description Why this price, or why none.
+             * @example The price of the catalogue for gpt-4o-mini.
+             */
+            reason: string;
+        };
+        MissingPrices: {
+            /** @description The models, by provider. */
+            data: {
+                /**
+                 * @description Name of the provider.
+                 * @example openai
+                 */
+                provider: string;
+                /**
+                 * @description The provider's price list; null if it has none.
+                 * @example openai
+                 */
+                catalog: string | null;
+                /**
+                 * @description The model as calls name it.
+                 * @example gpt-4o-mini
+                 */
+                model: string;
+                /**
+                 * @description First UTC day of such a call.
+                 * @example 2026-01-29
+                 */
+                first_day: string;
+                /**
+                 * @description Last UTC day of such a call.
+                 * @example 2026-01-31
+                 */
+                last_day: string;
+            }[];
+        };
+        /**
+         * @example {
+         *       "from": "2026-01-01T00:00:00Z",
+         *       "to": "2026-02-01T00:00:00Z",
+         *       "dry_run": true
+         *     }
+         */
+        Repricing: {
+            /**
+             * Format: date-time
+             * @description Calls that started at this time or later.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            from: string;
+            /**
+             * Format: date-time
+             * @description Calls that started before this time.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            to: string;
+            /**
+             * @description Only calls of this model.
+             * @example gpt-4o-mini
+             */
+            model?: string;
+            /**
+             * @description Only count what would change.
+             * @default false
+             */
+            dry_run?: boolean;
+            /**
+             * @description `next_cursor` of the response before.
+             * @example AaICky58duGSEqvtqqRdvw
+             */
+            cursor?: string;
+        };
+        Repriced: {
+            /**
+             * @description Calls with token counts whose cost the provider did not report, of this request.
+             * @example 1200
+             */
+            rows: number;
+            /**
+             * @description Calls whose cost or price changed, or would change.
+             * @example 12
+             */
+            changed: number;
+            /**
+             * @description Sum of their costs in USD.
+             * @example 12.345678900
+             */
+            cost_before: string;
+            /**
+             * @description Sum of their costs in USD.
+             * @example 12.345678900
+             */
+            cost_after: string;
+            /** @description True if nothing was changed. */
+            dry_run: boolean;
+            /**
+             * @description Send the request again with this as `cursor` to go on; null at the end of the range.
+             * @example MTc2NzIyNTYwMDAwMCAwMTg5MGE1ZC1hYzk2LTc3NGItYmNjZS1iMzAyMDk5YTgwNTc
+             */
+            next_cursor: string | null;
+        };
+        /**
+         * @example {
+         *       "output": "0.50"
+         *     }
+         */
+        PriceChange: {
+            /**
+             * Format: date-time
+             * @description The price applies to calls that start at this time or later.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            effective_from?: string;
+            /**
+             * @description USD per million input tokens; null: they are free.
+             * @example 2.50
+             */
+            input?: string | null;
+            /**
+             * @description USD per million tokens read from the cache; null: they cost what input costs.
+             * @example 2.50
+             */
+            cached_input?: string | null;
+            /**
+             * @description USD per million tokens written to the cache; null: they cost what input costs.
+             * @example 2.50
+             */
+            cache_write?: string | null;
+            /**
+             * @description USD per million tokens written to the cache for an hour; null: they cost what any cache write costs.
+             * @example 2.50
+             */
+            cache_write_1h?: string | null;
+            /**
+             * @description USD per million output tokens; null: they are free.
+             * @example 2.50
+             */
+            output?: string | null;
+            /**
+             * @description USD per call with token counts, besides its tokens.
+             * @example 2.50
+             */
+            per_call?: string | null;
+            /**
+             * @description Units with a price of their own: USD per million tokens, or per thousand searches.
+             * @example {
+             *       "web_searches": "10.00"
+             *     }
+             */
+            extra?: {
+                /**
+                 * @description USD per million of `reasoning_tokens`.
+                 * @example 10.00
+                 */
+                reasoning_tokens?: string;
+                /**
+                 * @description USD per million of `input_audio_tokens`.
+                 * @example 10.00
+                 */
+                input_audio_tokens?: string;
+                /**
+                 * @description USD per million of `cached_audio_tokens`.
+                 * @example 10.00
+                 */
+                cached_audio_tokens?: string;
+                /**
+                 * @description USD per million of `output_audio_tokens`.
+                 * @example 10.00
+                 */
+                output_audio_tokens?: string;
+                /**
+                 * @description USD per million of `input_image_tokens`.
+                 * @example 10.00
+                 */
+                input_image_tokens?: string;
+                /**
+                 * @description USD per million of `cached_image_tokens`.
+                 * @example 10.00
+                 */
+                cached_image_tokens?: string;
+                /**
+                 * @description USD per million of `output_image_tokens`.
+                 * @example 10.00
+                 */
+                output_image_tokens?: string;
+                /**
+                 * @description USD per thousand of `web_searches`.
+                 * @example 10.00
+                 */
+                web_searches?: string;
+                /**
+                 * @description USD per thousand of `search_units`.
+                 * @example 10.00
+                 */
+                search_units?: string;
+            } | null;
+            /** @description Other prices for some calls. All that apply are put over the price in this order. */
+            tiers?: {
+                /**
+                 * @description For calls with more input tokens than this, for all of their tokens.
+                 * @example 200000
+                 */
+                above?: number;
+                /** @description For calls that start in this part of the UTC day. It may include midnight. */
+                between?: (string)[];
+                /**
+                 * @description For calls of this service tier. Calls of a tier that no entry names have no cost, because tiers are priced differently.
+                 * @example batch
+                 */
+                service_tier?: string;
+                /**
+                 * @description USD per million input tokens; null: they are free.
+                 * @example 2.50
+                 */
+                input?: string | null;
+                /**
+                 * @description USD per million tokens read from the cache; null: they cost what input costs.
+                 * @example 2.50
+                 */
+                cached_input?: string | null;
+                /**
+                 * @description USD per million tokens written to the cache; null: they cost what input costs.
+                 * @example 2.50
+                 */
+                cache_write?: string | null;
+                /**
+                 * @description USD per million tokens written to the cache for an hour; null: they cost what any cache write costs.
+                 * @example 2.50
+                 */
+                cache_write_1h?: string | null;
+                /**
+                 * @description USD per million output tokens; null: they are free.
+                 * @example 2.50
+                 */
+                output?: string | null;
+                /**
+                 * @description Units with a price of their own: USD per million tokens, or per thousand searches.
+                 * @example {
+                 *       "web_searches": "10.00"
+                 *     }
+                 */
+                extra?: {
+                    /**
+                     * @description USD per million of `reasoning_tokens`.
+                     * @example 10.00
+                     */
+                    reasoning_tokens?: string;
+                    /**
+                     * @description USD per million of `input_audio_tokens`.
+                     * @example 10.00
+                     */
+                    input_audio_tokens?: string;
+                    /**
+                     * @description USD per million of `cached_audio_tokens`.
+                     * @example 10.00
+                     */
+                    cached_audio_tokens?: string;
+                    /**
+                     * @description USD per million of `output_audio_tokens`.
+                     * @example 10.00
+                     */
+                    output_audio_tokens?: string;
+                    /**
+                     * @description USD per million of `input_image_tokens`.
+                     * @example 10.00
+                     */
+                    input_image_tokens?: string;
+                    /**
+                     * @description USD per million of `cached_image_tokens`.
+                     * @example 10.00
+                     */
+                    cached_image_tokens?: string;
+                    /**
+                     * @description USD per million of `output_image_tokens`.
+                     * @example 10.00
+                     */
+                    output_image_tokens?: string;
+                    /**
+                     * @description USD per thousand of `web_searches`.
+                     * @example 10.00
+                     */
+                    web_searches?: string;
+                    /**
+                     * @description USD per thousand of `search_units`.
+                     * @example 10.00
+                     */
+                    search_units?: string;
+                } | null;
+            }[] | null;
+            /**
+             * @description A remark.
+             * @example Contract of January
+             */
+            note?: string | null;
+        };
+        WebhookPage: {
+            /** @description The entries of this page. */
+            data: components["schemas"]["Webhook"][];
+            /**
+             * @description Send as `cursor` to get the next page; null on the last page.
+             * @example AaICky58duGSEqvtqqRdvw
+             */
+            next_cursor: string | null;
+        };
+        Webhook: {
+            /**
+             * Format: uuid
+             * @description ID of the webhook.
+             * @example 01890a5d-ac96-774b-bcce-b302099a8057
+             */
+            id: string;
+            /**
+             * @description Scheme, host and port of the URL, then `/…`: its path and query may be a credential and are not shown.
+             * @example https://alerts.example.com/…
+             */
+            url: string;
+            /**
+             * @description Types of the events that are delivered.
+             * @example [
+             *       "budget.threshold",
+             *       "budget.exhausted"
+             *     ]
+             */
+            events: ("budget.threshold" | "budget.exhausted" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging")[];
+            /**
+             * @description `standard`: JSON, signed as Standard Webhooks say; `slack`: a message for an incoming webhook of Slack, not signed.
+             * @enum {string}
+             */
+            format: "standard" | "slack";
+            /**
+             * @description `unreadable`: the URL and the secret were encrypted with another master key, so nothing can be delivered.
+             * @enum {string}
+             */
+            secret_state: "sealed" | "unreadable";
+            /**
+             * @description Events that are not delivered yet.
+             * @example 0
+             */
+            waiting: number;
+            /** @description The delivery that was attempted last; null: none yet. */
+            last_delivery: components["schemas"]["WebhookDelivery"] | null;
+            /**
+             * @description Increases with every change.
+             * @example 1
+             */
+            version: number;
+            /**
+             * Format: date-time
+             * @description When the webhook was created.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When the webhook was last changed.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            updated_at: string;
+        };
+        WebhookDelivery: {
+            /**
+             * Format: uuid
+             * @description ID of the event: `webhook-id`.
+             * @example 01890a5d-ac96-774b-bcce-b302099a8057
+             */
+            event_id: string;
+            /**
+             * @description Type of the event.
+             * @enum {string}
+             */
+            type: "budget.threshold" | "budget.exhausted" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging";
+            /**
+             * @description `retrying`: another attempt follows; `failed`: the last attempt has failed.
+             * @enum {string}
+             */
+            state: "delivered" | "retrying" | "failed";
+            /**
+             * @description Attempts so far, at most 8 in 24 hours.
+             * @example 1
+             */
+            attempts: number;
+            /**
+             * Format: date-time
+             * @description When the last attempt began.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            attempted_at: string;
+            /**
+             * Format: date-time
+             * @description When the next attempt begins; null if none follows.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            next_attempt_at: string | null;
+            /**
+             * @description HTTP status of the last attempt; null without a response.
+             * @example 204
+             */
+            status: number | null;
+            /**
+             * @description Why the last attempt failed, as in a test; null: it succeeded, or is under way.
+             * @example null
+             */
+            error: string | null;
+        };
+        /**
+         * @example {
+         *       "url": "https://alerts.example.com/postern",
+         *       "events": [
+         *         "budget.threshold",
+         *         "budget.exhausted"
+         *       ]
+         *     }
+         */
+        NewWebhook: {
+            /**
+             * @description Where events are sent with POST. By the rules for providers: `https` for public addresses, and no link-local or cloud metadata addresses.
+             * @example https://alerts.example.com/postern
+             */
+            url: string;
+            /**
+             * @description Types of the events that are delivered.
+             * @example [
+             *       "budget.threshold",
+             *       "budget.exhausted"
+             *     ]
+             */
+            events: ("budget.threshold" | "budget.exhausted" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging")[];
+            /**
+             * @description `standard`: JSON, signed as Standard Webhooks say; `slack`: a message for an incoming webhook of Slack, not signed.
+             * @default standard
+             * @enum {string}
+             */
+            format?: "standard" | "slack";
+        };
+        CreatedWebhook: {
+            /**
+             * Format: uuid
+             * @description ID of the webhook.
+             * @example 01890a5d-ac96-774b-bcce-b302099a8057
+             */
+            id: string;
+            /**
+             * @description Scheme, host and port of the URL, then `/…`: its path and query may be a credential and are not shown.
+             * @example https://alerts.example.com/…
+             */
+            url: string;
+            /**
+             * @description Types of the events that are delivered.
+             * @example [
+             *       "budget.threshold",
+             *       "budget.exhausted"
+             *     ]
+             */
+            events: ("budget.threshold" | "budget.exhausted" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging")[];
+            /**
+             * @description `standard`: JSON, signed as Standard Webhooks say; `slack`: a message for an incoming webhook of Slack, not signed.
+             * @enum {string}
+             */
+            format: "standard" | "slack";
+            /**
+             * @description `unreadable`: the URL and the secret were encrypted with another master key, so nothing can be delivered.
+             * @enum {string}
+             */
+            secret_state: "sealed" | "unreadable";
+            /**
+             * @description Events that are not delivered yet.
+             * @example 0
+             */
+            waiting: number;
+            /** @description The delivery that was attempted last; null: none yet. */
+            last_delivery: components["schemas"]["WebhookDelivery"] | null;
+            /**
+             * @description Increases with every change.
+             * @example 1
+             */
+            version: number;
+            /**
+             * Format: date-time
+             * @description When the webhook was created.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When the webhook was last changed.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            updated_at: string;
+            /**
+             * @description Verifies signatures. Shown only once; null for `slack`.
+             * @example whsec_…
+             */
+            secret: string | null;
+        };
+        /**
+         * @example {
+         *       "events": [
+         *         "budget.threshold",
+         *         "budget.exhausted"
+         *       ]
+         *     }
+         */
+        WebhookChange: {
+            /**
+             * @description Where events are sent with POST. By the rules for providers: `https` for public addresses, and no link-local or cloud metadata addresses.
+             * @example https://alerts.example.com/postern
+             */
+            url?: string;
+            /**
+             * @description Types of the events that are delivered.
+             * @example [
+             *       "budget.threshold",
+             *       "budget.exhausted"
+             *     ]
+             */
+            events?: ("budget.threshold" | "budget.exhausted" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging")[];
+        };
+        WebhookTest: {
+            /** @description True if the receiver responded with a status from 200 to 299. */
+            ok: boolean;
+            /**
+             * @description The result, for programs.
+             * @enum {string}
+             */
+            code: "ok" | "name_not_resolved" | "refused" | "unreachable" | "timeout" | "tls" | "forbidden_address" | "not_http" | "redirect" | "unexpected_status";
+            /**
+             * @description The result in one sentence, with the remedy.
+             * @example OK: the receiver accepted the event.
+             */
+            message: string;
+            /**
+             * @description HTTP status of the response; null if there was none.
+             * @example 204
+             */
+            status: number | null;
+            /**
+             * @description Milliseconds that the test took.
+             * @example 85.2
+             */
+            duration_ms: number;
+        };
+        /**
+         * @example {
+         *       "document": {
+         *         "teams": [
+         *           {
+         *             "name": "search"
+         *           }
+         *         ]
+         *       },
+         *       "dry_run": true
+         *     }
+         */
+        Apply: {
+            /** @description The configuration. A named object is changed to match its entry exactly: absent members get their defaults. */
+            document: components["schemas"]["ApplyDocument"];
+            /**
+             * @description Only return the plan.
+             * @default false
+             */
+            dry_run?: boolean;
+            /**
+             * @description Also end what the given lists do not name: keys are revoked, teams disabled, the others removed. Keys that members have created for themselves stay.
+             * @default false
+             */
+            prune?: boolean;
+            /**
+             * @description Return the secrets of new keys and webhooks, which are shown only once. Without it, a document with new ones is rejected.
+             * @default false
+             */
+            return_secrets?: boolean;
+            /**
+             * @description The plan of a dry run: if it has changed since, nothing is applied. Absent: any plan.
+             * @example 6f1ed002ab5595859014ebf0951522d9
+             */
+            plan_id?: string;
+        };
+        /**
+         * @example {
+         *       "name": "search"
+         *     }
+         */
+        AppliedTeam: {
+            /**
+             * @description Unique name of the team.
+             * @example search
+             */
+            name: string;
+            /**
+             * @description Names of the models that may be used, in which `*` stands for any characters; `[]` allows none, null allows all.
+             * @example [
+             *       "gpt-5*",
+             *       "claude-haiku-*"
+             *     ]
+             */
+            models?: string[] | null;
+            /**
+             * @description Streams of chat completions without `stream_options.include_usage`: `as_sent` forwards them, `require` rejects them, `ask` adds it to the request body.
+             * @default as_sent
+             * @enum {string}
+             */
+            stream_usage?: "as_sent" | "require" | "ask";
+            /**
+             * @description Limits of the calls together; null: none. What is absent or null is unlimited.
+             * @example {
+             *       "requests_per_minute": 600
+             *     }
+             */
+            limits?: components["schemas"]["NewLimits"] | null;
+            /**
+             * @description At most 4 budgets of the calls together.
+             * @example [
+             *       {
+             *         "usd": "500.00",
+             *         "period": "month"
+             *       }
+             *     ]
+             */
+            budgets?: components["schemas"]["NewBudget"][] | null;
+            /**
+             * @description Limits of each end user alone; null: none. The end user is what the caller says, so this protects honest callers from each other.
+             * @example {
+             *       "requests_per_minute": 20
+             *     }
+             */
+            each_end_user?: components["schemas"]["NewEndUserLimits"] | null;
+            /**
+             * @description Lets members of the team (role `team`) create, rotate and revoke keys of their own; null: they can only revoke them.
+             * @example {
+             *       "keys_per_user": 3,
+             *       "max_days": 90,
+             *       "budget_usd_per_month": "50",
+             *       "providers": [
+             *         "openai"
+             *       ]
+             *     }
+             */
+            self_service?: components["schemas"]["NewSelfService"] | null;
+            /**
+             * @description All keys of a disabled team are rejected. Absent: it stays as it is, so that a stop in an emergency is not undone.
+             * @example false
+             */
+            disabled?: boolean;
+        };
+        AppliedProvider: {
+            /**
+             * @description Used in `/p/<name>/`.
+             * @example openai
+             */
+            name: string;
+            /**
+             * @description Base URL without `/v1`, such as `https://api.openai.com`.
+             * @example https://api.openai.com
+             */
+            url: string;
+            /**
+             * @description How the secret is used: sent in the header of this name, or as a Bearer token; `aws-sigv4`: signs each request; `google`, `oauth2`: requests access tokens; `client`: callers send their own credential, which is forwarded, and the gateway key as `x-gateway-key`.
+             * @default bearer
+             * @enum {string}
+             */
+            auth?: "bearer" | "x-api-key" | "api-key" | "x-goog-api-key" | "client" | "aws-sigv4" | "google" | "oauth2";
+            /**
+             * @description The provider's API key; null if it needs none, and with `auth: client`. Never shown again. For `aws-sigv4` the secret access key, or the JSON that `aws configure export-credentials` prints; for `google` the content of the JSON key file; for `oauth2` the client secret.
+             * @example sk-…
+             */
+            secret: string | null;
+            auth_settings?: components["schemas"]["NewProviderAuthSettings"];
+            /**
+             * @description Calls to `/v1` go to the default provider.
+             * @default false
+             */
+            default?: boolean;
+            /**
+             * @description Calls to a disabled provider are rejected. Absent: it stays as it is, so that a stop in an emergency is not undone.
+             * @example false
+             */
+            enabled?: boolean;
+            /**
+             * @description Name of the price list for its models; null if only custom prices for this provider apply. Absent: the one that belongs to the URL's host, if there is one.
+             * @example openai
+             */
+            catalog?: string | null;
+        };
+        /**
+         * @example {
+         *       "team": "search",
+         *       "name": "ci"
+         *     }
+         */
+        AppliedKey: {
+            /**
+             * @description Name or ID of the team.
+             * @example search
+             */
+            team: string;
+            /**
+             * @description Name of the key, unique within the team.
+             * @example ci
+             */
+            name: string;
+            /**
+             * Format: date-time
+             * @description Expiry time; null or absent: the key never expires. A new one must be in the future.
+             * @example 2030-01-31T12:00:00.000Z
+             */
+            expires_at?: string | null;
+            /**
+             * @description Names of the providers the key may use; null allows all.
+             * @example [
+             *       "openai"
+             *     ]
+             */
+            providers?: string[] | null;
+            /**
+             * @description `inference` allows only the inference endpoints; `all` also allows files, batches and other endpoints that all teams share.
+             * @default inference
+             * @enum {string}
+             */
+            endpoints?: "inference" | "all";
+            /**
+             * @description `forward` passes `Idempotency-Key` on; `replay` also answers repeated calls from the stored response.
+             * @default forward
+             * @enum {string}
+             */
+            idempotency?: "forward" | "replay";
+            /**
+             * @description Whether the key may open WebSockets on `/v1/realtime` and `/v1/responses`; otherwise they get 426.
+             * @default false
+             */
+            websockets?: boolean;
+            /**
+             * @description Returns the response of an earlier call with exactly the same request, without calling the provider; null: no cache.
+             * @default null
+             */
+            cache?: components["schemas"]["NewKeyCache"] | null;
+            /**
+             * @description Names of the models that may be used, in which `*` stands for any characters; `[]` allows none, null allows all.
+             * @example [
+             *       "gpt-5*",
+             *       "claude-haiku-*"
+             *     ]
+             */
+            models?: string[] | null;
+            /**
+             * @description Streams of chat completions without `stream_options.include_usage`: `as_sent` forwards them, `require` rejects them, `ask` adds it to the request body.
+             * @default as_sent
+             * @enum {string}
+             */
+            stream_usage?: "as_sent" | "require" | "ask";
+            /**
+             * @description Limits of the calls together; null: none. What is absent or null is unlimited.
+             * @example {
+             *       "requests_per_minute": 600
+             *     }
+             */
+            limits?: components["schemas"]["NewLimits"] | null;
+            /**
+             * @description At most 4 budgets of the calls together.
+             * @example [
+             *       {
+             *         "usd": "500.00",
+             *         "period": "month"
+             *       }
+             *     ]
+             */
+            budgets?: components["schemas"]["NewBudget"][] | null;
+            /**
+             * @description Limits of each end user alone; null: none. The end user is what the caller says, so this protects honest callers from each other.
+             * @example {
+             *       "requests_per_minute": 20
+             *     }
+             */
+            each_end_user?: components["schemas"]["NewEndUserLimits"] | null;
+            /**
+             * @description Calls with a disabled key are rejected. Absent: it stays as it is, so that a stop in an emergency is not undone.
+             * @example false
+             */
+            disabled?: boolean;
+        };
+        AppliedSink: {
+            /**
+             * @description A name for it, also in metrics.
+             * @example warehouse
+             */
+            name: string;
+            /**
+             * @description `clickhouse`: inserts into a table; `jetstream`: messages of a NATS stream; `http`: requests with NDJSON.
+             * @enum {string}
+             */
+            kind: "clickhouse" | "jetstream" | "http";
+            /**
+             * @description Where rows are sent. `https` or `tls` for public addresses; no link-local or cloud metadata addresses.
+             * @example https://clickhouse.example.com:8443
+             */
+            url: string;
+            /**
+             * @description ClickHouse: `user:password`. JetStream: `user:password`, a token, or the text of a credentials file. HTTP: sent as a bearer token. Never shown.
+             * @default null
+             * @example postern:…
+             */
+            secret?: string | null;
+            /**
+             * @description Table of ClickHouse, with its database or without; subject of JetStream; null for `http`.
+             * @default null
+             * @example postern.request_log
+             */
+            target?: string | null;
+            /**
+             * Format: date-time
+             * @description Of a new sink: only rows recorded at this time or later; absent: all rows of the log.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            from?: string;
+            /**
+             * @description Nothing is sent to a disabled sink, and old rows are deleted all the same. Absent: it stays as it is, so that a stop in an emergency is not undone.
+             * @example false
+             */
+            enabled?: boolean;
+        };
+        /**
+         * @example {
+         *       "teams": [
+         *         {
+         *           "name": "search"
+         *         }
+         *       ]
+         *     }
+         */
+        ApplyDocument: {
+            /** @description The teams. Absent: none is changed. */
+            teams?: components["schemas"]["AppliedTeam"][];
+            /** @description The providers. Absent: none is changed. */
+            providers?: components["schemas"]["AppliedProvider"][];
+            /** @description The routes. Absent: none is changed. */
+            routes?: components["schemas"]["NewRoute"][];
+            /** @description The prices. Absent: none is changed. */
+            prices?: components["schemas"]["NewPrice"][];
+            /** @description The keys. Absent: none is changed. */
+            keys?: components["schemas"]["AppliedKey"][];
+            /** @description The webhooks. Absent: none is changed. */
+            webhooks?: {
+                /**
+                 * @description Where events are sent with POST. By the rules for providers: `https` for public addresses, and no link-local or cloud metadata addresses.
+                 * @example https://alerts.example.com/postern
+                 */
+                url: string;
+                /**
+                 * @description Types of the events that are delivered.
+                 * @example [
+                 *       "budget.threshold",
+                 *       "budget.exhausted"
+                 *     ]
+                 */
+                events: ("budget.threshold" | "budget.exhausted" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging")[];
+                /**
+                 * @description `standard`: JSON, signed as Standard Webhooks say; `slack`: a message for an incoming webhook of Slack, not signed.
+                 * @default standard
+                 * @enum {string}
+                 */
+                format?: "standard" | "slack";
+            }[];
+            /** @description The sinks. Absent: none is changed. */
+            sinks?: components["schemas"]["AppliedSink"][];
+        };
+        Applied: {
+            /** @description True if nothing was changed. */
+            dry_run: boolean;
+            /**
+             * @description Identifies the plan.
+             * @example 6f1ed002ab5595859014ebf0951522d9
+             */
+            plan_id: string;
+            /** @description The changes, in order. Empty: nothing differs. */
+            plan: components["schemas"]["PlannedChange"][];
+            /** @description Secrets of new keys and webhooks. */
+            secrets: components["schemas"]["NewSecret"][];
+        };
+        PlannedChange: {
+            /**
+             * @description `delete`: ended by `prune`. A key is revoked, a team disabled.
+             * @enum {string}
+             */
+            action: "create" | "update" | "delete";
+            /**
+             * @description Type of the object, as in the audit log.
+             * @example team
+             */
+            type: string;
+            /**
+             * @description Name of the object; of a key, `team/name`.
+             * @example search
+             */
+            name: string;
+            /** @description Of an update: what differs. Values of secrets are not shown. */
+            fields: {
+                [key: string]: {
+                    before: unknown;
+                    after: unknown;
+                };
+            };
+        };
+        NewSecret: {
+            /**
+             * @description Type of the new object.
+             * @enum {string}
+             */
+            type: "key" | "webhook";
+            /**
+             * Format: uuid
+             * @description ID of the new object.
+             * @example 01890a5d-ac96-774b-bcce-b302099a8057
+             */
+            id: string;
+            /**
+             * @description Of a key `team/name`, of a webhook its whole URL.
+             * @example search/ci
+             */
+            name: string;
+            /**
+             * @description Shown only in this response.
+             * @example ptn_…
+             */
+            secret: string;
+        };
+        SinkPage: {
+            /** @description The entries of this page. */
+            data: components["schemas"]["Sink"][];
+            /**
+             * @description Send as `cursor` to get the next page; null on the last page.
+             * @example AaICky58duGSEqvtqqRdvw
+             */
+            next_cursor: string | null;
+        };
+        Sink: {
+            /**
+             * Format: uuid
+             * @description ID of the sink.
+             * @example 01890a5d-ac96-774b-bcce-b302099a8057
+             */
+            id: string;
+            /**
+             * @description Its name, unique.
+             * @example warehouse
+             */
+            name: string;
+            /**
+             * @description `clickhouse`: inserts into a table; `jetstream`: messages of a NATS stream; `http`: requests with NDJSON.
+             * @enum {string}
+             */
+            kind: "clickhouse" | "jetstream" | "http";
+            /**
+             * @description Scheme, host and port of the URL; `/…` if there is more, which may be a credential and is not shown.
+             * @example https://clickhouse.example.com:8443
+             */
+            url: string;
+            /**
+             * @description Table of ClickHouse, with its database or without; subject of JetStream; null for `http`.
+             * @example postern.request_log
+             */
+            target: string | null;
+            /**
+             * @description `unreadable`: the URL and the secret were encrypted with another master key, so nothing can be sent.
+             * @enum {string}
+             */
+            secret_state: "sealed" | "unreadable";
+            /** @description False: the sink is paused. Then nothing is sent, and old rows are deleted all the same. */
+            enabled: boolean;
+            /**
+             * @description `current`: it has all rows but those of the last seconds; `sending`: older rows are being sent; `failing`: it does not take rows, see `last_error`.
+             * @enum {string}
+             */
+            state: "current" | "sending" | "failing" | "paused";
+            /**
+             * Format: date-time
+             * @description The sink has all rows that were recorded before this time.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            recorded_until: string;
+            /**
+             * @description Age of the oldest row that the sink may not have.
+             * @example 1.2
+             */
+            lag_seconds: number;
+            /**
+             * @description Rows that the sink has taken.
+             * @example 12000000
+             */
+            rows_sent: number;
+            /**
+             * Format: date-time
+             * @description When the sink last took rows; null: never.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            sent_at: string | null;
+            /**
+             * Format: date-time
+             * @description Since when the sink takes no rows; null: it does.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            failing_since: string | null;
+            /**
+             * @description Why it last took no rows, with the remedy; null: that has not happened.
+             * @example null
+             */
+            last_error: string | null;
+            /**
+             * Format: date-time
+             * @description When that was.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            last_error_at: string | null;
+            /**
+             * @description Increases with every change.
+             * @example 1
+             */
+            version: number;
+            /**
+             * Format: date-time
+             * @description When the sink was created.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When the sink was last changed.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            updated_at: string;
+        };
+        /**
+         * @example {
+         *       "name": "warehouse",
+         *       "kind": "clickhouse",
+         *       "url": "https://clickhouse.example.com:8443",
+         *       "secret": "postern:…",
+         *       "target": "postern.request_log"
+         *     }
+         */
+        NewSink: {
+            /**
+             * @description A name for it, also in metrics.
+             * @example warehouse
+             */
+            name: string;
+            /**
+             * @description `clickhouse`: inserts into a table; `jetstream`: messages of a NATS stream; `http`: requests with NDJSON.
+             * @enum {string}
+             */
+            kind: "clickhouse" | "jetstream" | "http";
+            /**
+             * @description Where rows are sent. `https` or `tls` for public addresses; no link-local or cloud metadata addresses.
+             * @example https://clickhouse.example.com:8443
+             */
+            url: string;
+            /**
+             * @description ClickHouse: `user:password`. JetStream: `user:password`, a token, or the text of a credentials file. HTTP: sent as a bearer token. Never shown.
+             * @default null
+             * @example postern:…
+             */
+            secret?: string | null;
+            /**
+             * @description Table of ClickHouse, with its database or without; subject of JetStream; null for `http`.
+             * @default null
+             * @example postern.request_log
+             */
+            target?: string | null;
+            /**
+             * Format: date-time
+             * @description Only rows recorded at this time or later; absent: all rows of the log.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            from?: string;
+        };
+        /**
+         * @example {
+         *       "enabled": false
+         *     }
+         */
+        SinkChange: {
+            /**
+             * @description A name for it, also in metrics.
+             * @example warehouse
+             */
+            name?: string;
+            /**
+             * @description Where rows are sent. `https` or `tls` for public addresses; no link-local or cloud metadata addresses. A URL on another host needs the secret again.
+             * @example https://clickhouse.example.com:8443
+             */
+            url?: string;
+            /**
+             * @description ClickHouse: `user:password`. JetStream: `user:password`, a token, or the text of a credentials file. HTTP: sent as a bearer token. Never shown.
+             * @example postern:…
+             */
+            secret?: string | null;
+            /**
+             * @description Table of ClickHouse, with its database or without; subject of JetStream; null for `http`.
+             * @example postern.request_log
+             */
+            target?: string | null;
+            /**
+             * @description False: the sink is paused. Then nothing is sent, and old rows are deleted all the same.
+             * @example false
+             */
+            enabled?: boolean;
+        };
+        /**
+         * @example {
+         *       "from": "2026-01-31T12:00:00.000Z"
+         *     }
+         */
+        SinkReplay: {
+            /**
+             * Format: date-time
+             * @description Rows recorded at this time or later are sent again.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            from: string;
+        };
+        AdminTokenPage: {
+            /** @description The entries of this page. */
+            data: components["schemas"]["AdminToken"][];
+            /**
+             * @description Send as `cursor` to get the next page; null on the last page.
+             * @example AaICky58duGSEqvtqqRdvw
+             */
+            next_cursor: string | null;
+        };
+        AdminToken: {
+            /**
+             * Format: uuid
+             * @description ID of the token.
+             * @example 01890a5d-ac96-774b-bcce-b302099a8057
+             */
+            id: string;
+            /**
+             * @description Unique name; the audit log shows it as `token:<name>`.
+             * @example prometheus
+             */
+            name: string;
+            /**
+             * @description First 12 characters of the token.
+             * @example pta_4fGh7Kq2
+             */
+            prefix: string;
+            /**
+             * @description `admin`: everything; `viewer`: read everything; `team`: its own teams only; `metrics`: only `GET /metrics`.
+             * @enum {string}
+             */
+            role: "admin" | "viewer" | "team" | "metrics";
+            /** @description Teams that a token of the role `team` may see; null for other roles. */
+            teams: {
+                /**
+                 * Format: uuid
+                 * @description ID of the team.
+                 * @example 01890a5d-ac96-774b-bcce-b302099a8057
+                 */
+                id: string;
+                /**
+                 * @description Name of the team.
+                 * @example search
+                 */
+                name: string;
+            }[] | null;
+            /**
+             * Format: date-time
+             * @description When the token was created.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description Expiry time; null if the token never expires.
+             * @example 2030-01-31T12:00:00.000Z
+             */
+            expires_at: string | null;
+            /**
+             * Format: date-time
+             * @description Last use, updated with a delay of up to a minute.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            last_used_at: string | null;
+        };
+        /**
+         * @example {
+         *       "name": "prometheus",
+         *       "role": "metrics"
+         *     }
+         */
+        NewAdminToken: {
+            /**
+             * @description Unique name of the token.
+             * @example prometheus
+             */
+            name: string;
+            /**
+             * @description `admin`: everything; `viewer`: read everything; `team`: its own teams only; `metrics`: only `GET /metrics`.
+             * @enum {string}
+             */
+            role: "admin" | "viewer" | "team" | "metrics";
+            /**
+             * @description Names or IDs of the teams, for the role `team`.
+             * @default null
+             * @example [
+             *       "search"
+             *     ]
+             */
+            teams?: string[] | null;
+            /**
+             * Format: date-time
+             * @description Expiry time, in the future; null or absent: the token never expires.
+             * @example 2030-01-31T12:00:00.000Z
+             */
+            expires_at?: string | null;
+        };
+        IssuedAdminToken: {
+            /**
+             * Format: uuid
+             * @description ID of the token.
+             * @example 01890a5d-ac96-774b-bcce-b302099a8057
+             */
+            id: string;
+            /**
+             * @description Unique name; the audit log shows it as `token:<name>`.
+             * @example prometheus
+             */
+            name: string;
+            /**
+             * @description First 12 characters of the token.
+             * @example pta_4fGh7Kq2
+             */
+            prefix: string;
+            /**
+             * @description `admin`: everything; `viewer`: read everything; `team`: its own teams only; `metrics`: only `GET /metrics`.
+             * @enum {string}
+             */
+            role: "admin" | "viewer" | "team" | "metrics";
+            /** @description Teams that a token of the role `team` may see; null for other roles. */
+            teams: {
+                /**
+                 * Format: uuid
+                 * @description ID of the team.
+                 * @example 01890a5d-ac96-774b-bcce-b302099a8057
+                 */
+                id: string;
+                /**
+                 * @description Name of the team.
+                 * @example search
+                 */
+                name: string;
+            }[] | null;
+            /**
+             * Format: date-time
+             * @description When the token was created.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description Expiry time; null if the token never expires.
+             * @example 2030-01-31T12:00:00.000Z
+             */
+            expires_at: string | null;
+            /**
+             * Format: date-time
+             * @description Last use, updated with a delay of up to a minute.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            last_used_at: string | null;
+            /**
+             * @description The token. Shown only in this response: Postern stores its digest.
+             * @example pta_…
+             */
+            token: string;
+        };
+        AdminSessionPage: {
+            /** @description The entries of this page. */
+            data: components["schemas"]["AdminSession"][];
+            /**
+             * @description Send as `cursor` to get the next page; null on the last page.
+             * @example AaICky58duGSEqvtqqRdvw
+             */
+            next_cursor: string | null;
+        };
+        AdminSession: {
+            /**
+             * Format: uuid
+             * @description ID of the session.
+             * @example 01890a5d-ac96-774b-bcce-b302099a8057
+             */
+            id: string;
+            /**
+             * @description Name of its user in the audit log.
+             * @example sso:jane@example.com
+             */
+            actor: string;
+            /**
+             * @description What the user may do.
+             * @enum {string}
+             */
+            role: "admin" | "viewer" | "team" | "metrics";
+            /** @description Teams that a user of the role `team` may see; null: all. */
+            teams: {
+                /**
+                 * Format: uuid
+                 * @description ID of the team.
+                 * @example 01890a5d-ac96-774b-bcce-b302099a8057
+                 */
+                id: string;
+                /**
+                 * @description Name of the team.
+                 * @example search
+                 */
+                name: string;
+            }[] | null;
+            /**
+             * @description Client address of the sign-in.
+             * @example 192.0.2.7
+             */
+            client_ip: string | null;
+            /**
+             * Format: date-time
+             * @description When the user signed in.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description Last request, updated with a delay of up to a minute.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            last_seen_at: string;
+            /**
+             * Format: date-time
+             * @description When the session ends at the latest.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            expires_at: string;
+            /**
+             * @description Whether this request was sent with it.
+             * @example false
+             */
+            current: boolean;
+        };
+        EndedSessions: {
+            /**
+             * @description How many sessions ended.
+             * @example 2
+             */
+            ended: number;
+        };
+        AuditPage: {
+            /** @description The entries of this page. */
+            data: components["schemas"]["AuditEntry"][];
+            /**
+             * @description Send as `cursor` to get the next page; null on the last page.
+             * @example AaICky58duGSEqvtqqRdvw
+             */
+            next_cursor: string | null;
+        };
+        AuditEntry: {
+            /**
+             * Format: uuid
+             * @description ID of the entry; IDs sort by time.
+             * @example 01890a5d-ac96-774b-bcce-b302099a8057
+             */
+            id: string;
+            /**
+             * Format: date-time
+             * @description When the change was made.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            at: string;
+            /**
+             * @description `admin-token`, `token:<name>`, `sso:<user>`, `cli:<user of the operating system>`, or `start` for the first team and key.
+             * @example admin-token
+             */
+            actor: string;
+            /**
+             * @description Client address of an admin request; null for commands.
+             * @example 192.0.2.7
+             */
+            client_ip: string | null;
+            /**
+             * @description What was done.
+             * @enum {string}
+             */
+            action: "applied" | "changed" | "created" | "ended" | "removed" | "replayed" | "repriced" | "resealed" | "reset" | "revoked" | "rotated" | "signed_in" | "signed_out";
+            /**
+             * @description Type of the object.
+             * @enum {string}
+             */
+            subject_type: "configuration" | "key" | "limit" | "price" | "provider" | "route" | "session" | "sink" | "team" | "token" | "webhook";
+            /**
+             * Format: uuid
+             * @description ID of the object.
+             * @example 01890a5d-ac96-774b-bcce-b302099a8057
+             */
+            subject_id: string;
+            /**
+             * @description Name of the object at that time; of a key, `team/name`.
+             * @example search
+             */
+            subject_name: string;
+            /**
+             * @description Previous values of what changed; all values of a removed object; null for a new one.
+             * @example {
+             *       "disabled": false
+             *     }
+             */
+            before: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * @description New values of what changed; all values of a new object; null for a removed one.
+             * @example {
+             *       "disabled": true
+             *     }
+             */
+            after: {
+                [key: string]: unknown;
+            } | null;
+        };
+        GatewayError: {
+            /** @description The error. */
+            error: {
+                /**
+                 * @description What is wrong.
+                 * @example The gateway key is missing.
+                 */
+                message: string;
+                /**
+                 * @description Kind of error.
+                 * @example authentication_error
+                 */
+                type: string;
+                /**
+                 * @description Always null.
+                 * @enum {string|null}
+                 */
+                param: null;
+                /**
+                 * @description Error code for programs.
+                 * @example invalid_api_key
+                 */
+                code: string;
+            };
+        };
+        OwnKey: {
+            /**
+             * @description Name of the key, unique within its team.
+             * @example ci
+             */
+            name: string;
+            /**
+             * @description First characters of the secret that was sent.
+             * @example ptn_4fGh7Kq2
+             */
+            prefix: string;
+            /**
+             * @description Name of the team.
+             * @example search
+             */
+            team: string;
+            /**
+             * @description Other keys get 401.
+             * @enum {string}
+             */
+            status: "active";
+            /**
+             * Format: date-time
+             * @description When the key expires; null if it never does.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            expires_at: string | null;
+            /**
+             * Format: date-time
+             * @description When the secret that was sent stops working, because the key was rotated; null if it was not.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            secret_expires_at: string | null;
+            /**
+             * @description Endpoints that the key may use.
+             * @enum {string}
+             */
+            endpoints: "inference" | "all";
+            /**
+             * @description Providers that the key may use; null: all.
+             * @example [
+             *       "openai"
+             *     ]
+             */
+            providers: string[] | null;
+            /**
+             * @description What happens to `Idempotency-Key`.
+             * @enum {string}
+             */
+            idempotency: "forward" | "replay";
+            /**
+             * @description Models that the key may use; null: all.
+             * @example [
+             *       "gpt-5*"
+             *     ]
+             */
+            models: string[] | null;
+            /**
+             * @description Models that the team may use; null: all. A model must be on both lists.
+             * @example [
+             *       "gpt-5*"
+             *     ]
+             */
+            team_models: string[] | null;
+            /** @description Limits and budgets that apply to calls with this key, those of its team included. Those of each end user of the key are shown for the end user in `x-gateway-user`. */
+            limits: components["schemas"]["OwnLimit"][];
+        };
+        OwnLimit: {
+            /**
+             * @description Whose it is; `…_end_user`: each end user of the team or key has the amount for itself.
+             * @enum {string}
+             */
+            scope: "team" | "key" | "team_end_user" | "key_end_user";
+            /**
+             * @description What is limited.
+             * @enum {string}
+             */
+            resource: "requests" | "tokens" | "concurrent_requests" | "usd";
+            /**
+             * @description `minute`: any 60 seconds; `at_once`: at the same time; else the period of a budget.
+             * @enum {string}
+             */
+            period: "minute" | "at_once" | "day" | "week" | "month" | "total";
+            /**
+             * @description `block` rejects calls; `warn` only counts.
+             * @enum {string}
+             */
+            mode: "block" | "warn";
+            /**
+             * @description The limit. As a decimal, in USD for `usd`.
+             * @example 500.00
+             */
+            amount: string;
+            /**
+             * @description What resets have added in this period. As a decimal, in USD for `usd`.
+             * @example 0.00
+             */
+            credited: string;
+            /**
+             * @description The charges of calls in the request log, or what was used in the last minute or is in use. As a decimal, in USD for `usd`.
+             * @example 123.45
+             */
+            used: string;
+            /**
+             * @description Reserved by gateways for calls. As a decimal, in USD for `usd`.
+             * @example 1.20
+             */
+            held: string;
+            /**
+             * @description What is neither used nor held; not below 0. As a decimal, in USD for `usd`.
+             * @example 375.35
+             */
+            left: string;
+            /**
+             * @description `exhausted`: nothing is left; `warned`: used up to one of its `alert_at` percentages.
+             * @enum {string}
+             */
+            state: "ok" | "warned" | "exhausted";
+            /**
+             * Format: date-time
+             * @description When the budget resets; null if it never does, and for other limits.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            resets_at: string | null;
+        };
+        OwnUsage: {
+            /**
+             * @description Where days and months begin: `REPORT_TIMEZONE`.
+             * @example UTC
+             */
+            time_zone: string;
+            /**
+             * Format: date-time
+             * @description Calls recorded until then are counted.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            as_of: string;
+            /** @description Sums of the present day. */
+            today: components["schemas"]["OwnUsageSums"];
+            /** @description Sums of the present month. */
+            this_month: components["schemas"]["OwnUsageSums"];
+            /** @description Days with calls from `from` to `to`, newest first. */
+            days: components["schemas"]["OwnUsageDay"][];
+        };
+        OwnUsageSums: {
+            /**
+             * @description Number of calls.
+             * @example 14
+             */
+            calls: number;
+            /**
+             * @description Calls that failed; a client that disconnected is no error.
+             * @example 1
+             */
+            errors: number;
+            /**
+             * @description Calls that may have used tokens although the provider reported none, such as streams without `include_usage`: they are missing from the sums of tokens. Counts POST calls with a status below 400 or none, except replayed and cached ones.
+             * @example 2
+             */
+            calls_without_tokens: number;
+            /**
+             * @description Sum: All input tokens, including those read from and written to the provider's cache.
+             * @example 1024
+             */
+            prompt_tokens: number;
+            /**
+             * @description Sum: All output tokens, including reasoning.
+             * @example 1024
+             */
+            completion_tokens: number;
+            /**
+             * @description Sum of `prompt_tokens` and `completion_tokens`.
+             * @example 2048
+             */
+            total_tokens: number;
+            /**
+             * @description Calls with token counts and without a cost, for example because their model has no price.
+             * @example 1
+             */
+            unpriced_calls: number;
+            /**
+             * @description Exact sum of the costs in USD; null if no call has one.
+             * @example 12.345678900
+             */
+            cost_usd: string | null;
+            /**
+             * @description Exact sum in USD of what calls from the response cache would have cost; null if it is known of no call.
+             * @example 1.234567800
+             */
+            saved_usd: string | null;
+        };
+        OwnUsageDay: {
+            /**
+             * @description Number of calls.
+             * @example 14
+             */
+            calls: number;
+            /**
+             * @description Calls that failed; a client that disconnected is no error.
+             * @example 1
+             */
+            errors: number;
+            /**
+             * @description Calls that may have used tokens although the provider reported none, such as streams without `include_usage`: they are missing from the sums of tokens. Counts POST calls with a status below 400 or none, except replayed and cached ones.
+             * @example 2
+             */
+            calls_without_tokens: number;
+            /**
+             * @description Sum: All input tokens, including those read from and written to the provider's cache.
+             * @example 1024
+             */
+            prompt_tokens: number;
+            /**
+             * @description Sum: All output tokens, including reasoning.
+             * @example 1024
+             */
+            completion_tokens: number;
+            /**
+             * @description Sum of `prompt_tokens` and `completion_tokens`.
+             * @example 2048
+             */
+            total_tokens: number;
+            /**
+             * @description Calls with token counts and without a cost, for example because their model has no price.
+             * @example 1
+             */
+            unpriced_calls: number;
+            /**
+             * @description Exact sum of the costs in USD; null if no call has one.
+             * @example 12.345678900
+             */
+            cost_usd: string | null;
+            /**
+             * @description Exact sum in USD of what calls from the response cache would have cost; null if it is known of no call.
+             * @example 1.234567800
+             */
+            saved_usd: string | null;
+            /**
+             * @description Day.
+             * @example 2026-01-31
+             */
+            day: string;
+        };
+        System: {
+            /**
+             * @description Of this gateway.
+             * @example 0.1.0
+             */
+            version: string;
+            /**
+             * @description Version of Node.js.
+             * @example v20.20.2
+             */
+            node: string;
+            /**
+             * Format: date-time
+             * @description When this process started.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            started_at: string;
+            /**
+             * @description As `GET /health/ready` says.
+             * @enum {string}
+             */
+            status: "ok" | "degraded" | "unavailable";
+            /**
+             * @description What does not work.
+             * @example []
+             */
+            reasons: string[];
+            /** @description The journal of this process. */
+            journal: {
+                /** @description False: new calls get 503. */
+                accepting: boolean;
+                /**
+                 * @description Why it does not keep all its guarantees now; null if it does.
+                 * @example null
+                 */
+                degraded: string | null;
+                /**
+                 * @description Size of the files of this process.
+                 * @example 65536
+                 */
+                bytes: number;
+                /**
+                 * @description Age of the oldest file that is still needed; 0 without one.
+                 * @example 0
+                 */
+                oldest_seconds: number;
+            };
+            /** @description What this process writes to Postgres. */
+            log_writer: {
+                /**
+                 * @description Rows that this process wrote to Postgres.
+                 * @example 12000
+                 */
+                persisted: number;
+                /**
+                 * @description Rows that are in memory and not in Postgres yet.
+                 * @example 3
+                 */
+                waiting: number;
+                /**
+                 * @description Rows that are only in the journal.
+                 * @example 0
+                 */
+                spilled: number;
+                /**
+                 * @description Rows that Postgres rejected; each is stored in a file.
+                 * @example 0
+                 */
+                rejected: number;
+                /**
+                 * @description For how long writing has failed; 0 while it succeeds.
+                 * @example 0
+                 */
+                failing_seconds: number;
+            };
+            /**
+             * Format: date-time
+             * @description Calls recorded until then are in the sums of usage.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            usage_as_of: string | null;
+            /** @description The database of the gateway. */
+            database: {
+                /**
+                 * @description Version of Postgres.
+                 * @example 16.4
+                 */
+                version: string;
+                /**
+                 * @description Size of the database.
+                 * @example 104857600
+                 */
+                bytes: number;
+            };
+            /** @description Gateway processes that are connected to this database. */
+            processes: {
+                /**
+                 * @description As Postgres sees it; null for a local socket.
+                 * @example 192.0.2.7
+                 */
+                address: string | null;
+                /**
+                 * Format: date-time
+                 * @description When it connected to Postgres.
+                 * @example 2026-01-31T12:00:00.000Z
+                 */
+                connected_at: string;
+            }[];
+            /** @description Days of the request log, newest first. */
+            partitions: {
+                /**
+                 * @description Name of the table.
+                 * @example request_log_20260131
+                 */
+                name: string;
+                /**
+                 * @description Size with its indexes.
+                 * @example 1048576
+                 */
+                bytes: number;
+                /**
+                 * @description Rows, as Postgres estimates; null before its first estimate.
+                 * @example 52000
+                 */
+                rows: number | null;
+            }[];
+            /** @description Settings of this process, without values. */
+            settings: {
+                /**
+                 * @description Environment variable.
+                 * @example LOG_LEVEL
+                 */
+                name: string;
+                /** @description Whether its value is not the default. Values are never shown. */
+                changed: boolean;
+            }[];
+        };
+        Liveness: {
+            /**
+             * @description Always `ok`.
+             * @example ok
+             * @enum {string}
+             */
+            status: "ok";
+        };
+        Readiness: {
+            /**
+             * @description `degraded`: calls are served, but not everything works.
+             * @example degraded
+             * @enum {string}
+             */
+            status: "ok" | "degraded" | "unavailable";
+            /**
+             * @description What does not work, for operators.
+             * @example [
+             *       "Postgres is unavailable; cached keys still work"
+             *     ]
+             */
+            reasons: string[];
+        };
+    };
+    responses: never;
+    parameters: never;
+    requestBodies: never;
+    headers: never;
+    pathItems: never;
+}
+export type $defs = Record<string, never>;
+export interface operations {
+    getSession: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The session, or null. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionState"];
+                };
+            };
+        };
+    };
+    signIn: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SignIn"];
+            };
+        };
+        responses: {
+            /** @description Signed in. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    signOut: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Signed out. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    getSingleSignOn: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Whether there is single sign-on. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SingleSignOn"];
+                };
+            };
+        };
+    };
+    startSingleSignOn: {
+        parameters: {
+            query: {
+                /** @description Page of the console to go to after signing in. */
+                return_to: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description To the provider. */
+            302: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    finishSingleSignOn: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Signed in. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
+                };
+            };
+        };
+    };
+    listTeams: {
+        parameters: {
+            query?: {
+                /** @description Maximum number of rows. For example `50`. */
+                limit?: number;
+                /** @description `next_cursor` of the previous page. For example `AaICky58duGSEqvtqqRdvw`. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of teams. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TeamPage"];
+                };
+            };
+        };
+    };
+    createTeam: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewTeam"];
+            };
+        };
+        responses: {
+            /** @description The new team. */
+            201: {
+                headers: {
+                    /** @description Identifies this state of the object. Send it as `If-Match` to change only this state. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Team"];
+                };
+            };
+        };
+    };
+    getTeam: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name or ID of the team. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The team. */
+            200: {
+                headers: {
+                    /** @description Identifies this state of the object. Send it as `If-Match` to change only this state. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Team"];
+                };
+            };
+        };
+    };
+    changeTeam: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description `ETag` of an earlier response. If the object has changed since, the response is 409. */
+                "If-Match"?: string;
+            };
+            path: {
+                /** @description Name or ID of the team. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TeamChange"];
+            };
+        };
+        responses: {
+            /** @description The changed team. */
+            200: {
+                headers: {
+                    /** @description Identifies this state of the object. Send it as `If-Match` to change only this state. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Team"];
+                };
+            };
+        };
+    };
+    listKeys: {
+        parameters: {
+            query?: {
+                /** @description Only keys of this team, by name or ID. For example `search`. */
+                team?: string;
+                /** @description Only keys with this name; each team may have one. For example `ci`. */
+                name?: string;
+                /** @description Only keys with a secret that starts with these characters, at most 12. Never send a whole key. For example `ptn_4fGh7Kq2`. */
+                prefix?: string;
+                /** @description Only keys with this status. */
+                status?: "active" | "disabled" | "expired" | "revoked";
+                /** @description Maximum number of rows. For example `50`. */
+                limit?: number;
+                /** @description `next_cursor` of the previous page. For example `AaICky58duGSEqvtqqRdvw`. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of keys. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["KeyPage"];
+                };
+            };
+        };
+    };
+    createKey: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewKey"];
+            };
+        };
+        responses: {
+            /** @description The new key. */
+            201: {
+                headers: {
+                    /** @description Identifies this state of the object. Send it as `If-Match` to change only this state. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["IssuedKey"];
+                };
+            };
+        };
+    };
+    getKey: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description ID of the key. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The key. */
+            200: {
+                headers: {
+                    /** @description Identifies this state of the object. Send it as `If-Match` to change only this state. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Key"];
+                };
+            };
+        };
+    };
+    changeKey: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description `ETag` of an earlier response. If the object has changed since, the response is 409. */
+                "If-Match"?: string;
+            };
+            path: {
+                /** @description ID of the key. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["KeyChange"];
+            };
+        };
+        responses: {
+            /** @description The changed key. */
+            200: {
+                headers: {
+                    /** @description Identifies this state of the object. Send it as `If-Match` to change only this state. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Key"];
+                };
+            };
+        };
+    };
+    rotateKey: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description `ETag` of an earlier response. If the object has changed since, the response is 409. */
+                "If-Match"?: string;
+            };
+            path: {
+                /** @description ID of the key. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["Rotation"];
+            };
+        };
+        responses: {
+            /** @description The key with its new secret. */
+            200: {
+                headers: {
+                    /** @description Identifies this state of the object. Send it as `If-Match` to change only this state. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RotatedKey"];
+                };
+            };
+        };
+    };
+    revokeKey: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description `ETag` of an earlier response. If the object has changed since, the response is 409. */
+                "If-Match"?: string;
+            };
+            path: {
+                /** @description ID of the key. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["Revocation"];
+            };
+        };
+        responses: {
+            /** @description The revoked key. */
+            200: {
+                headers: {
+                    /** @description Identifies this state of the object. Send it as `If-Match` to change only this state. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Key"];
+                };
+            };
+        };
+    };
+    findKey: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LeakedSecret"];
+            };
+        };
+        responses: {
+            /** @description The key. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LeakedKey"];
+                };
+            };
+        };
+    };
+    listProviders: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description All providers. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProviderPage"];
+                };
+            };
+        };
+    };
+    createProvider: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewProvider"];
+            };
+        };
+        responses: {
+            /** @description The new provider. */
+            201: {
+                headers: {
+                    /** @description Identifies this state of the object. Send it as `If-Match` to change only this state. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Provider"];
+                };
+            };
+        };
+    };
+    getProvider: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name of the provider. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The provider. */
+            200: {
+                headers: {
+                    /** @description Identifies this state of the object. Send it as `If-Match` to change only this state. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Provider"];
+                };
+            };
+        };
+    };
+    removeProvider: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description `ETag` of an earlier response. If the object has changed since, the response is 409. */
+                "If-Match"?: string;
+            };
+            path: {
+                /** @description Name of the provider. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Removed. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    changeProvider: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description `ETag` of an earlier response. If the object has changed since, the response is 409. */
+                "If-Match"?: string;
+            };
+            path: {
+                /** @description Name of the provider. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ProviderChange"];
+            };
+        };
+        responses: {
+            /** @description The changed provider. */
+            200: {
+                headers: {
+                    /** @description Identifies this state of the object. Send it as `If-Match` to change only this state. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Provider"];
+                };
+            };
+        };
+    };
+    testProvider: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name of the provider. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["Nothing"];
+            };
+        };
+        responses: {
+            /** @description The result. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Probe"];
+                };
+            };
+        };
+    };
+    listRoutes: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description All routes. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RoutePage"];
+                };
+            };
+        };
+    };
+    createRoute: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewRoute"];
+            };
+        };
+        responses: {
+            /** @description The new route. */
+            201: {
+                headers: {
+                    /** @description Identifies this state of the object. Send it as `If-Match` to change only this state. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Route"];
+                };
+            };
+        };
+    };
+    getRoute: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name of the route. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The route. */
+            200: {
+                headers: {
+                    /** @description Identifies this state of the object. Send it as `If-Match` to change only this state. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Route"];
+                };
+            };
+        };
+    };
+    removeRoute: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description `ETag` of an earlier response. If the object has changed since, the response is 409. */
+                "If-Match"?: string;
+            };
+            path: {
+                /** @description Name of the route. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Removed. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    changeRoute: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description `ETag` of an earlier response. If the object has changed since, the response is 409. */
+                "If-Match"?: string;
+            };
+            path: {
+                /** @description Name of the route. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RouteChange"];
+            };
+        };
+        responses: {
+            /** @description The changed route. */
+            200: {
+                headers: {
+                    /** @description Identifies this state of the object. Send it as `If-Match` to change only this state. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Route"];
+                };
+            };
+        };
+    };
+    listRecordedRequests: {
+        parameters: {
+            query?: {
+                /** @description Only calls of this team, by name or ID. For example `search`. */
+                team?: string;
+                /** @description Only calls with this key, by its ID or its first 12 characters. Never send a whole key. For example `ptn_4fGh7Kq2`. */
+                key?: string;
+                /** @description Only calls to this provider. For example `openai`. */
+                provider?: string;
+                /** @description Only calls for this model. For example `gpt-4o-mini`. */
+                model?: string;
+                /** @description Only calls with this HTTP status, such as `429`, or this class, such as `5xx`. For example `429`. */
+                status?: string;
+                /** @description Only calls with this outcome. */
+                outcome?: "completed" | "client_aborted" | "client_error" | "upstream_error" | "upstream_timeout" | "truncated" | "interrupted" | "replayed" | "cached" | "retried";
+                /** @description Only failed calls: with a status of 400 or above, or that the provider or the gateway did not complete; `false`: only others. */
+                failed?: "true" | "false";
+                /** @description Only calls that took this long or longer. For example `5000`. */
+                min_duration_ms?: number;
+                /** @description Only calls of this end user, as the request log stores it. For example `user-7`. */
+                end_user?: string;
+                /** @description Only calls of this session. For example `session-12`. */
+                session?: string;
+                /** @description Only rows written to the database after this time; absent: no rows, only `recorded_until`. For example `2026-01-31T12:00:00.000Z`. */
+                recorded_after?: string;
+                /** @description Also rows written at exactly `recorded_after` that have a greater ID than this one. For example `01890a5d-ac96-774b-bcce-b302099a8057`. */
+                after_id?: string;
+                /** @description Maximum number of rows. For example `50`. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The calls, oldest first. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RecordedRequests"];
+                };
+            };
+        };
+    };
+    listRequests: {
+        parameters: {
+            query?: {
+                /** @description Only calls of this team, by name or ID. For example `search`. */
+                team?: string;
+                /** @description Only calls with this key, by its ID or its first 12 characters. Never send a whole key. For example `ptn_4fGh7Kq2`. */
+                key?: string;
+                /** @description Only calls to this provider. For example `openai`. */
+                provider?: string;
+                /** @description Only calls for this model. For example `gpt-4o-mini`. */
+                model?: string;
+                /** @description Only calls with this HTTP status, such as `429`, or this class, such as `5xx`. For example `429`. */
+                status?: string;
+                /** @description Only calls with this outcome. */
+                outcome?: "completed" | "client_aborted" | "client_error" | "upstream_error" | "upstream_timeout" | "truncated" | "interrupted" | "replayed" | "cached" | "retried";
+                /** @description Only failed calls: with a status of 400 or above, or that the provider or the gateway did not complete; `false`: only others. */
+                failed?: "true" | "false";
+                /** @description Only calls that took this long or longer. For example `5000`. */
+                min_duration_ms?: number;
+                /** @description Only calls of this end user, as the request log stores it. For example `user-7`. */
+                end_user?: string;
+                /** @description Only calls of this session. For example `session-12`. */
+                session?: string;
+                /** @description Only calls that started at this time or later. For example `2026-01-31T12:00:00.000Z`. */
+                from?: string;
+                /** @description Only calls that started before this time. For example `2026-01-31T12:00:00.000Z`. */
+                to?: string;
+                /** @description Only rows written to the database after this time; for incremental export. For example `2026-01-31T12:00:00.000Z`. */
+                recorded_after?: string;
+                /** @description Maximum number of rows. For example `50`. */
+                limit?: number;
+                /** @description `next_cursor` of the previous page. For example `AaICky58duGSEqvtqqRdvw`. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of calls. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RequestPage"];
+                };
+            };
+        };
+    };
+    exportRequests: {
+        parameters: {
+            query?: {
+                /** @description Only calls of this team, by name or ID. For example `search`. */
+                team?: string;
+                /** @description Only calls with this key, by its ID or its first 12 characters. Never send a whole key. For example `ptn_4fGh7Kq2`. */
+                key?: string;
+                /** @description Only calls to this provider. For example `openai`. */
+                provider?: string;
+                /** @description Only calls for this model. For example `gpt-4o-mini`. */
+                model?: string;
+                /** @description Only calls with this HTTP status, such as `429`, or this class, such as `5xx`. For example `429`. */
+                status?: string;
+                /** @description Only calls with this outcome. */
+                outcome?: "completed" | "client_aborted" | "client_error" | "upstream_error" | "upstream_timeout" | "truncated" | "interrupted" | "replayed" | "cached" | "retried";
+                /** @description Only failed calls: with a status of 400 or above, or that the provider or the gateway did not complete; `false`: only others. */
+                failed?: "true" | "false";
+                /** @description Only calls that took this long or longer. For example `5000`. */
+                min_duration_ms?: number;
+                /** @description Only calls of this end user, as the request log stores it. For example `user-7`. */
+                end_user?: string;
+                /** @description Only calls of this session. For example `session-12`. */
+                session?: string;
+                /** @description Only calls that started at this time or later. For example `2026-01-31T12:00:00.000Z`. */
+                from?: string;
+                /** @description Only calls that started before this time. For example `2026-01-31T12:00:00.000Z`. */
+                to?: string;
+                /** @description Only rows written to the database after this time; for incremental export. For example `2026-01-31T12:00:00.000Z`. */
+                recorded_after?: string;
+                /** @description `ndjson`: one JSON object per line; `csv`: a table. */
+                format?: "ndjson" | "csv";
+                /** @description Maximum number of rows; absent: all. For example `1000`. */
+                limit?: number;
+                /** @description `next_cursor` of the previous page. For example `AaICky58duGSEqvtqqRdvw`. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The rows. */
+            200: {
+                headers: {
+                    /** @description `recorded_after` of the next export. */
+                    "x-recorded-until"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/x-ndjson": string;
+                    "text/csv": string;
+                };
+            };
+        };
+    };
+    getRequest: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description ID of the call: its `x-gateway-request-id`. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The call. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ShownRequest"];
+                };
+            };
+        };
+    };
+    getUsage: {
+        parameters: {
+            query?: {
+                /** @description What to group by, separated by commas: team, key, provider, model, end_user, session, tag:<name>, and one period (see `interval`). For example `model,day`. */
+                group_by?: string;
+                /** @description Period to group by. The same as its name in `group_by`. */
+                interval?: "month" | "week" | "day" | "hour" | "half_hour";
+                /** @description Time zone in which days, weeks (from Monday) and months begin. Default: `REPORT_TIMEZONE`. For example `Europe/Berlin`. */
+                tz?: string;
+                /** @description Sum to sort by, largest first. Absent: by the groups, newest period first. */
+                sort?: "calls" | "errors" | "tokens" | "cost";
+                /** @description Only calls of this team, by name or ID. For example `search`. */
+                team?: string;
+                /** @description Only calls with this key, by its ID or its first 12 characters. Never send a whole key. For example `ptn_4fGh7Kq2`. */
+                key?: string;
+                /** @description Only calls to this provider. For example `openai`. */
+                provider?: string;
+                /** @description Only calls for this model. For example `gpt-4o-mini`. */
+                model?: string;
+                /** @description Only calls with this HTTP status, such as `429`, or this class, such as `5xx`. For example `429`. */
+                status?: string;
+                /** @description Only calls with this outcome. */
+                outcome?: "completed" | "client_aborted" | "client_error" | "upstream_error" | "upstream_timeout" | "truncated" | "interrupted" | "replayed" | "cached" | "retried";
+                /** @description Only failed calls: with a status of 400 or above, or that the provider or the gateway did not complete; `false`: only others. */
+                failed?: "true" | "false";
+                /** @description Only calls that took this long or longer. For example `5000`. */
+                min_duration_ms?: number;
+                /** @description Only calls of this end user, as the request log stores it. For example `user-7`. */
+                end_user?: string;
+                /** @description Only calls of this session. For example `session-12`. */
+                session?: string;
+                /** @description Only calls that started at this time or later. For example `2026-01-31T12:00:00.000Z`. */
+                from?: string;
+                /** @description Only calls that started before this time. For example `2026-01-31T12:00:00.000Z`. */
+                to?: string;
+                /** @description Only rows written to the database after this time; for incremental export. For example `2026-01-31T12:00:00.000Z`. */
+                recorded_after?: string;
+                /** @description Maximum number of rows. For example `50`. */
+                limit?: number;
+                /** @description `next_cursor` of the previous page. For example `AaICky58duGSEqvtqqRdvw`. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of groups. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UsagePage"];
+                };
+            };
+        };
+    };
+    listLimits: {
+        parameters: {
+            query?: {
+                /** @description Only limits of this team and its keys, by name or ID. For example `search`. */
+                team?: string;
+                /** @description Only limits of this key, by ID. For example `01890a5d-ac96-774b-bcce-b302099a8057`. */
+                key?: string;
+                /** @description Only limits in this state. */
+                state?: "ok" | "warned" | "exhausted";
+                /** @description Maximum number of rows. For example `50`. */
+                limit?: number;
+                /** @description `next_cursor` of the previous page. For example `AaICky58duGSEqvtqqRdvw`. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of limits. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LimitPage"];
+                };
+            };
+        };
+    };
+    resetLimit: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description ID of the limit. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LimitReset"];
+            };
+        };
+        responses: {
+            /** @description The budget. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Limit"];
+                };
+            };
+        };
+    };
+    listPrices: {
+        parameters: {
+            query?: {
+                /** @description Only prices of this price list or provider. For example `openai`. */
+                catalog?: string;
+                /** @description Only prices with exactly this model or pattern. For example `gpt-4o*`. */
+                model?: string;
+                /** @description Only prices from this source. */
+                source?: "catalog" | "custom";
+                /** @description Maximum number of rows. For example `50`. */
+                limit?: number;
+                /** @description `next_cursor` of the previous page. For example `AaICky58duGSEqvtqqRdvw`. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of prices. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PricePage"];
+                };
+            };
+        };
+    };
+    createPrice: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewPrice"];
+            };
+        };
+        responses: {
+            /** @description The new price. */
+            201: {
+                headers: {
+                    /** @description Identifies this state of the object. Send it as `If-Match` to change only this state. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Price"];
+                };
+            };
+        };
+    };
+    resolvePrice: {
+        parameters: {
+            query: {
+                /** @description Name of the provider. */
+                provider: string;
+                /** @description The model as calls name it. */
+                model: string;
+                /** @description Start of the call. Absent: now. For example `2026-01-31T12:00:00.000Z`. */
+                at?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The price, or why there is none. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PriceResolution"];
+                };
+            };
+        };
+    };
+    listMissingPrices: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description All such models. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MissingPrices"];
+                };
+            };
+        };
+    };
+    reprice: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Repricing"];
+            };
+        };
+        responses: {
+            /** @description What changed. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Repriced"];
+                };
+            };
+        };
+    };
+    removePrice: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description `ETag` of an earlier response. If the object has changed since, the response is 409. */
+                "If-Match"?: string;
+            };
+            path: {
+                /** @description ID of the price. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Removed. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    changePrice: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description `ETag` of an earlier response. If the object has changed since, the response is 409. */
+                "If-Match"?: string;
+            };
+            path: {
+                /** @description ID of the price. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PriceChange"];
+            };
+        };
+        responses: {
+            /** @description The changed price. */
+            200: {
+                headers: {
+                    /** @description Identifies this state of the object. Send it as `If-Match` to change only this state. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Price"];
+                };
+            };
+        };
+    };
+    listWebhooks: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description All webhooks, newest first. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookPage"];
+                };
+            };
+        };
+    };
+    createWebhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewWebhook"];
+            };
+        };
+        responses: {
+            /** @description The new webhook. */
+            201: {
+                headers: {
+                    /** @description Identifies this state of the object. Send it as `If-Match` to change only this state. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreatedWebhook"];
+                };
+            };
+        };
+    };
+    getWebhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description ID of the webhook. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The webhook. */
+            200: {
+                headers: {
+                    /** @description Identifies this state of the object. Send it as `If-Match` to change only this state. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Webhook"];
+                };
+            };
+        };
+    };
+    removeWebhook: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description `ETag` of an earlier response. If the object has changed since, the response is 409. */
+                "If-Match"?: string;
+            };
+            path: {
+                /** @description ID of the webhook. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Removed. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    changeWebhook: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description `ETag` of an earlier response. If the object has changed since, the response is 409. */
+                "If-Match"?: string;
+            };
+            path: {
+                /** @description ID of the webhook. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WebhookChange"];
+            };
+        };
+        responses: {
+            /** @description The changed webhook. */
+            200: {
+                headers: {
+                    /** @description Identifies this state of the object. Send it as `If-Match` to change only this state. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Webhook"];
+                };
+            };
+        };
+    };
+    testWebhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description ID of the webhook. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["Nothing"];
+            };
+        };
+        responses: {
+            /** @description The result. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookTest"];
+                };
+            };
+        };
+    };
+    apply: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Apply"];
+            };
+        };
+        responses: {
+            /** @description What was changed, or would be. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Applied"];
+                };
+            };
+        };
+    };
+    listSinks: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description All sinks, by name. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SinkPage"];
+                };
+            };
+        };
+    };
+    createSink: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewSink"];
+            };
+        };
+        responses: {
+            /** @description The new sink. */
+            201: {
+                headers: {
+                    /** @description Identifies this state of the object. Send it as `If-Match` to change only this state. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Sink"];
+                };
+            };
+        };
+    };
+    getSink: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description ID of the sink. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The sink. */
+            200: {
+                headers: {
+                    /** @description Identifies this state of the object. Send it as `If-Match` to change only this state. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Sink"];
+                };
+            };
+        };
+    };
+    removeSink: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description `ETag` of an earlier response. If the object has changed since, the response is 409. */
+                "If-Match"?: string;
+            };
+            path: {
+                /** @description ID of the sink. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Removed. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    changeSink: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description `ETag` of an earlier response. If the object has changed since, the response is 409. */
+                "If-Match"?: string;
+            };
+            path: {
+                /** @description ID of the sink. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SinkChange"];
+            };
+        };
+        responses: {
+            /** @description The changed sink. */
+            200: {
+                headers: {
+                    /** @description Identifies this state of the object. Send it as `If-Match` to change only this state. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Sink"];
+                };
+            };
+        };
+    };
+    replaySink: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description `ETag` of an earlier response. If the object has changed since, the response is 409. */
+                "If-Match"?: string;
+            };
+            path: {
+                /** @description ID of the sink. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SinkReplay"];
+            };
+        };
+        responses: {
+            /** @description The sink. */
+            200: {
+                headers: {
+                    /** @description Identifies this state of the object. Send it as `If-Match` to change only this state. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Sink"];
+                };
+            };
+        };
+    };
+    listTokens: {
+        parameters: {
+            query?: {
+                /** @description Maximum number of rows. For example `50`. */
+                limit?: number;
+                /** @description `next_cursor` of the previous page. For example `AaICky58duGSEqvtqqRdvw`. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of tokens. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AdminTokenPage"];
+                };
+            };
+        };
+    };
+    createToken: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewAdminToken"];
+            };
+        };
+        responses: {
+            /** @description The new token. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["IssuedAdminToken"];
+                };
+            };
+        };
+    };
+    revokeToken: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description ID of the token. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Revoked. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    listSessions: {
+        parameters: {
+            query?: {
+                /** @description Only sessions of this user, by the name in the audit log. For example `sso:jane@example.com`. */
+                actor?: string;
+                /** @description Maximum number of rows. For example `50`. */
+                limit?: number;
+                /** @description `next_cursor` of the previous page. For example `AaICky58duGSEqvtqqRdvw`. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of sessions. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AdminSessionPage"];
+                };
+            };
+        };
+    };
+    endSessions: {
+        parameters: {
+            query: {
+                /** @description The user whose sessions end, by the name in the audit log. */
+                actor: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Ended. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EndedSessions"];
+                };
+            };
+        };
+    };
+    endSession: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description ID of the session. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Ended. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    listAudit: {
+        parameters: {
+            query?: {
+                /** @description Only changes by this actor. For example `admin-token`. */
+                actor?: string;
+                /** @description Only changes of this kind. */
+                action?: "applied" | "changed" | "created" | "ended" | "removed" | "replayed" | "repriced" | "resealed" | "reset" | "revoked" | "rotated" | "signed_in" | "signed_out";
+                /** @description Only changes of objects of this type. */
+                subject_type?: "configuration" | "key" | "limit" | "price" | "provider" | "route" | "session" | "sink" | "team" | "token" | "webhook";
+                /** @description Only changes of this team, key or provider. For example `01890a5d-ac96-774b-bcce-b302099a8057`. */
+                subject_id?: string;
+                /** @description Only changes of objects that had this name at that time. For example `search`. */
+                subject_name?: string;
+                /** @description At this time or later. For example `2026-01-31T12:00:00.000Z`. */
+                from?: string;
+                /** @description Before this time. For example `2026-01-31T12:00:00.000Z`. */
+                to?: string;
+                /** @description Maximum number of rows. For example `50`. */
+                limit?: number;
+                /** @description `next_cursor` of the previous page. For example `AaICky58duGSEqvtqqRdvw`. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of changes. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AuditPage"];
+                };
+            };
+        };
+    };
+    getOwnKey: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description End user whose limits of this key are shown too. Without it, limits of end users are left out. Those of the team are never shown: they count the calls of its other keys. */
+                "x-gateway-user"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The key. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OwnKey"];
+                };
+            };
+        };
+    };
+    getOwnUsage: {
+        parameters: {
+            query?: {
+                /** @description First of the days. Default: the first of the month. For example `2026-01-01`. */
+                from?: string;
+                /** @description Last of the days. Default: today. For example `2026-01-31`. */
+                to?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Today, this month, and by day. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OwnUsage"];
+                };
+            };
+        };
+    };
+    getSystem: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The state, without values of settings. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["System"];
+                };
+            };
+        };
+    };
+    getLiveness: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It runs. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Liveness"];
+                };
+            };
+        };
+    };
+    getReadiness: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Calls are served. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Readiness"];
+                };
+            };
+        };
+    };
+    getMetrics: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The metrics. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/plain": string;
+                };
+            };
+        };
+    };
+}
