@@ -61,7 +61,7 @@ export async function bundle() {
 
 /** What dist/ imports of the dependencies. */
 function wanted() {
-  const { dependencies = {} } = JSON.parse(read('package.json'));
+  const { dependencies, peerDependencies } = JSON.parse(read('package.json'));
   const names = ['dist/src', 'dist/migrations']
     .filter((folder) => existsSync(join(root, folder)))
     .flatMap((folder) =>
@@ -69,7 +69,10 @@ function wanted() {
     )
     .filter((file) => file.endsWith('.js'))
     .flatMap((file) => [...read(file).matchAll(IMPORTED)].map(([, name]) => name))
-    .filter((name) => packageOf(name) in dependencies && !LEFT_OUT.includes(packageOf(name)));
+    .filter(
+      (name) =>
+        packageOf(name) in { ...dependencies, ...peerDependencies } && !LEFT_OUT.includes(packageOf(name)),
+    );
   return [...new Set(names)].sort();
 }
 

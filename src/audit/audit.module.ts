@@ -11,7 +11,11 @@ import { ACTIONS, SUBJECT_TYPES } from './record-change.js';
 @Module({})
 class ModuleKinds {}
 
-/** The audit log: who changed what. Global for AdminModule, which records who signs in. */
+/**
+ * The audit log: who changed what. Global for AdminModule, which records who signs in.
+ *
+ * @beta
+ */
 @Global()
 @Module({
   imports: [TypeOrmModule.forFeature([AuditLog])],

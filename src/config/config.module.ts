@@ -8,7 +8,11 @@ import { completeSettings, type Settings, settingsByName } from './settings.js';
 /** Injection token of the whole, typed settings. */
 export const SETTINGS = Symbol('Settings');
 
-/** `constructor(@InjectSettings() private readonly settings: Settings)` */
+/**
+ * `constructor(@InjectSettings() private readonly settings: Settings)`
+ *
+ * @beta
+ */
 export const InjectSettings = () => Inject(SETTINGS);
 
 /** The HTTP adapter of a gateway has its settings. */
@@ -25,6 +29,8 @@ class ModuleSettings {}
  *
  * They go through the `load` option of @nestjs/config and not through `validate`: that one copies what it returns into
  * the environment, where child processes would inherit a second copy of every secret.
+ *
+ * @beta
  */
 @Module({})
 export class ConfigModule {

@@ -37,6 +37,7 @@ export const GATEWAY_ERROR_CODES = [
   'shutting_down',
   'usage_required',
 ] as const;
+/** @beta */
 export type GatewayErrorCode = (typeof GATEWAY_ERROR_CODES)[number];
 
 /** True for a code of the gateway's own. */
@@ -44,7 +45,11 @@ export function isGatewayErrorCode(code: string): code is GatewayErrorCode {
   return (GATEWAY_ERROR_CODES as readonly string[]).includes(code);
 }
 
-/** An error code of a module's own, with the response that it gets. */
+/**
+ * An error code of a module's own, with the response that it gets.
+ *
+ * @beta
+ */
 export interface GatewayErrorDefinition {
   /** Sent as `code` and as `x-gateway-error`; lower-case letters, digits and underscores. */
   readonly code: string;
@@ -58,6 +63,7 @@ export interface GatewayErrorDefinition {
   readonly retryAfter?: number;
 }
 
+/** @beta */
 export interface GatewayErrorOptions {
   /** Replaces the code's own sentence; must not hold keys, host names, SQL or stacks. */
   message?: string;
@@ -74,6 +80,8 @@ export interface GatewayErrorOptions {
  * or with a definition of a module's own.
  *
  * @throws TypeError for a definition that cannot be sent
+ *
+ * @beta
  */
 export class GatewayError extends Error {
   override readonly name = 'GatewayError';
@@ -104,6 +112,8 @@ const defined = new Map<string, GatewayErrorDefinition>();
  *     throw new GatewayError(REGION_NOT_ALLOWED);
  *
  * @throws TypeError for a definition that cannot be sent, or a code that is already defined
+ *
+ * @beta
  */
 export function defineGatewayError(
   code: string,

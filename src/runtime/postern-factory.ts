@@ -13,7 +13,11 @@ import { openHost } from './host.js';
 import type { ImportedModule } from './module-tree.js';
 import { readEnv } from './read-env.js';
 
-/** What an application does between create() and listen() of Nest's docs: CORS, helmet, versioning, a WebSocket adapter. */
+/**
+ * What an application does between create() and listen() of Nest's docs: CORS, helmet, versioning, a WebSocket adapter.
+ *
+ * @beta
+ */
 export type Setup = (app: NestExpressApplication) => void | Promise<void>;
 
 /**

@@ -11,7 +11,11 @@ declare module '../../auth/caller.js' {
   }
 }
 
-/** The policies of calls: those of the gateway, and those of an organisation's own modules. */
+/**
+ * The policies of calls: those of the gateway, and those of an organisation's own modules.
+ *
+ * @beta
+ */
 @Injectable()
 export class CallPolicies {
   private readonly policies: CallPolicy[] = [];

@@ -5,6 +5,8 @@ import type { PolicyCall } from './policy-call.js';
 /**
  * Decides whether a call is forwarded. Registered with `CallPolicies`. It is called after the key and the route were checked
  * and before the call is journalled, so a rejected call has no row; `postern_refusals_total` counts it.
+ *
+ * @beta
  */
 export interface CallPolicy {
   /** Policies run in ascending order; by default 0. The gateway's own model rules have -100. */
@@ -38,4 +40,5 @@ export interface CallPolicy {
   admit(call: PolicyCall): Admission | Promise<Admission>;
 }
 
+/** @beta */
 export type Admission = CallTicket | null | undefined | void;
