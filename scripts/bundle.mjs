@@ -43,6 +43,9 @@ export const OWN_PACKAGES = [
   '@opentelemetry/sdk-trace-base',
   '@pydantic/genai-prices',
   '@swc/core',
+  '@types/express',
+  '@types/passport',
+  '@types/pg',
   'axios',
   'commander',
   'csv-stringify',
@@ -51,6 +54,7 @@ export const OWN_PACKAGES = [
   'express',
   'jose',
   'lru-cache',
+  'openapi-fetch',
   'openid-client',
   'passport',
   'passport-http-bearer',
@@ -80,8 +84,8 @@ const programs = () =>
 
 /** Dependencies that somebody added to package.json. */
 export function packagesOfOthers() {
-  const { dependencies, optionalDependencies } = JSON.parse(read('package.json'));
-  return Object.keys({ ...dependencies, ...optionalDependencies }).filter(
+  const { dependencies, peerDependencies, optionalDependencies } = JSON.parse(read('package.json'));
+  return Object.keys({ ...dependencies, ...peerDependencies, ...optionalDependencies }).filter(
     (name) => !OWN_PACKAGES.includes(name),
   );
 }

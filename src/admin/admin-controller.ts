@@ -22,7 +22,11 @@ export const GATEWAY_KEY_SCHEME = 'gatewayKey';
 /** Descriptions of the groups of endpoints in the OpenAPI document, by their names. */
 export const TAG_DESCRIPTIONS = new Map<string, string>();
 
-/** A group of endpoints in the OpenAPI document. */
+/**
+ * A group of endpoints in the OpenAPI document.
+ *
+ * @beta
+ */
 export interface Tag {
   name: string;
   description: string;
@@ -40,6 +44,8 @@ export function ApiGroup(tag: Tag): ClassDecorator & MethodDecorator {
  * format.
  *
  * @param tag its group in the OpenAPI document; by default one with the name of the controller
+ *
+ * @beta
  */
 export function AdminController(path: string, tag?: Tag): ClassDecorator {
   return applyDecorators(

@@ -26,13 +26,20 @@ function later<N extends Name>(name: N): (typeof Swagger)[N] {
  * @nestjs/swagger itself.
  */
 export const ApiBearerAuth = later('ApiBearerAuth');
+/** @beta */
 export const ApiBody = later('ApiBody');
+/** @beta */
 export const ApiCreatedResponse = later('ApiCreatedResponse');
 export const ApiExcludeController = later('ApiExcludeController');
+/** @beta */
 export const ApiHeader = later('ApiHeader');
+/** @beta */
 export const ApiNoContentResponse = later('ApiNoContentResponse');
+/** @beta */
 export const ApiOkResponse = later('ApiOkResponse');
+/** @beta */
 export const ApiOperation = later('ApiOperation');
+/** @beta */
 export const ApiResponse = later('ApiResponse');
 export const ApiTags = later('ApiTags');
 

@@ -63,7 +63,11 @@ const ERRORS = {
   },
 } as const satisfies Record<number, Described>;
 
-/** Documents the errors of an endpoint, or of every endpoint of a controller, in the OpenAPI document. */
+/**
+ * Documents the errors of an endpoint, or of every endpoint of a controller, in the OpenAPI document.
+ *
+ * @beta
+ */
 export function ApiErrors(...statuses: (keyof typeof ERRORS)[]): MethodDecorator & ClassDecorator {
   return applyDecorators(
     ...statuses.map((status) =>

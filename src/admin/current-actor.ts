@@ -9,7 +9,11 @@ declare module 'express-serve-static-core' {
   }
 }
 
-/** Parameter decorator: the actor of the request, in a handler behind AdminGuard. */
+/**
+ * Parameter decorator: the actor of the request, in a handler behind AdminGuard.
+ *
+ * @beta
+ */
 export const CurrentActor = createParamDecorator(
   (_: unknown, context: ExecutionContext): Actor => context.switchToHttp().getRequest<Request>().actor,
 );

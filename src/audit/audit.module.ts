@@ -10,7 +10,11 @@ import { AuditedSessions } from './audited-sessions.js';
 import { ChangeLog } from './change-log.js';
 import { ACTIONS, SUBJECT_TYPES } from './record-change.js';
 
-/** The audit log: who changed what. Global for AdminModule, which records who signs in. */
+/**
+ * The audit log: who changed what. Global for AdminModule, which records who signs in.
+ *
+ * @beta
+ */
 @Global()
 @Module({
   imports: [TypeOrmModule.forFeature([AuditLog])],

@@ -5,7 +5,11 @@ import { transacted } from '../database/transactions.js';
 import type { Actor } from '../platform/actor.js';
 import { recordChange, type Shown } from './record-change.js';
 
-/** A kind of object that people change: how it is locked, found and shown in the audit log. */
+/**
+ * A kind of object that people change: how it is locked, found and shown in the audit log.
+ *
+ * @beta
+ */
 export interface Subject<T> {
   /** One of SUBJECT_TYPES. */
   type: string;
@@ -25,6 +29,7 @@ export interface Subject<T> {
   nameOf?: (object: T) => string;
 }
 
+/** @beta */
 export interface AuditedChange {
   id: string;
   /** One of ACTIONS. */
@@ -50,6 +55,8 @@ export interface AuditedChange {
  *   entry ({@link recordChange}, `more`)
  * @returns the object after the change; as it was if it was removed or there was nothing to do
  * @throws ServiceError not_found; conflict if it was changed since `expected`
+ *
+ * @beta
  */
 export function audited<T extends { id: string | null; version?: number | null }>(
   manager: EntityManager,

@@ -35,9 +35,14 @@ export const ACTIONS = new Set([
   'signed_out',
 ]);
 
-/** What people see of a subject: its view, which never holds a secret. */
+/**
+ * What people see of a subject: its view, which never holds a secret.
+ *
+ * @beta
+ */
 export type Shown = object & { id: string | null; name: string };
 
+/** @beta */
 export interface Change {
   /** One of ACTIONS. */
   action: string;
@@ -63,6 +68,8 @@ const NO_SETTINGS = new Set(['last_used_at', 'updated_at', 'version']);
 /**
  * Records one change with the manager of the transaction that makes it, so that both are committed or neither. A change
  * records the fields that differ; a new or removed object records all of them.
+ *
+ * @beta
  */
 export async function recordChange(manager: EntityManager, by: Actor, change: Change): Promise<void> {
   const { action, type, before, after, more } = change;

@@ -3,7 +3,11 @@ import type { Request } from 'express';
 import type { StreamUsage } from '../teams/model-rules.js';
 import type { GatewayKey, GRANTED_SETTINGS } from '../keys/gateway-key.entity.js';
 
-/** What a gateway key allows, as stored. Shared between calls and immutable. */
+/**
+ * What a gateway key allows, as stored. Shared between calls and immutable.
+ *
+ * @beta
+ */
 export interface Grant extends Readonly<Pick<GatewayKey, (typeof GRANTED_SETTINGS)[number]>> {
   readonly keyId: string;
   /** ID of the secret that was sent. */
@@ -23,7 +27,11 @@ export interface Grant extends Readonly<Pick<GatewayKey, (typeof GRANTED_SETTING
   readonly cache: { readonly ttlSeconds: number; readonly shared: 'key' | 'team' } | null;
 }
 
-/** The authenticated caller: its grant, and the key as it was sent, so that it can be removed before forwarding. */
+/**
+ * The authenticated caller: its grant, and the key as it was sent, so that it can be removed before forwarding.
+ *
+ * @beta
+ */
 export interface Caller {
   readonly grant: Grant;
   readonly key: string;
@@ -52,7 +60,11 @@ export function callerOf(req: Request): Caller {
   );
 }
 
-/** Parameter decorator: callerOf() the request. */
+/**
+ * Parameter decorator: callerOf() the request.
+ *
+ * @beta
+ */
 export const CurrentCaller = createParamDecorator((_: unknown, context: ExecutionContext): Caller =>
   callerOf(context.switchToHttp().getRequest<Request>()),
 );

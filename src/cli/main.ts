@@ -5,4 +5,5 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') process.exit(1);
 });
 
-await run(process.argv.slice(2));
+const args = process.argv.slice(2);
+await run(args.length === 0 ? ['start'] : args);

@@ -8,10 +8,12 @@ import { journalCommand } from './commands/journal.command.js';
 import { keysCommand } from './commands/keys.command.js';
 import { limitsCommand } from './commands/limits.command.js';
 import { migrateCommand } from './commands/migrate.command.js';
+import { newCommand } from './commands/new.command.js';
 import { pricesCommand } from './commands/prices.command.js';
 import { providersCommand } from './commands/providers.command.js';
 import { requestsCommand } from './commands/requests.command.js';
 import { routesCommand } from './commands/routes.command.js';
+import { startCommand } from './commands/start.command.js';
 import { teamsCommand } from './commands/teams.command.js';
 import { tokensCommand } from './commands/tokens.command.js';
 import { usageCommand } from './commands/usage.command.js';
@@ -26,6 +28,8 @@ import { addGlobalOptions } from './global-options.js';
  * schemas stay behind the admin API, or are imported when the command runs.
  */
 const COMMANDS: readonly (() => Command)[] = [
+  startCommand,
+  newCommand,
   keysCommand,
   teamsCommand,
   providersCommand,
@@ -74,6 +78,8 @@ POSTERN_ADMIN_TOKEN, or in the file that POSTERN_ADMIN_TOKEN_FILE names.
 
 Exit code 0 on success, 1 on failure; the reason is on standard error.
 With --json, standard output is JSON.
+
+Without a command, postern starts the gateway.
 
 Examples:
   postern keys create --team default --name ci

@@ -1,9 +1,14 @@
 import type { z } from 'zod';
 import { envSchema } from './env-schema.js';
 
-/** Environment variables of one module. Each field's name is the variable, its input the variable's text. */
+/**
+ * Environment variables of one module. Each field's name is the variable, its input the variable's text.
+ *
+ * @beta
+ */
 export type SettingsSchema = z.ZodObject;
 
+/** @beta */
 export interface SettingsOptions {
   /** Variables of this schema that may also be given as `NAME_FILE`. */
   secrets?: readonly string[];

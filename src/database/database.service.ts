@@ -13,7 +13,11 @@ import { isMigrationPending, migrate } from './migrate.js';
 const FIRST_RETRY_MS = 250;
 const MAX_RETRY_MS = 5_000;
 
-/** Connects to Postgres at start and migrates it, then runs the hooks of the modules. Retries until it succeeds. */
+/**
+ * Connects to Postgres at start and migrates it, then runs the hooks of the modules. Retries until it succeeds.
+ *
+ * @beta
+ */
 @Injectable()
 export class DatabaseService implements OnModuleDestroy {
   private readonly logger = new Logger('Database');
@@ -27,6 +31,7 @@ export class DatabaseService implements OnModuleDestroy {
   /** When the schema was found up to date (monotonic ms); -Infinity: never yet. */
   readyAt = -Infinity;
 
+  /** @internal */
   constructor(
     private readonly dataSource: DataSource,
     @InjectSettings() private readonly env: Settings,

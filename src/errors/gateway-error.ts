@@ -39,6 +39,7 @@ const STATUSES = {
   shutting_down: 503,
   usage_required: 400,
 } as const;
+/** @beta */
 export type GatewayErrorCode = keyof typeof STATUSES;
 export const GATEWAY_ERROR_CODES = Object.keys(STATUSES) as readonly GatewayErrorCode[];
 
@@ -47,7 +48,11 @@ export function isGatewayErrorCode(code: string): code is GatewayErrorCode {
   return Object.hasOwn(STATUSES, code);
 }
 
-/** An error code of a module's own, with the response that it gets. */
+/**
+ * An error code of a module's own, with the response that it gets.
+ *
+ * @beta
+ */
 export interface GatewayErrorDefinition {
   /** Sent as `code` and as `x-gateway-error`; lower-case letters, digits and underscores. */
   readonly code: string;
@@ -61,6 +66,7 @@ export interface GatewayErrorDefinition {
   readonly retryAfter?: number;
 }
 
+/** @beta */
 export interface GatewayErrorOptions {
   /** Replaces the code's own sentence; must not hold keys, host names, SQL or stacks. */
   message?: string;
@@ -78,6 +84,8 @@ export interface GatewayErrorOptions {
  * as in any HttpException.
  *
  * @throws TypeError for a definition that cannot be sent
+ *
+ * @beta
  */
 export class GatewayError extends HttpException {
   override readonly name = 'GatewayError';
@@ -114,6 +122,8 @@ const defined = new Map<string, GatewayErrorDefinition>();
  *     throw new GatewayError(REGION_NOT_ALLOWED);
  *
  * @throws TypeError for a definition that cannot be sent, or a code that is already defined
+ *
+ * @beta
  */
 export function defineGatewayError(
   code: string,

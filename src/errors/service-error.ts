@@ -1,14 +1,21 @@
-/** What is wrong with one field of an input, with the remedy. Never repeats the value: it may be a secret. */
+/**
+ * What is wrong with one field of an input, with the remedy. Never repeats the value: it may be a secret.
+ *
+ * @beta
+ */
 export interface ErrorDetail {
   field: string;
   message: string;
 }
 
+/** @beta */
 export type ServiceErrorKind = 'not_found' | 'conflict' | 'invalid' | 'forbidden';
 
 /**
  * Thrown by a service that cannot do what it was asked. Services do not choose statuses or exit codes: the admin API
  * turns a ServiceError into 404, 409, 400 or 403, the CLI into a message and exit code 1.
+ *
+ * @beta
  */
 export class ServiceError extends Error {
   override readonly name = 'ServiceError';

@@ -8,7 +8,11 @@ const KEYS = `
     SELECT prefix FROM gateway_key_secret WHERE key_id = k.id ORDER BY id DESC LIMIT 1) AS prefix
   FROM gateway_key k JOIN team t ON t.id = k.team_id WHERE k.id = ANY($1)`;
 
-/** What people know a key by: names are unique within a team only. */
+/**
+ * What people know a key by: names are unique within a team only.
+ *
+ * @beta
+ */
 export interface KeyName {
   name: string;
   team: string;
@@ -16,9 +20,14 @@ export interface KeyName {
   prefix: string | null;
 }
 
-/** Resolves IDs of teams and keys to names, for example for the request log. */
+/**
+ * Resolves IDs of teams and keys to names, for example for the request log.
+ *
+ * @beta
+ */
 @Injectable()
 export class KeyNames {
+  /** @internal */
   constructor(private readonly dataSource: DataSource) {}
 
   /** Names by ID, without unknown IDs. */

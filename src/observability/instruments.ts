@@ -3,7 +3,11 @@ import { Counter, Gauge, type Metric, type Registry } from 'prom-client';
 import type { DurationMetric } from './durations.js';
 
 type Sample = readonly [labels: Record<string, string>, value: number];
-/** The value of a metric when it is scraped: one number, or one for each set of labels. */
+/**
+ * The value of a metric when it is scraped: one number, or one for each set of labels.
+ *
+ * @beta
+ */
 export type Reading = () => number | Iterable<Sample>;
 
 const REMIND_MS = 60_000;
@@ -13,6 +17,8 @@ type Aggregator = 'sum' | 'max' | 'min';
 
 /**
  * Registers metrics that are read when they are scraped. Modules count in plain numbers, so this adds no cost per call.
+ *
+ * @beta
  */
 export class Instruments {
   private readonly logger = new Logger('Metrics');

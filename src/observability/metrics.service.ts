@@ -12,7 +12,11 @@ import { StateMetrics } from './state-metrics.js';
 /** All metrics of one process, as plain values that another process can add up. */
 export type MetricValues = MetricObjectWithValues<never>[];
 
-/** The content of `/metrics`: the metrics of all processes that share the port. */
+/**
+ * The content of `/metrics`: the metrics of all processes that share the port.
+ *
+ * @beta
+ */
 @Injectable()
 export class MetricsService {
   readonly contentType = Registry.PROMETHEUS_CONTENT_TYPE;
@@ -22,6 +26,7 @@ export class MetricsService {
   /** Registers metrics; a module registers its own in a constructor. */
   readonly instruments = new Instruments(this.registry);
 
+  /** @internal */
   constructor(calls: CallMetrics, states: StateMetrics) {
     calls.register(this.instruments);
     states.register(this.instruments);

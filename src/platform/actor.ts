@@ -1,6 +1,10 @@
 import { userInfo } from 'node:os';
 
-/** Who makes a change. */
+/**
+ * Who makes a change.
+ *
+ * @beta
+ */
 export interface Actor {
   /** `admin-token`, `token:<name>`, `sso:<user>`, `cli:<user of the operating system>` or `start`. */
   name: string;

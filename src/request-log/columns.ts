@@ -343,7 +343,11 @@ export function describeColumn(name: keyof StoredRow): string {
   return nullMeans === undefined ? description : `${description} Null if ${nullMeans}`;
 }
 
-/** A row as the gateway writes it. Every value is in its column's domain. */
+/**
+ * A row as the gateway writes it. Every value is in its column's domain.
+ *
+ * @beta
+ */
 export type LogRow = Omit<StoredRow, 'recorded_at' | 'repaired_at'>;
 
 /** A column that the gateway writes. */

@@ -15,7 +15,11 @@ import { withLoadedModules } from './loaded-modules.js';
 import type { ImportedModule } from './module-tree.js';
 import { readEnv } from './read-env.js';
 
-/** What an application does between create() and listen() of Nest's docs: CORS, helmet, versioning, a WebSocket adapter. */
+/**
+ * What an application does between create() and listen() of Nest's docs: CORS, helmet, versioning, a WebSocket adapter.
+ *
+ * @beta
+ */
 export type Setup = (app: NestExpressApplication) => void | Promise<void>;
 
 /**

@@ -3,7 +3,11 @@ import { type RuleValues, rulesSql } from '../limit-rules/stored-rules.js';
 import { SELF_SERVICE_COMMENT, type SelfService } from './self-service.js';
 import { STREAM_USAGE_COMMENT, type StreamUsage } from './model-rules.js';
 
-/** A team, to which gateway keys belong. */
+/**
+ * A team, to which gateway keys belong.
+ *
+ * @beta
+ */
 @Check('team_stream_usage_check', `stream_usage IN ('as_sent', 'require', 'ask')`)
 @Entity('team', { comment: 'Teams, to which gateway keys belong.' })
 export class Team {

@@ -8,6 +8,7 @@ import { Reflector } from '@nestjs/core';
  * - `metrics`: read the metrics
  */
 export const ROLES = ['admin', 'viewer', 'team', 'metrics'] as const;
+/** @beta */
 export type Role = (typeof ROLES)[number];
 
 /** Of the columns in Postgres. */
@@ -16,6 +17,8 @@ export const TEAMS_OF_ROLE = "(role = 'team') = (teams IS NOT NULL)";
 /**
  * Decorator of an admin handler or controller: the roles that may use it besides `admin`. Without it, only `admin` may. A
  * handler that allows `team` must restrict what it shows to `@CurrentScope()`.
+ *
+ * @beta
  */
 export const Roles = Reflector.createDecorator<readonly Exclude<Role, 'admin'>[]>();
 

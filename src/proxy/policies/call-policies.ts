@@ -13,7 +13,11 @@ declare module '../../auth/caller.js' {
   }
 }
 
-/** The policies of calls: those of the gateway, and those of an organisation's own modules, each a `@CallPolicy()`. */
+/**
+ * The policies of calls: those of the gateway, and those of an organisation's own modules, each a `@CallPolicy()`.
+ *
+ * @beta
+ */
 @Injectable()
 export class CallPolicies implements OnModuleInit {
   private policies: readonly CallPolicy[] = [];

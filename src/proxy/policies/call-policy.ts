@@ -59,4 +59,5 @@ export function CallPolicy(): ClassDecorator {
   return applyDecorators(Injectable(), PolicyClass());
 }
 
+/** @beta */
 export type Admission = CallTicket | null | undefined | void;

@@ -34,10 +34,20 @@ const BODY_NOT_DETERMINED = defineGatewayError('body_not_determined', {
   retryable: false,
 });
 
-/** Makes a change to a response body. @returns null to leave it as it is @throws if it cannot be read */
+/**
+ * Makes a change to a response body.
+ *
+ * @returns null to leave it as it is
+ * @throws if it cannot be read
+ * @beta
+ */
 export type ResponseFilter = (body: Buffer) => Buffer | null;
 
-/** A call as policies see it, before it is forwarded. Everything read from the body is read when it is asked for. */
+/**
+ * A call as policies see it, before it is forwarded. Everything read from the body is read when it is asked for.
+ *
+ * @beta
+ */
 export class PolicyCall {
   /** The request body as the client sent it; null if there is none or no policy needs it. */
   body: Buffer | null = null;
@@ -57,6 +67,7 @@ export class PolicyCall {
   isModelRequired = false;
   private parsed: { value: unknown } | null = null;
 
+  /** @internal */
   constructor(private readonly req: Request) {}
 
   /** UUIDv7: `x-gateway-request-id`, and the ID of the row. */

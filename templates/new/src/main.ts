@@ -1,0 +1,4 @@
+import { PosternFactory } from 'postern';
+import { AppModule } from './app.module.js';
+
+await PosternFactory.run(AppModule);

@@ -1,0 +1,100 @@
+import { execFileSync } from 'node:child_process';
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, dirname, join, resolve } from 'node:path';
+import { Process } from '../support/process.js';
+import { Site } from '../support/site.js';
+
+const ROOT = resolve(__dirname, '../..');
+const tool = (...path: string[]) => join(ROOT, 'node_modules', ...path);
+const NPM = join(dirname(process.execPath), '../lib/node_modules/npm/bin/npm-cli.js');
+
+let site: Site;
+let folder: string;
+/** The paths in the package. */
+let packed: string[];
+
+const run = (cwd: string, ...args: string[]) =>
+  execFileSync(process.execPath, args, { cwd, encoding: 'utf8' });
+
+beforeAll(async () => {
+  site = await Site.make();
+  folder = realpathSync(mkdtempSync(join(tmpdir(), 'postern-package-')));
+  const source = join(folder, 'source');
+  for (const name of [
+    'package.json',
+    'bin',
+    'templates',
+    'README.md',
+    'CHANGELOG.md',
+    'dist/src',
+    'dist/migrations',
+  ])
+    cpSync(join(ROOT, name), join(source, name), { recursive: true });
+  const types = ['--project', join(ROOT, 'tsconfig.types.json'), '--outDir', join(source, 'dist')];
+  run(ROOT, tool('typescript-7/bin/tsc'), ...types);
+  const npm = ['pack', '--ignore-scripts', '--json', '--pack-destination', folder];
+  const [{ filename, files }] = JSON.parse(run(source, NPM, ...npm)) as [
+    { filename: string; files: { path: string }[] },
+  ];
+  packed = files.map(({ path }) => path);
+  // Beside the packages that are installed here, as npm installs it beside its peers.
+  const packages = join(folder, 'node_modules');
+  mkdirSync(join(packages, 'postern'), { recursive: true });
+  const unpack = ['-xzf', join(folder, basename(filename)), '--strip-components=1'];
+  execFileSync('tar', [...unpack, '-C', join(packages, 'postern')]);
+  for (const name of readdirSync(tool()))
+    if (!name.startsWith('.')) symlinkSync(tool(name), join(packages, name));
+});
+afterAll(async () => {
+  await site.remove();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+it('holds what runs and what an application compiles with, and no sources, tests or packages', () => {
+  for (const path of [
+    'bin/postern.mjs',
+    'dist/src/index.js',
+    'dist/src/index.d.ts',
+    'dist/migrations/functions/count_change.sql',
+    'templates/new/gitignore',
+    'templates/new/src/main.ts',
+  ])
+    expect(packed).toContain(path);
+  const top = new Set(packed.map((path) => path.split('/')[0]));
+  expect([...top].sort()).toEqual(['CHANGELOG.md', 'README.md', 'bin', 'dist', 'package.json', 'templates']);
+  expect(packed.filter((path) => /node_modules|\.map$|\.spec\.|\.postern-/.test(path))).toEqual([]);
+});
+
+it('writes a project that compiles with the types of all its packages checked, passes its test and serves calls', async () => {
+  const command = join(folder, 'node_modules/postern/bin/postern.mjs');
+  expect(run(folder, command, 'new', 'our-gateway')).toContain('cd our-gateway');
+  const project = join(folder, 'our-gateway');
+  run(project, tool('typescript/bin/tsc'));
+  run(project, '--test', 'dist/');
+
+  const env = {
+    DATABASE_URL: site.database.url,
+    PROVIDER_URL: site.provider.url,
+    PORT: '0',
+    DATA_DIR: 'data',
+  };
+  const serving = { cwd: project, env: { PATH: process.env.PATH, ...env } };
+  // By its own main.ts, then by the command, which runs the app that package.json names.
+  const first = new Process(process.execPath, ['dist/main.js'], serving);
+  const [, key] = await first.until(/(ptn_[A-Za-z0-9_-]+)/);
+  for (const gateway of [first, new Process(process.execPath, [command], serving)]) {
+    const [, url] = await gateway.until(/ready on (http:\S+)/);
+    const response = await fetch(`${url}/v1/models`, { headers: { authorization: `Bearer ${key}` } });
+    expect([response.status, await response.text()]).toEqual([200, 'ok']);
+    gateway.signal('SIGTERM');
+    expect(await gateway.ended).toEqual({ code: 0, signal: null });
+  }
+});
+
+it('refuses a folder that is not empty', () => {
+  const command = join(folder, 'node_modules/postern/bin/postern.mjs');
+  expect(() =>
+    execFileSync(process.execPath, [command, 'new', 'source'], { cwd: folder, stdio: 'pipe' }),
+  ).toThrow(/source is not empty; name a new folder/);
+});
