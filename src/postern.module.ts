@@ -5,6 +5,7 @@ import { AuthModule } from './auth/auth.module.js';
 import { ConfigModule } from './config/config.module.js';
 import type { PosternOptions } from './config/env.js';
 import { ConsoleModule } from './console/console.module.js';
+import { LogConsumersModule } from './consumers/log-consumers.module.js';
 import { DatabaseModule } from './database/database.module.js';
 import { KeysModule } from './keys/keys.module.js';
 import { LimitsModule } from './limits/limits.module.js';
@@ -24,7 +25,14 @@ import { WebhooksModule } from './webhooks/webhooks.module.js';
 export const POSTERN_OPTIONS = Symbol('PosternOptions');
 
 /** What modules of an application may inject. */
-const PUBLIC = [AuthModule, KeysModule, ObservabilityModule, PoliciesModule, RequestLogModule];
+const PUBLIC = [
+  AuthModule,
+  KeysModule,
+  LogConsumersModule,
+  ObservabilityModule,
+  PoliciesModule,
+  RequestLogModule
+];
 
 /**
  * The whole gateway, in an application's root module.

@@ -8,6 +8,7 @@ import { dataSourceOptions } from './data-source-options.js';
 import { ChangeFeed } from './change-feed.js';
 import { DatabaseService } from './database.service.js';
 import { LOOKUP_TIMEOUT_MS, LookupPool } from './lookup-pool.js';
+import { ReplicaJobs } from './replica-jobs.service.js';
 
 /** Of the admin API and of background work. */
 const POOL = { applicationName: 'postern', poolSize: 10, queryTimeoutMs: LOOKUP_TIMEOUT_MS };
@@ -33,7 +34,7 @@ class DataSourceWithTimeout extends DataSource {
       dataSourceFactory: (options) => Promise.resolve(new DataSourceWithTimeout(options as DataSourceOptions))
     })
   ],
-  providers: [DatabaseService, ChangeFeed, LookupPool],
-  exports: [DatabaseService, ChangeFeed, LookupPool]
+  providers: [DatabaseService, ChangeFeed, LookupPool, ReplicaJobs],
+  exports: [DatabaseService, ChangeFeed, LookupPool, ReplicaJobs]
 })
 export class DatabaseModule {}
