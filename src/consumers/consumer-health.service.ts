@@ -1,4 +1,4 @@
-import { Injectable, Logger } from '@nestjs/common';
+import { Injectable, Logger, type OnModuleInit } from '@nestjs/common';
 import { Interval } from '@nestjs/schedule';
 import { InjectRepository } from '@nestjs/typeorm';
 import type { ClientBase } from 'pg';
@@ -31,7 +31,7 @@ const countMissed = (partition: string) => `
 
 /** Reports the state of the consumers in metrics, and counts the rows that retention removes before they had them. */
 @Injectable()
-export class ConsumerHealth {
+export class ConsumerHealth implements OnModuleInit {
   private readonly logger = new Logger('LogConsumers');
   private readonly outage = new OutageLog(this.logger);
   private states: readonly StoredLogConsumer[] = [];
@@ -42,10 +42,14 @@ export class ConsumerHealth {
     private readonly database: DatabaseService,
     @InjectSettings() private readonly env: Settings,
     partitions: PartitionsService,
-    metrics: MetricsService,
+    private readonly metrics: MetricsService,
   ) {
     partitions.beforeDrop((client, table) => this.countMissed(client, table));
-    this.register(metrics);
+  }
+
+  onModuleInit(): void {
+    // A gateway without consumers has no metrics of them.
+    if (this.consumers.all.length > 0) this.register(this.metrics);
   }
 
   @Interval(EVERY_MS)

@@ -8,10 +8,9 @@ import { IN_RANGE, type Place } from '../request-log/log-cursor.js';
  *
  * @beta
  */
-export interface ConsumedRow extends LogRow {
-  recorded_at: string;
-  repaired_at: string | null;
-}
+export type ConsumedRow = LogRow & {
+  [Name in Exclude<keyof StoredRow, keyof LogRow>]: null extends StoredRow[Name] ? string | null : string;
+};
 
 /** Rows of one transaction at most. */
 export const MOST_ROWS = 1_000;
