@@ -13,6 +13,7 @@ export type { PosternOptions } from './config/env.js';
 
 // Settings
 export { ConfigModule, InjectSettings } from './config/config.module.js';
+export type { Feature } from './config/features.js';
 export type { SettingsOptions, SettingsSchema } from './config/module-settings.js';
 export type { Settings } from './config/settings.js';
 
@@ -20,7 +21,7 @@ export type { Settings } from './config/settings.js';
 export { type Caller, CurrentCaller, type Grant } from './auth/caller.js';
 export { GatewayKeyGuard } from './auth/gateway-key.guard.js';
 export { CallPolicies } from './proxy/policies/call-policies.js';
-export type { Admission, CallPolicy } from './proxy/policies/call-policy.js';
+export { type Admission, CallPolicy } from './proxy/policies/call-policy.js';
 export type { ModelSource } from './proxy/policies/model-source.js';
 export type { PolicyCall, ResponseFilter } from './proxy/policies/policy-call.js';
 export {
@@ -35,6 +36,7 @@ export {
 export { FinishedCalls, type FinishedCallListener } from './request-log/finished-calls.js';
 export type { CallTicket, FinishedCall } from './request-log/finished-call.js';
 export type { LogRow } from './request-log/columns.js';
+export { type LogConsumer, LogConsumers } from './consumers/log-consumers.js';
 export { type KeyName, KeyNames } from './keys/key-names.service.js';
 export { MetricsService } from './observability/metrics.service.js';
 export type { Instruments, Reading } from './observability/instruments.js';
@@ -63,5 +65,7 @@ export { type Change, recordChange, type Shown } from './audit/record-change.js'
 
 // The database
 export { DatabaseService } from './database/database.service.js';
+export { ReplicaJobs } from './database/replica-jobs.service.js';
+export { DatabaseNotReadyError } from './database/database-not-ready-error.js';
 export { isUuid, type Page, pageOf, pageOptions, type PageRequest } from './database/page.js';
 export { Team } from './teams/team.entity.js';

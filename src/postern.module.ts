@@ -6,6 +6,7 @@ import { ConfigModule, POSTERN_OPTIONS } from './config/config.module.js';
 import type { PosternOptions } from './config/env.js';
 import { type Feature, featureModule } from './config/features.js';
 import { ConsoleModule } from './console/console.module.js';
+import { LogConsumersModule } from './consumers/log-consumers.module.js';
 import { DatabaseModule } from './database/database.module.js';
 import { KeysModule } from './keys/keys.module.js';
 import { LimitsModule } from './limits/limits.module.js';
@@ -22,7 +23,14 @@ import { UsageRollupModule } from './usage/usage-rollup.module.js';
 import { WebhooksModule } from './webhooks/webhooks.module.js';
 
 /** What modules of an application may inject. */
-const PUBLIC = [AuthModule, KeysModule, ObservabilityModule, PoliciesModule, RequestLogModule];
+const PUBLIC = [
+  AuthModule,
+  KeysModule,
+  LogConsumersModule,
+  ObservabilityModule,
+  PoliciesModule,
+  RequestLogModule
+];
 
 /**
  * The whole gateway, in an application's root module.

@@ -14,11 +14,17 @@ import { ExpressAdapter } from '@nestjs/platform-express';
 import type { Request } from 'express';
 import { ADMIN_MODULES } from '../admin-modules.js';
 import { ConfigModule } from '../config/config.module.js';
+import { checkedFeatures, DeclaredFeature } from '../config/features.js';
+import { namedModules } from '../config/named-modules.js';
 import { type Env, loadEnv } from '../config/env.js';
 import { knownMasterKey, type Settings } from '../config/settings.js';
 import { DatabaseModule } from '../database/database.module.js';
 import { DatabaseService } from '../database/database.service.js';
 import { migrate } from '../database/migrate.js';
+import { withLoadedModules } from '../runtime/loaded-modules.js';
+import { modulesBelow, valuesOf } from '../runtime/module-tree.js';
+import { projectApp } from '../runtime/project-app.js';
+import { readEnv } from '../runtime/read-env.js';
 import { commandUser } from '../platform/actor.js';
 import type { Target } from './api.js';
 import { openDatabase } from './open-database.js';
@@ -73,11 +79,14 @@ export async function withLocalApp<T>(work: (app: INestApplication) => Promise<T
   }
 }
 
-/** Runs pending migrations, also with MIGRATE=off. @returns the names of what ran */
+/** Runs pending migrations, also with MIGRATE=off, and those of the application's modules. @returns the names of what ran */
 export async function migrateNow(): Promise<string[]> {
-  const { url, close } = await openInterruptible(loadEnv());
+  const app = (await projectApp()) ?? (await import('../app.module.js')).AppModule;
+  const root = await withLoadedModules(app, namedModules());
+  const features = checkedFeatures(valuesOf(await modulesBelow(root), DeclaredFeature));
+  const { url, close } = await openInterruptible(await readEnv(root, {}));
   try {
-    return await migrate(url);
+    return await migrate(url, features);
   } finally {
     await close();
   }

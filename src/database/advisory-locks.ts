@@ -15,4 +15,8 @@ export const ADVISORY_LOCKS = {
   alerts: 7_061_005,
   /** The sending of rows to one sink: the first of two keys; the second is a hash of the ID of the sink. */
   sinks: 7_061_006,
+  /** The rows of one consumer of the request log: the second key is a hash of its name. */
+  consumers: 7_061_007,
+  /** A job of a module that one process runs: the second key is a hash of its name. */
+  jobs: 7_061_008,
 } as const;

@@ -17,6 +17,7 @@ import { dataSourceOptions } from './data-source-options.js';
 import { ChangeFeed } from './change-feed.js';
 import { DatabaseService } from './database.service.js';
 import { LOOKUP_TIMEOUT_MS, LookupPool } from './lookup-pool.js';
+import { ReplicaJobs } from './replica-jobs.service.js';
 
 /** Of the admin API and of background work. */
 const POOL = { applicationName: 'postern', poolSize: 10, queryTimeoutMs: LOOKUP_TIMEOUT_MS };
@@ -65,7 +66,7 @@ class GatewayDataSource extends DataSource {
       dataSourceFactory: (options) => Promise.resolve(new GatewayDataSource(options as DataSourceOptions))
     })
   ],
-  providers: [DatabaseService, ChangeFeed, LookupPool],
-  exports: [DatabaseService, ChangeFeed, LookupPool]
+  providers: [DatabaseService, ChangeFeed, LookupPool, ReplicaJobs],
+  exports: [DatabaseService, ChangeFeed, LookupPool, ReplicaJobs]
 })
 export class DatabaseModule {}

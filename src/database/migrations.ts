@@ -38,6 +38,7 @@ import { Sessions1798000080000 } from '../../migrations/1798000080000-sessions.j
 import { KeyOwners1798000080001 } from '../../migrations/1798000080001-key-owners.js';
 import { ShownUrls1798000090000 } from '../../migrations/1798000090000-shown-urls.js';
 import { StoredFunctions1798000100000 } from '../../migrations/1798000100000-stored-functions.js';
+import { LogConsumers1798000110000 } from '../../migrations/1798000110000-log-consumers.js';
 
 /** Every migration, in order. Listed by name, so that a glob can neither add nor miss one. */
 export const MIGRATIONS = [
@@ -81,4 +82,5 @@ export const MIGRATIONS = [
   KeyOwners1798000080001,
   ShownUrls1798000090000,
   StoredFunctions1798000100000,
+  LogConsumers1798000110000,
 ];

@@ -17,6 +17,7 @@ const START_WAIT_MS = 5_000;
 
 /** @param table a partition, quoted where needed */
 export type NeedsPartition = (client: pg.Client, table: string) => Promise<boolean>;
+export type BeforeDrop = (client: pg.Client, table: string) => Promise<void>;
 
 /**
  * Keeps the partitions of `request_log`: creates those of today and the next seven days, and drops expired ones. A day
@@ -28,6 +29,7 @@ export class PartitionsService implements OnApplicationShutdown {
   private round: Promise<void> = Promise.resolve();
   private busy = false;
   private readonly needed: NeedsPartition[] = [];
+  private readonly dropping: BeforeDrop[] = [];
   private stopped = false;
 
   constructor(
@@ -40,6 +42,11 @@ export class PartitionsService implements OnApplicationShutdown {
   /** Registers what still needs the rows of an expired partition: it is not dropped while one of these returns true. */
   keepWhile(isNeeded: NeedsPartition): void {
     this.needed.push(isNeeded);
+  }
+
+  /** Registers what is done in the transaction that drops a partition. */
+  beforeDrop(work: BeforeDrop): void {
+    this.dropping.push(work);
   }
 
   @Cron(CronExpression.EVERY_10_MINUTES, { timeZone: 'UTC' })
@@ -95,6 +102,9 @@ export class PartitionsService implements OnApplicationShutdown {
       isNeeded: async (table) => {
         for (const isNeeded of this.needed) if (await isNeeded(client, table)) return true;
         return false;
+      },
+      beforeDrop: async (table) => {
+        for (const work of this.dropping) await work(client, table);
       },
     });
     if (tables.length > 0)

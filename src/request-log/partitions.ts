@@ -140,6 +140,8 @@ export interface Retention {
   stopped: () => boolean;
   /** Checked before each drop: true if something still reads this partition, which then stays until the next run. */
   isNeeded: (table: string) => Promise<boolean>;
+  /** Runs in the transaction of each drop, before it. */
+  beforeDrop?: (table: string) => Promise<void>;
 }
 
 export interface Dropped {
@@ -155,7 +157,7 @@ export interface Dropped {
  */
 export async function dropExpired(
   client: ClientBase,
-  { now, days, stopped, isNeeded }: Retention,
+  { now, days, stopped, isNeeded, beforeDrop }: Retention,
 ): Promise<Dropped> {
   const dropped: Dropped = { tables: [], postponed: false };
   const partitions = await listPartitions(client);
@@ -168,7 +170,7 @@ export async function dropExpired(
     if (to > oldestKept || stopped()) continue;
     if (!isTrusted) dropped.postponed = true;
     else if (!(await isNeeded(table))) {
-      await dropPartition(client, table);
+      await dropPartition(client, table, beforeDrop);
       dropped.tables.push(table);
     }
   }
@@ -176,13 +178,22 @@ export async function dropExpired(
 }
 
 /** Drops one partition. DROP needs ACCESS EXCLUSIVE on the log, so it fails instead of blocking others for long. */
-async function dropPartition(client: ClientBase, table: string): Promise<void> {
+async function dropPartition(
+  client: ClientBase,
+  table: string,
+  beforeDrop: Retention['beforeDrop'],
+): Promise<void> {
   for (const [attempt, timeoutMs] of DROP_TIMEOUTS_MS.entries()) {
     try {
-      await inTransaction(client, timeoutMs, () => client.query(`DROP TABLE IF EXISTS ${table}`));
+      await inTransaction(client, timeoutMs, async () => {
+        await beforeDrop?.(table);
+        await client.query(`DROP TABLE IF EXISTS ${table}`);
+      });
       return;
     } catch (error) {
       const { code } = error as { code?: string };
+      // 42P01: another replica has dropped it meanwhile.
+      if (code === '42P01') return;
       // 55P03: a long export or a backup reads the log. 40P01: deadlock.
       if ((code !== '55P03' && code !== '40P01') || attempt === DROP_TIMEOUTS_MS.length - 1) throw error;
       await sleep(200 + Math.random() * 800);

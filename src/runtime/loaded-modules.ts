@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, realpathSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join, resolve } from 'node:path';
-import { fileURLToPath, pathToFileURL } from 'node:url';
+import { pathToFileURL } from 'node:url';
 import { compileFunction, constants } from 'node:vm';
 import type { DynamicModule, Type } from '@nestjs/common';
 import { DeclaredFeature } from '../config/features.js';
@@ -98,7 +98,7 @@ function packageFolder(name: string, file: string): string | null {
 function rejectCopies(name: string, folder: string): void {
   const from = join(folder, 'package.json');
   const nest = packageFolder('@nestjs/core', from);
-  const own = packageFolder('@nestjs/core', fileURLToPath(import.meta.url));
+  const own = packageFolder('@nestjs/core', join(packageRoot(), 'package.json'));
   if (nest === null)
     throw new LoadError(
       name,

@@ -3,6 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import { describeError } from '../errors/describe-error.js';
 import { SecretBoxError } from '../platform/secret-box.js';
+import { LAST_ID, type Place } from '../request-log/log-cursor.js';
+import { LogSpan } from '../request-log/log-span.js';
 import { recordedUntil } from '../request-log/recorded-until.js';
 import { SinkError, type SinkSender } from './senders/sink-sender.js';
 import type { SinkSenders } from './senders/open-sender.js';
@@ -15,16 +17,13 @@ import {
   skipTo,
   storeFailure,
 } from './sink-progress.js';
-import { LAST_ID, MAX_ROWS, readGroups, type RowGroup, type RowGroups, rowsOf, WHOLE } from './sink-rows.js';
+import { MAX_ROWS, readGroups, type RowGroup, type RowGroups, rowsOf, WHOLE } from './sink-rows.js';
 import type { SinkSecrets } from './sink-secrets.service.js';
-import type { Place } from './sink.entity.js';
 
 /** How often new rows are looked for. */
 const LOOK_MS = 1_000;
 /** A cursor is moved over a time without rows in steps of this length at least: each move is a transaction. */
 const SKIP_MS = 3_000;
-/** A new sink begins in 1970. */
-const MAX_SPAN_MS = 100 * 366 * 86_400_000;
 const MAX_PAUSE_MS = 15_000;
 
 const NOTHING: RowGroups = { groups: [], isFull: false };
@@ -53,8 +52,7 @@ interface Reading {
 export class SinkLeader {
   private sender: SinkSender | null = null;
   private version = 0;
-  /** Rows of this much time are looked at together: there is no index that finds the next row in a long log. */
-  private spanMs = 60_000;
+  private readonly span = new LogSpan(MAX_ROWS);
   private failures = 0;
   /** What comes after the batch that is being sent. */
   private ahead: { after: Place; reading: Promise<Reading> } | null = null;
@@ -132,22 +130,15 @@ export class SinkLeader {
 
   private async read(after: Place, { format }: SinkSender): Promise<Reading> {
     const horizon = await recordedUntil(this.client);
-    const from = after.recordedAt.getTime();
-    const until = new Date(Math.min(from + this.spanMs, horizon.getTime()));
+    const until = this.span.end(after.recordedAt, horizon);
     const { groups, isFull } =
-      until.getTime() < from
+      until < after.recordedAt
         ? NOTHING
         : await readGroups(this.client, after, { recordedAt: until, id: LAST_ID }, format);
     const isLast = until.getTime() >= horizon.getTime();
     const rows = rowsOf(groups);
-    if (rows === 0) this.spanMs = Math.min(this.spanMs * 4, MAX_SPAN_MS);
-    else if (isFull || !isLast) {
-      // As long as a batch takes at the rate of these rows, and a little more: the rest is read and sorted again.
-      const ms = isFull
-        ? groups.at(-1)!.end.recordedAt.getTime() - groups[0]!.from.getTime()
-        : (this.spanMs * MAX_ROWS) / rows;
-      this.spanMs = Math.min(Math.max(Math.ceil(1.2 * ms), 1), this.spanMs * 4, MAX_SPAN_MS);
-    }
+    const fullMs = () => groups.at(-1)!.end.recordedAt.getTime() - groups[0]!.from.getTime();
+    this.span.found(rows, isFull ? fullMs() : null, isLast);
     return { groups, rows, until, hasMore: !isLast || isFull };
   }
 

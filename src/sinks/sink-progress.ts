@@ -1,6 +1,6 @@
 import type { ClientBase } from 'pg';
-import { FIRST_ID, LAST_ID } from './sink-rows.js';
-import type { Place, SinkKind } from './sink.entity.js';
+import { FIRST_ID, LAST_ID, type Place } from '../request-log/log-cursor.js';
+import type { SinkKind } from './sink.entity.js';
 
 type Client = Pick<ClientBase, 'query'>;
 

@@ -1,6 +1,6 @@
 import type { ClientBase } from 'pg';
 import { COLUMN_NAMES, COLUMNS } from '../request-log/columns.js';
-import type { Place } from './sink.entity.js';
+import { IN_RANGE, type Place } from '../request-log/log-cursor.js';
 
 /** Rows of one batch at most. */
 export const MAX_ROWS = 20_000;
@@ -12,10 +12,6 @@ const MAX_BYTES = 32 * 1_024 * 1_024;
  * every row of the time looked at on disk.
  */
 export const PREPARE = `SET work_mem = '64MB'`;
-
-/** Comes before and after every ID. */
-export const FIRST_ID = '00000000-0000-0000-0000-000000000000';
-export const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
 /** The form of a sender's messages. */
 export interface MessageFormat {
@@ -55,13 +51,13 @@ const LINES: Record<MessageFormat['lines'], string> = {
 
 /**
  * The rows after a place and up to another one, in groups. Postgres formats them, and returns one text for each group:
- * the process that forwards calls only copies bytes. The plain comparisons are for the index.
+ * the process that forwards calls only copies bytes.
  */
 const READ = ({ lines }: MessageFormat) => `
   WITH log AS (
     SELECT recorded_at AS at, id AS row_id, ${LINES[lines]} AS line
     FROM request_log
-    WHERE recorded_at >= $1 AND recorded_at <= $3 AND (recorded_at, id) > ($1, $2) AND (recorded_at, id) <= ($3, $4)
+    WHERE ${IN_RANGE}
     ORDER BY recorded_at, id LIMIT $5
   ), numbered AS (
     SELECT *, row_number() OVER places - 1 AS n, sum(octet_length(line) + 1) OVER places AS bytes

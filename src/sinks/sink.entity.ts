@@ -8,15 +8,10 @@ import {
   VersionColumn,
   VirtualColumn,
 } from 'typeorm';
+import { lagSeconds } from '../request-log/log-cursor.js';
 
 export const SINK_KINDS = ['clickhouse', 'jetstream', 'http'] as const;
 export type SinkKind = (typeof SINK_KINDS)[number];
-
-/** A place in the order (recorded_at, id) in which rows are sent. */
-export interface Place {
-  recordedAt: Date;
-  id: string;
-}
 
 /** A system that gets every row of the request log, and how far it is. */
 @Entity('sink', {
@@ -106,11 +101,7 @@ export class Sink {
 
   /** That of the oldest row that the sink may not have: its cursor follows the clock while there are no rows. */
   @VirtualColumn('double precision', {
-    query: (sink) => `
-      GREATEST(extract(epoch FROM clock_timestamp() - CASE
-        WHEN ${sink}.recorded_until > clock_timestamp() - interval '1 day' THEN ${sink}.recorded_until
-        ELSE GREATEST(${sink}.recorded_until,
-          LEAST(${sink}.created_at, (SELECT min(started_at) FROM request_log))) END), 0)::float8`,
+    query: lagSeconds,
   })
   lagSeconds!: number;
 }

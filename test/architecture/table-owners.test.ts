@@ -5,6 +5,7 @@ import { join } from 'node:path';
 const OWNED: Record<string, readonly string[]> = {
   admin: ['admin_session', 'admin_sign_in', 'admin_token'],
   audit: ['audit_log'],
+  consumers: ['log_consumer'],
   database: ['change_counter', 'stored_function'],
   idempotency: ['idempotency_record'],
   keys: ['gateway_key', 'gateway_key_secret'],
@@ -34,6 +35,7 @@ const ALSO_NAMED: Record<string, string> = {
   'auth -> gateway_key': 'a key and its team are one grant, read in one query of the request path',
   'auth -> gateway_key_secret': 'as above; and the time of the last use is written in batches',
   'auth -> team': 'as above',
+  'consumers -> request_log': 'gives the rows of the log to modules',
   'idempotency -> gateway_key': 'the bytes that are stored count for the team of the key',
   'keys -> admin_token':
     'an owner that is known by the name of a token owns keys made since, in the query of the keys',

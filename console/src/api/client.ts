@@ -1,6 +1,6 @@
 import type { paths } from './schema';
 
-type Method = 'get' | 'post' | 'patch' | 'delete';
+type Method = 'get' | 'post' | 'put' | 'patch' | 'delete';
 type PathsWith<M extends Method> = {
   [P in keyof paths]: paths[P] extends Record<M, { responses: object }> ? P : never;
 }[keyof paths];
@@ -69,6 +69,8 @@ export const api = {
     send<ResponseOf<P, 'get'>>('GET', path, options as Plain),
   post: <P extends PathsWith<'post'>>(path: P, options: Options<P, 'post'> = {}) =>
     send<ResponseOf<P, 'post'>>('POST', path, options as Plain),
+  put: <P extends PathsWith<'put'>>(path: P, options: Options<P, 'put'> = {}) =>
+    send<ResponseOf<P, 'put'>>('PUT', path, options as Plain),
   patch: <P extends PathsWith<'patch'>>(path: P, options: Options<P, 'patch'> = {}) =>
     send<ResponseOf<P, 'patch'>>('PATCH', path, options as Plain),
   delete: <P extends PathsWith<'delete'>>(path: P, options: Options<P, 'delete'> = {}) =>

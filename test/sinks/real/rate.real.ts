@@ -1,6 +1,7 @@
 import pg from 'pg';
 import { CLICKHOUSE_COLUMNS } from '../../../src/sinks/clickhouse-table.js';
-import { FIRST_ID, LAST_ID, readGroups } from '../../../src/sinks/sink-rows.js';
+import { FIRST_ID, LAST_ID } from '../../../src/request-log/log-cursor.js';
+import { readGroups } from '../../../src/sinks/sink-rows.js';
 import type { SinkView } from '../../../src/sinks/sinks.schema.js';
 import { eventually, timePasses } from '../../support/eventually.js';
 import { insertCalls } from '../log-rows.js';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { it, mock } from 'node:test';
-import { CallPolicies, type PolicyCall } from 'postern';
+import type { PolicyCall } from 'postern';
 import { ClosingDayPolicy } from './closing-day.policy.js';
 
 const call = { modelSource: 'body', requireModel: () => 'gpt-5-pro' } as PolicyCall;
@@ -11,7 +11,7 @@ for (const [day, date, isRejected] of [
 ] as const) {
   it(`${isRejected ? 'rejects' : 'admits'} large models on ${day}`, () => {
     mock.timers.enable({ apis: ['Date'], now: new Date(date) });
-    const admit = () => new ClosingDayPolicy(new CallPolicies()).admit(call);
+    const admit = () => new ClosingDayPolicy().admit(call);
     if (isRejected) assert.throws(admit, /not available on Sundays/);
     else admit();
     mock.timers.reset();

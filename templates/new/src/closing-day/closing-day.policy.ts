@@ -1,13 +1,9 @@
-import { ForbiddenException, Injectable } from '@nestjs/common';
-import { CallPolicies, type CallPolicy, type PolicyCall } from 'postern';
+import { ForbiddenException } from '@nestjs/common';
+import { CallPolicy, type PolicyCall } from 'postern';
 
 /** Rejects calls to the large models on Sundays (UTC). */
-@Injectable()
+@CallPolicy()
 export class ClosingDayPolicy implements CallPolicy {
-  constructor(policies: CallPolicies) {
-    policies.register(this);
-  }
-
   needsBody(call: PolicyCall): boolean {
     return call.modelSource === 'body';
   }

@@ -1,0 +1,71 @@
+import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
+import { InjectSettings } from '../config/config.module.js';
+import type { Settings } from '../config/settings.js';
+import { CLOSE_TIMEOUT_MS, withTimeout } from '../platform/with-timeout.js';
+import { ADVISORY_LOCKS } from './advisory-locks.js';
+import { clientOptions } from './data-source-options.js';
+import { GatewayClient } from './gateway-client.js';
+
+const QUERY_TIMEOUT_MS = 5_000;
+
+/** A session that has the lock already gets it again. */
+const LOCK = `SELECT pg_try_advisory_lock(${ADVISORY_LOCKS.jobs}, hashtext($1)) AS locked`;
+
+/**
+ * Runs jobs in one process of all replicas and workers.
+ *
+ * @beta
+ */
+@Injectable()
+export class ReplicaJobs implements OnApplicationShutdown {
+  private readonly running = new Map<string, Promise<unknown>>();
+  /** Holds the locks of this process. Opened with the first job, and again after it broke. */
+  private session: Promise<GatewayClient> | null = null;
+
+  constructor(@InjectSettings() private readonly env: Settings) {}
+
+  /**
+   * Runs the work if this process gets the lock of the job: the advisory lock `(7061008, hashtext(name))` of a session in
+   * Postgres. The process keeps the lock, so that another one whose clock is behind does not run the job a second time.
+   * Postgres releases it when the process or its connection ends, and the process that asks next gets it.
+   *
+   * @param name of the job; the same in every replica
+   * @returns whether it ran; false also while an earlier run in this process has not ended
+   * @throws what the work throws, and errors of the database
+   */
+  async onlyOneReplica(name: string, work: () => unknown): Promise<boolean> {
+    if (this.running.has(name)) return false;
+    const run = this.runIfLocked(name, work);
+    this.running.set(name, run);
+    try {
+      return await run;
+    } finally {
+      this.running.delete(name);
+    }
+  }
+
+  async onApplicationShutdown(): Promise<void> {
+    await withTimeout(CLOSE_TIMEOUT_MS, Promise.allSettled(this.running.values()));
+    const client = await this.session?.catch(() => null);
+    if (client) await withTimeout(CLOSE_TIMEOUT_MS, client.end());
+  }
+
+  private async runIfLocked(name: string, work: () => unknown): Promise<boolean> {
+    const client = await (this.session ?? this.connect());
+    if (!(await client.query<{ locked: boolean }>(LOCK, [name])).rows[0]!.locked) return false;
+    await work();
+    return true;
+  }
+
+  private connect(): Promise<GatewayClient> {
+    const purpose = { applicationName: 'postern-jobs', queryTimeoutMs: QUERY_TIMEOUT_MS };
+    const client = new GatewayClient(clientOptions(this.env.databaseUrl, purpose));
+    const session = client.connect().then(() => client);
+    const forget = () => {
+      if (this.session === session) this.session = null;
+    };
+    client.once('end', forget);
+    session.catch(forget);
+    return (this.session = session);
+  }
+}

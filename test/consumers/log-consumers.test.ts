@@ -1,0 +1,179 @@
+import { Injectable, Logger, Module } from '@nestjs/common';
+import type { EntityManager } from 'typeorm';
+import type { ConsumedRow } from '../../src/consumers/consumer-rows.js';
+import { type LogConsumer, LogConsumers } from '../../src/consumers/log-consumers.js';
+import { PartitionsService } from '../../src/request-log/partitions.service.js';
+import { insertRow } from '../request-log/rows.js';
+import { addToApp } from '../support/app-modules.js';
+import { createDatabase, type TestDatabase } from '../support/database.js';
+import { eventually } from '../support/eventually.js';
+import { ADMIN_TOKEN, startTestGateway, type TestGateway } from '../support/gateway.js';
+
+const DAY_MS = 86_400_000;
+
+let consumers: Record<string, LogConsumer>;
+
+@Injectable()
+class Books {
+  constructor(registry: LogConsumers) {
+    for (const [name, consumer] of Object.entries(consumers)) registry.register(name, consumer);
+  }
+}
+
+@Module({ providers: [Books] })
+class BooksModule {}
+
+addToApp(BooksModule);
+
+let database: TestDatabase;
+let gateways: TestGateway[];
+beforeEach(async () => {
+  gateways = [];
+  database = await createDatabase();
+  // Without a key: a row that came twice is there twice.
+  await database.query('CREATE TABLE book (consumer text, id uuid, cost_usd numeric)');
+});
+afterEach(async () => {
+  for (const gateway of gateways) await gateway.stop();
+  await database.drop();
+});
+
+const start = async (variables?: Record<string, string>) => {
+  const gateway = await startTestGateway(variables, database);
+  gateways.push(gateway);
+  return gateway;
+};
+
+const store = (name: string) => async (manager: EntityManager, rows: readonly ConsumedRow[]) => {
+  for (const { id, cost_usd } of rows)
+    await manager.query('INSERT INTO book VALUES ($1, $2, $3)', [name, id, cost_usd]);
+};
+
+const insert = async (count: number) => {
+  const ids: string[] = [];
+  for (let i = 0; i < count; i++) ids.push(await insertRow(database, new Date(), { cost_usd: '0.5' }));
+  return ids.sort();
+};
+
+const bookOf = async (name: string) =>
+  (await database.query<{ id: string }>('SELECT id FROM book WHERE consumer = $1 ORDER BY id', [name])).map(
+    ({ id }) => id,
+  );
+
+const untilStored = (name: string, count: number) =>
+  eventually(async () => {
+    const ids = await bookOf(name);
+    return ids.length >= count && ids;
+  });
+
+it('gives each row once, while two gateways run and the one that gives them is stopped', async () => {
+  consumers = { books: { from: 'start', rows: store('books') } };
+  const first = await insert(20);
+  await start();
+  await untilStored('books', 20);
+  await start();
+  const second = await insert(20);
+  await gateways.shift()!.stop();
+  const third = await insert(20);
+  expect(await untilStored('books', 60)).toEqual([...first, ...second, ...third].sort());
+});
+
+it('gives rows in the form that finished calls have', async () => {
+  let seen: ConsumedRow | undefined;
+  consumers = { books: { from: 'start', rows: (_, [row]) => (seen = row) } };
+  const id = await insertRow(database, new Date(), { cost_usd: '0.5', tags: '{"a":"b"}', client_ip: '::1' });
+  await start();
+  const row = await eventually(() => seen);
+  expect(row).toMatchObject({
+    id,
+    cost_usd: '0.500000000',
+    request_bytes: 10,
+    tags: '{"a": "b"}',
+    client_ip: '::1',
+    repaired_at: null,
+  });
+  expect(new Date(row.recorded_at).toISOString()).toBe(row.recorded_at);
+});
+
+it('rolls back what a consumer wrote before it failed, and gives the rows again; others go on', async () => {
+  jest.spyOn(Logger.prototype, 'error').mockImplementation();
+  let calls = 0;
+  const failing: LogConsumer['rows'] = async (manager, rows) => {
+    await store('failing')(manager, rows);
+    calls++;
+    if (calls === 1) throw new Error('the first try');
+    // Its error is caught: the transaction is lost all the same.
+    if (calls === 2) await manager.query('SELECT 1 / 0').catch(() => {});
+  };
+  consumers = {
+    failing: { from: 'start', rows: failing },
+    steady: { from: 'start', rows: store('steady') },
+  };
+  const ids = await insert(3);
+  const { url } = await start();
+  expect(await untilStored('failing', 3)).toEqual(ids);
+  expect(calls).toBe(3);
+  expect(await untilStored('steady', 3)).toEqual(ids);
+  const metrics = await fetch(`${url}/metrics`, { headers: { authorization: `Bearer ${ADMIN_TOKEN}` } });
+  const lines = (await metrics.text()).split('\n');
+  expect(lines).toEqual(
+    expect.arrayContaining([
+      'postern_log_consumer_failures_total{consumer="failing"} 2',
+      'postern_log_consumer_failures_total{consumer="steady"} 0',
+      'postern_log_consumer_rows_total{consumer="failing"} 3',
+    ]),
+  );
+  jest.restoreAllMocks();
+});
+
+it('begins with the calls after the start, or with the oldest row, and continues where it was', async () => {
+  consumers = { late: { rows: store('late') }, early: { from: 'start', rows: store('early') } };
+  const old = await insertRow(database, new Date(Date.now() - DAY_MS));
+  // Later than the old row is recorded, by the clock that counts.
+  await database.find(
+    `SELECT WHERE clock_timestamp() > (SELECT max(recorded_at) FROM request_log) + interval '2 ms'`,
+  );
+  await start();
+  const [next] = await insert(1);
+  expect(await untilStored('early', 2)).toEqual([old, next].sort());
+  expect(await untilStored('late', 1)).toEqual([next]);
+  await gateways.pop()!.stop();
+  const [between] = await insert(1);
+  await start();
+  expect(await untilStored('late', 2)).toEqual([next, between].sort());
+  expect(await untilStored('early', 3)).toEqual([old, next, between].sort());
+});
+
+it('counts the rows that retention removes before a consumer had them', async () => {
+  consumers = { slow: { from: 'start', rows: () => Promise.reject(new Error('not now')) } };
+  jest.spyOn(Logger.prototype, 'error').mockImplementation();
+  const warned: string[] = [];
+  jest.spyOn(Logger.prototype, 'warn').mockImplementation((line) => void warned.push(String(line)));
+  for (let i = 0; i < 3; i++) await insertRow(database, new Date(Date.now() - 40 * DAY_MS));
+  await insertRow(database, new Date(Date.now() - DAY_MS));
+  await database.query(
+    `INSERT INTO log_consumer (name, recorded_until, recorded_until_id)
+     VALUES ('gone', 'epoch', gen_random_uuid()), ('done', 'infinity', gen_random_uuid())`,
+  );
+  await start({ REQUEST_LOG_RETENTION_DAYS: '30' });
+  const partitions = gateways[0]!.gateway.app.get(PartitionsService, { strict: false });
+  // The sums of usage keep the rows until they have them.
+  await eventually(async () => {
+    partitions.onSchedule();
+    return (await database.query('SELECT FROM log_consumer WHERE missed_rows > 0')).length > 0;
+  });
+  const missed = 'SELECT name, missed_rows::int AS rows FROM log_consumer ORDER BY name';
+  expect(await database.query(missed)).toEqual([
+    { name: 'done', rows: 0 },
+    { name: 'gone', rows: 3 },
+    { name: 'slow', rows: 3 },
+  ]);
+  expect(warned.filter((line) => line.includes('that the consumer "slow" has not had'))).toHaveLength(1);
+  jest.restoreAllMocks();
+});
+
+it('rejects two consumers of one name', () => {
+  const registry = new LogConsumers();
+  registry.register('books', { rows: () => {} });
+  expect(() => registry.register('books', { rows: () => {} })).toThrow('have the name "books"');
+});
