@@ -37,6 +37,7 @@ export { FinishedCalls, type FinishedCallListener } from './request-log/finished
 export type { CallTicket, FinishedCall } from './request-log/finished-call.js';
 export type { LogRow } from './request-log/columns.js';
 export { type LogConsumer, LogConsumers } from './consumers/log-consumers.js';
+export type { ConsumedRow } from './consumers/consumer-rows.js';
 export { type KeyName, KeyNames } from './keys/key-names.service.js';
 export { MetricsService } from './observability/metrics.service.js';
 export type { Instruments, Reading } from './observability/instruments.js';

@@ -92,7 +92,8 @@ async function runInitdb(
 ): Promise<void> {
   const settings = {
     shared_buffers: '128MB',
-    max_connections: '100',
+    // Without fsync it is a server of tests, which many gateways share.
+    max_connections: fsync ? '100' : '200',
     timezone: 'UTC',
     log_timezone: 'UTC',
     // The log is one file, cut only when the server starts: nothing that recurs without a problem belongs in it.

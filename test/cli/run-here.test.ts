@@ -27,7 +27,6 @@ const surroundings = () => [
 describe('a command in this process', () => {
   it.each([
     ['help', ['keys', 'create', '--help']],
-    ['no command', []],
     ['an unknown one', ['nonsense']],
     ['a value that is rejected', ['requests', 'list', '--from', 'soon']],
   ])('ends and says to the byte what a process does: %s', async (_, args) => {

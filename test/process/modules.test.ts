@@ -44,7 +44,7 @@ const QUOTAS = `
   import { ConfigModule, InjectSettings } from '../../../dist/src/config/config.module.js';
   import { PosternModule } from '../../../dist/src/postern.module.js';
   import { recordChange } from '../../../dist/src/audit/record-change.js';
-  import { CallPolicies } from '../../../dist/src/proxy/policies/call-policies.js';
+  import { CallPolicy } from '../../../dist/src/proxy/policies/call-policy.js';
 
   class Quota {}
   Entity('quota')(Quota);
@@ -74,10 +74,9 @@ const QUOTAS = `
 
   class NoCalls {
     order = 1;
-    constructor(policies) { policies.register(this); }
     admit() { throw new ForbiddenException('The quota is used up.'); }
   }
-  Inject(CallPolicies)(NoCalls, undefined, 0);
+  CallPolicy()(NoCalls);
 
   export class QuotasModule {}
   Module({
