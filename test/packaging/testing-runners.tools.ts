@@ -42,9 +42,9 @@ beforeAll(async () => {
   const installed = join(folder, 'node_modules/postern');
   await mkdir(installed, { recursive: true });
   for (const name of ['src', 'migrations'])
-    await cp(join(ROOT, 'dist', name), join(installed, name), { recursive: true });
+    await cp(join(ROOT, 'dist', name), join(installed, 'dist', name), { recursive: true });
   const manifest = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')) as object;
-  const exports = { './testing': './src/testing/index.js' };
+  const exports = { './testing': './dist/src/testing/index.js' };
   await writeFile(join(installed, 'package.json'), JSON.stringify({ ...manifest, exports }));
   for (const name of await readdir(join(ROOT, 'node_modules')))
     await symlink(join(ROOT, 'node_modules', name), join(folder, 'node_modules', name));
