@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { DataSource, QueryRunner } from 'typeorm';
+import { PermanentDatabaseError } from './permanent-database-error.js';
 import { packageRoot } from '../platform/package-root.js';
 
 /**
@@ -40,9 +41,17 @@ export interface FunctionFile {
   text: string;
 }
 
-/** @throws Error if a file is missing or does not begin with its revision */
+/** @throws PermanentDatabaseError if a file is missing; Error if it does not begin with its revision */
 export async function readFunction(name: string): Promise<FunctionFile> {
-  const text = await readFile(join(FOLDER, `${name}.sql`), 'utf8');
+  const file = join(FOLDER, `${name}.sql`);
+  const text = await readFile(file, 'utf8').catch((error: unknown) => {
+    throw new PermanentDatabaseError(
+      `${file} cannot be read: this installation is not whole. Build or install it again.`,
+      {
+        cause: error,
+      },
+    );
+  });
   const revision = Number(/^-- Revision (\d+)$/m.exec(text)?.[1]);
   if (!(revision > 0)) throw new Error(`migrations/functions/${name}.sql has no line "-- Revision 1"`);
   return { name, revision, digest: createHash('sha256').update(text).digest('hex'), text };

@@ -146,6 +146,17 @@ it('of a file that Postgres rejects, the start tells the name, and changes nothi
   expect(await migrate(database.url)).toEqual([]);
 });
 
+it('without one of the files, the start says that the installation is not whole', async () => {
+  const database = await newDatabase();
+  const next = await release({});
+  await rm(join(folders.at(-1)!, 'dist/migrations/functions/webhook_emit.sql'));
+  const { code, stderr } = await next(MIGRATE, database);
+  expect([code, stderr]).toEqual([
+    1,
+    expect.stringMatching(/^error: .*webhook_emit\.sql cannot be read: this installation is not whole/),
+  ]);
+});
+
 it('two replicas that start at once apply each file once', async () => {
   const database = await newDatabase();
   const next = await release({ count_change: newer, webhook_emit: newer });
