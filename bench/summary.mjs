@@ -31,7 +31,6 @@ const IDLE_MS = 3_000;
 const MAX_MS = 2 * 3_600_000;
 /** None of them is reached. */
 const LIMITS = { limits: { requests_per_minute: 1e9, concurrent_requests: 100_000 } };
-/** For these the request body is read. */
 /** For these the model must be certain, and have a price. */
 const USD = { models: ['gpt-4o-mini'], budgets: [{ usd: '1000000', period: 'month' }] };
 const PRICE = { catalog: 'default', model: 'gpt-4o-mini', input: '0.15', output: '0.6' };
@@ -92,7 +91,9 @@ async function run({ workplace, postgres }) {
   }
   const columns = ['Node', 'bare µs', 'µs a call', '/ bare', 'limits +µs', 'tokens +µs', 'chunk / bare'];
   console.log(head(machine, { rounds: `${values.reps} × ${ROUNDS}`, windowMs: values.seconds * 1_000 }));
-  console.log(table(['Node', 'KiB of prose', 'bare µs', 'key +µs', 'budget and models +µs'], prompts));
+  console.log(
+    table(['Node', 'KiB of prose', 'chunks', 'bare µs', 'key +µs', 'budget and models +µs'], prompts),
+  );
   if (values.prompts) return;
   console.log(
     table([...columns, 'MiB for 1,000 streams', 'CPU ms to start', 'ms to start', 'MB idle'], rows),
