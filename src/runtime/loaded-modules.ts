@@ -31,6 +31,9 @@ export class LoadedModules {
   ) {}
 }
 
+/** After which a person is told what the start waits for. */
+const SLOW_MS = 10_000;
+
 type Export = Type | DynamicModule;
 
 /**
@@ -119,11 +122,22 @@ function rejectCopies(name: string, folder: string): void {
 
 /** As a file of the working directory would import it. */
 async function load(name: string, base: string): Promise<object> {
+  const say = (what: string) => process.stderr.write(`postern: MODULES: ${name} ${what}\n`);
+  const slow = setTimeout(() => say('is still being loaded'), SLOW_MS);
+  // It calls process.exit(), or waits for what never comes while nothing else keeps the process.
+  const onExit = () => {
+    say('ended the process while it was loaded');
+    process.exitCode = 1;
+  };
+  process.once('exit', onExit);
   try {
     return await importFrom(name, join(base, 'modules.js'));
   } catch (error) {
     const { stack, message } = error instanceof Error ? error : new Error(String(error));
     throw new LoadError(name, `cannot be loaded: ${stack ?? message}`, error);
+  } finally {
+    clearTimeout(slow);
+    process.off('exit', onExit);
   }
 }
 

@@ -158,6 +158,12 @@ const rejected: [string, string, Record<string, string>, string][] = [
     'MODULES: ./modules/broken.js cannot be loaded: Error: not today',
   ],
   [
+    'ends the process',
+    './modules/exiting.js',
+    { 'modules/exiting.js': 'process.exit(0)' },
+    'MODULES: ./modules/exiting.js ended the process while it was loaded',
+  ],
+  [
     'exports no module',
     './modules/none.js',
     { 'modules/none.js': 'export const quotas = 1; export class Quotas {}' },
@@ -182,6 +188,12 @@ const rejected: [string, string, Record<string, string>, string][] = [
     'MODULES: ./modules/teams.js is already loaded, by the application',
   ],
   ['has a name that leads elsewhere', '../elsewhere.js', {}, 'MODULES: must be names of packages'],
+  [
+    'has a package name that leads elsewhere',
+    'acme/../../elsewhere.js',
+    {},
+    'MODULES: must be names of packages',
+  ],
   [
     'would use another Nest',
     'postern-other-nest',
