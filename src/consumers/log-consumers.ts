@@ -57,7 +57,7 @@ export class LogConsumers implements OnApplicationBootstrap {
     this.byName.set(name, { name, consumer, rows: 0, failures: 0 });
   }
 
-  /** Every consumer has been constructed. @internal */
+  /** Every consumer has been constructed. */
   onApplicationBootstrap(): void {
     this.isClosed = true;
   }

@@ -4,7 +4,7 @@ import { dirname, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { compileFunction, constants } from 'node:vm';
 import type { DynamicModule, Type } from '@nestjs/common';
-import { DeclaredFeature } from '../config/features.js';
+import { DeclaredFeature, type LoadedModule, LoadedModules } from '../config/features.js';
 import { packageRoot } from '../platform/package-root.js';
 import { type ImportedModule, modulesBelow, valuesOf } from './module-tree.js';
 
@@ -14,21 +14,6 @@ export class LoadError extends Error {
     super(`MODULES: ${name} ${reason}`, { cause });
     this.name = 'LoadError';
   }
-}
-
-/** What the page System says of a module that MODULES names. */
-export interface LoadedModule {
-  name: string;
-  /** Of its package.json; null for a file that only the gateway's own is above. */
-  version: string | null;
-}
-
-/** A provider of the root: what was loaded, and the features that it declares. */
-export class LoadedModules {
-  constructor(
-    readonly modules: readonly LoadedModule[],
-    readonly features: ReadonlySet<DeclaredFeature>,
-  ) {}
 }
 
 /** After which a person is told what the start waits for. */
