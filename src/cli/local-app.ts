@@ -14,15 +14,14 @@ import { ExpressAdapter } from '@nestjs/platform-express';
 import type { Request } from 'express';
 import { ADMIN_MODULES } from '../admin-modules.js';
 import { ConfigModule } from '../config/config.module.js';
-import { checkedFeatures, DeclaredFeature } from '../config/features.js';
 import { namedModules } from '../config/named-modules.js';
 import { type Env, loadEnv } from '../config/env.js';
 import { knownMasterKey, type Settings } from '../config/settings.js';
 import { DatabaseModule } from '../database/database.module.js';
 import { DatabaseService } from '../database/database.service.js';
 import { migrate } from '../database/migrate.js';
+import { featuresBelow } from '../runtime/declared-features.js';
 import { withLoadedModules } from '../runtime/loaded-modules.js';
-import { modulesBelow, valuesOf } from '../runtime/module-tree.js';
 import { projectApp } from '../runtime/project-app.js';
 import { readEnv } from '../runtime/read-env.js';
 import { commandUser } from '../platform/actor.js';
@@ -83,7 +82,7 @@ export async function withLocalApp<T>(work: (app: INestApplication) => Promise<T
 export async function migrateNow(): Promise<string[]> {
   const app = (await projectApp()) ?? (await import('../app.module.js')).AppModule;
   const root = await withLoadedModules(app, namedModules());
-  const features = checkedFeatures(valuesOf(await modulesBelow(root), DeclaredFeature));
+  const features = await featuresBelow(root);
   const { url, close } = await openInterruptible(await readEnv(root, {}));
   try {
     return await migrate(url, features);

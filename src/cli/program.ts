@@ -20,6 +20,7 @@ import { usageCommand } from './commands/usage.command.js';
 import { webhooksCommand } from './commands/webhooks.command.js';
 import { sessionsCommand } from './commands/sessions.command.js';
 import { sinksCommand } from './commands/sinks.command.js';
+import { CliError } from './cli-error.js';
 import { explain } from './failure.js';
 import { addGlobalOptions } from './global-options.js';
 
@@ -49,8 +50,21 @@ const COMMANDS: readonly (() => Command)[] = [
   completionCommand,
 ];
 
-/** Builds the command line. @param more commands beside COMMANDS */
-function program(more: readonly (() => Command)[]): Command {
+/** Asks for all commands: of Commander itself. */
+const HELP = 'help';
+
+/**
+ * Whether the commands of modules are needed: for a command that is not the gateway's own, and for the list of all. So
+ * the gateway's own are as fast as without modules, and work while a module is broken.
+ */
+function wantsModules(args: readonly string[], own: readonly Command[]): boolean {
+  const word = args.find((arg) => !arg.startsWith('-'));
+  if (word === undefined) return args.includes('--help') || args.includes('-h');
+  return word === HELP || !own.some((command) => command.name() === word);
+}
+
+/** Builds the command line. @param more commands beside COMMANDS @throws CliError if two have one name */
+function program(own: readonly Command[], more: readonly (() => Command)[]): Command {
   const program = new Command('postern')
     .description('Manages a Postern gateway: on this machine, or over HTTP with --url.')
     .version(packageVersion(), '--version', 'print the version')
@@ -88,7 +102,14 @@ Examples:
   postern requests list --limit 5
   postern usage --from 7d --sort tokens --url https://gateway.example.com`,
     );
-  for (const command of [...COMMANDS, ...more]) program.addCommand(command());
+  for (const command of own) program.addCommand(command);
+  for (const make of more) {
+    const command = make();
+    const name = command.name();
+    if (name === HELP || program.commands.some((other) => other.name() === name))
+      throw new CliError(`a module adds the command "${name}", which there is already; rename it`);
+    program.addCommand(command);
+  }
   addGlobalOptions(program);
   inheritSettings(program, []);
   return program;
@@ -109,12 +130,16 @@ function withCliCommand(help: string): string {
 }
 
 /**
- * Runs one command and sets the process's exit code. Help and invalid arguments end the process at once.
+ * Runs one command, the gateway's or a module's, and sets the process's exit code. Help and invalid arguments end the process at once.
  */
 export async function run(args: readonly string[], more: readonly (() => Command)[] = []): Promise<void> {
   let running: Command | null = null;
   try {
-    await program(more)
+    const own = COMMANDS.map((make) => make());
+    const ofModules = wantsModules(args, own)
+      ? await (await import('./module-commands.js')).moduleCommands()
+      : [];
+    await program(own, [...more, ...ofModules])
       .hook('preAction', (_, command) => {
         running = command;
       })

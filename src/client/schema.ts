@@ -5980,6 +5980,24 @@ export interface components {
                  */
                 rows: number | null;
             }[];
+            /** @description Modules besides those of the gateway. */
+            modules: {
+                /**
+                 * @description As MODULES or the module itself says.
+                 * @example @acme/postern-quotas
+                 */
+                name: string;
+                /**
+                 * @description Null if neither it nor its package says.
+                 * @example 1.2.0
+                 */
+                version: string | null;
+                /**
+                 * @description Whether MODULES names it, or the application imports it.
+                 * @enum {string}
+                 */
+                loaded_by: "MODULES" | "import";
+            }[];
             /** @description Settings of this process, without values. */
             settings: {
                 /**

@@ -80,7 +80,8 @@ function byVariable(options: PosternOptions, errors: string[]): RawEnv {
     if (name === 'MODULES')
       errors.push(`${option}: is no option, because it is read first; import modules in the root module`);
     else if (name === undefined) errors.push(`${option}: is not an option; see docs/reference/settings.md`);
-    else if (value !== undefined) values[name] = String(value);
+    else if (typeof value === 'string' || typeof value === 'number') values[name] = String(value);
+    else if (value !== undefined) errors.push(`${option}: must be a string or a number`);
   }
   return values;
 }

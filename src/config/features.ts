@@ -1,4 +1,4 @@
-import { type DynamicModule, Module } from '@nestjs/common';
+import { type DynamicModule, Module, type Type } from '@nestjs/common';
 import type { ModulesContainer } from '@nestjs/core';
 import type { Command } from 'commander';
 import type { MigrationInterface } from 'typeorm';
@@ -15,7 +15,7 @@ export interface Feature {
   version?: string;
   /** In the order of the timestamps that end their names. They run after the gateway's own. */
   migrations?: readonly (new () => MigrationInterface)[];
-  /** Added to `postern`. */
+  /** Commands of `postern`, each made when it is looked for. */
   commands?: readonly (() => Command)[];
   /** Types of objects whose changes `recordChange()` then accepts, and the audit log lists. */
   subjects?: readonly string[];
@@ -34,6 +34,21 @@ export class DeclaredFeature {
   }
 }
 
+/** A module that MODULES names. */
+export interface LoadedModule {
+  name: string;
+  /** Of its package.json; null for a file that only the gateway's own is above. */
+  version: string | null;
+}
+
+/** A provider of the root: what MODULES named, and the features that this declares. */
+export class LoadedModules {
+  constructor(
+    readonly modules: readonly LoadedModule[],
+    readonly features: ReadonlySet<DeclaredFeature>,
+  ) {}
+}
+
 @Module({})
 class FeatureModule {}
 
@@ -50,6 +65,24 @@ export function featuresIn(modules: ModulesContainer): Feature[] {
   return checkedFeatures(
     [...modules.values()].map(({ providers }) => providers.get(DeclaredFeature)?.instance),
   );
+}
+
+/** What is in an application besides the gateway, for people: what MODULES names, then the features that it imports. */
+export function modulesIn(modules: ModulesContainer): (LoadedModule & { loaded_by: 'MODULES' | 'import' })[] {
+  const provided = (type: Type) =>
+    [...modules.values()].map(({ providers }) => providers.get(type)?.instance);
+  const loaded = provided(LoadedModules).find((one) => one instanceof LoadedModules);
+  const imported = provided(DeclaredFeature)
+    .filter((one) => one instanceof DeclaredFeature)
+    .filter((one) => !loaded?.features.has(one));
+  return [
+    ...(loaded?.modules ?? []).map((one) => ({ ...one, loaded_by: 'MODULES' as const })),
+    ...imported.map(({ feature: { name, version = null } }) => ({
+      name,
+      version,
+      loaded_by: 'import' as const,
+    })),
+  ];
 }
 
 /** The features among these values. @throws Error if two have one name */

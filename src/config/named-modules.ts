@@ -6,7 +6,8 @@ import { gatherEnv, processEnv } from './env-source.js';
 export const MODULE_NAMES_REMEDY =
   'must be names of packages, or of files such as ./modules/quotas.js, separated by commas';
 
-const PACKAGE = /^(?:@[a-z0-9~-][a-z0-9._~-]*\/)?[a-z0-9~-][a-z0-9._~-]*(?:\/[A-Za-z0-9._~-]+)*$/;
+const PACKAGE =
+  /^(?:@[a-z0-9~-][a-z0-9._~-]*\/)?[a-z0-9~-][a-z0-9._~-]*(?:\/(?!\.\.?(?:\/|$))[A-Za-z0-9._~-]+)*$/;
 const FILE = /^\.(?:\/(?!\.\.?(?:\/|$))[^/\\]+)+$/;
 
 /** The names in MODULES. Files are below the working directory. */

@@ -60,9 +60,10 @@ export class ConsumerLeader {
     const { recorded_at: recordedAt, id } = rows.at(-1)!;
     try {
       const isDone = await this.dataSource.transaction(async (manager) => {
-        if (!(await lockAt(manager, name, after))) return false;
+        const transaction = await lockAt(manager, name, after);
+        if (transaction === null) return false;
         await consumer.rows(manager, rows);
-        await moveTo(manager, name, after, { recordedAt: new Date(recordedAt), id });
+        await moveTo(manager, name, [after, { recordedAt: new Date(recordedAt), id }], transaction);
         return true;
       });
       if (isDone) this.one.rows += rows.length;

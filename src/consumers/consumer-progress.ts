@@ -11,9 +11,10 @@ const READ =
 const CREATE = `
   INSERT INTO log_consumer (name, recorded_until, recorded_until_id) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`;
 const AT_CURSOR = 'name = $1 AND (recorded_until, recorded_until_id) = ($2, $3)';
-const LOCK = `SELECT FROM log_consumer WHERE ${AT_CURSOR} FOR UPDATE`;
+const LOCK = `SELECT pg_current_xact_id()::text AS transaction FROM log_consumer WHERE ${AT_CURSOR} FOR UPDATE`;
 const MOVE = `
   UPDATE log_consumer SET recorded_until = $4, recorded_until_id = $5, updated_at = clock_timestamp() WHERE ${AT_CURSOR}`;
+const IN_TRANSACTION = 'pg_current_xact_id() = $6::text::xid8';
 
 /** Where a consumer is. One that is new begins where it wants to. */
 export async function progressOf(client: Client, name: string, { from }: LogConsumer): Promise<Place> {
@@ -33,13 +34,27 @@ export async function skipTo(client: Client, name: string, from: Place, until: D
   await client.query(MOVE, [name, from.recordedAt, from.id, until, LAST_ID]);
 }
 
-/** Locks the progress for a transaction. @returns false if the consumer is elsewhere by now */
-export async function lockAt(manager: EntityManager, name: string, place: Place): Promise<boolean> {
-  const rows = await manager.query<unknown[]>(LOCK, [name, place.recordedAt, place.id]);
-  return rows.length === 1;
+/** Locks the progress for a transaction. @returns the ID of the transaction; null if the consumer is elsewhere by now */
+export async function lockAt(manager: EntityManager, name: string, place: Place): Promise<string | null> {
+  const rows = await manager.query<{ transaction: string }[]>(LOCK, [name, place.recordedAt, place.id]);
+  return rows[0]?.transaction ?? null;
 }
 
-/** @throws QueryFailedError also if a statement before it failed, whoever caught its error: nothing would be committed */
-export async function moveTo(manager: EntityManager, name: string, from: Place, to: Place): Promise<void> {
-  await manager.query(MOVE, [name, from.recordedAt, from.id, to.recordedAt, to.id]);
+/**
+ * @param transaction that of `lockAt`
+ * @throws QueryFailedError also if a statement before it failed, whoever caught its error: nothing would be committed
+ * @throws Error if the transaction has ended meanwhile: what the consumer wrote is committed already, or lost
+ */
+export async function moveTo(
+  manager: EntityManager,
+  name: string,
+  [from, to]: readonly [Place, Place],
+  transaction: string,
+): Promise<void> {
+  const values = [name, from.recordedAt, from.id, to.recordedAt, to.id, transaction];
+  const [, moved] = await manager.query<[unknown[], number]>(`${MOVE} AND ${IN_TRANSACTION}`, values);
+  if (moved !== 1)
+    throw new Error(
+      'the consumer has ended the transaction of its manager: it must not commit or roll back, and these rows come again',
+    );
 }

@@ -1,4 +1,4 @@
-import { Injectable } from '@nestjs/common';
+import { Injectable, type OnApplicationBootstrap } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import type { ConsumedRow } from './consumer-rows.js';
 
@@ -18,7 +18,7 @@ export interface LogConsumer {
    * Handles up to 1,000 rows, in the order (recorded_at, id). If it throws, everything it did by `manager` is rolled back,
    * and it is called with these rows again. A row that was updated, such as one whose price came late, comes again.
    *
-   * @param manager of the transaction that also stores that the consumer has these rows
+   * @param manager of the transaction that also stores that the consumer has these rows; the consumer must not end it
    */
   rows(manager: EntityManager, rows: readonly ConsumedRow[]): unknown;
 }
@@ -37,19 +37,29 @@ export interface RegisteredConsumer {
  * @beta
  */
 @Injectable()
-export class LogConsumers {
+export class LogConsumers implements OnApplicationBootstrap {
   private readonly byName = new Map<string, RegisteredConsumer>();
+  private isClosed = false;
 
   /**
    * Registers a consumer. Call in a constructor.
    *
    * @param name what its progress is stored under; stays the same in every release of the module
-   * @throws Error if the name is empty or taken
+   * @throws Error if the name is empty or taken, or the gateway has started
    */
   register(name: string, consumer: LogConsumer): void {
     if (name.trim() === '') throw new Error('A consumer of the request log needs a name');
+    if (this.isClosed)
+      throw new Error(
+        `The consumer "${name}" of the request log is registered too late: call register() in a constructor`,
+      );
     if (this.byName.has(name)) throw new Error(`Two consumers of the request log have the name "${name}"`);
     this.byName.set(name, { name, consumer, rows: 0, failures: 0 });
+  }
+
+  /** Every consumer has been constructed. */
+  onApplicationBootstrap(): void {
+    this.isClosed = true;
   }
 
   /** @internal */

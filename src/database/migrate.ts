@@ -86,7 +86,10 @@ async function runPending(dataSource: DataSource, runner: QueryRunner): Promise<
   const executor = new MigrationExecutor(dataSource, runner);
   executor.transaction = 'each';
   const pending = (await executor.getPendingMigrations()).map(({ name }) => name);
-  await retried(() => executor.executePendingMigrations());
+  // What runs outside a transaction may be half done.
+  const isWhole = (await executor.getPendingMigrations()).every(({ transaction }) => transaction !== false);
+  const run = () => executor.executePendingMigrations();
+  await (isWhole ? retried(run) : run());
   return pending;
 }
 

@@ -142,7 +142,8 @@ export async function serve(
     const serving = app.get(ServingService);
     // Not app.listen(), which logs errors itself.
     await serving.open(settings.port);
-    return { app, ...serving.addresses, stop: () => app.close() };
+    // Nest would log an error of the hook that drains, and go on.
+    return { app, ...serving.addresses, stop: () => serving.drain().finally(() => app.close()) };
   } catch (error) {
     await Promise.allSettled([app.close()]);
     throw error;

@@ -4,7 +4,7 @@ import { dirname, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { compileFunction, constants } from 'node:vm';
 import type { DynamicModule, Type } from '@nestjs/common';
-import { DeclaredFeature } from '../config/features.js';
+import { DeclaredFeature, type LoadedModule, LoadedModules } from '../config/features.js';
 import { packageRoot } from '../platform/package-root.js';
 import { type ImportedModule, modulesBelow, valuesOf } from './module-tree.js';
 
@@ -16,20 +16,8 @@ export class LoadError extends Error {
   }
 }
 
-/** What the page System says of a module that MODULES names. */
-export interface LoadedModule {
-  name: string;
-  /** Of its package.json; null for a file that only the gateway's own is above. */
-  version: string | null;
-}
-
-/** A provider of the root: what was loaded, and the features that it declares. */
-export class LoadedModules {
-  constructor(
-    readonly modules: readonly LoadedModule[],
-    readonly features: ReadonlySet<DeclaredFeature>,
-  ) {}
-}
+/** After which a person is told what the start waits for. */
+const SLOW_MS = 10_000;
 
 type Export = Type | DynamicModule;
 
@@ -119,11 +107,22 @@ function rejectCopies(name: string, folder: string): void {
 
 /** As a file of the working directory would import it. */
 async function load(name: string, base: string): Promise<object> {
+  const say = (what: string) => process.stderr.write(`postern: MODULES: ${name} ${what}\n`);
+  const slow = setTimeout(() => say('is still being loaded'), SLOW_MS);
+  // It calls process.exit(), or waits for what never comes while nothing else keeps the process.
+  const onExit = () => {
+    say('ended the process while it was loaded');
+    process.exitCode = 1;
+  };
+  process.once('exit', onExit);
   try {
     return await importFrom(name, join(base, 'modules.js'));
   } catch (error) {
     const { stack, message } = error instanceof Error ? error : new Error(String(error));
     throw new LoadError(name, `cannot be loaded: ${stack ?? message}`, error);
+  } finally {
+    clearTimeout(slow);
+    process.off('exit', onExit);
   }
 }
 

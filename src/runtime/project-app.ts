@@ -42,6 +42,8 @@ function appOf(manifest: string): string | null {
 }
 
 async function load(app: string, path: string): Promise<Record<string, unknown>> {
+  // Also for a file that does not load Nest.
+  await import('reflect-metadata');
   try {
     return (await import(pathToFileURL(path).href)) as Record<string, unknown>;
   } catch (error) {

@@ -25,5 +25,7 @@ export async function readEnv(
     );
   checkedFeatures(valuesOf(modules, DeclaredFeature));
   const declared = valuesOf(modules, DeclaredSettings) as DeclaredSettings[];
-  return loadEnv(source, undefined, { declared, options: { ...given[0], ...options } });
+  // An option that is undefined is not given: it hides no other one.
+  const own = Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
+  return loadEnv(source, undefined, { declared, options: { ...given[0], ...own } });
 }

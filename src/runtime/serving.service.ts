@@ -45,6 +45,7 @@ export interface Addresses {
 export class ServingService implements OnModuleInit {
   private started = false;
   private listeningOn = '';
+  private draining: Promise<void> | null = null;
 
   constructor(
     private readonly host: HttpAdapterHost<GatewayHttpAdapter>,
@@ -115,9 +116,9 @@ export class ServingService implements OnModuleInit {
     return { url: this.urlOf(server), adminUrl: adminServer && this.urlOf(adminServer) };
   }
 
-  /** Lets calls end, as SHUTDOWN_GRACE_MS says; a failed start does not wait for calls that it holds back. */
+  /** Lets calls end, as SHUTDOWN_GRACE_MS says; a failed start does not wait for calls that it holds back. Later calls get the same result. */
   drain(): Promise<void> {
-    return this.shutdown.drain({ atOnce: !this.started });
+    return (this.draining ??= this.shutdown.drain({ atOnce: !this.started }));
   }
 
   private urlOf(server: Server): string {

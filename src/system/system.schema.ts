@@ -55,6 +55,17 @@ export const systemSchema = z
         }),
       )
       .meta({ description: 'Days of the request log, newest first.' }),
+    modules: z
+      .array(
+        z.strictObject({
+          name: text('As MODULES or the module itself says.', '@acme/postern-quotas'),
+          version: text('Null if neither it nor its package says.', '1.2.0').nullable(),
+          loaded_by: z
+            .enum(['MODULES', 'import'])
+            .meta({ description: 'Whether MODULES names it, or the application imports it.' }),
+        }),
+      )
+      .meta({ description: 'Modules besides those of the gateway.' }),
     settings: z
       .array(
         z.strictObject({

@@ -3,6 +3,7 @@ import { ModulesContainer } from '@nestjs/core';
 import { DataSource } from 'typeorm';
 import { declaredIn, InjectSettings } from '../config/config.module.js';
 import { envSchema } from '../config/env-schema.js';
+import { modulesIn } from '../config/features.js';
 import { parseModuleSettings } from '../config/module-settings.js';
 import { type Settings, settingsByName } from '../config/settings.js';
 import { ReadinessService } from '../observability/readiness.service.js';
@@ -64,6 +65,7 @@ export class SystemService {
       database: { version: found.version, bytes: found.bytes },
       processes: processes.map((row) => ({ ...row, connected_at: row.connected_at.toISOString() })),
       partitions: await this.dataSource.query<SystemView['partitions']>(PARTITIONS),
+      modules: modulesIn(this.modules),
       settings: this.settings(),
     };
   }

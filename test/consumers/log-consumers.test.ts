@@ -126,6 +126,25 @@ it('rolls back what a consumer wrote before it failed, and gives the rows again;
   jest.restoreAllMocks();
 });
 
+it.each(['ROLLBACK', 'ROLLBACK; BEGIN'])(
+  'gives rows again to a consumer that ended the transaction by %s, and says so',
+  async (statement) => {
+    const logged = jest.spyOn(Logger.prototype, 'error').mockImplementation();
+    let calls = 0;
+    const rows: LogConsumer['rows'] = async (manager, some) => {
+      await store('ending')(manager, some);
+      if (++calls === 1) for (const one of statement.split(';')) await manager.query(one);
+    };
+    consumers = { ending: { from: 'start', rows } };
+    const ids = await insert(2);
+    await start();
+    expect(await untilStored('ending', 2)).toEqual(ids);
+    expect(calls).toBe(2);
+    expect(String(logged.mock.calls[0]![0])).toContain('it must not commit or roll back');
+    jest.restoreAllMocks();
+  },
+);
+
 it('begins with the calls after the start, or with the oldest row, and continues where it was', async () => {
   consumers = { late: { rows: store('late') }, early: { from: 'start', rows: store('early') } };
   const old = await insertRow(database, new Date(Date.now() - DAY_MS));
@@ -176,4 +195,13 @@ it('rejects two consumers of one name', () => {
   const registry = new LogConsumers();
   registry.register('books', { rows: () => {} });
   expect(() => registry.register('books', { rows: () => {} })).toThrow('have the name "books"');
+});
+
+it('rejects a consumer that is registered after the start', async () => {
+  consumers = {};
+  const { gateway } = await start();
+  const registry = gateway.app.get(LogConsumers, { strict: false });
+  expect(() => registry.register('late', { rows: () => {} })).toThrow(
+    '"late" of the request log is registered too late',
+  );
 });

@@ -1,5 +1,6 @@
 import { cp, mkdir, readdir, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
+import { runCli } from '../cli/run-cli.js';
 import { ADMIN_TOKEN } from '../support/gateway.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { GatewayProcess } from '../support/process.js';
@@ -39,6 +40,7 @@ const MANIFEST = {
 const QUOTAS = `
   import { Controller, ForbiddenException, Get, Inject, Module } from '@nestjs/common';
   import { TypeOrmModule } from '@nestjs/typeorm';
+  import { Command } from 'commander';
   import { Column, DataSource, Entity, PrimaryColumn } from 'typeorm';
   import { z } from 'zod';
   import { ConfigModule, InjectSettings } from '../../../dist/src/config/config.module.js';
@@ -83,6 +85,7 @@ const QUOTAS = `
     imports: [
       PosternModule.forFeature({
         name: 'quotas', migrations: [AddQuota1600000000000], subjects: ['quota'], actions: ['granted'],
+        commands: [() => new Command('quotas').description('show the quotas').action(() => console.log('all: 5'))],
       }),
       ConfigModule.forFeature(z.object({ QUOTA_TOKENS: z.coerce.number().int() })),
       TypeOrmModule.forFeature([Quota]),
@@ -124,6 +127,12 @@ it.each(['1', '2'])(
     expect(await database.query('SELECT name FROM migration_quotas')).toEqual([
       { name: 'AddQuota1600000000000' },
     ]);
+    const system = (await (await fetch(`${url}/admin/v1/system`, { headers })).json()) as {
+      modules: unknown;
+    };
+    expect(system.modules).toEqual([
+      { name: '@acme/postern-quotas', version: '1.2.3', loaded_by: 'MODULES' },
+    ]);
     const call = await fetch(`${url}/v1/models`, {
       headers: { authorization: `Bearer ${await gateway.firstKey()}` },
     });
@@ -131,6 +140,42 @@ it.each(['1', '2'])(
     expect(await gateway.stop()).toEqual({ code: 0, signal: null });
   },
 );
+
+const cli = (args: string[], modules: string) =>
+  runCli(args, { MODULES: modules }, workplace.folder, '', join(workplace.folder, 'dist/src/cli/start.js'));
+
+it('adds the commands of a loaded module, also to the help', async () => {
+  const quotas = '@acme/postern-quotas';
+  expect(await cli(['quotas'], quotas)).toMatchObject({ code: 0, stdout: 'all: 5\n' });
+  expect((await cli(['--help'], quotas)).stdout).toMatch(/^ {2}quotas +show the quotas$/m);
+  expect((await cli(['quotas', '--help'], quotas)).stdout).toContain('postern quotas');
+});
+
+it('runs its own commands while a module is broken, and says which when its command is wanted', async () => {
+  await write('modules/failing.js', 'throw new Error("not today")');
+  expect(await cli(['completion', 'bash'], './modules/failing.js')).toMatchObject({ code: 0, stderr: '' });
+  const { code, stderr } = await cli(['quotas'], './modules/failing.js');
+  expect([code, stderr]).toEqual([
+    1,
+    expect.stringContaining('error: MODULES: ./modules/failing.js cannot be loaded: Error: not today'),
+  ]);
+});
+
+it('rejects a command that has the name of another one', async () => {
+  await write(
+    'modules/keys.js',
+    `import { Module } from '@nestjs/common';
+     import { Command } from 'commander';
+     import { PosternModule } from '../dist/src/postern.module.js';
+     export class Keys {}
+     Module({ imports: [PosternModule.forFeature({ name: 'own_keys', commands: [() => new Command('keys')] })] })(Keys);`,
+  );
+  expect(await cli(['--help'], './modules/keys.js')).toEqual({
+    code: 1,
+    stdout: '',
+    stderr: 'error: a module adds the command "keys", which there is already; rename it\n',
+  });
+});
 
 it('reports the settings of a loaded module with those of the gateway', async () => {
   const { process } = start('@acme/postern-quotas', { PORT: 'none' });
@@ -158,6 +203,12 @@ const rejected: [string, string, Record<string, string>, string][] = [
     'MODULES: ./modules/broken.js cannot be loaded: Error: not today',
   ],
   [
+    'ends the process',
+    './modules/exiting.js',
+    { 'modules/exiting.js': 'process.exit(0)' },
+    'MODULES: ./modules/exiting.js ended the process while it was loaded',
+  ],
+  [
     'exports no module',
     './modules/none.js',
     { 'modules/none.js': 'export const quotas = 1; export class Quotas {}' },
@@ -182,6 +233,12 @@ const rejected: [string, string, Record<string, string>, string][] = [
     'MODULES: ./modules/teams.js is already loaded, by the application',
   ],
   ['has a name that leads elsewhere', '../elsewhere.js', {}, 'MODULES: must be names of packages'],
+  [
+    'has a package name that leads elsewhere',
+    'acme/../../elsewhere.js',
+    {},
+    'MODULES: must be names of packages',
+  ],
   [
     'would use another Nest',
     'postern-other-nest',

@@ -131,10 +131,18 @@ it('names what is missing or wrong', async () => {
   const misspelt = { ...options, prot: 1 } as PosternOptions;
   await expect(create(misspelt)).rejects.toThrow('prot: is not an option');
   await expect(create({ ...options, port: 'none' })).rejects.toThrow('PORT: must be an integer');
+  const empty = { ...options, providerKey: null } as unknown as PosternOptions;
+  await expect(create(empty)).rejects.toThrow('providerKey: must be a string or a number');
   await expect(PosternFactory.create(HelloModule)).rejects.toThrow('add PosternModule.forRoot()');
   @Module({ imports: [OwnModule, PosternModule.forRoot()] })
   class Twice {}
   await expect(PosternFactory.create(Twice)).rejects.toThrow('more than once');
+});
+
+it('keeps an option of the module that another place gives as undefined', async () => {
+  app = await create({ ...options, logLevel: undefined });
+  await app.listen(0, '127.0.0.1');
+  expect(await (await fetch(`${await app.getUrl()}/hello`)).text()).toBe('error hello');
 });
 
 it('says on which address nobody can listen', async () => {

@@ -56,8 +56,10 @@ export class CallPolicies implements OnModuleInit {
   }
 
   private resolve(grant: Grant): readonly CallPolicy[] | null {
-    grant.policiesVersion = this.changes;
+    const version = this.changes;
     const policies = this.policies.filter((policy) => policy.appliesTo?.(grant) ?? true);
+    // Last: after an error of a policy, the next call asks again.
+    grant.policiesVersion = version;
     return (grant.policies = policies.length === 0 ? null : policies);
   }
 }

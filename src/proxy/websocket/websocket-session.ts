@@ -8,6 +8,7 @@ import { CLOSE, closeFrame, FrameReader } from './frame-reader.js';
 /** Status codes of close frames (RFC 6455 7.4.1). */
 export const GOING_AWAY = 1001;
 export const POLICY_VIOLATION = 1008;
+export const INTERNAL_ERROR = 1011;
 
 /** How a WebSocket ended. */
 export interface SessionEnd {

@@ -9,7 +9,7 @@ import { RequestLogService } from '../../request-log/request-log.service.js';
 import { CallPolicies } from '../policies/call-policies.js';
 import { UpstreamPools } from '../upstream/upstream-pools.js';
 import type { ConnectionUsage } from './connection-usage.js';
-import { GOING_AWAY, POLICY_VIOLATION, type WebSocketSession } from './websocket-session.js';
+import { GOING_AWAY, INTERNAL_ERROR, POLICY_VIOLATION, type WebSocketSession } from './websocket-session.js';
 
 /** An open WebSocket. */
 export interface OpenWebSocket {
@@ -179,15 +179,21 @@ export class WebSocketSessions {
   private checkRules(watched: Watched): void {
     const { version } = this.policies;
     if (watched.rulesVersion === version) return;
-    watched.rulesVersion = version;
     const { webSocket } = watched.call;
     const isNew = (rule: string) => !webSocket!.rules.includes(rule);
-    if (this.policies.rulesOf(watched.grant).some(isNew))
-      watched.session.close(
-        POLICY_VIOLATION,
-        'the limits of the gateway key have changed',
-        'rate_limit_exceeded',
-      );
+    try {
+      if (this.policies.rulesOf(watched.grant).some(isNew))
+        watched.session.close(
+          POLICY_VIOLATION,
+          'the limits of the gateway key have changed',
+          'rate_limit_exceeded',
+        );
+    } catch (error) {
+      // What cannot be checked is not allowed to go on.
+      this.logger.error(`The rules of a WebSocket could not be checked: ${describeError(error)}`);
+      watched.session.close(INTERNAL_ERROR, 'its rules could not be checked', 'internal_error');
+    }
+    watched.rulesVersion = version;
   }
 
   /** What the key allows; null if a WebSocket like this one would not be opened any more. */

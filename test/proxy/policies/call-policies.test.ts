@@ -58,8 +58,10 @@ class Second implements CallPolicy {
 class First implements CallPolicy {
   readonly order = 1;
   release: () => void = () => {};
+  fails = false;
   appliesTo(grant: { idempotency: string; endpoints: string }): boolean {
     seen.push('asked');
+    if (this.fails) throw new Error('secret detail');
     return grant.endpoints === 'all';
   }
   needsBody(call: PolicyCall): boolean {
@@ -293,6 +295,21 @@ describe.each([
         expect((await settled()).row.request_bytes).toBe(size);
       },
     );
+  });
+
+  it('forwards nothing while a policy cannot say whether it applies, and asks it again', async () => {
+    await untilNotAsked();
+    const policies = postern.gateway.app.get(CallPolicies);
+    first.fails = true;
+    policies.changed();
+    try {
+      for (let i = 0; i < 3; i++) expect((await send(['report-order'])).status).toBe(500);
+      expect(seen).toEqual(['asked', 'asked', 'asked']);
+    } finally {
+      first.fails = false;
+    }
+    expect((await send(['report-order'])).status).toBe(200);
+    expect(seen.slice(3)).toEqual(['asked', 'first', 'second']);
   });
 
   it('sends the same head to the provider as without a policy', async () => {

@@ -51,6 +51,12 @@ function State({ system }: { system: System }) {
               ['Version', system.version],
               ['Node.js', system.node],
               ['Started', <RelativeTime at={system.started_at} />],
+              [
+                'Modules',
+                system.modules
+                  .map(({ name, version }) => (version === null ? name : `${name} ${version}`))
+                  .join(', ') || undefined,
+              ],
             ]}
           />
         </Section>
