@@ -104,12 +104,20 @@ type Send = (method: string, path: string, init: object) => Promise<Answer>;
  * A client of the admin API. Every method throws PosternApiError if the request did not succeed, and what the signal was
  * aborted with if its caller aborted it.
  *
+ * @throws TypeError for a token that no request can carry, or a URL with a password
  * @typeParam Paths those of `openapi.json`; of a gateway with modules of your own, make them with openapi-typescript
  * @beta
  */
 export function createClient<Paths extends object = paths>(options: ClientOptions): PosternClient<Paths> {
   const url = options.url.replace(/\/+$/, '');
   const { fetch, token } = options;
+  // Else the errors of requests would contain what is secret.
+  if (token !== undefined && !/^[\x21-\x7e]+$/.test(token))
+    throw new TypeError('token: must be an admin token, without spaces and line breaks');
+  if (/^[a-z]+:\/\/[^/?#]*@/i.test(url))
+    throw new TypeError(
+      'url: must not contain a user and a password; send them with headers or a fetch of your own',
+    );
   const untyped = createFetchClient<Record<string, Record<string, never>>>({
     baseUrl: url,
     // A redirect could take the token elsewhere.

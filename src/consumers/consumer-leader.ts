@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from '@nestjs/common';
 import type pg from 'pg';
 import type { DataSource } from 'typeorm';
+import { withTimeout } from '../platform/with-timeout.js';
 import { LAST_ID, type Place } from '../request-log/log-cursor.js';
 import { LogSpan } from '../request-log/log-span.js';
 import { recordedUntil } from '../request-log/recorded-until.js';
@@ -15,6 +16,11 @@ const LOOK_MS = 1_000;
 const SKIP_MS = 3_000;
 const MAX_PAUSE_MS = 60_000;
 const REMIND_MS = 60_000;
+/** A test shortens it. */
+export const PATIENCE = {
+  /** How long a consumer may take for the rows of one transaction. */
+  rowsMs: 300_000,
+};
 
 /**
  * Gives the rows of the request log to one consumer, while this process holds the lock of the consumer: the session of the
@@ -62,7 +68,9 @@ export class ConsumerLeader {
       const isDone = await this.dataSource.transaction(async (manager) => {
         const transaction = await lockAt(manager, name, after);
         if (transaction === null) return false;
-        await consumer.rows(manager, rows);
+        // One that waits for ever would keep its rows from every process, and nobody would be told.
+        if (!(await withTimeout(PATIENCE.rowsMs, Promise.resolve(consumer.rows(manager, rows)))))
+          throw new Error(`it took longer than ${PATIENCE.rowsMs / 1_000} s for ${rows.length} rows`);
         await moveTo(manager, name, [after, { recordedAt: new Date(recordedAt), id }], transaction);
         return true;
       });

@@ -16,7 +16,7 @@ export interface LogConsumer {
 
   /**
    * Handles up to 1,000 rows, in the order (recorded_at, id). If it throws, everything it did by `manager` is rolled back,
-   * and it is called with these rows again. A row that was updated, such as one whose price came late, comes again.
+   * and it is called with these rows again; the same if it takes longer than 5 minutes. A row that was updated, such as one whose price came late, comes again.
    *
    * @param manager of the transaction that also stores that the consumer has these rows; the consumer must not end it
    */

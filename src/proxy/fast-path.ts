@@ -43,8 +43,8 @@ export class FastPath {
 
   constructor(private readonly contexts: ExternalContextCreator) {}
 
-  /** Resolves guards, interceptor and filter, once everything is registered. @returns false if Nest's router is needed */
-  prepare(): boolean {
+  /** Resolves guards, interceptor and filter, once everything is registered. @returns why Nest's router is needed; null if it is not */
+  prepare(): string | null {
     const container = this.contexts['container'] as NestContainer;
     const config = container.applicationConfig!;
     const [key, module] = [...container.getModules()].find(([, { controllers }]) =>
@@ -56,23 +56,27 @@ export class FastPath {
     this.decorated = Reflect.get(this.controller, 'forward') as () => Promise<void>;
     const parameters: object = Reflect.getMetadata(ROUTE_ARGS_METADATA, ProxyController, 'forward') as object;
     // Request-scoped providers make the controller's dependency tree dynamic.
-    if (config.getGlobalPipes().length > 0 || !wrapper.isDependencyTreeStatic()) return false;
+    if (config.getGlobalPipes().length > 0) return `the pipe ${namesOf(config.getGlobalPipes())}`;
+    if (!wrapper.isDependencyTreeStatic()) return 'a provider of the scope REQUEST';
     // A call may ask for a version of the API that the controller does not have.
-    if (config.getVersioning() !== undefined) return false;
-    if (Object.keys(parameters).sort().join() !== PARAMETERS.join()) return false;
-    if (ROUTER_METADATA.some((name) => this.hasMetadata(name))) return false;
+    if (config.getVersioning() !== undefined) return 'versioning';
+    if (Object.keys(parameters).sort().join() !== PARAMETERS.join())
+      return 'other parameters of ProxyController';
+    if (ROUTER_METADATA.some((name) => this.hasMetadata(name))) return 'a decorator of ProxyController';
     const handler = [this.controller, this.decorated, key] as const;
     const guards: CanActivate[] = new GuardsContextCreator(container, config).create(...handler);
     const interceptors = new InterceptorsContextCreator(container, config).create(...handler);
     const filters = config.getGlobalFilters();
     // With those for all controllers.
-    if (!areOf(guards, GatewayKeyGuard, RouteGuard) || !areOf(interceptors, RequestLogInterceptor))
-      return false;
-    if (!areOf(filters, GatewayErrorFilter)) return false;
+    if (!areOf(guards, GatewayKeyGuard, RouteGuard))
+      return `the guards ${namesOf(guards, GatewayKeyGuard, RouteGuard)}`;
+    if (!areOf(interceptors, RequestLogInterceptor))
+      return `the interceptors ${namesOf(interceptors, RequestLogInterceptor)}`;
+    if (!areOf(filters, GatewayErrorFilter)) return `the filters ${namesOf(filters, GatewayErrorFilter)}`;
     [this.keyGuard, this.routeGuard] = guards as [GatewayKeyGuard, RouteGuard];
     [this.interceptor] = interceptors as [RequestLogInterceptor];
     [this.filter] = filters as [GatewayErrorFilter];
-    return true;
+    return null;
   }
 
   private hasMetadata(name: string): boolean {
@@ -115,6 +119,12 @@ export class FastPath {
       res.destroy();
     }
   }
+}
+
+/** For people. @param own those of the gateway */
+function namesOf(objects: readonly object[], ...own: readonly object[]): string {
+  const others = objects.filter(({ constructor }) => !own.includes(constructor));
+  return others.map(({ constructor }) => constructor.name).join(', ') || 'of the gateway, which have changed';
 }
 
 /** True if the objects are direct instances of these classes, in this order: a subclass may do anything. */

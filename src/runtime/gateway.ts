@@ -14,10 +14,14 @@ import { serveApiDocs } from '../admin/api-docs.js';
 import type { Env } from '../config/env.js';
 import type { Settings } from '../config/settings.js';
 import { GatewayLogger } from '../observability/gateway-logger.js';
+import { withTimeout } from '../platform/with-timeout.js';
 import { GatewayHttpAdapter } from '../proxy/http/gateway-http.adapter.js';
 import { type Host, openHost } from './host.js';
 import type { ImportedModule } from './module-tree.js';
 import { type Addresses, ServingService, START_EVENTS, type StartEvents } from './serving.service.js';
+
+/** How long a start that failed waits for the modules to end: an embedded Postgres is stopped after that. */
+const FAILED_CLOSE_MS = 10_000;
 
 /** The root of every gateway. Nest destroys it first, before the modules that calls in flight use. */
 @Module({})
@@ -145,7 +149,8 @@ export async function serve(
     // Nest would log an error of the hook that drains, and go on.
     return { app, ...serving.addresses, stop: () => serving.drain().finally(() => app.close()) };
   } catch (error) {
-    await Promise.allSettled([app.close()]);
+    // A hook of a module that hangs must not keep the error from whoever started this.
+    await withTimeout(FAILED_CLOSE_MS, Promise.allSettled([app.close()]));
     throw error;
   }
 }

@@ -69,9 +69,10 @@ export class PosternFactory {
         'DATABASE_URL: must be set; only PosternFactory.run() starts an embedded Postgres',
       ]);
     const messages = new StartupMessages();
-    const host = await openHost(env, () => {});
+    // What a run with several processes left in its journals is written by this one.
+    const host = await openHost({ ...env, workers: 1 }, () => {});
     try {
-      return await createApp(all, host.settings, {
+      const app = await createApp(all, host.settings, {
         nest,
         events: {
           report: () => {},
@@ -81,13 +82,14 @@ export class PosternFactory {
             host.publish(addresses.adminUrl ?? addresses.url);
             messages.ready({ ...addresses, lacksProvider }, host.adminTokenFile);
           },
-          onPermanentError: failWith,
+          onPermanentError: (error) => void app.close().finally(() => failWith(error)),
         },
         onEnd: () => {
           host.publish(null);
           return host.close();
         },
       });
+      return app;
     } catch (error) {
       await Promise.allSettled([host.close()]);
       throw error;

@@ -93,6 +93,13 @@ describe('the client of the admin API', () => {
     });
   });
 
+  it('rejects what would put a secret into the errors of requests, and does not show it', () => {
+    const { url } = gateway;
+    expect(() => createClient({ url, token: 'secret\nsecret' })).toThrow(/^token: must be (?!.*secret)/);
+    const withPassword = url.replace('://', '://admin:secret@');
+    expect(() => createClient({ url: withPassword })).toThrow(/^url: must not contain (?!.*secret)/);
+  });
+
   it('passes an export on as it comes, with its headers', async () => {
     const query = { format: 'csv' as const };
     const response = await client.response('GET', '/admin/v1/requests/export', { params: { query } });

@@ -1,5 +1,6 @@
 import { Injectable, Logger, Module } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
+import { PATIENCE } from '../../src/consumers/consumer-leader.js';
 import type { ConsumedRow } from '../../src/consumers/consumer-rows.js';
 import { type LogConsumer, LogConsumers } from '../../src/consumers/log-consumers.js';
 import { PartitionsService } from '../../src/request-log/partitions.service.js';
@@ -144,6 +145,23 @@ it.each(['ROLLBACK', 'ROLLBACK; BEGIN'])(
     jest.restoreAllMocks();
   },
 );
+
+it('gives rows again to a consumer that waits for ever', async () => {
+  const logged = jest.spyOn(Logger.prototype, 'error').mockImplementation();
+  const patience = jest.replaceProperty(PATIENCE, 'rowsMs', 200);
+  let calls = 0;
+  const rows: LogConsumer['rows'] = async (manager, some) => {
+    if (++calls === 1) await new Promise(() => {});
+    patience.restore();
+    await store('waiting')(manager, some);
+  };
+  consumers = { waiting: { from: 'start', rows } };
+  const ids = await insert(2);
+  await start();
+  expect(await untilStored('waiting', 2)).toEqual(ids);
+  expect(String(logged.mock.calls[0]![0])).toContain('"waiting" failed and gets the same rows again');
+  jest.restoreAllMocks();
+});
 
 it('begins with the calls after the start, or with the oldest row, and continues where it was', async () => {
   consumers = { late: { rows: store('late') }, early: { from: 'start', rows: store('early') } };

@@ -5,6 +5,7 @@ import {
   ForbiddenException,
   Get,
   Injectable,
+  Logger,
   type MiddlewareConsumer,
   Module,
   type Type,
@@ -96,10 +97,16 @@ class VersioningModule {
   }
 }
 
-it("leaves the versions of controllers to Nest's router", async () => {
+it("leaves the versions of controllers to Nest's router, and says once what that costs", async () => {
+  const logged = jest.spyOn(Logger.prototype, 'log').mockImplementation();
   const postern = await start(VersioningModule);
   expect(await statusOf(postern)).toBe(404);
   expect(await statusOf(postern, '/v1/models', { 'x-version': '1' })).toBe(200);
+  const lines = logged.mock.calls
+    .map(([line]) => String(line))
+    .filter((line) => line.startsWith('Each call'));
+  expect(lines).toEqual(['Each call takes about half as much processor time again, because of versioning.']);
+  jest.restoreAllMocks();
   await postern.stop();
 });
 
