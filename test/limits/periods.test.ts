@@ -64,10 +64,10 @@ it('tells in alerts when such a day ends', async () => {
     `INSERT INTO webhook (id, shown_url, events, format, sealed)
      VALUES (gen_random_uuid(), 'x', '{budget.exhausted}', 'standard', '')`,
   );
-  // The next day without a midnight.
+  // The next day without a midnight. It has 23 hours, which steps of a day may pass over.
   const [day] = await database.query<{ starts: Date; tomorrow: Date }>(
     `SELECT starts, (date_trunc('day', local) + interval '1 day') AT TIME ZONE 'America/Santiago' AS tomorrow
-     FROM generate_series(now(), now() + interval '400 days', '1 day') t
+     FROM generate_series(now(), now() + interval '400 days', '6 hours') t
      CROSS JOIN LATERAL (SELECT date_trunc('day', t, 'America/Santiago') AS starts) day
      CROSS JOIN LATERAL (SELECT starts AT TIME ZONE 'America/Santiago' AS local) here
      WHERE local::time <> '00:00' ORDER BY t LIMIT 1`,
