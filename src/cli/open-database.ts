@@ -74,8 +74,8 @@ async function joinServer(
 
 const MAX_JOINS = 5;
 
-/** How long to wait for the lock of another command that is ending too, in milliseconds. */
-const LOCK_WAIT_MS = 500;
+/** How long to wait for the lock of another command that is ending too, in milliseconds: it looks for others for a second. */
+const LOCK_WAIT_MS = 3_000;
 
 async function holdSoon(dataDir: DataDir, waitMs: number): Promise<boolean> {
   for (const deadline = Date.now() + waitMs; ; await sleep(20)) {

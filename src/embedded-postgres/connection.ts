@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from 'pg';
 import { codeOf, EmbeddedPostgresError, USE_ANOTHER } from './embedded-postgres-error.js';
 import { NAME } from './cluster.js';
@@ -17,13 +18,20 @@ export async function ensureDatabase(server: Server): Promise<void> {
   });
 }
 
-/** Connections of others. */
-export async function countClients(server: Server): Promise<number> {
+/** How often, and how far apart, the server is asked: it lists a connection for a moment after it was closed. */
+const LOOKS = 20;
+const LOOK_PAUSE_MS = 50;
+
+/** Whether others are connected, and stay so for a second. */
+export async function hasClients(server: Server): Promise<boolean> {
   return withClient(server, 'postgres', async (client) => {
     const sql =
-      "SELECT count(*)::int AS n FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()";
-    const { rows } = await client.query<{ n: number }>(sql);
-    return rows[0]?.n ?? 0;
+      "SELECT FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() LIMIT 1";
+    for (let look = 1; (await client.query(sql)).rowCount !== 0; look++) {
+      if (look === LOOKS) return true;
+      await sleep(LOOK_PAUSE_MS);
+    }
+    return false;
   });
 }
 

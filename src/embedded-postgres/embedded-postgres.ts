@@ -5,7 +5,7 @@ import { FolderLock } from '../platform/folder-lock.js';
 import { EmbeddedPostgresError, ifThere } from './embedded-postgres-error.js';
 import { postgresPackage, usableBinaries } from './binaries.js';
 import { clusterExists, clusterPassword, createCluster, NAME } from './cluster.js';
-import { countClients, ensureDatabase, type Server } from './connection.js';
+import { hasClients, ensureDatabase, type Server } from './connection.js';
 import { makePlaces, placesOf, postgresHome, type PostgresHome } from './home.js';
 import { readPidFile, stopServer } from './server-process.js';
 import { attach, launch, logTail } from './server.js';
@@ -81,7 +81,7 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
         const stop = async () => {
           const pid = (await readPidFile(cluster))?.pid ?? server.pid;
           const running = onlyIfUnused ? await attach(cluster, server.password, report) : null;
-          if (running !== null && (await countClients(running)) > 0) return;
+          if (running !== null && (await hasClients(running))) return;
           await stopServer(cluster, pid);
         };
         // Where the DATA_DIR has been removed, nobody else can start or stop this server.
