@@ -19,6 +19,7 @@ import { GatewayHttpAdapter } from '../proxy/http/gateway-http.adapter.js';
 import { type Host, openHost } from './host.js';
 import type { ImportedModule } from './module-tree.js';
 import { type Addresses, ServingService, START_EVENTS, type StartEvents } from './serving.service.js';
+import { collectYoungBuffersEarly } from './young-buffers.js';
 
 /** How long a start that failed waits for the modules to end: an embedded Postgres is stopped after that. */
 const FAILED_CLOSE_MS = 10_000;
@@ -72,6 +73,7 @@ export async function createApp(
   settings: Settings,
   { events, make = makeByFactory, nest = {}, onEnd = () => Promise.resolve() }: AppOptions,
 ): Promise<NestExpressApplication> {
+  collectYoungBuffersEarly();
   const start: DynamicModule = {
     module: StartModule,
     providers: [
