@@ -20,6 +20,7 @@ export type { Settings } from './config/settings.js';
 // Calls
 export { type Caller, CurrentCaller, type Grant } from './auth/caller.js';
 export { GatewayKeyGuard } from './auth/gateway-key.guard.js';
+export { PublicRoute } from './platform/public-route.js';
 export { CallPolicies } from './proxy/policies/call-policies.js';
 export { type Admission, CallPolicy } from './proxy/policies/call-policy.js';
 export type { ModelSource } from './proxy/policies/model-source.js';

@@ -1,5 +1,11 @@
-import { Global, Module, NotFoundException, type OnModuleInit, type Type } from '@nestjs/common';
-import { ApplicationConfig, DiscoveryModule, DiscoveryService, HttpAdapterHost } from '@nestjs/core';
+import { Global, Logger, Module, NotFoundException, type OnModuleInit, type Type } from '@nestjs/common';
+import {
+  ApplicationConfig,
+  DiscoveryModule,
+  DiscoveryService,
+  HttpAdapterHost,
+  ModulesContainer
+} from '@nestjs/core';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import type { Request, Response } from 'express';
 import { AdminErrorFilter } from './admin-error.filter.js';
@@ -15,6 +21,7 @@ import { AdminSession } from './sessions/admin-session.entity.js';
 import { SessionController } from './sessions/session.controller.js';
 import { SessionsService } from './sessions/sessions.service.js';
 import { TokenFailures } from './token-failures.js';
+import { unguardedRoutes } from './unguarded-routes.js';
 import { isAdminController, unvalidatedInputs } from './unvalidated-inputs.js';
 
 /** Provides what every `@AdminController()` needs. Global, so that modules do not have to import it. */
@@ -39,17 +46,19 @@ export class AdminModule implements OnModuleInit {
     private readonly guard: AdminGuard,
     private readonly filter: AdminErrorFilter,
     private readonly discovery: DiscoveryService,
-    private readonly config: ApplicationConfig
+    private readonly config: ApplicationConfig,
+    private readonly modules: ModulesContainer
   ) {}
 
   /**
    * Sends 404 for unknown paths below `/admin`. Nest runs this hook after it has routed every controller, whatever the
    * order of the modules. Without the token the response is 401, so that nobody can probe for endpoints.
    *
-   * @throws Error for handlers whose input nobody validates
+   * @throws Error for handlers whose input nobody validates, and for routes below `/admin` that nobody guards
    */
   onModuleInit(): void {
     this.requireSchemas();
+    this.requireGuards();
     this.host.httpAdapter?.use('/admin', (req: Request, res: Response) => {
       this.guard
         .admit(req, res)
@@ -73,5 +82,24 @@ export class AdminModule implements OnModuleInit {
       `Nobody validates ${unvalidated.join(' and ')}: give each a zod schema, as in @Body({ schema: newQuotaSchema }), or a ` +
         'pipe, as in @Body(ValidationPipe)'
     );
+  }
+
+  /** A plain controller of a module is on the port of the calls, which may be the internet's. */
+  private requireGuards(): void {
+    const unguarded = unguardedRoutes(this.discovery, this.modules);
+    const admin = unguarded.filter(({ isAdmin }) => isAdmin).map(({ name }) => name);
+    if (admin.length > 0)
+      throw new Error(
+        `Without a guard, anybody could call ${admin.join(', ')}: use @AdminController() in place of @Controller(), or ` +
+          '@UseGuards(); @PublicRoute() if anybody shall'
+      );
+    // Such a guard sees these routes too.
+    const { config } = this;
+    if (config.getGlobalGuards().length > 0 || config.getGlobalRequestGuards().length > 0) return;
+    if (unguarded.length > 0)
+      new Logger('Routes').warn(
+        `Without a guard, anybody who reaches this port may call ${unguarded.map(({ name }) => name).join(', ')}. Give each ` +
+          '@UseGuards(), such as GatewayKeyGuard, or @PublicRoute() if anybody shall.'
+      );
   }
 }

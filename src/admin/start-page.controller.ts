@@ -1,4 +1,5 @@
 import { Controller, Get, Req, Res } from '@nestjs/common';
+import { PublicRoute } from '../platform/public-route.js';
 import { ApiExcludeController } from './api-decorators.js';
 import type { Request, Response } from 'express';
 import { InjectSettings } from '../config/config.module.js';
@@ -17,6 +18,7 @@ const HEADERS = {
  * It is open to all and holds nothing about this gateway.
  */
 @ApiExcludeController()
+@PublicRoute()
 @Controller()
 export class StartPageController {
   constructor(@InjectSettings() private readonly env: Settings) {}

@@ -5,6 +5,7 @@ import { PAGE_HEADERS } from '../admin/page-headers.js';
 import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import { GatewayError } from '../errors/gateway-error.js';
+import { PublicRoute } from '../platform/public-route.js';
 import { ConsoleFiles } from './console-files.js';
 import { RELOAD_S, waitingPage } from './waiting-page.js';
 
@@ -12,6 +13,7 @@ const YEAR_S = 31_536_000;
 
 /** Serves the console. Its files hold no data: what they show comes from the admin API, after signing in. */
 @ApiExcludeController()
+@PublicRoute()
 @Controller('console')
 export class ConsoleController {
   constructor(

@@ -3,6 +3,7 @@ import { ApiOkResponse, ApiOperation, ApiResponse } from '../admin/api-decorator
 import type { Response } from 'express';
 import { z } from 'zod';
 import { ApiGroup } from '../admin/admin-controller.js';
+import { PublicRoute } from '../platform/public-route.js';
 import { type Readiness, ReadinessService } from './readiness.service.js';
 
 const liveSchema = z
@@ -24,6 +25,7 @@ const readinessSchema = z
 
 /** Health checks for load balancers and orchestrators. Open to all: it reports states, never values. */
 @ApiGroup({ name: 'Health', description: 'For load balancers and orchestrators; without a token.' })
+@PublicRoute()
 @Controller('health')
 export class HealthController {
   constructor(private readonly readiness: ReadinessService) {}

@@ -1,3 +1,4 @@
+import { createRequire } from 'node:module';
 import { type CanActivate, ForbiddenException, Injectable, Logger } from '@nestjs/common';
 import {
   EXCEPTION_FILTERS_METADATA,
@@ -22,17 +23,24 @@ import { RouteGuard } from './stages/route.guard.js';
 
 /** Set by decorators of the controller or its handler that Nest's router handles. */
 const ROUTER_METADATA = [EXCEPTION_FILTERS_METADATA, HEADERS_METADATA, HOST_METADATA, HTTP_CODE_METADATA];
+/**
+ * Minor versions of Nest that the tests have compared this with. Nest may change what its router does, and what it exports
+ * for packages of its own, in any minor.
+ */
+const TRIED = ['12.5'];
 /** The request as the handler's first parameter and the response as its second, as Nest names them. */
 const PARAMETERS = [`${RouteParamtypes.REQUEST}:0`, `${RouteParamtypes.RESPONSE}:1`];
 
 /**
  * Runs the guards, the interceptor and the handler of ProxyController in Nest's order, without Nest's router, which takes
  * a third of a call's processor time. Not used, so that Nest's router runs, as soon as anything else is registered for the
- * controller, for all controllers or for the paths of calls, or the handler has other parameters than the request and the
- * response. So no code but the gateway's own sees a request that Express has not prepared.
+ * controller, for all controllers or for the paths of calls, the handler has other parameters than the request and the
+ * response, or Nest is of a minor version that was not tried. So no code but the gateway's own sees a request that Express has not prepared.
  */
 @Injectable()
 export class FastPath {
+  static nestVersion = (createRequire(import.meta.url)('@nestjs/core/package.json') as { version: string })
+    .version;
   private readonly logger = new Logger('Proxy');
   private keyGuard!: GatewayKeyGuard;
   private routeGuard!: RouteGuard;
@@ -45,6 +53,9 @@ export class FastPath {
 
   /** Resolves guards, interceptor and filter, once everything is registered. @returns why Nest's router is needed; null if it is not */
   prepare(): string | null {
+    const { nestVersion } = FastPath;
+    if (!TRIED.some((minor) => nestVersion.startsWith(`${minor}.`)))
+      return `Nest ${nestVersion}: Postern was tried with ${TRIED.join(', ')}`;
     const container = this.contexts['container'] as NestContainer;
     const config = container.applicationConfig!;
     const [key, module] = [...container.getModules()].find(([, { controllers }]) =>

@@ -31,3 +31,24 @@ it.each(files)('the linter wants %s as it is, where the page puts it', async (na
   const filepath = join(ROOT, 'src', name);
   expect(await check(shown(name), { ...(await resolveConfig(filepath)), filepath })).toBe(true);
 });
+
+/** What an application of one's own has another way: global modules, and the client of the admin API. */
+const OTHERWISE =
+  /^(LogConsumersModule|KeysModule|ObservabilityModule|RequestLogModule|path|action|TeamView)$/;
+
+it('the recipes import nothing of the gateway that an application cannot import from postern', () => {
+  const fields = read('src/admin/fields.schema.ts');
+  const index = read('src/index.ts');
+  const missing: string[] = [];
+  for (const name of files.filter((name) => !name.endsWith('.test.ts')))
+    for (const [, names, from] of read(join(EXAMPLES, name)).matchAll(
+      /import (?:type )?\{([^}]*)\} from '\.\.\/\.\.\/\.\.\/src\/([^']*)'/g,
+    ))
+      for (const given of names!.split(',').map((one) => one.trim().replace(/^type /, ''))) {
+        const where = from === 'admin/fields.schema.js' ? fields : index;
+        const isThere = new RegExp(`\\b${given}\\b`).test(where);
+        if (given !== '' && !isThere && !OTHERWISE.test(given)) missing.push(`${name}: ${given}`);
+      }
+  expect(missing).toEqual([]);
+  expect(index).toContain('export * as fields ');
+});

@@ -1,7 +1,17 @@
 import { execFileSync } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync, symlinkSync } from 'node:fs';
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
+import { ADMIN_TOKEN } from '../support/gateway.js';
 import { Process } from '../support/process.js';
 import { Site } from '../support/site.js';
 
@@ -13,6 +23,8 @@ let site: Site;
 let folder: string;
 /** The paths in the package. */
 let packed: string[];
+/** The first one, which the project prints. */
+let key: string;
 
 const run = (cwd: string, ...args: string[]) =>
   execFileSync(process.execPath, args, { cwd, encoding: 'utf8' });
@@ -82,7 +94,7 @@ it('writes a project that compiles with the types of all its packages checked, p
   const serving = { cwd: project, env: { PATH: process.env.PATH, ...env } };
   // By its own main.ts, then by the command, which runs the app that package.json names.
   const first = new Process(process.execPath, ['dist/main.js'], serving);
-  const [, key] = await first.until(/(ptn_[A-Za-z0-9_-]+)/);
+  key = (await first.until(/(ptn_[A-Za-z0-9_-]+)/))[1]!;
   for (const gateway of [first, new Process(process.execPath, [command], serving)]) {
     const [, url] = await gateway.until(/ready on (http:\S+)/);
     const response = await fetch(`${url}/v1/models`, { headers: { authorization: `Bearer ${key}` } });
@@ -90,6 +102,63 @@ it('writes a project that compiles with the types of all its packages checked, p
     gateway.signal('SIGTERM');
     expect(await gateway.ended).toEqual({ code: 0, signal: null });
   }
+});
+
+/** What Nest's documentation has in main.ts, before listen(). */
+const SET_UP = `
+  import { map } from 'rxjs';
+  import { ForbiddenException } from '@nestjs/common';
+  import { PosternFactory } from 'postern';
+  import { AppModule } from './app.module.js';
+  class Mistake extends Error {}
+  await PosternFactory.run(AppModule, {}, (app) => {
+    app.enableCors({ origin: 'https://app.example' });
+    app.use((req, res, next) => { res.setHeader('x-own', 'middleware'); next(); });
+    app.use('/own', (req, res) => { res.end('own'); });
+    app.useGlobalGuards({ canActivate: (context) => context.switchToHttp().getRequest().headers['x-stop'] !== 'guard' });
+    app.useGlobalInterceptors({ intercept: (context, next) => {
+      if (context.switchToHttp().getRequest().headers['x-stop'] === 'interceptor') throw new ForbiddenException('stopped');
+      return next.handle().pipe(map((data) => ({ wrapped: data })));
+    } });
+    app.useGlobalPipes({ transform: (value) => value });
+  });
+`;
+
+it('applies what setup of PosternFactory.run() does to calls, the admin API and other paths, as the page says', async () => {
+  const project = join(folder, 'our-gateway');
+  writeFileSync(join(project, 'dist/set-up.js'), SET_UP);
+  const env = {
+    PATH: process.env.PATH,
+    DATABASE_URL: site.database.url,
+    PROVIDER_URL: site.provider.url,
+    PORT: '0',
+    DATA_DIR: 'data',
+    ADMIN_TOKEN,
+  };
+  const gateway = new Process(process.execPath, ['dist/set-up.js'], { cwd: project, env });
+  const [, url] = await gateway.until(/ready on (http:\S+)/);
+  const get = async (path: string, token = '', stop = '') => {
+    const headers = { authorization: `Bearer ${token}`, 'x-stop': stop };
+    const response = await fetch(url + path, { headers });
+    const own = ['x-own', 'access-control-allow-origin'].map((name) => response.headers.get(name));
+    return { status: response.status, own, text: await response.text() };
+  };
+  const own = ['middleware', 'https://app.example'];
+  // The bytes of the provider, in no envelope.
+  expect(await get('/v1/models', key)).toEqual({ status: 200, own, text: 'ok' });
+  for (const stop of ['guard', 'interceptor']) {
+    const { status, text } = await get('/v1/models', key, stop);
+    expect([status, JSON.parse(text)]).toMatchObject([
+      403,
+      { error: { code: expect.any(String) as string } },
+    ]);
+  }
+  const teams = await get('/admin/v1/teams', ADMIN_TOKEN);
+  expect([teams.status, teams.own]).toEqual([200, own]);
+  expect(JSON.parse(teams.text)).toMatchObject({ wrapped: { data: expect.any(Array) as unknown[] } });
+  expect(await get('/own')).toEqual({ status: 200, own, text: 'own' });
+  gateway.signal('SIGTERM');
+  expect(await gateway.ended).toEqual({ code: 0, signal: null });
 });
 
 it('refuses a folder that is not empty', () => {

@@ -18,6 +18,7 @@ import type { Express, Request, Response } from 'express';
 import { AuthModule } from '../../src/auth/auth.module.js';
 import { type Caller, CurrentCaller } from '../../src/auth/caller.js';
 import { GatewayKeyGuard } from '../../src/auth/gateway-key.guard.js';
+import { FastPath } from '../../src/proxy/fast-path.js';
 import { ProxyController } from '../../src/proxy/proxy.controller.js';
 import { RouteGuard } from '../../src/proxy/stages/route.guard.js';
 import { addToApp } from '../support/app-modules.js';
@@ -39,6 +40,7 @@ beforeAll(async () => {
   });
 });
 afterAll(() => provider.stop());
+afterEach(() => jest.restoreAllMocks());
 beforeEach(() => {
   forwarded = 0;
   seen = [];
@@ -106,6 +108,28 @@ it("leaves the versions of controllers to Nest's router, and says once what that
     .map(([line]) => String(line))
     .filter((line) => line.startsWith('Each call'));
   expect(lines).toEqual(['Each call takes about half as much processor time again, because of versioning.']);
+  jest.restoreAllMocks();
+  await postern.stop();
+});
+
+it("leaves calls to Nest's router in a minor version of Nest that was not tried, and says so once", async () => {
+  jest.replaceProperty(FastPath, 'nestVersion', '12.50.0');
+  const logged = jest.spyOn(Logger.prototype, 'log').mockImplementation();
+  const postern = await start();
+  expect([await statusOf(postern), await statusOf(postern), forwarded]).toEqual([200, 200, 2]);
+  expect(postern.gateway.app.get(HttpAdapterHost).httpAdapter).toHaveProperty('isFast', false);
+  const lines = logged.mock.calls.map(([line]) => String(line)).filter((line) => line.includes('12.50.0'));
+  expect(lines).toEqual([
+    'Each call takes about half as much processor time again, because of Nest 12.50.0: Postern was tried with 12.5.',
+  ]);
+  await postern.stop();
+});
+
+it("needs no router of Nest's in the version that is installed", async () => {
+  const prepared = jest.spyOn(FastPath.prototype, 'prepare');
+  const postern = await start();
+  expect([await statusOf(postern), forwarded]).toEqual([200, 1]);
+  expect(prepared).toHaveReturnedWith(null);
   jest.restoreAllMocks();
   await postern.stop();
 });

@@ -10,6 +10,7 @@ import { ApiErrors } from '../api-errors.js';
 import { PAGE_HEADERS } from '../page-headers.js';
 import { sessionCookie } from '../sessions/session-cookie.js';
 import { SessionsService } from '../sessions/sessions.service.js';
+import { PublicRoute } from '../../platform/public-route.js';
 import { FlowCookie } from './flow-cookie.js';
 import { continuePage, failurePage } from './oidc-page.js';
 import { type OidcState, oidcStateSchema, returnTo as returnToSchema } from './oidc.schema.js';
@@ -21,6 +22,7 @@ const HTML = { content: { 'text/html': { schema: { type: 'string' as const } } }
 
 /** Signing in at an OpenID provider. Open to all. */
 @ApiTags('Session')
+@PublicRoute()
 @Controller('admin/v1/oidc')
 @UseFilters(AdminErrorFilter)
 export class OidcController {

@@ -25,6 +25,7 @@ import { ApiNoContentResponse, ApiOkResponse, ApiOperation } from '../api-decora
 import { ApiErrors } from '../api-errors.js';
 import { JsonBodyInterceptor } from '../json-body.interceptor.js';
 import { AdminValidationPipe } from '../validation.pipe.js';
+import { PublicRoute } from '../../platform/public-route.js';
 import { mustBeFromConsole, mustNotBeCrossOrigin } from './same-origin.js';
 import { sessionCookie, sessionCookieOf } from './session-cookie.js';
 import { type SessionState, sessionStateSchema, type SignIn, signInSchema } from './session.schema.js';
@@ -32,6 +33,7 @@ import { MAX_HOURS, SessionsService } from './sessions.service.js';
 
 /** Open to all, unlike other controllers of the admin API. */
 @ApiGroup({ name: 'Session', description: 'Signing in and out of the console.' })
+@PublicRoute()
 @Controller('admin/v1/session')
 @UseInterceptors(JsonBodyInterceptor)
 @UsePipes(AdminValidationPipe)
