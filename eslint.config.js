@@ -14,7 +14,6 @@ export default defineConfig(
       'coverage/',
       'node_modules/',
       'console/dist/',
-      'console/src/api/schema.d.ts',
       'src/client/schema.ts',
       'console/src/api/query-values.ts',
     ],

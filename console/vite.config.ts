@@ -34,8 +34,8 @@ export default defineConfig({
   server: {
     port: 5173,
     strictPort: true,
-    // The presets of providers are the gateway's own.
-    fs: { allow: ['.', '../src/providers'] },
+    // The presets of providers and the client of the admin API are the gateway's own.
+    fs: { allow: ['.', '../src/providers', '../src/client', '../node_modules/openapi-fetch'] },
     proxy,
   },
   preview: { port: 5174, strictPort: true, proxy },

@@ -13,7 +13,7 @@ const at = (...parts) => join(folder, ...parts);
 const STATUS = at('.build-status');
 const STAMP = '.postern-build';
 /** Written by the build itself. */
-const NOT_SOURCES = ['node_modules', 'dist', 'schema.d.ts', 'query-values.ts'];
+const NOT_SOURCES = ['node_modules', 'dist', 'query-values.ts'];
 
 await main(async () => {
   if (!existsSync(at('package.json'))) {
@@ -86,9 +86,12 @@ function sources() {
     }
   };
   walk(folder);
-  // The types of the API are made from it.
+  // The values of query parameters are made from it.
   add(join(root, 'openapi.json'));
   // The form for a new provider has them.
   add(join(root, 'src', 'providers', 'presets.ts'));
+  // The client of the admin API, and the package of the root that it needs.
+  walk(join(root, 'src', 'client'));
+  add(join(root, 'node_modules', 'openapi-fetch', 'package.json'));
   return hash.digest('hex');
 }

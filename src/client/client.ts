@@ -154,9 +154,9 @@ export function createClient<Paths extends object = paths>(options: ClientOption
     (await answer(method, path, init)).data;
 
   async function* pages(path: string, init: UntypedInit = {}): AsyncGenerator<ListPage, void> {
-    const query: { cursor?: string } = { ...init.params?.query };
+    const query: { cursor?: string; limit?: number } = { ...init.params?.query };
     do {
-      const params = { ...init.params, query: { limit: MAX_PAGE, ...query } };
+      const params = { ...init.params, query: { ...query, limit: query.limit ?? MAX_PAGE } };
       const { data, response } = await answer('GET', path, { ...init, params });
       const page = data as ListPage;
       if (!Array.isArray(page?.data)) throw notOurs(url, '', response);

@@ -13,7 +13,7 @@ import {
 import { useDocumentTitle } from '@mantine/hooks';
 import { useQuery } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
-import { api, urlOf } from '../api/client';
+import { api } from '../api/client';
 import { ErrorAlert } from '../display/error-alert';
 import { PageLink } from '../display/links';
 import { ColorSchemeButton } from './color-scheme-button';
@@ -88,7 +88,10 @@ function SingleSignOn() {
   const { pathname, search } = window.location;
   return (
     <>
-      <Button component="a" href={urlOf('/admin/v1/oidc/start', { query: { return_to: pathname + search } })}>
+      <Button
+        component="a"
+        href={`/admin/v1/oidc/start?${new URLSearchParams({ return_to: pathname + search })}`}
+      >
         Sign in with single sign-on
       </Button>
       <Divider label="or with a token" />

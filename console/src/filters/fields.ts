@@ -1,4 +1,4 @@
-import type { operations } from '../api/schema';
+import type { operations } from '../api/client';
 
 type CallQuery = NonNullable<operations['listRequests']['parameters']['query']>;
 

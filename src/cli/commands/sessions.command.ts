@@ -65,8 +65,7 @@ async function end(session: Session, { actor }: ActorOption, id?: string): Promi
     out.result({ ended: 1 }, () => `Ended session ${id}.`);
   } else {
     await session.confirm(`End all sessions of ${actor}?`);
-    const response = await api.delete('sessions', { actor });
-    const result = (await response.json()) as Ended;
+    const result = await api.delete<Ended>('sessions', { actor });
     out.result(
       result,
       () => `Ended ${result.ended} ${result.ended === 1 ? 'session' : 'sessions'} of ${actor}.`,

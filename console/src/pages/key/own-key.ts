@@ -1,5 +1,4 @@
-import { send } from '../../api/client';
-import type { ResponseOf } from '../../api/client';
+import { api, type ResponseOf } from '../../api/client';
 
 export type OwnKey = ResponseOf<'/self/v1/key', 'get'>;
 export type OwnUsage = ResponseOf<'/self/v1/usage', 'get'>;
@@ -8,8 +7,8 @@ export type OwnUsage = ResponseOf<'/self/v1/usage', 'get'>;
 export async function readOwnKey(key: string): Promise<{ key: OwnKey; usage: OwnUsage }> {
   const headers = { authorization: `Bearer ${key}` };
   const [own, usage] = await Promise.all([
-    send<OwnKey>('GET', '/self/v1/key', { headers }),
-    send<OwnUsage>('GET', '/self/v1/usage', { headers }),
+    api.get('/self/v1/key', { headers }),
+    api.get('/self/v1/usage', { headers }),
   ]);
   return { key: own, usage };
 }
