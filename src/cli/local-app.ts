@@ -16,7 +16,8 @@ import { ADMIN_MODULES } from '../admin-modules.js';
 import { ConfigModule } from '../config/config.module.js';
 import { namedModules } from '../config/named-modules.js';
 import { type Env, loadEnv } from '../config/env.js';
-import { knownMasterKey, type Settings } from '../config/settings.js';
+import { directUrl, knownMasterKey, type Settings } from '../config/settings.js';
+import { checkConnections } from '../database/check-connections.js';
 import { DatabaseModule } from '../database/database.module.js';
 import { DatabaseService } from '../database/database.service.js';
 import { migrate } from '../database/migrate.js';
@@ -83,9 +84,12 @@ export async function migrateNow(): Promise<string[]> {
   const app = (await projectApp()) ?? (await import('../app.module.js')).AppModule;
   const root = await withLoadedModules(app, namedModules());
   const features = await featuresBelow(root);
-  const { url, close } = await openInterruptible(await readEnv(root, {}));
+  const env = await readEnv(root, {});
+  const { url, close } = await openInterruptible(env);
   try {
-    return await migrate(url, features);
+    const settings = { ...env, databaseUrl: url };
+    await checkConnections(settings);
+    return await migrate(directUrl(settings), features);
   } finally {
     await close();
   }

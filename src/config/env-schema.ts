@@ -58,6 +58,8 @@ const providerUrl = z.string().transform((value, context): string => {
   return z.NEVER;
 });
 
+const POSTGRES_URL_REMEDY =
+  'must look like postgres://user:password@host:5432/database, special characters percent-encoded';
 function postgresUrl(value: string): string | undefined {
   if (!/^postgres(ql)?:\/\//.test(value) || !URL.canParse(value)) return undefined;
   const url = new URL(value);
@@ -151,10 +153,8 @@ export const envSchema = z.object({
   ADMIN_PORT: port().optional(),
   CONSOLE: oneOf('on', 'off').default('on'),
   MODULES: text(moduleNames, MODULE_NAMES_REMEDY).default([]),
-  DATABASE_URL: text(
-    postgresUrl,
-    'must look like postgres://user:password@host:5432/database, special characters percent-encoded',
-  ).optional(),
+  DATABASE_URL: text(postgresUrl, POSTGRES_URL_REMEDY).optional(),
+  DATABASE_DIRECT_URL: text(postgresUrl, POSTGRES_URL_REMEDY).optional(),
   DATABASE_POOL_SIZE: integer(1, 1_000).default(10),
   DATA_DIR: text((value) => (value.includes('\0') ? undefined : resolve(value)), 'must be a folder').default(
     () => resolve('data'),
@@ -241,6 +241,7 @@ export type EnvVariable = keyof typeof envSchema.shape;
 /** Variables that also come as `NAME_FILE`, for orchestrators that mount secrets as files. */
 export const SECRET_VARIABLES = [
   'DATABASE_URL',
+  'DATABASE_DIRECT_URL',
   'PROVIDER_KEY',
   'ADMIN_TOKEN',
   'MASTER_KEY',

@@ -98,6 +98,10 @@ function checkCombinations(raw: RawEnv, errors: string[]): void {
       }
     }
   }
+  // The embedded Postgres has no pooler.
+  if (raw.DATABASE_DIRECT_URL !== undefined && raw.DATABASE_URL === undefined) {
+    errors.push('DATABASE_URL: must be set when DATABASE_DIRECT_URL is set; it may lead through a pooler');
+  }
   // A secret without a URL would be unused, and every call would get 503.
   if (raw.PROVIDER_KEY !== undefined && raw.PROVIDER_URL === undefined) {
     errors.push('PROVIDER_URL: must be set when PROVIDER_KEY is set, for example https://api.openai.com');

@@ -21,6 +21,17 @@ export type Settings = Omit<Env, 'workers' | 'databaseUrl'> & {
   readonly worker: number;
 };
 
+/**
+ * The URL of connections that need a session of their own in Postgres: notifications, advisory locks, named statements.
+ * A pooler in transaction mode keeps none of these.
+ */
+export function directUrl({
+  databaseUrl,
+  databaseDirectUrl,
+}: Pick<Settings, 'databaseUrl' | 'databaseDirectUrl'>): string {
+  return databaseDirectUrl ?? databaseUrl;
+}
+
 /** The value of a required setting. @throws Error if it is missing */
 export function required<Name extends 'adminToken' | 'masterKey'>(
   settings: Settings,

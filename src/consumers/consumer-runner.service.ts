@@ -3,7 +3,7 @@ import { Interval } from '@nestjs/schedule';
 import type pg from 'pg';
 import { DataSource } from 'typeorm';
 import { InjectSettings } from '../config/config.module.js';
-import type { Settings } from '../config/settings.js';
+import { directUrl, type Settings } from '../config/settings.js';
 import { ADVISORY_LOCKS } from '../database/advisory-locks.js';
 import { DatabaseService } from '../database/database.service.js';
 import { openPool } from '../database/open-pool.js';
@@ -58,7 +58,7 @@ export class ConsumerRunner implements OnModuleDestroy {
     const { all } = this.consumers;
     if (all.length === 0) return;
     const purpose = { applicationName: 'postern-consumers', queryTimeoutMs: QUERY_TIMEOUT_MS };
-    this.pool ??= openPool(this.env.databaseUrl, { ...purpose, poolSize: all.length }, this.logger);
+    this.pool ??= openPool(directUrl(this.env), { ...purpose, poolSize: all.length }, this.logger);
     for (const { name, consumer } of all) await progressOf(this.pool, name, consumer);
   }
 

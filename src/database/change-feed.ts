@@ -1,23 +1,19 @@
-import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
 import type pg from 'pg';
 import { InjectSettings } from '../config/config.module.js';
-import type { Settings } from '../config/settings.js';
+import { directUrl, type Settings } from '../config/settings.js';
 import { clientOptions } from './data-source-options.js';
 import { GatewayClient } from './gateway-client.js';
 import { DatabaseService } from './database.service.js';
 import { CLOSE_TIMEOUT_MS, withTimeout } from '../platform/with-timeout.js';
 import { describeError } from '../errors/describe-error.js';
 
-/** Some poolers accept LISTEN and deliver nothing, so the counters are also polled this often. */
+/** A notification may be lost, so the counters are also polled this often. */
 const POLL_MS = 2_000;
 /** A connection that does not respond within this time is replaced. */
 const QUERY_TIMEOUT_MS = 2_000;
 const RETRY_MS = 500;
-
-/** Channel on which a connection notifies itself, to find out whether notifications arrive at all. */
-const ECHO = 'postern_echo';
 
 /** `<value> <row id>`, as the triggers send it. */
 const PAYLOAD = /^(\d+) (\S+)$/;
@@ -61,7 +57,6 @@ export class ChangeFeed implements OnApplicationShutdown {
   private stopped = false;
   private running: Promise<void> | null = null;
   private errorLogged = false;
-  private silenceLogged = false;
   /** A cache is to be verified before the next poll. */
   private due = false;
   private wake: () => void = () => {};
@@ -119,7 +114,7 @@ export class ChangeFeed implements OnApplicationShutdown {
   /** Listens, compares, then polls until the connection breaks. */
   private async runConnection(): Promise<void> {
     const client = new GatewayClient({
-      ...clientOptions(this.env.databaseUrl, {
+      ...clientOptions(directUrl(this.env), {
         applicationName: 'postern-changes',
         queryTimeoutMs: QUERY_TIMEOUT_MS,
       }),
@@ -130,25 +125,19 @@ export class ChangeFeed implements OnApplicationShutdown {
         broken = error;
         this.wake();
       });
-      const nonce = randomUUID();
-      let echoed = false;
       client.on('notification', ({ channel, payload = '' }) => {
-        if (channel === ECHO) echoed ||= payload === nonce;
-        else if (this.channels.has(channel)) this.channels.get(channel)!(payload);
+        if (this.channels.has(channel)) this.channels.get(channel)!(payload);
         else this.onNotification(channel, payload);
       });
       await client.connect();
       for (const counter of this.subscribers.keys()) await client.query(`LISTEN postern_${counter}`);
       for (const channel of this.channels.keys()) await client.query(`LISTEN ${channel}`);
-      await client.query(`LISTEN ${ECHO}`);
-      await client.query('SELECT pg_notify($1, $2)', [ECHO, nonce]);
       for (const subscriber of this.subscribers.values()) subscriber.applied = null;
       const alive = () => !this.stopped && broken === null;
       while (alive()) {
         this.due = false;
         await this.verify(client);
         if (alive() && !this.due) await this.pause(POLL_MS);
-        if (alive() && !echoed) this.logSilence();
       }
       if (broken !== null) throw broken as Error;
     } finally {
@@ -205,15 +194,6 @@ export class ChangeFeed implements OnApplicationShutdown {
     if (!this.stopped && !this.errorLogged)
       this.logger.warn(`${what} cannot be read right now: ${describeError(error)}`);
     this.errorLogged = true;
-  }
-
-  private logSilence(): void {
-    if (this.silenceLogged) return;
-    this.silenceLogged = true;
-    this.logger.warn(
-      'Notifications of Postgres do not arrive, as behind a pooler in transaction mode: changes of keys and providers ' +
-        'take up to 3 s. Use a direct or session-mode connection in DATABASE_URL.',
-    );
   }
 
   private pause(ms: number): Promise<void> {

@@ -11,7 +11,7 @@ import {
 } from 'typeorm';
 import { DatabaseNotReadyError } from './database-not-ready-error.js';
 import { SETTINGS } from '../config/config.module.js';
-import type { Settings } from '../config/settings.js';
+import { directUrl, type Settings } from '../config/settings.js';
 import { CLOSE_TIMEOUT_MS, withTimeout } from '../platform/with-timeout.js';
 import { dataSourceOptions } from './data-source-options.js';
 import { ChangeFeed } from './change-feed.js';
@@ -58,7 +58,7 @@ class GatewayDataSource extends DataSource {
     TypeOrmModule.forRootAsync({
       inject: [SETTINGS],
       useFactory: (env: Settings) => ({
-        ...dataSourceOptions(env.databaseUrl, POOL),
+        ...dataSourceOptions(directUrl(env), POOL),
         autoLoadEntities: true,
         // DatabaseService connects: the gateway also starts while Postgres is unavailable.
         manualInitialization: true

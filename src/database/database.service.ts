@@ -4,14 +4,17 @@ import { DataSource } from 'typeorm';
 import { cliCommand } from '../platform/cli-command.js';
 import { InjectSettings } from '../config/config.module.js';
 import { featuresIn } from '../config/features.js';
-import type { Settings } from '../config/settings.js';
+import { directUrl, type Settings } from '../config/settings.js';
 import { withTimeout } from '../platform/with-timeout.js';
 import { permanentError, PermanentDatabaseError } from './permanent-database-error.js';
+import { checkConnections } from './check-connections.js';
 import { describeError } from '../errors/describe-error.js';
 import { isMigrationPending, migrate } from './migrate.js';
 
 const FIRST_RETRY_MS = 250;
 const MAX_RETRY_MS = 5_000;
+/** Migrations of a new database, whose names help nobody. An upgrade names its own. */
+const MANY = 20;
 
 /**
  * Connects to Postgres at start and migrates it, then runs the hooks of the modules. Retries until it succeeds.
@@ -107,11 +110,14 @@ export class DatabaseService implements OnModuleDestroy {
   private async prepare(): Promise<void> {
     const { signal } = this.stopping;
     this.migrationsPending = false;
+    const url = directUrl(this.env);
+    await checkConnections(this.env);
     const features = featuresIn(this.modules);
     if (this.env.migrate) {
-      const ran = await migrate(this.env.databaseUrl, features, signal);
-      if (ran.length > 0) this.logger.log(`Migrated the database: ${ran.join(', ')}`);
-    } else if (await isMigrationPending(this.env.databaseUrl, features)) {
+      const ran = await migrate(url, features, signal);
+      if (ran.length > MANY) this.logger.log(`Migrated the database: ${ran.length} steps`);
+      else if (ran.length > 0) this.logger.log(`Migrated the database: ${ran.join(', ')}`);
+    } else if (await isMigrationPending(url, features)) {
       this.migrationsPending = true;
       this.why = `migrations are pending and MIGRATE=off; run "${cliCommand('migrate')}"`;
       return;

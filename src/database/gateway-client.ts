@@ -11,8 +11,8 @@ const IDLE_IN_TRANSACTION_MS = 10_000;
 const SET_TIMEOUT_MS = 5_000;
 
 /**
- * Set by a statement, because poolers ignore or reject startup parameters. The values are the same for all sessions: behind
- * a pooler in transaction mode, they reach whichever server connection is free.
+ * Set by a statement, because poolers reject or ignore startup parameters. $1: statement_timeout, null for that of the
+ * server.
  *
  * - `jit`: statements over many partitions exceed its cost limit; compiling takes seconds, executing milliseconds.
  * - `synchronous_commit`: claims, revocations and rows that were acknowledged must survive a crash of the server.
@@ -21,6 +21,7 @@ const SET_SESSION = `
   SELECT set_config(name, value, false) FROM (VALUES
     ('jit', 'off'),
     ('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END),
+    ('statement_timeout', COALESCE($1, current_setting('statement_timeout'))),
     ('idle_in_transaction_session_timeout', '${IDLE_IN_TRANSACTION_MS}'),
     ('tcp_keepalives_idle', '${KEEP_ALIVE_IDLE_S}'),
     ('tcp_keepalives_interval', '${KEEP_ALIVE_INTERVAL_S}'),
@@ -28,13 +29,23 @@ const SET_SESSION = `
     ('tcp_user_timeout', '${UNSENT_MS}')
   ) AS setting (name, value)`;
 
-/** Every session of the gateway: connect() also sets what all of them run with. */
-export class GatewayClient extends pg.Client {
-  constructor(config?: string | pg.ClientConfig) {
-    super(config);
+/** A connection through a pooler, whose sessions belong to nobody: nothing is set in them. */
+export class PooledClient extends pg.Client {
+  constructor(config: pg.ClientConfig = {}) {
+    super({ ...config, statement_timeout: undefined });
     // Without a listener, a broken connection ends the process. A pool removes its own from a connection that it hands
     // out. No error is lost: the current or the next query fails.
     this.on('error', () => {});
+  }
+}
+
+/** A session of the gateway's own: connect() also sets what all of them run with. */
+export class GatewayClient extends PooledClient {
+  private readonly statementTimeoutMs: number | false | undefined;
+
+  constructor(config: pg.ClientConfig = {}) {
+    super(config);
+    this.statementTimeoutMs = config.statement_timeout;
   }
 
   override connect(): Promise<pg.Client>;
@@ -51,6 +62,7 @@ export class GatewayClient extends pg.Client {
     try {
       const query: pg.QueryConfig & Pick<pg.ClientConfig, 'query_timeout'> = {
         text: SET_SESSION,
+        values: [this.statementTimeoutMs ? String(this.statementTimeoutMs) : null],
         query_timeout: SET_TIMEOUT_MS,
       };
       await this.query(query);

@@ -4,7 +4,7 @@ import { CannotExecuteNotConnectedError, DataSource } from 'typeorm';
 import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import { CLOSE_TIMEOUT_MS, withTimeout } from '../platform/with-timeout.js';
-import { openPool } from './open-pool.js';
+import { openPooled } from './open-pool.js';
 
 /** A look-up that takes longer than this fails with 503. */
 export const LOOKUP_TIMEOUT_MS = 5_000;
@@ -18,15 +18,15 @@ export class LookupPool implements OnApplicationShutdown {
   private readonly pool: pg.Pool;
 
   constructor(
-    @InjectSettings() { databaseUrl, databasePoolSize }: Settings,
+    @InjectSettings() env: Settings,
     private readonly dataSource: DataSource,
   ) {
     const purpose = {
       applicationName: 'postern-lookups',
-      poolSize: databasePoolSize,
+      poolSize: env.databasePoolSize,
       queryTimeoutMs: LOOKUP_TIMEOUT_MS,
     };
-    this.pool = openPool(databaseUrl, purpose, new Logger('Database'));
+    this.pool = openPooled(env, purpose, new Logger('Database'));
   }
 
   /** Connections, and queries that wait for one. */

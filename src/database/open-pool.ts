@@ -1,8 +1,19 @@
 import type { Logger } from '@nestjs/common';
 import pg from 'pg';
 import { clientOptions, type Purpose } from './data-source-options.js';
-import { GatewayClient } from './gateway-client.js';
+import { GatewayClient, PooledClient } from './gateway-client.js';
+import { directUrl, type Settings } from '../config/settings.js';
 import { describeError } from '../errors/describe-error.js';
+
+/**
+ * Opens a pool for single statements and short transactions that keep nothing in their session: the one that may go
+ * through a pooler in transaction mode. With DATABASE_DIRECT_URL, use no named statements, and set what a transaction
+ * needs by SET LOCAL.
+ */
+export function openPooled(env: Settings, purpose: Purpose, logger: Logger): pg.Pool {
+  if (directUrl(env) === env.databaseUrl) return openPool(env.databaseUrl, purpose, logger);
+  return open(env.databaseUrl, purpose, logger, PooledClient);
+}
 
 /**
  * Opens a pool separate from the one for key look-ups, so that its queries cannot delay them.
@@ -10,9 +21,13 @@ import { describeError } from '../errors/describe-error.js';
  * @param logger logs a broken idle connection; the next query opens a new one
  */
 export function openPool(url: string, purpose: Purpose, logger: Logger): pg.Pool {
+  return open(url, purpose, logger, GatewayClient);
+}
+
+function open(url: string, purpose: Purpose, logger: Logger, Client: typeof PooledClient): pg.Pool {
   const pool = new pg.Pool({
     ...clientOptions(url, purpose),
-    Client: GatewayClient,
+    Client,
     max: purpose.poolSize,
     // A CLI process ends when its work is done, not when its idle connections time out.
     allowExitOnIdle: true,

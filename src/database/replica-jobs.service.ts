@@ -1,6 +1,6 @@
 import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { InjectSettings } from '../config/config.module.js';
-import type { Settings } from '../config/settings.js';
+import { directUrl, type Settings } from '../config/settings.js';
 import { CLOSE_TIMEOUT_MS, withTimeout } from '../platform/with-timeout.js';
 import { ADVISORY_LOCKS } from './advisory-locks.js';
 import { clientOptions } from './data-source-options.js';
@@ -59,7 +59,7 @@ export class ReplicaJobs implements OnApplicationShutdown {
 
   private connect(): Promise<GatewayClient> {
     const purpose = { applicationName: 'postern-jobs', queryTimeoutMs: QUERY_TIMEOUT_MS };
-    const client = new GatewayClient(clientOptions(this.env.databaseUrl, purpose));
+    const client = new GatewayClient(clientOptions(directUrl(this.env), purpose));
     const session = client.connect().then(() => client);
     const forget = () => {
       if (this.session === session) this.session = null;

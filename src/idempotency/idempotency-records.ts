@@ -1,8 +1,8 @@
 import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
 import type pg from 'pg';
 import { InjectSettings } from '../config/config.module.js';
-import type { Settings } from '../config/settings.js';
-import { openPool } from '../database/open-pool.js';
+import { directUrl, type Settings } from '../config/settings.js';
+import { openPooled } from '../database/open-pool.js';
 import type { Owner } from './fair-shares.js';
 import { CLOSE_TIMEOUT_MS, withTimeout } from '../platform/with-timeout.js';
 
@@ -98,9 +98,11 @@ export interface RecordState {
 @Injectable()
 export class IdempotencyRecords implements OnApplicationShutdown {
   private readonly pool: pg.Pool;
+  private readonly hasSessions: boolean;
 
   constructor(@InjectSettings() env: Settings) {
-    this.pool = openPool(env.databaseUrl, POOL, new Logger('Idempotency'));
+    this.hasSessions = directUrl(env) === env.databaseUrl;
+    this.pool = openPooled(env, POOL, new Logger('Idempotency'));
   }
 
   /** @returns whether the call may run; if not, another one with this id has run or is running */
@@ -144,7 +146,7 @@ export class IdempotencyRecords implements OnApplicationShutdown {
     ttlSeconds: number,
   ): Promise<void> {
     const values = [id, keyId, callId, response, response.length, ttlSeconds];
-    await this.pool.query({ name: 'store-cached', text: STORE_CACHED, values });
+    await this.pool.query({ ...this.named('store-cached'), text: STORE_CACHED, values });
   }
 
   /** @returns null if there is no response of at most this age; the age in seconds */
@@ -152,7 +154,7 @@ export class IdempotencyRecords implements OnApplicationShutdown {
     id: Buffer,
     ttlSeconds: number,
   ): Promise<{ callId: string; response: Buffer; age: number } | null> {
-    const query = { name: 'read-cached', text: READ_CACHED, values: [id, ttlSeconds] };
+    const query = { ...this.named('read-cached'), text: READ_CACHED, values: [id, ttlSeconds] };
     const { rows } = await this.pool.query<{ call_id: string; answer: Buffer; age: number }>(query);
     const [row] = rows;
     return row === undefined
@@ -173,6 +175,11 @@ export class IdempotencyRecords implements OnApplicationShutdown {
   /** Bytes stored for each gateway key. */
   async sizes(): Promise<(Owner & { bytes: number })[]> {
     return (await this.pool.query<Owner & { bytes: number }>(SIZES)).rows;
+  }
+
+  /** A prepared statement belongs to a session. */
+  private named(name: string): { name?: string } {
+    return this.hasSessions ? { name } : {};
   }
 
   async onApplicationShutdown(): Promise<void> {

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Inject, Injectable, Logger, type OnApplicationShutdown, Optional } from '@nestjs/common';
 import type pg from 'pg';
 import { InjectSettings } from '../config/config.module.js';
-import type { Settings } from '../config/settings.js';
+import { directUrl, type Settings } from '../config/settings.js';
 import { ADVISORY_LOCKS } from '../database/advisory-locks.js';
 import { openPool } from '../database/open-pool.js';
 import { formatDecimal, parseDecimal } from '../platform/decimal.js';
@@ -90,7 +90,7 @@ export class Repricer implements OnApplicationShutdown {
     /** Brings what is computed from the rows up to date. */
     @Optional() @Inject(AFTER_REPRICING) readonly afterwards: () => Promise<void> = () => Promise.resolve(),
   ) {
-    this.pool = openPool(env.databaseUrl, PURPOSE, new Logger('Prices'));
+    this.pool = openPool(directUrl(env), PURPOSE, new Logger('Prices'));
   }
 
   async onApplicationShutdown(): Promise<void> {

@@ -3,7 +3,7 @@ import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
 import { Cron, CronExpression } from '@nestjs/schedule';
 import type pg from 'pg';
 import { InjectSettings } from '../config/config.module.js';
-import type { Settings } from '../config/settings.js';
+import { directUrl, type Settings } from '../config/settings.js';
 import { clientOptions } from '../database/data-source-options.js';
 import { GatewayClient } from '../database/gateway-client.js';
 import { describeError } from '../errors/describe-error.js';
@@ -119,7 +119,7 @@ export class PartitionsService implements OnApplicationShutdown {
   /** A connection of its own, so that key look-ups never wait for it. */
   private async withClient(work: (client: pg.Client) => Promise<unknown>): Promise<void> {
     const client = new GatewayClient(
-      clientOptions(this.env.databaseUrl, {
+      clientOptions(directUrl(this.env), {
         applicationName: 'postern-partitions',
         queryTimeoutMs: QUERY_TIMEOUT_MS,
       }),

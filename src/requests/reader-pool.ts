@@ -2,7 +2,7 @@ import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
 import pg from 'pg';
 import type { Scope } from '../admin/access/access.js';
 import { InjectSettings } from '../config/config.module.js';
-import type { Settings } from '../config/settings.js';
+import { directUrl, type Settings } from '../config/settings.js';
 import { openPool } from '../database/open-pool.js';
 import { CLOSE_TIMEOUT_MS, withTimeout } from '../platform/with-timeout.js';
 
@@ -27,10 +27,10 @@ export class ReaderPool implements OnApplicationShutdown {
 
   constructor(@InjectSettings() env: Settings) {
     const logger = new Logger('RequestLog');
-    this.queries = openPool(env.databaseUrl, QUERIES, logger);
-    this.members = openPool(env.databaseUrl, MEMBERS, logger);
-    this.self = openPool(env.databaseUrl, SELF, logger);
-    this.exports = openPool(env.databaseUrl, EXPORTS, logger);
+    this.queries = openPool(directUrl(env), QUERIES, logger);
+    this.members = openPool(directUrl(env), MEMBERS, logger);
+    this.self = openPool(directUrl(env), SELF, logger);
+    this.exports = openPool(directUrl(env), EXPORTS, logger);
   }
 
   /** @param scope IDs of the teams whose rows the user may see; null or absent: all */

@@ -2,7 +2,7 @@ import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
 import { Interval } from '@nestjs/schedule';
 import type pg from 'pg';
 import { InjectSettings } from '../config/config.module.js';
-import type { Settings } from '../config/settings.js';
+import { directUrl, type Settings } from '../config/settings.js';
 import { ADVISORY_LOCKS } from '../database/advisory-locks.js';
 import { DatabaseService } from '../database/database.service.js';
 import { openPool } from '../database/open-pool.js';
@@ -40,7 +40,7 @@ export class SinkRunner implements OnApplicationShutdown {
     private readonly senders: SinkSenders,
     private readonly secrets: SinkSecrets,
   ) {
-    this.pool = openPool(env.databaseUrl, POOL, this.logger);
+    this.pool = openPool(directUrl(env), POOL, this.logger);
   }
 
   @Interval(EVERY_MS)

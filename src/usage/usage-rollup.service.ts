@@ -3,7 +3,7 @@ import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
 import { Cron, CronExpression, Interval } from '@nestjs/schedule';
 import type pg from 'pg';
 import { InjectSettings } from '../config/config.module.js';
-import type { Settings } from '../config/settings.js';
+import { directUrl, type Settings } from '../config/settings.js';
 import { DatabaseService } from '../database/database.service.js';
 import { openPool } from '../database/open-pool.js';
 import { describeError } from '../errors/describe-error.js';
@@ -69,7 +69,7 @@ export class UsageRollup implements OnApplicationShutdown {
     private readonly database: DatabaseService,
     partitions: PartitionsService,
   ) {
-    this.pool = openPool(env.databaseUrl, POOL, this.logger);
+    this.pool = openPool(directUrl(env), POOL, this.logger);
     partitions.keepWhile(async (client, table) => {
       const { rows } = await client.query<{ added: boolean }>(isAdded(table));
       return !rows[0]!.added;

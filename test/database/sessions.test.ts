@@ -111,7 +111,7 @@ it('every session of a gateway has the settings that its promises need, whatever
     '-migrate',
     '-partitions',
   ];
-  names.push('-prices', '-reader', '-sinks', '-usage');
+  names.push('-prices', '-reader', '-sinks', '-start', '-usage');
   expect([...seen.keys()].sort()).toEqual(names.map((name) => `postern${name}`));
   for (const [application, sessions] of seen) {
     for (const settings of sessions)
@@ -134,7 +134,7 @@ describe('synchronous_commit', () => {
     ['remote_apply', 'remote_apply'],
   ])('is %s in the database: sessions of the gateway have %s', async (stored, used) => {
     await setInDatabase(database, { synchronous_commit: stored });
-    const client = new GatewayClient(database.url);
+    const client = new GatewayClient({ connectionString: database.url });
     const source = new DataSource(dataSourceOptions(database.url, { applicationName: 'test', poolSize: 1 }));
     try {
       await client.connect();

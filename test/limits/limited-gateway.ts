@@ -47,10 +47,7 @@ export function usageResponse({ input, output }: Use): string {
 /** A gateway before a provider whose model `m` costs 1 USD for a million input tokens and 10 for a million output tokens. */
 export async function startLimited(variables: Record<string, string> = {}): Promise<LimitedGateway> {
   const use: Use = { input: 100, output: 100 };
-  const provider = await RawProvider.start(async ({ body, socket }) => {
-    await body.catch(() => {});
-    socket.write(answer('200 OK', JSON_TYPE, usageResponse(use)));
-  });
+  const provider = await startUsageProvider(use);
   const postern = await startTestGateway({ PROVIDER_URL: provider.url, ...variables });
   await setPrice(postern);
   let keys = 0;
@@ -70,6 +67,14 @@ export async function startLimited(variables: Record<string, string> = {}): Prom
   };
 }
 
+/** A provider that reports what `use` says when a call ends. */
+export function startUsageProvider(use: Use): Promise<RawProvider> {
+  return RawProvider.start(async ({ body, socket }) => {
+    await body.catch(() => {});
+    socket.write(answer('200 OK', JSON_TYPE, usageResponse(use)));
+  });
+}
+
 /** One such gateway for all tests of a file. Before each test, its provider is as it was at first. */
 export function limitedForFile(): LimitedGateway {
   const limited = {} as LimitedGateway;
@@ -86,7 +91,7 @@ export function limitedForFile(): LimitedGateway {
   return limited;
 }
 
-async function setPrice(postern: Pick<TestGateway, 'admin'>): Promise<void> {
+export async function setPrice(postern: Pick<TestGateway, 'admin'>): Promise<void> {
   await postern.admin('POST', '/prices', { catalog: 'default', model: 'm', input: '1', output: '10' });
 }
 

@@ -58,7 +58,6 @@ export class Replicas {
     const settings = {
       DATABASE_URL: database.url,
       PROVIDER_URL: provider.url,
-      PROVIDER_KEY: 'sk-provider',
       ADMIN_TOKEN,
       MASTER_KEY: randomBytes(32).toString('base64'),
       LOG_LEVEL: 'fatal',

@@ -3,7 +3,7 @@ import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
 import { Interval } from '@nestjs/schedule';
 import { DataSource } from 'typeorm';
 import { InjectSettings } from '../../config/config.module.js';
-import { required, type Settings } from '../../config/settings.js';
+import { directUrl, required, type Settings } from '../../config/settings.js';
 import { ChangeFeed } from '../../database/change-feed.js';
 import { DatabaseService } from '../../database/database.service.js';
 import { describeError } from '../../errors/describe-error.js';
@@ -38,7 +38,7 @@ export class LedgerService extends Ledger implements OnApplicationShutdown {
   ) {
     const voidMs = env.keyCacheStaleMs + VOID_MS;
     super(rules, {
-      databaseUrl: env.databaseUrl,
+      databaseUrl: directUrl(env),
       process: runOf(journal.runDirectory),
       voidMs,
       staleMs: env.keyCacheStaleMs,

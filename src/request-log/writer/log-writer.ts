@@ -1,7 +1,7 @@
 import { Inject, Injectable, Logger, Optional } from '@nestjs/common';
 import type pg from 'pg';
 import { InjectSettings } from '../../config/config.module.js';
-import type { Settings } from '../../config/settings.js';
+import { directUrl, type Settings } from '../../config/settings.js';
 import { describeError } from '../../errors/describe-error.js';
 import { DatabaseService } from '../../database/database.service.js';
 import type { LogRow } from '../columns.js';
@@ -86,7 +86,7 @@ export class LogWriter {
     @Optional() @Inject(ROW_PRICER) private readonly pricer: RowPricer | null = null,
   ) {
     this.settling = charges && settlingWith(charges);
-    this.connection = new RenewedConnection(env.databaseUrl, {
+    this.connection = new RenewedConnection(directUrl(env), {
       applicationName: 'postern-log',
       queryTimeoutMs: QUERY_TIMEOUT_MS,
     });
