@@ -46,6 +46,9 @@ function pass(signal) {
 /** A signal has come: what runs is ending, or about to. */
 export const isToldToStop = () => lastSeen.size > 0;
 
+/** The exit code after the first of them. */
+export const stoppedCode = () => 128 + constants.signals[[...lastSeen.keys()][0]];
+
 /**
  * Spawns Node on `args` and resolves to the exit code, 128 + n after signal n.
  *

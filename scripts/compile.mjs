@@ -8,6 +8,8 @@ import { bundle, isBundleFresh } from './bundle.mjs';
 import { hash, read, root, write } from './files.mjs';
 
 const MANIFEST = '.postern-build';
+/** The argument of this script, which compiles the product. */
+export const WITHOUT_BUNDLE = '--without-bundle';
 
 /** The product. `*.spec.ts` beside a source is its test. */
 const PRODUCT = { to: 'dist', folders: ['src', 'migrations'], isWanted: (path) => !/\.spec\.ts$/.test(path) };
@@ -118,5 +120,14 @@ function readJson(path) {
     return JSON.parse(readFileSync(path, 'utf8'));
   } catch {
     return null;
+  }
+}
+
+if (basename(process.argv[1] ?? '') === basename(import.meta.url)) {
+  try {
+    await compileProduct({ bundled: !process.argv.includes(WITHOUT_BUNDLE) });
+  } catch (error) {
+    console.error(error.message);
+    process.exitCode = 1;
   }
 }

@@ -1,11 +1,12 @@
 // What has to be true before anything of Postern runs from a checkout: a fit Node, dependencies as locked, a fresh
 // build. Each step does nothing when its result is there. Plain Node: this runs before node_modules exists.
+import './check-node.mjs';
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { runNode } from './child.mjs';
-import { compileProduct, isProductFresh } from './compile.mjs';
+import { isToldToStop, runNode, stoppedCode } from './child.mjs';
+import { isProductFresh, WITHOUT_BUNDLE } from './compile.mjs';
 import { withLock } from './lock.mjs';
 
 export const root = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -22,21 +23,12 @@ export class StepError extends Error {
   }
 }
 
-function checkNode() {
-  const [major, minor] = process.versions.node.split('.').map(Number);
-  if (major < 20 || (major === 20 && minor < 19)) {
-    const remedy = 'Install Node.js 24 LTS (at least 20.19) and try again.';
-    throw new StepError(`Postern needs Node.js >= 20.19, this is ${process.versions.node}. ${remedy}`, 1);
-  }
-}
-
 /**
  * `quiet`: standard output belongs to somebody else (a CLI's JSON), so everything is printed on standard error.
  * `all`: also what only tests, lint and tools need; a start does without.
  * `bundled`: the build with its bundle.
  */
 export async function prepare({ quiet = false, build = true, all = false, bundled = true } = {}) {
-  checkNode();
   const isBuilt = () => !build || isProductFresh({ bundled });
   const isReady = () => isInstalled({ all }) && isBuilt();
   if (isReady()) return;
@@ -155,14 +147,17 @@ export async function install(out, { folder = root, all = false } = {}) {
   writeFileSync(stampIn(folder), `${hash(lockIn(folder))} ${all ? 'all' : 'run'}`);
 }
 
-function compile(out, options) {
+/** In another process: the compilers' memory, some 600 MB after a whole build, would stay for as long as the gateway runs. */
+function compile(out, { bundled }) {
+  const args = [at('scripts', 'compile.mjs'), ...(bundled ? [] : [WITHOUT_BUNDLE])];
   return step(out, 'Building', {
     remedy: "The compiler's message is above.",
     work: (tell) =>
-      compileProduct(options).then(
-        () => 0,
-        (error) => (tell(`${error.message}\n`), 1),
-      ),
+      runNode(args, {
+        cwd: root,
+        stdio: ['ignore', 'ignore', 'pipe'],
+        onSpawn: (child) => child.stderr.on('data', tell),
+      }),
   });
 }
 
@@ -188,7 +183,8 @@ function read(path) {
 export async function step(out, label, { remedy, progress = () => '', work }) {
   const started = performance.now();
   const seconds = () => `${Math.round((performance.now() - started) / 1000)} s`;
-  const soFar = () => [progress(), seconds()].filter(Boolean).join(', ');
+  // npm first removes what it has installed.
+  const soFar = () => [isToldToStop() ? 'stopping' : progress(), seconds()].filter(Boolean).join(', ');
   const line = out.isTTY
     ? (text, end = '') => out.write(`\r\x1b[K${label} ... ${text}${end}`)
     : (text) => out.write(`  ${text}\n`);
@@ -201,6 +197,8 @@ export async function step(out, label, { remedy, progress = () => '', work }) {
   try {
     const code = await work(tell);
     if (code !== 0 && out.isTTY) out.write('\n');
+    // npm ends with 1 on a signal too.
+    if (code !== 0 && isToldToStop()) throw new StepError(`${label}: stopped.`, stoppedCode());
     if (code > 128) throw new StepError(`${label}: stopped.`, code);
     if (code !== 0) throw new StepError(`${label}: failed. ${remedy}`, 1);
     line(`done in ${seconds()}`, '\n');

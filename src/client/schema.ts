@@ -5998,15 +5998,22 @@ export interface components {
                  */
                 loaded_by: "MODULES" | "import";
             }[];
-            /** @description Settings of this process, without values. */
+            /** @description Settings of this process. */
             settings: {
                 /**
                  * @description Environment variable.
                  * @example LOG_LEVEL
                  */
                 name: string;
-                /** @description Whether its value is not the default. Values are never shown. */
+                /** @description Whether its value is not the default; of a secret, whether it is set or generated. */
                 changed: boolean;
+                /** @description Whether its value is not shown: secrets, URLs that may contain one, settings of modules. */
+                hidden: boolean;
+                /**
+                 * @description Null if it is hidden or not set.
+                 * @example info
+                 */
+                value: string | null;
             }[];
         };
         Liveness: {
@@ -7807,7 +7814,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The state, without values of settings. */
+            /** @description The state, without secrets. */
             200: {
                 headers: {
                     [name: string]: unknown;

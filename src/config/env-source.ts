@@ -49,7 +49,7 @@ function nonEmpty(value: string | undefined): string | undefined {
   return value === undefined || value.trim() === '' ? undefined : value;
 }
 
-function readDotenv(path: string, errors: string[]): NodeJS.Dict<string> {
+export function readDotenv(path: string, errors: string[]): NodeJS.Dict<string> {
   try {
     return parseEnv(readFileSync(path, 'utf8'));
   } catch (error) {

@@ -50,7 +50,8 @@ export class ShutdownService {
     const adapter = this.host.httpAdapter;
     const { shutdownDelayMs, shutdownGraceMs } = this.env;
     this.draining = true;
-    this.logger.log(`Stopping; ${adapter.openRequests} requests in flight.`);
+    // A start that failed says why.
+    if (!atOnce) this.logger.log(`Stopping; ${adapter.openRequests} requests in flight.`);
     adapter.draining = true;
     if (!atOnce) await sleep(shutdownDelayMs);
     await quiet();

@@ -107,8 +107,13 @@ export function addressClass(address: string): AddressClass {
   return local.check(address, family) ? 'local' : 'public';
 }
 
+/** What callers append: an endpoint copied from a provider's docs, or /v1 alone. */
+const APPENDED =
+  /(?:\/v1(?:\/(?:chat\/completions|completions|responses|messages|embeddings|models|moderations|images\/generations|audio\/(?:speech|transcriptions|translations)|realtime))?|(?:\/v1)?\/chat\/completions)$/i;
+
 /**
- * Brings a provider's base URL into the one form the forwarder appends paths to: no trailing slash, no `/v1`.
+ * Brings a provider's base URL into the one form the forwarder appends paths to: no trailing slash, no `/v1`, no
+ * endpoint.
  * A problem is a remedy in words and never contains the value, which may hold a credential.
  */
 export function normaliseProviderUrl(value: string): ProviderUrlResult {
@@ -136,9 +141,12 @@ export function normaliseProviderUrl(value: string): ProviderUrlResult {
   if (problem !== null) return { problem };
 
   const path = parsed.pathname.replace(/\/+$/, '');
-  if (/\/v1$/i.test(path)) {
-    const right = `${parsed.origin}${path.slice(0, -3).replace(/\/+$/, '')}`;
-    return { problem: `remove the trailing /v1: callers send it themselves. Use ${right}` };
+  const [appended] = APPENDED.exec(path) ?? [];
+  if (appended !== undefined) {
+    const right = `${parsed.origin}${path.slice(0, -appended.length).replace(/\/+$/, '')}`;
+    return {
+      problem: `remove the trailing ${appended.toLowerCase()}: callers send it themselves. Use ${right}`,
+    };
   }
   return { url: `${parsed.origin}${path}` };
 }

@@ -5,7 +5,6 @@ import { EnvError } from '../config/env-error.js';
 import { namedModules } from '../config/named-modules.js';
 import type { Env, PosternOptions } from '../config/env.js';
 import { workerCount } from '../config/settings.js';
-import { RoutesService } from '../routes/routes.service.js';
 import { startWorkers } from './cluster/primary.js';
 import { errorText, StartupMessages } from './cluster/startup-messages.js';
 import { serveAsWorker } from './cluster/worker.js';
@@ -13,7 +12,8 @@ import { createApp, startGateway } from './gateway.js';
 import { openHost } from './host.js';
 import { withLoadedModules } from './loaded-modules.js';
 import type { ImportedModule } from './module-tree.js';
-import { readEnv } from './read-env.js';
+import { misspeltBelow, readEnv } from './read-env.js';
+import { warnOfRejectedKey } from './rejected-key.js';
 
 /**
  * What an application does between create() and listen() of Nest's docs: CORS, helmet, versioning, a WebSocket adapter.
@@ -45,7 +45,10 @@ export class PosternFactory {
       if (cluster.isWorker) serveAsWorker(root, setup);
       else {
         const all = await withLoadedModules(root, namedModules());
-        await new Run(all, setup, new StartupMessages()).start(await readEnv(all, options));
+        const messages = new StartupMessages();
+        // Before the errors, which it may explain.
+        for (const line of await misspeltBelow(all)) messages.say(line);
+        await new Run(all, setup, messages).start(await readEnv(all, options));
       }
     } catch (error) {
       failWith(error);
@@ -63,12 +66,13 @@ export class PosternFactory {
     { settings, ...nest }: NestApplicationOptions & { settings?: PosternOptions } = {},
   ): Promise<NestExpressApplication> {
     const all = await withLoadedModules(root, namedModules());
+    const messages = new StartupMessages();
+    for (const line of await misspeltBelow(all)) messages.say(line);
     const env = await readEnv(all, settings ?? {});
     if (env.databaseUrl === undefined)
       throw new EnvError([
         'DATABASE_URL: must be set; only PosternFactory.run() starts an embedded Postgres',
       ]);
-    const messages = new StartupMessages();
     // What a run with several processes left in its journals is written by this one.
     const host = await openHost({ ...env, workers: 1 }, () => {});
     try {
@@ -78,9 +82,10 @@ export class PosternFactory {
           report: () => {},
           onFirstKey: (firstKey, lacksProvider) => messages.onKeys({ firstKey, lacksProvider }),
           onNoKey: () => messages.onNoKey(),
-          onServing: (addresses, lacksProvider) => {
+          onDatabase: (lacksProvider) => messages.onDatabase(lacksProvider),
+          onServing: (addresses) => {
             host.publish(addresses.adminUrl ?? addresses.url);
-            messages.ready({ ...addresses, lacksProvider }, host.adminTokenFile);
+            messages.serving(addresses, { adminTokenFile: host.adminTokenFile, env });
           },
           onPermanentError: (error) => void app.close().finally(() => failWith(error)),
         },
@@ -137,16 +142,15 @@ class Run {
       onFirstKey: (firstKey, lacksProvider) => messages.onKeys({ firstKey, lacksProvider }),
       onKeysExist: () => messages.onKeys({ firstKey: null, lacksProvider: false }),
       onNoKey: () => messages.onNoKey(),
+      onDatabase: (lacksProvider) => messages.onDatabase(lacksProvider),
       // Closes what this start opened: an embedded Postgres must not outlive this process.
       onPermanentError: (error) =>
         void starting.then((gateway) => gateway.stop()).finally(() => failWith(error)),
       setup: this.setup,
     });
     const gateway = await starting;
-    if (!this.stopping) {
-      const lacksProvider = gateway.app.get(RoutesService).lacksDefault;
-      messages.ready({ ...gateway, lacksProvider }, gateway.adminTokenFile);
-    }
+    if (env.providerKey !== undefined) void warnOfRejectedKey(gateway.app);
+    if (!this.stopping) messages.serving(gateway, { adminTokenFile: gateway.adminTokenFile, env });
     return gateway;
   }
 

@@ -1,6 +1,7 @@
 import { POSTERN_OPTIONS } from '../config/config.module.js';
 import { type Env, loadEnv, type PosternOptions } from '../config/env.js';
 import { checkedFeatures, DeclaredFeature } from '../config/features.js';
+import { misspeltSettings } from '../config/misspelt-settings.js';
 import { DeclaredSettings } from '../config/module-settings.js';
 import { type ImportedModule, modulesBelow, valuesOf } from './module-tree.js';
 
@@ -28,4 +29,9 @@ export async function readEnv(
   // An option that is undefined is not given: it hides no other one.
   const own = Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
   return loadEnv(source, undefined, { declared, options: { ...given[0], ...own } });
+}
+
+/** Names that are almost settings, or in `.env` and none, for people. @returns one line for each */
+export async function misspeltBelow(root: ImportedModule): Promise<string[]> {
+  return misspeltSettings(valuesOf(await modulesBelow(root), DeclaredSettings) as DeclaredSettings[]);
 }

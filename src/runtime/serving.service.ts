@@ -24,8 +24,10 @@ export interface StartEvents {
   onKeysExist?: () => void;
   /** Called if there is no gateway key and this start must not create one (production). */
   onNoKey?: () => void;
-  /** Called when calls are served. */
-  onServing?: (addresses: Addresses, lacksProvider: boolean) => void;
+  /** Called when calls are served, perhaps without Postgres. */
+  onServing?: (addresses: Addresses) => void;
+  /** Called when Postgres was reached; perhaps not before calls are served. */
+  onDatabase?: (lacksProvider: boolean) => void;
   /** Called if the database has a permanent error after the start. */
   onPermanentError: (error: Error) => void;
 }
@@ -91,7 +93,10 @@ export class ServingService implements OnModuleInit {
     this.listeningOn = host;
     const adapter = this.host.httpAdapter;
     // After the hooks of the modules, which read providers and routes.
-    database.whenReady(() => this.findKeys());
+    database.whenReady(async () => {
+      await this.findKeys();
+      this.events?.onDatabase?.(this.routes.lacksDefault);
+    });
     // Before the database: a start that fails because its port is in use must not create a first key that nobody sees.
     const release = adapter.hold();
     await listen(adapter.getHttpServer(), { ...settings, host }, 'PORT', port);
@@ -106,7 +111,7 @@ export class ServingService implements OnModuleInit {
     // For programs; the start-up messages are for people.
     if (settings.nodeEnv === 'production')
       new Logger('Postern').log(`Serving on ${url}`, { url, admin_url: adminUrl, node: process.version });
-    this.events?.onServing?.({ url, adminUrl }, this.routes.lacksDefault);
+    this.events?.onServing?.({ url, adminUrl });
   }
 
   /** Known once it listens. */

@@ -12,7 +12,7 @@ export class SystemController {
   @Get()
   @Roles(['viewer'])
   @ApiOperation({ operationId: 'getSystem', summary: 'Show the state of this process and of the database' })
-  @ApiOkResponse({ standardSchema: systemSchema, description: 'The state, without values of settings.' })
+  @ApiOkResponse({ standardSchema: systemSchema, description: 'The state, without secrets.' })
   show(): Promise<SystemView> {
     return this.system.show();
   }

@@ -70,10 +70,14 @@ export const systemSchema = z
       .array(
         z.strictObject({
           name: text('Environment variable.', 'LOG_LEVEL'),
-          changed: flag('Whether its value is not the default. Values are never shown.'),
+          changed: flag('Whether its value is not the default; of a secret, whether it is set or generated.'),
+          hidden: flag(
+            'Whether its value is not shown: secrets, URLs that may contain one, settings of modules.',
+          ),
+          value: text('Null if it is hidden or not set.', 'info').nullable(),
         }),
       )
-      .meta({ description: 'Settings of this process, without values.' }),
+      .meta({ description: 'Settings of this process.' }),
   })
   .meta({ id: 'System' });
 export type SystemView = z.output<typeof systemSchema>;

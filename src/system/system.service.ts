@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { ModulesContainer } from '@nestjs/core';
 import { DataSource } from 'typeorm';
 import { declaredIn, InjectSettings } from '../config/config.module.js';
-import { envSchema } from '../config/env-schema.js';
+import { envSchema, SECRET_VARIABLES } from '../config/env-schema.js';
 import { modulesIn } from '../config/features.js';
 import { parseModuleSettings } from '../config/module-settings.js';
 import { type Settings, settingsByName } from '../config/settings.js';
@@ -23,6 +23,13 @@ const PARTITIONS = `
   SELECT c.relname AS name, pg_total_relation_size(c.oid)::float8 AS bytes, NULLIF(c.reltuples, -1)::float8 AS rows
   FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
   WHERE i.inhparent = 'request_log'::regclass ORDER BY c.relname DESC`;
+
+/** Secrets, and URLs that may contain one. */
+const HIDDEN: readonly string[] = [
+  ...SECRET_VARIABLES,
+  'OTEL_EXPORTER_OTLP_ENDPOINT',
+  'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT',
+];
 
 type Found = SystemView['database'] & { usage_as_of: Date | null };
 
@@ -74,9 +81,19 @@ export class SystemService {
     const defaults: Record<string, unknown> = { ...parseModuleSettings(declaredIn(this.modules), {}, []) };
     for (const [name, schema] of Object.entries(envSchema.shape))
       defaults[name] = schema.safeParse(undefined).data;
-    return Object.entries(settingsByName(this.env)).map(([name, value]) => ({
-      name,
-      changed: JSON.stringify(value) !== JSON.stringify(defaults[name]),
-    }));
+    return Object.entries(settingsByName(this.env)).map(([name, value]) => {
+      // A module may have secrets that it does not declare as such.
+      const hidden = !(name in envSchema.shape) || HIDDEN.includes(name);
+      const changed = shown(value) !== shown(defaults[name]);
+      return { name, changed, hidden, value: hidden ? null : shown(value) };
+    });
   }
+}
+
+/** As .env has it; null: not set. Only compared if it is hidden. */
+function shown(value: unknown): string | null {
+  if (value === undefined) return null;
+  if (typeof value === 'boolean') return value ? 'on' : 'off';
+  if (Array.isArray(value)) return value.length === 0 ? null : value.join(', ');
+  return typeof value === 'string' ? value : JSON.stringify(value);
 }

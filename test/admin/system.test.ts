@@ -1,3 +1,4 @@
+import { SECRET_VARIABLES } from '../../src/config/env-schema.js';
 import { ADMIN_TOKEN, startTestGateway, type TestGateway } from '../support/gateway.js';
 import { eventually } from '../support/eventually.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
@@ -13,7 +14,7 @@ interface System {
   database: { version: string; bytes: number };
   processes: { address: string | null; connected_at: string }[];
   partitions: { name: string; bytes: number; rows: number | null }[];
-  settings: { name: string; changed: boolean }[];
+  settings: { name: string; changed: boolean; hidden: boolean; value: string | null }[];
 }
 
 const SECRET = 'sk-secret-of-the-default-provider';
@@ -66,7 +67,7 @@ describe('GET /admin/v1/system', () => {
     await eventually(async () => (await system()).processes.length === 1);
   });
 
-  it('names settings that are not the default, and shows no value of one', async () => {
+  it('names settings that are not the default, and shows values, but none of secrets', async () => {
     const { settings } = await system();
     const changed = settings.filter((setting) => setting.changed).map(({ name }) => name);
     expect(changed).toEqual(
@@ -74,10 +75,17 @@ describe('GET /admin/v1/system', () => {
     );
     expect(changed).not.toContain('SHUTDOWN_DELAY_MS');
     expect(settings.map(({ name }) => name)).toContain('SHUTDOWN_DELAY_MS');
+    const named = (name: string) => settings.find((one) => one.name === name);
+    expect(named('LOG_LEVEL')).toMatchObject({ hidden: false, value: 'error' });
+    expect(named('REPORT_TIMEZONE')).toMatchObject({ changed: false, hidden: false, value: 'UTC' });
+    expect(named('REQUEST_LOG_RETENTION_DAYS')).toMatchObject({ changed: false, value: '90' });
+    expect(named('MIGRATE')).toMatchObject({ changed: false, value: 'on' });
+    expect(named('ADMIN_PORT')).toMatchObject({ hidden: false, value: null });
+    for (const name of [...SECRET_VARIABLES, 'OTEL_EXPORTER_OTLP_ENDPOINT'])
+      expect(named(name)).toMatchObject({ hidden: true, value: null });
     const text = await (
       await fetch(`${postern.url}/admin/v1/system`, { headers: { authorization: `Bearer ${ADMIN_TOKEN}` } })
     ).text();
-    for (const secret of [SECRET, ADMIN_TOKEN, provider.url, postern.database.url])
-      expect(text).not.toContain(secret);
+    for (const secret of [SECRET, ADMIN_TOKEN, postern.database.url]) expect(text).not.toContain(secret);
   });
 });

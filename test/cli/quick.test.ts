@@ -39,7 +39,14 @@ async function loadedBy(args: string[], env: Record<string, string> = {}): Promi
 }
 
 /** What every command may load: nothing that takes long. */
-const LIGHT = ['ansi-regex', 'commander', 'get-east-asian-width', 'string-width', 'strip-ansi'];
+const LIGHT = [
+  'ansi-regex',
+  'commander',
+  'get-east-asian-width',
+  'openapi-fetch',
+  'string-width',
+  'strip-ansi',
+];
 
 it.each([['--help'], ['--version'], ['help'], ['keys --help'], ['keys create --help'], ['completion bash']])(
   '%s loads no service, no schema and no database',

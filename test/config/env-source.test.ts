@@ -2,7 +2,10 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { EnvError } from '../../src/config/env-error.js';
+import { z } from 'zod';
 import { loadEnv } from '../../src/config/env.js';
+import { misspeltSettings } from '../../src/config/misspelt-settings.js';
+import { DeclaredSettings } from '../../src/config/module-settings.js';
 
 describe('where the environment comes from', () => {
   let folder: string;
@@ -91,5 +94,31 @@ describe('where the environment comes from', () => {
     expect(message).toMatch(/DATABASE_URL_FILE: the file cannot be read \(ENOENT\)/);
     expect(message).toMatch(/MASTER_KEY_FILE: the file is empty/);
     expect(message).not.toContain(folder);
+  });
+
+  it('finds names that are almost settings, and in .env those that are none, but for those that modules declare', () => {
+    const declared = new DeclaredSettings(z.object({ QUOTA_TOKENS: z.string() }), {
+      secrets: ['QUOTA_TOKENS'],
+    });
+    const dotenv = file(
+      '.env',
+      'LOGLEVEL=debug\nPORT=7001\nQUOTA_TOKENS=1\nQUOTA_TOKEN_FILE=x\nPOSTGRES_PASSWORD=p\nSOMETHING=s3cret\n',
+    );
+    const source = {
+      PROVIDER_ULR: 'https://api.openai.com',
+      OIDC_ISUER: 'x',
+      PROVIDER_KEY_FILE: '/x',
+      HOME: '/root',
+      PATH: '/bin',
+      HOSTNAME: 'x',
+      ANOTHER: 'x',
+    };
+    expect(misspeltSettings([declared], source, dotenv)).toEqual([
+      'LOGLEVEL in .env is not a setting; did you mean LOG_LEVEL?',
+      'QUOTA_TOKEN_FILE in .env is not a setting; did you mean QUOTA_TOKENS_FILE?',
+      'SOMETHING in .env is not a setting; see docs/reference/settings.md',
+      'PROVIDER_ULR is not a setting; did you mean PROVIDER_URL?',
+      'OIDC_ISUER is not a setting; did you mean OIDC_ISSUER?',
+    ]);
   });
 });

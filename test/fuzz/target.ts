@@ -5,7 +5,7 @@ import { createDatabase } from '../support/database.js';
 import { ADMIN_TOKEN, PROVIDER_KEY } from '../support/gateway.js';
 import { GatewayProcess } from '../support/process.js';
 import { RawClient, type ReceivedResponse } from '../support/raw-client.js';
-import { RawProvider, type Script } from '../support/raw-provider.js';
+import { answer, RawProvider, type Script } from '../support/raw-provider.js';
 
 /** The build as it ships, in a process of its own: what is under fire must be able to die alone. */
 export interface FuzzTarget {
@@ -21,7 +21,12 @@ export async function startFuzzTarget(
   script: Script,
   variables: Record<string, string> = {},
 ): Promise<FuzzTarget> {
-  const provider = await RawProvider.start(script);
+  // The gateway tests PROVIDER_KEY once after its start: a request that no client sent.
+  let tested!: () => void;
+  const keyTest = new Promise<void>((resolve) => (tested = resolve));
+  const provider = await RawProvider.start(({ socket }) => {
+    socket.write(answer('200 OK', []), tested);
+  });
   const database = await createDatabase();
   const dataDir = await mkdtemp(join(tmpdir(), 'postern-data-'));
   const gateway = GatewayProcess.spawn(dataDir, {
@@ -34,6 +39,9 @@ export async function startFuzzTarget(
     ...variables,
   });
   const url = await gateway.ready();
+  await keyTest;
+  provider.script = script;
+  provider.requests.length = 0;
   const made = await fetch(`${url}/admin/v1/keys`, {
     method: 'POST',
     headers: { authorization: `Bearer ${ADMIN_TOKEN}`, 'content-type': 'application/json' },

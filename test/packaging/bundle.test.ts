@@ -61,6 +61,7 @@ it('is there, unless package.json has dependencies of others', () => {
       'ansi-regex',
       'commander',
       'get-east-asian-width',
+      'openapi-fetch',
       'string-width',
       'strip-ansi',
     ]);

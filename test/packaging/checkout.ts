@@ -4,14 +4,14 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 
 /**
- * A small checkout to start from: the real scripts and the real npm, with a compiler that changes nothing and writes a line
- * to builds.log for each file, so that a test takes a second and needs no registry.
+ * A small checkout to start from: the real scripts and the real npm, with a compiler that changes nothing and writes the number
+ * of its process to builds.log for each file, so that a test takes a second and needs no registry.
  */
 const COMPILER = `
 import { appendFileSync, existsSync, readFileSync } from 'node:fs';
 const at = (name) => new URL('../' + name, import.meta.url);
 export async function transform(code) {
-  appendFileSync(at('builds.log'), 'build\\n');
+  appendFileSync(at('builds.log'), process.pid + '\\n');
   if (existsSync(at('slow'))) await new Promise((go) => setTimeout(go, Number(readFileSync(at('slow'), 'utf8'))));
   if (existsSync(at('broken'))) throw new Error('src/main.ts: Expression expected');
   return { code, map: '{}' };
@@ -66,7 +66,12 @@ export class Checkout {
   }
 
   get builds(): number {
-    return readFileSync(join(this.folder, 'builds.log'), 'utf8').split('\n').length - 1;
+    return this.builders.length;
+  }
+
+  /** The processes that compiled the files. */
+  get builders(): string[] {
+    return readFileSync(join(this.folder, 'builds.log'), 'utf8').trimEnd().split('\n');
   }
 
   /** Starts one of the scripts; `until` resolves when the text was printed, `ended` with everything and the code. */

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { eventually } from '../support/eventually.js';
@@ -11,7 +11,8 @@ describe('npm start', () => {
   let installed: Checkout;
   let first: Awaited<ReturnType<Checkout['start']>['ended']>;
   let checkout: Checkout;
-  const app = 'console.log("flags " + process.execArgv); process.exit(7);';
+  const app =
+    'console.log("flags " + process.execArgv); console.log("starter " + process.ppid); process.exit(7);';
   beforeAll(async () => {
     installed = new Checkout(app);
     first = await installed.start().ended;
@@ -98,6 +99,13 @@ describe('npm start', () => {
     expect((await checkout.start().ended).code).toBe(7);
   });
 
+  it('has the compilers in another process, which ends with the build', async () => {
+    checkout.remove('dist');
+    const { stdout } = await checkout.start().ended;
+    const starter = /^starter (\d+)$/m.exec(stdout)![1];
+    expect(checkout.builders.at(-1)).not.toBe(starter);
+  });
+
   it("shows npm's own message when the installation fails", async () => {
     checkout.remove('node_modules');
     checkout.write('package-lock.json', '{"lockfileVersion":3,"packages":{"":{}}}');
@@ -134,6 +142,39 @@ describe('npm start', () => {
     run.child.kill('SIGTERM');
     expect((await run.ended).code).toBe(143);
     expect(exists('.prepare.lock') || exists('dist/.postern-build')).toBe(false);
+  });
+
+  it('stopped while npm installs, says so and blames nothing', async () => {
+    checkout.remove('node_modules');
+    // In place of npm: as npm does, it ends with 1 on a signal.
+    checkout.write(
+      'npm-cli.js',
+      "process.on('SIGTERM', () => process.exit(1)); process.stderr.write('npm runs'); setInterval(() => {}, 1000);",
+    );
+    const run = checkout.start('start.mjs', [], { npm_execpath: join(checkout.folder, 'npm-cli.js') });
+    await eventually(() => run.complained().includes('npm runs'));
+    run.child.kill('SIGTERM');
+    const { code, stderr } = await run.ended;
+    expect({ code, stderr }).toEqual({
+      code: 143,
+      stderr: 'npm runsInstalling dependencies as locked (npm ci): stopped.\n',
+    });
+  });
+
+  it('needs none of its files to say that this Node is too old', () => {
+    checkout.write(
+      'older.cjs',
+      "Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '18.20.8' } });",
+    );
+    for (const file of readdirSync(join(checkout.folder, 'scripts')))
+      if (!['start.mjs', 'check-node.mjs'].includes(file)) checkout.remove(`scripts/${file}`);
+    const args = ['--require', './older.cjs', 'scripts/start.mjs'];
+    const { status, stderr } = spawnSync(process.execPath, args, { cwd: checkout.folder, encoding: 'utf8' });
+    expect({ status, stderr }).toEqual({
+      status: 1,
+      stderr:
+        'Postern needs Node.js >= 20.19, this is 18.20.8. Install Node.js 24 LTS (at least 20.19) and try again.\n',
+    });
   });
 
   it('--watch: compiles and starts again on a change, and waits where one does not compile', async () => {

@@ -34,6 +34,30 @@ describe('normaliseProviderUrl', () => {
   });
 
   it.each([
+    ['https://api.openai.com/v1/chat/completions', '/v1/chat/completions', 'https://api.openai.com'],
+    ['https://api.openai.com/v1/responses/', '/v1/responses', 'https://api.openai.com'],
+    ['https://api.anthropic.com/v1/messages', '/v1/messages', 'https://api.anthropic.com'],
+    ['https://openrouter.ai/api/v1/models', '/v1/models', 'https://openrouter.ai/api'],
+    [
+      'https://api.example.com/openai/Chat/Completions',
+      '/chat/completions',
+      'https://api.example.com/openai',
+    ],
+  ])('rejects the endpoint %s: without %s it is %s', (value, appended, right) => {
+    expect(normaliseProviderUrl(value).problem).toBe(
+      `remove the trailing ${appended}: callers send it themselves. Use ${right}`,
+    );
+    expect(normaliseProviderUrl(right)).toEqual({ url: right });
+  });
+
+  it.each([
+    'https://gateway.ai.cloudflare.com/v1/account/gateway/openai',
+    'https://name.services.ai.azure.com/models',
+  ])('accepts %s, which only looks like one', (url) => {
+    expect(normaliseProviderUrl(url)).toEqual({ url });
+  });
+
+  it.each([
     ['', /visible ASCII/],
     ['https://api.example.com/a b', /visible ASCII/],
     ['https://api.example.com/\n', /visible ASCII/],

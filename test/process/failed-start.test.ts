@@ -1,6 +1,7 @@
 import { once } from 'node:events';
-import { readdir } from 'node:fs/promises';
+import { readdir, writeFile } from 'node:fs/promises';
 import { type AddressInfo, createServer, Server } from 'node:net';
+import { join } from 'node:path';
 import { Injectable, Module } from '@nestjs/common';
 import { loadEnv } from '../../src/config/env.js';
 import { startGateway } from '../../src/runtime/gateway.js';
@@ -68,6 +69,16 @@ it('on a taken port ends before it makes a database', async () => {
   expect(gateway.process.stdout).toBe('');
   expect(await readdir(workplace.dataDir)).not.toContain('postgres');
   await new Promise((closed) => taken.close(closed));
+});
+
+it('names misspelt settings before the errors, and speaks of no calls', async () => {
+  await writeFile(join(workplace.folder, '.env'), 'LOGLEVEL=debug\n');
+  const gateway = workplace.gateway({ DATABASE_URL: `${database.url}_absent`, PROVIDER_ULR: 'x' });
+  expect(await gateway.process.ended).toEqual({ code: 1, signal: null });
+  expect(gateway.process.stdout).toMatch(
+    /^postern: LOGLEVEL in \.env is not a setting; did you mean LOG_LEVEL\?\npostern: PROVIDER_ULR is not a setting; did you mean PROVIDER_URL\?\n/,
+  );
+  expect(gateway.process.stdout + gateway.process.stderr).not.toContain('in flight');
 });
 
 @Injectable()

@@ -41,7 +41,7 @@ it('prints a call that works when pasted', async () => {
   const gateway = workplace.gateway(settings);
   const [, command] = await gateway.process.until(/try it:\n\n([^]+)\n\n/);
   expect(await paste(command!)).toBe('{"choices":[]}');
-  const [call] = provider.requests;
+  const call = provider.requests.find(({ head }) => head.startsWith('POST '));
   expect(call!.head).toMatch(/^POST \/v1\/chat\/completions HTTP\/1\.1\r\n/);
   expect(call!.headers).toContainEqual(['Authorization', 'Bearer sk-0123456789']);
   expect(JSON.parse((await call!.body).bytes.toString())).toMatchObject({ model: 'gpt-4o-mini' });
@@ -80,4 +80,21 @@ describe('without a provider', () => {
     await forwarder.close();
     expect(gateway.process.stdout).not.toMatch(/curl|try it/);
   });
+});
+
+it('says that the provider rejects PROVIDER_KEY, and serves', async () => {
+  const rejecting = await RawProvider.start(
+    ({ socket }) => void socket.write(answer('401 Unauthorized', [], '{"error":{}}')),
+  );
+  const gateway = workplace.gateway({
+    DATABASE_URL: database.url,
+    PROVIDER_URL: rejecting.url,
+    PROVIDER_KEY: 'sk-wrong-0123456789',
+  });
+  const url = await gateway.ready();
+  await gateway.process.until(/WARN +Providers: The provider rejected PROVIDER_KEY \(401\)\./);
+  expect((await fetch(`${url}/health/ready`)).status).toBe(200);
+  expect(gateway.process.stdout + gateway.process.stderr).not.toContain('sk-wrong');
+  expect(await gateway.stop()).toEqual({ code: 0, signal: null });
+  await rejecting.stop();
 });

@@ -33,7 +33,7 @@ afterAll(() => site.remove());
 
 it('more calls than the descriptors are enough for get 503 and are not forwarded', async () => {
   const gateway = workplace.gateway(
-    { DATABASE_URL: database.url, PROVIDER_URL: provider.url, PROVIDER_KEY: 'sk-test' },
+    { DATABASE_URL: database.url, PROVIDER_URL: provider.url },
     undefined,
     OPEN_FILES,
   );

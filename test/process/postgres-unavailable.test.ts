@@ -47,10 +47,15 @@ it('starts without Postgres, says so, and comes to itself when Postgres does', a
   expect(rejected.headers.get('x-gateway-error')).toBe('database_unavailable');
   expect(Number(rejected.headers.get('retry-after'))).toBeGreaterThan(0);
   await gateway.process.until(/Postgres is not ready: .*ECONNREFUSED.* Trying again until it is\./);
-  expect(gateway.process.stdout).not.toContain('shown only once');
+  expect(gateway.process.stdout).toContain(`postern: listening on ${url}; waiting for Postgres\n`);
+  expect(gateway.process.stdout).not.toMatch(/shown only once|ready on|no provider yet/);
 
   await forwarder.open();
   const key = await gateway.firstKey();
+  expect(gateway.process.stdout).toContain(
+    `postern: ready on ${url}\npostern: the admin token is in ${workplace.dataDir}/secrets/admin-token\n` +
+      `postern: the console is on ${url}/console; sign in with the admin token\n`,
+  );
   await eventually(async () => (await ready(url)).status === 200);
   const response = await call(url, key);
   expect([response.status, await response.text()]).toEqual([200, '{"ok":true}']);
@@ -91,4 +96,15 @@ it('leaves pending migrations alone with MIGRATE=off and goes on once somebody r
   await eventually(async () => (await ready(url)).status === 200);
   expect((await call(url, key)).status).toBe(200);
   expect(await gateway.stop()).toEqual({ code: 0, signal: null });
+});
+
+it('does not name a console that is off', async () => {
+  const gateway = workplace.gateway({
+    DATABASE_URL: database.url,
+    PROVIDER_URL: provider.url,
+    CONSOLE: 'off',
+  });
+  await gateway.firstKey();
+  expect(gateway.process.stdout).toContain('postern: the admin token is in ');
+  expect(gateway.process.stdout).not.toContain('console');
 });

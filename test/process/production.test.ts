@@ -37,6 +37,7 @@ it('makes no secret and no key, and says how to make a key', async () => {
   const { process } = gateway;
   await process.until(/no gateway key yet; create one: \S*postern teams create .* \S*postern keys create /);
   expect(process.stdout).not.toMatch(/ptn_|admin token is in/);
+  expect(process.stdout).toContain('/console; sign in with ADMIN_TOKEN\n');
   for (const secret of [settings.ADMIN_TOKEN, settings.MASTER_KEY, settings.DATABASE_URL]) {
     expect(process.stdout + process.stderr).not.toContain(secret);
   }

@@ -1,5 +1,6 @@
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { EgressProxy } from '../support/egress-proxy.js';
+import { eventually } from '../support/eventually.js';
 import { ADMIN_TOKEN, PROVIDER_KEY, startTestGateway } from '../support/gateway.js';
 import type { GatewayProcess } from '../support/process.js';
 import { TEST_CA, TlsProvider } from '../support/tls-provider.js';
@@ -30,6 +31,9 @@ async function start(variables: Record<string, string>): Promise<{ gateway: Gate
   const gateway = place.gateway({ DATABASE_URL: database.url, PROVIDER_KEY, ADMIN_TOKEN, ...variables });
   const url = await gateway.ready();
   key ||= await gateway.firstKey();
+  // The gateway tests PROVIDER_KEY once after its start: a request that no client sent.
+  await eventually(() => provider.authorizations.length > 0);
+  provider.authorizations.length = 0;
   return { gateway, url };
 }
 

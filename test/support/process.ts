@@ -137,9 +137,9 @@ export class GatewayProcess {
 
   private constructor(readonly process: Process) {}
 
-  /** Waits until it serves. @returns its URL */
+  /** Waits until it serves, with Postgres or without. @returns its URL */
   async ready(): Promise<string> {
-    return (await this.process.until(/^postern: ready on (\S+)$/m))[1]!;
+    return (await this.process.until(/^postern: (?:ready|listening) on ([^\s;]+)/m))[1]!;
   }
 
   /** Waits for the first key, printed once. */

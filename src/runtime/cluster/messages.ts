@@ -17,6 +17,8 @@ export type WorkerMessage =
   /** The worker receives messages; earlier ones were lost. */
   | 'listening'
   | { ready: Ready }
+  /** Postgres was reached. */
+  | { database: { lacksProvider: boolean } }
   | { keys: KeysFound }
   | 'no gateway key'
   | { metrics: { request: number; values: MetricValues } }

@@ -66,7 +66,8 @@ class Primary {
     const others = Array.from({ length: this.workers - 1 }, (_, i) => this.fork(i + 2));
     await Promise.all(others);
     if (this.stopping !== null) return;
-    this.messages.ready(ready, this.host.adminTokenFile);
+    const { adminTokenFile, settings } = this.host;
+    this.messages.serving(ready, { adminTokenFile, env: settings });
     this.messages.say(`${this.workers} workers share the port`);
   }
 
@@ -110,7 +111,8 @@ class Primary {
         else if ('ready' in message) {
           this.serving.add(slot);
           resolve(message.ready);
-        } else if ('metrics' in message)
+        } else if ('database' in message) this.messages.onDatabase(message.database.lacksProvider);
+        else if ('metrics' in message)
           this.metrics.receive(slot, message.metrics.request, message.metrics.values);
         else if ('requestAllMetrics' in message) void this.sendAllMetrics(worker, message.requestAllMetrics);
         else this.messages.onKeys(message.keys);

@@ -1,5 +1,6 @@
 import { cliCommand } from '../../platform/cli-command.js';
 import { DataDirError } from '../../platform/data-dir.js';
+import type { Env } from '../../config/env.js';
 import { EnvError } from '../../config/env-error.js';
 import { PermanentDatabaseError } from '../../database/permanent-database-error.js';
 import { EmbeddedPostgresError } from '../../embedded-postgres/embedded-postgres-error.js';
@@ -20,8 +21,13 @@ const OPERATOR_ERRORS = [
 export interface Ready {
   url: string;
   adminUrl: string | null;
-  /** True if there is no default provider yet. */
-  lacksProvider: boolean;
+}
+
+/** How people sign in to the console. */
+export interface SignIn {
+  /** File of the generated admin token; null if ADMIN_TOKEN is set. */
+  adminTokenFile: string | null;
+  env: Pick<Env, 'console' | 'publicUrl' | 'oidcIssuer'>;
 }
 
 /** What a start found out about the gateway keys. */
@@ -35,6 +41,9 @@ export interface KeysFound {
 /** Prints the start-up messages on standard output. */
 export class StartupMessages {
   private url: string | null = null;
+  private waiting: (Ready & { signIn: SignIn }) | null = null;
+  /** null before Postgres was reached. */
+  private lacksProvider: boolean | null = null;
   private keys: KeysFound | null = null;
   private hasToldProvider = false;
   private hasToldKeys = false;
@@ -43,11 +52,33 @@ export class StartupMessages {
     process.stdout.write(`postern: ${line}\n`);
   }
 
-  ready({ url, adminUrl, lacksProvider }: Ready, adminTokenFile: string | null): void {
+  /** The gateway listens. It is ready once Postgres has been reached, whichever comes first. */
+  serving(ready: Ready, signIn: SignIn): void {
+    this.waiting = { ...ready, signIn };
+    if (this.lacksProvider === null) this.say(`listening on ${ready.url}; waiting for Postgres`);
+    else this.tellReady(this.waiting, this.lacksProvider);
+  }
+
+  /** Postgres was reached, and what is stored there is known. Only the first time counts, however many workers say so. */
+  onDatabase(lacksProvider: boolean): void {
+    if (this.lacksProvider !== null) return;
+    this.lacksProvider = lacksProvider;
+    if (this.waiting !== null) this.tellReady(this.waiting, lacksProvider);
+  }
+
+  private tellReady({ url, adminUrl, signIn }: Ready & { signIn: SignIn }, lacksProvider: boolean): void {
     this.url = url;
     this.say(`ready on ${url}`);
     if (adminUrl !== null) this.say(`the admin API is on ${adminUrl} only`);
-    if (adminTokenFile !== null) this.say(`the admin token is in ${adminTokenFile}`);
+    if (signIn.adminTokenFile !== null) this.say(`the admin token is in ${signIn.adminTokenFile}`);
+    if (signIn.env.console === 'on') {
+      const { publicUrl, oidcIssuer } = signIn.env;
+      const token = signIn.adminTokenFile === null ? 'ADMIN_TOKEN' : 'the admin token';
+      this.say(
+        `the console is on ${publicUrl ?? adminUrl ?? url}/console; sign in with ${token}` +
+          (oidcIssuer === undefined ? '' : ' or by single sign-on'),
+      );
+    }
     if (lacksProvider) this.tellProvider();
     this.tellKeys();
   }
@@ -66,7 +97,11 @@ export class StartupMessages {
   }
 
   stopping(): void {
-    this.say('stopping: waiting for calls in flight; a second signal stops at once');
+    this.say(
+      this.waiting === null
+        ? 'stopping: waiting for the step of the start that runs; a second signal stops at once'
+        : 'stopping: waiting for calls in flight; a second signal stops at once',
+    );
   }
 
   private tellProvider(): void {

@@ -3,9 +3,9 @@ import { errorText } from './startup-messages.js';
 import type { Settings } from '../../config/settings.js';
 import { type Gateway, type GatewayOptions, serve } from '../gateway.js';
 import { withLoadedModules } from '../loaded-modules.js';
+import { warnOfRejectedKey } from '../rejected-key.js';
 import type { ImportedModule } from '../module-tree.js';
 import { type MetricValues, MetricsService } from '../../observability/metrics.service.js';
-import { RoutesService } from '../../routes/routes.service.js';
 import type { PrimaryMessage, WorkerMessage } from './messages.js';
 
 /** Longer than the primary waits for a worker. */
@@ -51,6 +51,7 @@ async function start(
     onFirstKey: (firstKey, lacksProvider) => send({ keys: { firstKey, lacksProvider } }),
     onKeysExist: () => send({ keys: { firstKey: null, lacksProvider: false } }),
     onNoKey: () => send('no gateway key'),
+    onDatabase: (lacksProvider) => send({ database: { lacksProvider } }),
     setup: async (app) => {
       // Before it listens: calls are served, and counted, while a start still waits for Postgres.
       const own = app.get(MetricsService);
@@ -60,8 +61,9 @@ async function start(
     },
     onPermanentError: fail,
   });
-  const { url, adminUrl, app } = gateway;
-  send({ ready: { url, adminUrl, lacksProvider: app.get(RoutesService).lacksDefault } });
+  const { url, adminUrl } = gateway;
+  send({ ready: { url, adminUrl } });
+  if (settings.worker === 1 && settings.providerKey !== undefined) void warnOfRejectedKey(gateway.app);
   return gateway;
 }
 

@@ -233,7 +233,7 @@ function Settings({ settings }: { settings: System['settings'] }) {
   return (
     <Section title="Settings">
       <Text size="sm" c="dimmed" mb="xs">
-        Values are never shown.
+        Values of secrets are never shown.
       </Text>
       <Facts
         facts={[
@@ -245,13 +245,13 @@ function Settings({ settings }: { settings: System['settings'] }) {
   );
 }
 
-/** Names in columns, in alphabetical order. */
+/** Names in columns, with values that are no secrets, in alphabetical order. */
 function Names({ of }: { of: System['settings'] }) {
-  const names = of.map(({ name }) => name).sort();
+  const sorted = [...of].sort((a, b) => (a.name < b.name ? -1 : 1));
   return (
     <ul className={classes.names}>
-      {names.map((name) => (
-        <li key={name}>{name}</li>
+      {sorted.map(({ name, value }) => (
+        <li key={name}>{value === null ? name : `${name}=${value}`}</li>
       ))}
     </ul>
   );
