@@ -44,7 +44,7 @@ export class StartupMessages {
   private waiting: (Ready & { signIn: SignIn }) | null = null;
   /** null before Postgres was reached. */
   private lacksProvider: boolean | null = null;
-  private keys: KeysFound | null = null;
+  private keys: KeysFound | 'none' | null = null;
   private hasToldProvider = false;
   private hasToldKeys = false;
 
@@ -89,11 +89,10 @@ export class StartupMessages {
     this.tellKeys();
   }
 
+  /** Prints how to create the first key, also after the URL. */
   onNoKey(): void {
-    this.say(
-      `there is no gateway key yet; create one: ${cliCommand('teams create <team>')}, then ` +
-        cliCommand('keys create --team <team> --name <name>'),
-    );
+    this.keys ??= 'none';
+    this.tellKeys();
   }
 
   stopping(): void {
@@ -117,6 +116,13 @@ export class StartupMessages {
   private tellKeys(): void {
     if (this.url === null || this.keys === null || this.hasToldKeys) return;
     this.hasToldKeys = true;
+    if (this.keys === 'none') {
+      this.say(
+        `there is no gateway key yet; create one: ${cliCommand('teams create <team>')}, then ` +
+          cliCommand('keys create --team <team> --name <name>'),
+      );
+      return;
+    }
     const { firstKey, lacksProvider } = this.keys;
     if (firstKey === null) {
       this.say(
