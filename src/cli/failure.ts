@@ -47,7 +47,7 @@ function optionName(field: string, command: Command | null): string {
 }
 
 /** Options that are named otherwise than the fields that they set. */
-const RENAMED: Readonly<Record<string, string>> = { 'max-attempts': 'attempts' };
+const RENAMED: Readonly<Record<string, string>> = { 'max-attempts': 'attempts', search: 'name' };
 
 /** An error of the database or the folders on this machine; with a stack only if it is a bug. */
 async function localError(error: unknown): Promise<string> {

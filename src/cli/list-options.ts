@@ -14,6 +14,10 @@ export interface CallOptions {
   outcome?: string;
   failed?: boolean;
   minDurationMs?: string;
+  tag?: string;
+  endUser?: string;
+  session?: string;
+  providerRequestId?: string;
 }
 
 export interface TimeOptions {
@@ -34,10 +38,14 @@ export function addCallOptions(command: Command): Command {
     .option('--key <key>', 'filter by key: team/name, prefix or ID')
     .option('--provider <name>', 'filter by provider')
     .option('--model <name>', 'filter by model')
-    .option('--status <status>', 'filter by HTTP status, for example 429 or 5xx')
+    .option('--status <statuses>', 'filter by HTTP status, for example 429 or 4xx,5xx')
     .option('--outcome <outcome>', 'filter by outcome, for example completed or client_aborted')
     .option('--failed', 'only calls with status 400 or above, or that broke off')
-    .option('--min-duration-ms <ms>', 'only calls that took this long or longer, for example 5000');
+    .option('--min-duration-ms <ms>', 'only calls that took this long or longer, for example 5000')
+    .option('--tag <name=value>', 'filter by tag, for example env=prod; several separated by commas')
+    .option('--end-user <name>', 'filter by end user, as the log stores it')
+    .option('--session <name>', 'filter by session')
+    .option('--provider-request-id <id>', 'filter by the ID that the provider gave its response');
 }
 
 export function addRangeOptions(command: Command): Command {
@@ -64,8 +72,10 @@ export function addPageOptions(command: Command): Command {
 /** The options as parameters of the admin API. */
 export async function callQuery(api: Api, options: CallOptions & TimeOptions): Promise<Query> {
   const { team, key, provider, model, status, outcome, failed, minDurationMs, recordedAfter } = options;
+  const { tag, endUser, session, providerRequestId } = options;
   return {
     ...{ team, provider, model, status, outcome, min_duration_ms: minDurationMs, ...parseRange(options) },
+    ...{ tag, end_user: endUser, session, provider_request_id: providerRequestId },
     ...(failed === true && { failed: 'true' }),
     ...(recordedAfter !== undefined && {
       recorded_after: parseTime(recordedAfter, -1, '--recorded-after'),

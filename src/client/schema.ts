@@ -136,6 +136,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/admin/v1/keys/counts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Count the keys of each team by status */
+        get: operations["countKeys"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/admin/v1/keys/{id}": {
         parameters: {
             query?: never;
@@ -1632,6 +1649,43 @@ export interface components {
              * @enum {string}
              */
             shared: "key" | "team";
+        };
+        KeyCountsPage: {
+            /** @description The entries of this page. */
+            data: components["schemas"]["KeyCounts"][];
+            /**
+             * @description Send as `cursor` to get the next page; null on the last page.
+             * @example AaICky58duGSEqvtqqRdvw
+             */
+            next_cursor: string | null;
+        };
+        KeyCounts: {
+            /**
+             * Format: uuid
+             * @description ID of the team.
+             * @example 01890a5d-ac96-774b-bcce-b302099a8057
+             */
+            team_id: string;
+            /**
+             * @description Keys that work.
+             * @example 12
+             */
+            active: number;
+            /**
+             * @description Disabled keys; all keys of a disabled team are.
+             * @example 0
+             */
+            disabled: number;
+            /**
+             * @description Keys that have expired.
+             * @example 1
+             */
+            expired: number;
+            /**
+             * @description Revoked keys.
+             * @example 3
+             */
+            revoked: number;
         };
         /**
          * @example {
@@ -6172,6 +6226,8 @@ export interface operations {
     listTeams: {
         parameters: {
             query?: {
+                /** @description Only teams in whose name each of these words occurs, in any case. For example `sea`. */
+                search?: string;
                 /** @description Maximum number of rows. For example `50`. */
                 limit?: number;
                 /** @description `next_cursor` of the previous page. For example `AaICky58duGSEqvtqqRdvw`. */
@@ -6288,6 +6344,18 @@ export interface operations {
                 prefix?: string;
                 /** @description Only keys with this status. */
                 status?: "active" | "disabled" | "expired" | "revoked";
+                /** @description Only keys in whose name, team or owner each of these words occurs, in any case; or the first characters of a key. Never send a whole key. For example `search/no`. */
+                search?: string;
+                /** @description Only these keys, by ID, at most 100, separated by commas. For example `01890a5d-ac96-774b-bcce-b302099a8057`. */
+                id?: string;
+                /** @description Only keys that expire before this time, or have expired. For example `2030-01-31T12:00:00.000Z`. */
+                expires_before?: string;
+                /** @description Only keys that were last used before this time, or created before and never used. For example `2026-01-31T12:00:00.000Z`. */
+                unused_since?: string;
+                /** @description What to sort by. Default: `created`. `name` is that of the team, then of the key; `expires`: keys without an expiry come after those with one, expired and revoked keys last; `last_used`: keys that were never used come first. */
+                sort?: "created" | "name" | "expires" | "last_used";
+                /** @description Ascending or descending. Default: `desc` for `created`, else `asc`. */
+                order?: "asc" | "desc";
                 /** @description Maximum number of rows. For example `50`. */
                 limit?: number;
                 /** @description `next_cursor` of the previous page. For example `AaICky58duGSEqvtqqRdvw`. */
@@ -6332,6 +6400,31 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["IssuedKey"];
+                };
+            };
+        };
+    };
+    countKeys: {
+        parameters: {
+            query?: {
+                /** @description Maximum number of rows. For example `50`. */
+                limit?: number;
+                /** @description `next_cursor` of the previous page. For example `AaICky58duGSEqvtqqRdvw`. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of teams that have keys. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["KeyCountsPage"];
                 };
             };
         };
@@ -6773,7 +6866,7 @@ export interface operations {
                 provider?: string;
                 /** @description Only calls for this model. For example `gpt-4o-mini`. */
                 model?: string;
-                /** @description Only calls with this HTTP status, such as `429`, or this class, such as `5xx`. For example `429`. */
+                /** @description Only calls with one of these HTTP statuses, such as `429`, or classes, such as `5xx`, separated by commas. For example `429,5xx`. */
                 status?: string;
                 /** @description Only calls with this outcome. */
                 outcome?: "completed" | "client_aborted" | "client_error" | "upstream_error" | "upstream_timeout" | "truncated" | "interrupted" | "replayed" | "cached" | "retried";
@@ -6785,6 +6878,10 @@ export interface operations {
                 end_user?: string;
                 /** @description Only calls of this session. For example `session-12`. */
                 session?: string;
+                /** @description Only calls with this tag of `x-gateway-tags`, or with all of several, separated by commas. For example `env=prod`. */
+                tag?: string;
+                /** @description Only calls whose response the provider gave this ID. Give `from`, too: the log has no index for it. For example `req_011CQ3b8`. */
+                provider_request_id?: string;
                 /** @description Only rows written to the database after this time; absent: no rows, only `recorded_until`. For example `2026-01-31T12:00:00.000Z`. */
                 recorded_after?: string;
                 /** @description Also rows written at exactly `recorded_after` that have a greater ID than this one. For example `01890a5d-ac96-774b-bcce-b302099a8057`. */
@@ -6820,7 +6917,7 @@ export interface operations {
                 provider?: string;
                 /** @description Only calls for this model. For example `gpt-4o-mini`. */
                 model?: string;
-                /** @description Only calls with this HTTP status, such as `429`, or this class, such as `5xx`. For example `429`. */
+                /** @description Only calls with one of these HTTP statuses, such as `429`, or classes, such as `5xx`, separated by commas. For example `429,5xx`. */
                 status?: string;
                 /** @description Only calls with this outcome. */
                 outcome?: "completed" | "client_aborted" | "client_error" | "upstream_error" | "upstream_timeout" | "truncated" | "interrupted" | "replayed" | "cached" | "retried";
@@ -6832,6 +6929,10 @@ export interface operations {
                 end_user?: string;
                 /** @description Only calls of this session. For example `session-12`. */
                 session?: string;
+                /** @description Only calls with this tag of `x-gateway-tags`, or with all of several, separated by commas. For example `env=prod`. */
+                tag?: string;
+                /** @description Only calls whose response the provider gave this ID. Give `from`, too: the log has no index for it. For example `req_011CQ3b8`. */
+                provider_request_id?: string;
                 /** @description Only calls that started at this time or later. For example `2026-01-31T12:00:00.000Z`. */
                 from?: string;
                 /** @description Only calls that started before this time. For example `2026-01-31T12:00:00.000Z`. */
@@ -6871,7 +6972,7 @@ export interface operations {
                 provider?: string;
                 /** @description Only calls for this model. For example `gpt-4o-mini`. */
                 model?: string;
-                /** @description Only calls with this HTTP status, such as `429`, or this class, such as `5xx`. For example `429`. */
+                /** @description Only calls with one of these HTTP statuses, such as `429`, or classes, such as `5xx`, separated by commas. For example `429,5xx`. */
                 status?: string;
                 /** @description Only calls with this outcome. */
                 outcome?: "completed" | "client_aborted" | "client_error" | "upstream_error" | "upstream_timeout" | "truncated" | "interrupted" | "replayed" | "cached" | "retried";
@@ -6883,6 +6984,10 @@ export interface operations {
                 end_user?: string;
                 /** @description Only calls of this session. For example `session-12`. */
                 session?: string;
+                /** @description Only calls with this tag of `x-gateway-tags`, or with all of several, separated by commas. For example `env=prod`. */
+                tag?: string;
+                /** @description Only calls whose response the provider gave this ID. Give `from`, too: the log has no index for it. For example `req_011CQ3b8`. */
+                provider_request_id?: string;
                 /** @description Only calls that started at this time or later. For example `2026-01-31T12:00:00.000Z`. */
                 from?: string;
                 /** @description Only calls that started before this time. For example `2026-01-31T12:00:00.000Z`. */
@@ -6958,7 +7063,7 @@ export interface operations {
                 provider?: string;
                 /** @description Only calls for this model. For example `gpt-4o-mini`. */
                 model?: string;
-                /** @description Only calls with this HTTP status, such as `429`, or this class, such as `5xx`. For example `429`. */
+                /** @description Only calls with one of these HTTP statuses, such as `429`, or classes, such as `5xx`, separated by commas. For example `429,5xx`. */
                 status?: string;
                 /** @description Only calls with this outcome. */
                 outcome?: "completed" | "client_aborted" | "client_error" | "upstream_error" | "upstream_timeout" | "truncated" | "interrupted" | "replayed" | "cached" | "retried";
@@ -6970,6 +7075,10 @@ export interface operations {
                 end_user?: string;
                 /** @description Only calls of this session. For example `session-12`. */
                 session?: string;
+                /** @description Only calls with this tag of `x-gateway-tags`, or with all of several, separated by commas. For example `env=prod`. */
+                tag?: string;
+                /** @description Only calls whose response the provider gave this ID. Give `from`, too: the log has no index for it. For example `req_011CQ3b8`. */
+                provider_request_id?: string;
                 /** @description Only calls that started at this time or later. For example `2026-01-31T12:00:00.000Z`. */
                 from?: string;
                 /** @description Only calls that started before this time. For example `2026-01-31T12:00:00.000Z`. */

@@ -17,9 +17,13 @@ export type KeyRow = Pick<
   rules: RuleValues[] | null;
 };
 
-/** The common start of all key queries; `k` is the key, `t` its team. */
-export const SELECT_KEYS = `
-  SELECT k.id, k.name, t.name AS team, k.team_id, s.prefix, k.created_at, k.expires_at, s.last_used_at,
+/**
+ * The common start of all key queries; `k` is the key, `t` its team, `s` its secrets.
+ *
+ * @param more columns before the others, each with a comma
+ */
+export const selectKeys = (more = '') => `
+  SELECT ${more} k.id, k.name, t.name AS team, k.team_id, s.prefix, k.created_at, k.expires_at, s.last_used_at,
          CASE WHEN k.revoked_at IS NULL THEN s.previous_secret_expires_at END AS previous_secret_expires_at,
          k.revoked_at, ${SHOWN_SETTINGS.map((name) => `k.${name}`).join(', ')}, k.cache, k.owner, k.owner_id, k.version,
          (${rulesSql('k.id')}) AS rules
@@ -32,7 +36,7 @@ export const SELECT_KEYS = `
   ) s`;
 
 /** One key by its id. */
-export const FIND_KEY = `${SELECT_KEYS} WHERE k.id = $1`;
+export const FIND_KEY = `${selectKeys()} WHERE k.id = $1`;
 
 /** The KeyStatus of a row, the most severe first. A disabled team disables its keys. */
 export const KEY_STATUS_SQL = `

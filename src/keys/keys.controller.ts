@@ -7,7 +7,7 @@ import { CurrentActor } from '../admin/current-actor.js';
 import { AdminController } from '../admin/admin-controller.js';
 import { ApiErrors } from '../admin/api-errors.js';
 import { ETAG, EntityTags, IfMatch } from '../admin/entity-tag.js';
-import type { Page } from '../database/page.js';
+import type { Page, PageRequest } from '../database/page.js';
 import type { Expected } from '../database/revision.js';
 import type { Actor } from '../platform/actor.js';
 import type { IssuedKey } from './insert-key.js';
@@ -16,6 +16,9 @@ import {
   type IssuedKeyView,
   type KeyChange,
   keyChangeSchema,
+  type KeyCounts,
+  keyCountsFilterSchema,
+  keyCountsPageSchema,
   type KeyFilter,
   keyFilterSchema,
   keyId,
@@ -57,6 +60,17 @@ export class KeysController {
     @CurrentScope() scope: Scope,
   ): Promise<Page<KeyView>> {
     return this.keys.list(filter, scope);
+  }
+
+  @Get('counts')
+  @Roles(['viewer', 'team'])
+  @ApiOperation({ operationId: 'countKeys', summary: 'Count the keys of each team by status' })
+  @ApiOkResponse({ standardSchema: keyCountsPageSchema, description: 'One page of teams that have keys.' })
+  counts(
+    @Query({ schema: keyCountsFilterSchema }) page: PageRequest,
+    @CurrentScope() scope: Scope,
+  ): Promise<Page<KeyCounts>> {
+    return this.keys.counts(page, scope);
   }
 
   @Post()

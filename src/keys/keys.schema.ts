@@ -1,6 +1,9 @@
 import { z } from 'zod';
+import { isUuid } from '../database/page.js';
 import {
   EXAMPLE_EXPIRY,
+  EXAMPLE_ID,
+  EXAMPLE_TIME,
   flag,
   name,
   oneOf,
@@ -14,7 +17,7 @@ import {
   timestamp,
   version,
 } from '../admin/fields.schema.js';
-import { SHOWN_LENGTH } from '../platform/api-key.js';
+import { containsKeyFormat, SHOWN_LENGTH } from '../platform/api-key.js';
 import { limitMembers, shownLimitMembers } from '../limit-rules/limit-rules.schema.js';
 import { PROVIDER_NAME } from '../providers/provider-name.js';
 import { modelRulesChange, modelRulesView, newModelRules } from '../teams/model-rules.js';
@@ -186,6 +189,12 @@ export const rotationSchema = z
   .meta({ id: 'Rotation', example: { grace_seconds: 3600 } });
 export type Rotation = z.output<typeof rotationSchema>;
 
+export const KEY_SORTS = ['created', 'name', 'expires', 'last_used'] as const;
+export type KeySort = (typeof KEY_SORTS)[number];
+const ORDERS = ['asc', 'desc'] as const;
+const MAX_IDS = 100;
+const IDS = `must be IDs of keys, at most ${MAX_IDS}, separated by commas`;
+const SEARCH = 'must be a part of a name, or the first characters of a key; never send a whole key';
 const PREFIX = `must be the first characters of a key, ${SHOWN_LENGTH} at most; never send a whole key`;
 
 /** `GET /admin/v1/keys` and `postern keys list` */
@@ -203,9 +212,61 @@ export const keyFilterSchema = z.strictObject({
       example: 'ptn_4fGh7Kq2',
     }),
   status: oneOf(KEY_STATUSES).optional().meta({ description: 'Only keys with this status.' }),
+  search: searchText(SEARCH)
+    .refine((text) => !/^ptn_[0-9A-Za-z_]{9}/.test(text) && !containsKeyFormat(text), SEARCH)
+    .optional()
+    .meta({
+      description:
+        'Only keys in whose name, team or owner each of these words occurs, in any case; or the first characters of a key. ' +
+        'Never send a whole key.',
+      example: 'search/no',
+    }),
+  id: z
+    .string(IDS)
+    .transform((text) => text.split(','))
+    .refine((ids) => ids.length <= MAX_IDS && ids.every(isUuid), IDS)
+    .optional()
+    .meta({
+      description: `Only these keys, by ID, at most ${MAX_IDS}, separated by commas.`,
+      example: EXAMPLE_ID,
+    }),
+  expires_before: time().optional().meta({
+    description: 'Only keys that expire before this time, or have expired.',
+    example: EXAMPLE_EXPIRY,
+  }),
+  unused_since: time().optional().meta({
+    description: 'Only keys that were last used before this time, or created before and never used.',
+    example: EXAMPLE_TIME,
+  }),
+  sort: oneOf(KEY_SORTS)
+    .optional()
+    .meta({
+      description:
+        'What to sort by. Default: `created`. `name` is that of the team, then of the key; `expires`: keys without an expiry come ' +
+        'after those with one, expired and revoked keys last; `last_used`: keys that were never used come first.',
+    }),
+  order: oneOf(ORDERS).optional().meta({
+    description: 'Ascending or descending. Default: `desc` for `created`, else `asc`.',
+  }),
   ...paging,
 });
 export type KeyFilter = z.output<typeof keyFilterSchema>;
+
+/** Keys of a team by status. */
+const keyCountsSchema = z
+  .strictObject({
+    team_id: shownId('the team'),
+    active: z.int().meta({ description: 'Keys that work.', example: 12 }),
+    disabled: z.int().meta({ description: 'Disabled keys; all keys of a disabled team are.', example: 0 }),
+    expired: z.int().meta({ description: 'Keys that have expired.', example: 1 }),
+    revoked: z.int().meta({ description: 'Revoked keys.', example: 3 }),
+  })
+  .meta({ id: 'KeyCounts' });
+export type KeyCounts = z.output<typeof keyCountsSchema>;
+export const keyCountsPageSchema = pageOf('KeyCountsPage', keyCountsSchema);
+
+/** `GET /admin/v1/keys/counts` */
+export const keyCountsFilterSchema = z.strictObject(paging);
 
 /** `POST /admin/v1/keys/:id/revoke` */
 export const revocationSchema = z.strictObject({}).meta({ id: 'Revocation', example: {} });

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { EntityManager } from 'typeorm';
 import type { Actor } from '../platform/actor.js';
 import { audited, differing, lockRow, type Subject } from '../audit/audited.js';
-import { idOfCursor, isUuid, type Page, pageOf } from '../database/page.js';
+import { idOfCursor, isUuid, type Page, pageOf, type PageRequest } from '../database/page.js';
 import { isUniqueViolation } from '../database/sql-state.js';
 import { transacted } from '../database/transactions.js';
 import { ServiceError } from '../errors/service-error.js';
@@ -19,8 +19,9 @@ import {
   type KeyGrant,
   type RotatedKey,
 } from './insert-key.js';
-import { FIND_KEY, fullName, KEY_STATUS_SQL, type KeyRow, keyView, SELECT_KEYS } from './key-view.js';
-import type { KeyFilter, KeyView } from './keys.schema.js';
+import { listQuery } from './key-list.js';
+import { FIND_KEY, fullName, KEY_STATUS_SQL, type KeyRow, keyView } from './key-view.js';
+import { KEY_STATUSES, type KeyCounts, type KeyFilter, type KeyView } from './keys.schema.js';
 import { isOwnSql, ownerValues } from './own-key.js';
 import type { Expected } from '../database/revision.js';
 import type { Access, Scope } from '../admin/access/access.js';
@@ -32,16 +33,12 @@ export type NewKey = KeyGrant & LimitMembers & { team: string };
 /** Fields of a key that can be changed. */
 export type KeyChange = Partial<KeyGrant & { disabled: boolean }> & LimitMembers;
 
-const LIST = `${SELECT_KEYS}
-  WHERE ($1::uuid IS NULL OR k.team_id = $1)
-    AND ($2::text IS NULL OR EXISTS (
-      SELECT FROM gateway_key_secret WHERE key_id = k.id AND starts_with(prefix, $2)))
-    AND ($3::text IS NULL OR $3 = ${KEY_STATUS_SQL})
-    AND ($4::uuid IS NULL OR k.id < $4)
-    AND ($5::text IS NULL OR k.name = $5)
-    AND ($7::uuid[] IS NULL OR k.team_id = ANY ($7))
-  ORDER BY k.id DESC
-  LIMIT $6`;
+/** Of each team that has keys. */
+const COUNTS = `
+  SELECT team_id AS id, ${KEY_STATUSES.map((status) => `count(*) FILTER (WHERE status = '${status}')::int AS ${status}`).join(', ')}
+  FROM (SELECT k.team_id, ${KEY_STATUS_SQL} AS status FROM gateway_key k JOIN team t ON t.id = k.team_id) AS keys
+  WHERE ($1::uuid IS NULL OR team_id < $1) AND ($2::uuid[] IS NULL OR team_id = ANY ($2))
+  GROUP BY team_id ORDER BY team_id DESC LIMIT $3`;
 
 const FIND_IN_SCOPE = `${FIND_KEY} AND ($2::uuid[] IS NULL OR k.team_id = ANY ($2))`;
 
@@ -92,15 +89,18 @@ export class KeysService {
     return unlessTaken(creating);
   }
 
-  /** Newest first. @throws ServiceError not_found for an unknown team, invalid for a foreign cursor */
-  async list(
-    { team, name, prefix, status, limit, cursor }: KeyFilter,
-    scope: Scope = null,
-  ): Promise<Page<KeyView>> {
-    const after = idOfCursor(cursor);
+  /** Newest first by default. @throws ServiceError not_found for an unknown team, invalid for a foreign cursor */
+  async list({ team, ...filter }: KeyFilter, scope: Scope = null): Promise<Page<KeyView>> {
     const teamId = team === undefined ? null : (await this.teams.resolve(team, scope)).id;
-    const values = [teamId, prefix ?? null, status ?? null, after, name ?? null, limit + 1, scope];
-    return pageOf(await this.manager.query<KeyRow[]>(LIST, values), limit, keyView);
+    const { text, values, page } = listQuery(filter, teamId, scope);
+    return page(await this.manager.query<KeyRow[]>(text, values));
+  }
+
+  /** How many keys teams have, by status. Teams without keys are not listed. */
+  async counts({ limit, cursor }: PageRequest, scope: Scope): Promise<Page<KeyCounts>> {
+    const values = [idOfCursor(cursor), scope, limit + 1];
+    const rows = await this.manager.query<(Omit<KeyCounts, 'team_id'> & { id: string })[]>(COUNTS, values);
+    return pageOf(rows, limit, ({ id, ...counts }) => ({ team_id: id, ...counts }));
   }
 
   /** @throws ServiceError not_found, also outside the scope */

@@ -43,6 +43,13 @@ function first(headers: IncomingHttpHeaders, name: string): string | null {
   return typeof value === 'string' && value !== '' ? value : null;
 }
 
+/** The tags of a filter, written as in the header. @returns null if one of them is malformed */
+export function filteredTags(text: string): Record<string, string> | null {
+  const tags = text.split(',').map((part) => TAG.exec(part.trim()));
+  if (tags.length > MAX_TAGS || tags.includes(null)) return null;
+  return Object.fromEntries(tags.map((tag) => [tag![1]!, tag![2]!]));
+}
+
 /** Tags that are malformed, and those after the eighth, are ignored. */
 function tagsOf(header: string | null): string | null {
   const tags: Record<string, string> = {};

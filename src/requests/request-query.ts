@@ -1,8 +1,21 @@
 import { idOfCursor, type PageRequest } from '../database/page.js';
 import type { Outcome } from '../request-log/request-log.entity.js';
 
-/** One status, or a class of them: `429`, `5xx`. Providers also send statuses that no RFC knows. */
-export const STATUS_FILTER = /^[1-9](\d\d|xx)$/;
+/** A status or a class of them, such as `429` or `5xx`. Providers also send statuses that no RFC defines. */
+const STATUS = /^[1-9](\d\d|xx)$/;
+
+/**
+ * The statuses of a filter: `429` is one, `5xx` are a hundred.
+ *
+ * @returns null if it is not a list of statuses and classes, separated by commas
+ */
+export function statusesOf(text: string): readonly number[] | null {
+  const words = text.split(',');
+  if (!words.every((word) => STATUS.test(word))) return null;
+  return words.flatMap((word) =>
+    word.endsWith('xx') ? Array.from({ length: 100 }, (_, i) => Number(word[0]) * 100 + i) : Number(word),
+  );
+}
 
 /** Matches failed calls, as in the views: a client that disconnected is no error, and an attempt that was retried is no call. */
 export const IS_ERROR_SQL = `(outcome <> 'retried' AND (status >= 400 OR outcome NOT IN ('completed', 'replayed', 'cached', 'client_aborted')))`;
@@ -20,8 +33,8 @@ export interface RequestFilter {
   key?: string;
   provider?: string;
   model?: string;
-  /** As STATUS_FILTER has it. */
-  status?: string;
+  /** Any of these. */
+  status?: readonly number[];
   outcome?: Outcome;
   /** Failed calls, or only others. */
   failed?: boolean;
@@ -29,6 +42,10 @@ export interface RequestFilter {
   /** As the log stores it. */
   end_user?: string;
   session?: string;
+  /** All of these tags. */
+  tag?: Readonly<Record<string, string>>;
+  /** ID that the provider gave its response. */
+  provider_request_id?: string;
   /** Started at this time or later. */
   from?: Date;
   /** Started before this time. */
@@ -63,7 +80,6 @@ export class Conditions {
 
 /** The conditions of a filter. Bounds on `started_at` are plain comparisons, so that Postgres skips other days. */
 export function conditionsOf(filter: RequestFilter): Conditions {
-  const [lowest, highest] = ['00', '99'].map((digits) => filter.status?.replace('xx', digits));
   return new Conditions()
     .add('started_at >= ?', filter.from)
     .add('started_at < ?', filter.to)
@@ -77,9 +93,10 @@ export function conditionsOf(filter: RequestFilter): Conditions {
     .add('duration_ms >= ?', filter.min_duration_ms)
     .add('end_user = ?', filter.end_user)
     .add(`${SESSION_COLUMN} = ?`, filter.session)
+    .add('tags @> ?::jsonb', filter.tag)
+    .add('provider_request_id = ?', filter.provider_request_id)
     .add('recorded_at > ?', filter.recorded_after)
-    .add('status >= ?', lowest)
-    .add('status <= ?', highest);
+    .add('status = ANY (?)', filter.status);
 }
 
 /**

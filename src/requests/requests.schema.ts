@@ -3,8 +3,9 @@ import { isUuid } from '../database/page.js';
 import { isShownPrefix, SHOWN_LENGTH } from '../platform/api-key.js';
 import type { Column } from '../request-log/column.js';
 import { COLUMNS, describeColumn } from '../request-log/columns.js';
+import { filteredTags } from '../request-log/attribution.js';
 import { OUTCOMES } from '../request-log/outcome.js';
-import { STATUS_FILTER } from './request-query.js';
+import { statusesOf } from './request-query.js';
 import { isShownName, type RequestView, SHOWN_COLUMNS } from './request-view.js';
 import {
   EXAMPLE_ID,
@@ -25,7 +26,9 @@ export const EXPORT_FORMATS = ['ndjson', 'csv'] as const;
 export type ExportFormat = (typeof EXPORT_FORMATS)[number];
 
 const DURATION = 'must be a number of milliseconds';
-const STATUS = 'must be a status such as 429, or a class of them such as 5xx';
+const STATUS = 'must be a status such as 429 or a class of them such as 5xx, or several separated by commas';
+const TAG = 'must be name=value of a tag, or several separated by commas, given once';
+const MAX_STATUSES = 100;
 const KEY = `must be the id of a key or the first ${SHOWN_LENGTH} characters of its secret; never send a whole key`;
 const ROWS = 'must be an integer from 1 to 1000000000, given once; leave it out for all';
 
@@ -114,10 +117,17 @@ export const callFilter = {
     }),
   provider: searchText().optional().meta({ description: 'Only calls to this provider.', example: 'openai' }),
   model: searchText().optional().meta({ description: 'Only calls for this model.', example: 'gpt-4o-mini' }),
-  status: z.string(STATUS).regex(STATUS_FILTER, STATUS).optional().meta({
-    description: 'Only calls with this HTTP status, such as `429`, or this class, such as `5xx`.',
-    example: '429',
-  }),
+  status: z
+    .string(STATUS)
+    .max(4 * MAX_STATUSES, STATUS)
+    .refine((text) => statusesOf(text) !== null, STATUS)
+    .transform((text) => statusesOf(text) ?? [])
+    .optional()
+    .meta({
+      description:
+        'Only calls with one of these HTTP statuses, such as `429`, or classes, such as `5xx`, separated by commas.',
+      example: '429,5xx',
+    }),
   outcome: oneOf(OUTCOMES).optional().meta({ description: 'Only calls with this outcome.' }),
   failed: oneOf(['true', 'false'])
     .transform((text) => text === 'true')
@@ -139,6 +149,20 @@ export const callFilter = {
   session: searchText()
     .optional()
     .meta({ description: 'Only calls of this session.', example: 'session-12' }),
+  tag: searchText(TAG)
+    .refine((text) => filteredTags(text) !== null, TAG)
+    .transform((text) => filteredTags(text) ?? {})
+    .optional()
+    .meta({
+      description:
+        'Only calls with this tag of `x-gateway-tags`, or with all of several, separated by commas.',
+      example: 'env=prod',
+    }),
+  provider_request_id: searchText().optional().meta({
+    description:
+      'Only calls whose response the provider gave this ID. Give `from`, too: the log has no index for it.',
+    example: 'req_011CQ3b8',
+  }),
   from: time()
     .optional()
     .meta({ description: 'Only calls that started at this time or later.', example: EXAMPLE_TIME }),

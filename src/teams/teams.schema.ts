@@ -1,5 +1,14 @@
 import { z } from 'zod';
-import { flag, name, pageOf, paging, shownId, timestamp, version } from '../admin/fields.schema.js';
+import {
+  flag,
+  name,
+  pageOf,
+  paging,
+  searchText,
+  shownId,
+  timestamp,
+  version,
+} from '../admin/fields.schema.js';
 import { modelRulesChange, modelRulesView, newModelRules } from './model-rules.js';
 import { selfServiceChange, selfServiceView } from './self-service.js';
 import { limitMembers, shownLimitMembers } from '../limit-rules/limit-rules.schema.js';
@@ -47,7 +56,15 @@ export const teamChangeSchema = z
 export type TeamChange = z.output<typeof teamChangeSchema>;
 
 /** `GET /admin/v1/teams` and `postern teams list` */
-export const teamFilterSchema = z.strictObject(paging);
+export const teamFilterSchema = z.strictObject({
+  search: searchText('must be a part of a name')
+    .optional()
+    .meta({
+      description: 'Only teams in whose name each of these words occurs, in any case.',
+      example: 'sea',
+    }),
+  ...paging,
+});
 export type TeamFilter = z.output<typeof teamFilterSchema>;
 
 /** A team in a path. It is not validated: anything that names no team is not found. */

@@ -1,10 +1,11 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import type { EntityManager, Repository } from 'typeorm';
+import { And, type EntityManager, ILike, type Repository } from 'typeorm';
 import type { Actor } from '../platform/actor.js';
 import { audited, differing, type Subject } from '../audit/audited.js';
 import { isUuid, type Page, pageOf, pageOptions, type PageRequest } from '../database/page.js';
 import type { Expected } from '../database/revision.js';
+import { patternsOf } from '../database/search-text.js';
 import { isUniqueViolation } from '../database/sql-state.js';
 import { transacted } from '../database/transactions.js';
 import { ServiceError } from '../errors/service-error.js';
@@ -42,8 +43,14 @@ export class TeamsService {
   }
 
   /** Newest first. @throws ServiceError invalid for a foreign cursor */
-  async list(page: PageRequest, scope: Scope = null): Promise<Page<TeamView>> {
-    return pageOf(await this.teams.find(pageOptions(page, scope)), page.limit, teamView);
+  async list(
+    { search, ...page }: PageRequest & { search?: string },
+    scope: Scope = null,
+  ): Promise<Page<TeamView>> {
+    const { where, ...options } = pageOptions(page, scope);
+    const named = search === undefined ? {} : { name: And(...patternsOf(search).map((word) => ILike(word))) };
+    const teams = await this.teams.find({ where: { ...where, ...named }, ...options });
+    return pageOf(teams, page.limit, teamView);
   }
 
   /** @throws ServiceError not_found, also outside the scope */

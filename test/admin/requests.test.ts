@@ -67,8 +67,44 @@ describe('requests', () => {
       expect((await call(postern, 'GET', '/requests?limit=501')).status).toBe(400);
     });
 
+    it('lists calls with any of several statuses', async () => {
+      const of = async (status: number | null) =>
+        insertRow(postern.database, NOW, { model: 'several', status, outcome: 'completed' });
+      const ids = [await of(200), await of(400), await of(429), await of(503), await of(null)];
+      const found = async (status: string) =>
+        (await call(postern, 'GET', `/requests?model=several&status=${status}`)).body.data
+          .map(({ id }) => ids.indexOf(id!))
+          .sort();
+      expect(await found('4xx,5xx')).toEqual([1, 2, 3]);
+      expect(await found('200,429')).toEqual([0, 2]);
+      expect(await found('429')).toEqual([2]);
+      const usage = await call(postern, 'GET', '/usage?group_by=model&model=several&status=4xx,503');
+      expect(usage.body.data).toMatchObject([{ calls: 3 }]);
+    });
+
+    it('lists calls with a tag, with several, and by the ID of the provider', async () => {
+      const prod = await insertRow(postern.database, NOW, {
+        tags: { env: 'prod', project: 'a=b' },
+        provider_request_id: 'req_one',
+      });
+      const test = await insertRow(postern.database, NOW, { tags: { env: 'test', project: 'a=b' } });
+      const found = async (query: string) =>
+        (await call(postern, 'GET', `/requests?${query}`)).body.data.map(({ id }) => id).sort();
+      expect(await found('tag=env%3Dprod')).toEqual([prod]);
+      expect(await found('tag=project%3Da%3Db')).toEqual([prod, test].sort());
+      expect(await found('tag=project%3Da%3Db,env%3Dtest')).toEqual([test]);
+      expect(await found('tag=env%3Dpro')).toEqual([]);
+      expect(await found('provider_request_id=req_one')).toEqual([prod]);
+      const usage = await call(postern, 'GET', '/usage?group_by=team&tag=env%3Dprod');
+      expect(usage.body.data).toMatchObject([{ calls: 1 }]);
+    });
+
     it.each([
       ['status=50', 'status'],
+      ['status=4xx,', 'status'],
+      ['status=4xx&status=5xx', 'status'],
+      ['tag=env', 'tag'],
+      ['tag=env%3D', 'tag'],
       ['status=5x0', 'status'],
       ['status=0xx', 'status'],
       ['status=5XX', 'status'],

@@ -75,6 +75,7 @@ const DECLARED: Record<string, readonly Role[]> = {
   'GET /admin/v1/teams': ['viewer', 'team'],
   'GET /admin/v1/teams/:id': ['viewer', 'team'],
   'GET /admin/v1/keys': ['viewer', 'team'],
+  'GET /admin/v1/keys/counts': ['viewer', 'team'],
   'GET /admin/v1/keys/:id': ['viewer', 'team'],
   'GET /admin/v1/requests': ['viewer', 'team'],
   'GET /admin/v1/requests/recorded': ['viewer', 'team'],

@@ -91,6 +91,31 @@ describe('postern keys', () => {
     expect(people.stdout + programs.stdout).not.toContain(key);
   });
 
+  it('finds keys by a part of a name, and those that expire or that nobody uses', async () => {
+    const { id } = await createJson('Findable');
+    const trial = await createJson('trial');
+    await database.query(`UPDATE gateway_key SET expires_at = now() + interval '3 days' WHERE id = $1`, [
+      trial.id,
+    ]);
+    const listed = async (...filter: string[]) => {
+      const { stdout } = await cli('keys', 'list', ...filter, '--json');
+      return (JSON.parse(stdout) as { data: { name: string }[] }).data.map(({ name }) => name);
+    };
+    expect(await listed('--name', 'sea/findab')).toEqual(['Findable']);
+    expect(await listed('--name', 'nothing like it')).toEqual([]);
+    expect(await listed('--expires-before', '7d')).toEqual(['trial']);
+    expect((await listed('--sort', 'expires'))[0]).toBe('trial');
+    await database.query(`UPDATE gateway_key SET created_at = now() - interval '91 days' WHERE id = $1`, [
+      id,
+    ]);
+    expect(await listed('--unused-since', '90d')).toEqual(['Findable']);
+    expect((await cli('keys', 'list', '--name', `ptn_${'a'.repeat(38)}`)).stderr).toMatch(
+      /^error: --name must be a part of a name, or the first characters of a key; never send a whole key/,
+    );
+    const teams = await cli('teams', 'list', '--name', 'SEAR', '--json');
+    expect(JSON.parse(teams.stdout)).toMatchObject({ data: [{ name: 'search' }] });
+  });
+
   it('revokes a key, again and again', async () => {
     const { id } = await createJson('ended');
     const first = await cli('keys', 'revoke', id);

@@ -56,14 +56,24 @@ describe('postern requests list', () => {
     const at = new Date('2031-01-03T00:00:01Z');
     await insertRow(database, at, { model: 'fine' });
     await insertRow(database, at, { model: 'broken', outcome: 'truncated', duration_ms: 5_000 });
-    await insertRow(database, at, { model: 'limited', status: 429 });
+    await insertRow(database, at, {
+      model: 'limited',
+      status: 429,
+      tags: { env: 'prod' },
+      session_id: 's-1',
+    });
+    await insertRow(database, at, { model: 'faulty', status: 502, provider_request_id: 'req_9' });
     const models = async (...filter: string[]) => {
       const { stdout } = await cli('requests', 'list', '--from', '2031-01-03', ...filter, '--json');
       return (JSON.parse(stdout) as { data: { model: string }[] }).data.map(({ model }) => model).sort();
     };
-    expect(await models('--failed')).toEqual(['broken', 'limited']);
+    expect(await models('--failed')).toEqual(['broken', 'faulty', 'limited']);
+    expect(await models('--status', '4xx,5xx')).toEqual(['faulty', 'limited']);
+    expect(await models('--tag', 'env=prod')).toEqual(['limited']);
+    expect(await models('--session', 's-1')).toEqual(['limited']);
+    expect(await models('--provider-request-id', 'req_9')).toEqual(['faulty']);
     expect(await models('--min-duration-ms', '5000')).toEqual(['broken']);
-    expect(await models()).toHaveLength(3);
+    expect(await models()).toHaveLength(4);
     expect((await cli('requests', 'list', '--min-duration-ms', '5s')).stderr).toBe(
       'error: --min-duration-ms must be a number of milliseconds\n',
     );

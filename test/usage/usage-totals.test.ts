@@ -223,7 +223,7 @@ describe('usage', () => {
   });
 
   it('filters as the list does', async () => {
-    expect((await totals.list(['day'], { limit: 9, status: '4xx' })).data).toMatchObject([{ calls: 1 }]);
+    expect((await totals.list(['day'], { limit: 9, status: [429, 400] })).data).toMatchObject([{ calls: 1 }]);
     const from = new Date('2031-01-02T02:00:00Z');
     expect((await totals.list(['team'], { limit: 9, from })).data).toMatchObject([{ calls: 4 }]);
     expect((await totals.list(['team'], { limit: 9, team: KEY })).data).toEqual([]);

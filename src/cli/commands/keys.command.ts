@@ -39,8 +39,12 @@ interface KeySettings extends ModelRuleOptions, LimitOptions, CacheOptions {
 
 interface ListOptions extends PageOptions {
   team?: string;
+  name?: string;
   prefix?: string;
   status?: string;
+  expiresBefore?: string;
+  unusedSince?: string;
+  sort?: string;
 }
 
 /** `postern keys …` */
@@ -71,13 +75,17 @@ Examples:
       .command('list')
       .description('list keys, newest first, without their secrets')
       .option('--team <name or id>', 'filter by team')
+      .option('--name <text>', 'filter by a part of the name of the key, its team or its owner')
       .option('--prefix <prefix>', 'filter by the first characters, at most 12')
-      .option('--status <status>', 'filter by status: active, disabled, expired or revoked'),
+      .option('--status <status>', 'filter by status: active, disabled, expired or revoked')
+      .option('--expires-before <time>', 'only keys that expire before: 30d, 2030-01-31')
+      .option('--unused-since <time>', 'only keys without a call since: 90d, 2030-01-31')
+      .option('--sort <by>', 'created, name, expires or last_used (default: created, newest first)'),
   )
     .option('--json', 'print the page as JSON')
     .addHelpText(
       'after',
-      '\nExamples:\n  postern keys list --status active\n  postern keys list --all --json',
+      '\nExamples:\n  postern keys list --status active\n  postern keys list --name ads/note\n  postern keys list --status active --expires-before 30d --sort expires\n  postern keys list --unused-since 90d\n  postern keys list --all --json',
     )
     .action(action(list));
 
@@ -203,8 +211,14 @@ async function create({ api, out }: Session, options: KeySettings) {
   printIssued(out, key, `Created key ${nameOf(key)} (${key.id}):`);
 }
 
-async function list({ api, out }: Session, { team, prefix, status, ...paging }: ListOptions) {
-  const page = await listPages<Page<KeyView>>(api, 'keys', { team, prefix, status }, paging);
+async function list({ api, out }: Session, options: ListOptions) {
+  const { team, name, prefix, status, expiresBefore, unusedSince, sort, ...paging } = options;
+  const query = {
+    ...{ team, search: name, prefix, status, sort },
+    ...(expiresBefore !== undefined && { expires_before: parseTime(expiresBefore, 1, '--expires-before') }),
+    ...(unusedSince !== undefined && { unused_since: parseTime(unusedSince, -1, '--unused-since') }),
+  };
+  const page = await listPages<Page<KeyView>>(api, 'keys', query, paging);
   out.page(page, { noun: 'keys', columns: COLUMNS });
 }
 

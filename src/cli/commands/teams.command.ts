@@ -52,12 +52,17 @@ export function teamsCommand(): Command {
       }),
     );
 
-  addPageOptions(teams.command('list').description('list teams, newest first'))
+  addPageOptions(
+    teams
+      .command('list')
+      .description('list teams, newest first')
+      .option('--name <text>', 'filter by a part of the name'),
+  )
     .option('--json', 'print the page as JSON')
-    .addHelpText('after', '\nExample:\n  postern teams list --all')
+    .addHelpText('after', '\nExamples:\n  postern teams list --all\n  postern teams list --name sea')
     .action(
-      action<PageOptions>(async ({ api, out }, paging) => {
-        const page = await listPages<Page<TeamView>>(api, 'teams', {}, paging);
+      action<PageOptions & { name?: string }>(async ({ api, out }, { name, ...paging }) => {
+        const page = await listPages<Page<TeamView>>(api, 'teams', { search: name }, paging);
         out.page(page, { noun: 'teams', columns: COLUMNS });
       }),
     );

@@ -33,6 +33,8 @@ const CONDITIONS: Partial<Record<keyof RequestFilter, string>> = {
   min_duration_ms: 'duration_ms >= {min_duration_ms: Float64}',
   end_user: 'end_user = {end_user: String}',
   session: `${SESSION_COLUMN} = {session: String}`,
+  provider_request_id: 'provider_request_id = {provider_request_id: String}',
+  status: `has(splitByChar(',', {status: String}), ifNull(toString(status), ''))`,
   recorded_after: `recorded_at > ${time('recorded_after')}`,
 };
 
@@ -44,15 +46,17 @@ export function conditionsOf(filter: RequestFilter): {
   const conditions: string[] = [];
   const query_params: ArchiveQuery['query_params'] = {};
   for (const [name, condition] of Object.entries(CONDITIONS)) {
-    const value = filter[name as keyof RequestFilter];
+    const value = filter[name as Exclude<keyof RequestFilter, 'tag'>];
     if (value === undefined) continue;
     conditions.push(condition);
     query_params[name] = parameter(value);
   }
-  if (filter.status !== undefined) {
-    conditions.push('status >= {lowest: Int32}', 'status <= {highest: Int32}');
-    query_params.lowest = Number(filter.status.replace('xx', '00'));
-    query_params.highest = Number(filter.status.replace('xx', '99'));
+  for (const [i, [name, value]] of Object.entries(filter.tag ?? {}).entries()) {
+    conditions.push(
+      `JSONExtract(ifNull(tags, ''), {tag_${i}: String}, 'Nullable(String)') = {tag_value_${i}: String}`,
+    );
+    query_params[`tag_${i}`] = name;
+    query_params[`tag_value_${i}`] = value;
   }
   return { conditions, query_params };
 }
@@ -88,7 +92,7 @@ export function findQuery(table: string, id: string, startedAt: Date): ArchiveQu
   };
 }
 
-function parameter(value: NonNullable<RequestFilter[keyof RequestFilter]>): string | number {
+function parameter(value: NonNullable<RequestFilter[Exclude<keyof RequestFilter, 'tag'>]>): string | number {
   if (value instanceof Date) return value.getTime();
   if (typeof value === 'number') return value;
   return Array.isArray(value) ? value.join(',') : String(value);
