@@ -90,8 +90,9 @@ function sources() {
   add(join(root, 'openapi.json'));
   // The form for a new provider has them.
   add(join(root, 'src', 'providers', 'presets.ts'));
-  // The client of the admin API, and the package of the root that it needs.
+  // The client of the admin API, and the package of the root that it needs, which is pinned.
   walk(join(root, 'src', 'client'));
-  add(join(root, 'node_modules', 'openapi-fetch', 'package.json'));
+  const { dependencies = {} } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+  hash.update(String(dependencies['openapi-fetch']));
   return hash.digest('hex');
 }

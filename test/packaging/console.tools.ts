@@ -32,6 +32,7 @@ describe('the console', () => {
     checkout = new Checkout(GATEWAY);
     checkout.write('openapi.json', '{}');
     checkout.write('src/providers/presets.ts', '');
+    checkout.write('src/client/index.ts', '');
     const own = { name: 'small-console', version: '1.0.0', type: 'module' };
     checkout.write(
       'console/package.json',
@@ -133,11 +134,11 @@ describe('the console', () => {
     expect(build().status).toBe(0);
     expect(build().status).toBe(0);
     expect(builds()).toHaveLength(1);
-    for (const change of ['console/src/page.tsx', 'openapi.json']) {
+    for (const change of ['console/src/page.tsx', 'openapi.json', 'src/client/client.ts']) {
       checkout.write(change, '{"changed":true}');
       build();
     }
-    expect(builds()).toHaveLength(3);
+    expect(builds()).toHaveLength(4);
     checkout.write('console-broken', '');
     checkout.write('openapi.json', '{}');
     expect(build()).toMatchObject({
