@@ -66,6 +66,7 @@ function askToSignIn(res: Response): void {
   res.send(`<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
+<link rel="icon" href="data:,">
 <title>Postern</title>
 <h1>Sign in first</h1>
 <p><a href="/console">Sign in to the console</a>, then open this page again.</p>
