@@ -4,11 +4,11 @@
  * @packageDocumentation
  */
 import 'reflect-metadata';
-// What the gateway adds to Express's request.
-export type {} from './proxy/call.js';
 
+// Applications
 export { PosternModule } from './postern.module.js';
 export { PosternFactory, type Setup } from './runtime/postern-factory.js';
+export type { ImportedModule } from './runtime/module-tree.js';
 export type { PosternOptions } from './config/env.js';
 
 // Settings
@@ -19,12 +19,16 @@ export type { Settings } from './config/settings.js';
 
 // Calls
 export { type Caller, CurrentCaller, type Grant } from './auth/caller.js';
+export type { EndpointRule, GrantedSettings, IdempotencyMode } from './keys/gateway-key.entity.js';
+export type { StreamUsage } from './teams/model-rules.js';
 export { GatewayKeyGuard } from './auth/gateway-key.guard.js';
 export { PublicRoute } from './platform/public-route.js';
 export { CallPolicies } from './proxy/policies/call-policies.js';
 export { type Admission, CallPolicy } from './proxy/policies/call-policy.js';
 export type { ModelSource } from './proxy/policies/model-source.js';
 export type { PolicyCall, ResponseFilter } from './proxy/policies/policy-call.js';
+export type { Provider } from './providers/provider.js';
+export type { Attribution } from './request-log/attribution.js';
 export {
   defineGatewayError,
   GatewayError,
@@ -37,11 +41,19 @@ export {
 export { FinishedCalls, type FinishedCallListener } from './request-log/finished-calls.js';
 export type { CallTicket, FinishedCall } from './request-log/finished-call.js';
 export type { LogRow } from './request-log/columns.js';
+export type { Outcome } from './request-log/outcome.js';
+export type {
+  ExtraCounts,
+  ExtraUsage,
+  ResponseSum,
+  ResponseUsage,
+  TokenUsage,
+} from './bodies/usage/token-usage.js';
 export { type LogConsumer, LogConsumers } from './consumers/log-consumers.js';
 export type { ConsumedRow } from './consumers/consumer-rows.js';
 export { type KeyName, KeyNames } from './keys/key-names.service.js';
 export { MetricsService } from './observability/metrics.service.js';
-export type { Instruments, Reading } from './observability/instruments.js';
+export type { Instruments, Reading, Sample } from './observability/instruments.js';
 
 // The admin API
 export { AdminController, type Tag } from './admin/admin-controller.js';
@@ -49,7 +61,7 @@ export { type Role, Roles } from './admin/access/role.js';
 export { CurrentScope, type Scope } from './admin/access/access.js';
 export { CurrentActor } from './admin/current-actor.js';
 export type { Actor } from './platform/actor.js';
-export { ApiErrors } from './admin/api-errors.js';
+export { ApiErrors, type ApiErrorStatus } from './admin/api-errors.js';
 export {
   ApiBody,
   ApiCreatedResponse,

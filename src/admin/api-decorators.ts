@@ -26,20 +26,48 @@ function later<N extends Name>(name: N): (typeof Swagger)[N] {
  * @nestjs/swagger itself.
  */
 export const ApiBearerAuth = later('ApiBearerAuth');
-/** @beta */
+/**
+ * `@ApiBody()` of @nestjs/swagger, which is loaded only for the API document.
+ *
+ * @beta
+ */
 export const ApiBody = later('ApiBody');
-/** @beta */
+/**
+ * `@ApiCreatedResponse()` of @nestjs/swagger, which is loaded only for the API document.
+ *
+ * @beta
+ */
 export const ApiCreatedResponse = later('ApiCreatedResponse');
 export const ApiExcludeController = later('ApiExcludeController');
-/** @beta */
+/**
+ * `@ApiHeader()` of @nestjs/swagger, which is loaded only for the API document.
+ *
+ * @beta
+ */
 export const ApiHeader = later('ApiHeader');
-/** @beta */
+/**
+ * `@ApiNoContentResponse()` of @nestjs/swagger, which is loaded only for the API document.
+ *
+ * @beta
+ */
 export const ApiNoContentResponse = later('ApiNoContentResponse');
-/** @beta */
+/**
+ * `@ApiOkResponse()` of @nestjs/swagger, which is loaded only for the API document.
+ *
+ * @beta
+ */
 export const ApiOkResponse = later('ApiOkResponse');
-/** @beta */
+/**
+ * `@ApiOperation()` of @nestjs/swagger, which is loaded only for the API document.
+ *
+ * @beta
+ */
 export const ApiOperation = later('ApiOperation');
-/** @beta */
+/**
+ * `@ApiResponse()` of @nestjs/swagger, which is loaded only for the API document.
+ *
+ * @beta
+ */
 export const ApiResponse = later('ApiResponse');
 export const ApiTags = later('ApiTags');
 

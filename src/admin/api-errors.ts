@@ -10,7 +10,14 @@ interface Described {
   field?: string;
 }
 
-const ERRORS = {
+/**
+ * The statuses that ApiErrors can document.
+ *
+ * @beta
+ */
+export type ApiErrorStatus = 400 | 401 | 403 | 404 | 409 | 413 | 415 | 429 | 503;
+
+const ERRORS: Readonly<Record<ApiErrorStatus, Described>> = {
   400: {
     description: 'The request is invalid; `details` names each field that is wrong.',
     code: 'invalid_request',
@@ -61,14 +68,14 @@ const ERRORS = {
     code: 'database_unavailable',
     message: 'The database is unavailable or too slow. Try again; narrow a list with from and to.',
   },
-} as const satisfies Record<number, Described>;
+};
 
 /**
  * Documents the errors of an endpoint, or of every endpoint of a controller, in the OpenAPI document.
  *
  * @beta
  */
-export function ApiErrors(...statuses: (keyof typeof ERRORS)[]): MethodDecorator & ClassDecorator {
+export function ApiErrors(...statuses: ApiErrorStatus[]): MethodDecorator & ClassDecorator {
   return applyDecorators(
     ...statuses.map((status) =>
       ApiResponse({ status, description: ERRORS[status].description, standardSchema: errorSchema }),
@@ -78,7 +85,7 @@ export function ApiErrors(...statuses: (keyof typeof ERRORS)[]): MethodDecorator
 
 /** The body of an error, as an example for the OpenAPI document; undefined for a status that is not one of these. */
 export function errorExample(status: string): object | undefined {
-  const known: Described | undefined = (ERRORS as Record<string, Described>)[status];
+  const known: Described | undefined = (ERRORS as Readonly<Record<string, Described>>)[status];
   if (known === undefined) return undefined;
   const { code, message, field } = known;
   return {

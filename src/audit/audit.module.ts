@@ -23,6 +23,7 @@ import { ACTIONS, SUBJECT_TYPES } from './record-change.js';
   exports: [SessionRecorder]
 })
 export class AuditModule {
+  /** @internal */
   constructor(modules: ModulesContainer) {
     for (const { subjects = [], actions = [] } of featuresIn(modules)) {
       for (const type of subjects) SUBJECT_TYPES.add(type);

@@ -1,6 +1,6 @@
 import type { EntityManager, EntityTarget, FindOptionsWhere } from 'typeorm';
 import { isUuid } from '../database/page.js';
-import { type Expected, mustBeExpected } from '../database/revision.js';
+import { mustBeExpected } from '../database/revision.js';
 import { transacted } from '../database/transactions.js';
 import type { Actor } from '../platform/actor.js';
 import { recordChange, type Shown } from './record-change.js';
@@ -29,14 +29,18 @@ export interface Subject<T> {
   nameOf?: (object: T) => string;
 }
 
-/** @beta */
+/**
+ * A change of one object, by whom, and of which state.
+ *
+ * @beta
+ */
 export interface AuditedChange {
   id: string;
   /** One of ACTIONS. */
   action: string;
   by: Actor;
   /** If-Match; absent or null: any state. */
-  expected?: Expected;
+  expected?: readonly string[] | null;
   /** True if the work deletes the row. */
   removes?: boolean;
 }

@@ -42,7 +42,11 @@ export const ACTIONS = new Set([
  */
 export type Shown = object & { id: string | null; name: string };
 
-/** @beta */
+/**
+ * A change for the audit log.
+ *
+ * @beta
+ */
 export interface Change {
   /** One of ACTIONS. */
   action: string;

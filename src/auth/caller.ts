@@ -1,14 +1,14 @@
 import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
 import type { Request } from 'express';
 import type { StreamUsage } from '../teams/model-rules.js';
-import type { GatewayKey, GRANTED_SETTINGS } from '../keys/gateway-key.entity.js';
+import type { GrantedSettings } from '../keys/gateway-key.entity.js';
 
 /**
  * What a gateway key allows, as stored. Shared between calls and immutable.
  *
  * @beta
  */
-export interface Grant extends Readonly<Pick<GatewayKey, (typeof GRANTED_SETTINGS)[number]>> {
+export interface Grant extends Readonly<GrantedSettings> {
   readonly keyId: string;
   /** ID of the secret that was sent. */
   readonly secretId: string;
@@ -61,7 +61,7 @@ export function callerOf(req: Request): Caller {
 }
 
 /**
- * Parameter decorator: callerOf() the request.
+ * Parameter decorator: the authenticated caller of the request, behind GatewayKeyGuard.
  *
  * @beta
  */

@@ -3,7 +3,7 @@ import type { StreamUsage } from '../teams/model-rules.js';
 import type { Grant } from './caller.js';
 import type { KeyCache } from '../keys/key-cache-settings.js';
 import { GRANTED_PROVIDERS } from '../keys/own-key.js';
-import { type GatewayKey, GRANTED_SETTINGS } from '../keys/gateway-key.entity.js';
+import { GRANTED_SETTINGS, type GrantedSettings } from '../keys/gateway-key.entity.js';
 import { pick } from '../platform/pick.js';
 
 /**
@@ -23,7 +23,7 @@ export const FIND_GRANTS = `
   JOIN team t ON t.id = k.team_id
   WHERE s.digest = ANY ($1)`;
 
-export interface GrantRow extends Pick<GatewayKey, (typeof GRANTED_SETTINGS)[number]> {
+export interface GrantRow extends GrantedSettings {
   digest: string;
   secret_id: string;
   key_id: string;

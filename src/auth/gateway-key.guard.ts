@@ -14,6 +14,7 @@ import { KeyLookupService } from './key-lookup.service.js';
  */
 @Injectable()
 export class GatewayKeyGuard extends AuthGuard() {
+  /** @internal */
   constructor(
     options: AuthModuleOptions,
     private readonly lookup: KeyLookupService,

@@ -1,4 +1,8 @@
-/** What is wrong with one field of a request. */
+/**
+ * What is wrong with one field of a request.
+ *
+ * @beta
+ */
 export interface ApiErrorDetail {
   field: string;
   message: string;
@@ -12,7 +16,11 @@ interface Given {
   cause?: unknown;
 }
 
-/** Every request that did not succeed, except one that its caller aborted. `message` says what happened and what to do. */
+/**
+ * Every request that did not succeed, except one that its caller aborted. `message` says what happened and what to do.
+ *
+ * @beta
+ */
 export class PosternApiError extends Error {
   override readonly name: string = 'PosternApiError';
   /** HTTP status; 0 without a whole response. */
@@ -29,6 +37,7 @@ export class PosternApiError extends Error {
   /** Seconds after which the gateway wants the request again. */
   readonly retryAfter: number | null;
 
+  /** @internal */
   constructor(message: string, { status, code, details = [], response, cause }: Given) {
     super(message, { cause });
     this.status = status;

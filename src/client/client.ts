@@ -9,6 +9,11 @@ import type {
 import { errorOf, notOurs, PosternApiError } from './api-error.js';
 import type { paths } from './schema.js';
 
+/**
+ * How a client reaches the gateway.
+ *
+ * @beta
+ */
 export interface ClientOptions {
   /** Of the gateway, without `/admin/v1`; with ADMIN_PORT, of that port. */
   url: string;
@@ -19,7 +24,11 @@ export interface ClientOptions {
   fetch?: (request: Request) => Promise<Response>;
 }
 
-/** Of a request whose path has no types, such as that of a module of one's own. */
+/**
+ * Of a request whose path has no types, such as that of a module of one's own.
+ *
+ * @beta
+ */
 export interface UntypedInit {
   params?: { path?: Record<string, string>; query?: object };
   body?: object;
@@ -47,7 +56,11 @@ type Call<Paths extends object, M extends Method> = <
   ...init: Arguments<Init>
 ) => Promise<Data<Operation<Paths, P, M>, Init>>;
 
-/** The JSON body of the successful response of an operation. */
+/**
+ * The JSON body of the successful response of an operation.
+ *
+ * @beta
+ */
 export type ResponseOf<P extends keyof paths, M extends Method> = Data<Operation<paths, P, M>, unknown>;
 
 interface ListPage {
@@ -187,7 +200,11 @@ function jsonOf(text: unknown): unknown {
   return text === '' || text === undefined ? undefined : JSON.parse(text as string);
 }
 
-/** The headers of a change that is rejected with 409 if the object is no longer as it was read. */
+/**
+ * The headers of a change that is rejected with 409 if the object is no longer as it was read.
+ *
+ * @beta
+ */
 export function ifMatch({ id, version }: { id: string | null; version: number | null }): {
   'if-match': string;
 } {

@@ -1,4 +1,8 @@
-/** The admin API for programs and pages: `postern/client`. */
+/**
+ * The admin API for programs and pages, in Node and browsers.
+ *
+ * @packageDocumentation
+ */
 export { type ApiErrorDetail, PosternApiError } from './api-error.js';
 export {
   type ClientOptions,

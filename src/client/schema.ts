@@ -1,4 +1,9 @@
 // Made from openapi.json by `npm run docs`.
+/**
+ * The endpoints of the admin API, by their paths.
+ *
+ * @beta
+ */
 export interface paths {
     "/admin/v1/session": {
         parameters: {
@@ -907,6 +912,11 @@ export interface paths {
     };
 }
 export type webhooks = Record<string, never>;
+/**
+ * The schemas of the admin API.
+ *
+ * @beta
+ */
 export interface components {
     schemas: {
         Error: {
@@ -6101,6 +6111,11 @@ export interface components {
     pathItems: never;
 }
 export type $defs = Record<string, never>;
+/**
+ * The endpoints of the admin API, by the names of their operations.
+ *
+ * @beta
+ */
 export interface operations {
     getSession: {
         parameters: {

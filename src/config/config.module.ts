@@ -12,7 +12,7 @@ export const SETTINGS = Symbol('Settings');
 export const POSTERN_OPTIONS = Symbol('PosternOptions');
 
 /**
- * `constructor(@InjectSettings() private readonly settings: Settings)`
+ * Parameter decorator that injects the settings: `constructor(@InjectSettings() private readonly settings: Settings)`
  *
  * @beta
  */
@@ -37,7 +37,11 @@ class ModuleSettings {}
  */
 @Module({})
 export class ConfigModule {
-  /** The settings of a process that has read them. */
+  /**
+   * The settings of a process that has read them.
+   *
+   * @internal
+   */
   static forSettings(settings: Settings): DynamicModule {
     return configModule({ provide: SETTINGS, useFactory: () => settings });
   }
@@ -45,6 +49,8 @@ export class ConfigModule {
   /**
    * The settings of the gateway's HTTP adapter. With another one, as in Nest's `Test.createTestingModule()`, they are read
    * from these options and the environment.
+   *
+   * @internal
    */
   static forOptions(options: PosternOptions): DynamicModule {
     return configModule({

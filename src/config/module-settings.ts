@@ -8,7 +8,11 @@ import { envSchema } from './env-schema.js';
  */
 export type SettingsSchema = z.ZodObject;
 
-/** @beta */
+/**
+ * What is said of variables besides their schema.
+ *
+ * @beta
+ */
 export interface SettingsOptions {
   /** Variables of this schema that may also be given as `NAME_FILE`. */
   secrets?: readonly string[];

@@ -1,7 +1,12 @@
 import { TypeORMError } from 'typeorm';
 
-/** A query before Postgres was connected, such as in `onModuleInit`. */
+/**
+ * A query before Postgres was connected, such as in `onModuleInit`.
+ *
+ * @beta
+ */
 export class DatabaseNotReadyError extends TypeORMError {
+  /** @internal */
   constructor() {
     super(
       'Postgres is not connected yet: the gateway connects and migrates after onModuleInit and onApplicationBootstrap, and ' +

@@ -29,9 +29,17 @@ export class DatabaseService implements OnModuleDestroy {
   private readonly stopping = new AbortController();
   private onPermanentError!: (error: Error) => void;
   private why = 'it has not responded yet, or another process is migrating it';
-  /** Postgres is reachable, but MIGRATE=off and migrations are pending. */
+  /**
+   * Postgres is reachable, but MIGRATE=off and migrations are pending.
+   *
+   * @internal
+   */
   migrationsPending = false;
-  /** When the schema was found up to date (monotonic ms); -Infinity: never yet. */
+  /**
+   * When the schema was found up to date (monotonic ms); -Infinity: never yet.
+   *
+   * @internal
+   */
   readyAt = -Infinity;
 
   /** @internal */
@@ -57,6 +65,8 @@ export class DatabaseService implements OnModuleDestroy {
    *
    * @param onPermanentError called if one of those fails with an error that a retry cannot fix
    * @throws PermanentDatabaseError for an error that a retry cannot fix
+   *
+   * @internal
    */
   async start(
     timeoutMs: number,
@@ -75,6 +85,8 @@ export class DatabaseService implements OnModuleDestroy {
    * Makes one attempt, for a command: connects and migrates without the hooks of the modules, which are for a gateway.
    *
    * @throws Error
+   *
+   * @internal
    */
   async startOnce(): Promise<void> {
     await this.prepare();

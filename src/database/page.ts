@@ -2,6 +2,8 @@ import { And, type FindOperator, In, LessThan } from 'typeorm';
 import { ServiceError } from '../errors/service-error.js';
 
 /**
+ * Which page of a list is asked for.
+ *
  * Keyset paging, newest first: a cursor is the last ID of the previous page. IDs are UUIDv7, so they are in the order of
  * creation, and new rows neither repeat nor hide a row, as they would with OFFSET.
  *
@@ -14,7 +16,11 @@ export interface PageRequest {
   cursor?: string;
 }
 
-/** @beta */
+/**
+ * A page of a list, as the admin API returns it.
+ *
+ * @beta
+ */
 export interface Page<T> {
   data: T[];
   /** null on the last page */

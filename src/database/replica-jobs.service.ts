@@ -22,6 +22,7 @@ export class ReplicaJobs implements OnApplicationShutdown {
   /** Holds the locks of this process. Opened with the first job, and again after it broke. */
   private session: Promise<GatewayClient> | null = null;
 
+  /** @internal */
   constructor(@InjectSettings() private readonly env: Settings) {}
 
   /**

@@ -39,7 +39,11 @@ const STATUSES = {
   shutting_down: 503,
   usage_required: 400,
 } as const;
-/** @beta */
+/**
+ * An error code of the gateway's own.
+ *
+ * @beta
+ */
 export type GatewayErrorCode = keyof typeof STATUSES;
 export const GATEWAY_ERROR_CODES = Object.keys(STATUSES) as readonly GatewayErrorCode[];
 
@@ -66,7 +70,11 @@ export interface GatewayErrorDefinition {
   readonly retryAfter?: number;
 }
 
-/** @beta */
+/**
+ * What one error has besides its code.
+ *
+ * @beta
+ */
 export interface GatewayErrorOptions {
   /** Replaces the code's own sentence; must not hold keys, host names, SQL or stacks. */
   message?: string;

@@ -8,7 +8,11 @@ export interface ErrorDetail {
   message: string;
 }
 
-/** @beta */
+/**
+ * Why a service cannot do what it was asked.
+ *
+ * @beta
+ */
 export type ServiceErrorKind = 'not_found' | 'conflict' | 'invalid' | 'forbidden';
 
 /**

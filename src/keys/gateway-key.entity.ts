@@ -3,11 +3,21 @@ import { STREAM_USAGE_COMMENT, type StreamUsage } from '../teams/model-rules.js'
 import { Team } from '../teams/team.entity.js';
 import type { KeyCache } from './key-cache-settings.js';
 
-export const ENDPOINT_RULES = ['inference', 'all'] as const;
-export type EndpointRule = (typeof ENDPOINT_RULES)[number];
+/**
+ * Which endpoints a key may use.
+ *
+ * @beta
+ */
+export type EndpointRule = 'inference' | 'all';
+export const ENDPOINT_RULES = ['inference', 'all'] as const satisfies readonly EndpointRule[];
 
-export const IDEMPOTENCY_MODES = ['forward', 'replay'] as const;
-export type IdempotencyMode = (typeof IDEMPOTENCY_MODES)[number];
+/**
+ * What happens to calls with an `Idempotency-Key`.
+ *
+ * @beta
+ */
+export type IdempotencyMode = 'forward' | 'replay';
+export const IDEMPOTENCY_MODES = ['forward', 'replay'] as const satisfies readonly IdempotencyMode[];
 
 /** Settings that the API shows as they are stored. */
 export const SHOWN_SETTINGS = [
@@ -20,8 +30,22 @@ export const SHOWN_SETTINGS = [
   'stream_usage',
 ] as const;
 
-/** Settings that calls are decided by, as they are stored: members of a grant. */
-export const GRANTED_SETTINGS = ['endpoints', 'idempotency', 'websockets'] as const;
+/**
+ * Settings that calls are decided by, as they are stored: members of a grant.
+ *
+ * @beta
+ */
+export interface GrantedSettings {
+  endpoints: EndpointRule;
+  idempotency: IdempotencyMode;
+  /** True if the key may open WebSockets. */
+  websockets: boolean;
+}
+export const GRANTED_SETTINGS = [
+  'endpoints',
+  'idempotency',
+  'websockets',
+] as const satisfies readonly (keyof GrantedSettings)[];
 
 /** A gateway key of a team, with its limits. It has one or more secrets; rotation adds a secret and keeps this row. */
 @Entity('gateway_key', {
@@ -31,7 +55,7 @@ export const GRANTED_SETTINGS = ['endpoints', 'idempotency', 'websockets'] as co
 @Check('gateway_key_endpoints_check', `endpoints IN ('inference', 'all')`)
 @Check('gateway_key_idempotency_check', `idempotency IN ('forward', 'replay')`)
 @Check('gateway_key_stream_usage_check', `stream_usage IN ('as_sent', 'require', 'ask')`)
-export class GatewayKey {
+export class GatewayKey implements GrantedSettings {
   @PrimaryColumn('uuid', { primaryKeyConstraintName: 'gateway_key_pkey' })
   id!: string;
 

@@ -2,7 +2,13 @@ import { Logger } from '@nestjs/common';
 import { Counter, Gauge, type Metric, type Registry } from 'prom-client';
 import type { DurationMetric } from './durations.js';
 
-type Sample = readonly [labels: Record<string, string>, value: number];
+/**
+ * One value of a metric, with its labels.
+ *
+ * @beta
+ */
+export type Sample = readonly [labels: Record<string, string>, value: number];
+
 /**
  * The value of a metric when it is scraped: one number, or one for each set of labels.
  *
@@ -11,9 +17,6 @@ type Sample = readonly [labels: Record<string, string>, value: number];
 export type Reading = () => number | Iterable<Sample>;
 
 const REMIND_MS = 60_000;
-
-/** How the values of several processes are combined. */
-type Aggregator = 'sum' | 'max' | 'min';
 
 /**
  * Registers metrics that are read when they are scraped. Modules count in plain numbers, so this adds no cost per call.
@@ -24,9 +27,14 @@ export class Instruments {
   private readonly logger = new Logger('Metrics');
   private readonly loggedAt = new Map<string, number>();
 
+  /** @internal */
   constructor(private readonly registry: Registry) {}
 
-  /** @param read must never go down */
+  /**
+   * A metric that only grows.
+   *
+   * @param read must never go down
+   */
   counter(name: string, help: string, read: Reading, ...labelNames: string[]): void {
     const samples = () => this.samples(name, read);
     new Counter({
@@ -40,11 +48,19 @@ export class Instruments {
     });
   }
 
+  /** A metric that goes up and down. The values of several processes are added up. */
   gauge(name: string, help: string, read: Reading, ...labelNames: string[]): void {
     this.gaugeBy('sum', name, help, read, ...labelNames);
   }
 
-  gaugeBy(aggregator: Aggregator, name: string, help: string, read: Reading, ...labelNames: string[]): void {
+  /** A gauge with another way to combine the values of several processes. */
+  gaugeBy(
+    aggregator: 'sum' | 'max' | 'min',
+    name: string,
+    help: string,
+    read: Reading,
+    ...labelNames: string[]
+  ): void {
     const samples = () => this.samples(name, read);
     new Gauge({
       ...this.base(name, help, labelNames),
@@ -58,6 +74,7 @@ export class Instruments {
     });
   }
 
+  /** @internal */
   histogram(metric: DurationMetric): void {
     this.registry.registerMetric(metric as unknown as Metric);
   }

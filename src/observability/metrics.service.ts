@@ -34,12 +34,20 @@ export class MetricsService {
     collectDefaultMetrics({ register: this.registry });
   }
 
-  /** Replaces the source of the metrics of all processes, by default only this one. A worker asks the primary instead. */
+  /**
+   * Replaces the source of the metrics of all processes, by default only this one. A worker asks the primary instead.
+   *
+   * @internal
+   */
   collectFrom(ofAll: () => Promise<MetricValues[]>): void {
     this.ofAll = ofAll;
   }
 
-  /** The metrics of this process. */
+  /**
+   * The metrics of this process.
+   *
+   * @internal
+   */
   async own(): Promise<MetricValues> {
     return (await this.registry.getMetricsAsJSON()) as unknown as MetricValues;
   }

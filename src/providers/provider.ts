@@ -4,26 +4,54 @@ import type { CredentialSource } from './credentials/credential-sources.service.
 import type { RequestSigner } from './credentials/request-signer.js';
 import { type OwnEndpoints, ownEndpoints } from './inference-endpoints.js';
 
-/** Where calls go and with which secret. */
+/**
+ * Where calls go.
+ *
+ * @beta
+ */
 export interface Provider {
   readonly name: string;
   /** Scheme, host and port: one connection pool each. */
   readonly origin: string;
   /** Path of the provider's URL without a trailing slash; often empty. */
   readonly basePath: string;
-  /** The header that carries its secret; null if it takes none, or for `signer` and `tokens`. */
+  /**
+   * The header that carries its secret; null if it takes none, or for `signer` and `tokens`.
+   *
+   * @internal
+   */
   readonly credential: { readonly name: string; readonly value: string } | null;
-  /** What is sent and must not come back to a client. */
+  /**
+   * What is sent and must not come back to a client.
+   *
+   * @internal
+   */
   readonly secret: string | null;
   /** The caller's own credential is forwarded as it is. */
   readonly forwardsCredentials: boolean;
-  /** Signs each request instead. */
+  /**
+   * Signs each request instead.
+   *
+   * @internal
+   */
   readonly signer: RequestSigner | null;
-  /** Has the access token that is sent instead; see withAccessToken(). */
+  /**
+   * Has the access token that is sent instead; see withAccessToken().
+   *
+   * @internal
+   */
   readonly tokens: AccessTokens | null;
-  /** Differs for another provider of the same name and after each change: the secret may be that of another account. */
+  /**
+   * Differs for another provider of the same name and after each change: the secret may be that of another account.
+   *
+   * @internal
+   */
   readonly revision: string;
-  /** Its inference endpoints besides the common ones. */
+  /**
+   * Its inference endpoints besides the common ones.
+   *
+   * @internal
+   */
   readonly endpoints: OwnEndpoints;
 }
 

@@ -1,7 +1,11 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { EndUser } from '../bodies/end-user.js';
 
-/** Whom a call is for and what belongs to it, as the client says. It proves nothing. */
+/**
+ * Whom a call is for and what belongs to it, as the client says. It proves nothing.
+ *
+ * @beta
+ */
 export interface Attribution {
   endUser: string | null;
   sessionId: string | null;

@@ -8,7 +8,11 @@ import type { ResponseUsage } from '../bodies/usage/token-usage.js';
 
 export type { FinishedCall };
 
-/** @beta */
+/**
+ * What is called with each finished call.
+ *
+ * @beta
+ */
 export type FinishedCallListener = (call: FinishedCall) => unknown;
 
 const REMIND_MS = 60_000;
@@ -41,7 +45,11 @@ export class FinishedCalls {
     this.subscriptions.push({ name, listener, loggedAt: -Infinity });
   }
 
-  /** Never throws. */
+  /**
+   * Never throws.
+   *
+   * @internal
+   */
   notify(row: Readonly<LogRow>, call: CallRecord, usage: ResponseUsage): void {
     if (this.subscriptions.length === 0 && !call.hasTickets) return;
     const { upstream, traceparent, tracestate, key } = call.origin;
@@ -66,7 +74,11 @@ export class FinishedCalls {
     }
   }
 
-  /** Ends the tickets of a call that has no row. Never throws. */
+  /**
+   * Ends the tickets of a call that has no row. Never throws.
+   *
+   * @internal
+   */
   abandon(call: CallRecord): void {
     if (call.hasTickets) this.settle(call.takeTickets(), (ticket) => ticket.abandon());
   }

@@ -1,4 +1,19 @@
-/** How a call ended. */
+/**
+ * How a call ended.
+ *
+ * @beta
+ */
+export type Outcome =
+  | 'completed'
+  | 'client_aborted'
+  | 'client_error'
+  | 'upstream_error'
+  | 'upstream_timeout'
+  | 'truncated'
+  | 'interrupted'
+  | 'replayed'
+  | 'cached'
+  | 'retried';
 export const OUTCOMES = [
   'completed',
   'client_aborted',
@@ -10,5 +25,4 @@ export const OUTCOMES = [
   'replayed',
   'cached',
   'retried',
-] as const;
-export type Outcome = (typeof OUTCOMES)[number];
+] as const satisfies readonly Outcome[];

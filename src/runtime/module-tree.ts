@@ -3,7 +3,11 @@ import type { DynamicModule, ForwardReference, Type } from '@nestjs/common';
 /** The key of what `@Module({ imports })` was given. */
 const IMPORTS = 'imports';
 
-/** What stands in `imports`. */
+/**
+ * What may stand in `imports` of a module.
+ *
+ * @beta
+ */
 export type ImportedModule = Type | DynamicModule | Promise<DynamicModule> | ForwardReference;
 
 /**

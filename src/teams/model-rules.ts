@@ -2,17 +2,20 @@ import { z } from 'zod';
 import { oneOf } from '../admin/fields.schema.js';
 import { containsKeyFormat } from '../platform/api-key.js';
 
+/** Of the columns in Postgres. */
+export const STREAM_USAGE_COMMENT =
+  'Streams without usage: as_sent: they are forwarded; require: rejected; ask: stream_options is added.';
+
 /**
  * What happens to streams of chat completions that would not report their usage:
  * - `as_sent`: they are forwarded as they are
  * - `require`: they are rejected
  * - `ask`: `stream_options` is added to the request body
+ *
+ * @beta
  */
-export const STREAM_USAGES = ['as_sent', 'require', 'ask'] as const;
-/** Of the columns in Postgres. */
-export const STREAM_USAGE_COMMENT =
-  'Streams without usage: as_sent: they are forwarded; require: rejected; ask: stream_options is added.';
-export type StreamUsage = (typeof STREAM_USAGES)[number];
+export type StreamUsage = 'as_sent' | 'require' | 'ask';
+export const STREAM_USAGES = ['as_sent', 'require', 'ask'] as const satisfies readonly StreamUsage[];
 
 /** The rules that teams and keys have alike. A call must satisfy those of its key and those of its team. */
 export interface ModelRules {

@@ -30,6 +30,7 @@ export class Team {
   @Column('text', { name: 'stream_usage', default: 'as_sent', comment: STREAM_USAGE_COMMENT })
   streamUsage!: StreamUsage;
 
+  /** @internal */
   @Column('jsonb', { name: 'self_service', nullable: true, comment: SELF_SERVICE_COMMENT })
   selfService!: SelfService | null;
 
@@ -40,7 +41,11 @@ export class Team {
   @VersionColumn({ default: 1, comment: 'Increases with every change by an actor.' })
   version!: number;
 
-  /** Its limits, from their own table, in the query that reads the team. */
+  /**
+   * Its limits, from their own table, in the query that reads the team.
+   *
+   * @internal
+   */
   @VirtualColumn('jsonb', { query: (team) => rulesSql(`${team}.id`) })
   rules!: RuleValues[] | null;
 }

@@ -70,7 +70,12 @@ const COMPLETION: FakeResponse = {
   },
 };
 
-type Responder = FakeResponse | ((request: FakeRequest) => FakeResponse | Promise<FakeResponse>);
+/**
+ * A response, or what makes it of a request.
+ *
+ * @beta
+ */
+export type FakeResponder = FakeResponse | ((request: FakeRequest) => FakeResponse | Promise<FakeResponse>);
 
 /**
  * A provider on a port of this machine, which responds what a test says and records what it receives. Unless told
@@ -81,7 +86,7 @@ type Responder = FakeResponse | ((request: FakeRequest) => FakeResponse | Promis
 export class FakeProvider {
   /** In the order in which their bodies had arrived. */
   readonly requests: FakeRequest[] = [];
-  private responses: Responder[] = [COMPLETION];
+  private responses: FakeResponder[] = [COMPLETION];
 
   private constructor(private readonly server: Server) {}
 
@@ -110,7 +115,7 @@ export class FakeProvider {
    *     provider.respond({ status: 429, headers: { 'retry-after': '1' }, json: {} }, { json: { choices: [] } });
    *     provider.respond((request) => ({ body: request.body }));
    */
-  respond(...responses: [Responder, ...Responder[]]): void {
+  respond(...responses: [FakeResponder, ...FakeResponder[]]): void {
     this.responses = responses;
   }
 

@@ -13,6 +13,7 @@ import { type Column, columnsReference } from './reference/columns.js';
 import { errorsReference } from './reference/errors.js';
 import { replaceGenerated } from './reference/markdown.js';
 import { metricsReference } from './reference/metrics.js';
+import { moduleApi } from './reference/module-api.js';
 import { settingsReference } from './reference/settings.js';
 
 let provider: RawProvider;
@@ -77,6 +78,12 @@ describe('what is generated is what the code says; if it is stale, `npm run docs
 
   it('admin-api.md has every endpoint and schema', () => {
     compare('admin-api.md', 'endpoints', adminApiReference(api));
+  });
+
+  it('module-api.md has every name that the package exports, and api/ their declarations: commit a change only if it is meant', () => {
+    const { reports, page } = moduleApi();
+    for (const [path, report] of Object.entries(reports)) compareFile(path, report);
+    compare('module-api.md', 'names', page);
   });
 
   it('metrics.md has every metric that a running gateway exports', async () => {

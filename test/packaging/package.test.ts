@@ -82,6 +82,11 @@ it('writes a project that compiles with the types of all its packages checked, p
   const command = join(folder, 'node_modules/postern/bin/postern.mjs');
   expect(run(folder, command, 'new', 'our-gateway')).toContain('cd our-gateway');
   const project = join(folder, 'our-gateway');
+  const entries = ['postern', 'postern/testing', 'postern/client'];
+  writeFileSync(
+    join(project, 'src/entries.ts'),
+    entries.map((entry, at) => `export * as entry${at} from '${entry}';\n`).join(''),
+  );
   run(project, tool('typescript/bin/tsc'));
   run(project, '--test', 'dist/');
 

@@ -6,10 +6,11 @@ import { Reflector } from '@nestjs/core';
  * - `viewer`: read everything
  * - `team`: see its own teams, and manage its own keys there if the team allows it
  * - `metrics`: read the metrics
+ *
+ * @beta
  */
-export const ROLES = ['admin', 'viewer', 'team', 'metrics'] as const;
-/** @beta */
-export type Role = (typeof ROLES)[number];
+export type Role = 'admin' | 'viewer' | 'team' | 'metrics';
+export const ROLES = ['admin', 'viewer', 'team', 'metrics'] as const satisfies readonly Role[];
 
 /** Of the columns in Postgres. */
 export const TEAMS_OF_ROLE = "(role = 'team') = (teams IS NOT NULL)";

@@ -23,6 +23,7 @@ export class CallPolicies implements OnModuleInit {
   private policies: readonly CallPolicy[] = [];
   private changes = 0;
 
+  /** @internal */
   constructor(private readonly discovery: DiscoveryService) {}
 
   /** @throws Error for a policy that Nest makes later, or never */
@@ -35,12 +36,20 @@ export class CallPolicies implements OnModuleInit {
     this.policies = [...found].sort((a, b) => (a.order ?? 0) - (b.order ?? 0));
   }
 
-  /** Increases with each `changed()`. */
+  /**
+   * Increases with each `changed()`.
+   *
+   * @internal
+   */
   get version(): number {
     return this.changes;
   }
 
-  /** The names of all rules for a key: see CallPolicy.rulesOf(). */
+  /**
+   * The names of all rules for a key: see CallPolicy.rulesOf().
+   *
+   * @internal
+   */
   rulesOf(grant: Grant): string[] {
     return this.policies.flatMap((policy) => policy.rulesOf?.(grant) ?? []);
   }
@@ -50,7 +59,13 @@ export class CallPolicies implements OnModuleInit {
     this.changes++;
   }
 
-  /** The policies for a key. @returns null if there is none */
+  /**
+   * The policies for a key.
+   *
+   * @returns null if there is none
+   *
+   * @internal
+   */
   of(grant: Grant): readonly CallPolicy[] | null {
     return grant.policiesVersion === this.changes ? grant.policies! : this.resolve(grant);
   }

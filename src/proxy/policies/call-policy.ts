@@ -59,5 +59,9 @@ export function CallPolicy(): ClassDecorator {
   return applyDecorators(Injectable(), PolicyClass());
 }
 
-/** @beta */
+/**
+ * What a policy returns for a call that it admits.
+ *
+ * @beta
+ */
 export type Admission = CallTicket | null | undefined | void;

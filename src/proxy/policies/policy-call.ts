@@ -51,19 +51,36 @@ export type ResponseFilter = (body: Buffer) => Buffer | null;
 export class PolicyCall {
   /** The request body as the client sent it; null if there is none or no policy needs it. */
   body: Buffer | null = null;
-  /** The chunks read of a body that turned out to be too large to gather; the rest of it is streamed. */
+  /**
+   * The chunks read of a body that turned out to be too large to gather; the rest of it is streamed.
+   *
+   * @internal
+   */
   prefix: readonly Buffer[] | null = null;
   /** What is forwarded in place of `body`; null if it is forwarded as it is. */
   replacement: Buffer | null = null;
-  /** Which providers get `replacement`; the others get `body`. */
+  /**
+   * Which providers get `replacement`; the others get `body`.
+   *
+   * @internal
+   */
   isReplacedFor: (provider: Provider) => boolean = () => true;
+  /** What changes the response body; null if it is sent as it is. */
   responseFilter: ResponseFilter | null = null;
-  /** What `responseFilter` changes, for `x-gateway-altered`. */
+  /**
+   * What `responseFilter` changes, for `x-gateway-altered`.
+   *
+   * @internal
+   */
   filtered: string | null = null;
   private json: JsonMembers | null = null;
   private multipart: NamedModel | null = null;
   private named: NamedModel | null = null;
-  /** A policy depends on the model: no target of a route may read another one. */
+  /**
+   * A policy depends on the model: no target of a route may read another one.
+   *
+   * @internal
+   */
   isModelRequired = false;
   private parsed: { value: unknown } | null = null;
 
@@ -84,7 +101,11 @@ export class PolicyCall {
     return this.req.call.provider.name;
   }
 
-  /** The route that the call uses; undefined if it uses none. */
+  /**
+   * The route that the call uses; undefined if it uses none.
+   *
+   * @internal
+   */
   get routed(): NonNullable<Request['call']['routed']> | undefined {
     return this.req.call.routed ?? undefined;
   }
@@ -211,12 +232,20 @@ export class PolicyCall {
     return members.problem === null ? choices(endpoint, members) : 1;
   }
 
-  /** Members of the JSON body. */
+  /**
+   * Members of the JSON body.
+   *
+   * @internal
+   */
   get members(): JsonMembers {
     return (this.json ??= new JsonMembers(this.body ?? Buffer.alloc(0), this.req.call.record.body.json));
   }
 
-  /** Why the bytes of the body cannot be read as JSON; null if they can be. */
+  /**
+   * Why the bytes of the body cannot be read as JSON; null if they can be.
+   *
+   * @internal
+   */
   get notJson(): string | null {
     const type = this.req.headers['content-type'];
     const isJson = type === undefined || JSON_TYPE.test(type);
@@ -255,7 +284,11 @@ export class PolicyCall {
     return Buffer.concat([body.subarray(0, start), Buffer.from(JSON.stringify(model)), body.subarray(end)]);
   }
 
-  /** Sets what the call has reserved of budgets. If its process dies, it is charged that; its row is priced with this model. */
+  /**
+   * Sets what the call has reserved of budgets. If its process dies, it is charged that; its row is priced with this model.
+   *
+   * @internal
+   */
   reserve(reservation: Reservation | null): void {
     const { record } = this.req.call;
     record.reservation = reservation;
@@ -272,6 +305,8 @@ export class PolicyCall {
    * Takes the gathered body, and reads what takes long to read.
    *
    * @returns settles when the getters can be used; undefined if they can be at once
+   *
+   * @internal
    */
   gathered(body: Buffer): Promise<void> | undefined {
     this.body = body;
