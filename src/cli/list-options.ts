@@ -13,6 +13,7 @@ export interface CallOptions {
   status?: string;
   outcome?: string;
   failed?: boolean;
+  providerError?: string;
   minDurationMs?: string;
   tag?: string;
   endUser?: string;
@@ -41,6 +42,10 @@ export function addCallOptions(command: Command): Command {
     .option('--status <statuses>', 'filter by HTTP status, for example 429 or 4xx,5xx')
     .option('--outcome <outcome>', 'filter by outcome, for example completed or client_aborted')
     .option('--failed', 'only calls with status 400 or above, or that broke off')
+    .option(
+      '--provider-error <type or code>',
+      "filter by the provider's error, for example insufficient_quota",
+    )
     .option('--min-duration-ms <ms>', 'only calls that took this long or longer, for example 5000')
     .option('--tag <name=value>', 'filter by tag, for example env=prod; several separated by commas')
     .option('--end-user <name>', 'filter by end user, as the log stores it')
@@ -72,10 +77,16 @@ export function addPageOptions(command: Command): Command {
 /** The options as parameters of the admin API. */
 export async function callQuery(api: Api, options: CallOptions & TimeOptions): Promise<Query> {
   const { team, key, provider, model, status, outcome, failed, minDurationMs, recordedAfter } = options;
-  const { tag, endUser, session, providerRequestId } = options;
+  const { tag, endUser, session, providerRequestId, providerError } = options;
   return {
     ...{ team, provider, model, status, outcome, min_duration_ms: minDurationMs, ...parseRange(options) },
-    ...{ tag, end_user: endUser, session, provider_request_id: providerRequestId },
+    ...{
+      tag,
+      end_user: endUser,
+      session,
+      provider_request_id: providerRequestId,
+      provider_error: providerError,
+    },
     ...(failed === true && { failed: 'true' }),
     ...(recordedAfter !== undefined && {
       recorded_after: parseTime(recordedAfter, -1, '--recorded-after'),

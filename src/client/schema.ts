@@ -3138,6 +3138,21 @@ export interface components {
              * @example 1
              */
             attempt: number | null;
+            /**
+             * @description Why the provider could not be reached or broke off: a code of the system, of TLS or of the HTTP client. Null if no error of the connection made the call fail.
+             * @example ECONNREFUSED
+             */
+            error_cause: string | null;
+            /**
+             * @description The type of the provider's error: `error.type`, Gemini's `error.status`, or the exception of Bedrock; of a WebSocket, of the last error. Null if the provider reported none, or it is more than a word of at most 64 letters, digits and `_.:-`.
+             * @example invalid_request_error
+             */
+            provider_error_type: string | null;
+            /**
+             * @description The code of the provider's error: `error.code`. Null if the provider reported none, or it is more than a word of at most 64 letters, digits and `_.:-`.
+             * @example insufficient_quota
+             */
+            provider_error_code: string | null;
         };
         RequestPage: {
             /**
@@ -3381,6 +3396,21 @@ export interface components {
              * @example 1
              */
             attempt: number | null;
+            /**
+             * @description Why the provider could not be reached or broke off: a code of the system, of TLS or of the HTTP client. Null if no error of the connection made the call fail.
+             * @example ECONNREFUSED
+             */
+            error_cause: string | null;
+            /**
+             * @description The type of the provider's error: `error.type`, Gemini's `error.status`, or the exception of Bedrock; of a WebSocket, of the last error. Null if the provider reported none, or it is more than a word of at most 64 letters, digits and `_.:-`.
+             * @example invalid_request_error
+             */
+            provider_error_type: string | null;
+            /**
+             * @description The code of the provider's error: `error.code`. Null if the provider reported none, or it is more than a word of at most 64 letters, digits and `_.:-`.
+             * @example insufficient_quota
+             */
+            provider_error_code: string | null;
             /** @description All attempts of the call, this one included, the first one first; empty if the call did not use a route. */
             attempts: components["schemas"]["Request"][];
         };
@@ -6887,6 +6917,8 @@ export interface operations {
                 outcome?: "completed" | "client_aborted" | "client_error" | "upstream_error" | "upstream_timeout" | "truncated" | "interrupted" | "replayed" | "cached" | "retried";
                 /** @description Only failed calls: with a status of 400 or above, or that the provider or the gateway did not complete; `false`: only others. */
                 failed?: "true" | "false";
+                /** @description Only calls whose provider reported an error of this type or code. For example `insufficient_quota`. */
+                provider_error?: string;
                 /** @description Only calls that took this long or longer. For example `5000`. */
                 min_duration_ms?: number;
                 /** @description Only calls of this end user, as the request log stores it. For example `user-7`. */
@@ -6938,6 +6970,8 @@ export interface operations {
                 outcome?: "completed" | "client_aborted" | "client_error" | "upstream_error" | "upstream_timeout" | "truncated" | "interrupted" | "replayed" | "cached" | "retried";
                 /** @description Only failed calls: with a status of 400 or above, or that the provider or the gateway did not complete; `false`: only others. */
                 failed?: "true" | "false";
+                /** @description Only calls whose provider reported an error of this type or code. For example `insufficient_quota`. */
+                provider_error?: string;
                 /** @description Only calls that took this long or longer. For example `5000`. */
                 min_duration_ms?: number;
                 /** @description Only calls of this end user, as the request log stores it. For example `user-7`. */
@@ -6993,6 +7027,8 @@ export interface operations {
                 outcome?: "completed" | "client_aborted" | "client_error" | "upstream_error" | "upstream_timeout" | "truncated" | "interrupted" | "replayed" | "cached" | "retried";
                 /** @description Only failed calls: with a status of 400 or above, or that the provider or the gateway did not complete; `false`: only others. */
                 failed?: "true" | "false";
+                /** @description Only calls whose provider reported an error of this type or code. For example `insufficient_quota`. */
+                provider_error?: string;
                 /** @description Only calls that took this long or longer. For example `5000`. */
                 min_duration_ms?: number;
                 /** @description Only calls of this end user, as the request log stores it. For example `user-7`. */
@@ -7084,6 +7120,8 @@ export interface operations {
                 outcome?: "completed" | "client_aborted" | "client_error" | "upstream_error" | "upstream_timeout" | "truncated" | "interrupted" | "replayed" | "cached" | "retried";
                 /** @description Only failed calls: with a status of 400 or above, or that the provider or the gateway did not complete; `false`: only others. */
                 failed?: "true" | "false";
+                /** @description Only calls whose provider reported an error of this type or code. For example `insufficient_quota`. */
+                provider_error?: string;
                 /** @description Only calls that took this long or longer. For example `5000`. */
                 min_duration_ms?: number;
                 /** @description Only calls of this end user, as the request log stores it. For example `user-7`. */

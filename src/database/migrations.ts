@@ -39,6 +39,7 @@ import { KeyOwners1798000080001 } from '../../migrations/1798000080001-key-owner
 import { ShownUrls1798000090000 } from '../../migrations/1798000090000-shown-urls.js';
 import { StoredFunctions1798000100000 } from '../../migrations/1798000100000-stored-functions.js';
 import { LogConsumers1798000110000 } from '../../migrations/1798000110000-log-consumers.js';
+import { ProviderErrors1798000140000 } from '../../migrations/1798000140000-provider-errors.js';
 
 /** Every migration, in order. Listed by name, so that a glob can neither add nor miss one. */
 export const MIGRATIONS = [
@@ -83,4 +84,5 @@ export const MIGRATIONS = [
   ShownUrls1798000090000,
   StoredFunctions1798000100000,
   LogConsumers1798000110000,
+  ProviderErrors1798000140000,
 ];

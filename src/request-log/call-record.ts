@@ -11,6 +11,7 @@ import { modelFromPath } from '../bodies/path-model.js';
 import { RequestReader } from '../bodies/request-reader.js';
 import type { Outcome } from './outcome.js';
 import { isStreamed } from '../bodies/usage/framing/stream-framing.js';
+import { errorOfHeader, type ProviderError } from '../bodies/usage/provider-error.js';
 import type { ResponseUsage, TokenUsage } from '../bodies/usage/token-usage.js';
 import { copyFor, type ResponseCopy, usageOfHead } from '../bodies/usage/usage-reader.js';
 
@@ -76,6 +77,10 @@ export class CallRecord {
   durationMs: number | null = null;
   outcome: Outcome | null = null;
   errorCode: string | null = null;
+  /** Why the provider could not be reached, as a code of the system or of TLS. */
+  errorCause: string | null = null;
+  /** The error in the response head; null for nearly every provider. */
+  headError: ProviderError | null = null;
   /** What the gateway changed in the forwarded bytes; null if nothing. */
   altered: string | null = null;
   /** Journal files with a record of this call. */
@@ -133,6 +138,11 @@ export class CallRecord {
 
   get streamed(): boolean {
     return isStreamed(this.contentType);
+  }
+
+  /** The response is an error by its status. */
+  get isFailed(): boolean {
+    return this.status !== null && this.status >= 400;
   }
 
   addTicket(ticket: CallTicket): void {
@@ -223,7 +233,10 @@ export class CallRecord {
   responseBegun(status: number | null, headers: readonly string[]): void {
     this.status = status;
     this.contentType = firstHeader(headers, 'content-type');
-    this.copy = copyFor(this.contentType, firstHeader(headers, 'content-encoding'), this.origin.endpoint);
+    const { isFailed } = this;
+    const coding = firstHeader(headers, 'content-encoding');
+    this.copy = copyFor(this.contentType, coding, this.origin.endpoint, isFailed);
+    if (isFailed) this.headError = errorOfHeader(firstHeader(headers, 'x-amzn-errortype'));
     this.headUsage = usageOfHead(headers, this.origin.endpoint);
     this.providerRequestId =
       firstHeader(headers, 'x-request-id') ?? firstHeader(headers, 'request-id') ?? null;

@@ -32,6 +32,13 @@ export function text(value: unknown, key: CallerSecrets | null): string | null {
   return shown === null ? null : storable(shown);
 }
 
+const TOKEN = /^[\w.:-]{1,64}$/;
+
+/** A word of a program, without a gateway key, else null. */
+export function token(value: unknown, key: CallerSecrets | null): string | null {
+  return typeof value === 'string' && TOKEN.test(value) ? showable(value, key) : null;
+}
+
 /** Eight tags of 64 + 64 characters, and their punctuation. */
 const MAX_TAGS_LENGTH = 2_048;
 

@@ -7,6 +7,7 @@ import {
   requiredText,
   tagsJson,
   text,
+  token,
   usageJson,
 } from './column-domains.js';
 import type { Column, Phase } from './column.js';
@@ -23,6 +24,9 @@ const TOKENS = { type: 'int', phases: USAGE, toDomain: integer(INT_MAX) } as con
 const BYTES = { type: 'bigint', phases: END, toDomain: integer(Number.MAX_SAFE_INTEGER) } as const;
 const SMALL = { type: 'smallint', toDomain: integer(32_767) } as const;
 const TEXT = { type: 'text', toDomain: text } as const;
+const TOKEN = { type: 'text', toDomain: token } as const;
+const NO_ERROR =
+  'the provider reported none, or it is more than a word of at most 64 letters, digits and `_.:-`.';
 const NOT_REPORTED = 'the provider reported none, or the response could not be read.';
 const NOT_SENT = 'the client sent none or the text contained a gateway key.';
 const UNSEEN = 'the process died during the call.';
@@ -326,6 +330,29 @@ export const COLUMNS = {
     description: 'Which attempt of the call this was, from 1.',
     nullMeans: 'the call did not use a route.',
     example: 1,
+  },
+  error_cause: {
+    ...TOKEN,
+    phases: END_OR_LATER,
+    description:
+      'Why the provider could not be reached or broke off: a code of the system, of TLS or of the HTTP client.',
+    nullMeans: 'no error of the connection made the call fail.',
+    example: 'ECONNREFUSED',
+  },
+  provider_error_type: {
+    ...TOKEN,
+    phases: USAGE,
+    description:
+      "The type of the provider's error: `error.type`, Gemini's `error.status`, or the exception of Bedrock; of a WebSocket, of the last error.",
+    nullMeans: NO_ERROR,
+    example: 'invalid_request_error',
+  },
+  provider_error_code: {
+    ...TOKEN,
+    phases: USAGE,
+    description: "The code of the provider's error: `error.code`.",
+    nullMeans: NO_ERROR,
+    example: 'insufficient_quota',
   },
 } as const satisfies Record<string, Column<unknown>>;
 

@@ -71,6 +71,9 @@ export function setUsage(row: LogRow, call: CallRecord, usage: ResponseUsage): v
   row.reasoning_tokens = COLUMNS.reasoning_tokens.toDomain(usage.reasoningTokens);
   row.extra_usage = COLUMNS.extra_usage.toDomain(usage.extra, key);
   setReportedCost(row, usage.reportedCost);
+  const error = usage.error ?? call.headError;
+  row.provider_error_type = COLUMNS.provider_error_type.toDomain(error?.type, key);
+  row.provider_error_code = COLUMNS.provider_error_code.toDomain(error?.code, key);
 }
 
 /** True for the usage of a call that had not ended: setVerdict() had no duration to set. */
@@ -81,6 +84,7 @@ export function isUsageSoFar(record: Partial<LogRow>): boolean {
 function setVerdict(row: LogRow, call: CallRecord): void {
   row.outcome = COLUMNS.outcome.toDomain(call.outcome);
   row.error_code = call.errorCode;
+  row.error_cause = COLUMNS.error_cause.toDomain(call.errorCause, call.origin.key);
   row.duration_ms = COLUMNS.duration_ms.toDomain(call.durationMs);
 }
 

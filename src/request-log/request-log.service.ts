@@ -230,7 +230,8 @@ export class RequestLogService implements OnApplicationShutdown {
   private readClosed(call: CallRecord): void {
     // Reading never fails; uncertain counts are null.
     const usage =
-      call.countedUsage ?? readUsage(call.contentType, call.origin.endpoint, call.copy, call.headUsage);
+      call.countedUsage ??
+      readUsage(call.contentType, call.origin.endpoint, call.copy, call.headUsage, call.isFailed);
     if ('then' in usage) void usage.then((counts) => this.finish(call, counts));
     else this.finish(call, usage);
   }

@@ -23,6 +23,9 @@ export const IS_ERROR_SQL = `(outcome <> 'retried' AND (status >= 400 OR outcome
 /** The column that the filter `session` compares. */
 export const SESSION_COLUMN = 'session_id';
 
+/** The columns that the filter `provider_error` compares. */
+export const PROVIDER_ERROR_COLUMNS = ['provider_error_code', 'provider_error_type'] as const;
+
 /** Selects rows of the request log; all given conditions must hold. Shared by list, export and usage. */
 export interface RequestFilter {
   /** IDs of the teams whose calls may be seen; absent: all. */
@@ -38,6 +41,8 @@ export interface RequestFilter {
   outcome?: Outcome;
   /** Failed calls, or only others. */
   failed?: boolean;
+  /** Type or code of the provider's error. */
+  provider_error?: string;
   min_duration_ms?: number;
   /** As the log stores it. */
   end_user?: string;
@@ -90,6 +95,7 @@ export function conditionsOf(filter: RequestFilter): Conditions {
     .add('model = ?', filter.model)
     .add('outcome = ?', filter.outcome)
     .add(`(${IS_ERROR_SQL} IS TRUE) = ?`, filter.failed)
+    .add(`(${PROVIDER_ERROR_COLUMNS.map((name) => `${name} = ?`).join(' OR ')})`, filter.provider_error)
     .add('duration_ms >= ?', filter.min_duration_ms)
     .add('end_user = ?', filter.end_user)
     .add(`${SESSION_COLUMN} = ?`, filter.session)

@@ -136,6 +136,10 @@ export const callFilter = {
       description:
         'Only failed calls: with a status of 400 or above, or that the provider or the gateway did not complete; `false`: only others.',
     }),
+  provider_error: searchText().optional().meta({
+    description: 'Only calls whose provider reported an error of this type or code.',
+    example: 'insufficient_quota',
+  }),
   min_duration_ms: z
     .string(DURATION)
     .regex(/^\d{1,9}$/, DURATION)

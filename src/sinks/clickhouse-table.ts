@@ -16,7 +16,7 @@ const TYPES: Record<Column<unknown>['type'], string> = {
   jsonb: 'String',
 };
 /** Text of which there are few values. */
-const FEW_VALUES = /^(provider|method|path|model|outcome|altered)$|_code$/;
+const FEW_VALUES = /^(provider|method|path|model|outcome|altered)$|_(code|cause|type)$/;
 /** As many inserts are remembered, so that a repeated one is dropped. */
 const WINDOW = 10_000;
 

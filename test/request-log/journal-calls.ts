@@ -41,10 +41,12 @@ export function recordsOf(
     duration_ms: 2.5,
     provider_request_id: 'req_é',
     altered: null,
+    error_cause: 'ECONNRESET',
   };
   const usage = {
     outcome,
     error_code: null,
+    error_cause: 'ECONNRESET',
     duration_ms: 3.5,
     model: 'gpt-4o',
     prompt_tokens: 1,
@@ -54,6 +56,8 @@ export function recordsOf(
     cache_write_tokens: 0,
     extra_usage: '{"web_searches":1,"service_tier":"batch"}',
     cost_usd: '0.000142500',
+    provider_error_type: 'invalid_request_error',
+    provider_error_code: 'insufficient_quota',
   };
   const B: JournalRecord = { t: 'B', ...begin };
   const E: JournalRecord = { t: 'E', id, ...end };
@@ -81,6 +85,9 @@ const UNSEEN = {
   duration_ms: null,
   provider_request_id: null,
   altered: null,
+  error_cause: null,
+  provider_error_type: null,
+  provider_error_code: null,
   model: null,
   prompt_tokens: null,
   completion_tokens: null,

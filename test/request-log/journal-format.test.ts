@@ -70,6 +70,9 @@ const LATER = [
   'altered',
   'call_id',
   'attempt',
+  'error_cause',
+  'provider_error_type',
+  'provider_error_code',
 ] as const satisfies readonly (keyof LogRow)[];
 
 async function recover(text: string): Promise<{ rows: LogRow[]; corrupt: number }> {

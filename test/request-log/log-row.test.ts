@@ -135,6 +135,9 @@ const call = fc.record({
   clientIp: address,
   outcome: fc.option(fc.constantFrom(...OUTCOMES)),
   errorCode: fc.option(fc.constantFrom('upstream_timeout', 'request_timeout')),
+  errorCause: fc.option(fc.oneof(fc.constantFrom('ECONNREFUSED', 'UND_ERR_SOCKET'), nasty, keyed)),
+  error: fc.option(fc.record({ type: textOrNull, code: textOrNull }), { nil: undefined }),
+  headError: fc.option(fc.record({ type: textOrNull, code: textOrNull })),
   altered: fc.option(fc.constantFrom('models', 'stream_usage')),
   attempt: fc.option(fc.record({ callId: fc.constant(KEY), number: fc.integer() })),
   status: numberOrNull,
@@ -197,6 +200,7 @@ function rowOf(facts: typeof call extends fc.Arbitrary<infer T> ? T : never): Lo
     cacheWriteTokens,
     extra: facts.extra,
     reportedCost: null,
+    ...(facts.error !== undefined && { error: facts.error }),
   });
   // What the journal gives back is what went in, and no line is too long for its reader.
   const line = encodeLine({ t: 'R', ...row });
@@ -254,6 +258,11 @@ it('makes a row that Postgres takes of whatever a call brings', async () => {
       expect(row[name]).toBe(sent[name]);
     for (const name of texts) {
       expect(row[name]?.length ?? 0).toBeLessThanOrEqual(1_024);
+      expect(row[name] ?? '').not.toMatch(/ptn_[0-9A-Za-z]{38}/);
+    }
+    for (const name of ['error_cause', 'provider_error_type', 'provider_error_code'] as const) {
+      expect(row[name]).toBe(sent[name]);
+      expect(row[name] ?? 'x').toMatch(/^[\w.:-]{1,64}$/);
       expect(row[name] ?? '').not.toMatch(/ptn_[0-9A-Za-z]{38}/);
     }
     for (const name of ints) expect(row[name]).toEqual(sent[name] === null ? null : sent[name] + 0);

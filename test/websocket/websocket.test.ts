@@ -108,6 +108,24 @@ describe('a WebSocket', () => {
     });
   });
 
+  it('has the last error that its provider reported', async () => {
+    const error = (code: string) => ({ type: 'invalid_request_error', code, message: 'A sentence.' });
+    provider.script = (socket) => {
+      socket.send(JSON.stringify({ type: 'error', event_id: 'e', error: error('first') }));
+      socket.send(JSON.stringify({ type: 'response.failed', response: { id: 'r', error: error('second') } }));
+      socket.send(JSON.stringify({ type: 'response.output_text.delta', delta: '"error":{"code":"third"}' }));
+      socket.close(1000);
+    };
+    const client = await open('/v1/responses');
+    await client.closed;
+    const row = await eventually(() => gateway.row(client.requestId));
+    expect(row).toMatchObject({
+      outcome: 'completed',
+      provider_error_type: 'invalid_request_error',
+      provider_error_code: 'second',
+    });
+  });
+
   it('names no model if its responses name several', async () => {
     provider.script = (socket) => {
       for (const model of ['gpt-5.6', 'gpt-5.6-mini']) socket.send(responseCompleted(1, 1, model));

@@ -63,7 +63,16 @@ function SignedIn() {
 }
 
 /** Filters of calls. */
-const CALL_TEXTS = ['team', 'key', 'provider', 'model', 'status', 'end_user', 'session'] as const;
+const CALL_TEXTS = [
+  'team',
+  'key',
+  'provider',
+  'model',
+  'status',
+  'provider_error',
+  'end_user',
+  'session',
+] as const;
 const CALL_CHOICES = { outcome: QUERY_VALUES.listRequests.outcome };
 
 const signedInPage = { getParentRoute: () => signedIn };

@@ -10,6 +10,11 @@ export const FIELDS = {
   model: { label: 'Model', input: 'suggest' },
   status: { label: 'Status', input: 'suggest', hint: 'A status such as 429, or a class such as 5xx' },
   outcome: { label: 'Outcome', input: 'choice' },
+  provider_error: {
+    label: 'Error of the provider',
+    input: 'text',
+    hint: 'Its type or code, such as insufficient_quota',
+  },
   end_user: { label: 'End user', input: 'text', hint: 'As the client named it' },
   session: { label: 'Session', input: 'text', hint: 'As the client named it' },
   min_duration_ms: { label: 'Duration from', input: 'number', hint: 'In milliseconds', unit: 'ms' },

@@ -4,6 +4,7 @@ import { readEnd, withModel } from './json-usage.js';
 import { normaliseUsage } from './normalise-usage.js';
 import type { CopiedBody } from './plain-copy.js';
 import type { StreamFraming } from './framing/stream-events.js';
+import { readEventError } from './provider-error.js';
 import { NO_USAGE, type ResponseUsage } from './token-usage.js';
 import { UsageMembers } from './usage-members.js';
 
@@ -40,6 +41,8 @@ interface StreamEvent {
  * - Titan on Bedrock: `totalOutputTextTokenCount` in the last event, also of a stream without those metrics.
  * - Ollama: `prompt_eval_count` and `eval_count` in the last line.
  *
+ * A stream that fails ends with an event that reports the error.
+ *
  * For a stream larger than the copy, its start gives the model and `message_start`, its end the rest.
  *
  * @param endpoint raw path after `/p/<provider>`, without the query
@@ -56,7 +59,9 @@ export function readStreamUsage(
   if (last === null) return withModel(null, start.model);
   const { usage, model } = readLast(last.events, last.broken, endpoint, start.usage);
   const known = usage ?? (start.usage && normaliseUsage(start.usage, endpoint));
-  return withModel(known, start.model ?? model);
+  const read = withModel(known, start.model ?? model);
+  const error = readEventError(last.events);
+  return error === null ? read : { ...read, error };
 }
 
 /** The model, and the usage of `message_start`. */

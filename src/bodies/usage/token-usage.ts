@@ -1,3 +1,5 @@
+import type { ProviderError } from './provider-error.js';
+
 /**
  * The usage of one call as its provider reports it, in one meaning for all providers. A count that the provider does not
  * report is null.
@@ -83,6 +85,8 @@ export interface ExtraUsage extends ExtraCounts {
 export interface ResponseUsage extends TokenUsage {
   /** The model named in the response. */
   model: string | null;
+  /** The error that the response reports; absent if it reports none. */
+  error?: ProviderError;
 }
 
 export const NO_USAGE: Readonly<ResponseUsage> = Object.freeze({

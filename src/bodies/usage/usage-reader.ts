@@ -4,6 +4,7 @@ import { CompressedCopy } from './compressed-copy.js';
 import { decoderFor } from './content-coding.js';
 import { inSlices } from './event-loop-slices.js';
 import { readJsonUsage } from './json-usage.js';
+import { readJsonError } from './provider-error.js';
 import { normaliseUsage } from './normalise-usage.js';
 import { framingOf } from './framing/stream-framing.js';
 import { readStreamUsage } from './stream-usage.js';
@@ -43,27 +44,30 @@ type Reader = (kept: CopiedBody, endpoint: string) => ResponseUsage;
  * @param contentType the response's `Content-Type`
  * @param contentEncoding the response's `Content-Encoding`
  * @param endpoint raw path after `/p/<provider>`, without the query
+ * @param isFailed the response is an error, which is read on any endpoint
  * @returns null if nothing is read: the endpoint, the type or the coding is not supported
  */
 export function copyFor(
   contentType: string | null | undefined,
   contentEncoding: string | null | undefined,
   endpoint: string,
+  isFailed = false,
 ): ResponseCopy | null {
-  if (!REPORTS_USAGE.test(endpoint) || readerFor(contentType) === null) return null;
+  if (!(isFailed || REPORTS_USAGE.test(endpoint)) || readerFor(contentType) === null) return null;
   const decoder = decoderFor(contentEncoding);
   if (decoder === undefined) return new PlainCopy();
   return decoder === null ? null : new CompressedCopy(decoder);
 }
 
 /**
- * Reads the provider's token counts from the copy of a response that has ended. Never throws and never estimates: a
- * count that is not reported, out of range or not certain is null.
+ * Reads the provider's token counts, or its error, from the copy of a response that has ended. Never throws and never
+ * estimates: a count that is not reported, out of range or not certain is null.
  *
  * @param contentType the response's `Content-Type`
  * @param endpoint raw path after `/p/<provider>`, without the query
  * @param copy from copyFor(); no byte may be added to it any more
  * @param head from usageOfHead(), used if the body reports no counts
+ * @param isFailed as for copyFor()
  * @returns a promise for large and compressed responses
  */
 export function readUsage(
@@ -71,8 +75,9 @@ export function readUsage(
   endpoint: string,
   copy: ResponseCopy | null,
   head: TokenUsage | null = null,
+  isFailed = false,
 ): ResponseUsage | Promise<ResponseUsage> {
-  const body = readBody(contentType, endpoint, copy);
+  const body = readBody(contentType, endpoint, copy, isFailed);
   if (head === null) return body;
   return body instanceof Promise ? body.then((usage) => orOfHead(usage, head)) : orOfHead(body, head);
 }
@@ -85,8 +90,9 @@ function readBody(
   contentType: string | null | undefined,
   endpoint: string,
   copy: ResponseCopy | null,
+  isFailed: boolean,
 ): ResponseUsage | Promise<ResponseUsage> {
-  const reader = readerFor(contentType);
+  const reader = isFailed && isJson(contentType) ? readFailure : readerFor(contentType);
   if (reader === null || copy === null || copy.length === 0) return NO_USAGE;
   if (copy instanceof CompressedCopy) return readCompressed(copy, reader, endpoint);
   const kept = copy.take();
@@ -140,7 +146,23 @@ export function usageOfHead(headers: readonly string[], endpoint: string): Token
 function readerFor(contentType: string | null | undefined): Reader | null {
   const framing = framingOf(contentType);
   if (framing !== null) return (kept, endpoint) => readStreamUsage(kept, endpoint, framing);
-  return isJson(contentType) ? readJsonUsage : null;
+  return isJson(contentType) ? readJson : null;
+}
+
+/** A response of OpenAI's that failed has an error in place of counts, and the status 200. */
+function readJson(kept: CopiedBody, endpoint: string): ResponseUsage {
+  const usage = readJsonUsage(kept, endpoint);
+  const isCounted = (usage.promptTokens ?? usage.completionTokens) !== null;
+  if (isCounted || !kept.whole || kept.head.length > SMALL_RESPONSE) return usage;
+  const error = readJsonError(kept, false);
+  return error === null ? usage : { ...usage, error };
+}
+
+/** A response whose status says that it is an error. */
+function readFailure(kept: CopiedBody, endpoint: string): ResponseUsage {
+  const usage = REPORTS_USAGE.test(endpoint) ? readJsonUsage(kept, endpoint) : NO_USAGE;
+  const error = readJsonError(kept, true);
+  return error === null ? usage : { ...usage, error };
 }
 
 function read(kept: CopiedBody, reader: Reader, endpoint: string): ResponseUsage {

@@ -33,7 +33,7 @@ export function requestsCommand(): Command {
     .option('--json', 'print the page as JSON, with every column')
     .addHelpText(
       'after',
-      '\nExamples:\n  postern requests list --limit 5\n  postern requests list --team default --status 5xx --from 24h --json\n  postern requests list --failed --from yesterday --to today',
+      '\nExamples:\n  postern requests list --limit 5\n  postern requests list --team default --status 5xx --from 24h --json\n  postern requests list --failed --from yesterday --to today\n  postern requests list --provider-error insufficient_quota --from 1h',
     )
     .action(action(list));
 

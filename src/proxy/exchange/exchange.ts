@@ -13,7 +13,7 @@ import { writerFor } from './filtered-response.js';
 import { outcomeOfClose, type ResponseWriter } from './response-writer.js';
 import { StreamedBody } from './streamed-body.js';
 import { InterimResponses } from '../upstream/interim-responses.js';
-import { isTrailerError, readUpstreamError } from '../upstream/upstream-error.js';
+import { errorCause, isTrailerError, readUpstreamError } from '../upstream/upstream-error.js';
 import type { PooledCall, UpstreamPool } from '../upstream/upstream-pool.js';
 
 /**
@@ -255,6 +255,7 @@ export class Exchange implements BodyOwner, PooledCall {
   fail(error: GatewayError, outcome: Outcome): void {
     if (this.phase === 'done') return;
     if (!this.res.headersSent && !this.clientLeft) this.record.status = statusOf(error);
+    this.record.errorCause = errorCause(error.cause);
     this.log.end(this.record, outcome, error.code);
     this.detach();
     if (this.clientLeft) this.observer.complete();

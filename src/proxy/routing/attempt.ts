@@ -10,7 +10,7 @@ import { statusOf } from '../http/error-response.js';
 import { bodyLength, hasForeignCoding, responseHeaders } from '../headers.js';
 import { readerOf, sendGathered } from '../exchange/request-body.js';
 import { StreamedBody } from '../exchange/streamed-body.js';
-import { readUpstreamError } from '../upstream/upstream-error.js';
+import { errorCause, readUpstreamError } from '../upstream/upstream-error.js';
 import { KeptResponse } from './kept-response.js';
 
 /** The body of a response that is not delivered is waited for no longer. */
@@ -101,6 +101,7 @@ export class Attempt extends Exchange {
         this.routed.failed();
         if (!this.mayRetry('connect')) return this.fail(error, 'upstream_error');
         this.errorCode = 'provider_credential_unavailable';
+        this.record.errorCause = errorCause(error);
         this.retry();
       },
     );
@@ -162,6 +163,7 @@ export class Attempt extends Exchange {
       const hasNoResponse = outcome === 'upstream_error' && error.name !== 'HTTPParserError';
       if (hasNoResponse && this.mayRetry(cause)) {
         this.errorCode = code;
+        this.record.errorCause = errorCause(error);
         this.retry();
         return;
       }
@@ -238,6 +240,7 @@ export class Attempt extends Exchange {
     // It is no success, of which the cache would need the headers as they came.
     recorder?.responded(status, reason, headers, expectedBytes, []);
     recorder?.add(body);
+    record.errorCause = errorCause(error.cause);
     this.log.end(record, outcome, error.code);
     if (isWhole) recorder?.complete();
     else void recorder?.close(false);

@@ -44,7 +44,10 @@ export function openTunnel(
     callback(...result);
   };
   const fail = (message: string, cause?: unknown) => {
-    settle(new Error(`the egress proxy ${message}`, { cause }), null);
+    settle(
+      Object.assign(new Error(`the egress proxy ${message}`, { cause }), { code: 'EGRESS_PROXY' }),
+      null,
+    );
     connect.destroy();
   };
   const timer = setTimeout(() => fail('did not open a tunnel in time'), timeoutMs);

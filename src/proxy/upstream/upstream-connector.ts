@@ -16,6 +16,7 @@ export interface ConnectorSettings {
 /** The rules for provider addresses forbid this connection. */
 export class ForbiddenAddress extends Error {
   override readonly name = 'ForbiddenAddress';
+  readonly code = 'FORBIDDEN_ADDRESS';
 }
 
 /**

@@ -34,3 +34,23 @@ export function isTrailerError({ name, message }: Error): boolean {
     name === 'HTTPParserError' && message.includes("Content-Length can't be present with Transfer-Encoding")
   );
 }
+
+/** Codes of Node, OpenSSL, undici and its parser. Those of the gateway are in lower case. */
+const CAUSE = /^[A-Z][A-Z0-9_]{1,63}$/;
+const MAX_DEPTH = 4;
+
+/**
+ * Why a connection failed, as a short token for the log: the code of the error, else of its cause. It never holds a host
+ * name.
+ *
+ * @returns null if no error has a code
+ */
+export function errorCause(error: unknown): string | null {
+  let inner = error;
+  for (let depth = 0; depth < MAX_DEPTH && inner instanceof Error; depth++) {
+    const { code, cause } = inner as { code?: unknown; cause?: unknown };
+    if (typeof code === 'string' && CAUSE.test(code)) return code;
+    inner = cause;
+  }
+  return null;
+}

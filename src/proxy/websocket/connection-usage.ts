@@ -1,4 +1,5 @@
 import { PlainCopy } from '../../bodies/usage/plain-copy.js';
+import { type ProviderError, readEventError } from '../../bodies/usage/provider-error.js';
 import { readStreamUsage } from '../../bodies/usage/stream-usage.js';
 import type { StreamFraming } from '../../bodies/usage/framing/stream-events.js';
 import { ResponseSums } from '../../bodies/usage/response-sums.js';
@@ -13,6 +14,9 @@ const FINAL_EVENTS = [
   '"response.incomplete"',
   '"response.failed"',
 ];
+const ERROR_EVENT = '"error"';
+/** Where the type of a message is. */
+const START_BYTES = 256;
 const FIRST_EVENT = '"response.created"';
 /** A message is one event of the Responses API, whole or with its end. */
 const EVENT: StreamFraming = {
@@ -31,6 +35,8 @@ export class ConnectionUsage implements FrameSink {
   private underWay = 0;
   private readonly sums = new ResponseSums();
   private known = true;
+  /** The last one that the provider reported. */
+  private error: ProviderError | null = null;
   private message: PlainCopy | null = null;
   private inflater: MessageInflater | null = null;
   private isCompressed = false;
@@ -41,13 +47,14 @@ export class ConnectionUsage implements FrameSink {
 
   /** The sum so far; without counts if a message could not be read. The model is null if there were several. */
   get total(): ResponseUsage {
-    const { counted } = this;
-    return this.known ? counted : { ...NO_USAGE, model: counted.model };
+    const { counted, error } = this;
+    return this.known ? counted : { ...NO_USAGE, model: counted.model, ...(error !== null && { error }) };
   }
 
   /** The sum of what could be read. */
   get counted(): ResponseUsage {
-    return this.sums.total;
+    const { total } = this.sums;
+    return this.error === null ? total : { ...total, error: this.error };
   }
 
   /** False once a message could not be read. */
@@ -116,9 +123,13 @@ export class ConnectionUsage implements FrameSink {
     const kept = copy.take();
     if (!FINAL_EVENTS.some((name) => kept.head.includes(name))) {
       if (kept.head.includes(FIRST_EVENT)) this.underWay++;
+      else if (kept.head.subarray(0, START_BYTES).includes(ERROR_EVENT))
+        this.error = readEventError([kept.head.toString()]) ?? this.error;
       return;
     }
-    this.sums.add(readStreamUsage(kept, ENDPOINT, EVENT));
+    const usage = readStreamUsage(kept, ENDPOINT, EVENT);
+    this.error = usage.error ?? this.error;
+    this.sums.add(usage);
     this.responses++;
     this.underWay--;
   }

@@ -1,5 +1,10 @@
 import type { ArchivePage } from '../../requests/log-archive.js';
-import { IS_ERROR_SQL, type RequestFilter, SESSION_COLUMN } from '../../requests/request-query.js';
+import {
+  IS_ERROR_SQL,
+  PROVIDER_ERROR_COLUMNS,
+  type RequestFilter,
+  SESSION_COLUMN,
+} from '../../requests/request-query.js';
 
 /** A query of ClickHouse with its parameters. */
 export interface ArchiveQuery {
@@ -30,6 +35,7 @@ const CONDITIONS: Partial<Record<keyof RequestFilter, string>> = {
   model: 'model = {model: String}',
   outcome: 'outcome = {outcome: String}',
   failed: `ifNull(${IS_ERROR_SQL}, false) = ({failed: String} = 'true')`,
+  provider_error: `(${PROVIDER_ERROR_COLUMNS.map((name) => `${name} = {provider_error: String}`).join(' OR ')})`,
   min_duration_ms: 'duration_ms >= {min_duration_ms: Float64}',
   end_user: 'end_user = {end_user: String}',
   session: `${SESSION_COLUMN} = {session: String}`,

@@ -16,7 +16,7 @@ function u32(value: number): Buffer {
 }
 
 /** A message of Amazon's event stream (AWS documentation, "Event stream encoding"). */
-export function awsMessage(type: string, payload: object): Buffer {
+export function awsMessage(type: string, payload: object, kind: 'event' | 'exception' = 'event'): Buffer {
   const header = (name: string, value: string) =>
     Buffer.concat([
       Buffer.from([name.length]),
@@ -25,9 +25,9 @@ export function awsMessage(type: string, payload: object): Buffer {
       Buffer.from(value),
     ]);
   const headers = Buffer.concat([
-    header(':event-type', type),
+    header(`:${kind}-type`, type),
     header(':content-type', JSON_TYPE),
-    header(':message-type', 'event'),
+    header(':message-type', kind),
   ]);
   const body = Buffer.from(json(payload));
   const lengths = Buffer.concat([u32(16 + headers.length + body.length), u32(headers.length)]);

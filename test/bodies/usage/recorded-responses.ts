@@ -327,6 +327,6 @@ export const ANSWERS: readonly RecordedAnswer[] = [
     endpoint: '/v1/chat/completions',
     contentType: JSON_TYPE,
     body: '{"error":{"message":"Rate limit reached","type":"requests","param":null,"code":"rate_limit_exceeded"}}',
-    usage: usage(null),
+    usage: { ...usage(null), error: { type: 'requests', code: 'rate_limit_exceeded' } },
   },
 ];

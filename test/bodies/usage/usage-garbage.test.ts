@@ -16,10 +16,11 @@ const TYPES = [
 const contentType = fc.constantFrom(...TYPES);
 const endpoint = fc.constantFrom(...new Set(ALL.map((answer) => answer.endpoint)));
 
-function expectInDomain({ model, extra, reportedCost, ...figures }: ResponseUsage): void {
+function expectInDomain({ model, extra, reportedCost, error, ...figures }: ResponseUsage): void {
   expect(model === null || typeof model === 'string').toBe(true);
   expect([null, 'object']).toContain(extra === null ? null : typeof extra);
   expect(reportedCost === null || /^\d+(\.\d+)?$/.test(reportedCost)).toBe(true);
+  for (const word of [error?.type, error?.code]) expect(word ?? 'x').toMatch(/^[\w.:-]{1,64}$/);
   for (const figure of Object.values(figures)) {
     expect(figure === null || (Number.isInteger(figure) && figure >= 0 && figure <= 2_147_483_647)).toBe(
       true,

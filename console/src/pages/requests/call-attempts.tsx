@@ -3,6 +3,7 @@ import { PageLink } from '../../display/links';
 import { duration } from '../../figures/numbers';
 import type { ShownCall } from './call';
 import { CallResult } from './call-result';
+import { reasonsOf } from './reasons';
 
 /** The attempts of a call by a route: to which provider it was sent, and what came of it. */
 export function CallAttempts({ call }: { call: ShownCall }) {
@@ -17,7 +18,7 @@ export function CallAttempts({ call }: { call: ShownCall }) {
         </Table.Tr>
       </Table.Thead>
       <Table.Tbody>
-        {call.attempts.map(({ id, attempt, provider, duration_ms, error_code, ...result }) => (
+        {call.attempts.map(({ id, attempt, provider, duration_ms, ...result }) => (
           <Table.Tr key={id} aria-current={id === call.id ? 'true' : undefined}>
             <Table.Td>{attempt}</Table.Td>
             <Table.Td style={{ overflowWrap: 'anywhere' }}>
@@ -38,11 +39,11 @@ export function CallAttempts({ call }: { call: ShownCall }) {
             </Table.Td>
             <Table.Td>
               <CallResult call={result} />
-              {error_code !== null && (
-                <Text size="xs" c="dimmed" style={{ overflowWrap: 'anywhere' }}>
-                  {error_code}
-                </Text>
-              )}
+              <Text size="xs" c="dimmed" style={{ overflowWrap: 'anywhere' }}>
+                {reasonsOf(result)
+                  .map(({ token }) => token)
+                  .join(', ')}
+              </Text>
             </Table.Td>
             <Table.Td ta="right">{duration(duration_ms)}</Table.Td>
           </Table.Tr>

@@ -5,9 +5,9 @@ import type { Call } from './call';
 
 /** How long the call waited for the first byte of the response, and how long the response took. */
 export function CallTimeline({
-  call: { ttfb_ms, duration_ms },
+  call: { ttfb_ms, duration_ms, error_code },
 }: {
-  call: Pick<Call, 'ttfb_ms' | 'duration_ms'>;
+  call: Pick<Call, 'ttfb_ms' | 'duration_ms' | 'error_code'>;
 }) {
   if (duration_ms === null) {
     return (
@@ -29,7 +29,9 @@ export function CallTimeline({
         <Text size="sm">
           <span className={classes.waitKey} aria-hidden="true" />{' '}
           {ttfb_ms === null
-            ? `No response for ${duration(duration_ms)}`
+            ? error_code === 'upstream_unreachable'
+              ? 'No connection to the provider'
+              : 'No response'
             : `First byte after ${duration(ttfb_ms)}`}
         </Text>
         {ttfb_ms !== null && (

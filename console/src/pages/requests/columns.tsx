@@ -5,6 +5,7 @@ import { bytes, count, duration } from '../../figures/numbers';
 import type { Column } from '../../table/data-table';
 import type { Call } from './call';
 import { CallResult } from './call-result';
+import { shortReason } from './reasons';
 
 const tokens = (value: number | null) => (value === null ? '–' : count(value));
 const text = (value: string | null) => value ?? '–';
@@ -18,6 +19,17 @@ function Name({ text: name }: { text: string | null }) {
   );
 }
 
+/** Why it failed, in the words of the provider or of the gateway, below the result. */
+function Reason({ call }: { call: Call }) {
+  const reason = shortReason(call);
+  if (reason === null) return null;
+  return (
+    <Text size="xs" c="dimmed" maw={170} truncate title={reason}>
+      {reason}
+    </Text>
+  );
+}
+
 export const COLUMNS: readonly Column<Call>[] = [
   {
     id: 'started_at',
@@ -25,9 +37,20 @@ export const COLUMNS: readonly Column<Call>[] = [
     oneLine: true,
     cell: ({ started_at }) => <ExactTime at={started_at} seconds />,
   },
-  { id: 'result', header: 'Result', oneLine: true, cell: (call) => <CallResult call={call} /> },
+  {
+    id: 'result',
+    header: 'Result',
+    oneLine: true,
+    cell: (call) => (
+      <>
+        <CallResult call={call} />
+        <Reason call={call} />
+      </>
+    ),
+  },
   { id: 'team', header: 'Team', oneLine: true, cell: ({ team }) => <Name text={team} /> },
   { id: 'key', header: 'Key', oneLine: true, cell: ({ key }) => <Name text={key} /> },
+  { id: 'error', header: 'Error', cell: (call) => text(shortReason(call)), optional: true },
   { id: 'provider', header: 'Provider', cell: ({ provider }) => provider, optional: true },
   { id: 'model', header: 'Model', oneLine: true, cell: ({ model }) => <Name text={model} /> },
   { id: 'input', header: 'Input tokens', align: 'right', cell: ({ prompt_tokens }) => tokens(prompt_tokens) },

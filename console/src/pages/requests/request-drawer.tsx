@@ -12,6 +12,7 @@ import { ExactTime } from '../../figures/figure';
 import { bytes } from '../../figures/numbers';
 import { memberOf, sharedState, useUrlState } from '../../url/url-state';
 import { CallCost } from './call-cost';
+import { CallReasons } from './call-reasons';
 import { CallResult } from './call-result';
 import { CallTimeline } from './call-timeline';
 import type { ShownCall } from './call';
@@ -47,11 +48,7 @@ function Details({ call }: { call: ShownCall }) {
           {call.method} {call.path ?? '–'}
         </Text>
       </Group>
-      {call.error_code !== null && (
-        <Text size="sm" c="var(--postern-bad)">
-          The gateway reported {call.error_code}.
-        </Text>
-      )}
+      <CallReasons call={call} />
       {call.attempts.length > 0 && (
         <Part title={`Attempts (${call.attempts.length})`}>
           <CallAttempts call={call} />

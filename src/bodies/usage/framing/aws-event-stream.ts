@@ -1,4 +1,5 @@
 import { crc32 } from 'node:zlib';
+import type { Span } from '../../bytes.js';
 import type { LastEvents, StreamFraming } from './stream-events.js';
 
 /** Two lengths and their CRC-32. */
@@ -21,6 +22,7 @@ export const AWS_EVENT_STREAM: StreamFraming = {
 function payloads(bytes: Buffer): string[] {
   const found: string[] = [];
   let checks = 0;
+  let lastHeaders: Span = [0, 0];
   for (let at = 0; at + LEAST_BYTES <= bytes.length && checks < MAX_CHECKS;) {
     const length = bytes.readUInt32BE(at);
     const headers = bytes.readUInt32BE(at + 4);
@@ -29,10 +31,22 @@ function payloads(bytes: Buffer): string[] {
       at++;
       continue;
     }
+    lastHeaders = [at + PRELUDE_BYTES, at + PRELUDE_BYTES + headers];
     found.push(documentOf(bytes.toString('utf8', at + PRELUDE_BYTES + headers, at + length - 4)));
     at += length;
   }
+  const exception = exceptionOf(bytes.toString('latin1', ...lastHeaders));
+  if (exception !== null) found.push(JSON.stringify({ error: { type: exception } }));
   return found;
+}
+
+/** A text header (type 7) with its length. */
+const EXCEPTION = /:exception-type\x07\x00([^])([^]*)/;
+
+/** The name of the exception that ended the stream; its payload has only a message. */
+function exceptionOf(headers: string): string | null {
+  const [, length, rest] = EXCEPTION.exec(headers) ?? [];
+  return length === undefined ? null : rest!.slice(0, length.charCodeAt(0));
 }
 
 const BASE64 = /^\{"bytes":"([\w+/]*=*)"/;
