@@ -6018,7 +6018,7 @@ export interface components {
                  */
                 rejected: number;
                 /**
-                 * @description For how long writing has failed; 0 while it succeeds.
+                 * @description For how long writing has failed, all the time or again and again; 0 while it succeeds.
                  * @example 0
                  */
                 failing_seconds: number;

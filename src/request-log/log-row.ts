@@ -88,6 +88,14 @@ function setVerdict(row: LogRow, call: CallRecord): void {
   row.duration_ms = COLUMNS.duration_ms.toDomain(call.durationMs);
 }
 
+/**
+ * The usage of a call whose end was damaged: what its client got is not known, as if the process had died before. Without
+ * this, the row would be complete and have neither status nor bytes.
+ */
+export function withoutVerdict<T extends Partial<LogRow>>(usage: T | undefined): T | undefined {
+  return usage && { ...usage, outcome: EMPTY.outcome, error_code: null, duration_ms: null };
+}
+
 /** The model named in the response; null if the text contains a key. */
 export function responseModelOf(call: CallRecord, usage: ResponseUsage): string | null {
   return text(usage.model, call.origin.key);

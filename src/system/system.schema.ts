@@ -28,7 +28,9 @@ export const systemSchema = z
         waiting: count('Rows that are in memory and not in Postgres yet.', 3),
         spilled: count('Rows that are only in the journal.', 0),
         rejected: count('Rows that Postgres rejected; each is stored in a file.', 0),
-        failing_seconds: seconds('For how long writing has failed; 0 while it succeeds.'),
+        failing_seconds: seconds(
+          'For how long writing has failed, all the time or again and again; 0 while it succeeds.',
+        ),
       })
       .meta({ description: 'What this process writes to Postgres.' }),
     usage_as_of: timestamp('Calls recorded until then are in the sums of usage.').nullable(),

@@ -34,6 +34,20 @@ it('adds the charge of a new row to what is spent, once, however often the row i
   expect(await chargedUsd(database)).toBe(4n * 250_000_001n);
 });
 
+it('takes a statement that another user of its session has prepared for no error of the settlement', async () => {
+  const id = await rule('usd', 'month');
+  const fatal = jest.spyOn(Logger.prototype, 'fatal');
+  await client.query('PREPARE insert_and_settle_request_log AS SELECT 1');
+  await expect(insertCreatingDays(client, [charged()])).rejects.toMatchObject({ code: '42P05' });
+  expect(await database.query('SELECT FROM request_log')).toEqual([]);
+  // The next attempt has a connection of its own.
+  await client.query('DEALLOCATE insert_and_settle_request_log');
+  await insertCreatingDays(client, [charged()]);
+  expect((await meterOf(database, id)).spent).toBe(250_000_001n);
+  expect(fatal).not.toHaveBeenCalled();
+  fatal.mockRestore();
+});
+
 it('charges an interrupted call what it had reserved, and keeps that when the row is corrected', async () => {
   const id = await rule('usd', 'total');
   const row = charged({

@@ -64,6 +64,15 @@ it('says 503 once known keys work no longer, but not when only the connection th
   await until(200, '');
 });
 
+it('says degraded while limits are not exchanged, and ok once they are', async () => {
+  await start();
+  await gateway.createKey({ limits: { requests_per_minute: 60 } });
+  relay.set('postern-limits', 'cut');
+  await until(200, 'limits and budgets are not exchanged with Postgres');
+  relay.set('postern-limits', 'none');
+  await until(200, '');
+});
+
 it('says degraded while Postgres answers and takes no rows, and ok once it has them', async () => {
   const provider = await RawProvider.start(async ({ body, socket }) => {
     await body;

@@ -119,7 +119,19 @@ export function rowsOf(records: readonly JournalRecord[]): Map<string, LogRow> {
   for (const { id } of records) {
     const [begin, end, usage, whole] = (['B', 'E', 'U', 'R'] as const).map((t) => find(t, id));
     if ('id' in whole!) rows.set(id, { ...UNSEEN, ...whole } as LogRow);
-    else if ('id' in begin!) rows.set(id, { ...UNSEEN, ...begin, ...end, ...usage } as LogRow);
+    else if ('id' in begin!) {
+      // The end is what says that there was one.
+      const { outcome, error_code, duration_ms } = 'id' in end! ? { ...end, ...usage } : UNSEEN;
+      rows.set(id, {
+        ...UNSEEN,
+        ...begin,
+        ...end,
+        ...usage,
+        outcome,
+        error_code,
+        duration_ms,
+      } as LogRow);
+    }
   }
   return rows;
 }

@@ -9,6 +9,7 @@ import { encodeRecord, type JournalRecord } from '../../src/request-log/journal/
 import { readDeadRows } from '../../src/request-log/journal/recovery.js';
 import { logFiles } from '../../src/request-log/journal/run-directories.js';
 import { Journal } from '../../src/request-log/journal/journal.js';
+import type { JournalSync } from '../../src/request-log/journal/journal-sync.js';
 import { deferred } from '../support/deferred.js';
 import { eventually } from '../support/eventually.js';
 import { linesOf, recordsOf, rowsOf } from './journal-calls.js';
@@ -61,6 +62,31 @@ function onWrite(
     .mockImplementation(((fd: number, bytes: Buffer, offset = 0) =>
       worse(real, fd, bytes, offset)) as unknown as typeof fs.writeSync);
 }
+
+it('makes the names of its directories durable, the first one in DATA_DIR too', async () => {
+  await journal.close();
+  await rm(journal.root, { recursive: true });
+  const steps: string[] = [];
+  const { mkdirSync, fsyncSync } = fs;
+  jest.spyOn(fs, 'mkdirSync').mockImplementation(((path: string, options: fs.MakeDirectoryOptions) => {
+    steps.push(`mkdir ${path}`);
+    return mkdirSync(path, options);
+  }) as typeof mkdirSync);
+  jest.spyOn(fs, 'fsyncSync').mockImplementation((fd: number) => {
+    steps.push(`fsync ${fs.fstatSync(fd).ino}`);
+    fsyncSync(fd);
+  });
+  journal = open();
+  const { root, runDirectory } = journal;
+  for (const [made, inside] of [
+    [root, dataDir],
+    [runDirectory, root],
+  ]) {
+    const at = steps.indexOf(`mkdir ${made}`);
+    expect(at).toBeGreaterThanOrEqual(0);
+    expect(steps.lastIndexOf(`fsync ${fs.statSync(inside!).ino}`)).toBeGreaterThan(at);
+  }
+});
 
 it('puts a line together from short writes', async () => {
   onWrite((real, fd, bytes, offset) => real(fd, bytes, offset, Math.min(7, bytes.length - offset)));
@@ -395,6 +421,28 @@ describe('a sync', () => {
     await Promise.all(waiting);
     await late;
     expect(count).toBe(2);
+  });
+
+  it('that takes longer than the interval is followed by the next at once', async () => {
+    await journal.close();
+    journal = open(86_400_000);
+    const real = fs.fdatasync;
+    const gate = deferred();
+    let count = 0;
+    jest.spyOn(fs, 'fdatasync').mockImplementation((fd: number, done: fs.NoParamCallback) => {
+      count++;
+      void gate.promise.then(() => real(fd, done));
+    });
+    const { commits } = journal as unknown as { commits: JournalSync };
+    append(recordsOf('begun'));
+    commits.syncInBackground();
+    await eventually(() => count === 1);
+    append(recordsOf('begun'));
+    // The interval passes twice meanwhile. The next time is a day away.
+    commits.syncInBackground();
+    commits.syncInBackground();
+    gate.resolve();
+    await eventually(() => count === 2);
   });
 
   it('requested by a caller that was just notified of another is not forgotten', async () => {

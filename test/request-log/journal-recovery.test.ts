@@ -167,6 +167,22 @@ describe('the journal of a process that died', () => {
     expect(whole).toEqual(rowsOf([B, E, U]).get(B.id));
   });
 
+  it('of a call whose end is damaged has the usage, and says that its end is not known', async () => {
+    const [B, E, U] = recordsOf('read') as [JournalRecord, JournalRecord, JournalRecord];
+    const [begin, end, usage] = linesOf([B, E, U]) as [Buffer, Buffer, Buffer];
+    end[20]! ^= 0xff;
+    const { rows, corrupt } = await recover(Buffer.concat([begin, end, usage]));
+    expect(corrupt).toBe(1);
+    expect(rows.get(B.id)).toMatchObject({
+      outcome: 'interrupted',
+      status: null,
+      duration_ms: null,
+      model: 'gpt-4o',
+      prompt_tokens: 1,
+      completion_tokens: 2,
+    });
+  });
+
   it('needs no order, minds no repetition and no orphan, over any number of files', async () => {
     const progress = fc.constantFrom<Progress>('begun', 'ended', 'read', 'spilled');
     const outcome = fc.constantFrom('completed', 'client_aborted', 'upstream_error', 'interrupted' as const);

@@ -2,6 +2,7 @@ import { Logger } from '@nestjs/common';
 import type pg from 'pg';
 import { RenewedConnection } from '../../database/renewed-connection.js';
 import { describeError } from '../../errors/describe-error.js';
+import { FailingSpell } from '../../platform/failing-spell.js';
 import { Durations } from '../../observability/durations.js';
 import { OutageLog } from '../../request-log/writer/outage-log.js';
 import { type HoldEntry, HoldMeter, type HoldResult } from './hold-meter.js';
@@ -82,6 +83,7 @@ export class LedgerExchange {
   private connectedAt = Infinity;
   private readonly logger = new Logger('Limits');
   private readonly outage = new OutageLog(this.logger);
+  private readonly failing = new FailingSpell();
   private readonly connection: RenewedConnection;
   private readonly due = new Set<Meter>();
   private seq = 0;
@@ -101,6 +103,11 @@ export class LedgerExchange {
       applicationName: 'postern-limits',
       queryTimeoutMs: TIMEOUT_MS,
     });
+  }
+
+  /** Milliseconds for which exchanges have failed, all or again and again; 0 while they succeed. */
+  get failingMs(): number {
+    return this.failing.ms();
   }
 
   /** Makes a meter part of the next exchange, which begins as soon as it may. */
@@ -178,6 +185,7 @@ export class LedgerExchange {
       if (this.failure !== null) this.listener.recovered();
       this.failure = null;
       this.failingSince = Infinity;
+      this.failing.succeeded();
       this.connectedAt = Math.min(this.connectedAt, askedAt);
       this.counts.ok++;
       this.durations.add(performance.now() - askedAt);
@@ -187,6 +195,7 @@ export class LedgerExchange {
       this.failure = error as Error;
       this.failingSince = Math.min(this.failingSince, askedAt);
       this.connectedAt = Infinity;
+      this.failing.failed();
       this.counts.failed++;
       this.repeat(sent, new Set());
       if (!this.stopped) this.outage.report('Limits cannot be exchanged with Postgres', describeError(error));

@@ -1,12 +1,19 @@
 import { Injectable } from '@nestjs/common';
 import { DurationMetric } from '../../observability/durations.js';
 import { MetricsService } from '../../observability/metrics.service.js';
+import { ReadinessService } from '../../observability/readiness.service.js';
 import { LedgerService } from './ledger.service.js';
 
-/** Metrics of limits and budgets. */
+/** As long as Postgres may be silent before the readiness says so. */
+const DEGRADED_MS = 5_000;
+
+/** Metrics of limits and budgets, and their part of the readiness. */
 @Injectable()
 export class LimitMetrics {
-  constructor(ledger: LedgerService, { instruments: on }: MetricsService) {
+  constructor(ledger: LedgerService, { instruments: on }: MetricsService, readiness: ReadinessService) {
+    readiness.addCheck(() =>
+      ledger.exchange.failingMs > DEGRADED_MS ? ['limits and budgets are not exchanged with Postgres'] : [],
+    );
     on.counter(
       'postern_limit_exchanges_total',
       'Exchanges of limits and budgets with Postgres.',

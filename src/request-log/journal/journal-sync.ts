@@ -25,9 +25,12 @@ export class JournalSync {
     });
   }
 
-  /** Syncs in the background what is not on the disk yet. */
+  /**
+   * Syncs in the background what is not on the disk yet. A sync that takes longer than the interval is followed by the next
+   * at once: so a record waits for the interval or that sync, whichever is longer, and for its own.
+   */
   syncInBackground(): void {
-    if (!this.isRunning && this.directory.dirty) void this.wait();
+    if (this.waiters.length === 0 && this.directory.dirty) void this.wait();
   }
 
   private async run(): Promise<void> {

@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs';
 import { decodeLines, type JournalRecord, MAX_LINE_LENGTH } from './record-codec.js';
 import type { LogRow } from '../columns.js';
-import { emptyRow, isUsageSoFar } from '../log-row.js';
+import { emptyRow, isUsageSoFar, withoutVerdict } from '../log-row.js';
 
 const BATCH = 1_000;
 const READ_BYTES = 1024 * 1024;
@@ -38,7 +38,7 @@ export async function* readDeadRows(
   for (const call of known.values()) {
     // The file of its start record is gone: the row is in Postgres. Or the record was damaged, which was counted.
     if (call.B === undefined) continue;
-    batch.add(rowOf(call.B, call.soFar, call.E, call.U));
+    batch.add(rowOf(call.B, call.soFar, call.E, call.E === undefined ? withoutVerdict(call.U) : call.U));
     if (batch.full) {
       yield batch.rows;
       batch = new Batch();

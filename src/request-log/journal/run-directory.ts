@@ -24,12 +24,9 @@ export class RunDirectory {
     mkdirSync(this.path, { recursive: true, mode: 0o700 });
     // Kept open, so that a sync needs no descriptor of its own.
     this.descriptor ??= openSync(this.path, 'r');
-    const parent = openSync(dirname(this.path), 'r');
-    try {
-      fsyncSync(parent);
-    } finally {
-      closeSync(parent);
-    }
+    // A directory's own fsync does not cover its name: that of `journal` is in DATA_DIR.
+    const journal = dirname(this.path);
+    for (const parent of [dirname(journal), journal]) syncDirectory(parent);
     this.rotate();
   }
 
@@ -141,5 +138,15 @@ export class RunDirectory {
       if (this.descriptor === null) resolve(null);
       else fsync(this.descriptor, resolve);
     });
+  }
+}
+
+/** Makes the names in a directory durable. @throws the system's error */
+function syncDirectory(path: string): void {
+  const descriptor = openSync(path, 'r');
+  try {
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
   }
 }

@@ -14,8 +14,11 @@ const logger = new Logger('RequestLog');
 /** SQLSTATE of a row for which there is no partition; `request_log` has no CHECK constraint that could raise it. */
 const NO_PARTITION = '23514';
 
-/** SQLSTATE classes of errors that the settlement may cause: its data, or its tables. Others are for the next attempt. */
-const SETTLEMENT_ERROR = /^(2[123]|42|P0)...$/;
+/**
+ * SQLSTATE classes of errors that the settlement may cause: its data, or its tables. Others are for the next attempt. So is
+ * 42P05, that a named statement exists: something shares the session, such as a pooler that was set to transaction mode.
+ */
+const SETTLEMENT_ERROR = /^(2[123]|42(?!P05)|P0)...$/;
 
 type Name = keyof LogRow;
 

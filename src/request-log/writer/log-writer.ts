@@ -12,6 +12,7 @@ import { Journal } from '../journal/journal.js';
 import type { JournalFile } from '../journal/journal-file.js';
 import { RenewedConnection } from '../../database/renewed-connection.js';
 import { weightOf } from '../log-row.js';
+import { FailingSpell } from '../../platform/failing-spell.js';
 import { OutageLog } from './outage-log.js';
 import { type Priceable, priceOnce, ROW_PRICER, type RowPricer } from './row-pricer.js';
 import { withTimeout } from '../../platform/with-timeout.js';
@@ -71,8 +72,7 @@ export class LogWriter {
   private batch = MAX_BATCH;
   private ready = false;
   private stopped = false;
-  /** Monotonic ms; null while Postgres accepts rows. */
-  private failingSince: number | null = null;
+  private readonly failing = new FailingSpell();
   private readonly outage = new OutageLog(this.logger);
   private readonly checkTimer: NodeJS.Timeout;
 
@@ -110,9 +110,9 @@ export class LogWriter {
     return this.live.length >= MAX_IN_MEMORY || this.bytes >= MAX_BYTES_IN_MEMORY;
   }
 
-  /** Milliseconds for which writes to Postgres have failed; 0 while they succeed. */
+  /** Milliseconds for which writes to Postgres have failed, all or again and again; 0 while they succeed. */
   get failingMs(): number {
-    return this.failingSince === null ? 0 : performance.now() - this.failingSince;
+    return this.failing.ms();
   }
 
   /** Rows in memory that are not yet in Postgres. */
@@ -247,11 +247,11 @@ export class LogWriter {
       await this.write(this.old);
       if (this.future.count > 0) await this.future.check(await this.connection.open());
       this.outage.ended('Postgres accepts rows again.');
-      this.failingSince = null;
+      this.failing.succeeded();
       this.batch = Math.min(this.batch * 2, MAX_BATCH);
       return true;
     } catch (error) {
-      this.failingSince ??= performance.now();
+      this.failing.failed();
       this.report(describeError(error));
       // A slow server may manage a smaller batch.
       this.batch = Math.max(Math.ceil(this.batch / 2), 10);
