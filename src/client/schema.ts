@@ -1085,6 +1085,21 @@ export interface components {
              */
             each_end_user: components["schemas"]["EndUserLimits"] | null;
             /**
+             * @description Who is responsible, such as a person or a channel. Of a key: null for that of its team.
+             * @example jane@example.com
+             */
+            contact: string | null;
+            /**
+             * @description Who is charged. `GET /admin/v1/usage?group_by=cost_center` sums by it. Of a key: null for that of its team.
+             * @example CC-4711
+             */
+            cost_center: string | null;
+            /**
+             * @description Free text, for people.
+             * @example Nightly batch of the ranking model.
+             */
+            note: string | null;
+            /**
              * @description Lets members of the team (role `team`) create, rotate and revoke keys of their own; null: they can only revoke them.
              * @example {
              *       "keys_per_user": 3,
@@ -1269,6 +1284,24 @@ export interface components {
              *     }
              */
             each_end_user?: components["schemas"]["NewEndUserLimits"] | null;
+            /**
+             * @description Who is responsible, such as a person or a channel. Of a key: null for that of its team.
+             * @default null
+             * @example jane@example.com
+             */
+            contact?: string | null;
+            /**
+             * @description Who is charged. `GET /admin/v1/usage?group_by=cost_center` sums by it. Of a key: null for that of its team.
+             * @default null
+             * @example CC-4711
+             */
+            cost_center?: string | null;
+            /**
+             * @description Free text, for people.
+             * @default null
+             * @example Nightly batch of the ranking model.
+             */
+            note?: string | null;
             /**
              * @description Lets members of the team (role `team`) create, rotate and revoke keys of their own; null: they can only revoke them.
              * @example {
@@ -1478,6 +1511,21 @@ export interface components {
              */
             each_end_user?: components["schemas"]["NewEndUserLimits"] | null;
             /**
+             * @description Who is responsible, such as a person or a channel. Of a key: null for that of its team.
+             * @example jane@example.com
+             */
+            contact?: string | null;
+            /**
+             * @description Who is charged. `GET /admin/v1/usage?group_by=cost_center` sums by it. Of a key: null for that of its team.
+             * @example CC-4711
+             */
+            cost_center?: string | null;
+            /**
+             * @description Free text, for people.
+             * @example Nightly batch of the ranking model.
+             */
+            note?: string | null;
+            /**
              * @description Lets members of the team (role `team`) create, rotate and revoke keys of their own; null: they can only revoke them.
              * @example {
              *       "keys_per_user": 3,
@@ -1632,6 +1680,21 @@ export interface components {
              *     }
              */
             each_end_user: components["schemas"]["EndUserLimits"] | null;
+            /**
+             * @description Who is responsible, such as a person or a channel. Of a key: null for that of its team.
+             * @example jane@example.com
+             */
+            contact: string | null;
+            /**
+             * @description Who is charged. `GET /admin/v1/usage?group_by=cost_center` sums by it. Of a key: null for that of its team.
+             * @example CC-4711
+             */
+            cost_center: string | null;
+            /**
+             * @description Free text, for people.
+             * @example Nightly batch of the ranking model.
+             */
+            note: string | null;
             /**
              * @description Member of the team who created the key for themselves; null for other keys.
              * @example sso:jane@example.com
@@ -1788,6 +1851,24 @@ export interface components {
              *     }
              */
             each_end_user?: components["schemas"]["NewEndUserLimits"] | null;
+            /**
+             * @description Who is responsible, such as a person or a channel. Of a key: null for that of its team.
+             * @default null
+             * @example jane@example.com
+             */
+            contact?: string | null;
+            /**
+             * @description Who is charged. `GET /admin/v1/usage?group_by=cost_center` sums by it. Of a key: null for that of its team.
+             * @default null
+             * @example CC-4711
+             */
+            cost_center?: string | null;
+            /**
+             * @description Free text, for people.
+             * @default null
+             * @example Nightly batch of the ranking model.
+             */
+            note?: string | null;
         };
         NewKeyCache: {
             /**
@@ -1936,6 +2017,21 @@ export interface components {
              */
             each_end_user: components["schemas"]["EndUserLimits"] | null;
             /**
+             * @description Who is responsible, such as a person or a channel. Of a key: null for that of its team.
+             * @example jane@example.com
+             */
+            contact: string | null;
+            /**
+             * @description Who is charged. `GET /admin/v1/usage?group_by=cost_center` sums by it. Of a key: null for that of its team.
+             * @example CC-4711
+             */
+            cost_center: string | null;
+            /**
+             * @description Free text, for people.
+             * @example Nightly batch of the ranking model.
+             */
+            note: string | null;
+            /**
              * @description Member of the team who created the key for themselves; null for other keys.
              * @example sso:jane@example.com
              */
@@ -2034,6 +2130,21 @@ export interface components {
              *     }
              */
             each_end_user?: components["schemas"]["NewEndUserLimits"] | null;
+            /**
+             * @description Who is responsible, such as a person or a channel. Of a key: null for that of its team.
+             * @example jane@example.com
+             */
+            contact?: string | null;
+            /**
+             * @description Who is charged. `GET /admin/v1/usage?group_by=cost_center` sums by it. Of a key: null for that of its team.
+             * @example CC-4711
+             */
+            cost_center?: string | null;
+            /**
+             * @description Free text, for people.
+             * @example Nightly batch of the ranking model.
+             */
+            note?: string | null;
         };
         /**
          * @example {
@@ -2181,6 +2292,21 @@ export interface components {
              *     }
              */
             each_end_user: components["schemas"]["EndUserLimits"] | null;
+            /**
+             * @description Who is responsible, such as a person or a channel. Of a key: null for that of its team.
+             * @example jane@example.com
+             */
+            contact: string | null;
+            /**
+             * @description Who is charged. `GET /admin/v1/usage?group_by=cost_center` sums by it. Of a key: null for that of its team.
+             * @example CC-4711
+             */
+            cost_center: string | null;
+            /**
+             * @description Free text, for people.
+             * @example Nightly batch of the ranking model.
+             */
+            note: string | null;
             /**
              * @description Member of the team who created the key for themselves; null for other keys.
              * @example sso:jane@example.com
@@ -2356,6 +2482,21 @@ export interface components {
              *     }
              */
             each_end_user: components["schemas"]["EndUserLimits"] | null;
+            /**
+             * @description Who is responsible, such as a person or a channel. Of a key: null for that of its team.
+             * @example jane@example.com
+             */
+            contact: string | null;
+            /**
+             * @description Who is charged. `GET /admin/v1/usage?group_by=cost_center` sums by it. Of a key: null for that of its team.
+             * @example CC-4711
+             */
+            cost_center: string | null;
+            /**
+             * @description Free text, for people.
+             * @example Nightly batch of the ranking model.
+             */
+            note: string | null;
             /**
              * @description Member of the team who created the key for themselves; null for other keys.
              * @example sso:jane@example.com
@@ -3566,6 +3707,11 @@ export interface components {
              * @example 01890a5d-ac96-774b-bcce-b302099a8057
              */
             key_id?: string;
+            /**
+             * @description Present cost center of the key or its team; null for calls of keys without one.
+             * @example CC-4711
+             */
+            cost_center?: string | null;
             /**
              * @description Name of the provider.
              * @example openai
@@ -4885,6 +5031,24 @@ export interface components {
              */
             each_end_user?: components["schemas"]["NewEndUserLimits"] | null;
             /**
+             * @description Who is responsible, such as a person or a channel. Of a key: null for that of its team.
+             * @default null
+             * @example jane@example.com
+             */
+            contact?: string | null;
+            /**
+             * @description Who is charged. `GET /admin/v1/usage?group_by=cost_center` sums by it. Of a key: null for that of its team.
+             * @default null
+             * @example CC-4711
+             */
+            cost_center?: string | null;
+            /**
+             * @description Free text, for people.
+             * @default null
+             * @example Nightly batch of the ranking model.
+             */
+            note?: string | null;
+            /**
              * @description Lets members of the team (role `team`) create, rotate and revoke keys of their own; null: they can only revoke them.
              * @example {
              *       "keys_per_user": 3,
@@ -5031,6 +5195,24 @@ export interface components {
              *     }
              */
             each_end_user?: components["schemas"]["NewEndUserLimits"] | null;
+            /**
+             * @description Who is responsible, such as a person or a channel. Of a key: null for that of its team.
+             * @default null
+             * @example jane@example.com
+             */
+            contact?: string | null;
+            /**
+             * @description Who is charged. `GET /admin/v1/usage?group_by=cost_center` sums by it. Of a key: null for that of its team.
+             * @default null
+             * @example CC-4711
+             */
+            cost_center?: string | null;
+            /**
+             * @description Free text, for people.
+             * @default null
+             * @example Nightly batch of the ranking model.
+             */
+            note?: string | null;
             /**
              * @description Calls with a disabled key are rejected. Absent: it stays as it is, so that a stop in an emergency is not undone.
              * @example false
@@ -6273,6 +6455,10 @@ export interface operations {
             query?: {
                 /** @description Only teams in whose name each of these words occurs, in any case. For example `sea`. */
                 search?: string;
+                /** @description Only teams with this contact. For example `jane@example.com`. */
+                contact?: string;
+                /** @description Only teams with this cost center. For example `CC-4711`. */
+                cost_center?: string;
                 /** @description Maximum number of rows. For example `50`. */
                 limit?: number;
                 /** @description `next_cursor` of the previous page. For example `AaICky58duGSEqvtqqRdvw`. */
@@ -6389,7 +6575,7 @@ export interface operations {
                 prefix?: string;
                 /** @description Only keys with this status. */
                 status?: "active" | "disabled" | "expired" | "revoked";
-                /** @description Only keys in whose name, team or owner each of these words occurs, in any case; or the first characters of a key. Never send a whole key. For example `search/no`. */
+                /** @description Only keys in whose name, team, owner or contact each of these words occurs, in any case; or the first characters of a key. Never send a whole key. For example `search/no`. */
                 search?: string;
                 /** @description Only these keys, by ID, at most 100, separated by commas. For example `01890a5d-ac96-774b-bcce-b302099a8057`. */
                 id?: string;
@@ -6401,6 +6587,10 @@ export interface operations {
                 sort?: "created" | "name" | "expires" | "last_used";
                 /** @description Ascending or descending. Default: `desc` for `created`, else `asc`. */
                 order?: "asc" | "desc";
+                /** @description Only keys with this contact, of their own or of their team. For example `jane@example.com`. */
+                contact?: string;
+                /** @description Only keys with this cost center, of their own or of their team. For example `CC-4711`. */
+                cost_center?: string;
                 /** @description Maximum number of rows. For example `50`. */
                 limit?: number;
                 /** @description `next_cursor` of the previous page. For example `AaICky58duGSEqvtqqRdvw`. */
@@ -7098,7 +7288,7 @@ export interface operations {
     getUsage: {
         parameters: {
             query?: {
-                /** @description What to group by, separated by commas: team, key, provider, model, end_user, session, tag:<name>, and one period (see `interval`). For example `model,day`. */
+                /** @description What to group by, separated by commas: team, key, cost_center, provider, model, end_user, session, tag:<name>, and one period (see `interval`). For example `model,day`. */
                 group_by?: string;
                 /** @description Period to group by. The same as its name in `group_by`. */
                 interval?: "month" | "week" | "day" | "hour" | "half_hour";

@@ -40,6 +40,7 @@ import { ShownUrls1798000090000 } from '../../migrations/1798000090000-shown-url
 import { StoredFunctions1798000100000 } from '../../migrations/1798000100000-stored-functions.js';
 import { LogConsumers1798000110000 } from '../../migrations/1798000110000-log-consumers.js';
 import { ProviderErrors1798000140000 } from '../../migrations/1798000140000-provider-errors.js';
+import { Annotations1798000150000 } from '../../migrations/1798000150000-annotations.js';
 
 /** Every migration, in order. Listed by name, so that a glob can neither add nor miss one. */
 export const MIGRATIONS = [
@@ -85,4 +86,5 @@ export const MIGRATIONS = [
   StoredFunctions1798000100000,
   LogConsumers1798000110000,
   ProviderErrors1798000140000,
+  Annotations1798000150000,
 ];

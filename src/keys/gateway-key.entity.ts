@@ -1,4 +1,5 @@
 import { Check, Column, Entity, ForeignKey, Index, PrimaryColumn, Unique, VersionColumn } from 'typeorm';
+import { Annotated } from '../teams/annotations.js';
 import { STREAM_USAGE_COMMENT, type StreamUsage } from '../teams/model-rules.js';
 import { Team } from '../teams/team.entity.js';
 import type { KeyCache } from './key-cache-settings.js';
@@ -55,7 +56,7 @@ export const GRANTED_SETTINGS = [
 @Check('gateway_key_endpoints_check', `endpoints IN ('inference', 'all')`)
 @Check('gateway_key_idempotency_check', `idempotency IN ('forward', 'replay')`)
 @Check('gateway_key_stream_usage_check', `stream_usage IN ('as_sent', 'require', 'ask')`)
-export class GatewayKey implements GrantedSettings {
+export class GatewayKey extends Annotated implements GrantedSettings {
   @PrimaryColumn('uuid', { primaryKeyConstraintName: 'gateway_key_pkey' })
   id!: string;
 

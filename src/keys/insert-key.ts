@@ -5,6 +5,7 @@ import type { Actor } from '../platform/actor.js';
 import { recordChange } from '../audit/record-change.js';
 import type { LimitMembers } from '../limit-rules/limit-rules.schema.js';
 import { withoutLimits } from '../limit-rules/stored-rules.js';
+import { withAnnotationColumns } from '../teams/annotations.js';
 import { GatewayKeySecret } from './gateway-key-secret.entity.js';
 import { GatewayKey } from './gateway-key.entity.js';
 import { digestKey, generateKey, shownPrefix } from './key-secret.js';
@@ -64,7 +65,7 @@ export async function insertKey(
 
 /** The columns of these settings. TypeORM leaves out what is undefined. */
 export function columnsOf(settings: Omit<Partial<KeyGrant>, 'owner'> & LimitMembers): Partial<GatewayKey> {
-  const { stream_usage: streamUsage, ...others } = withoutLimits(settings);
+  const { stream_usage: streamUsage, ...others } = withAnnotationColumns(withoutLimits(settings));
   return { streamUsage, ...others };
 }
 

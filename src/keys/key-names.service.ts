@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { DataSource } from 'typeorm';
+import { COST_CENTERS } from './cost-centers.js';
 
 const TEAMS = 'SELECT id, name FROM team WHERE id = ANY($1)';
 /** Revoked and disabled keys too. */
@@ -40,6 +41,12 @@ export class KeyNames {
   async ofKeys(ids: readonly string[]): Promise<Map<string, KeyName>> {
     const keys = await this.find<KeyName>(KEYS, ids);
     return new Map(keys.map(({ id, ...key }) => [id, key]));
+  }
+
+  /** Cost centers by the ID of the key, without keys that have none. */
+  async costCenters(): Promise<Map<string, string>> {
+    const rows = await this.dataSource.query<{ key_id: string; cost_center: string }[]>(COST_CENTERS);
+    return new Map(rows.map(({ key_id, cost_center }) => [key_id, cost_center]));
   }
 
   private async find<T>(sql: string, ids: readonly string[]): Promise<(T & { id: string })[]> {

@@ -1,5 +1,6 @@
 import { type RuleValues, rulesSql, shownLimits } from '../limit-rules/stored-rules.js';
 import { pick } from '../platform/pick.js';
+import { ANNOTATIONS, type Annotations } from '../teams/annotations.js';
 import { SHOWN_SETTINGS } from './gateway-key.entity.js';
 import type { KeyView } from './keys.schema.js';
 
@@ -7,6 +8,7 @@ import type { KeyView } from './keys.schema.js';
 export type KeyRow = Pick<
   KeyView,
   | (typeof SHOWN_SETTINGS)[number]
+  | keyof Annotations
   | ('id' | 'name' | 'team' | 'team_id' | 'prefix' | 'cache' | 'owner' | 'owner_id' | 'version')
 > & {
   created_at: Date;
@@ -25,7 +27,7 @@ export type KeyRow = Pick<
 export const selectKeys = (more = '') => `
   SELECT ${more} k.id, k.name, t.name AS team, k.team_id, s.prefix, k.created_at, k.expires_at, s.last_used_at,
          CASE WHEN k.revoked_at IS NULL THEN s.previous_secret_expires_at END AS previous_secret_expires_at,
-         k.revoked_at, ${SHOWN_SETTINGS.map((name) => `k.${name}`).join(', ')}, k.cache, k.owner, k.owner_id, k.version,
+         k.revoked_at, ${[...SHOWN_SETTINGS, ...ANNOTATIONS].map((name) => `k.${name}`).join(', ')}, k.cache, k.owner, k.owner_id, k.version,
          (${rulesSql('k.id')}) AS rules
   FROM gateway_key k
   JOIN team t ON t.id = k.team_id
@@ -67,6 +69,7 @@ export function keyView(row: KeyRow): KeyView {
     // In one order: jsonb has one of its own.
     cache: row.cache && { ttl_seconds: row.cache.ttl_seconds, shared: row.cache.shared },
     ...shownLimits(row.rules, 'key'),
+    ...pick(row, ANNOTATIONS),
     owner: row.owner,
     owner_id: row.owner_id,
     version: row.version,

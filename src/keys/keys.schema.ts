@@ -20,6 +20,12 @@ import {
 import { containsKeyFormat, SHOWN_LENGTH } from '../platform/api-key.js';
 import { limitMembers, shownLimitMembers } from '../limit-rules/limit-rules.schema.js';
 import { PROVIDER_NAME } from '../providers/provider-name.js';
+import {
+  annotationFilters,
+  annotationsChange,
+  annotationsView,
+  newAnnotations,
+} from '../teams/annotations.js';
 import { modelRulesChange, modelRulesView, newModelRules } from '../teams/model-rules.js';
 import { ENDPOINT_RULES, IDEMPOTENCY_MODES } from './gateway-key.entity.js';
 import { CACHE_ABOUT, keyCacheSchema, newKeyCacheSchema } from './key-cache-settings.js';
@@ -68,6 +74,7 @@ export const keySchema = z
     cache: keyCacheSchema.nullable().meta({ description: CACHE_ABOUT }),
     ...modelRulesView,
     ...shownLimitMembers,
+    ...annotationsView,
     owner: z.string().nullable().meta({
       description: 'Member of the team who created the key for themselves; null for other keys.',
       example: 'sso:jane@example.com',
@@ -143,6 +150,7 @@ export const newKeySchema = z
     cache: newKeyCacheSchema.nullish().default(null).meta({ description: CACHE_ABOUT }),
     ...newModelRules,
     ...limitMembers,
+    ...newAnnotations,
   })
   .meta({ id: 'NewKey', example: { team: 'search', name: 'ci', endpoints: 'inference' } });
 export type NewKey = z.output<typeof newKeySchema>;
@@ -166,6 +174,7 @@ export const keyChangeSchema = z
     ...modelRulesChange,
     disabled: flag().optional().meta({ description: DISABLED_ABOUT }),
     ...limitMembers,
+    ...annotationsChange,
   })
   .meta({ id: 'KeyChange', example: { endpoints: 'all', expires_at: null } });
 export type KeyChange = z.output<typeof keyChangeSchema>;
@@ -217,7 +226,7 @@ export const keyFilterSchema = z.strictObject({
     .optional()
     .meta({
       description:
-        'Only keys in whose name, team or owner each of these words occurs, in any case; or the first characters of a key. ' +
+        'Only keys in whose name, team, owner or contact each of these words occurs, in any case; or the first characters of a key. ' +
         'Never send a whole key.',
       example: 'search/no',
     }),
@@ -248,6 +257,7 @@ export const keyFilterSchema = z.strictObject({
   order: oneOf(ORDERS).optional().meta({
     description: 'Ascending or descending. Default: `desc` for `created`, else `asc`.',
   }),
+  ...annotationFilters('keys', ', of their own or of their team'),
   ...paging,
 });
 export type KeyFilter = z.output<typeof keyFilterSchema>;

@@ -1,14 +1,17 @@
 import type { EntityManager } from 'typeorm';
 import { v7 as uuidv7 } from 'uuid';
 import { recordChange } from '../audit/record-change.js';
-import { shownLimits } from '../limit-rules/stored-rules.js';
+import { shownLimits, withoutLimits } from '../limit-rules/stored-rules.js';
 import type { Actor } from '../platform/actor.js';
+import { annotationsOf, type Annotations, withAnnotationColumns } from './annotations.js';
 import { shownSelfService } from './self-service.js';
 import { Team } from './team.entity.js';
 import type { TeamChange, TeamView } from './teams.schema.js';
 
 /** What a team can be created with, apart from its limits. */
-export type NewTeam = Pick<TeamChange, 'models' | 'stream_usage' | 'self_service'> & { name: string };
+export type NewTeam = Pick<TeamChange, 'models' | 'stream_usage' | 'self_service' | keyof Annotations> & {
+  name: string;
+};
 
 /** Inserts a team with an audit entry. `manager` must belong to a transaction. */
 export async function insertTeam(
@@ -26,8 +29,9 @@ export async function insertTeam(
 }
 
 /** TypeORM leaves out what is undefined. */
-export function columnsOf({ name, disabled, models, stream_usage, self_service }: TeamChange): Partial<Team> {
-  return { name, disabled, models, streamUsage: stream_usage, selfService: self_service };
+export function columnsOf(change: TeamChange): Partial<Team> {
+  const { stream_usage, self_service, ...others } = withAnnotationColumns(withoutLimits(change));
+  return { ...others, streamUsage: stream_usage, selfService: self_service };
 }
 
 /** Lists each field, so that a new column is not shown by accident. */
@@ -39,6 +43,7 @@ export function teamView(team: Team): TeamView {
     models: team.models,
     stream_usage: team.streamUsage,
     ...shownLimits(team.rules, 'team'),
+    ...annotationsOf(team),
     self_service: team.selfService && shownSelfService(team.selfService),
     version: team.version,
     created_at: team.createdAt.toISOString(),

@@ -1,6 +1,7 @@
 import { Check, Column, Entity, PrimaryColumn, VersionColumn, VirtualColumn } from 'typeorm';
 import { type RuleValues, rulesSql } from '../limit-rules/stored-rules.js';
 import { SELF_SERVICE_COMMENT, type SelfService } from './self-service.js';
+import { Annotated } from './annotations.js';
 import { STREAM_USAGE_COMMENT, type StreamUsage } from './model-rules.js';
 
 /**
@@ -10,7 +11,7 @@ import { STREAM_USAGE_COMMENT, type StreamUsage } from './model-rules.js';
  */
 @Check('team_stream_usage_check', `stream_usage IN ('as_sent', 'require', 'ask')`)
 @Entity('team', { comment: 'Teams, to which gateway keys belong.' })
-export class Team {
+export class Team extends Annotated {
   @PrimaryColumn('uuid', { primaryKeyConstraintName: 'team_pkey' })
   id!: string;
 

@@ -9,6 +9,7 @@ import {
   timestamp,
   version,
 } from '../admin/fields.schema.js';
+import { annotationFilters, annotationsChange, annotationsView, newAnnotations } from './annotations.js';
 import { modelRulesChange, modelRulesView, newModelRules } from './model-rules.js';
 import { selfServiceChange, selfServiceView } from './self-service.js';
 import { limitMembers, shownLimitMembers } from '../limit-rules/limit-rules.schema.js';
@@ -23,6 +24,7 @@ export const teamSchema = z
     disabled: z.boolean().meta({ description: DISABLED, example: false }),
     ...modelRulesView,
     ...shownLimitMembers,
+    ...annotationsView,
     ...selfServiceView,
     version: version(),
     created_at: timestamp('When the team was created.'),
@@ -38,6 +40,7 @@ export const newTeamSchema = z
     name: name().meta({ description: 'Unique name of the team.', example: 'search' }),
     ...newModelRules,
     ...limitMembers,
+    ...newAnnotations,
     ...selfServiceChange,
   })
   .meta({ id: 'NewTeam', example: { name: 'search' } });
@@ -50,6 +53,7 @@ export const teamChangeSchema = z
     disabled: flag().optional().meta({ description: DISABLED }),
     ...modelRulesChange,
     ...limitMembers,
+    ...annotationsChange,
     ...selfServiceChange,
   })
   .meta({ id: 'TeamChange', example: { disabled: true } });
@@ -57,12 +61,11 @@ export type TeamChange = z.output<typeof teamChangeSchema>;
 
 /** `GET /admin/v1/teams` and `postern teams list` */
 export const teamFilterSchema = z.strictObject({
-  search: searchText('must be a part of a name')
-    .optional()
-    .meta({
-      description: 'Only teams in whose name each of these words occurs, in any case.',
-      example: 'sea',
-    }),
+  search: searchText('must be a part of a name').optional().meta({
+    description: 'Only teams in whose name each of these words occurs, in any case.',
+    example: 'sea',
+  }),
+  ...annotationFilters('teams'),
   ...paging,
 });
 export type TeamFilter = z.output<typeof teamFilterSchema>;

@@ -3,7 +3,7 @@ import { InjectRepository } from '@nestjs/typeorm';
 import { And, type EntityManager, ILike, type Repository } from 'typeorm';
 import type { Actor } from '../platform/actor.js';
 import { audited, differing, type Subject } from '../audit/audited.js';
-import { isUuid, type Page, pageOf, pageOptions, type PageRequest } from '../database/page.js';
+import { isUuid, type Page, pageOf, pageOptions } from '../database/page.js';
 import type { Expected } from '../database/revision.js';
 import { patternsOf } from '../database/search-text.js';
 import { isUniqueViolation } from '../database/sql-state.js';
@@ -16,7 +16,7 @@ import { changedLimits, NO_LIMITS, sameLimits, withoutLimits } from '../limit-ru
 import { mustBeKnownProviders } from '../providers/provider-rows.js';
 import { columnsOf, insertTeam, type NewTeam, teamView } from './team-rows.js';
 import { Team } from './team.entity.js';
-import type { TeamChange, TeamView } from './teams.schema.js';
+import type { TeamChange, TeamFilter, TeamView } from './teams.schema.js';
 
 /** Creates, finds and changes teams. */
 @Injectable()
@@ -44,12 +44,16 @@ export class TeamsService {
 
   /** Newest first. @throws ServiceError invalid for a foreign cursor */
   async list(
-    { search, ...page }: PageRequest & { search?: string },
+    { search, contact, cost_center: costCenter, ...page }: TeamFilter,
     scope: Scope = null,
   ): Promise<Page<TeamView>> {
     const { where, ...options } = pageOptions(page, scope);
-    const named = search === undefined ? {} : { name: And(...patternsOf(search).map((word) => ILike(word))) };
-    const teams = await this.teams.find({ where: { ...where, ...named }, ...options });
+    const asked = {
+      ...(search !== undefined && { name: And(...patternsOf(search).map((word) => ILike(word))) }),
+      ...(contact !== undefined && { contact }),
+      ...(costCenter !== undefined && { costCenter }),
+    };
+    const teams = await this.teams.find({ where: { ...where, ...asked }, ...options });
     return pageOf(teams, page.limit, teamView);
   }
 

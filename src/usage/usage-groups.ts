@@ -3,7 +3,7 @@ export const INTERVALS = ['month', 'week', 'day', 'hour', 'half_hour'] as const;
 export type Interval = (typeof INTERVALS)[number];
 
 /** Groups that the half-hourly sums have, apart from time. */
-export const SLOT_GROUPS = ['team', 'key', 'provider', 'model'] as const;
+export const SLOT_GROUPS = ['team', 'key', 'cost_center', 'provider', 'model'] as const;
 /** Groups that only the rows of the log have. */
 export const ROW_GROUPS = ['end_user', 'session'] as const;
 export const PLAIN_GROUPS = [...SLOT_GROUPS, ...ROW_GROUPS];

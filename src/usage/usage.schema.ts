@@ -92,6 +92,10 @@ export const usageSchema = z
       example: 'ptn_4fGh7Kq2',
     }),
     key_id: shownId('the key').optional(),
+    cost_center: z.string().nullable().optional().meta({
+      description: 'Present cost center of the key or its team; null for calls of keys without one.',
+      example: 'CC-4711',
+    }),
     provider: z.string().optional().meta({ description: 'Name of the provider.', example: 'openai' }),
     model: z.string().nullable().optional().meta({
       description: 'Model; null for calls without one.',
@@ -155,7 +159,7 @@ export const usageFilterSchema = withTimeRange(
   z.strictObject({
     group_by: groups.prefault('team,day').meta({
       description:
-        'What to group by, separated by commas: team, key, provider, model, end_user, session, tag:<name>, and one period ' +
+        'What to group by, separated by commas: team, key, cost_center, provider, model, end_user, session, tag:<name>, and one period ' +
         '(see `interval`).',
       example: 'model,day',
     }),

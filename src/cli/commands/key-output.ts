@@ -5,6 +5,7 @@ import { type Output, statusStyle } from '../output.js';
 import type { Session } from '../session.js';
 import type { Column } from '../table.js';
 import { minuteTime, utcTime } from '../times.js';
+import { annotationColumns, annotationLines } from './options/annotation-options.js';
 import { cacheText } from './key-cache.js';
 import { limitLines } from './limit-options.js';
 import { modelRuleLines } from './model-rules.js';
@@ -39,16 +40,19 @@ export function keyLines(out: Output, key: KeyView, status: string): string {
     ['cache', cacheText(key)],
     ...modelRuleLines(key),
     ...limitLines(key),
+    ...(key.owner === null ? [] : [['owner', key.owner] as const]),
+    ...annotationLines(key),
     ...(previous === null
       ? []
       : [['previous secret', `works until ${utcTime(previous)}`, 'yellow'] as const]),
   ]);
 }
 
-export const COLUMNS: readonly Column<KeyView>[] = [
+export const columnsOf = (rows: readonly KeyView[]): readonly Column<KeyView>[] => [
   { head: 'PREFIX', cell: ({ prefix }) => prefix },
   { head: 'KEY', cell: nameOf, min: 12 },
   { head: 'STATUS', cell: statusOf, style: (key) => statusStyle(statusOf(key)) },
+  ...annotationColumns(rows),
   { head: 'EXPIRES', cell: ({ expires_at: at }) => minuteTime(at) },
   { head: 'LAST USED', cell: ({ last_used_at: at }) => minuteTime(at) },
   { head: 'ENDPOINTS', cell: ({ endpoints }) => endpoints, drop: 3 },

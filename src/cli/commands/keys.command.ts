@@ -7,8 +7,16 @@ import { path } from '../api.js';
 import { addPageOptions, listPages, type PageOptions } from '../list-options.js';
 import { CliError } from '../cli-error.js';
 import { findKey, KEY_FORMS, wholeKey } from '../lookup.js';
+import {
+  addAnnotationFilters,
+  addAnnotationOptions,
+  ANNOTATION_OPTION_NAMES,
+  type AnnotationOptions,
+  annotationQuery,
+  annotationsOf,
+} from './options/annotation-options.js';
 import { type CacheOptions, cacheOf } from './key-cache.js';
-import { COLUMNS, keyLines, nameOf, statusOf } from './key-output.js';
+import { columnsOf, keyLines, nameOf, statusOf } from './key-output.js';
 import {
   addLimitOptions,
   hasLimitOptions,
@@ -26,7 +34,7 @@ const SHOWN_ONCE = 'Save it now: Postern stores only its digest and will not sho
 const KEY_ARGUMENT = ['<key>', KEY_FORMS] as const;
 
 /** Settings of a key, in `create` and `update`. */
-interface KeySettings extends ModelRuleOptions, LimitOptions, CacheOptions {
+interface KeySettings extends ModelRuleOptions, LimitOptions, CacheOptions, AnnotationOptions {
   team?: string;
   name?: string;
   expiresAt?: string;
@@ -37,7 +45,7 @@ interface KeySettings extends ModelRuleOptions, LimitOptions, CacheOptions {
   websockets?: boolean;
 }
 
-interface ListOptions extends PageOptions {
+interface ListOptions extends PageOptions, AnnotationOptions {
   team?: string;
   name?: string;
   prefix?: string;
@@ -71,16 +79,19 @@ Examples:
     .action(action(create));
 
   addPageOptions(
-    keys
-      .command('list')
-      .description('list keys, newest first, without their secrets')
-      .option('--team <name or id>', 'filter by team')
-      .option('--name <text>', 'filter by a part of the name of the key, its team or its owner')
-      .option('--prefix <prefix>', 'filter by the first characters, at most 12')
-      .option('--status <status>', 'filter by status: active, disabled, expired or revoked')
-      .option('--expires-before <time>', 'only keys that expire before: 30d, 2030-01-31')
-      .option('--unused-since <time>', 'only keys without a call since: 90d, 2030-01-31')
-      .option('--sort <by>', 'created, name, expires or last_used (default: created, newest first)'),
+    addAnnotationFilters(
+      keys
+        .command('list')
+        .description('list keys, newest first, without their secrets')
+        .option('--team <name or id>', 'filter by team')
+        .option('--name <text>', 'filter by a part of the name of the key, its team or its owner')
+        .option('--prefix <prefix>', 'filter by the first characters, at most 12')
+        .option('--status <status>', 'filter by status: active, disabled, expired or revoked')
+        .option('--expires-before <time>', 'only keys that expire before: 30d, 2030-01-31')
+        .option('--unused-since <time>', 'only keys without a call since: 90d, 2030-01-31')
+        .option('--sort <by>', 'created, name, expires or last_used (default: created, newest first)'),
+      ', of the key or of its team',
+    ),
   )
     .option('--json', 'print the page as JSON')
     .addHelpText(
@@ -109,7 +120,7 @@ Examples:
   addSettings(
     keys
       .command('update')
-      .description('change the name, expiry, permissions, limits or budgets of a key')
+      .description('change the name, expiry, permissions, limits, budgets, contact or cost center of a key')
       .argument(...KEY_ARGUMENT)
       .option('--name <name>', 'new name, unique within the team'),
   )
@@ -168,7 +179,7 @@ Examples:
 function addSettings(command: Command): Command {
   return addLimitOptions(
     addModelRuleOptions(
-      command
+      addAnnotationOptions(command)
         .option('--expires-at <time>', 'expiry: 24h, 30d, 6M, 2030-01-31, 2030-01-31T12:00:00Z, never')
         .option('--providers <names>', 'providers it may use, separated by commas, or all')
         .option('--endpoints <rule>', 'inference or all')
@@ -192,6 +203,7 @@ function settingsOf(options: KeySettings, before: KeyView | null): object {
     ...cacheOf(options, before),
     ...modelRulesOf(options),
     ...limitMembersOf(options, before),
+    ...annotationsOf(options),
     ...(expiresAt !== undefined && {
       expires_at: expiresAt === 'never' ? null : parseTime(expiresAt, 1, '--expires-at'),
     }),
@@ -212,14 +224,15 @@ async function create({ api, out }: Session, options: KeySettings) {
 }
 
 async function list({ api, out }: Session, options: ListOptions) {
-  const { team, name, prefix, status, expiresBefore, unusedSince, sort, ...paging } = options;
+  const { team, name, prefix, status, expiresBefore, unusedSince, sort, ...others } = options;
   const query = {
     ...{ team, search: name, prefix, status, sort },
+    ...annotationQuery(others),
     ...(expiresBefore !== undefined && { expires_before: parseTime(expiresBefore, 1, '--expires-before') }),
     ...(unusedSince !== undefined && { unused_since: parseTime(unusedSince, -1, '--unused-since') }),
   };
-  const page = await listPages<Page<KeyView>>(api, 'keys', query, paging);
-  out.page(page, { noun: 'keys', columns: COLUMNS });
+  const page = await listPages<Page<KeyView>>(api, 'keys', query, others);
+  out.page(page, { noun: 'keys', columns: columnsOf(page.data) });
 }
 
 async function show({ api, out }: Session, _: object, text?: string) {
@@ -246,7 +259,7 @@ async function update({ api, out }: Session, options: KeySettings, text?: string
   )
     throw new CliError(
       'nothing to change: give --name, --expires-at, --providers, --endpoints, --idempotency, --websockets, --cache, --models, --stream-usage, ' +
-        LIMIT_OPTION_NAMES,
+        `${ANNOTATION_OPTION_NAMES}, ${LIMIT_OPTION_NAMES}`,
     );
   const before = await findKey(api, text!);
   const { id } = before;

@@ -6,6 +6,16 @@ import { path } from '../api.js';
 import { CliError } from '../cli-error.js';
 import { addPageOptions, listPages, type PageOptions } from '../list-options.js';
 import {
+  addAnnotationFilters,
+  addAnnotationOptions,
+  ANNOTATION_OPTION_NAMES,
+  annotationColumns,
+  annotationLines,
+  type AnnotationOptions,
+  annotationQuery,
+  annotationsOf,
+} from './options/annotation-options.js';
+import {
   addLimitOptions,
   hasLimitOptions,
   LIMIT_OPTION_NAMES,
@@ -19,7 +29,7 @@ import {
   selfServiceLines,
   selfServiceOf,
   type SelfServiceOption,
-} from './self-service-option.js';
+} from './options/self-service-option.js';
 import { type Output, statusStyle } from '../output.js';
 import { action } from '../session.js';
 import type { Column } from '../table.js';
@@ -27,7 +37,8 @@ import { minuteTime, utcTime } from '../times.js';
 
 const TEAM_ARGUMENT = ['<team>', 'name or ID of the team'] as const;
 
-type TeamOptions = ModelRuleOptions & LimitOptions & SelfServiceOption;
+type TeamOptions = ModelRuleOptions & LimitOptions & SelfServiceOption & AnnotationOptions;
+type ListOptions = PageOptions & AnnotationOptions & { name?: string };
 
 /** `postern teams …` */
 export function teamsCommand(): Command {
@@ -45,6 +56,7 @@ export function teamsCommand(): Command {
           ...modelRulesOf(options),
           ...limitMembersOf(options, null),
           ...selfServiceOf(options),
+          ...annotationsOf(options),
         };
         const team = await api.post<TeamView>('teams', { name, ...members });
         out.result(team, () => `Created team ${team.name} (${team.id}).`);
@@ -53,17 +65,23 @@ export function teamsCommand(): Command {
     );
 
   addPageOptions(
-    teams
-      .command('list')
-      .description('list teams, newest first')
-      .option('--name <text>', 'filter by a part of the name'),
+    addAnnotationFilters(
+      teams
+        .command('list')
+        .description('list teams, newest first')
+        .option('--name <text>', 'filter by a part of the name'),
+    ),
   )
     .option('--json', 'print the page as JSON')
-    .addHelpText('after', '\nExamples:\n  postern teams list --all\n  postern teams list --name sea')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  postern teams list --all\n  postern teams list --name sea\n  postern teams list --cost-center CC-4711',
+    )
     .action(
-      action<PageOptions & { name?: string }>(async ({ api, out }, { name, ...paging }) => {
-        const page = await listPages<Page<TeamView>>(api, 'teams', { search: name }, paging);
-        out.page(page, { noun: 'teams', columns: COLUMNS });
+      action<ListOptions>(async ({ api, out }, { name, ...options }) => {
+        const query = { search: name, ...annotationQuery(options) };
+        const page = await listPages<Page<TeamView>>(api, 'teams', query, options);
+        out.page(page, { noun: 'teams', columns: columnsOf(page.data) });
       }),
     );
 
@@ -85,6 +103,7 @@ export function teamsCommand(): Command {
             ...modelRuleLines(team),
             ...limitLines(team),
             ...selfServiceLines(team.self_service),
+            ...annotationLines(team),
           ]),
         );
       }),
@@ -93,7 +112,9 @@ export function teamsCommand(): Command {
   addTeamOptions(
     teams
       .command('update')
-      .description('change the name, models, limits or budgets of a team, or what its members may do')
+      .description(
+        'change the name, models, limits, budgets, contact or cost center of a team, or what its members may do',
+      )
       .argument(...TEAM_ARGUMENT)
       .option('--name <name>', 'new name'),
   )
@@ -108,10 +129,11 @@ export function teamsCommand(): Command {
           ...modelRulesOf(options),
           ...limitMembersOf(options, present),
           ...selfServiceOf(options),
+          ...annotationsOf(options),
         };
         if (Object.keys(change).length === 0)
           throw new CliError(
-            `nothing to change: give --name, --models, --stream-usage, --self-service, ${LIMIT_OPTION_NAMES}`,
+            `nothing to change: give --name, --models, --stream-usage, --self-service, ${ANNOTATION_OPTION_NAMES}, ${LIMIT_OPTION_NAMES}`,
           );
         const team = await api.patch<TeamView>(path('teams', text), change);
         out.result(team, () => `Updated team ${team.name} (${team.id}).`);
@@ -141,12 +163,13 @@ export function teamsCommand(): Command {
 }
 
 function addTeamOptions(command: Command): Command {
-  return addSelfServiceOption(addLimitOptions(addModelRuleOptions(command)));
+  return addSelfServiceOption(addLimitOptions(addModelRuleOptions(addAnnotationOptions(command))));
 }
 
-const COLUMNS: readonly Column<TeamView>[] = [
+const columnsOf = (rows: readonly TeamView[]): readonly Column<TeamView>[] => [
   { head: 'NAME', cell: ({ name }) => name, min: 12 },
   { head: 'STATUS', cell: statusOf, style: (team) => statusStyle(statusOf(team)) },
+  ...annotationColumns(rows),
   { head: 'CREATED', cell: ({ created_at: at }) => minuteTime(at) },
   { head: 'ID', cell: ({ id }) => id, drop: 1 },
 ];

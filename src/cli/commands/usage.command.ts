@@ -31,7 +31,7 @@ export function usageCommand(): Command {
     .description('sum up calls, errors, tokens, costs and bytes')
     .option(
       '--group-by <groups>',
-      'team, key, provider, model, end_user, session, tag:<name>, and month, week, day, hour or half_hour, separated by commas (default: team,day)',
+      'team, key, cost_center, provider, model, end_user, session, tag:<name>, and month, week, day, hour or half_hour, separated by commas (default: team,day)',
     )
     .option('--tz <zone>', 'time zone of days, weeks and months, for example Europe/Berlin')
     .option('--sort <sum>', 'largest first: calls, errors, tokens or cost (default: by time and name)')
@@ -46,6 +46,7 @@ The last line is the total over all groups, also those that are not shown.
 
 Examples:
   postern usage --group-by team --from 7d --sort tokens
+  postern usage --group-by month,cost_center --from 2026-01-01
   postern usage --group-by key --from yesterday --to today --status 429 --top 10
   postern usage --group-by key,model --team default --json`,
     )
@@ -107,6 +108,11 @@ function columnsOf({ data }: UsagePage, totals: UsageSums | null): readonly Usag
       : // A team that was deleted has only its ID.
         has('team') && { head: 'TEAM', cell: ({ team, team_id: id }) => team ?? id ?? null, min: 8 },
     has('key_prefix') && { head: 'PREFIX', cell: ({ key_prefix: prefix }) => prefix ?? null, drop: 6 },
+    has('cost_center') && {
+      head: 'COST CENTER',
+      cell: ({ cost_center: center }) => center ?? null,
+      min: 8,
+    },
     has('provider') && { head: 'PROVIDER', cell: ({ provider }) => provider ?? null, min: 8 },
     has('model') && { head: 'MODEL', cell: ({ model }) => model ?? null, min: 12 },
     has('end_user') && { head: 'END USER', cell: ({ end_user: user }) => user ?? null, min: 12 },

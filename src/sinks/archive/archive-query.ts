@@ -17,11 +17,17 @@ const ORDER = 'ORDER BY started_at DESC, toString(id) DESC';
 
 const time = (name: string) => `fromUnixTimestamp64Milli({${name}: Int64}, 'UTC')`;
 
+/** A list of texts, from a parameter with its JSON. */
+function texts(name: string): string {
+  return `JSONExtract({${name}: String}, 'Array(String)')`;
+}
+
 /** What usage groups by, where it is not a column of the group's name. */
 export const GROUP_COLUMNS: Record<string, string> = {
   team: 'toString(team_id)',
   key: 'toString(key_id)',
   session: SESSION_COLUMN,
+  cost_center: `nullIf(transform(toString(key_id), ${texts('centered_keys')}, ${texts('cost_centers')}, ''), '')`,
 };
 
 /** The conditions of each filter, with its value as a parameter of the same name. */

@@ -1,4 +1,5 @@
 import { Injectable } from '@nestjs/common';
+import { KeyNames } from '../../keys/key-names.service.js';
 import { MEASURES } from '../../usage/measures.js';
 import { type ArchivedUsage, UsageArchive, type UsageArchiveReader } from '../../usage/usage-archive.js';
 import type { UsageGroup } from '../../usage/usage-groups.js';
@@ -16,14 +17,16 @@ const SUMS = Object.keys(NO_USAGE).filter((name) => name in MEASURES);
 export class ClickHouseUsage implements UsageArchiveReader {
   constructor(
     private readonly clickhouse: ClickHouseReader,
+    private readonly names: KeyNames,
     archive: UsageArchive,
   ) {
     if (clickhouse.isNamed) archive.reader = this;
   }
 
   async list(groups: readonly UsageGroup[], request: UsageRequest, zone: string): Promise<ArchivedUsage> {
+    const centers = groups.includes('cost_center') ? await this.names.costCenters() : undefined;
     const { data, sink } = await this.clickhouse.read<Row>((table) =>
-      usageQuery(table, groups, request, zone),
+      usageQuery(table, groups, request, zone, centers),
     );
     const [first] = data;
     return {

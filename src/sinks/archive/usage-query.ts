@@ -48,7 +48,7 @@ const sorted = (sort: UsageSort): string =>
  * One row per group, in the order of Postgres; on the first page each with the sums over all groups. WITH TOTALS would
  * return text that is no JSON if there are no groups.
  *
- * @param groups as inOrder() returns them @param zone IANA name
+ * @param groups as inOrder() returns them @param zone IANA name @param centers cost centers of keys, if a group needs them
  * @throws ServiceError invalid for a foreign cursor
  */
 export function usageQuery(
@@ -56,8 +56,13 @@ export function usageQuery(
   groups: readonly UsageGroup[],
   { limit, cursor, sort, ...filter }: UsageRequest,
   zone: string,
+  centers: ReadonlyMap<string, string> = new Map(),
 ): ArchiveQuery {
   const { conditions, query_params } = conditionsOf(filter);
+  if (groups.includes('cost_center')) {
+    query_params.centered_keys = JSON.stringify([...centers.keys()]);
+    query_params.cost_centers = JSON.stringify([...centers.values()]);
+  }
   const names = groups.map((_, i) => groupName(i));
   const columns = groups.map((group, i) => `${columnOf(group)} AS ${names[i]}`);
   const order = groups.map((group, i) => `${names[i]} ${isInterval(group) ? 'DESC' : 'ASC NULLS LAST'}`);

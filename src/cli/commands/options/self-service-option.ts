@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
-import type { SelfService } from '../../teams/self-service.js';
-import { CliError } from '../cli-error.js';
-import type { Cell } from '../table.js';
+import type { SelfService } from '../../../teams/self-service.js';
+import { CliError } from '../../cli-error.js';
+import type { Cell } from '../../table.js';
 
 export interface SelfServiceOption {
   selfService?: string;
