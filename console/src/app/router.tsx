@@ -100,7 +100,7 @@ const signedInPages = [
   createRoute({
     ...signedInPage,
     path: '/keys',
-    validateSearch: searchParams(['q', 'team', 'key', 'new', 'find'], QUERY_VALUES.listKeys),
+    validateSearch: searchParams(['q', 'team', 'cost_center', 'key', 'new', 'find'], QUERY_VALUES.listKeys),
     component: lazyRouteComponent(() => import('../pages/keys/page')),
   }),
   createRoute({

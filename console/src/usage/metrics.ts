@@ -44,6 +44,7 @@ export function metricOf(id: string | undefined): Metric {
 export const DIMENSIONS = {
   team: 'Team',
   key: 'Key',
+  cost_center: 'Cost center',
   provider: 'Provider',
   model: 'Model',
   end_user: 'End user',
@@ -62,6 +63,8 @@ export function groupLabel(row: UsageRow, dimension: Dimension): string {
       return row.team ?? 'Deleted team';
     case 'key':
       return row.key === null || row.key === undefined ? 'Deleted key' : `${row.team ?? '?'} / ${row.key}`;
+    case 'cost_center':
+      return row.cost_center ?? 'No cost center';
     case 'provider':
       return row.provider ?? '–';
     case 'model':

@@ -50,7 +50,7 @@ export function CreateKey({ team: given, onClose }: { team: string | undefined; 
         nothingFoundMessage="There is no such team; add it on the page Teams"
       />
       {more ? (
-        <KeyFields draft={draft} onChange={setDraft} error={error} />
+        <KeyFields team={team} draft={draft} onChange={setDraft} error={error} />
       ) : (
         <>
           <TextInput
@@ -68,7 +68,7 @@ export function CreateKey({ team: given, onClose }: { team: string | undefined; 
           ) : (
             <div>
               <Button variant="default" size="xs" onClick={() => setMore(true)}>
-                Expiry, models, limits and more
+                Contact, expiry, models, limits and more
               </Button>
             </div>
           )}

@@ -43,14 +43,20 @@ export function keyColumns({ teams, limits, usage, rangeLabel, now }: Sources): 
     {
       id: 'team',
       header: 'Team',
-      cell: ({ team, owner }) => (
+      cell: ({ team, owner, contact }) => (
         <>
           <span className="truncated" title={team}>
             {team}
           </span>
-          {owner !== null && (
-            <Text c="dimmed" size="xs" component="span" className="truncated" title={`Owner: ${owner}`}>
-              {owner}
+          {(owner ?? contact) !== null && (
+            <Text
+              c="dimmed"
+              size="xs"
+              component="span"
+              className="truncated"
+              title={owner === null ? `Contact: ${contact}` : `Owner: ${owner}`}
+            >
+              {owner ?? contact}
             </Text>
           )}
         </>

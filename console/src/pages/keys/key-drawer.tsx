@@ -12,6 +12,7 @@ import { SideDrawer } from '../../display/side-drawer';
 import { StatusBadge } from '../../display/status-badge';
 import { ExactTime, RelativeTime } from '../../figures/figure';
 import { duration } from '../../figures/numbers';
+import { annotationFacts } from '../../forms/annotation-fields';
 import { DialogButton } from '../../forms/dialog-button';
 import { RemoveAction } from '../../forms/remove-action';
 import { useSave } from '../../forms/use-save';
@@ -50,7 +51,8 @@ export function KeyDrawer({ id, onClose }: { id: string | undefined; onClose: ()
 function Details({ shown }: { shown: Key }) {
   const [url] = useUrlState();
   const teams = useQuery(teamsQuery).data?.rows;
-  const isTeamDisabled = teams?.find(({ id }) => id === shown.team_id)?.disabled === true;
+  const team = teams?.find(({ id }) => id === shown.team_id);
+  const isTeamDisabled = team?.disabled === true;
   const status = statusOf(shown, isTeamDisabled, new Date());
   const limits = useQuery({
     queryKey: ['limits', 'key', shown.id],
@@ -70,6 +72,7 @@ function Details({ shown }: { shown: Key }) {
           ],
           ['Team', shown.team],
           ['Owner', shown.owner],
+          ...annotationFacts(shown, team),
           ['Secret begins with', <CopyableId id={shown.prefix} what="start of the secret" />],
           ['Last used', <RelativeTime at={shown.last_used_at} empty="never" />],
           ['Created', <ExactTime at={shown.created_at} />],

@@ -3,7 +3,13 @@ import { DateTimePicker } from '@mantine/dates';
 import '@mantine/dates/styles.css';
 import { useQuery } from '@tanstack/react-query';
 import type { ApiError } from '../../api/client';
-import { providersQuery } from '../../api/load-all';
+import { providersQuery, teamsQuery } from '../../api/load-all';
+import {
+  AnnotationFields,
+  type Annotations,
+  annotationsOf,
+  NO_ANNOTATIONS,
+} from '../../forms/annotation-fields';
 import { routesQuery } from '../providers/route';
 import { LimitFields } from '../../limits/limit-fields';
 import { type LimitMembers, limitMembersOf, UNLIMITED } from '../../limits/limit-draft';
@@ -11,6 +17,7 @@ import { CacheFields } from './cache-fields';
 import type { Key } from './key';
 
 export type KeyDraft = LimitMembers &
+  Annotations &
   Pick<Key, 'name' | 'expires_at' | 'providers' | 'endpoints' | 'idempotency' | 'websockets' | 'cache'>;
 
 export const NEW_KEY: KeyDraft = {
@@ -22,11 +29,22 @@ export const NEW_KEY: KeyDraft = {
   websockets: false,
   cache: null,
   ...UNLIMITED,
+  ...NO_ANNOTATIONS,
 };
 
 export function draftOf(key: Key): KeyDraft {
   const { name, expires_at, providers, endpoints, idempotency, websockets, cache } = key;
-  return { name, expires_at, providers, endpoints, idempotency, websockets, cache, ...limitMembersOf(key) };
+  return {
+    name,
+    expires_at,
+    providers,
+    endpoints,
+    idempotency,
+    websockets,
+    cache,
+    ...limitMembersOf(key),
+    ...annotationsOf(key),
+  };
 }
 
 /** What can be set on a key. */
@@ -34,11 +52,15 @@ export function KeyFields({
   draft,
   onChange,
   error,
+  team,
 }: {
   draft: KeyDraft;
+  /** The name of its team, once it is chosen. */
+  team: string;
   onChange: (draft: KeyDraft) => void;
   error: ApiError | undefined;
 }) {
+  const ofTeam = useQuery(teamsQuery).data?.rows.find(({ name }) => name === team);
   const providers = useQuery(providersQuery).data?.data ?? [];
   const routes = useQuery(routesQuery).data?.data ?? [];
   const names = [
@@ -55,6 +77,12 @@ export function KeyFields({
         error={error?.of('name')}
         autoComplete="off"
         data-autofocus
+      />
+      <AnnotationFields
+        value={draft}
+        onChange={(annotations) => onChange({ ...draft, ...annotationsOf(annotations) })}
+        error={error}
+        inherited={ofTeam}
       />
       <DateTimePicker
         label="Expires"

@@ -32,6 +32,7 @@ export default function Keys() {
     ...searchOf(url.q ?? ''),
     team: url.team,
     status,
+    cost_center: url.cost_center,
   };
   const keys = usePages<Key>(['keys', filter], (cursor, signal) =>
     api.get('/admin/v1/keys', { query: { ...filter, cursor }, signal }),
@@ -68,7 +69,7 @@ export default function Keys() {
         stale={keys.isPlaceholderData}
         empty={
           isFiltered ? (
-            <NoMatch title="No key matches" all="keys" filters={['q', 'team', 'status']}>
+            <NoMatch title="No key matches" all="keys" filters={['q', 'team', 'status', 'cost_center']}>
               Names are compared whole. A search that begins with ptn_ looks for the start of a secret.
             </NoMatch>
           ) : (
@@ -147,6 +148,13 @@ function Filters() {
             value: status,
             label: status[0]!.toUpperCase() + status.slice(1),
           })),
+          flex: '1 1 120px',
+          maw: 160,
+        },
+        {
+          name: 'cost_center',
+          label: 'Cost center',
+          placeholder: 'Cost center',
           flex: '1 1 120px',
           maw: 160,
         },

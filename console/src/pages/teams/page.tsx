@@ -36,8 +36,8 @@ export default function Teams() {
   }).data;
   const usage = useUsage({ ...range.query, group_by: 'team', sort: 'cost', limit: 500 }).data;
   const columns = useMemo(
-    () => columnsOf({ limits, keys, usage, rangeLabel: range.label, url }),
-    [limits, keys, usage, range.label, url],
+    () => columnsOf({ teams: teams.data?.rows, limits, keys, usage, rangeLabel: range.label, url }),
+    [teams.data, limits, keys, usage, range.label, url],
   );
   const create = mayChange && <Button onClick={() => setUrl({ new: '1' })}>Create team</Button>;
   return (
@@ -77,6 +77,7 @@ export default function Teams() {
 }
 
 interface Sources {
+  teams: readonly Team[] | undefined;
   limits: readonly Limit[] | undefined;
   keys: Whole<ResponseOf<'/admin/v1/keys/{id}', 'get'>> | undefined;
   usage: UsagePage | undefined;
@@ -84,7 +85,14 @@ interface Sources {
   url: UrlState;
 }
 
-function columnsOf({ limits, keys, usage, rangeLabel, url }: Sources): Column<Team>[] {
+const COST_CENTER: Column<Team> = {
+  id: 'cost_center',
+  header: 'Cost center',
+  sortBy: ({ cost_center }) => cost_center?.toLowerCase() ?? '',
+  cell: ({ cost_center }) => cost_center ?? '–',
+};
+
+function columnsOf({ teams, limits, keys, usage, rangeLabel, url }: Sources): Column<Team>[] {
   const sums = new Map((usage?.data ?? []).map((row) => [row.team_id, row]));
   const isWhole = usage?.next_cursor === null;
   const keyCounts = new Map<string, number>();
@@ -94,6 +102,7 @@ function columnsOf({ limits, keys, usage, rangeLabel, url }: Sources): Column<Te
     if (limit.scope === 'team' && isBudget(limit) && !budgets.has(limit.owner_id))
       budgets.set(limit.owner_id, limit);
   }
+  const hasCenters = (teams ?? []).some(({ cost_center }) => cost_center !== null);
   const unknown = (
     <Unknown why="It is not among the 500 teams that cost most. Open the team to see its usage." />
   );
@@ -102,12 +111,20 @@ function columnsOf({ limits, keys, usage, rangeLabel, url }: Sources): Column<Te
       id: 'name',
       header: 'Team',
       sortBy: ({ name }) => name.toLowerCase(),
-      cell: ({ name }) => (
-        <Text span fw={600} size="sm">
-          {name}
-        </Text>
+      cell: ({ name, contact }) => (
+        <>
+          <Text span fw={600} size="sm">
+            {name}
+          </Text>
+          {contact !== null && (
+            <Text c="dimmed" size="xs" component="span" className="truncated" title={`Contact: ${contact}`}>
+              {contact}
+            </Text>
+          )}
+        </>
       ),
     },
+    ...(hasCenters ? [COST_CENTER] : []),
     {
       id: 'status',
       header: 'Status',

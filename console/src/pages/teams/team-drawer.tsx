@@ -8,6 +8,7 @@ import { PageButton, PageLink } from '../../display/links';
 import { SideDrawer } from '../../display/side-drawer';
 import { StatusBadge } from '../../display/status-badge';
 import { ExactTime } from '../../figures/figure';
+import { annotationFacts } from '../../forms/annotation-fields';
 import { DialogButton } from '../../forms/dialog-button';
 import { modelFacts } from '../../limits/limit-facts';
 import { LimitList } from '../../limits/limit-list';
@@ -50,6 +51,7 @@ function Details({ shown }: { shown: Team }) {
               {shown.disabled ? 'disabled' : 'active'}
             </StatusBadge>,
           ],
+          ...annotationFacts(shown),
           ...modelFacts(shown),
           ['Keys of members', ownKeys(shown)],
           ['Created', <ExactTime at={shown.created_at} />],

@@ -1,6 +1,12 @@
 import { Select, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { api } from '../../api/client';
+import {
+  AnnotationFields,
+  type Annotations,
+  annotationsOf,
+  NO_ANNOTATIONS,
+} from '../../forms/annotation-fields';
 import { changesOf } from '../../forms/changes';
 import { FormModal } from '../../forms/form-modal';
 import { useSave } from '../../forms/use-save';
@@ -9,13 +15,14 @@ import { type LimitMembers, limitMembersOf, UNLIMITED } from '../../limits/limit
 import { SelfServiceFields } from './self-service-fields';
 import type { Team } from './team';
 
-type TeamDraft = LimitMembers & Pick<Team, 'name' | 'disabled' | 'self_service'>;
+type TeamDraft = LimitMembers & Annotations & Pick<Team, 'name' | 'disabled' | 'self_service'>;
 
 const draftOf = (team: Team): TeamDraft => ({
   name: team.name,
   disabled: team.disabled,
   self_service: team.self_service,
   ...limitMembersOf(team),
+  ...annotationsOf(team),
 });
 
 /** Creates a team, or changes the one that is given. */
@@ -29,14 +36,21 @@ export function TeamForm({
   onSaved: (team: Team) => void;
 }) {
   const stored =
-    shown === undefined ? { name: '', disabled: false, self_service: null, ...UNLIMITED } : draftOf(shown);
+    shown === undefined
+      ? { name: '', disabled: false, self_service: null, ...UNLIMITED, ...NO_ANNOTATIONS }
+      : draftOf(shown);
   const [draft, setDraft] = useState<TeamDraft>(stored);
   const changes = changesOf<TeamDraft>(stored, draft);
   const { form, rejected: error } = useSave(
     (): Promise<Team> =>
       shown === undefined
         ? api.post('/admin/v1/teams', {
-            body: { name: draft.name, self_service: draft.self_service, ...limitMembersOf(draft) },
+            body: {
+              name: draft.name,
+              self_service: draft.self_service,
+              ...limitMembersOf(draft),
+              ...annotationsOf(draft),
+            },
           })
         : api.patch('/admin/v1/teams/{id}', {
             path: { id: shown.id },
@@ -75,6 +89,11 @@ export function TeamForm({
           onChange={(value) => setDraft({ ...draft, disabled: value === 'off' })}
         />
       )}
+      <AnnotationFields
+        value={draft}
+        onChange={(annotations) => setDraft({ ...draft, ...annotationsOf(annotations) })}
+        error={error}
+      />
       <LimitFields
         value={draft}
         onChange={(members) => setDraft({ ...draft, ...limitMembersOf(members) })}

@@ -100,6 +100,19 @@ function GroupLink({ row, dimension }: { row: UsageRow; dimension: Dimension }) 
   const value = groupValue(row, dimension);
   const label = groupLabel(row, dimension);
   if (value === undefined) return <>{label}</>;
+  // Requests have no filter for it.
+  if (dimension === 'cost_center') {
+    return (
+      <PageLink
+        to="/keys"
+        search={{ ...sharedState(url), cost_center: value }}
+        size="sm"
+        title={`Keys of ${label}`}
+      >
+        {label}
+      </PageLink>
+    );
+  }
   return (
     <PageLink
       to="/requests"
