@@ -32,7 +32,11 @@ export const EXAMPLE_EXPIRY = '2030-01-31T12:00:00.000Z';
 
 const EXAMPLE_CURSOR = 'AaICky58duGSEqvtqqRdvw';
 
-/** Control and formatting characters, lone surrogates, line separators. Postgres rejects NUL; the others can mislead a reader. */
+/**
+ * Control and formatting characters, lone surrogates, line separators. Postgres rejects NUL; the others can mislead a reader.
+ *
+ * @internal
+ */
 export const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u;
 
 /**
