@@ -9,6 +9,7 @@ import { ProbeModule } from './proxy/upstream/probe.module.js';
 import { ProvidersModule } from './providers/providers.module.js';
 import { RequestsModule } from './requests/requests.module.js';
 import { RoutesModule } from './routes/routes.module.js';
+import { SearchModule } from './search/search.module.js';
 import { SinksAdminModule } from './sinks/sinks-admin.module.js';
 import { TeamsModule } from './teams/teams.module.js';
 import { SessionsModule } from './admin/session-list/sessions.module.js';
@@ -29,6 +30,7 @@ export const ADMIN_MODULES: NonNullable<ModuleMetadata['imports']> = [
   RoutesModule,
   RequestsModule,
   UsageModule,
+  SearchModule,
   LimitsAdminModule,
   PricesModule,
   WebhooksAdminModule,

@@ -4,6 +4,7 @@ import { packageVersion } from '../platform/package-root.js';
 import { applyCommand } from './commands/apply/apply.command.js';
 import { auditCommand } from './commands/audit.command.js';
 import { completionCommand } from './commands/completion.command.js';
+import { findCommand } from './commands/find.command.js';
 import { journalCommand } from './commands/journal.command.js';
 import { keysCommand } from './commands/keys.command.js';
 import { limitsCommand } from './commands/limits.command.js';
@@ -37,6 +38,7 @@ const COMMANDS: readonly (() => Command)[] = [
   routesCommand,
   requestsCommand,
   usageCommand,
+  findCommand,
   limitsCommand,
   pricesCommand,
   webhooksCommand,

@@ -430,6 +430,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/admin/v1/search": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Find calls, teams, keys, models, end users and sessions
+         * @description Finds teams and keys by parts of their names in any case, and models of the last 30 days; calls, teams and keys by their IDs; keys by their first characters. IDs of providers, end users and sessions must be whole; the request log has no index for them, so it is read from its end for two seconds at most, until one is found. `log.from` says how far; send it as `before` to continue. Members of a team find what their teams have.
+         */
+        get: operations["search"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/admin/v1/limits": {
         parameters: {
             query?: never;
@@ -3826,6 +3846,53 @@ export interface components {
              * @example 4200
              */
             p95_ms: number | null;
+        };
+        SearchResult: {
+            /** @description What was found, at most a few of each kind, the best first. */
+            data: components["schemas"]["Found"][];
+            /** @description What of the log was searched; null if it was not. */
+            log: {
+                /**
+                 * Format: date-time
+                 * @description The log was searched from this time on.
+                 * @example 2026-01-31T12:00:00.000Z
+                 */
+                from: string;
+                /**
+                 * @description Whether the log has no older rows.
+                 * @example false
+                 */
+                whole: boolean;
+            } | null;
+        };
+        Found: {
+            /**
+             * @description What was found.
+             * @enum {string}
+             */
+            kind: "request" | "team" | "key" | "model" | "end_user" | "session";
+            /**
+             * Format: uuid
+             * @description Its ID; null for a model, an end user and a session, which have none.
+             * @example null
+             */
+            id: string | null;
+            /**
+             * @description Its name; of a call the ID that the provider gave its response, or else its own ID.
+             * @example gpt-4o-mini
+             */
+            name: string;
+            /**
+             * @description Name of the team of a key or a call; null for others, and for a call of a deleted team.
+             * @example null
+             */
+            team: string | null;
+            /**
+             * Format: date-time
+             * @description When the call began, or the newest call with this model, end user or session that the search met; null for others.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            at: string | null;
         };
         LimitPage: {
             /** @description The entries of this page. */
@@ -7346,6 +7413,33 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["UsagePage"];
+                };
+            };
+        };
+    };
+    search: {
+        parameters: {
+            query: {
+                /** @description The ID of a call, also its `call_id`, or of a team or key; the ID that a provider gave its response; the first 12 characters of a key; a part of the name of a team, a key or a model; an end user or a session. Never send a whole key, but to `POST /admin/v1/keys/find`. */
+                q: string;
+                /** @description `names`: only IDs and names, which are found at once; `log`: only what the request log has no index for. Absent: both. */
+                in?: "names" | "log";
+                /** @description The log is searched up to this time: `log.from` of a search before, to continue it. For example `2026-01-31T12:00:00.000Z`. */
+                before?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What was found. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SearchResult"];
                 };
             };
         };

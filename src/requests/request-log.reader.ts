@@ -95,6 +95,14 @@ export class RequestLogReader {
     return (await this.pool.queries.query<RequestRow>(FIND_ATTEMPTS, values)).rows.map(requestView);
   }
 
+  /** The last attempt of a call by its `call_id`; null if it has none, also outside the scope. */
+  async lastAttempt(callId: string, scope: Scope = null): Promise<RequestView | null> {
+    const values = [startedAtOf(callId), attemptIds(callId), callId];
+    const { rows } = await this.pool.of(scope).query<RequestRow>(FIND_ATTEMPTS, values);
+    const last = rows.at(-1);
+    return last === undefined || scope?.includes(last.team_id) === false ? null : requestView(last);
+  }
+
   /** Rows after this position, in the order in which Postgres stored them. */
   async recordedAfter(filter: RequestFilter, place: RecordedPlace, limit: number): Promise<RequestView[]> {
     const conditions = conditionsOf(filter);

@@ -4,6 +4,7 @@ import { TeamsModule } from '../teams/teams.module.js';
 import { CallFilters } from './call-filters.js';
 import { ExportSlots } from './export-slots.js';
 import { LogArchive } from './log-archive.js';
+import { LogSearch } from './log-search.js';
 import { ReaderPool } from './reader-pool.js';
 import { RecordedController } from './recorded.controller.js';
 import { RequestLogExport } from './request-log.export.js';
@@ -14,7 +15,15 @@ import { RequestsController } from './requests.controller.js';
 @Module({
   imports: [TeamsModule, KeysModule],
   controllers: [RecordedController, RequestsController],
-  providers: [ReaderPool, LogArchive, RequestLogReader, RequestLogExport, ExportSlots, CallFilters],
-  exports: [RequestLogReader, LogArchive, RequestLogExport, CallFilters, ReaderPool]
+  providers: [
+    ReaderPool,
+    LogArchive,
+    LogSearch,
+    RequestLogReader,
+    RequestLogExport,
+    ExportSlots,
+    CallFilters
+  ],
+  exports: [RequestLogReader, LogArchive, LogSearch, RequestLogExport, CallFilters, ReaderPool]
 })
 export class RequestsModule {}

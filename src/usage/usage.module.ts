@@ -5,12 +5,13 @@ import { UsageArchive } from './usage-archive.js';
 import { UsageController } from './usage.controller.js';
 import { UsageService } from './usage.service.js';
 import { UsageTotals } from './usage-totals.js';
+import { UsedModels } from './used-models.service.js';
 
 /** Adds up calls, tokens and costs. */
 @Module({
   imports: [KeysModule, RequestsModule],
   controllers: [UsageController],
-  providers: [UsageArchive, UsageTotals, UsageService],
-  exports: [UsageTotals, UsageArchive]
+  providers: [UsageArchive, UsageTotals, UsageService, UsedModels],
+  exports: [UsageTotals, UsageArchive, UsedModels]
 })
 export class UsageModule {}

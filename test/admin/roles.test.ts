@@ -82,6 +82,7 @@ const DECLARED: Record<string, readonly Role[]> = {
   'GET /admin/v1/requests/export': ['viewer', 'team'],
   'GET /admin/v1/requests/:id': ['viewer', 'team'],
   'GET /admin/v1/usage': ['viewer', 'team'],
+  'GET /admin/v1/search': ['viewer', 'team'],
   'GET /admin/v1/limits': ['viewer', 'team'],
   'GET /admin/v1/providers': ['viewer'],
   'GET /admin/v1/providers/:name': ['viewer'],
@@ -202,6 +203,15 @@ describe('the role team', () => {
     `/keys?prefix=${other.prefix}`,
     `/keys?name=${encodeURIComponent(`${CANARY} team key`)}`,
     `/keys/${other.key}`,
+    '/keys?search=ana',
+    `/keys?id=${other.key},${own.key}`,
+    '/keys/counts',
+    '/teams?search=ana',
+    '/search?q=ana',
+    '/search?q=min',
+    ...[other.team, other.key, other.prefix, other.call, `${CANARY}%20model`, `${CANARY}%20team`].map(
+      (text) => `/search?q=${text}`,
+    ),
     `/requests/${other.call}`,
     ...FILTERS().flatMap((filter) => [
       `/requests?${filter}`,
@@ -240,7 +250,8 @@ describe('the role team', () => {
         const { totals } = JSON.parse(text) as { totals: { calls: number } };
         if (totals.calls > 1) found.push(`${path}: ${totals.calls} calls`);
       }
-      if (/canary|=/.test(path) && path.includes(other.team)) expect([403, 404]).toContain(response.status);
+      if (/canary|=/.test(path) && path.includes(other.team) && !path.startsWith('/search'))
+        expect([403, 404]).toContain(response.status);
     }
     expect(found).toEqual([]);
     // Its own rows it does see.
@@ -253,7 +264,7 @@ describe('the role team', () => {
       const text = await (await ask('GET', `/admin/v1${path}`, tokens.admin)).text();
       if (others.some((value) => text.includes(value))) found.add(path.split(/[/?]/)[1]!);
     }
-    expect([...found].sort()).toEqual(['audit', 'keys', 'limits', 'requests', 'teams', 'usage']);
+    expect([...found].sort()).toEqual(['audit', 'keys', 'limits', 'requests', 'search', 'teams', 'usage']);
   });
 
   it('sees nothing at all once its teams are none', async () => {

@@ -13,6 +13,7 @@ const SHARED = new Set([
   'saved_usd',
   'end_user',
   'session_id',
+  'provider_request_id',
   'duration_ms',
   'call_id',
   'prompt_tokens',

@@ -79,6 +79,20 @@ describe('postern requests list', () => {
     );
   });
 
+  it('finds what a text names, and says how far the log was searched', async () => {
+    const id = await insertRow(database, new Date(), { provider_request_id: 'req_find', end_user: 'jane' });
+    const { stdout } = await cli('find', 'req_find');
+    expect(stdout).toMatch(new RegExp(`^KIND +NAME +LAST CALL +ID\nrequest +req_find +[-\\d :]+ +${id}\n$`));
+    expect(JSON.parse((await cli('find', 'jane', '--json')).stdout)).toMatchObject({
+      data: [{ kind: 'end_user', name: 'jane' }],
+    });
+    expect((await cli('find', 'nobody')).stdout).toBe('No matches found.\n');
+    const whole = await cli('find', `ptn_${'a'.repeat(38)}`);
+    expect(whole).toMatchObject({ code: 1, stdout: '' });
+    expect(whole.stderr).toContain('"keys find" reads it from standard input');
+    expect(whole.stderr).not.toContain('aaaa');
+  });
+
   it('filters, and rejects what it cannot', async () => {
     expect((await cli('requests', 'list', '--team', 'search')).stdout).toBe('No calls found.\n');
     const { code, stderr } = await cli('requests', 'list', '--status', '9999', '--limit', '0');
