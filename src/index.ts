@@ -49,6 +49,7 @@ export type {
   ResponseUsage,
   TokenUsage,
 } from './bodies/usage/token-usage.js';
+export type { ProviderError } from './bodies/usage/provider-error.js';
 export { type LogConsumer, LogConsumers } from './consumers/log-consumers.js';
 export type { ConsumedRow } from './consumers/consumer-rows.js';
 export { type KeyName, KeyNames } from './keys/key-names.service.js';

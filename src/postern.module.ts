@@ -13,6 +13,7 @@ import { LimitsModule } from './limits/limits.module.js';
 import { ObservabilityModule } from './observability/observability.module.js';
 import { PricingModule } from './pricing/pricing.module.js';
 import { PoliciesModule } from './proxy/policies/policies.module.js';
+import { ProviderHealthModule } from './provider-health/provider-health.module.js';
 import { ProxyModule } from './proxy/proxy.module.js';
 import { RequestLogModule } from './request-log/request-log.module.js';
 import { ServingModule } from './runtime/serving.module.js';
@@ -61,6 +62,7 @@ export class PosternModule {
         PricingModule,
         UsageRollupModule,
         WebhooksModule,
+        ProviderHealthModule,
         SinksModule,
         SelfModule,
         SystemModule,

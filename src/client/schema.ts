@@ -4794,7 +4794,7 @@ export interface components {
              *       "budget.exhausted"
              *     ]
              */
-            events: ("budget.threshold" | "budget.exhausted" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging")[];
+            events: ("budget.threshold" | "budget.exhausted" | "provider.failing" | "provider.recovered" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging")[];
             /**
              * @description `standard`: JSON, signed as Standard Webhooks say; `slack`: a message for an incoming webhook of Slack, not signed.
              * @enum {string}
@@ -4841,7 +4841,7 @@ export interface components {
              * @description Type of the event.
              * @enum {string}
              */
-            type: "budget.threshold" | "budget.exhausted" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging";
+            type: "budget.threshold" | "budget.exhausted" | "provider.failing" | "provider.recovered" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging";
             /**
              * @description `retrying`: another attempt follows; `failed`: the last attempt has failed.
              * @enum {string}
@@ -4897,7 +4897,7 @@ export interface components {
              *       "budget.exhausted"
              *     ]
              */
-            events: ("budget.threshold" | "budget.exhausted" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging")[];
+            events: ("budget.threshold" | "budget.exhausted" | "provider.failing" | "provider.recovered" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging")[];
             /**
              * @description `standard`: JSON, signed as Standard Webhooks say; `slack`: a message for an incoming webhook of Slack, not signed.
              * @default standard
@@ -4924,7 +4924,7 @@ export interface components {
              *       "budget.exhausted"
              *     ]
              */
-            events: ("budget.threshold" | "budget.exhausted" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging")[];
+            events: ("budget.threshold" | "budget.exhausted" | "provider.failing" | "provider.recovered" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging")[];
             /**
              * @description `standard`: JSON, signed as Standard Webhooks say; `slack`: a message for an incoming webhook of Slack, not signed.
              * @enum {string}
@@ -4986,7 +4986,7 @@ export interface components {
              *       "budget.exhausted"
              *     ]
              */
-            events?: ("budget.threshold" | "budget.exhausted" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging")[];
+            events?: ("budget.threshold" | "budget.exhausted" | "provider.failing" | "provider.recovered" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging")[];
         };
         WebhookTest: {
             /** @description True if the receiver responded with a status from 200 to 299. */
@@ -5360,7 +5360,7 @@ export interface components {
                  *       "budget.exhausted"
                  *     ]
                  */
-                events: ("budget.threshold" | "budget.exhausted" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging")[];
+                events: ("budget.threshold" | "budget.exhausted" | "provider.failing" | "provider.recovered" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging")[];
                 /**
                  * @description `standard`: JSON, signed as Standard Webhooks say; `slack`: a message for an incoming webhook of Slack, not signed.
                  * @default standard

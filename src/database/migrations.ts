@@ -39,6 +39,7 @@ import { KeyOwners1798000080001 } from '../../migrations/1798000080001-key-owner
 import { ShownUrls1798000090000 } from '../../migrations/1798000090000-shown-urls.js';
 import { StoredFunctions1798000100000 } from '../../migrations/1798000100000-stored-functions.js';
 import { LogConsumers1798000110000 } from '../../migrations/1798000110000-log-consumers.js';
+import { FailingProviders1798000140001 } from '../../migrations/1798000140001-failing-providers.js';
 import { ProviderErrors1798000140000 } from '../../migrations/1798000140000-provider-errors.js';
 import { Annotations1798000150000 } from '../../migrations/1798000150000-annotations.js';
 
@@ -87,4 +88,5 @@ export const MIGRATIONS = [
   LogConsumers1798000110000,
   ProviderErrors1798000140000,
   Annotations1798000150000,
+  FailingProviders1798000140001,
 ];

@@ -37,7 +37,7 @@ export function slotsOfRows(where: string, from = 'request_log', length = HALF_H
     GROUP BY 1, 2, 3, 4, 5`;
 }
 
-/** Matches rows that are not in the sums yet. @param cursor how far the roll-up is */
+/** Matches rows recorded after this time and not only written again. @param cursor of the roll-up: those not in the sums */
 export const isNew = (cursor: string): string => `recorded_at > ${cursor} AND repaired_at IS NULL`;
 
 export const CURSOR = 'SELECT cursor FROM usage_rollup';

@@ -77,6 +77,10 @@ function slackText({ type, data }: StoredEvent): string {
       return `${budgetName(shown)} has reached ${text('threshold')} %: ${amounts(shown)}.${reset(shown)}`;
     case 'budget.exhausted':
       return `${budgetName(shown)} is exhausted: ${amounts(shown)}.${shown.mode === 'block' ? ' Calls are rejected.' : ''}${reset(shown)}`;
+    case 'provider.failing':
+      return `Provider ${text('provider')} is failing: ${text('failures')} of its last ${text('calls')} calls${data.reason === null ? '' : `, mostly ${text('reason')}`}.`;
+    case 'provider.recovered':
+      return `Provider ${text('provider')} has recovered. It was failing since ${text('since')}.`;
     case 'key.expiring':
       return `Gateway key ${text('team')}/${text('key')} (${text('prefix')}…) expires at ${text('expires_at')}.`;
     case 'price.missing':

@@ -1,11 +1,11 @@
 import { Check, Column, Entity, PrimaryColumn, UpdateDateColumn, VersionColumn } from 'typeorm';
 
-/**
- * What webhooks can subscribe to. `provider.down` and `provider.up` are not among them yet: nothing observes providers.
- */
+/** What webhooks can subscribe to. */
 export const EVENT_TYPES = [
   'budget.threshold',
   'budget.exhausted',
+  'provider.failing',
+  'provider.recovered',
   'key.expiring',
   'price.missing',
   'journal.degraded',

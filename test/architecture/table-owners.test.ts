@@ -12,6 +12,7 @@ const OWNED: Record<string, readonly string[]> = {
   'limit-rules': ['limit_rule'],
   limits: ['limit_hold', 'limit_meter', 'limit_process', 'limit_slot'],
   pricing: ['price', 'unpriced_model'],
+  'provider-health': ['failing_provider'],
   providers: ['provider'],
   'request-log': ['request_log', 'request_log_default'],
   routes: ['route'],
@@ -48,6 +49,7 @@ const ALSO_NAMED: Record<string, string> = {
     'charges settle against the rules of their moment; rules are a table of their own for keys and teams',
   'limits -> team': 'limits are listed with the names of their owners, in pages',
   'pricing -> request_log': 'fills in and changes the costs of stored rows',
+  'provider-health -> request_log': 'counts the calls of the last minutes that failed',
   'providers -> route':
     'names of providers and routes are in one space, and a provider in a route cannot be removed',
   'requests -> gateway_key': 'requests are listed with the names of keys',

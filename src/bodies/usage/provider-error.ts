@@ -1,7 +1,11 @@
 import { nextElement, type ObjectCursor, openObject, parseValue } from '../json-cursor.js';
 import type { CopiedBody } from './plain-copy.js';
 
-/** Why a provider failed a call, in its own two words. */
+/**
+ * Why a provider failed a call, in its own two words.
+ *
+ * @beta
+ */
 export interface ProviderError {
   readonly type: string | null;
   readonly code: string | null;
