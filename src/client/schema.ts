@@ -626,6 +626,43 @@ export interface paths {
         patch: operations["changeWebhook"];
         trace?: never;
     };
+    "/admin/v1/webhooks/{id}/deliveries": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the deliveries of a webhook, newest event first */
+        get: operations["listWebhookDeliveries"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/v1/webhooks/{id}/replay": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send an event to a webhook again
+         * @description With the same ID and body, within a few seconds, also if it was delivered before. It is repeated as a new event is.
+         */
+        post: operations["replayWebhookEvent"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/admin/v1/webhooks/{id}/test": {
         parameters: {
             query?: never;
@@ -4988,6 +5025,93 @@ export interface components {
              */
             events?: ("budget.threshold" | "budget.exhausted" | "provider.failing" | "provider.recovered" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging")[];
         };
+        WebhookDeliveryPage: {
+            /** @description The entries of this page. */
+            data: components["schemas"]["ListedWebhookDelivery"][];
+            /**
+             * @description Send as `cursor` to get the next page; null on the last page.
+             * @example AaICky58duGSEqvtqqRdvw
+             */
+            next_cursor: string | null;
+        };
+        ListedWebhookDelivery: {
+            /**
+             * Format: uuid
+             * @description ID of the event: `webhook-id`.
+             * @example 01890a5d-ac96-774b-bcce-b302099a8057
+             */
+            event_id: string;
+            /**
+             * @description Type of the event.
+             * @enum {string}
+             */
+            type: "budget.threshold" | "budget.exhausted" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging";
+            /**
+             * @description `waiting`: not attempted yet; `retrying`: another attempt follows; `failed`: the last attempt has failed.
+             * @enum {string}
+             */
+            state: "waiting" | "delivered" | "retrying" | "failed";
+            /**
+             * @description Attempts so far, at most 8 in 24 hours.
+             * @example 1
+             */
+            attempts: number;
+            /**
+             * Format: date-time
+             * @description When the last attempt began; null: none yet.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            attempted_at: string | null;
+            /**
+             * Format: date-time
+             * @description When the next attempt begins; null if none follows.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            next_attempt_at: string | null;
+            /**
+             * @description HTTP status of the last attempt; null without a response.
+             * @example 204
+             */
+            status: number | null;
+            /**
+             * @description Why the last attempt failed, as in a test; null: it succeeded, or is under way.
+             * @example null
+             */
+            error: string | null;
+            /**
+             * Format: date-time
+             * @description When the event occurred.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            created_at: string;
+            /**
+             * @description `data` of the message.
+             * @example {
+             *       "team": "search",
+             *       "key": "ci"
+             *     }
+             */
+            data: {
+                [key: string]: unknown;
+            };
+            /**
+             * @description Why the last attempt failed, in one sentence, with the remedy; null as `error`.
+             * @example null
+             */
+            message: string | null;
+        };
+        /**
+         * @example {
+         *       "event_id": "01890a5d-ac96-774b-bcce-b302099a8057"
+         *     }
+         */
+        WebhookReplay: {
+            /**
+             * @description ID of the event, from its delivery.
+             * @example 01890a5d-ac96-774b-bcce-b302099a8057
+             */
+            event_id: string;
+        };
         WebhookTest: {
             /** @description True if the receiver responded with a status from 200 to 299. */
             ok: boolean;
@@ -7809,6 +7933,63 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Webhook"];
+                };
+            };
+        };
+    };
+    listWebhookDeliveries: {
+        parameters: {
+            query?: {
+                /** @description Only deliveries in this state. `waiting`: not attempted yet; `retrying`: another attempt follows; `failed`: the last attempt has failed. */
+                state?: "waiting" | "delivered" | "retrying" | "failed";
+                /** @description Maximum number of rows. For example `50`. */
+                limit?: number;
+                /** @description `next_cursor` of the previous page. For example `AaICky58duGSEqvtqqRdvw`. */
+                cursor?: string;
+            };
+            header?: never;
+            path: {
+                /** @description ID of the webhook. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of deliveries. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookDeliveryPage"];
+                };
+            };
+        };
+    };
+    replayWebhookEvent: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description ID of the webhook. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WebhookReplay"];
+            };
+        };
+        responses: {
+            /** @description The delivery, which is waiting again. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListedWebhookDelivery"];
                 };
             };
         };

@@ -50,7 +50,8 @@ export function signatureOf(secret: string, id: string, timestamp: number, body:
   return `v1,${createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest('base64')}`;
 }
 
-function payloadOf({ type, created_at: at, data }: StoredEvent): object {
+/** What the receiver of the format `standard` gets. */
+export function payloadOf({ type, created_at: at, data }: Omit<StoredEvent, 'id'>) {
   return { type, timestamp: at.toISOString(), data: shownData(type, data) };
 }
 

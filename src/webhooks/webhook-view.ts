@@ -51,17 +51,25 @@ export function webhookView(row: WebhookRow, isReadable: boolean): WebhookView {
 
 function lastDelivery(row: WebhookRow): WebhookView['last_delivery'] {
   if (row.event_id === null) return null;
-  const { delivered_at: delivered, next_attempt_at: next } = row;
   return {
     event_id: row.event_id,
     type: row.type,
-    state: delivered !== null ? 'delivered' : next !== null ? 'retrying' : 'failed',
+    state: deliveryState(row),
     attempts: row.attempts,
     attempted_at: row.attempted_at.toISOString(),
-    next_attempt_at: next?.toISOString() ?? null,
+    next_attempt_at: row.next_attempt_at?.toISOString() ?? null,
     status: row.status,
     error: row.error,
   };
+}
+
+/** Of a delivery that was attempted. */
+export function deliveryState({
+  delivered_at,
+  next_attempt_at,
+}: Pick<WebhookRow, 'delivered_at' | 'next_attempt_at'>) {
+  if (delivered_at !== null) return 'delivered';
+  return next_attempt_at === null ? 'failed' : 'retrying';
 }
 
 /** What the audit log records of a webhook. */
@@ -84,6 +92,15 @@ const MESSAGES: Record<WebhookTestResult['code'], string> = {
   redirect: 'The receiver redirects; Postern does not follow redirects. Use the final URL.',
   unexpected_status: 'The receiver rejected the event: it must respond with a status from 200 to 299.',
 };
+
+const UNREADABLE =
+  'The URL and the secret were encrypted with another master key. Restore MASTER_KEY, or create the webhook again.';
+
+/** Why an attempt failed, with the remedy; null if it did not. @param error as it is stored */
+export function messageOfAttempt(error: string | null): string | null {
+  if (error === null) return null;
+  return error in MESSAGES ? MESSAGES[error as keyof typeof MESSAGES] : UNREADABLE;
+}
 
 export function testResult({ status, error }: Attempt, durationMs: number): WebhookTestResult {
   const code = (error ?? 'ok') as WebhookTestResult['code'];

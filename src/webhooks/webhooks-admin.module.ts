@@ -1,5 +1,6 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
+import { DeliveryListService } from './delivery-list.service.js';
 import { WebhookDelivery } from './webhook-delivery.entity.js';
 import { WebhookEvent } from './webhook-event.entity.js';
 import { WebhookSecrets } from './webhook-secrets.service.js';
@@ -12,7 +13,7 @@ import { WebhooksService } from './webhooks.service.js';
 @Module({
   imports: [TypeOrmModule.forFeature([Webhook, WebhookEvent, WebhookDelivery])],
   controllers: [WebhooksController],
-  providers: [WebhookSecrets, WebhookSender, WebhooksService],
+  providers: [WebhookSecrets, WebhookSender, WebhooksService, DeliveryListService],
   exports: [WebhooksService, WebhookSecrets, WebhookSender]
 })
 export class WebhooksAdminModule {}

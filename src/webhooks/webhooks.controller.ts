@@ -15,11 +15,19 @@ import { nothingSchema } from '../admin/fields.schema.js';
 import type { Page } from '../database/page.js';
 import type { Expected } from '../database/revision.js';
 import type { Actor } from '../platform/actor.js';
+import { DeliveryListService } from './delivery-list.service.js';
 import {
   type CreatedWebhook,
   createdWebhookSchema,
+  type DeliveryFilter,
+  deliveryFilterSchema,
+  deliveryPageSchema,
+  type ListedDelivery,
+  listedDeliverySchema,
   type NewWebhook,
   newWebhookSchema,
+  type Replay,
+  replaySchema,
   type WebhookChange,
   webhookChangeSchema,
   webhookId,
@@ -38,7 +46,10 @@ import { WebhooksService } from './webhooks.service.js';
 })
 @EntityTags()
 export class WebhooksController {
-  constructor(private readonly webhooks: WebhooksService) {}
+  constructor(
+    private readonly webhooks: WebhooksService,
+    private readonly deliveries: DeliveryListService,
+  ) {}
 
   /** Not paged, because there are few webhooks. */
   @Get()
@@ -109,6 +120,42 @@ export class WebhooksController {
     @IfMatch() expected: Expected,
   ): Promise<void> {
     return this.webhooks.remove(id, by, expected);
+  }
+
+  @Get(':id/deliveries')
+  @Roles(['viewer'])
+  @ApiOperation({
+    operationId: 'listWebhookDeliveries',
+    summary: 'List the deliveries of a webhook, newest event first',
+  })
+  @ApiOkResponse({ standardSchema: deliveryPageSchema, description: 'One page of deliveries.' })
+  @ApiErrors(404)
+  listDeliveries(
+    @Param('id', { schema: webhookId }) id: string,
+    @Query({ schema: deliveryFilterSchema }) filter: DeliveryFilter,
+  ): Promise<Page<ListedDelivery>> {
+    return this.deliveries.list(id, filter);
+  }
+
+  @Post(':id/replay')
+  @HttpCode(200)
+  @ApiOperation({
+    operationId: 'replayWebhookEvent',
+    summary: 'Send an event to a webhook again',
+    description:
+      'With the same ID and body, within a few seconds, also if it was delivered before. It is repeated as a new event is.',
+  })
+  @ApiOkResponse({
+    standardSchema: listedDeliverySchema,
+    description: 'The delivery, which is waiting again.',
+  })
+  @ApiErrors(404, 409, 413, 415)
+  replay(
+    @Param('id', { schema: webhookId }) id: string,
+    @Body({ schema: replaySchema }) replay: Replay,
+    @CurrentActor() by: Actor,
+  ): Promise<ListedDelivery> {
+    return this.deliveries.replay(id, replay, by);
   }
 
   /** Always 200: the body has the result of the test. */

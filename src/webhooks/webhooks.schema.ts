@@ -1,5 +1,15 @@
 import { z } from 'zod';
-import { EXAMPLE_ID, oneOf, pageOf, pathId, shownId, timestamp, version } from '../admin/fields.schema.js';
+import {
+  EXAMPLE_ID,
+  id,
+  oneOf,
+  pageOf,
+  paging,
+  pathId,
+  shownId,
+  timestamp,
+  version,
+} from '../admin/fields.schema.js';
 import { checkWebhookUrl } from './webhook-url.js';
 import { EVENT_TYPES, WEBHOOK_FORMATS } from './webhook.entity.js';
 
@@ -108,6 +118,45 @@ export const webhookChangeSchema = z
   })
   .meta({ id: 'WebhookChange', example: { events: [...EXAMPLE_EVENTS] } });
 export type WebhookChange = z.output<typeof webhookChangeSchema>;
+
+const STATES = ['waiting', 'delivered', 'retrying', 'failed'] as const;
+const STATE_ABOUT =
+  '`waiting`: not attempted yet; `retrying`: another attempt follows; `failed`: the last attempt has failed.';
+
+export const listedDeliverySchema = deliverySchema
+  .extend({
+    created_at: timestamp('When the event occurred.'),
+    data: z
+      .record(z.string(), z.unknown())
+      .meta({ description: '`data` of the message.', example: { team: 'search', key: 'ci' } }),
+    state: z.enum(STATES).meta({ description: STATE_ABOUT }),
+    attempted_at: timestamp('When the last attempt began; null: none yet.').nullable(),
+    message: z.string().nullable().meta({
+      description: 'Why the last attempt failed, in one sentence, with the remedy; null as `error`.',
+      example: null,
+    }),
+  })
+  .meta({ id: 'ListedWebhookDelivery' });
+export type ListedDelivery = z.output<typeof listedDeliverySchema>;
+
+export const deliveryPageSchema = pageOf('WebhookDeliveryPage', listedDeliverySchema);
+
+/** `GET /admin/v1/webhooks/:id/deliveries` */
+export const deliveryFilterSchema = z.strictObject({
+  state: oneOf(STATES)
+    .optional()
+    .meta({ description: `Only deliveries in this state. ${STATE_ABOUT}` }),
+  ...paging,
+});
+export type DeliveryFilter = z.output<typeof deliveryFilterSchema>;
+
+/** `POST /admin/v1/webhooks/:id/replay` */
+export const replaySchema = z
+  .strictObject({
+    event_id: id('event').meta({ description: 'ID of the event, from its delivery.', example: EXAMPLE_ID }),
+  })
+  .meta({ id: 'WebhookReplay', example: { event_id: EXAMPLE_ID } });
+export type Replay = z.output<typeof replaySchema>;
 
 /** `POST /admin/v1/webhooks/:id/test` */
 export const webhookTestSchema = z

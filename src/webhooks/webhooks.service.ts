@@ -32,7 +32,8 @@ const FIND = `${SELECT_WEBHOOKS} WHERE w.id = $1`;
 /** Before the row, in the order of `postern apply`, which locks the table and then rows. */
 const LOCK_CHANGES = 'LOCK TABLE webhook IN ROW EXCLUSIVE MODE';
 
-const WEBHOOK: Subject<WebhookRow> = {
+/** For changes of webhooks. */
+export const WEBHOOK: Subject<WebhookRow> = {
   type: 'webhook',
   lock: async (manager, id) => {
     await manager.query(LOCK_CHANGES);

@@ -38,6 +38,17 @@ const budget = async () => {
 // A closed port: the test of a webhook needs no receiver.
 const newWebhook = () => ({ url: 'http://127.0.0.1:9/', events: ['key.expiring'] });
 const webhook = async () => (await call(postern, 'POST', '/webhooks', newWebhook())).body;
+const EVENT = '01890a5d-ac96-774b-bcce-b302099a8057';
+const delivery = async () => {
+  const made = await webhook();
+  const event = `INSERT INTO webhook_event (id, type, data) VALUES ($1, 'key.expiring', '{}') ON CONFLICT DO NOTHING`;
+  await postern.database.query(event, [EVENT]);
+  await postern.database.query('INSERT INTO webhook_delivery (webhook_id, event_id) VALUES ($1, $2)', [
+    made.id,
+    EVENT,
+  ]);
+  return made;
+};
 const newSink = () => ({ name: `sink-${++names}`, kind: 'http', url: 'http://127.0.0.1:9/' });
 const sink = async () => (await call(postern, 'POST', '/sinks', newSink())).body;
 const newToken = () => ({ name: `token ${++names}`, role: 'viewer' });
@@ -129,6 +140,11 @@ const CHANGES: Record<
   },
   'DELETE /admin/v1/webhooks/:id': { subject: webhook, leaves: 'webhook removed' },
   'POST /admin/v1/webhooks/:id/test': { subject: webhook, leaves: null },
+  'POST /admin/v1/webhooks/:id/replay': {
+    subject: delivery,
+    body: () => ({ event_id: EVENT }),
+    leaves: 'webhook replayed',
+  },
   'POST /admin/v1/sinks': {
     subject: () => Promise.resolve(null),
     body: newSink,

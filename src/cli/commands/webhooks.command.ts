@@ -1,8 +1,15 @@
 import { Command } from 'commander';
 import type { Page } from '../../database/page.js';
 import { cliCommand } from '../../platform/cli-command.js';
-import type { CreatedWebhook, WebhookTestResult, WebhookView } from '../../webhooks/webhooks.schema.js';
+import type {
+  CreatedWebhook,
+  ListedDelivery,
+  WebhookTestResult,
+  WebhookView,
+} from '../../webhooks/webhooks.schema.js';
 import { path } from '../api.js';
+import { CliError } from '../cli-error.js';
+import { addPageOptions, listPages, type PageOptions } from '../list-options.js';
 import type { Style } from '../output.js';
 import { readSecret } from '../prompt.js';
 import { action, type Session } from '../session.js';
@@ -12,6 +19,11 @@ import { minuteTime } from '../times.js';
 const SHOWN_ONCE = 'Save it now: it verifies signatures, and Postern will not show it again.';
 const ID_ARGUMENT = ['<id>', 'ID of the webhook'] as const;
 const EXAMPLE_ID = '01890a5d-ac96-774b-bcce-b302099a8057';
+
+interface UpdateOptions {
+  events?: string;
+  url?: boolean;
+}
 
 interface CreateOptions {
   events: string;
@@ -60,6 +72,50 @@ Examples:
     .action(action(create));
 
   webhooks
+    .command('update')
+    .description('change the events of a webhook, or its URL')
+    .argument(...ID_ARGUMENT)
+    .option('--events <types>', 'types separated by commas, in place of the present ones')
+    .option('--url', 'prompt for a new URL, or read it from standard input')
+    .option('--json', 'print the webhook as JSON')
+    .addHelpText(
+      'after',
+      `\nExample:\n  postern webhooks update ${EXAMPLE_ID} --events budget.exhausted,key.expiring`,
+    )
+    .action(action(update));
+
+  addPageOptions(
+    webhooks
+      .command('deliveries')
+      .description('list the deliveries of a webhook, newest event first')
+      .argument(...ID_ARGUMENT)
+      .option('--state <state>', 'filter by state: waiting, delivered, retrying or failed'),
+  )
+    .option('--json', 'print the page as JSON')
+    .addHelpText('after', `\nExample:\n  postern webhooks deliveries ${EXAMPLE_ID} --state failed`)
+    .action(
+      action<PageOptions & { state?: string }>(async ({ api, out }, { state, ...paging }, id) => {
+        const list = path('webhooks', id, 'deliveries');
+        const page = await listPages<Page<ListedDelivery>>(api, list, { state }, paging);
+        out.page(page, { noun: 'deliveries', columns: DELIVERY_COLUMNS });
+      }),
+    );
+
+  webhooks
+    .command('replay')
+    .description('send an event to a webhook again')
+    .argument(...ID_ARGUMENT)
+    .argument('<event>', 'ID of the event, from the deliveries')
+    .option('--json', 'print the IDs as JSON')
+    .addHelpText('after', `\nExample:\n  postern webhooks replay ${EXAMPLE_ID} ${EXAMPLE_ID}`)
+    .action(
+      action(async ({ api, out }, _, id, event) => {
+        await api.post(path('webhooks', id, 'replay'), { event_id: event });
+        out.result({ webhook: id, event }, () => `Event ${event} is sent again.`);
+      }),
+    );
+
+  webhooks
     .command('test')
     .description('send an event of type webhook.test and report what is wrong')
     .argument(...ID_ARGUMENT)
@@ -101,6 +157,16 @@ async function create({ api, out }: Session, { events, format }: CreateOptions, 
   }
 }
 
+async function update({ api, out }: Session, { events, url }: UpdateOptions, id?: string) {
+  if (events === undefined && url === undefined)
+    throw new CliError('nothing to change: give --events or --url');
+  const webhook = await api.patch<WebhookView>(path('webhooks', id!), {
+    ...(events !== undefined && { events: events.split(',').map((type) => type.trim()) }),
+    ...(url === true && { url: (await readSecret('URL')).trim() }),
+  });
+  out.result(webhook, () => `Updated webhook ${webhook.id} (${webhook.url}).`);
+}
+
 async function test({ api, out }: Session, _: object, id?: string) {
   const result = await api.post<WebhookTestResult>(path('webhooks', id!, 'test'));
   if (!result.ok) process.exitCode = 1;
@@ -124,6 +190,19 @@ function styleOf({ last_delivery: last }: WebhookView): Style | undefined {
   if (last === null || last.state === 'delivered') return undefined;
   return last.state === 'failed' ? 'red' : 'yellow';
 }
+
+const DELIVERY_COLUMNS: readonly Column<ListedDelivery>[] = [
+  { head: 'AT', cell: ({ created_at: at }) => minuteTime(at) },
+  { head: 'TYPE', cell: ({ type }) => type },
+  {
+    head: 'STATE',
+    cell: ({ state }) => state,
+    style: ({ state }) => (state === 'failed' ? 'red' : state === 'retrying' ? 'yellow' : undefined),
+  },
+  { head: 'STATUS', cell: ({ status, error }) => status ?? error, drop: 3 },
+  { head: 'ATTEMPTS', cell: ({ attempts }) => attempts, align: 'right', drop: 2 },
+  { head: 'EVENT', cell: ({ event_id: id }) => id },
+];
 
 const COLUMNS: readonly Column<WebhookView>[] = [
   { head: 'ID', cell: ({ id }) => id },
