@@ -26,6 +26,8 @@ export const FUNCTIONS = [
   'limit_window',
   'limit_windows',
   'provider_name_taken',
+  'request_log_create_partition',
+  'request_log_drop_partition',
   'webhook_emit',
 ] as const;
 

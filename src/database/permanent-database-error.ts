@@ -9,7 +9,8 @@ const REMEDIES: Record<string, string> = {
   '28000':
     'Postgres rejected this user or host (pg_hba.conf). Correct DATABASE_URL or the server, and start again.',
   '3D000': 'The database named by DATABASE_URL does not exist. Create it (createdb) and start again.',
-  '42501': 'The user of DATABASE_URL may not create tables. Grant CREATE on its schema, or use its owner.',
+  '42501':
+    'The user of DATABASE_URL may not create tables. Set MIGRATE=off, and run postern migrate with the URL of their owner; or grant CREATE on the schema.',
 };
 
 /**

@@ -26,6 +26,8 @@ const REVISIONS: Record<(typeof FUNCTIONS)[number], string> = {
   limit_window: '1 3e2036b0e90f',
   limit_windows: '1 bf0ea6d402ab',
   provider_name_taken: '1 204f9679b2c5',
+  request_log_create_partition: '1 54e152e8640d',
+  request_log_drop_partition: '1 f1056148c17a',
   webhook_emit: '1 522b7dfa7f7c',
 };
 
@@ -35,7 +37,7 @@ describe('the stored functions', () => {
       FUNCTIONS.map((name) => `${name}.sql`).sort(),
     );
     for (const name of FUNCTIONS) {
-      const made = text(`functions/${name}.sql`).matchAll(/\b(?:CREATE|ALTER|DROP) .*?(?=\()/g);
+      const made = text(`functions/${name}.sql`).matchAll(/^(?:CREATE|ALTER|DROP) .*?(?=\()/gm);
       expect([...made].map(([what]) => what)).toEqual([`CREATE OR REPLACE FUNCTION ${name}`]);
     }
   });
