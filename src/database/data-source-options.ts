@@ -10,7 +10,11 @@ export interface Purpose {
   poolSize: number;
   /** Milliseconds after which a query is cancelled, on the server and here; none for migrations. */
   queryTimeoutMs?: number;
+  /** Milliseconds for which a query waits while others have all connections; as long as connecting may take if absent. */
+  waitMs?: number;
 }
+
+const CONNECT_MS = 5_000;
 
 /**
  * A peer that vanished without closing the connection (power loss, a firewall that dropped it) is detected within half a
@@ -29,7 +33,7 @@ export function dataSourceOptions(url: string, purpose: Purpose): PostgresOption
     url,
     applicationName: purpose.applicationName,
     poolSize: purpose.poolSize,
-    connectTimeoutMS: 5_000,
+    connectTimeoutMS: CONNECT_MS,
     migrations: MIGRATIONS,
     migrationsTransactionMode: 'each',
     synchronize: false,
@@ -47,11 +51,11 @@ export function dataSourceOptions(url: string, purpose: Purpose): PostgresOption
 }
 
 /** The same for a plain `pg` client with a connection of its own. */
-export function clientOptions(url: string, purpose: Omit<Purpose, 'poolSize'>): object {
+export function clientOptions(url: string, purpose: Omit<Purpose, 'poolSize'>): pg.ClientConfig {
   return {
     connectionString: url,
     application_name: purpose.applicationName,
-    connectionTimeoutMillis: 5_000,
+    connectionTimeoutMillis: CONNECT_MS,
     ...KEEP_ALIVE,
     statement_timeout: purpose.queryTimeoutMs,
     query_timeout: purpose.queryTimeoutMs && purpose.queryTimeoutMs + 1_000,

@@ -87,6 +87,6 @@ export const MIGRATIONS = [
   StoredFunctions1798000100000,
   LogConsumers1798000110000,
   ProviderErrors1798000140000,
-  Annotations1798000150000,
   FailingProviders1798000140001,
+  Annotations1798000150000,
 ];

@@ -25,9 +25,12 @@ export function openPool(url: string, purpose: Purpose, logger: Logger): pg.Pool
 }
 
 function open(url: string, purpose: Purpose, logger: Logger, Client: typeof PooledClient): pg.Pool {
+  const options = clientOptions(url, purpose);
   const pool = new pg.Pool({
-    ...clientOptions(url, purpose),
-    Client,
+    ...options,
+    ...(purpose.waitMs === undefined
+      ? { Client }
+      : { Client: connectingAsWith(Client, options), connectionTimeoutMillis: purpose.waitMs }),
     max: purpose.poolSize,
     // A CLI process ends when its work is done, not when its idle connections time out.
     allowExitOnIdle: true,
@@ -37,4 +40,16 @@ function open(url: string, purpose: Purpose, logger: Logger, Client: typeof Pool
       logger.warn(`An idle connection of ${purpose.applicationName} broke: ${describeError(error)}`);
   });
   return pool;
+}
+
+/** `pg` has one timeout for connecting and for waiting until another query is done. */
+function connectingAsWith(
+  Client: typeof PooledClient,
+  { connectionTimeoutMillis }: pg.ClientConfig,
+): typeof PooledClient {
+  return class extends Client {
+    constructor(config: pg.ClientConfig = {}) {
+      super({ ...config, connectionTimeoutMillis });
+    }
+  };
 }

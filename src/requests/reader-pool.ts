@@ -6,10 +6,12 @@ import { directUrl, type Settings } from '../config/settings.js';
 import { openPool } from '../database/open-pool.js';
 import { CLOSE_TIMEOUT_MS, withTimeout } from '../platform/with-timeout.js';
 
+/** A page of the console asks several questions at once: the later ones wait until the others are answered. */
+const PATIENT = { queryTimeoutMs: 30_000, waitMs: 60_000 };
 /** Queries of the admin API. */
-const QUERIES = { applicationName: 'postern-reader', poolSize: 2, queryTimeoutMs: 30_000 };
+const QUERIES = { applicationName: 'postern-reader', poolSize: 2, ...PATIENT };
 /** Queries of members of teams (role `team`). Administrators and viewers never wait for these. */
-const MEMBERS = { applicationName: 'postern-members', poolSize: 2, queryTimeoutMs: 30_000 };
+const MEMBERS = { applicationName: 'postern-members', poolSize: 2, ...PATIENT };
 /** Queries of holders of gateway keys. Administrators never wait for these. */
 const SELF = { applicationName: 'postern-self', poolSize: 2, queryTimeoutMs: 5_000 };
 /** Exports: one step, above all the first, may have to scan the partitions of all days. */
