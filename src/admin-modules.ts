@@ -7,6 +7,7 @@ import { LimitsAdminModule } from './limits/limits-admin.module.js';
 import { PricesModule } from './pricing/prices.module.js';
 import { ProbeModule } from './proxy/upstream/probe.module.js';
 import { ProvidersModule } from './providers/providers.module.js';
+import { RefusalsModule } from './refusals/refusals.module.js';
 import { RequestsModule } from './requests/requests.module.js';
 import { RoutesModule } from './routes/routes.module.js';
 import { SearchModule } from './search/search.module.js';
@@ -31,6 +32,7 @@ export const ADMIN_MODULES: NonNullable<ModuleMetadata['imports']> = [
   RequestsModule,
   UsageModule,
   SearchModule,
+  RefusalsModule,
   LimitsAdminModule,
   PricesModule,
   WebhooksAdminModule,

@@ -15,6 +15,7 @@ import { PricingModule } from './pricing/pricing.module.js';
 import { PoliciesModule } from './proxy/policies/policies.module.js';
 import { ProviderHealthModule } from './provider-health/provider-health.module.js';
 import { ProxyModule } from './proxy/proxy.module.js';
+import { RefusalCountingModule } from './refusals/refusal-counting.module.js';
 import { RequestLogModule } from './request-log/request-log.module.js';
 import { ServingModule } from './runtime/serving.module.js';
 import { SelfModule } from './self/self.module.js';
@@ -63,6 +64,7 @@ export class PosternModule {
         UsageRollupModule,
         WebhooksModule,
         ProviderHealthModule,
+        RefusalCountingModule,
         SinksModule,
         SelfModule,
         SystemModule,

@@ -12,6 +12,7 @@ import { migrateCommand } from './commands/migrate.command.js';
 import { newCommand } from './commands/new.command.js';
 import { pricesCommand } from './commands/prices.command.js';
 import { providersCommand } from './commands/providers.command.js';
+import { refusalsCommand } from './commands/refusals.command.js';
 import { requestsCommand } from './commands/requests.command.js';
 import { routesCommand } from './commands/routes.command.js';
 import { startCommand } from './commands/start.command.js';
@@ -39,6 +40,7 @@ const COMMANDS: readonly (() => Command)[] = [
   requestsCommand,
   usageCommand,
   findCommand,
+  refusalsCommand,
   limitsCommand,
   pricesCommand,
   webhooksCommand,

@@ -450,6 +450,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/admin/v1/refusals": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Count the rejected requests by group, the largest first
+         * @description Those of the last 24 hours without `from` and `to`.
+         */
+        get: operations["listRefusals"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/admin/v1/limits": {
         parameters: {
             query?: never;
@@ -891,6 +911,26 @@ export interface paths {
         };
         /** Sum the calls of the key of this request */
         get: operations["getOwnUsage"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/self/v1/refusals": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Count the rejected requests of the key of this request, by reason
+         * @description Those of the last 24 hours without `from` and `to`.
+         */
+        get: operations["getOwnRefusals"];
         put?: never;
         post?: never;
         delete?: never;
@@ -3931,6 +3971,93 @@ export interface components {
              */
             at: string | null;
         };
+        RefusalPage: {
+            /**
+             * @description Rejected requests of all groups, also of those that are not shown.
+             * @example 1204
+             */
+            calls: number;
+            /** @description The entries of this page. */
+            data: components["schemas"]["Refusal"][];
+            /**
+             * @description Send as `cursor` to get the next page; null on the last page.
+             * @example AaICky58duGSEqvtqqRdvw
+             */
+            next_cursor: string | null;
+        };
+        Refusal: {
+            /**
+             * Format: date-time
+             * @description Start of the interval.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            start?: string;
+            /**
+             * @description Name of the team; null without a valid key.
+             * @example search
+             */
+            team?: string | null;
+            /**
+             * Format: uuid
+             * @description ID of the team.
+             * @example 01890a5d-ac96-774b-bcce-b302099a8057
+             */
+            team_id?: string | null;
+            /**
+             * @description Name of the key; null without a valid key; `(other)`: more reasons than a process counts by themselves in a minute.
+             * @example ci
+             */
+            key?: string | null;
+            /**
+             * Format: uuid
+             * @description ID of the key.
+             * @example 01890a5d-ac96-774b-bcce-b302099a8057
+             */
+            key_id?: string | null;
+            /**
+             * @description Why: `x-gateway-error`.
+             * @example insufficient_quota
+             */
+            code?: string;
+            /**
+             * @description The limit or budget that rejected them, by whose it is; null: none, or it was removed.
+             * @example search/ci usd/month
+             */
+            limit?: string | null;
+            /**
+             * Format: uuid
+             * @description ID of the limit.
+             * @example 01890a5d-ac96-774b-bcce-b302099a8057
+             */
+            limit_id?: string | null;
+            /**
+             * @description Where the call would have gone; null if that was not known yet.
+             * @example openai
+             */
+            provider?: string | null;
+            /**
+             * @description Its model, for reasons that depend on it; at most 200 characters.
+             * @example gpt-5
+             */
+            model?: string | null;
+            /**
+             * @description Rejected requests.
+             * @example 1204
+             */
+            calls: number;
+            /**
+             * Format: date-time
+             * @description When the last of them was rejected.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            last_at: string;
+            /**
+             * Format: uuid
+             * @description ID of the last of them: its `x-gateway-request-id`.
+             * @example 01890a5d-ac96-774b-bcce-b302099a8057
+             */
+            last_request_id: string;
+        };
         LimitPage: {
             /** @description The entries of this page. */
             data: components["schemas"]["Limit"][];
@@ -4831,7 +4958,7 @@ export interface components {
              *       "budget.exhausted"
              *     ]
              */
-            events: ("budget.threshold" | "budget.exhausted" | "provider.failing" | "provider.recovered" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging")[];
+            events: ("budget.threshold" | "budget.exhausted" | "provider.failing" | "provider.recovered" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging" | "refusals.high")[];
             /**
              * @description `standard`: JSON, signed as Standard Webhooks say; `slack`: a message for an incoming webhook of Slack, not signed.
              * @enum {string}
@@ -4878,7 +5005,7 @@ export interface components {
              * @description Type of the event.
              * @enum {string}
              */
-            type: "budget.threshold" | "budget.exhausted" | "provider.failing" | "provider.recovered" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging";
+            type: "budget.threshold" | "budget.exhausted" | "provider.failing" | "provider.recovered" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging" | "refusals.high";
             /**
              * @description `retrying`: another attempt follows; `failed`: the last attempt has failed.
              * @enum {string}
@@ -4934,7 +5061,7 @@ export interface components {
              *       "budget.exhausted"
              *     ]
              */
-            events: ("budget.threshold" | "budget.exhausted" | "provider.failing" | "provider.recovered" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging")[];
+            events: ("budget.threshold" | "budget.exhausted" | "provider.failing" | "provider.recovered" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging" | "refusals.high")[];
             /**
              * @description `standard`: JSON, signed as Standard Webhooks say; `slack`: a message for an incoming webhook of Slack, not signed.
              * @default standard
@@ -4961,7 +5088,7 @@ export interface components {
              *       "budget.exhausted"
              *     ]
              */
-            events: ("budget.threshold" | "budget.exhausted" | "provider.failing" | "provider.recovered" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging")[];
+            events: ("budget.threshold" | "budget.exhausted" | "provider.failing" | "provider.recovered" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging" | "refusals.high")[];
             /**
              * @description `standard`: JSON, signed as Standard Webhooks say; `slack`: a message for an incoming webhook of Slack, not signed.
              * @enum {string}
@@ -5023,7 +5150,7 @@ export interface components {
              *       "budget.exhausted"
              *     ]
              */
-            events?: ("budget.threshold" | "budget.exhausted" | "provider.failing" | "provider.recovered" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging")[];
+            events?: ("budget.threshold" | "budget.exhausted" | "provider.failing" | "provider.recovered" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging" | "refusals.high")[];
         };
         WebhookDeliveryPage: {
             /** @description The entries of this page. */
@@ -5045,7 +5172,7 @@ export interface components {
              * @description Type of the event.
              * @enum {string}
              */
-            type: "budget.threshold" | "budget.exhausted" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging";
+            type: "budget.threshold" | "budget.exhausted" | "provider.failing" | "provider.recovered" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging" | "refusals.high";
             /**
              * @description `waiting`: not attempted yet; `retrying`: another attempt follows; `failed`: the last attempt has failed.
              * @enum {string}
@@ -5484,7 +5611,7 @@ export interface components {
                  *       "budget.exhausted"
                  *     ]
                  */
-                events: ("budget.threshold" | "budget.exhausted" | "provider.failing" | "provider.recovered" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging")[];
+                events: ("budget.threshold" | "budget.exhausted" | "provider.failing" | "provider.recovered" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging" | "refusals.high")[];
                 /**
                  * @description `standard`: JSON, signed as Standard Webhooks say; `slack`: a message for an incoming webhook of Slack, not signed.
                  * @default standard
@@ -6320,6 +6447,46 @@ export interface components {
              * @example 2026-01-31
              */
             day: string;
+        };
+        OwnRefusals: {
+            /** @description The most frequent reasons, at most 100. */
+            data: components["schemas"]["OwnRefusal"][];
+            /**
+             * @description Rejected requests of all groups, also of those that are not shown.
+             * @example 1204
+             */
+            calls: number;
+        };
+        OwnRefusal: {
+            /**
+             * @description Why: `x-gateway-error`.
+             * @example insufficient_quota
+             */
+            code: string;
+            /**
+             * @description The limit or budget that rejected them, by whose it is; null: none, or it was removed.
+             * @example search/ci usd/month
+             */
+            limit: string | null;
+            provider: string | null;
+            model: string | null;
+            /**
+             * @description Rejected requests.
+             * @example 1204
+             */
+            calls: number;
+            /**
+             * Format: date-time
+             * @description When the last of them was rejected.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            last_at: string;
+            /**
+             * Format: uuid
+             * @description ID of the last of them: its `x-gateway-request-id`.
+             * @example 01890a5d-ac96-774b-bcce-b302099a8057
+             */
+            last_request_id: string;
         };
         System: {
             /**
@@ -7568,6 +7735,45 @@ export interface operations {
             };
         };
     };
+    listRefusals: {
+        parameters: {
+            query?: {
+                /** @description Groups, separated by commas: team, key, code, limit, provider, model. For example `key,code,limit`. */
+                group_by?: string;
+                /** @description Also by minute, hour or day. Counts that are older than 2 days are by hour. */
+                interval?: "minute" | "hour" | "day";
+                /** @description Time zone of days; absent: REPORT_TIMEZONE. For example `Europe/Berlin`. */
+                tz?: string;
+                /** @description Only requests with keys of this team, by name or ID. For example `search`. */
+                team?: string;
+                /** @description Only calls with this key, by its ID or its first 12 characters. Never send a whole key. For example `ptn_4fGh7Kq2`. */
+                key?: string;
+                /** @description Only this reason. For example `insufficient_quota`. */
+                code?: string;
+                /** @description Only calls that started at this time or later. For example `2026-01-31T12:00:00.000Z`. */
+                from?: string;
+                /** @description Only calls that started before this time. For example `2026-01-31T12:00:00.000Z`. */
+                to?: string;
+                /** @description Maximum number of groups, the largest first. For example `50`. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The largest groups, or with `interval` the newest. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RefusalPage"];
+                };
+            };
+        };
+    };
     listLimits: {
         parameters: {
             query?: {
@@ -8428,6 +8634,31 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["OwnUsage"];
+                };
+            };
+        };
+    };
+    getOwnRefusals: {
+        parameters: {
+            query?: {
+                /** @description Only calls that started at this time or later. For example `2026-01-31T12:00:00.000Z`. */
+                from?: string;
+                /** @description Only calls that started before this time. For example `2026-01-31T12:00:00.000Z`. */
+                to?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The most frequent reasons first. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OwnRefusals"];
                 };
             };
         };

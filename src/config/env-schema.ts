@@ -189,6 +189,8 @@ export const envSchema = z.object({
   ).optional(),
   JOURNAL_FSYNC_MS: integer(0, 60_000).default(100),
   REQUEST_LOG_RETENTION_DAYS: integer(1, 36_500).default(90),
+  REFUSALS: oneOf('on', 'off').default('on'),
+  REFUSAL_RETENTION_DAYS: integer(1, 36_500).default(90),
   REQUEST_LOG_MAX_BYTES: integer(1_048_576, Number.MAX_SAFE_INTEGER).optional(),
   REQUEST_LOG_ARCHIVE: matching(/^[a-z][a-z0-9-]{0,62}$/, 'must be the name of a sink').optional(),
   REQUEST_LOG_CLIENT: oneOf('full', 'truncated', 'none').default('full'),

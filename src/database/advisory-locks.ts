@@ -19,4 +19,6 @@ export const ADVISORY_LOCKS = {
   consumers: 7_061_007,
   /** A job of a module that one process runs: the second key is a hash of its name. */
   jobs: 7_061_008,
+  /** The maintenance of the counts of rejected requests. */
+  refusals: 7_061_009,
 } as const;

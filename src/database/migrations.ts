@@ -42,6 +42,7 @@ import { LogConsumers1798000110000 } from '../../migrations/1798000110000-log-co
 import { FailingProviders1798000140001 } from '../../migrations/1798000140001-failing-providers.js';
 import { ProviderErrors1798000140000 } from '../../migrations/1798000140000-provider-errors.js';
 import { Annotations1798000150000 } from '../../migrations/1798000150000-annotations.js';
+import { Refusals1798000190000 } from '../../migrations/1798000190000-refusals.js';
 
 /** Every migration, in order. Listed by name, so that a glob can neither add nor miss one. */
 export const MIGRATIONS = [
@@ -89,4 +90,5 @@ export const MIGRATIONS = [
   ProviderErrors1798000140000,
   FailingProviders1798000140001,
   Annotations1798000150000,
+  Refusals1798000190000,
 ];

@@ -84,6 +84,12 @@ export interface GatewayErrorOptions {
   headers?: readonly string[];
   /** The error's `type` in the OpenAI and in the Anthropic shape, if it is not the one that belongs to the status. */
   type?: { readonly openai?: string; readonly anthropic?: string };
+  /**
+   * The limit or budget that rejected the call.
+   *
+   * @internal
+   */
+  limit?: { readonly nr: string };
 }
 
 /**

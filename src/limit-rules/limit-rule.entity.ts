@@ -26,6 +26,7 @@ export type ReservationMode = (typeof RESERVATIONS)[number];
 
 /** One limit or budget. Identified by its owner, resource and period: a new amount keeps what was used. */
 @Entity('limit_rule', { comment: 'Limits and budgets of teams, keys and their end users.' })
+@Unique('limit_rule_nr_key', ['nr'])
 @Unique('limit_rule_key', ['scopeId', 'scope', 'resource', 'period'])
 @Check('limit_rule_scope_check', `scope IN ('team', 'key', 'team_end_user', 'key_end_user')`)
 @Check('limit_rule_amount_check', `amount >= 0 AND amount <= 1000000000000000000`)
@@ -40,6 +41,13 @@ export type ReservationMode = (typeof RESERVATIONS)[number];
 export class LimitRule {
   @PrimaryColumn('uuid', { primaryKeyConstraintName: 'limit_rule_pkey' })
   id!: string;
+
+  /** Random: after a failover, a sequence hands numbers out again. */
+  @Column('bigint', {
+    default: () => "((random() * '4611686018427387903'::double precision))::bigint",
+    comment: 'A short name of the rule, which rows that name many rules store.',
+  })
+  nr!: string;
 
   @Column('text')
   scope!: LimitScope;

@@ -7,6 +7,7 @@ import { DatabaseService } from '../database/database.service.js';
 import { describeError } from '../errors/describe-error.js';
 import { ServiceError } from '../errors/service-error.js';
 import { isUnknownTimeZone } from '../platform/time-zone.js';
+import type { LimitRule } from './limit-rule.entity.js';
 import type { ShownLimits } from './limit-rules.schema.js';
 import { moveToTimeZone } from './budget-time-zone.js';
 import { type Owner, rulesOf } from './stored-rules.js';
@@ -31,12 +32,17 @@ const REMOVE = `
     WHERE (x.scope, x.resource, x.period) = (r.scope, r.resource, r.period))
   RETURNING id`;
 
+const BY_NUMBER =
+  'SELECT nr, id, scope, scope_id, resource, period FROM limit_rule WHERE nr = ANY ($1::bigint[])';
+
 /** What somebody has locked is left to `limit_sweep()`: a change waits for no exchange, and blocks none. */
 const REMOVE_USE = ['limit_meter', 'limit_hold', 'limit_slot'].map(
   (table) => `
   DELETE FROM ${table} t USING (SELECT ctid FROM ${table} WHERE rule_id = ANY ($1) FOR UPDATE SKIP LOCKED) unlocked
   WHERE t.ctid = unlocked.ctid`,
 );
+
+export type NumberedRule = Pick<LimitRule, 'id' | 'scope' | 'scopeId' | 'resource' | 'period'>;
 
 /**
  * Stores the limits of teams and keys. A trigger publishes each change through the change feed, so that every replica has
@@ -75,6 +81,15 @@ export class LimitRules {
       for (const sql of REMOVE_USE) await manager.query(sql, ids);
     }
     if (rules !== '[]') await manager.query(SAVE, [ownerId, rules, this.env.budgetTimezone]);
+  }
+
+  /** The rules that there are of these numbers. */
+  async byNumber(numbers: readonly string[]): Promise<Map<string, NumberedRule>> {
+    if (numbers.length === 0) return new Map();
+    const rows = await this.dataSource.query<(NumberedRule & { nr: string; scope_id: string })[]>(BY_NUMBER, [
+      [...new Set(numbers)],
+    ]);
+    return new Map(rows.map(({ nr, scope_id: scopeId, ...rule }) => [nr, { ...rule, scopeId }]));
   }
 
   /** Applies a changed BUDGET_TIMEZONE to the rules that there are. */

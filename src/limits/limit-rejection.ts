@@ -42,6 +42,7 @@ function spent({ rule, used, needed, amount, resetsAt }: LimitState): GatewayErr
     resetsAt === null ? 'It does not reset by itself.' : `It resets at ${resetsAt.toISOString()}.`;
   return new GatewayError('insufficient_quota', {
     message: `The ${PERIODS[rule.period]} budget of ${OWNERS[rule.scope]} ${what} ${until}`,
+    limit: rule,
   });
 }
 
@@ -57,6 +58,7 @@ function tooMany(state: LimitState, isAnthropic: boolean): GatewayError {
   return new GatewayError('rate_limit_exceeded', {
     message: `The limit of ${limit} of ${OWNERS[rule.scope]} is reached. Try again in ${retryS} s.`,
     type: { openai: rule.resource },
+    limit: rule,
     headers: [
       'retry-after',
       String(retryS),

@@ -11,6 +11,13 @@ import { nothingSchema } from '../admin/fields.schema.js';
 import { AdminValidationPipe } from '../admin/validation.pipe.js';
 import { type Caller, CurrentCaller } from '../auth/caller.js';
 import { GatewayKeyGuard } from '../auth/gateway-key.guard.js';
+import {
+  type OwnRefusalFilter,
+  ownRefusalFilterSchema,
+  type OwnRefusals,
+  ownRefusalsSchema,
+} from '../refusals/refusals.schema.js';
+import { RefusalsService } from '../refusals/refusals.service.js';
 import { SelfErrorFilter } from './self-error.filter.js';
 import { SelfRateGuard } from './self-rate.guard.js';
 import {
@@ -40,7 +47,10 @@ const error = (status: number, description: string) =>
 @error(429, 'More than 60 requests in a minute; with `Retry-After`.')
 @error(503, 'The database is unavailable; with `Retry-After`.')
 export class SelfController {
-  constructor(private readonly self: SelfService) {}
+  constructor(
+    private readonly self: SelfService,
+    private readonly refusals: RefusalsService,
+  ) {}
 
   @Get('key')
   @Header('Cache-Control', 'no-store')
@@ -72,5 +82,20 @@ export class SelfController {
     @Query({ schema: ownUsageQuerySchema }) query: OwnUsageQuery,
   ): Promise<OwnUsage> {
     return this.self.usage(grant, query);
+  }
+
+  @Get('refusals')
+  @Header('Cache-Control', 'no-store')
+  @ApiOperation({
+    operationId: 'getOwnRefusals',
+    summary: 'Count the rejected requests of the key of this request, by reason',
+    description: 'Those of the last 24 hours without `from` and `to`.',
+  })
+  @ApiOkResponse({ standardSchema: ownRefusalsSchema, description: 'The most frequent reasons first.' })
+  ownRefusals(
+    @CurrentCaller() { grant }: Caller,
+    @Query({ schema: ownRefusalFilterSchema }) range: OwnRefusalFilter,
+  ): Promise<OwnRefusals> {
+    return this.refusals.ofCaller(grant, range);
   }
 }

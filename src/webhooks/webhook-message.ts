@@ -90,6 +90,8 @@ function slackText({ type, data }: StoredEvent): string {
       return `The journal of the gateway on ${text('host')} is degraded: ${text('reason')}`;
     case 'sink.lagging':
       return `The sink ${text('sink')} is ${text('lag_seconds')} s behind${data.last_error === null ? '' : `: ${text('last_error')}`}`;
+    case 'refusals.high':
+      return `${text('calls')} requests with gateway key ${text('team')}/${text('key')} were rejected in ${text('minutes')} minutes, most by ${text('code')}.`;
     case TEST_TYPE:
       return 'This is a test of a Postern webhook.';
   }

@@ -10,6 +10,7 @@ export const EVENT_TYPES = [
   'price.missing',
   'journal.degraded',
   'sink.lagging',
+  'refusals.high',
 ] as const;
 export type EventType = (typeof EVENT_TYPES)[number];
 

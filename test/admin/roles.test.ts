@@ -77,6 +77,7 @@ const DECLARED: Record<string, readonly Role[]> = {
   'GET /admin/v1/keys': ['viewer', 'team'],
   'GET /admin/v1/keys/counts': ['viewer', 'team'],
   'GET /admin/v1/keys/:id': ['viewer', 'team'],
+  'GET /admin/v1/refusals': ['viewer', 'team'],
   'GET /admin/v1/requests': ['viewer', 'team'],
   'GET /admin/v1/requests/recorded': ['viewer', 'team'],
   'GET /admin/v1/requests/export': ['viewer', 'team'],

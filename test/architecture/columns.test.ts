@@ -16,6 +16,7 @@ const SHARED = new Set([
   'provider_request_id',
   'duration_ms',
   'call_id',
+  'provider_request_id',
   'prompt_tokens',
   'completion_tokens',
   'cached_tokens',

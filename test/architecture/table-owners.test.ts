@@ -14,6 +14,7 @@ const OWNED: Record<string, readonly string[]> = {
   pricing: ['price', 'unpriced_model'],
   'provider-health': ['failing_provider'],
   providers: ['provider'],
+  refusals: ['refusal', 'refusal_writer'],
   'request-log': ['request_log', 'request_log_default'],
   routes: ['route'],
   sinks: ['sink'],
@@ -52,6 +53,8 @@ const ALSO_NAMED: Record<string, string> = {
   'provider-health -> request_log': 'counts the calls of the last minutes that failed',
   'providers -> route':
     'names of providers and routes are in one space, and a provider in a route cannot be removed',
+  'refusals -> gateway_key': 'an alert names the key and its team, in the statement that stores the event',
+  'refusals -> team': 'as above',
   'requests -> gateway_key': 'requests are listed with the names of keys',
   'requests -> request_log': 'reads the log for people',
   'requests -> team': 'requests are listed with the names of teams',

@@ -41,6 +41,8 @@ describe('loadEnv', () => {
       upstreamIdleTimeoutMs: 900_000,
       journalFsyncMs: 100,
       requestLogRetentionDays: 90,
+      refusals: 'on',
+      refusalRetentionDays: 90,
       requestLogClient: 'full',
       requestLogUsers: 'plain',
       attribution: 'all',

@@ -1,19 +1,16 @@
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { fileSchema } from '../../src/apply/file-schema.js';
 import { eventually } from '../support/eventually.js';
 import { Scrape } from '../observability/scrape.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
-import { read, ROOT } from './pages.js';
+import { compare, compareFile } from './compare.js';
+import { read } from './pages.js';
 import { adminApiReference, type OpenApi } from './reference/admin-api.js';
 import { cliReference, commands } from './reference/cli.js';
 import { clientSchema } from './reference/client.js';
 import { type Column, columnsReference } from './reference/columns.js';
 import { errorsReference } from './reference/errors.js';
-import { replaceGenerated } from './reference/markdown.js';
 import { metricsReference } from './reference/metrics.js';
-import { moduleApi } from './reference/module-api.js';
 import { settingsReference } from './reference/settings.js';
 
 let provider: RawProvider;
@@ -38,16 +35,6 @@ afterAll(async () => {
   await postern.stop();
   await provider.stop();
 });
-
-function compare(file: string, name: string, text: string): void {
-  const path = `docs/reference/${file}`;
-  compareFile(path, replaceGenerated(read(path), name, text));
-}
-
-function compareFile(path: string, fresh: string): void {
-  if (process.env.POSTERN_WRITE_DOCS) writeFileSync(join(ROOT, path), fresh);
-  expect(read(path)).toBe(fresh);
-}
 
 describe('what is generated is what the code says; if it is stale, `npm run docs` writes it', () => {
   it('settings.md has every setting, from .env.example and the schema', () => {
@@ -78,12 +65,6 @@ describe('what is generated is what the code says; if it is stale, `npm run docs
 
   it('admin-api.md has every endpoint and schema', () => {
     compare('admin-api.md', 'endpoints', adminApiReference(api));
-  });
-
-  it('module-api.md has every name that the package exports, and api/ their declarations: commit a change only if it is meant', () => {
-    const { reports, page } = moduleApi();
-    for (const [path, report] of Object.entries(reports)) compareFile(path, report);
-    compare('module-api.md', 'names', page);
   });
 
   it('metrics.md has every metric that a running gateway exports', async () => {

@@ -94,7 +94,7 @@ const signedInPages = [
   createRoute({
     ...signedInPage,
     path: '/requests',
-    validateSearch: searchParams(['id', 'columns', 'live', 'min_duration_ms', ...CALL_TEXTS], CALL_CHOICES),
+    validateSearch: searchParams(['id', 'columns', 'live', 'rejected', 'min_duration_ms', ...CALL_TEXTS], CALL_CHOICES),
     component: lazyRouteComponent(() => import('../pages/requests/page')),
   }),
   createRoute({
@@ -112,7 +112,7 @@ const signedInPages = [
   createRoute({
     ...signedInPage,
     path: '/limits',
-    validateSearch: searchParams(['team', 'key'], QUERY_VALUES.listLimits),
+    validateSearch: searchParams(['team', 'key', 'rejected'], QUERY_VALUES.listLimits),
     component: lazyRouteComponent(() => import('../pages/limits/page')),
   }),
   createRoute({

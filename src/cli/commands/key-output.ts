@@ -6,9 +6,9 @@ import type { Session } from '../session.js';
 import type { Column } from '../table.js';
 import { minuteTime, utcTime } from '../times.js';
 import { annotationColumns, annotationLines } from './options/annotation-options.js';
-import { cacheText } from './key-cache.js';
-import { limitLines } from './limit-options.js';
-import { modelRuleLines } from './model-rules.js';
+import { cacheText } from './options/key-cache.js';
+import { limitLines } from './options/limit-options.js';
+import { modelRuleLines } from './options/model-rules.js';
 
 /** The status of a key for people, from its own row. The `--status` filter also counts the keys of a disabled team as disabled. */
 export function statusOf(key: KeyView): string {

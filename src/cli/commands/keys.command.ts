@@ -15,7 +15,7 @@ import {
   annotationQuery,
   annotationsOf,
 } from './options/annotation-options.js';
-import { type CacheOptions, cacheOf } from './key-cache.js';
+import { type CacheOptions, cacheOf } from './options/key-cache.js';
 import { columnsOf, keyLines, nameOf, statusOf } from './key-output.js';
 import {
   addLimitOptions,
@@ -23,8 +23,8 @@ import {
   LIMIT_OPTION_NAMES,
   limitMembersOf,
   type LimitOptions,
-} from './limit-options.js';
-import { addModelRuleOptions, type ModelRuleOptions, modelRulesOf } from './model-rules.js';
+} from './options/limit-options.js';
+import { addModelRuleOptions, type ModelRuleOptions, modelRulesOf } from './options/model-rules.js';
 import type { Output } from '../output.js';
 import { readSecret } from '../prompt.js';
 import { action, type Session } from '../session.js';

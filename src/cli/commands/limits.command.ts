@@ -18,7 +18,7 @@ import {
   LIMIT_OPTION_NAMES,
   limitMembersOf,
   type LimitOptions,
-} from './limit-options.js';
+} from './options/limit-options.js';
 
 const OWNER_ARGUMENT = ['<team or key>', 'team by name or ID; key by team/name, prefix or ID'] as const;
 

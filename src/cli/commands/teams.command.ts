@@ -22,8 +22,8 @@ import {
   limitLines,
   limitMembersOf,
   type LimitOptions,
-} from './limit-options.js';
-import { addModelRuleOptions, modelRuleLines, type ModelRuleOptions, modelRulesOf } from './model-rules.js';
+} from './options/limit-options.js';
+import { addModelRuleOptions, modelRuleLines, type ModelRuleOptions, modelRulesOf } from './options/model-rules.js';
 import {
   addSelfServiceOption,
   selfServiceLines,

@@ -16,6 +16,8 @@ import type {
 /** A rule in force. Its values change in place when the stored rule does. */
 export interface LimitRule {
   readonly id: string;
+  /** limit_rule.nr */
+  readonly nr: string;
   readonly scope: LimitScope;
   readonly scopeId: string;
   readonly resource: LimitResource;
@@ -62,6 +64,7 @@ export interface RulesChange {
 interface RuleRow {
   version: string;
   id: string | null;
+  nr: string;
   scope: LimitScope;
   scope_id: string;
   resource: LimitResource;
@@ -75,7 +78,7 @@ interface RuleRow {
 
 /** All rules and their version in one snapshot; without a rule, one row with an id that is null. */
 const READ = `
-  SELECT c.value AS version, r.id, scope, scope_id, resource, period, amount, mode, unpriced, reservation, time_zone
+  SELECT c.value AS version, r.id, r.nr, scope, scope_id, resource, period, amount, mode, unpriced, reservation, time_zone
   FROM (${countOfChanges('limits')}) c LEFT JOIN limit_rule r ON true`;
 const MAX_SETS = 100_000;
 
@@ -189,6 +192,7 @@ function versionOf(rows: readonly RuleRow[]): bigint {
 function ruleOf(id: string, row: RuleRow): LimitRule {
   return {
     id,
+    nr: row.nr,
     scope: row.scope,
     scopeId: row.scope_id,
     resource: row.resource,

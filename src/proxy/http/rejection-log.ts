@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { Logger } from '@nestjs/common';
+import type { Request } from 'express';
 import { ClientAddress } from '../../platform/client-address.js';
 import type { Settings } from '../../config/settings.js';
 import { describeError } from '../../errors/describe-error.js';
@@ -13,6 +14,9 @@ const KEYS_PER_CODE = 50;
 const OTHER_KEYS = 'others';
 /** What a HEAD without a key gets. Claude Code sends one to its base URL at each start, to open the connection. */
 const OF_PROBES = new Set(['invalid_api_key', 'not_found']);
+
+/** @param req null for bytes that Node did not parse as a request */
+export type RejectionListener = (error: GatewayError, req: Request | null, requestId: string) => void;
 
 interface LoggedKey {
   /** When the next line may come (monotonic ms). */
@@ -31,26 +35,34 @@ export class RejectionLog {
   private readonly logger = new Logger('Rejections');
   private readonly clientAddress: ClientAddress;
   private readonly logged = new Map<string, Map<string, LoggedKey>>();
+  private readonly listeners: RejectionListener[] = [];
 
   constructor(env: Pick<Settings, 'trustedProxies' | 'requestLogClient'>) {
     this.clientAddress = new ClientAddress(env.trustedProxies, env.requestLogClient);
   }
 
-  addRequest(error: GatewayError, req: IncomingMessage, requestId: string): void {
+  /** Registers a listener for all that is counted. */
+  listen(listener: RejectionListener): void {
+    this.listeners.push(listener);
+  }
+
+  addRequest(error: GatewayError, req: Request, requestId: string): void {
     const key = keyLabel(req.rawHeaders);
-    this.count(error);
+    this.count(error, req, requestId);
     if (req.method === 'HEAD' && key === 'none' && OF_PROBES.has(error.code)) return;
     this.log(error, key, requestId, req);
   }
 
   /** Adds a rejection of bytes that Node did not parse as a request. */
   addConnection(error: GatewayError, socket: Socket, requestId: string): void {
-    this.count(error);
+    this.count(error, null, requestId);
     this.log(error, 'none', requestId, { socket, headers: {} });
   }
 
-  private count({ code }: GatewayError): void {
+  private count(error: GatewayError, req: Request | null, requestId: string): void {
+    const { code } = error;
     this.counts.set(code, (this.counts.get(code) ?? 0) + 1);
+    for (const listener of this.listeners) listener(error, req, requestId);
   }
 
   private log(

@@ -20,6 +20,7 @@ import {
   usedPercent,
 } from '../../limits/limit';
 import { LimitBar } from '../../limits/limit-bar';
+import { Rejected } from '../../refusals/rejected';
 import { type Column, DataTable } from '../../table/data-table';
 import { usePages } from '../../table/use-pages';
 import { sharedState, useUrlState } from '../../url/url-state';
@@ -112,6 +113,7 @@ export default function Limits() {
           )
         }
       />
+      <Rejected team={team} gatewayKey={key} />
       <RaiseLimit limit={raised} onClose={() => setRaised(undefined)} />
     </>
   );

@@ -8,6 +8,7 @@ import type { FieldName } from '../../filters/fields';
 import { FIELDS } from '../../filters/fields';
 import { useCallFilter } from '../../filters/use-call-filter';
 import { ColumnChooser } from '../../table/column-chooser';
+import { Rejected } from '../../refusals/rejected';
 import { DataTable } from '../../table/data-table';
 import { usePages } from '../../table/use-pages';
 import { TimeRangePicker } from '../../url/time-range-picker';
@@ -60,6 +61,7 @@ export default function Requests() {
       </Group>
       <Stack gap="md">
         <Histogram range={range} filter={filter} live={live} />
+        <Rejected {...range.query} team={filter.team} gatewayKey={filter.key} />
         <DataTable
           label="Requests"
           dense

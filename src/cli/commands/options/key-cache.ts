@@ -1,5 +1,5 @@
-import type { KeyView } from '../../keys/keys.schema.js';
-import { CliError } from '../cli-error.js';
+import type { KeyView } from '../../../keys/keys.schema.js';
+import { CliError } from '../../cli-error.js';
 
 export interface CacheOptions {
   cache?: string;

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
-import type { ModelRules } from '../../teams/model-rules.js';
-import type { Cell } from '../table.js';
+import type { ModelRules } from '../../../teams/model-rules.js';
+import type { Cell } from '../../table.js';
 
 /** Options that teams and keys have alike. */
 export interface ModelRuleOptions {

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
-import type { Budget, Rates, ShownLimits } from '../../limit-rules/limit-rules.schema.js';
-import { CliError } from '../cli-error.js';
-import { type Cell, count } from '../table.js';
+import type { Budget, Rates, ShownLimits } from '../../../limit-rules/limit-rules.schema.js';
+import { CliError } from '../../cli-error.js';
+import { type Cell, count } from '../../table.js';
 
 /** Options that teams and keys have alike. */
 export interface LimitOptions {

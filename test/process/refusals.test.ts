@@ -1,0 +1,43 @@
+import { Site } from '../support/site.js';
+import { eventually } from '../support/eventually.js';
+
+let site: Site;
+beforeEach(async () => (site = await Site.make({ script: () => {} })));
+afterEach(() => site.remove());
+
+const stored = async () => {
+  const [row] = await site.database.query<{ calls: number }>(
+    'SELECT COALESCE(sum(calls), 0)::int AS calls FROM refusal',
+  );
+  return row!.calls;
+};
+
+it('a gateway that is stopped writes what it has counted; one that is killed loses no more than that', async () => {
+  const gateway = site.gateway({});
+  const url = await gateway.ready();
+  await gateway.firstKey();
+  const reject = async (count: number) => {
+    for (let i = 0; i < count; i++) expect((await fetch(`${url}/v1/models`)).status).toBe(401);
+  };
+  await reject(3);
+  expect(await gateway.stop()).toEqual({ code: 0, signal: null });
+  expect(await stored()).toBe(3);
+
+  const second = site.gateway({ PORT: new URL(url).port });
+  await second.ready();
+  await reject(2);
+  await eventually(async () => (await stored()) === 5);
+  await reject(1);
+  second.process.signal('SIGKILL');
+  await second.process.ended;
+  expect(await stored()).toBe(5);
+});
+
+it('nothing is counted with REFUSALS=off', async () => {
+  const gateway = site.gateway({ REFUSALS: 'off' });
+  const url = await gateway.ready();
+  await gateway.firstKey();
+  expect((await fetch(`${url}/v1/models`)).status).toBe(401);
+  expect(await gateway.stop()).toEqual({ code: 0, signal: null });
+  expect(await stored()).toBe(0);
+});

@@ -1,0 +1,266 @@
+import { Agent, request } from 'undici';
+import { RefusalRetention } from '../../src/refusals/refusal-retention.service.js';
+import { ADD } from '../../src/refusals/refusal-writer.service.js';
+import { UNKNOWN_ID } from '../../src/refusals/refusal.entity.js';
+import { generateKey } from '../../src/keys/key-secret.js';
+import { setPrice, startUsageProvider } from '../limits/limited-gateway.js';
+import { eventually, timePasses } from '../support/eventually.js';
+import { startTestGateway, type TestGateway } from '../support/gateway.js';
+import { PostgresRelay } from '../support/postgres-relay.js';
+import type { RawProvider } from '../support/raw-provider.js';
+import { FULL } from '../support/scale.js';
+
+const REQUESTS = FULL ? 100_000 : 4_000;
+const CONNECTIONS = 50;
+const MASTER_KEY = Buffer.alloc(32, 7).toString('base64');
+
+interface Shown {
+  data: {
+    key: string | null;
+    team: string | null;
+    code: string;
+    limit: string | null;
+    calls: number;
+    model?: string | null;
+    last_request_id: string;
+  }[];
+  calls: number;
+}
+interface Issued {
+  id: string;
+  key: string;
+  team_id: string;
+}
+
+let provider: RawProvider;
+let first: TestGateway;
+let second: TestGateway;
+let relay: PostgresRelay;
+const agent = new Agent({ connections: CONNECTIONS, pipelining: 1 });
+
+beforeAll(async () => {
+  provider = await startUsageProvider({ input: 100, output: 100 });
+  first = await startTestGateway({ PROVIDER_URL: provider.url, MASTER_KEY });
+  relay = await PostgresRelay.to(first.database.url);
+  second = await startTestGateway(
+    { PROVIDER_URL: provider.url, MASTER_KEY, DATABASE_URL: relay.url },
+    first.database,
+  );
+  await setPrice(first);
+  await first.admin('POST', '/teams', { name: 'search' });
+});
+afterAll(async () => {
+  await agent.close();
+  await second.stop();
+  await relay.close();
+  await first.stop();
+  await provider.stop();
+});
+beforeEach(() => first.database.query('DELETE FROM refusal'));
+
+let keys = 0;
+const issue = (members: object = {}) =>
+  first.admin<Issued>('POST', '/keys', { team: 'search', name: `key-${++keys}`, ...members });
+
+async function send(gateway: TestGateway, key: string, body: object = { model: 'm', messages: [] }) {
+  const response = await request(`${gateway.url}/v1/chat/completions`, {
+    dispatcher: agent,
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  });
+  await response.body.dump();
+  return {
+    status: response.statusCode,
+    code: response.headers['x-gateway-error'],
+    id: response.headers['x-gateway-request-id'] as string,
+  };
+}
+
+const shown = (query = '') => first.admin<Shown>('GET', `/refusals${query}`);
+/** Waits until so many are stored. */
+const stored = (calls: number) => eventually(async () => (await shown('?limit=500')).calls === calls);
+
+it(`adds up ${REQUESTS} requests over two replicas exactly, in few rows, with none in the log`, async () => {
+  const { key, id } = await issue({ budgets: [{ usd: '0', period: 'day' }] });
+  const before = await first.rowCount();
+  let sent = 0;
+  const lasts: string[] = [];
+  const work = async (gateway: TestGateway) => {
+    while (sent < REQUESTS) {
+      sent++;
+      const { status, code, id: last } = await send(gateway, key);
+      expect([status, code]).toEqual([402, 'insufficient_quota']);
+      lasts.push(last);
+    }
+  };
+  await Promise.all(Array.from({ length: CONNECTIONS }, (_, i) => work(i % 2 ? first : second)));
+  await stored(sent);
+  const { data } = await shown(`?key=${id}&group_by=key,code,limit,model`);
+  expect(data).toEqual([
+    expect.objectContaining({
+      team: 'search',
+      key: `key-${keys}`,
+      code: 'insufficient_quota',
+      limit: `search/key-${keys} usd/day`,
+      model: 'm',
+      calls: sent,
+    }),
+  ]);
+  expect(lasts).toContain(data[0]!.last_request_id);
+  const minutes = await first.database.query<{ rows: number; minutes: number }>(
+    'SELECT count(*)::int AS rows, count(DISTINCT minute)::int AS minutes FROM refusal',
+  );
+  expect(minutes[0]!.rows).toBe(minutes[0]!.minutes);
+  expect(await first.rowCount()).toBe(before);
+}, 1_200_000);
+
+it('counts a flood of made-up keys as one', async () => {
+  for (let i = 0; i < 40; i++) await send(first, generateKey());
+  await stored(40);
+  const rows = await first.database.query<{ key_id: string; code: string }>(
+    'SELECT DISTINCT key_id, code FROM refusal',
+  );
+  expect(rows).toEqual([{ key_id: UNKNOWN_ID, code: 'invalid_api_key' }]);
+  expect((await shown()).data).toEqual([
+    expect.objectContaining({ team: null, key: null, limit: null, calls: 40 }),
+  ]);
+});
+
+it('names the limit that rejected, of a team or a key', async () => {
+  const team = await first.admin<{ id: string }>('POST', '/teams', {
+    name: 'rated',
+    limits: { requests_per_minute: 1 },
+  });
+  const { key } = await issue({ team: 'rated' });
+  await send(first, key);
+  expect((await send(first, key)).status).toBe(429);
+  await stored(1);
+  const { data } = await shown(`?team=${team.id}`);
+  expect(data).toEqual([
+    expect.objectContaining({ code: 'rate_limit_exceeded', limit: 'rated requests/minute', calls: 1 }),
+  ]);
+});
+
+it('stores models of any content, cut to 200 characters, without keys in them', async () => {
+  const { key } = await issue({ models: ['gpt-5'] });
+  for (const model of ['a\0b', 'x'.repeat(1_000), '\ud83d\ude00'.repeat(150), `say ${key}`])
+    expect(await send(first, key, { model, messages: [] })).toMatchObject({ code: 'model_not_allowed' });
+  await stored(4);
+  const { data } = await shown('?group_by=model');
+  expect(data.map(({ model }) => model).sort()).toEqual(
+    [null, 'a\ufffdb', 'x'.repeat(200), '\ud83d\ude00'.repeat(100)].sort(),
+  );
+});
+
+it('shows a member of a team, and the holder of a key, only its own', async () => {
+  const mine = await issue({ models: ['gpt-5'] });
+  await first.admin('POST', '/teams', { name: 'other' }).catch(() => {});
+  const other = await issue({ team: 'other', models: ['gpt-5'] });
+  for (const { key } of [mine, other, other]) await send(first, key);
+  await stored(3);
+  const { token } = await first.admin<{ token: string }>('POST', '/tokens', {
+    name: `member-${keys}`,
+    role: 'team',
+    teams: ['search'],
+  });
+  const ask = async (path: string, bearer: string) =>
+    (await (
+      await fetch(first.url + path, { headers: { authorization: `Bearer ${bearer}` } })
+    ).json()) as Shown;
+  expect(await ask('/admin/v1/refusals', token)).toMatchObject({ calls: 1, data: [{ team: 'search' }] });
+  expect(await ask('/self/v1/refusals', other.key)).toEqual({
+    calls: 2,
+    data: [expect.objectContaining({ code: 'model_not_allowed', model: 'm', calls: 2, limit: null })],
+  });
+});
+
+it('keeps the counts while Postgres is unavailable, and stores a batch once whose result was lost', async () => {
+  const { key } = await issue({ models: ['gpt-5'] });
+  expect((await send(second, key)).status).toBe(403);
+  await stored(1);
+  relay.set('*', 'cut');
+  for (let i = 0; i < 3; i++) await send(second, key);
+  await timePasses(6_000, 'longer than between two writes');
+  for (let i = 0; i < 2; i++) await send(second, key);
+  relay.set('*', 'none');
+  await stored(6);
+
+  const count = {
+    minute: '2031-01-31T12:00:00Z',
+    team_id: UNKNOWN_ID,
+    key_id: UNKNOWN_ID,
+    code: 'x',
+    rule_nr: '0',
+  };
+  const batch = JSON.stringify([
+    { ...count, provider: '', model: '', calls: 5, last_id: UNKNOWN_ID, last_at: '2031-01-31T12:00:00Z' },
+  ]);
+  const process = '01890a5d-ac96-774b-bcce-b302099a8057';
+  for (const seq of [1, 1, 2, 1]) await first.database.query(ADD, [process, seq, batch]);
+  const [row] = await first.database.query<{ calls: string }>(`SELECT calls FROM refusal WHERE code = 'x'`);
+  expect(row!.calls).toBe('10');
+});
+
+it('adds up by hour after 2 days, deletes after the retention, and announces a key with many', async () => {
+  const { id, team_id: team } = await issue();
+  const insert = (at: string, calls: number, code = 'a', model = '') =>
+    first.database.query(`INSERT INTO refusal SELECT ${at}, $1, $2, $3, 0, '', $4, $5, $1, ${at}`, [
+      team,
+      id,
+      code,
+      model,
+      calls,
+    ]);
+  const hour = `date_trunc('hour', now() - interval '3 days', 'UTC')`;
+  await insert(hour, 1);
+  await insert(`${hour} + interval '1 minute'`, 2, 'a', 'one');
+  await insert(`${hour} + interval '2 minutes'`, 4, 'a', 'two');
+  await insert(`date_trunc('hour', now() - interval '1 day', 'UTC') + interval '7 minutes'`, 8, 'a', 'three');
+  await insert(`now() - interval '100 days'`, 16);
+  await insert(`date_trunc('minute', now())`, 99, 'b');
+  await insert(`date_trunc('minute', now())`, 500, 'rate_limit_exceeded');
+  await first.database.query(`INSERT INTO webhook (id, shown_url, events, format, sealed)
+    VALUES ('${id}', 'https://x', '{refusals.high}', 'slack', '')`);
+  const retention = first.gateway.app.get(RefusalRetention);
+  await retention.run();
+  const events = () => first.database.query(`SELECT data FROM webhook_event WHERE type = 'refusals.high'`);
+  expect(await events()).toEqual([]);
+  await insert(`date_trunc('minute', now())`, 1, 'c');
+  for (let i = 0; i < 2; i++) await retention.run();
+  expect(await events()).toEqual([
+    {
+      data: expect.objectContaining({ team: 'search', key: `key-${keys}`, calls: 100, code: 'b' }) as object,
+    },
+  ]);
+  await first.database.query(`DELETE FROM webhook`);
+  const rows = await first.database.query(
+    `SELECT code, model, calls::int, minute = ${hour} AS whole FROM refusal WHERE minute < now() - interval '1 hour' ORDER BY minute`,
+  );
+  expect(rows).toEqual([
+    { code: 'a', model: '', calls: 7, whole: true },
+    { code: 'a', model: 'three', calls: 8, whole: false },
+  ]);
+  expect(
+    await first.admin('GET', `/refusals?from=2020-01-01T00:00:00Z&group_by=code&interval=day&code=a`),
+  ).toMatchObject({
+    calls: 15,
+    data: [{ calls: 8 }, { calls: 7 }],
+  });
+});
+
+it('has views of keys by day and of limits by hour', async () => {
+  const { key } = await issue({ budgets: [{ usd: '0', period: 'month' }] });
+  await send(first, key);
+  await stored(1);
+  expect(await first.database.query('SELECT team, key, code, calls::int FROM refusals_by_key_day')).toEqual([
+    { team: 'search', key: `key-${keys}`, code: 'insufficient_quota', calls: 1 },
+  ]);
+  expect(
+    await first.database.query(
+      'SELECT scope, resource, period, team, key, calls::int FROM refusals_by_limit_hour',
+    ),
+  ).toEqual([
+    { scope: 'key', resource: 'usd', period: 'month', team: 'search', key: `key-${keys}`, calls: 1 },
+  ]);
+});
