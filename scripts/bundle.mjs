@@ -42,6 +42,7 @@ export const OWN_PACKAGES = [
   '@opentelemetry/resources',
   '@opentelemetry/sdk-trace-base',
   '@pydantic/genai-prices',
+  '@sqltools/formatter',
   '@swc/core',
   '@types/express',
   '@types/passport',

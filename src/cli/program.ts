@@ -25,6 +25,7 @@ import { sinksCommand } from './commands/sinks.command.js';
 import { CliError } from './cli-error.js';
 import { explain } from './failure.js';
 import { addGlobalOptions } from './global-options.js';
+import { migrationCommand } from './migrations/migration.command.js';
 
 /**
  * The commands in the order of the help. A module adds its own here. Their files import only what is light: services and
@@ -51,6 +52,7 @@ const COMMANDS: readonly (() => Command)[] = [
   auditCommand,
   journalCommand,
   migrateCommand,
+  migrationCommand,
   completionCommand,
 ];
 

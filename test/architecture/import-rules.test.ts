@@ -67,9 +67,9 @@ function importsOf(file: string): string[] {
 
 /**
  * Files that compose the gateway, as the top-level files do: `runtime` starts one in each process, `testing` in tests, a command without a
- * gateway opens the admin API, and the data source of the migrations loads every module for its entities.
+ * gateway opens the admin API, and the commands for migrations load every module for its entities.
  */
-const COMPOSITION = /^(runtime|testing)\/|^cli\/(data-source|local-app|module-commands)\.ts$/;
+const COMPOSITION = /^(runtime|testing)\/|^cli\/(data-source|local-app|module-commands|migrations\/project-migration)\.ts$/;
 
 /** What a module of an operator's own is declared with. */
 const FOR_MODULES = 'postern.module.ts';

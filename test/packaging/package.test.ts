@@ -105,6 +105,66 @@ it('writes a project that compiles with the types of all its packages checked, p
   }
 });
 
+const WIDGET = `
+import { Column, Entity, PrimaryColumn } from 'typeorm';
+
+@Entity('widget')
+export class Widget {
+  @PrimaryColumn('uuid')
+  id!: string;
+  @Column('text')
+  name!: string;
+}
+`;
+
+const widgets = (migrations: string, lines = '') => `
+import { Module } from '@nestjs/common';
+import { TypeOrmModule } from '@nestjs/typeorm';
+import { PosternModule } from 'postern';
+import { Widget } from './widgets/widget.entity.js';
+${lines}
+
+@Module({
+  imports: [
+    PosternModule.forRoot(),
+    PosternModule.forFeature({ name: 'widgets', migrations: [${migrations}] }),
+    TypeOrmModule.forFeature([Widget]),
+  ],
+})
+export class AppModule {}
+`;
+
+it('writes the migration of a table of the project, which compiles and which the next start runs', async () => {
+  const project = join(folder, 'our-gateway');
+  const app = join(project, 'src/app.module.ts');
+  const before = readFileSync(app, 'utf8');
+  mkdirSync(join(project, 'src/widgets'));
+  writeFileSync(join(project, 'src/widgets/widget.entity.ts'), WIDGET);
+  writeFileSync(app, widgets(''));
+  run(project, tool('typescript/bin/tsc'));
+  const command = join(folder, 'node_modules/postern/bin/postern.mjs');
+  const env = { PATH: process.env.PATH, DATABASE_URL: site.database.url };
+  const postern = (...args: string[]) =>
+    execFileSync(process.execPath, [command, ...args], {
+      cwd: project,
+      env,
+      encoding: 'utf8',
+      stdio: 'pipe',
+    });
+  const { file, class: name } = JSON.parse(postern('migration', 'generate', 'AddWidgets', '--json')) as {
+    file: string;
+    class: string;
+  };
+  const path = file.replace(/^src/, '.').replace(/ts$/, 'js');
+  writeFileSync(app, widgets(name, `import { ${name} } from '${path}';`));
+  run(project, tool('typescript/bin/tsc'));
+  expect(postern('migration', 'generate', 'AddNothing')).toMatch(/^No changes/);
+  expect(postern('migrate')).toBe(`Migrated: widgets/${name}\n`);
+  expect(await site.database.query('SELECT * FROM widget')).toEqual([]);
+  writeFileSync(app, before);
+  run(project, tool('typescript/bin/tsc'));
+});
+
 /** What Nest's documentation has in main.ts, before listen(). */
 const SET_UP = `
   import { map } from 'rxjs';
