@@ -52,6 +52,10 @@ export class StoredFunctions1798000100000 implements MigrationInterface {
       'SELECT migrated FROM stored_function WHERE migrated IS NOT NULL ORDER BY name',
     )) as { migrated: string }[];
     for (const { migrated } of rows) await queryRunner.query(migrated);
+    const later = (await queryRunner.query(
+      'SELECT s.name FROM stored_function s JOIN pg_proc ON proname = s.name AND pg_function_is_visible(oid) WHERE migrated IS NULL',
+    )) as { name: string }[];
+    for (const { name } of later) await queryRunner.query(`DROP FUNCTION ${name}`);
     await queryRunner.query('DROP TABLE stored_function');
   }
 }

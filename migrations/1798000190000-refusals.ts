@@ -4,9 +4,9 @@ import type { MigrationInterface, QueryRunner } from 'typeorm';
 export class Refusals1798000190000 implements MigrationInterface {
   async up(queryRunner: QueryRunner): Promise<void> {
     await queryRunner.query(`
-      -- Random, because after a failover a sequence hands numbers out again.
+      -- Random, up to 2^62: after a failover, a sequence hands numbers out again.
       ALTER TABLE limit_rule
-        ADD COLUMN nr bigint NOT NULL DEFAULT ((random() * '4611686018427387903'::double precision))::bigint
+        ADD COLUMN nr bigint NOT NULL DEFAULT (random() * '4.611686018427388e+18')
         CONSTRAINT limit_rule_nr_key UNIQUE;
       COMMENT ON COLUMN limit_rule.nr IS 'A short name of the rule, which rows that name many rules store.';
 

@@ -44,7 +44,7 @@ export class LimitRule {
 
   /** Random: after a failover, a sequence hands numbers out again. */
   @Column('bigint', {
-    default: () => "((random() * '4611686018427387903'::double precision))::bigint",
+    default: () => "(random() * '4.611686018427388e+18')",
     comment: 'A short name of the rule, which rows that name many rules store.',
   })
   nr!: string;
