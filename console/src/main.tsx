@@ -21,7 +21,7 @@ const queryClient = new QueryClient({
   },
 });
 whenSignedOut(() =>
-  queryClient.setQueryData(sessionQuery.queryKey, (state) => ({ ...state, session: null })),
+  queryClient.setQueryData(sessionQuery.queryKey, (state) => state && { ...state, session: null }),
 );
 
 const colorSchemeManager = localStorageColorSchemeManager({ key: 'postern-color-scheme' });

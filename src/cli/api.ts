@@ -6,9 +6,16 @@ import {
 } from '../client/index.js';
 import type { Page } from '../database/page.js';
 import { describeError } from '../errors/describe-error.js';
+import { isTimeZone } from '../platform/time-zone.js';
 import { CliError } from './cli-error.js';
+import { showTimesIn } from './times.js';
 
 export { ApiError };
+
+/** `GET /admin/v1/session`, as far as commands need it. */
+interface SessionState {
+  time_zone?: string;
+}
 
 /** Where the admin API is. */
 export interface Target {
@@ -30,8 +37,18 @@ interface Connection extends Target {
 /** The client of the admin API, with paths below `/admin/v1`. It connects with the first request. */
 export class Api {
   private connection: Promise<Connection> | null = null;
+  private knownZone: Promise<string> | null = null;
 
-  constructor(private readonly connect: () => Promise<Target>) {}
+  /** @param givenZone the value of `--tz` */
+  constructor(
+    private readonly connect: () => Promise<Target>,
+    private readonly givenZone?: string,
+  ) {}
+
+  /** The time zone in which days begin and times are printed: that of `--tz`, else `REPORT_TIMEZONE` of the gateway. */
+  zone(): Promise<string> {
+    return (this.knownZone ??= this.findZone());
+  }
 
   get<T>(path: string, query: Query = {}): Promise<T> {
     return this.json('GET', path, { params: { query } });
@@ -77,11 +94,34 @@ export class Api {
     await (await this.connection?.catch(() => null))?.close();
   }
 
+  private async findZone(): Promise<string> {
+    let zone = this.givenZone;
+    if (zone === undefined) {
+      const state = await this.request(({ client }) => client.request<SessionState>('GET', `${BASE}session`));
+      // Gateways of an earlier version do not report it.
+      zone = state.time_zone ?? 'UTC';
+    }
+    if (!isTimeZone(zone))
+      throw new CliError(
+        this.givenZone === undefined
+          ? `REPORT_TIMEZONE of the gateway, ${zone}, is unknown here: give another with --tz`
+          : '--tz must be an IANA time zone such as Europe/Berlin',
+      );
+    showTimesIn(zone);
+    return zone;
+  }
+
   private json<T>(method: string, path: string, init: UntypedInit): Promise<T> {
     return this.send(({ client }) => client.request<T>(method, BASE + path, init));
   }
 
+  /** What is printed afterwards has times. */
   private async send<T>(request: (connection: Connection) => Promise<T>): Promise<T> {
+    const [result] = await Promise.all([this.request(request), this.zone()]);
+    return result;
+  }
+
+  private async request<T>(request: (connection: Connection) => Promise<T>): Promise<T> {
     const connection = await this.connected();
     try {
       return await request(connection);

@@ -5,12 +5,17 @@ export interface GlobalOptions {
   url: string | undefined;
   colour: boolean;
   quiet: boolean;
+  timeZone: string | undefined;
 }
 
 const DEFINITIONS: readonly (readonly [flags: string, description: string])[] = [
   ['--url <url>', 'use the gateway at this URL (default: POSTERN_URL, else this machine)'],
   ['--no-color', 'print without colours, as NO_COLOR=1 does'],
   ['-q, --quiet', 'print the result only, without hints'],
+  [
+    '--tz <zone>',
+    'time zone of days and times, for example Europe/Berlin (default: REPORT_TIMEZONE of the gateway)',
+  ],
 ];
 
 const OURS = new WeakSet<Option>();
@@ -55,5 +60,6 @@ export function globalOptionsOf(command: Command): GlobalOptions {
     url: given.url as string | undefined,
     colour: given.color !== false,
     quiet: given.quiet === true,
+    timeZone: given.tz as string | undefined,
   };
 }

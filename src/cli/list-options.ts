@@ -78,8 +78,9 @@ export function addPageOptions(command: Command): Command {
 export async function callQuery(api: Api, options: CallOptions & TimeOptions): Promise<Query> {
   const { team, key, provider, model, status, outcome, failed, minDurationMs, recordedAfter } = options;
   const { tag, endUser, session, providerRequestId, providerError } = options;
+  const range = parseRange(options, await api.zone());
   return {
-    ...{ team, provider, model, status, outcome, min_duration_ms: minDurationMs, ...parseRange(options) },
+    ...{ team, provider, model, status, outcome, min_duration_ms: minDurationMs, ...range },
     ...{
       tag,
       end_user: endUser,
@@ -89,7 +90,7 @@ export async function callQuery(api: Api, options: CallOptions & TimeOptions): P
     },
     ...(failed === true && { failed: 'true' }),
     ...(recordedAfter !== undefined && {
-      recorded_after: parseTime(recordedAfter, -1, '--recorded-after'),
+      recorded_after: parseTime(recordedAfter, -1, '--recorded-after', await api.zone()),
     }),
     ...(key !== undefined && { key: await findKeyId(api, key) }),
   };

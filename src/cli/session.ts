@@ -12,10 +12,10 @@ export class Session {
   private readonly url: string | undefined;
 
   constructor(private readonly command: Command) {
-    const { url, colour, quiet } = globalOptionsOf(command);
-    const { json, wide } = command.opts<{ json?: boolean; wide?: boolean }>();
+    const { url, colour, quiet, timeZone } = globalOptionsOf(command);
+    const { json, wide, tz } = command.opts<{ json?: boolean; wide?: boolean; tz?: string }>();
     this.url = url;
-    this.api = new Api(() => connect(url));
+    this.api = new Api(() => connect(url), tz ?? timeZone);
     const isTerminal = process.stdout.isTTY && process.stdout.hasColors();
     const { rawArgs: args } = rootOf(command) as unknown as { rawArgs: readonly string[] };
     this.out = new Output({ json, wide, quiet, colour: colour && isTerminal, args });

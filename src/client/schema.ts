@@ -1089,6 +1089,11 @@ export interface components {
                  */
                 expires_at: string;
             } | null;
+            /**
+             * @description Time zone of days and times that are shown: `REPORT_TIMEZONE`.
+             * @example Europe/Berlin
+             */
+            time_zone: string;
         };
         /**
          * @example {
@@ -6696,7 +6701,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The session, or null. */
+            /** @description The session, or null, and the time zone. */
             200: {
                 headers: {
                     [name: string]: unknown;

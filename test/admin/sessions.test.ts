@@ -93,11 +93,11 @@ describe('signing in', () => {
 describe('a session', () => {
   it('is shown, and null for nobody', async () => {
     const without = await send(postern, 'GET /admin/v1/session');
-    expect([without.status, without.json()]).toEqual([200, { session: null }]);
+    expect([without.status, without.json()]).toEqual([200, { session: null, time_zone: 'UTC' }]);
     const unknown = await send(postern, 'GET /admin/v1/session', [
       `Cookie: postern_session=${'B'.repeat(43)}`,
     ]);
-    expect([unknown.status, unknown.json()]).toEqual([200, { session: null }]);
+    expect([unknown.status, unknown.json()]).toEqual([200, { session: null, time_zone: 'UTC' }]);
     const answer = await send(postern, 'GET /admin/v1/session', [await signIn(postern, ADMIN_TOKEN)]);
     expect(answer.header('cache-control')).toBe('no-store');
     const { session } = answer.json() as { session: { created_at: string; expires_at: string } };

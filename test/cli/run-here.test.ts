@@ -28,7 +28,7 @@ describe('a command in this process', () => {
   it.each([
     ['help', ['keys', 'create', '--help']],
     ['an unknown one', ['nonsense']],
-    ['a value that is rejected', ['requests', 'list', '--from', 'soon']],
+    ['a value that is rejected', ['limits', 'set', 'search']],
   ])('ends and says to the byte what a process does: %s', async (_, args) => {
     expect(await runHere(args)).toEqual(await runCli(args));
   });

@@ -1,8 +1,8 @@
-import { parseRange, parseTime } from '../../src/cli/times.js';
+import { exactTime, minuteTime, parseRange, parseTime, shortTime, showTimesIn } from '../../src/cli/times.js';
 
 const NOW = new Date('2026-03-31T13:14:15.678Z');
-const past = (text: string) => parseTime(text, -1, '--from', NOW);
-const future = (text: string) => parseTime(text, 1, '--expires-at', NOW);
+const past = (text: string) => parseTime(text, -1, '--from', 'UTC', NOW);
+const future = (text: string) => parseTime(text, 1, '--expires-at', 'UTC', NOW);
 
 it.each([
   ['30m', '2026-03-31T12:44:15.678Z'],
@@ -54,8 +54,48 @@ it.each([
 });
 
 it('rejects a range that ends before it begins', () => {
-  expect(() => parseRange({ from: 'today', to: 'yesterday' })).toThrow(
+  expect(() => parseRange({ from: 'today', to: 'yesterday' }, 'UTC')).toThrow(
     /^--from \(.*\) must be before --to \(.*\)$/,
   );
-  expect(Object.keys(parseRange({ from: 'yesterday', to: 'today' }))).toEqual(['from', 'to']);
+  expect(Object.keys(parseRange({ from: 'yesterday', to: 'today' }, 'UTC'))).toEqual(['from', 'to']);
+});
+
+it.each([
+  ['Europe/Berlin', '2026-11-01', '2026-10-31T23:00:00.000Z'],
+  ['Europe/Berlin', '2026-07-01T12:00', '2026-07-01T10:00:00.000Z'],
+  ['Europe/Berlin', '2026-07-01T12:00Z', '2026-07-01T12:00:00.000Z'],
+  // Clocks had skipped this time, and showed this one twice.
+  ['Europe/Berlin', '2026-03-29T02:30', '2026-03-29T01:30:00.000Z'],
+  ['Europe/Berlin', '2026-10-25T02:30', '2026-10-25T01:30:00.000Z'],
+  ['America/New_York', 'today', '2026-03-31T04:00:00.000Z'],
+  ['Pacific/Auckland', 'today', '2026-03-31T11:00:00.000Z'],
+  ['Pacific/Auckland', 'yesterday', '2026-03-30T11:00:00.000Z'],
+  ['Asia/Kathmandu', '2026-11-15', '2026-11-14T18:15:00.000Z'],
+  // Summer time begins at midnight: there is no 00:00.
+  ['America/Santiago', '2026-09-06', '2026-09-06T04:00:00.000Z'],
+  ['America/Santiago', '24h', '2026-03-30T13:14:15.678Z'],
+])('in %s, %s is %s', (zone, text, iso) => {
+  expect(parseTime(text, -1, '--from', zone, NOW)).toBe(iso);
+});
+
+it('prints times in the zone of the command', () => {
+  const at = '2026-07-01T22:04:05.678Z';
+  showTimesIn('Asia/Kolkata');
+  try {
+    expect([minuteTime(at), exactTime(at), shortTime(at), minuteTime(null)]).toEqual([
+      '2026-07-02 03:34',
+      '2026-07-02 03:34:05 Asia/Kolkata',
+      '2026-07-02T03:34:05+05:30',
+      null,
+    ]);
+    showTimesIn('America/St_Johns');
+    expect(shortTime(at)).toBe('2026-07-01T19:34:05-02:30');
+  } finally {
+    showTimesIn('UTC');
+  }
+  expect([minuteTime(at), exactTime(at), shortTime(at)]).toEqual([
+    '2026-07-01 22:04',
+    '2026-07-01 22:04:05 UTC',
+    '2026-07-01T22:04:05Z',
+  ]);
 });

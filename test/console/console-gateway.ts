@@ -56,6 +56,7 @@ export async function startConsoleGateway(): Promise<Omit<ConsoleGateway, 'seede
     OIDC_CLIENT_SECRET: CLIENT_SECRET,
     OIDC_ADMINS: 'llm-admins',
     OIDC_TEAM_PREFIX: 'team-',
+    REPORT_TIMEZONE: 'Europe/Berlin',
   });
   for (const secret of [MASTER_KEY, CLIENT_SECRET]) SECRETS.add(secret);
   await gateway.ready();

@@ -23,7 +23,7 @@ const SignIn = lazy(async () => ({ default: (await import('./sign-in')).SignIn }
 
 const root = createRootRoute({
   // The time range and zone, which links from page to page take along.
-  validateSearch: searchParams(['range', 'from', 'to'], { tz: ['UTC'] }),
+  validateSearch: searchParams(['range', 'from', 'to', 'tz'], {}),
   component: Outlet,
   notFoundComponent: () => (
     <main>

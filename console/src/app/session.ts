@@ -54,7 +54,7 @@ export function useSignOut() {
     mutationFn: () => api.delete('/admin/v1/session'),
     onSuccess: () => {
       // The session itself stays, or what shows it would not hear of its end.
-      client.setQueryData(sessionQuery.queryKey, { session: null });
+      client.setQueryData(sessionQuery.queryKey, (state) => state && { ...state, session: null });
       client.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== 'session' });
     },
   });

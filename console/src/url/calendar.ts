@@ -42,7 +42,10 @@ export function civilOf(instant: Date, zone: string): CivilTime {
   return { year, month, day, hour, minute, second };
 }
 
-/** The instant at which a clock in the zone shows this; of a skipped hour, the instant after the change. */
+/**
+ * The instant at which a clock in the zone shows this; of a skipped hour, the instant as far after the change, and of one
+ * that is shown twice, the later.
+ */
 export function instantOf(
   civil: Partial<CivilTime> & Pick<CivilTime, 'year' | 'month' | 'day'>,
   zone: string,
@@ -55,9 +58,12 @@ export function instantOf(
     civil.minute ?? 0,
     civil.second ?? 0,
   );
-  let instant = wanted - offsetMs(new Date(wanted), zone);
-  instant = wanted - offsetMs(new Date(instant), zone);
-  return new Date(instant);
+  // Clocks change by less than a day: the offset is the one of the day before or after.
+  const [before = wanted, after = wanted] = [-DAY_MS, DAY_MS].map(
+    (away) => wanted - offsetMs(new Date(wanted + away), zone),
+  );
+  const shown = [after, before].find((instant) => instant + offsetMs(new Date(instant), zone) === wanted);
+  return new Date(shown ?? before);
 }
 
 /** How far the zone's clock is ahead of UTC. */

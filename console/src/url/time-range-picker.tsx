@@ -14,7 +14,7 @@ import { DownIcon } from '../display/icons';
 import { shortTime } from '../figures/times';
 import { PRESETS, type Preset, type TimeRange } from './time-range';
 import classes from './time-range-picker.module.css';
-import { LOCAL_ZONE, zoneLabel } from './time-zone';
+import { useOfferedZones, zoneLabel } from './time-zone';
 import { useUrlState } from './url-state';
 
 const DayRangePicker = lazy(() => import('./day-range-picker'));
@@ -23,6 +23,7 @@ const DayRangePicker = lazy(() => import('./day-range-picker'));
 export function TimeRangePicker({ range, presets }: { range: TimeRange; presets?: readonly Preset[] }) {
   const [opened, setOpened] = useState(false);
   const [, setUrl] = useUrlState();
+  const zones = useOfferedZones();
   const choose = (state: { range?: string; from?: string; to?: string }) => {
     setUrl({ range: undefined, from: undefined, to: undefined, ...state });
     setOpened(false);
@@ -69,17 +70,12 @@ export function TimeRangePicker({ range, presets }: { range: TimeRange; presets?
         <Divider my="sm" />
         <SegmentedControl
           size="xs"
+          fullWidth
+          orientation={zones.length > 2 ? 'vertical' : 'horizontal'}
           aria-label="Time zone"
-          value={range.zone === 'UTC' ? 'UTC' : 'local'}
-          onChange={(value) => setUrl({ tz: value === 'UTC' ? 'UTC' : undefined })}
-          data={
-            LOCAL_ZONE === 'UTC' || LOCAL_ZONE === 'Etc/UTC'
-              ? [{ value: 'UTC', label: 'UTC (also your time zone)' }]
-              : [
-                  { value: 'local', label: zoneLabel(LOCAL_ZONE) },
-                  { value: 'UTC', label: 'UTC' },
-                ]
-          }
+          value={range.zone}
+          onChange={(zone) => setUrl({ tz: zone === zones[0]?.zone ? undefined : zone })}
+          data={zones.map(({ zone, label }) => ({ value: zone, label }))}
         />
       </Popover.Dropdown>
     </Popover>

@@ -50,11 +50,14 @@ export class SessionController {
   @Get()
   @Header('Cache-Control', 'no-store')
   @ApiOperation({ operationId: 'getSession', summary: 'Get the session of this browser' })
-  @ApiOkResponse({ standardSchema: sessionStateSchema, description: 'The session, or null.' })
+  @ApiOkResponse({
+    standardSchema: sessionStateSchema,
+    description: 'The session, or null, and the time zone.',
+  })
   async get(@Req() req: Request): Promise<SessionState> {
     const cookie = sessionCookieOf(req, this.env.publicUrl);
     const session = cookie && (await this.sessions.find(cookie, this.guard.addressOf(req)));
-    if (!session) return { session: null };
+    if (!session) return { session: null, time_zone: this.env.reportTimezone };
     const { access, teams, createdAt, expiresAt } = session;
     return {
       session: {
@@ -65,6 +68,7 @@ export class SessionController {
         created_at: createdAt.toISOString(),
         expires_at: expiresAt.toISOString(),
       },
+      time_zone: this.env.reportTimezone,
     };
   }
 

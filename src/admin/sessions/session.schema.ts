@@ -43,6 +43,10 @@ export const sessionStateSchema = z
       })
       .nullable()
       .meta({ description: 'Null if nobody is signed in.' }),
+    time_zone: z.string().meta({
+      description: 'Time zone of days and times that are shown: `REPORT_TIMEZONE`.',
+      example: 'Europe/Berlin',
+    }),
   })
   .meta({ id: 'SessionState' });
 export type SessionState = z.output<typeof sessionStateSchema>;

@@ -38,7 +38,7 @@ export function auditCommand(): Command {
         const { actor, action, subjectType, subjectName, subjectId } = options;
         const query = {
           ...{ actor, action, subject_type: subjectType, subject_name: subjectName, subject_id: subjectId },
-          ...parseRange(options),
+          ...parseRange(options, await api.zone()),
         };
         const page = await listPages<Page<AuditView>>(api, 'audit', query, options);
         out.page(page, { noun: 'changes', columns: COLUMNS });

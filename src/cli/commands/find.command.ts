@@ -4,7 +4,7 @@ import type { Found, SearchResult } from '../../search/search.schema.js';
 import { CliError } from '../cli-error.js';
 import { action, type Session } from '../session.js';
 import type { Column } from '../table.js';
-import { minuteTime, parseTime, utcTime } from '../times.js';
+import { minuteTime, parseTime, exactTime } from '../times.js';
 
 /** `postern find <text>` */
 export function findCommand(): Command {
@@ -43,7 +43,7 @@ async function find({ api, out }: Session, { before }: { before?: string }, text
   const { log, data } = result;
   if (log !== null && !log.whole && !data.some(({ kind }) => OF_LOG.includes(kind)))
     out.note(
-      `\nThe log was searched from ${utcTime(log.from)} on. To go on: ${cliCommand(`find ${shellQuoted(text!)} --before ${log.from}`)}`,
+      `\nThe log was searched from ${exactTime(log.from)} on. To go on: ${cliCommand(`find ${shellQuoted(text!)} --before ${log.from}`)}`,
     );
 }
 

@@ -4,7 +4,7 @@ import { cliCommand } from '../../platform/cli-command.js';
 import { type Output, statusStyle } from '../output.js';
 import type { Session } from '../session.js';
 import type { Column } from '../table.js';
-import { minuteTime, utcTime } from '../times.js';
+import { minuteTime, exactTime } from '../times.js';
 import { annotationColumns, annotationLines } from './options/annotation-options.js';
 import { cacheText } from './options/key-cache.js';
 import { limitLines } from './options/limit-options.js';
@@ -22,7 +22,7 @@ export function nameOf({ team, name }: Pick<KeyView, 'team' | 'name'>): string {
 }
 
 export function keyLines(out: Output, key: KeyView, status: string): string {
-  const time = (iso: string | null) => iso && utcTime(iso);
+  const time = (iso: string | null) => iso && exactTime(iso);
   const previous = key.previous_secret_expires_at;
   return out.fields([
     ['id', key.id],
@@ -44,7 +44,7 @@ export function keyLines(out: Output, key: KeyView, status: string): string {
     ...annotationLines(key),
     ...(previous === null
       ? []
-      : [['previous secret', `works until ${utcTime(previous)}`, 'yellow'] as const]),
+      : [['previous secret', `works until ${exactTime(previous)}`, 'yellow'] as const]),
   ]);
 }
 

@@ -3,7 +3,7 @@ import type { IssuedKeyView, KeyView, RotatedKeyView } from '../../keys/keys.sch
 import type { LeakedKey } from '../../keys/leaked-key.schema.js';
 import type { Page } from '../../database/page.js';
 import { cliCommand, shellQuoted } from '../../platform/cli-command.js';
-import { path } from '../api.js';
+import { type Api, path } from '../api.js';
 import { addPageOptions, listPages, type PageOptions } from '../list-options.js';
 import { CliError } from '../cli-error.js';
 import { findKey, KEY_FORMS, wholeKey } from '../lookup.js';
@@ -28,7 +28,7 @@ import { addModelRuleOptions, type ModelRuleOptions, modelRulesOf } from './opti
 import type { Output } from '../output.js';
 import { readSecret } from '../prompt.js';
 import { action, type Session } from '../session.js';
-import { duration, parseTime, utcTime } from '../times.js';
+import { duration, parseTime, exactTime } from '../times.js';
 
 const SHOWN_ONCE = 'Save it now: Postern stores only its digest and will not show it again.';
 const KEY_ARGUMENT = ['<key>', KEY_FORMS] as const;
@@ -196,7 +196,7 @@ function addSettings(command: Command): Command {
 }
 
 /** The settings as fields of the admin API; null for none, and absent if not given. @param before the key as it is */
-function settingsOf(options: KeySettings, before: KeyView | null): object {
+async function settingsOf(api: Api, options: KeySettings, before: KeyView | null): Promise<object> {
   const { team, name, expiresAt, providers, endpoints, idempotency, websockets } = options;
   return {
     ...present({ team, name, endpoints, idempotency, websockets }),
@@ -205,7 +205,7 @@ function settingsOf(options: KeySettings, before: KeyView | null): object {
     ...limitMembersOf(options, before),
     ...annotationsOf(options),
     ...(expiresAt !== undefined && {
-      expires_at: expiresAt === 'never' ? null : parseTime(expiresAt, 1, '--expires-at'),
+      expires_at: expiresAt === 'never' ? null : parseTime(expiresAt, 1, '--expires-at', await api.zone()),
     }),
     ...(providers !== undefined && {
       providers: providers === 'all' ? null : providers.split(',').map((provider) => provider.trim()),
@@ -219,7 +219,7 @@ function present(fields: Readonly<Record<string, string | boolean | undefined>>)
 }
 
 async function create({ api, out }: Session, options: KeySettings) {
-  const key = await api.post<IssuedKeyView>('keys', settingsOf(options, null));
+  const key = await api.post<IssuedKeyView>('keys', await settingsOf(api, options, null));
   printIssued(out, key, `Created key ${nameOf(key)} (${key.id}):`);
 }
 
@@ -228,8 +228,12 @@ async function list({ api, out }: Session, options: ListOptions) {
   const query = {
     ...{ team, search: name, prefix, status, sort },
     ...annotationQuery(others),
-    ...(expiresBefore !== undefined && { expires_before: parseTime(expiresBefore, 1, '--expires-before') }),
-    ...(unusedSince !== undefined && { unused_since: parseTime(unusedSince, -1, '--unused-since') }),
+    ...(expiresBefore !== undefined && {
+      expires_before: parseTime(expiresBefore, 1, '--expires-before', await api.zone()),
+    }),
+    ...(unusedSince !== undefined && {
+      unused_since: parseTime(unusedSince, -1, '--unused-since', await api.zone()),
+    }),
   };
   const page = await listPages<Page<KeyView>>(api, 'keys', query, others);
   out.page(page, { noun: 'keys', columns: columnsOf(page.data) });
@@ -255,7 +259,7 @@ async function update({ api, out }: Session, options: KeySettings, text?: string
   if (
     !hasLimitOptions(options) &&
     options.cacheShared === undefined &&
-    Object.keys(settingsOf(options, null)).length === 0
+    Object.keys(await settingsOf(api, options, null)).length === 0
   )
     throw new CliError(
       'nothing to change: give --name, --expires-at, --providers, --endpoints, --idempotency, --websockets, --cache, --models, --stream-usage, ' +
@@ -263,7 +267,7 @@ async function update({ api, out }: Session, options: KeySettings, text?: string
     );
   const before = await findKey(api, text!);
   const { id } = before;
-  const change = settingsOf(options, before);
+  const change = await settingsOf(api, options, before);
   const key = await api.patch<KeyView>(path('keys', id), change);
   out.result(key, () => `Updated key ${nameOf(key)} (${key.prefix}…).`);
 }
@@ -276,7 +280,7 @@ async function rotate(session: Session, { graceSeconds }: { graceSeconds?: strin
   const older =
     before.previous_secret_expires_at === null
       ? ''
-      : ` The one before it, which works until ${utcTime(before.previous_secret_expires_at)}, stops working at once.`;
+      : ` The one before it, which works until ${exactTime(before.previous_secret_expires_at)}, stops working at once.`;
   await session.confirm(
     `Rotate key ${nameOf(before)} (${before.prefix}…)? Its present secret ${end}.${older}`,
   );
@@ -290,7 +294,7 @@ async function rotate(session: Session, { graceSeconds }: { graceSeconds?: strin
   out.note(
     until === null
       ? 'The previous secret no longer works.'
-      : `The previous secret stops working at ${utcTime(until)} (in ${duration(grace)}).`,
+      : `The previous secret stops working at ${exactTime(until)} (in ${duration(grace)}).`,
   );
   for (const prefix of key.ended_secrets ?? [])
     out.note(
@@ -307,7 +311,7 @@ async function revoke(session: Session, _: object, text?: string) {
     );
   const key = await api.post<KeyView>(path('keys', id, 'revoke'));
   const what = before.revoked_at === null ? 'Revoked key' : 'Revoked already: key';
-  out.result(key, () => `${what} ${nameOf(key)} (${key.prefix}…) at ${utcTime(key.revoked_at!)}.`);
+  out.result(key, () => `${what} ${nameOf(key)} (${key.prefix}…) at ${exactTime(key.revoked_at!)}.`);
 }
 
 function printIssued(out: Output, key: IssuedKeyView, title: string): void {

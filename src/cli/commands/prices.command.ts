@@ -3,7 +3,7 @@ import type { Page } from '../../database/page.js';
 import type { MissingPrices, PriceView, RepricedView, Resolution } from '../../pricing/prices.schema.js';
 import { formatDecimal, parseDecimal } from '../../platform/decimal.js';
 import type { ProviderView } from '../../providers/providers.schema.js';
-import { path } from '../api.js';
+import { type Api, path } from '../api.js';
 import { CliError } from '../cli-error.js';
 import { addPageOptions, addRangeOptions, listPages, type PageOptions } from '../list-options.js';
 import { action, type Session } from '../session.js';
@@ -136,17 +136,17 @@ function addAmounts(command: Command): Command {
     .option('--note <text>', 'remark');
 }
 
-function amountsOf(options: Amounts): object {
+async function amountsOf(api: Api, options: Amounts): Promise<object> {
   const { input, cachedInput, cacheWrite, output, perCall, effectiveFrom, note } = options;
   const fields = {
     ...{ input, cached_input: cachedInput, cache_write: cacheWrite, output, per_call: perCall, note },
-    effective_from: effectiveFrom === undefined ? undefined : parseTime(effectiveFrom, 1, '--effective-from'),
+    effective_from: effectiveFrom && parseTime(effectiveFrom, 1, '--effective-from', await api.zone()),
   };
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }
 
 async function set({ api, out }: Session, options: Amounts, catalog?: string, model?: string) {
-  const price = await api.post<PriceView>('prices', { catalog, model, ...amountsOf(options) });
+  const price = await api.post<PriceView>('prices', { catalog, model, ...(await amountsOf(api, options)) });
   out.result(price, () => `Set the price of ${nameOf(price)} (${price.id}).`);
   if (!out.printsNotes) return;
   const { data } = await api.get<Page<ProviderView>>('providers');
@@ -158,7 +158,7 @@ async function set({ api, out }: Session, options: Amounts, catalog?: string, mo
 }
 
 async function update({ api, out }: Session, options: Amounts, id?: string) {
-  const change = amountsOf(options);
+  const change = await amountsOf(api, options);
   if (Object.keys(change).length === 0)
     throw new CliError('nothing to change: give an amount, --effective-from or --note');
   const price = await api.patch<PriceView>(path('prices', id!), change);
@@ -168,7 +168,7 @@ async function update({ api, out }: Session, options: Amounts, id?: string) {
 async function resolve({ api, out }: Session, { at }: { at?: string }, provider?: string, model?: string) {
   const found = await api.get<Resolution>('prices/resolve', {
     ...{ provider, model },
-    ...(at !== undefined && { at: parseTime(at, -1, '--at') }),
+    ...(at !== undefined && { at: parseTime(at, -1, '--at', await api.zone()) }),
   });
   out.result(found, () => {
     const { price } = found;
@@ -195,7 +195,7 @@ interface RepriceOptions {
 }
 
 async function reprice(session: Session, { model, dryRun = false, ...options }: RepriceOptions) {
-  const { from, to } = parseRange(options);
+  const { from, to } = parseRange(options, await session.api.zone());
   if (from === undefined) throw new CliError('--from must be given, for example 7d');
   const range = { from, to: to ?? new Date().toISOString() };
   if (!dryRun) await session.confirm(`Compute the costs of calls from ${range.from} to ${range.to} again?`);

@@ -6,7 +6,7 @@ import { CliError } from '../cli-error.js';
 import type { Output } from '../output.js';
 import { action, type Session } from '../session.js';
 import type { Column } from '../table.js';
-import { minuteTime, utcTime } from '../times.js';
+import { minuteTime, exactTime } from '../times.js';
 import { notePermittedKeys } from './key-output.js';
 
 interface RouteOptions {
@@ -188,7 +188,7 @@ function routeLines(out: Output, route: RouteView): string {
     ['attempts', route.max_attempts],
     ['dialect', route.dialect],
     ['default', route.default],
-    ['created', utcTime(route.created_at)],
-    ['updated', utcTime(route.updated_at)],
+    ['created', exactTime(route.created_at)],
+    ['updated', exactTime(route.updated_at)],
   ]);
 }

@@ -124,7 +124,7 @@ Example:
     )
     .action(
       action<{ from: string }>(async ({ api, out }, { from }, sink) => {
-        const body = { from: parseTime(from, -1, '--from') };
+        const body = { from: parseTime(from, -1, '--from', await api.zone()) };
         const view = await api.post<SinkView>(path('sinks', sink, 'replay'), body);
         out.result(view, () => `Sink ${view.name} gets the rows from ${view.recorded_until} on again.`);
       }),
@@ -182,7 +182,7 @@ async function add(
     ...{ name, kind, url },
     ...(target !== undefined && { target }),
     ...(secret === true && { secret: (await readSecret('Secret')).trim() }),
-    ...(from !== undefined && { from: parseTime(from, -1, '--from') }),
+    ...(from !== undefined && { from: parseTime(from, -1, '--from', await api.zone()) }),
   });
   out.result(view, () => `Added sink ${view.name} (${view.url}).`);
   if (out.printsNotes) out.note(`See its state: ${cliCommand('sinks list')}`);

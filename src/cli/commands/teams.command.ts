@@ -23,7 +23,12 @@ import {
   limitMembersOf,
   type LimitOptions,
 } from './options/limit-options.js';
-import { addModelRuleOptions, modelRuleLines, type ModelRuleOptions, modelRulesOf } from './options/model-rules.js';
+import {
+  addModelRuleOptions,
+  modelRuleLines,
+  type ModelRuleOptions,
+  modelRulesOf,
+} from './options/model-rules.js';
 import {
   addSelfServiceOption,
   selfServiceLines,
@@ -33,7 +38,7 @@ import {
 import { type Output, statusStyle } from '../output.js';
 import { action } from '../session.js';
 import type { Column } from '../table.js';
-import { minuteTime, utcTime } from '../times.js';
+import { minuteTime, exactTime } from '../times.js';
 
 const TEAM_ARGUMENT = ['<team>', 'name or ID of the team'] as const;
 
@@ -99,7 +104,7 @@ export function teamsCommand(): Command {
             ['id', team.id],
             ['name', team.name],
             ['status', statusOf(team), statusStyle(statusOf(team))],
-            ['created', utcTime(team.created_at)],
+            ['created', exactTime(team.created_at)],
             ...modelRuleLines(team),
             ...limitLines(team),
             ...selfServiceLines(team.self_service),

@@ -74,7 +74,7 @@ async function create({ api, out }: Session, { name, role, teams, expiresAt }: N
     name,
     role,
     ...(teams !== undefined && { teams: teams.split(',').map((team) => team.trim()) }),
-    ...(expiresAt !== undefined && { expires_at: parseTime(expiresAt, 1, '--expires-at') }),
+    ...(expiresAt !== undefined && { expires_at: parseTime(expiresAt, 1, '--expires-at', await api.zone()) }),
   });
   if (out.isJson) out.json(token);
   else if (out.isQuiet) console.log(token.token);

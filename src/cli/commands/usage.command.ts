@@ -20,7 +20,6 @@ const MAX_GROUPS = 500;
 
 interface UsageOptions extends CallOptions, TimeOptions, PageOptions {
   groupBy?: string;
-  tz?: string;
   sort?: string;
   top?: string;
 }
@@ -33,7 +32,10 @@ export function usageCommand(): Command {
       '--group-by <groups>',
       'team, key, cost_center, provider, model, end_user, session, tag:<name>, and month, week, day, hour or half_hour, separated by commas (default: team,day)',
     )
-    .option('--tz <zone>', 'time zone of days, weeks and months, for example Europe/Berlin')
+    .option(
+      '--tz <zone>',
+      'time zone of days, weeks and months, for example Europe/Berlin (default: REPORT_TIMEZONE)',
+    )
     .option('--sort <sum>', 'largest first: calls, errors, tokens or cost (default: by time and name)')
     .option('--top <n>', 'only the largest n groups, by calls unless --sort is given');
   return addPageOptions(addTimeOptions(addCallOptions(command)))
@@ -53,10 +55,10 @@ Examples:
     .action(action(print));
 }
 
-async function print({ api, out }: Session, { groupBy, tz, sort, top, ...options }: UsageOptions) {
+async function print({ api, out }: Session, { groupBy, sort, top, ...options }: UsageOptions) {
   const query = {
     ...(await callQuery(api, options)),
-    ...{ group_by: groupBy, tz, sort: sort ?? (top === undefined ? undefined : 'calls') },
+    ...{ group_by: groupBy, tz: await api.zone(), sort: sort ?? (top === undefined ? undefined : 'calls') },
   };
   if (top !== undefined && !(Number(top) >= 1 && Number(top) <= MAX_GROUPS && /^\d+$/.test(top)))
     throw new CliError(`--top must be an integer from 1 to ${MAX_GROUPS}`);

@@ -73,8 +73,7 @@ export function figures(gateway: ConsoleGateway): void {
     const end = new Date(days[5]!.start.getTime() + DAY_MS).toISOString();
     const { page, done } = await signedIn(
       gateway.url,
-      `/usage?metric=calls&from=${days[0]!.start.toISOString()}&to=${end}`,
-      { timezoneId: zone },
+      `/usage?metric=calls&from=${days[0]!.start.toISOString()}&to=${end}&tz=${zone}`,
     );
     await settled(page);
     await page.getByRole('switch', { name: 'Show as table' }).click();
@@ -88,6 +87,39 @@ export function figures(gateway: ConsoleGateway): void {
     );
     expect(shown).toEqual(days.map(({ calls }) => calls));
     await done();
+  });
+
+  it('shows every reader the days of REPORT_TIMEZONE, and a zone that was chosen in the link', async () => {
+    const [month] = await gateway.database.query<{ calls: string }>(
+      `SELECT count(*)::text AS calls FROM request_log
+       WHERE started_at >= date_trunc('month', date_trunc('month', now(), 'Europe/Berlin') - interval '1 day', 'Europe/Berlin')
+         AND started_at < date_trunc('month', now(), 'Europe/Berlin')`,
+    );
+    const { page, done } = await signedIn(gateway.url, '/?range=last-month', {
+      timezoneId: 'America/Los_Angeles',
+    });
+    await settled(page);
+    expect(await exactOf(page, 'Calls')).toBe(grouped(month!.calls));
+    await page
+      .getByRole('button', { name: /^Time range: Last month Europe\/Berlin, .*00:00 – .*00:00/ })
+      .click();
+    const zones = page.getByRole('radiogroup', { name: 'Time zone' });
+    expect(await zones.locator('label').allInnerTexts()).toEqual([
+      expect.stringMatching(/^Europe\/Berlin \(UTC\+[12]\), of reports$/),
+      expect.stringMatching(/^America\/Los Angeles \(UTC-[78]\), yours$/),
+      'UTC',
+    ]);
+    await zones.getByText(/yours/).click();
+    await page.waitForURL((url) => url.searchParams.get('tz') === 'America/Los_Angeles');
+    const { href } = new URL(page.url());
+    await done();
+    // Somebody elsewhere opens the link.
+    const other = await signedIn(gateway.url, href.slice(`${gateway.url}/console`.length));
+    await settled(other.page);
+    await other.page
+      .getByRole('button', { name: /^Time range: Last month America\/Los Angeles, / })
+      .waitFor();
+    await other.done();
   });
 
   it('lists the requests that a filter leaves, and all of them over its pages', async () => {

@@ -1,7 +1,7 @@
 import type { ProviderView } from '../../../providers/providers.schema.js';
 import { type Output, statusStyle } from '../../output.js';
 import type { Cell, Column } from '../../table.js';
-import { minuteTime, utcTime } from '../../times.js';
+import { minuteTime, exactTime } from '../../times.js';
 import { authLines } from './provider-auth.js';
 
 /** The columns of a list of providers. */
@@ -31,7 +31,7 @@ function defaultOf(provider: ProviderView): Cell {
 
 /** What is shown of one provider. */
 export function providerLines(out: Output, provider: ProviderView): string {
-  const time = (iso: string | null) => iso && utcTime(iso);
+  const time = (iso: string | null) => iso && exactTime(iso);
   return out.fields([
     ['name', provider.name],
     ['url', provider.url],
