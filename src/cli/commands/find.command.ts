@@ -36,7 +36,7 @@ async function find({ api, out }: Session, { before }: { before?: string }, text
     throw new CliError('this looks like a whole key; "keys find" reads it from standard input');
   const result = await api.get<SearchResult>('search', {
     q: text!,
-    ...(before !== undefined && { before: parseTime(before, -1, '--before') }),
+    ...(before !== undefined && { before: parseTime(before, -1, '--before', await api.zone()) }),
   });
   if (out.isJson) return out.json(result);
   out.page({ ...result, next_cursor: null }, { noun: 'matches', columns: COLUMNS });

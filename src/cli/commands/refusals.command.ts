@@ -9,7 +9,6 @@ import { minuteTime, parseRange } from '../times.js';
 interface RefusalOptions {
   groupBy?: string;
   interval?: string;
-  tz?: string;
   team?: string;
   key?: string;
   code?: string;
@@ -27,7 +26,6 @@ export function refusalsCommand(): Command {
       'team, key, code, limit, provider and model, separated by commas (default: key,code,limit)',
     )
     .option('--interval <interval>', 'also by minute, hour or day')
-    .option('--tz <zone>', 'time zone of days, for example Europe/Berlin')
     .option('--team <name or id>', 'filter by team')
     .option('--key <key>', 'filter by key: team/name, prefix or ID')
     .option('--code <code>', 'filter by reason, for example insufficient_quota');
@@ -49,8 +47,17 @@ Examples:
 }
 
 async function print({ api, out }: Session, options: RefusalOptions) {
-  const { groupBy, key, from, to, interval, tz, team, code, limit } = options;
-  const query = { group_by: groupBy, interval, tz, team, code, limit, ...parseRange({ from, to }) };
+  const { groupBy, key, from, to, interval, team, code, limit } = options;
+  const zone = await api.zone();
+  const query = {
+    group_by: groupBy,
+    interval,
+    tz: zone,
+    team,
+    code,
+    limit,
+    ...parseRange({ from, to }, zone),
+  };
   const page = await api.get<RefusalPage>('refusals', {
     ...query,
     ...(key !== undefined && { key: await findKeyId(api, key) }),
