@@ -1,6 +1,7 @@
 import { type DynamicModule, Module } from '@nestjs/common';
 import { ScheduleModule } from '@nestjs/schedule';
 import { ADMIN_MODULES } from './admin-modules.js';
+import { AttentionModule } from './attention/attention.module.js';
 import { AuthModule } from './auth/auth.module.js';
 import { ConfigModule, POSTERN_OPTIONS } from './config/config.module.js';
 import type { PosternOptions } from './config/env.js';
@@ -68,6 +69,7 @@ export class PosternModule {
         SinksModule,
         SelfModule,
         SystemModule,
+        AttentionModule,
         ServingModule,
         ...PUBLIC
       ],

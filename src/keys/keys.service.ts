@@ -19,6 +19,7 @@ import {
   type KeyGrant,
   type RotatedKey,
 } from './insert-key.js';
+import { type KeyAttention, keyAttention } from './key-attention.js';
 import { listQuery } from './key-list.js';
 import { FIND_KEY, fullName, KEY_STATUS_SQL, type KeyRow, keyView } from './key-view.js';
 import { KEY_STATUSES, type KeyCounts, type KeyFilter, type KeyView } from './keys.schema.js';
@@ -101,6 +102,11 @@ export class KeysService {
     const values = [idOfCursor(cursor), scope, limit + 1];
     const rows = await this.manager.query<(Omit<KeyCounts, 'team_id'> & { id: string })[]>(COUNTS, values);
     return pageOf(rows, limit, ({ id, ...counts }) => ({ team_id: id, ...counts }));
+  }
+
+  /** Keys that expire soon, that nobody uses, or whose old secret is still used. @param shown how many are named */
+  attention(scope: Scope, shown: number): Promise<KeyAttention> {
+    return keyAttention(this.manager, scope, shown);
   }
 
   /** @throws ServiceError not_found, also outside the scope */

@@ -64,6 +64,13 @@ const LIST = `${select()}
   ORDER BY id DESC LIMIT $5`;
 const FIND = `${select()} WHERE id = $1`;
 
+/** Budgets that reject calls: nothing is left, or a call needed more than is left. Those that were raised may do so again. */
+const BLOCKING = `
+  SELECT id, team, key, count(*) OVER ()::int AS count FROM (${select()}) blocking
+  WHERE mode = 'block' AND period NOT IN ('minute', 'at_once') AND ($1::uuid[] IS NULL OR team_id = ANY ($1))
+    AND (state = 'exhausted' OR refused > 0 AND credited = '0')
+  ORDER BY refused DESC, id LIMIT $2`;
+
 /**
  * The rules of a key and its team. Those of end users only with an end user, with no other's meters, and not those of the
  * team, whose meters count the calls of its other keys too.
@@ -102,6 +109,19 @@ export class LimitsService {
     const teamId = team === undefined ? null : (await this.teams.resolve(team, seen)).id;
     const values = [teamId, key ?? null, state ?? null, after, limit + 1, seen];
     return pageOf(await this.dataSource.query<LimitRow[]>(LIST, values), limit, limitView);
+  }
+
+  /** Budgets that are exhausted, or have rejected calls in this period. @param shown how many are named */
+  async blocking(
+    seen: Scope,
+    shown: number,
+  ): Promise<{ count: number; names: { id: string; name: string }[] }> {
+    const rows = await this.dataSource.query<(Pick<LimitView, 'id' | 'team' | 'key'> & { count: number })[]>(
+      BLOCKING,
+      [seen, shown],
+    );
+    const names = rows.map(({ id, team, key }) => ({ id, name: key === null ? team : `${team}/${key}` }));
+    return { count: rows[0]?.count ?? 0, names };
   }
 
   /** The rules that apply to the calls of a key. @param subject of an end user; null: without the rules of end users */

@@ -6,6 +6,7 @@ import { ProviderHealthWatch } from './provider-health.service.js';
 /** Notices and announces providers that fail. */
 @Module({
   imports: [TypeOrmModule.forFeature([FailingProvider])],
-  providers: [ProviderHealthWatch]
+  providers: [ProviderHealthWatch],
+  exports: [ProviderHealthWatch]
 })
 export class ProviderHealthModule {}

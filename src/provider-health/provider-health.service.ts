@@ -6,6 +6,7 @@ import type { Settings } from '../config/settings.js';
 import { DatabaseService } from '../database/database.service.js';
 import { ReplicaJobs } from '../database/replica-jobs.service.js';
 import { describeError } from '../errors/describe-error.js';
+import { FailingProvider } from './failing-provider.entity.js';
 import { StoredProvider } from '../providers/provider.entity.js';
 import { isNew } from '../usage/rollup-sql.js';
 import { OutageLog } from '../request-log/writer/outage-log.js';
@@ -86,6 +87,11 @@ export class ProviderHealthWatch {
     } catch (error) {
       this.outage.report('Failing providers could not be looked for', describeError(error));
     }
+  }
+
+  /** The providers that fail now, the latest first. */
+  failing(): Promise<FailingProvider[]> {
+    return this.dataSource.manager.find(FailingProvider, { order: { since: 'DESC' } });
   }
 
   /** One pass. */

@@ -15,6 +15,8 @@ import { LAGGING_SECONDS } from './sink-view.js';
 import type { Sink } from './sink.entity.js';
 
 const EVERY_MS = 15_000;
+/** How the reason begins that readiness reports. */
+export const SINKS_BEHIND = 'sinks that are behind';
 /** Of REQUEST_LOG_MAX_BYTES. */
 const FULL = 0.8;
 
@@ -87,7 +89,7 @@ export class SinkHealth {
     const reasons =
       lags.length === 0
         ? []
-        : [`sinks that are behind: ${lags.length}, by up to ${Math.round(Math.max(...lags))} s`];
+        : [`${SINKS_BEHIND}: ${lags.length}, by up to ${Math.round(Math.max(...lags))} s`];
     if (this.mostBytes !== undefined && this.logBytes !== null && this.logBytes >= FULL * this.mostBytes) {
       const percent = Math.round((this.logBytes / this.mostBytes) * 100);
       reasons.push(`the request log has ${percent} % of REQUEST_LOG_MAX_BYTES`);

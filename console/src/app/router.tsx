@@ -100,7 +100,10 @@ const signedInPages = [
   createRoute({
     ...signedInPage,
     path: '/keys',
-    validateSearch: searchParams(['q', 'team', 'cost_center', 'key', 'new', 'find'], QUERY_VALUES.listKeys),
+    validateSearch: searchParams(
+      ['q', 'team', 'cost_center', 'expires_before', 'unused_since', 'key', 'new', 'find'],
+      QUERY_VALUES.listKeys,
+    ),
     component: lazyRouteComponent(() => import('../pages/keys/page')),
   }),
   createRoute({

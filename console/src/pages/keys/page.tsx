@@ -18,6 +18,7 @@ import { TimeRangePicker } from '../../url/time-range-picker';
 import { useUrlState } from '../../url/url-state';
 import { useUsage } from '../../usage/use-usage';
 import { CreateKey } from './create-key';
+import { DueFilter } from './due-filter';
 import { FindKey } from './find-key';
 import { type Key, searchOf } from './key';
 import { keyColumns } from './key-columns';
@@ -33,6 +34,8 @@ export default function Keys() {
     team: url.team,
     status,
     cost_center: url.cost_center,
+    expires_before: url.expires_before,
+    unused_since: url.unused_since,
   };
   const keys = usePages<Key>(['keys', filter], (cursor, signal) =>
     api.get('/admin/v1/keys', { query: { ...filter, cursor }, signal }),
@@ -54,6 +57,7 @@ export default function Keys() {
         {(keys.rows?.length !== 0 || isFiltered) && create}
       </PageHeader>
       <Filters />
+      <DueFilter />
       <DataTable
         label="Gateway keys"
         columns={columns}
@@ -69,7 +73,11 @@ export default function Keys() {
         stale={keys.isPlaceholderData}
         empty={
           isFiltered ? (
-            <NoMatch title="No key matches" all="keys" filters={['q', 'team', 'status', 'cost_center']}>
+            <NoMatch
+              title="No key matches"
+              all="keys"
+              filters={['q', 'team', 'status', 'cost_center', 'expires_before', 'unused_since']}
+            >
               Names are compared whole. A search that begins with ptn_ looks for the start of a secret.
             </NoMatch>
           ) : (

@@ -16,6 +16,7 @@ import { sharedState, useUrlState } from '../../url/url-state';
 import { dimensionOf, metricOf } from '../../usage/metrics';
 import { UsageChart } from '../../usage/usage-chart';
 import { useUsage, useUsageSeries } from '../../usage/use-usage';
+import { Attention } from './attention';
 import { Cards } from './cards';
 import { Ranking } from './ranking';
 
@@ -37,6 +38,7 @@ export default function Overview() {
         <TimeRangePicker range={range} />
       </PageHeader>
       <Stack gap="md">
+        <Attention />
         {usage.error ? (
           <ErrorAlert error={usage.error} retry={usage.retry} />
         ) : (

@@ -1,0 +1,123 @@
+import { Injectable } from '@nestjs/common';
+import type { Scope } from '../admin/access/access.js';
+import { KeysService } from '../keys/keys.service.js';
+import { LimitsService } from '../limits/limits.service.js';
+import { ReadinessService } from '../observability/readiness.service.js';
+import { PricesService } from '../pricing/prices.service.js';
+import { ProviderHealthWatch } from '../provider-health/provider-health.service.js';
+import { StoredProvidersService } from '../providers/stored-providers.service.js';
+import { SINKS_BEHIND } from '../sinks/sink-health.service.js';
+import { SinksService } from '../sinks/sinks.service.js';
+import { WebhooksService } from '../webhooks/webhooks.service.js';
+import type { WebhookView } from '../webhooks/webhooks.schema.js';
+import type { Attention, AttentionItem, AttentionKind } from './attention.schema.js';
+
+/** How many of each kind are named. */
+const NAMED = 5;
+/** One failed delivery may be a restart of its receiver. */
+const FAILED_ATTEMPTS = 3;
+
+type Name = AttentionItem['names'][number];
+
+/** Collects what needs somebody: a few small queries, one after the other, so that they take one connection. */
+@Injectable()
+export class AttentionService {
+  constructor(
+    private readonly keys: KeysService,
+    private readonly limits: LimitsService,
+    private readonly prices: PricesService,
+    private readonly providers: StoredProvidersService,
+    private readonly health: ProviderHealthWatch,
+    private readonly sinks: SinksService,
+    private readonly webhooks: WebhooksService,
+    private readonly readiness: ReadinessService,
+  ) {}
+
+  /** @param scope members of teams see what concerns their keys and budgets */
+  async list(scope: Scope): Promise<Attention> {
+    const budgets = await this.limits.blocking(scope, NAMED);
+    const keys = await this.keys.attention(scope, NAMED);
+    const all = scope === null ? await this.ofAll() : NOTHING;
+    const items = [
+      all.failing,
+      item('budget_blocking', 'critical', budgets.names, budgets.count),
+      ...all.operating,
+      item('key_expiring', 'warning', keys.expiring.names, keys.expiring.count),
+      item('key_old_secret', 'warning', keys.old_secret.names, keys.old_secret.count),
+      all.unpriced,
+      item('key_unused', 'info', keys.unused.names, keys.unused.count),
+    ];
+    return { data: items.filter((one) => one !== null && one.count > 0) as AttentionItem[] };
+  }
+
+  private async ofAll(): Promise<OfAll> {
+    const providers = await this.providers.list();
+    const enabled = new Set(providers.filter((provider) => provider.enabled).map(({ name }) => name));
+    // One that was removed or disabled has no calls that could show its recovery.
+    const failing = (await this.health.failing()).filter(({ provider }) => enabled.has(provider));
+    const sinks = (await this.sinks.list()).filter((sink) => sink.enabled);
+    const webhooks = await this.webhooks.list();
+    const unreadable = [...providers, ...sinks, ...webhooks].filter(
+      ({ secret_state: state }) => state === 'unreadable',
+    );
+    const failingSinks = sinks.filter(({ state }) => state === 'failing');
+    const { reasons } = await this.readiness.now();
+    const others = reasons.filter((reason) => failingSinks.length === 0 || !reason.startsWith(SINKS_BEHIND));
+    const { data: unpriced } = await this.prices.missing();
+    const [first] = failing;
+    return {
+      failing: item(
+        'provider_failing',
+        'critical',
+        failing.map(({ provider }) => ({ id: null, name: provider })),
+        failing.length,
+        first &&
+          `${first.failures} of ${first.calls} calls failed in the last minutes${first.reason === null ? '' : `, mostly ${first.reason}`}`,
+      ),
+      operating: [
+        item('system_degraded', 'critical', others.map(named)),
+        item(
+          'secret_unreadable',
+          'critical',
+          unreadable.map((one) => ('name' in one ? one : { ...one, name: one.url })),
+        ),
+        item('sink_failing', 'critical', failingSinks, failingSinks.length, failingSinks[0]?.last_error),
+        item(
+          'webhook_failing',
+          'warning',
+          webhooks.filter(isFailing).map(({ id, url }) => ({ id, name: url })),
+        ),
+      ],
+      unpriced: item(
+        'price_missing',
+        'warning',
+        unpriced.map(({ provider, model }) => named(`${provider}/${model}`)),
+      ),
+    };
+  }
+}
+
+interface OfAll {
+  failing: AttentionItem | null;
+  operating: AttentionItem[];
+  unpriced: AttentionItem | null;
+}
+const NOTHING: OfAll = { failing: null, operating: [], unpriced: null };
+
+function item(
+  kind: AttentionKind,
+  level: AttentionItem['level'],
+  names: readonly Name[],
+  count = names.length,
+  detail: string | null = null,
+): AttentionItem {
+  return { kind, level, count, names: names.slice(0, NAMED).map(({ id, name }) => ({ id, name })), detail };
+}
+
+function named(name: string): Name {
+  return { id: null, name };
+}
+
+function isFailing({ last_delivery: last }: WebhookView): boolean {
+  return last?.state === 'failed' || (last?.state === 'retrying' && last.attempts >= FAILED_ATTEMPTS);
+}
