@@ -956,6 +956,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/admin/v1/attention": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List what needs somebody: failing providers, spent budgets, expiring keys and others
+         * @description Members of teams see what concerns the budgets and keys of their teams.
+         */
+        get: operations["getAttention"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/health/live": {
         parameters: {
             query?: never;
@@ -6655,6 +6675,45 @@ export interface components {
                 value: string | null;
             }[];
         };
+        Attention: {
+            /** @description The most urgent first; empty if all is well. */
+            data: components["schemas"]["AttentionItem"][];
+        };
+        AttentionItem: {
+            /**
+             * @description `provider_failing`: providers that fail most of their calls now, by the rule of the alert `provider.failing`; `budget_blocking`: budgets that are exhausted, or have rejected calls in this period; `system_degraded`: what `GET /health/ready` reports as not working; `secret_unreadable`: providers, webhooks and sinks whose secret was encrypted with another master key; `sink_failing`: sinks that do not take rows; `webhook_failing`: webhooks whose receiver does not take events; `key_expiring`: active keys that expire within 7 days; `key_old_secret`: rotated keys whose old secret was used in the last day and still works; `price_missing`: models called in the last 7 days that have no price; `key_unused`: active keys that nobody has used for 90 days.
+             * @enum {string}
+             */
+            kind: "provider_failing" | "budget_blocking" | "system_degraded" | "secret_unreadable" | "sink_failing" | "webhook_failing" | "key_expiring" | "key_old_secret" | "price_missing" | "key_unused";
+            /**
+             * @description `critical`: calls fail or rows are at risk; `warning`: they will; `info`: worth a look.
+             * @enum {string}
+             */
+            level: "critical" | "warning" | "info";
+            /**
+             * @description How many there are; at least 1.
+             * @example 2
+             */
+            count: number;
+            /** @description The first 5 of them. */
+            names: {
+                /**
+                 * @description ID of the key, limit, sink or webhook; null for what a name identifies.
+                 * @example 01890a5d-ac96-774b-bcce-b302099a8057
+                 */
+                id: string | null;
+                /**
+                 * @description Its name; of a key `team/key`.
+                 * @example search/ci
+                 */
+                name: string;
+            }[];
+            /**
+             * @description More about the first of them; null if there is no more.
+             * @example 25 of 25 calls failed in the last minutes, mostly insufficient_quota
+             */
+            detail: string | null;
+        };
         Liveness: {
             /**
              * @description Always `ok`.
@@ -8684,6 +8743,26 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["System"];
+                };
+            };
+        };
+    };
+    getAttention: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The most urgent first. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Attention"];
                 };
             };
         };
