@@ -6493,7 +6493,15 @@ export interface components {
              * @example search/ci usd/month
              */
             limit: string | null;
+            /**
+             * @description Where the call would have gone; null if that was not known yet.
+             * @example openai
+             */
             provider: string | null;
+            /**
+             * @description Its model, for reasons that depend on it; at most 200 characters.
+             * @example gpt-5
+             */
             model: string | null;
             /**
              * @description Rejected requests.

@@ -26,6 +26,14 @@ const limit = z.string().nullable().meta({
   description: 'The limit or budget that rejected them, by whose it is; null: none, or it was removed.',
   example: 'search/ci usd/month',
 });
+const provider = z.string().nullable().meta({
+  description: 'Where the call would have gone; null if that was not known yet.',
+  example: 'openai',
+});
+const model = z.string().nullable().meta({
+  description: 'Its model, for reasons that depend on it; at most 200 characters.',
+  example: 'gpt-5',
+});
 
 /** Requests that were rejected for one reason. The members of groups that were not asked for are absent. */
 const refusalSchema = z
@@ -45,14 +53,8 @@ const refusalSchema = z
     code: code.optional(),
     limit: limit.optional(),
     limit_id: shownId('the limit').nullable().optional(),
-    provider: z.string().nullable().optional().meta({
-      description: 'Where the call would have gone; null if that was not known yet.',
-      example: 'openai',
-    }),
-    model: z.string().nullable().optional().meta({
-      description: 'Its model, for reasons that depend on it; at most 200 characters.',
-      example: 'gpt-5',
-    }),
+    provider: provider.optional(),
+    model: model.optional(),
     calls,
     last_at: lastAt,
     last_request_id: lastId,
@@ -110,8 +112,8 @@ export const ownRefusalsSchema = z
           .strictObject({
             code,
             limit,
-            provider: refusalSchema.shape.provider.unwrap(),
-            model: refusalSchema.shape.model.unwrap(),
+            provider,
+            model,
             calls,
             last_at: lastAt,
             last_request_id: lastId,
