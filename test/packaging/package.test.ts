@@ -1,5 +1,7 @@
 import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import {
+  appendFileSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -137,7 +139,6 @@ export class AppModule {}
 it('writes the migration of a table of the project, which compiles and which the next start runs', async () => {
   const project = join(folder, 'our-gateway');
   const app = join(project, 'src/app.module.ts');
-  const before = readFileSync(app, 'utf8');
   mkdirSync(join(project, 'src/widgets'));
   writeFileSync(join(project, 'src/widgets/widget.entity.ts'), WIDGET);
   writeFileSync(app, widgets(''));
@@ -161,8 +162,50 @@ it('writes the migration of a table of the project, which compiles and which the
   expect(postern('migration', 'generate', 'AddNothing')).toMatch(/^No changes/);
   expect(postern('migrate')).toBe(`Migrated: widgets/${name}\n`);
   expect(await site.database.query('SELECT * FROM widget')).toEqual([]);
-  writeFileSync(app, before);
-  run(project, tool('typescript/bin/tsc'));
+});
+
+/** Digests of the files of a project. */
+function filesOf(project: string): Record<string, string> {
+  const files = readdirSync(project, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name))
+    .filter((file) => !file.startsWith(join(project, 'data')));
+  return Object.fromEntries(
+    files.map((file) => [file, createHash('sha256').update(readFileSync(file)).digest('hex')]),
+  );
+}
+
+/** What a later build has more: a migration of the gateway. */
+const LATER = `
+MIGRATIONS.push(class Later1999000000000 {
+  async up(runner) { await runner.query('CREATE TABLE later (id int)'); }
+  async down() {}
+});
+`;
+
+it('keeps the files, the tables and the rows of a project when a later build is installed', async () => {
+  const project = join(folder, 'our-gateway');
+  await site.database.query(`INSERT INTO widget VALUES ('01890a5d-ac96-774b-bcce-b302099a8057', 'kept')`);
+  const rows = await site.database.query('SELECT * FROM widget');
+  const before = filesOf(project);
+  const installed = join(folder, 'node_modules/postern');
+  appendFileSync(join(installed, 'dist/src/database/migrations.js'), LATER);
+  const env = {
+    PATH: process.env.PATH,
+    DATABASE_URL: site.database.url,
+    PROVIDER_URL: site.provider.url,
+    PORT: '0',
+    DATA_DIR: 'data',
+  };
+  const gateway = new Process(process.execPath, ['dist/main.js'], { cwd: project, env });
+  const [, url] = await gateway.until(/ready on (http:\S+)/);
+  const response = await fetch(`${url}/v1/models`, { headers: { authorization: `Bearer ${key}` } });
+  expect([response.status, await response.text()]).toEqual([200, 'ok']);
+  gateway.signal('SIGTERM');
+  expect(await gateway.ended).toEqual({ code: 0, signal: null });
+  expect(await site.database.query('SELECT * FROM later')).toEqual([]);
+  expect(await site.database.query('SELECT * FROM widget')).toEqual(rows);
+  expect(filesOf(project)).toEqual(before);
 });
 
 /** What Nest's documentation has in main.ts, before listen(). */
