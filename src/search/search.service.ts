@@ -102,13 +102,14 @@ async function found<T>(work: Promise<T>): Promise<T | null> {
   }
 }
 
-/** Those of exactly this name first, then those that begin with the text. */
+/** Those of exactly this name first, then those that begin with the text, then those that have it as it is. */
 function best<T>(text: string, rows: readonly T[], namesOf: (row: T) => string[]): T[] {
   const wanted = text.toLowerCase();
   const rank = (row: T) => {
     const names = namesOf(row).map((name) => name.toLowerCase());
     if (names.includes(wanted)) return 0;
-    return names.some((name) => name.startsWith(wanted)) ? 1 : 2;
+    if (names.some((name) => name.startsWith(wanted))) return 1;
+    return names.some((name) => name.includes(wanted)) ? 2 : 3;
   };
   return rows
     .map((row) => ({ row, rank: rank(row) }))

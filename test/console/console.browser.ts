@@ -4,6 +4,7 @@ import { administration } from './flows/administration.js';
 import { appearance } from './flows/appearance.js';
 import { documented, WRITES_IMAGES } from './flows/documented.js';
 import { figures } from './flows/figures.js';
+import { finding } from './flows/finding.js';
 import { hostileNames } from './flows/hostile.js';
 import { keyFlows } from './flows/keys.js';
 import { newInstallation } from './flows/new-installation.js';
@@ -34,6 +35,7 @@ describeInBrowser('the console', () => {
     });
 
     describe('documented pages', () => documented(gateway));
+    if (!WRITES_IMAGES) describe('finding', () => finding(gateway));
     if (!WRITES_IMAGES) describe('flows', () => flows(gateway));
   });
 });

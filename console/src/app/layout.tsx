@@ -1,5 +1,6 @@
 import {
   AppShell,
+  Box,
   Burger,
   Button,
   Divider,
@@ -13,6 +14,7 @@ import { useDisclosure } from '@mantine/hooks';
 import { Link, Outlet, useRouterState } from '@tanstack/react-router';
 import { useEffect, useRef } from 'react';
 import { SignOutIcon } from '../display/icons';
+import { SearchBox } from '../search/search-box';
 import { sharedState, useUrlState } from '../url/url-state';
 import { ColorSchemeButton } from './color-scheme-button';
 import classes from './layout.module.css';
@@ -39,13 +41,17 @@ export function Layout({ session }: { session: Session }) {
       <a href="#main" className={classes.skip}>
         Skip to content
       </a>
-      <AppShell.Header hiddenFrom="md" px="sm">
-        <Group h="100%" justify="space-between">
-          <Logo />
+      <AppShell.Header px={{ base: 'sm', sm: 'lg' }}>
+        <Group h="100%" justify="space-between" gap="sm" wrap="nowrap">
+          <Box visibleFrom="sm" hiddenFrom="md">
+            <Logo />
+          </Box>
+          <SearchBox />
           <Burger
             opened={opened}
             onClick={toggle}
             size="sm"
+            hiddenFrom="md"
             aria-label={opened ? 'Close navigation' : 'Open navigation'}
             aria-expanded={opened}
           />
