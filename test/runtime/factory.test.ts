@@ -1,12 +1,16 @@
-import { rm } from 'node:fs/promises';
+import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { Controller, Get, Module, type OnModuleDestroy } from '@nestjs/common';
 import type { NestExpressApplication } from '@nestjs/platform-express';
+import { v7 as uuidv7 } from 'uuid';
 import { z } from 'zod';
 import { ConfigModule, InjectSettings } from '../../src/config/config.module.js';
 import type { PosternOptions } from '../../src/config/env.js';
 import type { Settings } from '../../src/config/settings.js';
 import { PosternModule } from '../../src/postern.module.js';
 import { PosternFactory } from '../../src/runtime/postern-factory.js';
+import { runDirectoryName } from '../../src/request-log/journal/run-directories.js';
+import { linesOf, recordsOf } from '../request-log/journal-calls.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { ADMIN_TOKEN } from '../support/gateway.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
@@ -115,6 +119,30 @@ it('lets calls end before modules are destroyed, and leaves DATA_DIR to the next
   expect(events).toEqual(['call ended', 'module destroyed']);
   answering = Promise.resolve();
   app = await create();
+});
+
+it('writes the journals that each process of a run with several workers has left', async () => {
+  const workers = 4;
+  // Makes DATA_DIR.
+  app = await create();
+  await app.close();
+  const journal = join(options.dataDir, 'journal');
+  const ids: string[] = [];
+  for (let worker = 1; worker <= workers; worker++) {
+    const folder = join(journal, runDirectoryName(uuidv7(), worker));
+    await mkdir(folder, { recursive: true });
+    const records = recordsOf('read');
+    await writeFile(join(folder, '000001.log'), Buffer.concat(linesOf(records)));
+    ids.push(records[0]!.id);
+  }
+  // The settings of the run are still those of the environment.
+  app = await create({ ...options, workers });
+  await app.listen(0, '127.0.0.1');
+  const row = (id: string) => database.find<{ id: string }>('SELECT id FROM request_log WHERE id = $1', [id]);
+  expect((await Promise.all(ids.map(row))).map(({ id }) => id)).toEqual(ids);
+  await app.close();
+  app = undefined;
+  expect((await readdir(journal)).filter((name) => !name.startsWith('reserve'))).toEqual([]);
 });
 
 it('rejects what would break calls', async () => {

@@ -4,6 +4,7 @@ import {
   Get,
   Injectable,
   Module,
+  type OnModuleDestroy,
   type OnModuleInit,
   type PipeTransform,
   Post,
@@ -119,4 +120,22 @@ it.each<[string, object, string]>([
 it('starts with inputs that a pipe takes, and with those of plain controllers', async () => {
   const postern = await startWith({ controllers: [PipedController, PlainController] });
   await postern.stop();
+});
+
+@Injectable()
+class Hanging implements OnModuleDestroy {
+  async onModuleDestroy(): Promise<void> {
+    await new Promise(() => {});
+  }
+}
+
+@Injectable()
+class Failing implements OnModuleInit {
+  onModuleInit(): void {
+    throw new Error('not today');
+  }
+}
+
+it('reports the error of a start although the hook of a module hangs', async () => {
+  await expect(startWith({ providers: [Hanging, Failing] })).rejects.toThrow('not today');
 });
