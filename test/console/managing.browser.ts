@@ -1,6 +1,9 @@
 import { describeInBrowser } from './browser.js';
 import { type ConsoleGateway, startConsoleGateway } from './console-gateway.js';
+import { accessFlows } from './flows/access.js';
 import { annotationFlows } from './flows/annotations.js';
+import { sinkFlows } from './flows/sinks.js';
+import { webhookFlows } from './flows/webhooks.js';
 
 // A gateway of its own: these flows need no calls of three months, and none of what the others leave.
 describeInBrowser('administering in the console', () => {
@@ -9,4 +12,7 @@ describeInBrowser('administering in the console', () => {
   afterAll(() => gateway.stop());
 
   describe('contacts, cost centers and notes', () => annotationFlows(gateway));
+  describe('the page Access', () => accessFlows(gateway));
+  describe('the page Webhooks', () => webhookFlows(gateway));
+  describe('the page Sinks', () => sinkFlows(gateway));
 });

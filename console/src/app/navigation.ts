@@ -1,4 +1,5 @@
 import {
+  AccessIcon,
   AuditIcon,
   KeysIcon,
   LimitsIcon,
@@ -6,9 +7,11 @@ import {
   PricesIcon,
   ProvidersIcon,
   RequestsIcon,
+  SinksIcon,
   SystemIcon,
   TeamsIcon,
   UsageIcon,
+  WebhooksIcon,
 } from '../display/icons';
 
 /** The pages in the order of the navigation. `all`: not only for those who see the data of all teams. */
@@ -21,6 +24,9 @@ export const PAGES = [
   { to: '/limits', label: 'Limits', Icon: LimitsIcon, all: true },
   { to: '/providers', label: 'Providers and routes', Icon: ProvidersIcon, all: false },
   { to: '/prices', label: 'Prices', Icon: PricesIcon, all: false },
+  { to: '/access', label: 'Access', Icon: AccessIcon, all: false },
+  { to: '/webhooks', label: 'Webhooks', Icon: WebhooksIcon, all: false },
+  { to: '/sinks', label: 'Sinks', Icon: SinksIcon, all: false },
   { to: '/audit', label: 'Audit', Icon: AuditIcon, all: false },
   { to: '/system', label: 'System', Icon: SystemIcon, all: false },
 ] as const;

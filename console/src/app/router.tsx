@@ -132,6 +132,24 @@ const signedInPages = [
   }),
   createRoute({
     ...signedInPage,
+    path: '/access',
+    validateSearch: searchParams(['new'], {}),
+    component: lazyRouteComponent(() => import('../pages/access/page')),
+  }),
+  createRoute({
+    ...signedInPage,
+    path: '/webhooks',
+    validateSearch: searchParams(['open', 'new'], {}),
+    component: lazyRouteComponent(() => import('../pages/webhooks/page')),
+  }),
+  createRoute({
+    ...signedInPage,
+    path: '/sinks',
+    validateSearch: searchParams(['open', 'new'], {}),
+    component: lazyRouteComponent(() => import('../pages/sinks/page')),
+  }),
+  createRoute({
+    ...signedInPage,
     path: '/audit',
     validateSearch: searchParams(['actor', 'subject_name'], QUERY_VALUES.listAudit),
     component: lazyRouteComponent(() => import('../pages/audit/page')),

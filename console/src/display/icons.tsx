@@ -39,6 +39,11 @@ export const ProvidersIcon = icon(
 export const PricesIcon = icon(
   <path d="M12 3v18M16.500 7.500C15.500 6 14 5.500 12 5.500c-2.500 0-4.500 1.200-4.500 3.200 0 4.300 9.500 2 9.500 6.300 0 2.200-2.200 3.500-5 3.500-2.300 0-4.200-.8-5-2.500" />,
 );
+export const AccessIcon = icon(<path d="M12 3l7 3v5c0 4.500-3 8-7 10-4-2-7-5.500-7-10V6zM9 12l2 2 4-4" />);
+export const WebhooksIcon = icon(<path d="M6 17V11a6 6 0 0 1 12 0v6l2 2H4zM10 21.500h4" />);
+export const SinksIcon = icon(
+  <path d="M4 6c0-1.700 3.600-3 8-3s8 1.300 8 3-3.600 3-8 3-8-1.300-8-3zM4 6v12c0 1.700 3.600 3 8 3s8-1.300 8-3V6M4 12c0 1.700 3.600 3 8 3s8-1.300 8-3" />,
+);
 export const AuditIcon = icon(<path d="M6 3h9l4 4v14H6zM14 3v5h5M9 12h7M9 16h7" />);
 export const SystemIcon = icon(
   <path d="M5 5h14v14H5zM9 9h6v6H9zM9 2v3M15 2v3M9 19v3M15 19v3M2 9h3M2 15h3M19 9h3M19 15h3" />,

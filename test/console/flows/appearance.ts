@@ -22,6 +22,9 @@ const PAGES = [
   'limits',
   'providers',
   'prices',
+  'access',
+  'webhooks',
+  'sinks',
   'audit',
   'system',
 ];
@@ -54,6 +57,9 @@ export function appearance(gateway: ConsoleGateway): void {
     'providers?new=1',
     'providers?new=route',
     'prices?new=1',
+    'access?new=1',
+    'webhooks?new=1',
+    'sinks?new=1',
     'prices?reprice=1',
   ])('the drawer or form /%s', async (path) => {
     const ids = await gateway.database.find<Record<string, string>>(

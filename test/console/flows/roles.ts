@@ -13,6 +13,9 @@ const PAGES = [
   'Limits',
   'Providers and routes',
   'Prices',
+  'Access',
+  'Webhooks',
+  'Sinks',
   'Audit',
   'System',
 ];

@@ -27,7 +27,12 @@ export function IssuedSecret({
       closeButtonProps={{ 'aria-label': 'Close' }}
     >
       <Stack gap="md">
-        <Alert variant="outline" color="yellow" title="Copy the secret now">
+        <Alert
+          variant="outline"
+          color="yellow"
+          title="Copy the secret now"
+          styles={{ title: { color: 'var(--postern-warning)' } }}
+        >
           It is shown only here and only once: Postern keeps no copy. If it is lost, rotate the key.
         </Alert>
         {/* Whoever copied it may leave with Escape; others would lose it by accident. */}

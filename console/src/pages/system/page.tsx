@@ -13,7 +13,6 @@ import { RelativeTime } from '../../figures/figure';
 import { bytes, compact, count, duration } from '../../figures/numbers';
 import { type Column, DataTable } from '../../table/data-table';
 import classes from './page.module.css';
-import { Sessions } from './sessions';
 
 type System = ResponseOf<'/admin/v1/system', 'get'>;
 const TONES: Record<System['status'], Tone> = { ok: 'good', degraded: 'warning', unavailable: 'bad' };
@@ -109,8 +108,6 @@ function State({ system }: { system: System }) {
           />
         </Section>
       </SimpleGrid>
-      <Sessions />
-      <Sinks />
       <Processes system={system} />
       <Partitions partitions={system.partitions} />
       <Settings settings={system.settings} />
@@ -130,43 +127,6 @@ function Processes({ system }: { system: System }) {
           `${index + 1}. ${address ?? 'this host'}`,
           <>
             connected <RelativeTime at={connected_at} />
-          </>,
-        ])}
-      />
-    </Section>
-  );
-}
-
-type Sink = ResponseOf<'/admin/v1/sinks', 'get'>['data'][number];
-const SINK_TONES: Record<Sink['state'], Tone> = {
-  current: 'good',
-  sending: 'neutral',
-  failing: 'bad',
-  paused: 'warning',
-};
-
-/** Nothing without a sink. */
-function Sinks() {
-  const { data, error, refetch } = useQuery({
-    queryKey: ['sinks'],
-    queryFn: ({ signal }) => api.get('/admin/v1/sinks', { signal }),
-    refetchInterval: REFRESH_MS,
-  });
-  if (error === null && (data === undefined || data.data.length === 0)) return null;
-  return (
-    <Section title="Sinks">
-      <ErrorAlert error={error} retry={() => void refetch()} />
-      <Facts
-        facts={(data?.data ?? []).map((sink) => [
-          `${sink.name} (${sink.kind})`,
-          <>
-            <StatusBadge tone={SINK_TONES[sink.state]}>{sink.state}</StatusBadge>{' '}
-            {duration(sink.lag_seconds * 1_000)} behind, {count(sink.rows_sent)} rows
-            {sink.last_error !== null && (
-              <Text size="sm" c="dimmed">
-                Last error, <RelativeTime at={sink.last_error_at} />: {sink.last_error}
-              </Text>
-            )}
           </>,
         ])}
       />

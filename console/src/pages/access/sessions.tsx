@@ -1,4 +1,4 @@
-import { Button, Text } from '@mantine/core';
+import { Button, Group, Text } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { api, type ResponseOf } from '../../api/client';
 import { ErrorAlert } from '../../display/error-alert';
@@ -19,6 +19,12 @@ export function Sessions() {
     mutationFn: ({ id }: Session) => api.delete('/admin/v1/sessions/{id}', { path: { id } }),
     onSettled: () => client.invalidateQueries({ queryKey: ['sessions'] }),
   });
+  const endAll = useMutation({
+    mutationFn: (actor: string) => api.delete('/admin/v1/sessions', { query: { actor } }),
+    onSettled: () => client.invalidateQueries({ queryKey: ['sessions'] }),
+  });
+  const counts = new Map<string, number>();
+  for (const { actor } of sessions.rows ?? []) counts.set(actor, (counts.get(actor) ?? 0) + 1);
   const columns: Column<Session>[] = [
     {
       id: 'actor',
@@ -47,21 +53,34 @@ export function Sessions() {
       id: 'end',
       header: 'Change',
       cell: (session) => (
-        <Button
-          size="compact-xs"
-          variant="default"
-          aria-label={`End the session of ${session.actor}`}
-          loading={end.isPending && end.variables.id === session.id}
-          onClick={() => end.mutate(session)}
-        >
-          End
-        </Button>
+        <Group gap={6}>
+          <Button
+            size="compact-xs"
+            variant="default"
+            aria-label={`End the session of ${session.actor}`}
+            loading={end.isPending && end.variables.id === session.id}
+            onClick={() => end.mutate(session)}
+          >
+            End
+          </Button>
+          {(counts.get(session.actor) ?? 0) > 1 && (
+            <Button
+              size="compact-xs"
+              variant="default"
+              aria-label={`End all sessions of ${session.actor}`}
+              loading={endAll.isPending && endAll.variables === session.actor}
+              onClick={() => endAll.mutate(session.actor)}
+            >
+              End all of this user
+            </Button>
+          )}
+        </Group>
       ),
     },
   ];
   return (
     <Section title="Sessions">
-      <ErrorAlert error={end.error} />
+      <ErrorAlert error={end.error ?? endAll.error} />
       <DataTable
         label="Sessions"
         columns={columns}

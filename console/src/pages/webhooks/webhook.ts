@@ -1,0 +1,28 @@
+import type { ResponseOf } from '../../api/client';
+import type { Tone } from '../../display/status-badge';
+
+export type Webhook = ResponseOf<'/admin/v1/webhooks/{id}', 'get'>;
+export type Delivery = ResponseOf<'/admin/v1/webhooks/{id}/deliveries', 'get'>['data'][number];
+export type EventType = Webhook['events'][number];
+
+/** The events in words, in the order in which they are offered. */
+export const EVENTS: Record<EventType, string> = {
+  'budget.threshold': 'A budget has reached one of its percentages',
+  'budget.exhausted': 'A budget is spent, or rejects calls',
+  'provider.failing': 'Calls to a provider fail',
+  'provider.recovered': 'Calls to a provider succeed again',
+  'key.expiring': 'A key expires within 7 days',
+  'price.missing': 'A model without a price was called',
+  'journal.degraded': 'The journal of a gateway is degraded',
+  'sink.lagging': 'A sink is behind',
+};
+
+export const DELIVERY_TONES: Record<Delivery['state'], Tone> = {
+  waiting: 'neutral',
+  delivered: 'good',
+  retrying: 'warning',
+  failed: 'bad',
+};
+
+/** The queries that show webhooks. */
+export const WEBHOOK_LISTS = ['webhooks'];
