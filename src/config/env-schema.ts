@@ -224,6 +224,7 @@ export const envSchema = z.object({
   OIDC_ADMINS: groups().default([]),
   OIDC_VIEWERS: groups().default([]),
   OIDC_TEAM_PREFIX: matching(/^[\x20-\x7e]{1,256}$/, 'must be ASCII').optional(),
+  OIDC_LEAD_PREFIX: matching(/^[\x20-\x7e]{1,256}$/, 'must be ASCII').optional(),
   // As the OpenTelemetry specification names them.
   OTEL_TRACES_EXPORTER: oneOf('otlp', 'none').optional(),
   OTEL_EXPORTER_OTLP_ENDPOINT: text(collectorUrl, 'must look like http://collector.example:4318').optional(),

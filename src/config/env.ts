@@ -116,8 +116,14 @@ function checkCombinations(raw: RawEnv, errors: string[]): void {
       if (raw[name] === undefined) errors.push(`${name}: must be set when OIDC_ISSUER is set`);
     }
     // Otherwise nobody could sign in.
-    if ([raw.OIDC_ADMINS, raw.OIDC_VIEWERS, raw.OIDC_TEAM_PREFIX].every((value) => value === undefined))
-      errors.push('OIDC_ADMINS: it, OIDC_VIEWERS or OIDC_TEAM_PREFIX must be set when OIDC_ISSUER is set');
+    const { OIDC_ADMINS, OIDC_VIEWERS, OIDC_TEAM_PREFIX: team, OIDC_LEAD_PREFIX: lead } = raw;
+    if ([OIDC_ADMINS, OIDC_VIEWERS, team, lead].every((value) => value === undefined))
+      errors.push(
+        'OIDC_ADMINS: it, OIDC_VIEWERS, OIDC_TEAM_PREFIX or OIDC_LEAD_PREFIX must be set when OIDC_ISSUER is set',
+      );
+    // A group of leads would name a team of members as well, or the other way round.
+    if (team && lead && (team.startsWith(lead) || lead.startsWith(team)))
+      errors.push('OIDC_LEAD_PREFIX: neither it nor OIDC_TEAM_PREFIX may begin with the other');
   } else if (raw.OIDC_CLIENT_ID !== undefined) {
     errors.push('OIDC_ISSUER: must be set when OIDC_CLIENT_ID is set, for example https://login.example.com');
   }

@@ -43,6 +43,7 @@ import { FailingProviders1798000140001 } from '../../migrations/1798000140001-fa
 import { ProviderErrors1798000140000 } from '../../migrations/1798000140000-provider-errors.js';
 import { Annotations1798000150000 } from '../../migrations/1798000150000-annotations.js';
 import { Refusals1798000190000 } from '../../migrations/1798000190000-refusals.js';
+import { Leads1798000150001 } from '../../migrations/1798000150001-leads.js';
 
 /** Every migration, in order. Listed by name, so that a glob can neither add nor miss one. */
 export const MIGRATIONS = [
@@ -88,6 +89,8 @@ export const MIGRATIONS = [
   StoredFunctions1798000100000,
   LogConsumers1798000110000,
   ProviderErrors1798000140000,
+  Annotations1798000150000,
+  Leads1798000150001,
   FailingProviders1798000140001,
   Annotations1798000150000,
   Refusals1798000190000,

@@ -34,13 +34,14 @@ import {
   rotationSchema,
 } from './keys.schema.js';
 import { KeysService } from './keys.service.js';
+import { LedKeysService } from './led-keys.service.js';
 import { OwnKeysService } from './own-keys.service.js';
 
 const OPTIONAL = { required: false };
 
 /**
  * With If-Match, a change of a key that has changed meanwhile gets 409. Members of a team manage only keys of their own, see
- * OwnKeysService.
+ * OwnKeysService, and its leads all keys of the team, see LedKeysService.
  */
 @AdminController('keys', { name: 'Keys', description: 'Gateway keys: what clients send to the gateway.' })
 @EntityTags()
@@ -48,6 +49,7 @@ export class KeysController {
   constructor(
     private readonly keys: KeysService,
     private readonly own: OwnKeysService,
+    private readonly led: LedKeysService,
   ) {}
 
   @Get()
@@ -90,6 +92,7 @@ export class KeysController {
   ): Promise<IssuedKeyView> {
     if (access.role === 'team')
       return shownOnce(await this.own.create(key, Object.keys(body as object), access));
+    if (access.role === 'lead') return shownOnce(await this.led.create(key, access));
     const { expires_at: expiresAt, ...rest } = key;
     return shownOnce(await this.keys.create({ ...rest, expiresAt }, by));
   }
@@ -104,10 +107,13 @@ export class KeysController {
   }
 
   @Patch(':id')
+  @Roles(['lead'])
   @ApiOperation({
     operationId: 'changeKey',
     summary: 'Change a key',
-    description: 'Only the name of a revoked key can be changed, so that another key can take it.',
+    description:
+      'Only the name of a revoked key can be changed, so that another key can take it. Leads change keys of their teams, ' +
+      'within the limits of the team.',
   })
   @ApiOkResponse({ standardSchema: keySchema, description: 'The changed key.', headers: ETAG })
   @ApiErrors(404, 409, 413, 415)
@@ -116,9 +122,12 @@ export class KeysController {
     @Body({ schema: keyChangeSchema }) change: KeyChange,
     @CurrentActor() by: Actor,
     @IfMatch() expected: Expected,
+    @CurrentAccess() access: Access,
   ): Promise<KeyView> {
     const { expires_at: expiresAt, ...rest } = change;
-    return this.keys.update(id, { ...rest, ...(expiresAt !== undefined && { expiresAt }) }, by, expected);
+    const changed = { ...rest, ...(expiresAt !== undefined && { expiresAt }) };
+    if (access.role === 'lead') return this.led.update(id, changed, access, expected);
+    return this.keys.update(id, changed, by, expected);
   }
 
   @Post(':id/rotate')
@@ -146,10 +155,12 @@ export class KeysController {
     @IfMatch() expected: Expected,
     @CurrentAccess() access: Access,
   ): Promise<RotatedKeyView> {
-    const isOwn = access.role === 'team';
-    const { ended, ...issued } = isOwn
-      ? await this.own.rotate(id, grace, access, expected)
-      : await this.keys.rotate(id, grace, by, expected);
+    const { ended, ...issued } =
+      access.role === 'team'
+        ? await this.own.rotate(id, grace, access, expected)
+        : access.role === 'lead'
+          ? await this.led.rotate(id, grace, access, expected)
+          : await this.keys.rotate(id, grace, by, expected);
     return { ...shownOnce(issued), ended_secrets: ended };
   }
 
@@ -173,6 +184,7 @@ export class KeysController {
     @CurrentAccess() access: Access,
   ): Promise<KeyView> {
     if (access.role === 'team') return this.own.revoke(id, access, expected);
+    if (access.role === 'lead') return this.led.revoke(id, access, expected);
     return this.keys.revoke(id, by, expected);
   }
 }

@@ -8,6 +8,7 @@ import { GatewayKey } from './gateway-key.entity.js';
 import { KeyNames } from './key-names.service.js';
 import { KeysController } from './keys.controller.js';
 import { KeysService } from './keys.service.js';
+import { LedKeysService } from './led-keys.service.js';
 import { OwnKeysService } from './own-keys.service.js';
 import { LeakedKeyController } from './leaked-key.controller.js';
 import { LeakedKeyService } from './leaked-key.service.js';
@@ -16,7 +17,7 @@ import { LeakedKeyService } from './leaked-key.service.js';
 @Module({
   imports: [TypeOrmModule.forFeature([GatewayKey, GatewayKeySecret]), TeamsModule, LimitRulesModule],
   controllers: [KeysController, LeakedKeyController],
-  providers: [KeysService, OwnKeysService, KeyNames, LeakedKeyService, FirstKeyService],
+  providers: [KeysService, OwnKeysService, LedKeysService, KeyNames, LeakedKeyService, FirstKeyService],
   exports: [KeysService, KeyNames, LeakedKeyService, FirstKeyService]
 })
 export class KeysModule {}

@@ -117,23 +117,33 @@ export class KeysService {
   /**
    * Changes a key. If nothing differs, the version stays and nothing is recorded.
    *
+   * @param as given: somebody who may change only some keys, see change()
+   * @param check runs before the change, if something differs
    * @throws ServiceError not_found; invalid for an unknown provider; conflict if it was changed since `expected`, when its
    *   team has a key of this name, or when it is revoked: then only its name can be changed, to free it
    */
-  async update(id: string, change: KeyChange, by: Actor, expected: Expected = null): Promise<KeyView> {
-    const changing = this.change(id, 'changed', by, expected, async (manager, key) => {
+  async update(
+    id: string,
+    change: KeyChange,
+    by: Actor,
+    expected: Expected = null,
+    as: Access | null = null,
+    check?: (manager: EntityManager, key: KeyView) => Promise<void>,
+  ): Promise<KeyView> {
+    const work = async (manager: EntityManager, key: KeyView) => {
       const differences = differing({ ...key, expiresAt: key.expires_at }, withoutLimits(change));
       const limits = changedLimits(key, change);
       const limitsDiffer = !sameLimits(limits, key);
       if (differences.length === 0 && !limitsDiffer) return null;
+      await check?.(manager, key);
       // A provider that the key has already may be gone by now.
       if (differences.includes('providers')) await mustBeKnownProviders(manager, change.providers);
       if (limitsDiffer || differences.some((field) => field !== 'name')) mustNotBeRevoked(key);
       if (limitsDiffer) await this.limits.save(manager, 'key', id, limits);
       await manager.update(GatewayKey, id, columnsOf(change));
       return {};
-    });
-    return unlessTaken(changing);
+    };
+    return unlessTaken(this.change(id, 'changed', by, expected, work, as));
   }
 
   /**
@@ -141,7 +151,7 @@ export class KeysService {
    * older at once.
    *
    * @param graceSeconds 0 ends the previous one at once
-   * @param owner given: the key must be theirs
+   * @param as given: somebody who may change only some keys, see change()
    * @param check runs first in the transaction
    * @throws ServiceError not_found; conflict if it was changed since `expected`, or is revoked or expired
    */
@@ -150,7 +160,7 @@ export class KeysService {
     graceSeconds: number,
     by: Actor,
     expected: Expected = null,
-    owner: Access | null = null,
+    as: Access | null = null,
     check?: (manager: EntityManager) => Promise<void>,
   ): Promise<RotatedKey> {
     let secret = '';
@@ -173,28 +183,29 @@ export class KeysService {
       await manager.increment(GatewayKey, { id }, 'version', 1);
       return { grace_seconds: graceSeconds, ...(ended.length > 0 && { ended_secrets: ended }) };
     };
-    const key = await this.change(id, 'rotated', by, expected, work, owner);
+    const key = await this.change(id, 'rotated', by, expected, work, as);
     return { key, secret, ended };
   }
 
   /**
    * Revokes a key with all its secrets, permanently. Revoking it again changes nothing, not even `revoked_at`.
    *
-   * @param owner given: the key must be theirs
+   * @param as given: somebody who may change only some keys, see change()
    * @throws ServiceError not_found; conflict if it was changed since `expected`
    */
-  revoke(id: string, by: Actor, expected: Expected = null, owner: Access | null = null): Promise<KeyView> {
+  revoke(id: string, by: Actor, expected: Expected = null, as: Access | null = null): Promise<KeyView> {
     const work = async (manager: EntityManager, key: KeyView) => {
       if (key.revoked_at !== null) return null;
       await manager.update(GatewayKey, id, { revokedAt: () => 'now()' });
       return {};
     };
-    return this.change(id, 'revoked', by, expected, work, owner);
+    return this.change(id, 'revoked', by, expected, work, as);
   }
 
   /**
    * Runs one change and its audit entry, see audited().
    *
+   * @param as given: a lead, who may change any key of their teams, or a member, who may change their own there
    * @param work gets the locked key; returns null if there is nothing to do, else further values for the audit entry
    */
   private change(
@@ -203,13 +214,13 @@ export class KeysService {
     by: Actor,
     expected: Expected,
     work: (manager: EntityManager, key: KeyView) => Promise<object | null>,
-    owner: Access | null = null,
+    as: Access | null = null,
   ): Promise<KeyView> {
     const lock: typeof KEY.lock = async (manager, id) => {
       await KEY.lock(manager, id);
-      if (owner === null) return id;
-      await find(manager, id, owner.scope);
-      if (await isOwn(manager, id, owner)) return id;
+      if (as === null) return id;
+      await find(manager, id, as.scope);
+      if (as.role === 'lead' || (await isOwn(manager, id, as))) return id;
       throw ServiceError.of('forbidden', 'id', 'this key is not yours; ask an administrator');
     };
     return audited(this.manager, { ...KEY, lock }, { id, action, by, expected }, work);

@@ -74,7 +74,7 @@ export class OwnKeysService {
         by.actor,
         async (manager) => {
           await this.mustBeFewer(manager, teamId, by, allowed);
-          await mustChangeLess(manager, by.actor.name);
+          await mustChangeLess(manager, by.actor.name, MAX_CHANGES);
         },
       );
     return this.turns.take(by.userId, create);
@@ -94,7 +94,7 @@ export class OwnKeysService {
     mustBeAllowed((await this.teams.resolve(team_id, by.scope)).self_service);
     const rotate = () =>
       this.keys.rotate(id, graceSeconds, by.actor, expected, by, (manager) =>
-        mustChangeLess(manager, by.actor.name),
+        mustChangeLess(manager, by.actor.name, MAX_CHANGES),
       );
     return this.turns.take(by.userId, rotate);
   }
@@ -128,13 +128,14 @@ export class OwnKeysService {
   }
 }
 
-async function mustChangeLess(manager: EntityManager, actor: string): Promise<void> {
+/** @param most changes in an hour @throws ServiceError conflict for one more */
+export async function mustChangeLess(manager: EntityManager, actor: string, most: number): Promise<void> {
   await manager.query(LOCK_ACTOR, [`own keys of ${actor}`]);
   const count = await changesInLastHour(manager, actor);
-  if (count < MAX_CHANGES) return;
+  if (count < most) return;
   throw new ServiceError(
     'conflict',
-    `You have made ${count} changes in the last hour, of at most ${MAX_CHANGES}. Try again later. You can still revoke keys.`,
+    `You have made ${count} changes in the last hour, of at most ${most}. Try again later. You can still revoke keys.`,
   );
 }
 

@@ -1,5 +1,6 @@
 import { HttpException, HttpStatus, Injectable } from '@nestjs/common';
 import type { Access } from '../admin/access/access.js';
+import { isOfTeams } from '../admin/access/role.js';
 
 /** Exports of one actor at a time. */
 const MAX_OF_ONE = 2;
@@ -22,14 +23,14 @@ export class ExportSlots {
   take(access: Exporter): () => void {
     const own = this.running.filter(({ actor }) => actor.name === access.actor.name).length;
     const others = this.running.filter(({ role }) => role !== 'admin').length;
-    const members = this.running.filter(({ role }) => role === 'team');
+    const members = this.running.filter(({ role }) => isOfTeams(role));
     const ofTeam = members.filter(({ scope }) => scope!.some((team) => access.scope?.includes(team)));
     if (own >= MAX_OF_ONE)
       throw rejected(
         `You have ${own} exports running, the most at a time. Wait for their end, or close one.`,
       );
     if (ofTeam.length >= MAX_OF_TEAM) throw isFull(`${ofTeam.length} exports of your teams`);
-    if (access.role === 'team' && members.length >= MAX_OF_MEMBERS)
+    if (isOfTeams(access.role) && members.length >= MAX_OF_MEMBERS)
       throw isFull(`${members.length} exports of members`);
     if (access.role !== 'admin' && others >= MAX_OF_OTHERS) throw isFull(`${others} exports`);
     this.running.push(access);

@@ -1,6 +1,6 @@
 import { Body, Get, Param, Patch, Post, Query } from '@nestjs/common';
 import { ApiCreatedResponse, ApiOkResponse, ApiOperation } from '../admin/api-decorators.js';
-import { CurrentScope, type Scope } from '../admin/access/access.js';
+import { type Access, CurrentAccess, CurrentScope, type Scope } from '../admin/access/access.js';
 import { Roles } from '../admin/access/role.js';
 import { CurrentActor } from '../admin/current-actor.js';
 import { AdminController } from '../admin/admin-controller.js';
@@ -61,7 +61,12 @@ export class TeamsController {
   }
 
   @Patch(':id')
-  @ApiOperation({ operationId: 'changeTeam', summary: 'Rename, disable or enable a team' })
+  @Roles(['lead'])
+  @ApiOperation({
+    operationId: 'changeTeam',
+    summary: 'Rename, disable or enable a team',
+    description: 'Leads of the team may change `self_service` only.',
+  })
   @ApiOkResponse({ standardSchema: teamSchema, description: 'The changed team.', headers: ETAG })
   @ApiErrors(404, 409, 413, 415)
   update(
@@ -69,7 +74,9 @@ export class TeamsController {
     @Body({ schema: teamChangeSchema }) change: TeamChange,
     @CurrentActor() by: Actor,
     @IfMatch() expected: Expected,
+    @CurrentAccess() access: Access,
   ): Promise<TeamView> {
+    if (access.role === 'lead') return this.teams.updateLed(nameOrId, change, access, expected);
     return this.teams.update(nameOrId, change, by, expected);
   }
 }

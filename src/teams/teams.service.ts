@@ -9,9 +9,10 @@ import { patternsOf } from '../database/search-text.js';
 import { isUniqueViolation } from '../database/sql-state.js';
 import { transacted } from '../database/transactions.js';
 import { ServiceError } from '../errors/service-error.js';
-import type { Scope } from '../admin/access/access.js';
-import type { LimitMembers } from '../limit-rules/limit-rules.schema.js';
+import type { Access, Scope } from '../admin/access/access.js';
+import type { Budget, LimitMembers } from '../limit-rules/limit-rules.schema.js';
 import { LimitRules } from '../limit-rules/limit-rules.service.js';
+import { aboveTeam } from '../limit-rules/within-team.js';
 import { changedLimits, NO_LIMITS, sameLimits, withoutLimits } from '../limit-rules/stored-rules.js';
 import { mustBeKnownProviders } from '../providers/provider-rows.js';
 import { columnsOf, insertTeam, type NewTeam, teamView } from './team-rows.js';
@@ -65,6 +66,7 @@ export class TeamsService {
   /**
    * Changes a team. If nothing differs, the version stays and nothing is recorded.
    *
+   * @param check of the locked team, before the change
    * @throws ServiceError not_found; conflict if it was changed since `expected`, or the name is taken; invalid if the name
    *   looks like an ID, or for an unknown provider
    */
@@ -73,6 +75,7 @@ export class TeamsService {
     change: TeamChange,
     by: Actor,
     expected: Expected = null,
+    check?: (team: TeamView) => void,
   ): Promise<TeamView> {
     if (change.name !== undefined) mustNotLookLikeId(change.name);
     const request = { id: nameOrId, action: 'changed', by, expected };
@@ -81,12 +84,37 @@ export class TeamsService {
       const limits = changedLimits(team, change);
       const limitsDiffer = !sameLimits(limits, team);
       if (names.length === 0 && !limitsDiffer) return null;
+      check?.(team);
       if (names.includes('self_service')) await mustBeKnown(manager, change);
       if (limitsDiffer) await this.limits.save(manager, 'team', team.id, limits);
       await manager.update(Team, team.id, columnsOf(change));
       return {};
     });
     return unlessTaken(changing);
+  }
+
+  /**
+   * What the lead of a team (role `lead`) may change of it: which keys members may create, within the budgets of the team
+   * and the providers that an administrator has named.
+   *
+   * @throws ServiceError as update(); not_found for a team of somebody else; forbidden for other members
+   */
+  async updateLed(
+    nameOrId: string,
+    change: TeamChange,
+    by: Access,
+    expected: Expected = null,
+  ): Promise<TeamView> {
+    const { id } = await this.get(nameOrId, by.scope);
+    const { self_service: wanted, ...others } = change;
+    const other = Object.entries(others).find(([, value]) => value !== undefined);
+    if (other !== undefined)
+      throw ServiceError.of(
+        'forbidden',
+        other[0],
+        'only an administrator may change it; self_service is yours',
+      );
+    return this.update(id, { self_service: wanted }, by.actor, expected, (team) => mustBeLed(wanted, team));
   }
 
   /**
@@ -102,6 +130,33 @@ export class TeamsService {
 /** @throws ServiceError invalid for an unknown provider */
 function mustBeKnown(manager: EntityManager, { self_service: allowed }: Partial<NewTeam>): Promise<void> {
   return mustBeKnownProviders(manager, allowed?.providers, 'self_service.providers');
+}
+
+/** @throws ServiceError forbidden, or invalid for a budget above that of the team */
+function mustBeLed(wanted: TeamChange['self_service'], team: TeamView): void {
+  const providers = team.self_service?.providers ?? null;
+  if (providers !== null && !wanted?.providers?.every((name) => providers.includes(name)))
+    throw ServiceError.of(
+      'forbidden',
+      'self_service.providers',
+      `an administrator lets keys of this team use ${providers.join(', ')} only: name some of them`,
+    );
+  if (wanted?.budget_usd_per_month == null) return;
+  const budget: Budget = {
+    usd: wanted.budget_usd_per_month,
+    period: 'month',
+    mode: 'block',
+    alert_at: [],
+    unpriced: 'reject',
+    reservation: 'typical',
+  };
+  const above = aboveTeam({ ...NO_LIMITS, budgets: [budget] }, team);
+  if (above !== undefined)
+    throw ServiceError.of(
+      'invalid',
+      'self_service.budget_usd_per_month',
+      `must be at most that of the team: ${above.most}`,
+    );
 }
 
 function mustNotLookLikeId(name: string): void {

@@ -1,3 +1,4 @@
+import { Logger } from '@nestjs/common';
 import { loadEnv } from '../../src/config/env.js';
 import { FlowCookie } from '../../src/admin/oidc/flow-cookie.js';
 import { ADMIN_TOKEN, startTestGateway, type TestGateway } from '../support/gateway.js';
@@ -15,6 +16,7 @@ const users: Record<string, Record<string, unknown>> = {
     email: 'mia@example.com',
     email_verified: true,
   },
+  lead: { groups: ['postern-team-other', 'postern-lead-default', 'postern-lead-nobody'] },
   // Of providers that do not say whose address it is.
   unverified: { groups: ['postern-team-default'], email: 'mia@example.com' },
   boss: { groups: ['llm-admins'], email: 'bo@example.com', email_verified: true },
@@ -22,6 +24,13 @@ const users: Record<string, Record<string, unknown>> = {
   heir: { groups: ['postern-team-default'], email: 'mia@example.com', email_verified: true },
   'mia@example.com': { groups: ['postern-team-default'] },
   hidden: { groups: ['llm-admins'], email: 'ada\u200b@example.com', email_verified: true },
+  hostile: {
+    groups: [
+      '<script>alert(1)</script>',
+      'x'.repeat(5_000),
+      ...Array.from({ length: 80 }, (_, i) => `g${i}`),
+    ],
+  },
   stranger: { groups: ['staff', 'postern-team-nobody', 'xpostern-team-default', 'LLM-ADMINS'] },
   nobody: {},
   odd: { groups: { 'llm-admins': true } },
@@ -46,6 +55,7 @@ beforeAll(async () => {
     OIDC_ADMINS: 'llm-admins, more',
     OIDC_VIEWERS: 'llm-viewers',
     OIDC_TEAM_PREFIX: 'postern-team-',
+    OIDC_LEAD_PREFIX: 'postern-lead-',
   });
 });
 afterAll(async () => {
@@ -109,6 +119,7 @@ const settings = () => ({
   OIDC_ADMINS: 'llm-admins, more',
   OIDC_VIEWERS: 'llm-viewers',
   OIDC_TEAM_PREFIX: 'postern-team-',
+  OIDC_LEAD_PREFIX: 'postern-lead-',
 });
 
 /** The Cookie header of a new session. */
@@ -137,6 +148,7 @@ describe('single sign-on', () => {
     ['viewer', 'viewer', 'sso:sub:viewer'],
     ['member', 'team', 'sso:mia@example.com'],
     ['unverified', 'team', 'sso:sub:unverified'],
+    ['lead', 'lead', 'sso:sub:lead'],
   ])('signs %s in with the role %s', async (name, role, actor) => {
     const answer = await signInAs(name);
     expect(answer.status).toBe(200);
@@ -144,7 +156,9 @@ describe('single sign-on', () => {
     expect(cookie).toMatch(/Max-Age=28800; HttpOnly; SameSite=Strict$/);
     expect(session).toMatchObject({ actor, role });
     expect(Date.parse(session.expires_at!) - Date.parse(session.created_at!)).toBe(8 * 3_600_000);
-    if (role === 'team') expect(session.teams).toMatchObject([{ name: 'default' }]);
+    // Of the teams that they lead only, also if they belong to others.
+    if (role === 'team' || role === 'lead')
+      expect(session.teams).toEqual([expect.objectContaining({ name: 'default' })]);
   });
 
   it('answers with a page of this origin that continues, and ends the flow', async () => {
@@ -185,6 +199,51 @@ describe('single sign-on', () => {
       expect(await postern.database.query('SELECT FROM admin_session')).toHaveLength(before.length);
     },
   );
+});
+
+describe('whom no group gives a role', () => {
+  const refused = async (name: string) => {
+    const warn = jest.spyOn(Logger.prototype, 'warn').mockImplementation(() => {});
+    const html = (await signInAs(name)).body.toString();
+    const line = warn.mock.calls
+      .map(([text]) => String(text))
+      .find((text) => text.includes('may not sign in'));
+    warn.mockRestore();
+    return { html, line };
+  };
+
+  it('is told who they are, which groups came, and which team does not exist; and so is the log', async () => {
+    const { html, line } = await refused('stranger');
+    for (const text of [
+      'sso:sub:stranger',
+      '<code>staff</code>',
+      '<code>LLM-ADMINS</code>',
+      '<code>groups</code>',
+    ])
+      expect(html).toContain(text);
+    expect(html).toContain('There is no team <code>nobody</code> here.');
+    // Of the mapping only the names of the settings: strangers see this page.
+    expect(html).not.toContain('llm-admins');
+    expect(line).toContain('["staff","postern-team-nobody","xpostern-team-default","LLM-ADMINS"]');
+    expect(line).toContain('OIDC_ADMINS ["llm-admins","more"], OIDC_VIEWERS ["llm-viewers"]');
+    expect(line).toContain('OIDC_LEAD_PREFIX "postern-lead-", OIDC_TEAM_PREFIX "postern-team-"');
+    expect(line).toContain('Teams that do not exist: ["nobody"].');
+  });
+
+  it.each(['nobody', 'odd'])('is told that no groups came: %s', async (name) => {
+    const { html } = await refused(name);
+    expect(html).toContain('The sign-in provider sent no groups');
+    expect(html).toContain('OIDC_ROLE_CLAIM');
+  });
+
+  it('cannot write into the page or fill it', async () => {
+    const { html, line } = await refused('hostile');
+    expect(html).toContain('&#60;script&#62;');
+    expect(html).not.toContain('<script');
+    expect(html).toContain('and 32 more');
+    expect(html.length).toBeLessThan(10_000);
+    expect(line!.length).toBeLessThan(2_000);
+  });
 });
 
 it('an e-mail address with characters that nobody sees is rejected: it would look like that of another', async () => {
@@ -249,6 +308,7 @@ describe('a session of single sign-on', () => {
     ['other administrators', { OIDC_ADMINS: 'more' }, 401],
     ['other viewers', { OIDC_VIEWERS: '' }, 401],
     ['another prefix of teams', { OIDC_TEAM_PREFIX: 'team-' }, 401],
+    ['another prefix of leads', { OIDC_LEAD_PREFIX: 'lead-' }, 401],
     ['another claim', { OIDC_ROLE_CLAIM: 'roles' }, 401],
     ['none of them', null, 401],
   ])('with %s: %j gives %i', async (_, change, status) => {
@@ -431,6 +491,18 @@ it.each([
     ['PUBLIC_URL', 'OIDC_CLIENT_ID', 'OIDC_CLIENT_SECRET', 'OIDC_ADMINS'],
   ],
   [{ OIDC_CLIENT_ID: 'x' }, ['OIDC_ISSUER']],
+  // Each group of leads would name a team of members, too.
+  [
+    {
+      OIDC_ISSUER: 'https://login.example',
+      PUBLIC_URL: 'https://x.example',
+      OIDC_CLIENT_ID: 'x',
+      OIDC_CLIENT_SECRET: 'x',
+      OIDC_TEAM_PREFIX: 'postern-',
+      OIDC_LEAD_PREFIX: 'postern-lead-',
+    },
+    ['OIDC_LEAD_PREFIX'],
+  ],
   [{ PUBLIC_URL: 'https://gateway.example/path' }, ['PUBLIC_URL']],
   [{ PUBLIC_URL: 'http://gateway.example' }, ['PUBLIC_URL']],
   [{ OIDC_SCOPES: 'profile' }, ['OIDC_SCOPES']],

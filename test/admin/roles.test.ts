@@ -1,4 +1,4 @@
-import { ROLES, type Role } from '../../src/admin/access/role.js';
+import { isOfTeams, mayUse, ROLES, type Role } from '../../src/admin/access/role.js';
 import { insertRow } from '../request-log/rows.js';
 import { ADMIN_TOKEN, startTestGateway, type TestGateway } from '../support/gateway.js';
 import { CONSOLE, send, signIn } from './browser.js';
@@ -44,7 +44,7 @@ beforeAll(async () => {
   }
   others.push(CANARY, ...Object.values(other));
   for (const role of ROLES) {
-    const body = { name: `of ${role}`, role, ...(role === 'team' && { teams: ['mine'] }) };
+    const body = { name: `of ${role}`, role, ...(isOfTeams(role) && { teams: ['mine'] }) };
     const { token } = await postern.admin<{ token: string }>('POST', '/tokens', body);
     tokens[role] = token;
   }
@@ -65,11 +65,13 @@ function routes(): { route: string; method: string; path: string }[] {
 }
 
 const OPEN = /^(GET|POST|DELETE) \/admin\/v1\/(session$|oidc)/;
-/** Routes that other roles than `admin` may use. */
+/** Routes that other roles than `admin` may use; a lead may use those of `team`. */
 const DECLARED: Record<string, readonly Role[]> = {
   'GET /metrics': ['viewer', 'metrics'],
   'POST /admin/v1/keys/find': ['viewer'],
   'POST /admin/v1/keys': ['team'],
+  'PATCH /admin/v1/keys/:id': ['lead'],
+  'PATCH /admin/v1/teams/:id': ['lead'],
   'POST /admin/v1/keys/:id/rotate': ['team'],
   'POST /admin/v1/keys/:id/revoke': ['team'],
   'GET /admin/v1/teams': ['viewer', 'team'],
@@ -132,7 +134,7 @@ describe.each(ROLES)('the role %s', (role) => {
     const wrong: string[] = [];
     for (const { route, method, path } of routes().filter(({ route }) => !OPEN.test(route))) {
       // What a developer has not declared is for administrators.
-      const may = role === 'admin' || (DECLARED[route] ?? []).includes(role);
+      const may = mayUse(role, DECLARED[route]);
       const { status, headers } = await ask(method, path, tokens[role]);
       // No cache may keep it, also with a cookie in place of Authorization.
       if (headers.get('cache-control') !== 'no-store')
@@ -154,12 +156,12 @@ describe.each(ROLES)('the role %s', (role) => {
     }
     const cookie = await signIn(postern, tokens[role]);
     const { session } = (await send(postern, 'GET /admin/v1/session', [cookie])).json();
-    const teams = role === 'team' ? [{ id: own.team, name: 'mine' }] : null;
+    const teams = isOfTeams(role) ? [{ id: own.team, name: 'mine' }] : null;
     expect(session).toMatchObject({ actor: `token:of ${role}`, role, teams });
     const make = (name: string) =>
       send(postern, 'POST /admin/v1/teams', [cookie, ...CONSOLE], JSON.stringify({ name }));
     expect((await make(`made by ${role}`)).status).toBe(role === 'admin' ? 201 : 403);
-    expect((await send(postern, 'GET /admin/v1/audit', [cookie])).status).toBe(role === 'team' ? 403 : 200);
+    expect((await send(postern, 'GET /admin/v1/audit', [cookie])).status).toBe(isOfTeams(role) ? 403 : 200);
   });
 
   it('opens the documentation, except for the metrics', async () => {
@@ -168,7 +170,7 @@ describe.each(ROLES)('the role %s', (role) => {
   });
 });
 
-describe('the role team', () => {
+describe.each(['team', 'lead'] as const)('the role %s', (role) => {
   const from = encodeURIComponent(new Date(Date.now() - 3_600_000).toISOString());
   const FILTERS = () => [
     '',
@@ -243,7 +245,7 @@ describe('the role team', () => {
     const found: string[] = [];
     let shown = 0;
     for (const path of PATHS()) {
-      const response = await ask('GET', `/admin/v1${path}`, tokens.team);
+      const response = await ask('GET', `/admin/v1${path}`, tokens[role]);
       const text = await response.text();
       if (response.status === 200 && /mine/.test(text)) shown++;
       found.push(...reached(text, path).map((value) => `${path}: ${value}`));
@@ -270,11 +272,12 @@ describe('the role team', () => {
   });
 
   it('sees nothing at all once its teams are none', async () => {
-    await postern.database.query(`UPDATE admin_token SET teams = '{}' WHERE role = 'team'`);
-    const text = await (await ask('GET', '/admin/v1/requests', tokens.team)).text();
+    await postern.database.query(`UPDATE admin_token SET teams = '{}' WHERE role = $1`, [role]);
+    const text = await (await ask('GET', '/admin/v1/requests', tokens[role])).text();
     expect(JSON.parse(text)).toEqual({ data: [], next_cursor: null, source: 'log' });
-    await postern.database.query(`UPDATE admin_token SET teams = ARRAY[$1::uuid] WHERE role = 'team'`, [
+    await postern.database.query('UPDATE admin_token SET teams = ARRAY[$1::uuid] WHERE role = $2', [
       own.team,
+      role,
     ]);
   });
 });
@@ -347,6 +350,7 @@ describe('a token', () => {
   it.each([
     [{ name: 'x', role: 'team' }, 'teams'],
     [{ name: 'x', role: 'viewer', teams: ['mine'] }, 'teams'],
+    [{ name: 'x', role: 'lead' }, 'teams'],
     [{ name: 'x', role: 'team', teams: [] }, 'teams'],
     [{ name: 'x', role: 'root' }, 'role'],
     [{ name: 'x', role: 'viewer', expires_at: '2020-01-01T00:00:00Z' }, 'expires_at'],

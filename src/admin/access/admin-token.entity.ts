@@ -4,7 +4,7 @@ import { type Role, TEAMS_OF_ROLE } from './role.js';
 /** A token of the admin API beside ADMIN_TOKEN, for a person or a program. */
 @Entity('admin_token', { comment: 'Tokens of the admin API beside ADMIN_TOKEN. Only digests are stored.' })
 @Unique('admin_token_name_key', ['name'])
-@Check('admin_token_role_check', `role IN ('admin', 'viewer', 'team', 'metrics')`)
+@Check('admin_token_role_check', `role IN ('admin', 'viewer', 'lead', 'team', 'metrics')`)
 @Check('admin_token_teams_check', TEAMS_OF_ROLE)
 export class AdminToken {
   @PrimaryColumn('uuid', { primaryKeyConstraintName: 'admin_token_pkey' })
@@ -26,7 +26,7 @@ export class AdminToken {
   @Column('uuid', {
     array: true,
     nullable: true,
-    comment: 'IDs of the teams that a token of the role team may see; else null.',
+    comment: 'IDs of the teams of the roles lead and team; else null.',
   })
   teams!: string[] | null;
 

@@ -1,3 +1,5 @@
+import type { NoRole } from './no-role.js';
+
 /** Shown after the callback. It continues by itself, from this origin, so that the browser sends the session cookie. */
 export function continuePage(path: string): string {
   return page(
@@ -7,13 +9,61 @@ export function continuePage(path: string): string {
   );
 }
 
+const BACK = '<p><a class="button" href="/console">Back to the console</a></p>';
+
 export function failurePage(message: string): string {
+  return page('Not signed in', '', `<p>${escaped(message)}</p>\n${BACK}`);
+}
+
+/** A provider may send hundreds. */
+const MAX_SHOWN = 50;
+
+/** Says who one is, which groups came, and what an administrator can do about it. */
+export function noRolePage({ message, user, claim, groups, missing }: NoRole): string {
+  const shown = groups?.slice(0, MAX_SHOWN) ?? [];
+  const more = (groups?.length ?? 0) - shown.length;
+  const received =
+    groups === null
+      ? `<p>The sign-in provider sent no groups: its claim <code>${escaped(claim)}</code> is absent or has no text.</p>`
+      : `<p>Groups in the claim <code>${escaped(claim)}</code>:</p>
+<ul>${shown.map((group) => `<li><code>${escaped(shortened(group))}</code></li>`).join('')}${more > 0 ? `<li>and ${more} more</li>` : ''}</ul>`;
+  const teams = missing
+    .slice(0, MAX_SHOWN)
+    .map((team) => `<p>There is no team <code>${escaped(shortened(team))}</code> here.</p>`)
+    .join('\n');
   return page(
     'Not signed in',
     '',
-    `<p>${escaped(message)}</p>\n<p><a href="/console">Back to the console</a></p>`,
+    `<p>You are <strong>${escaped(user)}</strong>. ${escaped(message)}</p>
+${received}
+${teams}
+<h2>Ask an administrator</h2>
+<p>Send them this page. They can ${groups === null ? 'let the provider send the groups, or name another claim in <code>OIDC_ROLE_CLAIM</code>' : 'add one of these groups to <code>OIDC_ADMINS</code> or <code>OIDC_VIEWERS</code>, or put you into a group of a team'}${missing.length > 0 ? ', or create the team' : ''}. The log of the gateway has the groups and the mapping.</p>
+${BACK}`,
   );
 }
+
+function shortened(text: string): string {
+  return text.length > 200 ? `${text.slice(0, 200)}…` : text;
+}
+
+const STYLE = `
+body { margin: 0; font: 16px/1.55 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; background: #f6f7f9; color: #1b1e25; }
+main { max-width: 34rem; margin: 8vh auto; padding: 1.5rem; box-sizing: border-box; background: #fff; border: 1px solid #dfe2e8; border-radius: 8px; }
+h1 { margin: 0 0 1rem; font-size: 1.5rem; line-height: 1.3; }
+h2 { margin: 1.5rem 0 .5rem; font-size: 1rem; }
+p, ul { margin: 0 0 .75rem; overflow-wrap: anywhere; }
+ul { max-height: 14rem; overflow-y: auto; padding-left: 1.25rem; }
+code { font-size: .9em; }
+a { color: #2f4fc4; }
+.button { display: inline-block; margin-top: .5rem; padding: .4rem .9rem; border: 1px solid #c6cad3; border-radius: 4px; color: inherit; text-decoration: none; }
+@media (prefers-color-scheme: dark) {
+  body { background: #16181d; color: #e6e8ec; }
+  main { background: #1f2229; border-color: #363b45; }
+  a { color: #9db4ff; }
+  .button { border-color: #4b515d; color: inherit; }
+}
+`;
 
 function page(title: string, head: string, body: string): string {
   return `<!doctype html>
@@ -24,8 +74,11 @@ function page(title: string, head: string, body: string): string {
 ${head}
 <link rel="icon" href="data:,">
 <title>Postern</title>
+<style>${STYLE}</style>
+<main>
 <h1>${title}</h1>
 ${body}
+</main>
 </html>
 `;
 }

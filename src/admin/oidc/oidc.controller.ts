@@ -12,7 +12,8 @@ import { sessionCookie } from '../sessions/session-cookie.js';
 import { SessionsService } from '../sessions/sessions.service.js';
 import { PublicRoute } from '../../platform/public-route.js';
 import { FlowCookie } from './flow-cookie.js';
-import { continuePage, failurePage } from './oidc-page.js';
+import { NoRole } from './no-role.js';
+import { continuePage, failurePage, noRolePage } from './oidc-page.js';
 import { type OidcState, oidcStateSchema, returnTo as returnToSchema } from './oidc.schema.js';
 import { OidcService } from './oidc.service.js';
 
@@ -84,6 +85,7 @@ export class OidcController {
       res.set('set-cookie', [this.cookie.remove(), cookie]).type('html').send(continuePage(flow.returnTo));
     } catch (error) {
       this.sessions.counts.singleSignOn.failed++;
+      if (error instanceof NoRole) return void res.status(403).type('html').send(noRolePage(error));
       if (error instanceof HttpException) return this.fail(res, error.getStatus(), error.message);
       this.fail(res, 400, 'The sign-in provider did not confirm the sign-in. Try again.', error);
     }

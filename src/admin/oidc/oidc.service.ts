@@ -13,6 +13,8 @@ import { InjectSettings } from '../../config/config.module.js';
 import type { Settings } from '../../config/settings.js';
 import type { Access } from '../access/access.js';
 import type { Flow } from './flow-cookie.js';
+import { describeMapping, roleOfGroups } from './group-roles.js';
+import { NoRole } from './no-role.js';
 
 const CALLBACK_PATH = '/admin/v1/oidc/callback';
 
@@ -20,6 +22,9 @@ const CALLBACK_PATH = '/admin/v1/oidc/callback';
 const TIMEOUT_S = 10;
 /** Of `sub` (OpenID Connect Core 2), and of an e-mail address. */
 const MAX_NAME_LENGTH = 255;
+
+/** Groups of a user, and teams that they name, in one line of the log. */
+const MAX_LOGGED = 50;
 
 const TEAMS = 'SELECT id, name FROM team WHERE name = ANY ($1)';
 
@@ -110,29 +115,34 @@ export class OidcService {
       claims = { ...claims, ...(await client.fetchUserInfo(configuration, tokens.access_token, sub)) };
     }
     const name = nameOf(claims);
-    const granted = await this.roleOf(groupsOf(claims[this.env.oidcRoleClaim]));
-    if (granted === null) {
-      this.logger.warn(
-        `${name} may not sign in: none of the groups in ${this.env.oidcRoleClaim} has a role.`,
-      );
-      throw new ForbiddenException('None of your groups may use this console. Ask an administrator.');
-    }
-    return { ...granted, actor: { name, address }, userId: `sso:${iss}#${sub}`, tokenId: null };
+    const groups = groupsOf(claims[this.env.oidcRoleClaim]);
+    const { access, missing } = await roleOfGroups(groups, this.env, (names) => this.findTeams(names));
+    if (access === null || missing.length > 0) this.tellMissing(name, groups, access !== null, missing);
+    if (access === null)
+      throw new NoRole(name, this.env.oidcRoleClaim, groups.length === 0 ? null : groups, missing);
+    return { ...access, actor: { name, address }, userId: `sso:${iss}#${sub}`, tokenId: null };
   }
 
   private get publicUrl(): string {
     return this.env.publicUrl!;
   }
 
-  /** The highest role that the groups give; null for none. */
-  private async roleOf(groups: readonly string[]): Promise<Pick<Access, 'role' | 'scope'> | null> {
-    const { oidcAdmins, oidcViewers, oidcTeamPrefix: prefix } = this.env;
-    if (groups.some((group) => oidcAdmins.includes(group))) return { role: 'admin', scope: null };
-    if (groups.some((group) => oidcViewers.includes(group))) return { role: 'viewer', scope: null };
-    if (prefix === undefined) return null;
-    const names = groups.flatMap((group) => (group.startsWith(prefix) ? group.slice(prefix.length) : []));
-    const teams = await this.dataSource.query<{ id: string }[]>(TEAMS, [names]);
-    return teams.length === 0 ? null : { role: 'team', scope: teams.map(({ id }) => id) };
+  /** IDs of the teams with these names, by name. */
+  private async findTeams(names: string[]): Promise<Map<string, string>> {
+    const teams = await this.dataSource.query<{ id: string; name: string }[]>(TEAMS, [names]);
+    return new Map(teams.map(({ id, name }) => [name, id]));
+  }
+
+  /** What an administrator needs to find the mistake in the mapping or at the provider. Texts of the provider are quoted. */
+  private tellMissing(name: string, groups: readonly string[], mayEnter: boolean, missing: string[]): void {
+    const quoted = (texts: readonly string[]) =>
+      JSON.stringify(texts.slice(0, MAX_LOGGED).map((text) => text.slice(0, MAX_NAME_LENGTH)));
+    const teams = missing.length === 0 ? '' : ` Teams that do not exist: ${quoted(missing)}.`;
+    if (mayEnter) return this.logger.log(`${name} signs in without some teams.${teams}`);
+    this.logger.warn(
+      `${name} may not sign in: no group has a role. Groups in the claim ${this.env.oidcRoleClaim}: ${quoted(groups)}. ` +
+        `Mapping: ${describeMapping(this.env)}.${teams}`,
+    );
   }
 
   /** Reads the provider's metadata once. After an error, the next sign-in tries again. */

@@ -19,7 +19,7 @@ const adminSessionSchema = z
         }),
       )
       .nullable()
-      .meta({ description: 'Teams that a user of the role `team` may see; null: all.' }),
+      .meta({ description: 'Teams that a user of the roles `lead` and `team` may see; null: all.' }),
     client_ip: z.string().nullable().meta({
       description: 'Client address of the sign-in.',
       example: '192.0.2.7',

@@ -4,7 +4,7 @@ import { type Role, TEAMS_OF_ROLE } from '../access/role.js';
 
 /** A session of the console. */
 @Entity('admin_session', { comment: 'Sessions of the console. Only digests are stored.' })
-@Check('admin_session_role_check', `role IN ('admin', 'viewer', 'team')`)
+@Check('admin_session_role_check', `role IN ('admin', 'viewer', 'lead', 'team')`)
 @Check('admin_session_teams_check', TEAMS_OF_ROLE)
 export class AdminSession {
   @PrimaryColumn('bytea', {
@@ -52,7 +52,7 @@ export class AdminSession {
   @Column('uuid', {
     array: true,
     nullable: true,
-    comment: 'IDs of the teams that a session of the role team may see; else null.',
+    comment: 'IDs of the teams of the roles lead and team; else null.',
   })
   teams!: string[] | null;
 

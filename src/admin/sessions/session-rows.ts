@@ -57,8 +57,11 @@ export interface SessionSettings {
 }
 
 export function sessionSettings(env: Settings): SessionSettings {
-  const { oidcIssuer, oidcClientId, oidcRoleClaim, oidcAdmins, oidcViewers, oidcTeamPrefix } = env;
+  const { oidcIssuer, oidcClientId, oidcRoleClaim, oidcAdmins, oidcViewers } = env;
+  const { oidcTeamPrefix, oidcLeadPrefix } = env;
   const signIn = [oidcIssuer, oidcClientId, oidcRoleClaim, oidcAdmins, oidcViewers, oidcTeamPrefix];
+  // Not otherwise, so that the sessions of an earlier version go on.
+  if (oidcLeadPrefix !== undefined) signIn.push(oidcLeadPrefix);
   const digest = (settings: unknown) =>
     createHmac('sha256', required(env, 'adminToken'))
       .update(`session settings: ${JSON.stringify(settings)}`)

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { ROLES } from '../access/role.js';
+import { isOfTeams, ROLES } from '../access/role.js';
 import { TOKEN_SHOWN_LENGTH } from '../access/token-format.js';
 import {
   EXAMPLE_EXPIRY,
@@ -15,7 +15,8 @@ import {
 } from '../fields.schema.js';
 
 const ROLE_ABOUT =
-  '`admin`: everything; `viewer`: read everything; `team`: its own teams only; `metrics`: only `GET /metrics`.';
+  '`admin`: everything; `viewer`: read everything; `lead`: see its own teams and manage all their keys; `team`: see its own teams; ' +
+  '`metrics`: only `GET /metrics`.';
 
 /** A token as the API shows it, without its secret. */
 const tokenSchema = z
@@ -38,7 +39,7 @@ const tokenSchema = z
         }),
       )
       .nullable()
-      .meta({ description: 'Teams that a token of the role `team` may see; null for other roles.' }),
+      .meta({ description: 'Teams of the roles `lead` and `team`; null for other roles.' }),
     created_at: timestamp('When the token was created.'),
     expires_at: timestamp('Expiry time; null if the token never expires.', EXAMPLE_EXPIRY).nullable(),
     last_used_at: timestamp('Last use, updated with a delay of up to a minute.').nullable(),
@@ -60,7 +61,7 @@ export const issuedTokenSchema = tokenSchema
 export type IssuedTokenView = z.output<typeof issuedTokenSchema>;
 
 const TEAMS =
-  'must be a list of one or more teams, by name or ID, for the role team; leave it out for others';
+  'must be a list of one or more teams, by name or ID, for the roles lead and team; leave it out for others';
 
 /** `POST /admin/v1/tokens` and `postern tokens create` */
 export const newTokenSchema = z
@@ -73,7 +74,10 @@ export const newTokenSchema = z
       .max(100, 'must not name more than 100 teams')
       .nullish()
       .default(null)
-      .meta({ description: 'Names or IDs of the teams, for the role `team`.', example: ['search'] }),
+      .meta({
+        description: 'Names or IDs of the teams, for the roles `lead` and `team`.',
+        example: ['search'],
+      }),
     expires_at: time()
       .refine(
         (at) => at.getTime() > Date.now(),
@@ -86,7 +90,7 @@ export const newTokenSchema = z
         example: EXAMPLE_EXPIRY,
       }),
   })
-  .refine(({ role, teams }) => (role === 'team') === (teams !== null), { path: ['teams'], message: TEAMS })
+  .refine(({ role, teams }) => isOfTeams(role) === (teams !== null), { path: ['teams'], message: TEAMS })
   .meta({ id: 'NewAdminToken', example: { name: 'prometheus', role: 'metrics' } });
 export type NewToken = z.output<typeof newTokenSchema>;
 

@@ -77,6 +77,8 @@ export function accessFlows(gateway: ConsoleGateway): void {
       (await gateway.database.query(`SELECT FROM admin_session WHERE actor = 'token:to be ended'`)).length;
     const rows = table.getByRole('row').filter({ hasText: 'token:to be ended' });
     await rows.nth(2).waitFor();
+    await settled(page);
+    await checkAppearance(page);
     await rows.first().getByRole('button', { name: 'End the session of token:to be ended' }).click();
     await rows.nth(2).waitFor({ state: 'detached' });
     expect(await left()).toBe(2);

@@ -71,7 +71,7 @@ export function Sessions() {
               loading={endAll.isPending && endAll.variables === session.actor}
               onClick={() => endAll.mutate(session.actor)}
             >
-              End all of this user
+              End all
             </Button>
           )}
         </Group>
