@@ -92,6 +92,5 @@ export const MIGRATIONS = [
   Annotations1798000150000,
   Leads1798000150001,
   FailingProviders1798000140001,
-  Annotations1798000150000,
   Refusals1798000190000,
 ];
