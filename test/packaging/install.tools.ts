@@ -12,10 +12,9 @@ import { tmpdir } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
 import { Process } from '../support/process.js';
 import { Site } from '../support/site.js';
+import { npmScript } from './npm.js';
 
 const ROOT = resolve(__dirname, '../..');
-/** The npm of the Node that runs. */
-const npm = (script: string) => join(dirname(process.execPath), '../lib/node_modules/npm/bin', script);
 const { pack } = (await import(join(ROOT, 'scripts/pack.mjs'))) as {
   pack: (npm: string, folder: string) => { file: string };
 };
@@ -30,7 +29,7 @@ let env: NodeJS.ProcessEnv;
 beforeAll(async () => {
   site = await Site.make();
   folder = realpathSync(mkdtempSync(join(tmpdir(), 'postern-install-')));
-  const packed = pack(npm('npm-cli.js'), folder).file;
+  const packed = pack(npmScript('npm-cli.js'), folder).file;
   name = `./${basename(packed)}`;
   file = join(folder, 'empty', name);
   mkdirSync(dirname(file));
@@ -53,8 +52,13 @@ afterAll(async () => {
 });
 
 /** Starts in a process group of its own: npm, npx and shells are between this and the gateway. */
-function start(cwd: string, script: string, args: string[], more: NodeJS.ProcessEnv = {}): Process {
-  return new Process(process.execPath, [npm(script), ...args], {
+function start(
+  cwd: string,
+  script: 'npm-cli.js' | 'npx-cli.js',
+  args: string[],
+  more: NodeJS.ProcessEnv = {},
+): Process {
+  return new Process(process.execPath, [npmScript(script), ...args], {
     cwd,
     env: { ...env, ...more },
     detached: true,
@@ -97,13 +101,13 @@ it(
   async () => {
     const run = (cwd: string, ...args: string[]) =>
       execFileSync(process.execPath, args, { cwd, env, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
-    run(dirname(file), npm('npx-cli.js'), '--yes', name, 'new', 'our-gateway');
+    run(dirname(file), npmScript('npx-cli.js'), '--yes', name, 'new', 'our-gateway');
     const project = join(dirname(file), 'our-gateway');
-    run(project, npm('npm-cli.js'), 'install', '--no-audit', '--no-fund', file);
+    run(project, npmScript('npm-cli.js'), 'install', '--no-audit', '--no-fund', file);
     const entries = ['postern', 'postern/testing', 'postern/client'];
     const imports = entries.map((entry, at) => `export * as entry${at} from '${entry}';\n`);
     writeFileSync(join(project, 'src/entries.ts'), imports.join(''));
-    expect(run(project, npm('npm-cli.js'), 'test')).toMatch(/^# pass 2$/m);
+    expect(run(project, npmScript('npm-cli.js'), 'test')).toMatch(/^. pass 2$/m);
     await callAndStop(start(project, 'npm-cli.js', ['start'], { DATABASE_URL: site.database.url }));
   },
   LONG,

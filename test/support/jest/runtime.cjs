@@ -40,12 +40,13 @@ module.exports = class NodeRuntime {
   /** Jest's own: a new one for each file, or the tests of the file before would run again. */
   requireInternalModule(path) {
     delete require.cache[path];
-    const { AsyncLocalStorage } = asyncHooks;
-    asyncHooks.AsyncLocalStorage = SequentialStorage;
+    // A getter without a setter from Node 24 on.
+    const own = Object.getOwnPropertyDescriptor(asyncHooks, 'AsyncLocalStorage');
+    Object.defineProperty(asyncHooks, 'AsyncLocalStorage', { value: SequentialStorage, configurable: true });
     try {
       return require(path);
     } finally {
-      asyncHooks.AsyncLocalStorage = AsyncLocalStorage;
+      Object.defineProperty(asyncHooks, 'AsyncLocalStorage', own);
     }
   }
 
