@@ -14,9 +14,9 @@ const queryClient = new QueryClient({
   defaultOptions: {
     queries: {
       staleTime: 10_000,
-      // What the gateway rejected will be rejected again; what failed on the way may pass.
+      // What the gateway rejected will be rejected again, and nobody waits three times for what hangs.
       retry: (failures, error) =>
-        failures < 2 && (!(error instanceof ApiError) || error.status === 0 || error.status >= 502),
+        failures < 2 && (!(error instanceof ApiError) || error.code === 'unreachable' || error.status >= 502),
     },
   },
 });

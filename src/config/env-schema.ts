@@ -69,7 +69,13 @@ function postgresUrl(value: string): string | undefined {
   } catch {
     return undefined;
   }
-  return url.pathname.length > 1 ? value : undefined;
+  return url.pathname.length > 1 ? withPlainSslMode(value) : undefined;
+}
+
+/** pg checks the certificate with all of these modes, and says so in eight lines each time. With this one it is silent. */
+function withPlainSslMode(url: string): string {
+  if (/[?&]uselibpqcompat=/.test(url)) return url;
+  return url.replace(/([?&]sslmode=)(?:prefer|require|verify-ca)(?=&|$)/, '$1verify-full');
 }
 
 function proxyUrl(value: string): string | undefined {

@@ -107,6 +107,10 @@ async function runInitdb(
   if (!fsync) args.push('--no-sync');
   const { code, output } = await run(join(native, 'bin', 'initdb'), args, home);
   if (code === 0) return;
+  if (/No space left on device|Disk quota exceeded/.test(output))
+    throw new EmbeddedPostgresError(
+      `the disk of ${home.folder} is full; free some space (a new database needs about 100 MB) or ${USE_ANOTHER}`,
+    );
   const tail = output.trim().split('\n').slice(-12).join('\n');
   throw new EmbeddedPostgresError(
     `initdb failed in ${home.folder} (${code}); ${USE_ANOTHER}. Its last output:\n${tail}`,

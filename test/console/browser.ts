@@ -89,7 +89,8 @@ async function watch(url: string, context: BrowserContext): Promise<WatchedPage>
   const problems: string[] = [];
   // Chromium reports a violated content security policy here, too.
   page.on('console', (message) => {
-    if (['error', 'warning'].includes(message.type())) problems.push(`${message.type()}: ${message.text()}`);
+    if (['error', 'warning'].includes(message.type()))
+      problems.push(`${message.type()}: ${message.text()} ${message.location().url}`);
   });
   page.on('pageerror', (error) => problems.push(`uncaught: ${error.message}`));
   page.on('dialog', (dialog) => {
@@ -171,10 +172,15 @@ interface AxeResult {
 const IS_STILL = `document.getAnimations().every((one) =>
   one.playState !== 'running' || one.effect.getComputedTiming().iterations === Infinity)`;
 
+/** Waits until nothing moves or fades. */
+export async function still(page: Page): Promise<void> {
+  await until(() => page.evaluate<boolean>(IS_STILL));
+}
+
 /** What axe-core finds that is serious, by WCAG 2.2 AA and its best practices. @param rules these alone; absent: all */
 export async function seriousViolations(page: Page, rules?: string[]): Promise<string[]> {
   if (!(await page.evaluate<boolean>('"axe" in globalThis'))) await page.evaluate(await axe);
-  await until(() => page.evaluate<boolean>(IS_STILL));
+  await still(page);
   const options = JSON.stringify({ resultTypes: ['violations'], ...(rules && { runOnly: rules }) });
   const { violations } = await page.evaluate<AxeResult>(`axe.run(${options})`);
   return violations

@@ -20,6 +20,12 @@ export interface ConsoleGateway {
   /** What seedConsole() made, once it has. */
   seeded: Seeded;
   admin: <T = Record<string, unknown>>(method: string, path: string, body?: unknown) => Promise<T>;
+  /** Stops the process where it is: it keeps its connections and answers none. */
+  hang: () => void;
+  /** Lets it go on. */
+  resume: () => void;
+  /** Kills the process alone, as if it had crashed. */
+  kill: () => Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -75,6 +81,9 @@ export async function startConsoleGateway(): Promise<Omit<ConsoleGateway, 'seede
       if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`);
       return (text === '' ? undefined : JSON.parse(text)) as T;
     },
+    hang: () => gateway.process.signal('SIGSTOP'),
+    resume: () => gateway.process.signal('SIGCONT'),
+    kill: () => gateway.process.kill(),
     async stop() {
       await Promise.all([gateway.stop(), provider.stop(), issuer.stop()]);
       rmSync(folder, { recursive: true, force: true });

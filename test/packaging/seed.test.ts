@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
+import { v7 as uuidv7 } from 'uuid';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { bareEnvironment } from '../support/process.js';
 
@@ -46,5 +47,40 @@ describe('npm run seed:log', () => {
     // The gateway adds up all rows again.
     expect(await database.query('SELECT FROM usage_slot UNION ALL SELECT FROM usage_day')).toHaveLength(0);
     expect(seed(['--maybe']).stderr).toContain('[--yes]');
+  });
+
+  it('fills what is there: keys, providers with their prices, budgets', async () => {
+    await database.query(`UPDATE gateway_key SET disabled = true`);
+    const [team, key, provider, price, rule] = Array.from({ length: 5 }, () => uuidv7());
+    await database.query(`INSERT INTO team (id, name) VALUES ($1, 'ads')`, [team]);
+    await database.query(`INSERT INTO gateway_key (id, team_id, name) VALUES ($1, $2, 'ci')`, [key, team]);
+    await database.query(
+      `INSERT INTO provider (id, name, url, catalog) VALUES ($1, 'groq', 'https://api.groq.com', 'groq')`,
+      [provider],
+    );
+    await database.query(
+      `INSERT INTO price (id, catalog, model, effective_from, input, output, source)
+       VALUES ($1, 'groq', 'llama', to_timestamp(0), 1, 2, 'custom')`,
+      [price],
+    );
+    await database.query(
+      `INSERT INTO limit_rule (id, scope, scope_id, resource, period, amount) VALUES ($1, 'team', $2, 'usd', 'total', 1000000000)`,
+      [rule, team],
+    );
+    const { status, stderr, stdout } = seed(['--rows', '400'], { DATABASE_URL: database.url });
+    expect([status, stderr]).toEqual([0, '']);
+    expect(stdout).toContain('Calls of 1 keys to 1 providers');
+    const [sums] = await database.query<Record<string, number>>(
+      `SELECT count(*)::int AS calls, count(DISTINCT status)::int AS statuses, count(provider_error_code)::int AS failed,
+         count(DISTINCT session_id)::int AS sessions, (sum(cost_usd) * 1000000000)::bigint::text AS nano
+       FROM request_log WHERE key_id = $1 AND team_id = $2 AND provider = 'groq' AND (cost_usd IS NULL OR price_id = $3)`,
+      [key, team, price],
+    );
+    expect(sums!.calls).toBe(400);
+    for (const name of ['failed', 'sessions']) expect(sums![name]).toBeGreaterThan(1);
+    expect(sums!.statuses).toBeGreaterThan(2);
+    expect(await database.query('SELECT spent FROM limit_meter WHERE rule_id = $1', [rule])).toEqual([
+      { spent: sums!.nano },
+    ]);
   });
 });

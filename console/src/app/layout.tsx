@@ -7,7 +7,6 @@ import {
   Group,
   ScrollArea,
   Stack,
-  Text,
   VisuallyHidden,
 } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
@@ -21,6 +20,13 @@ import classes from './layout.module.css';
 import { Logo } from './logo';
 import { PAGES } from './navigation';
 import { type Session, useSignOut } from './session';
+
+const ROLES: Record<Session['role'], string> = {
+  admin: 'Administrator: may change everything',
+  viewer: 'Viewer: sees everything, changes nothing',
+  team: 'Member: sees the own teams',
+  metrics: 'Reads metrics',
+};
 
 /** Navigation on the left, or behind a button on narrow screens, and the page beside it. */
 export function Layout({ session }: { session: Session }) {
@@ -82,10 +88,12 @@ export function Layout({ session }: { session: Session }) {
         </ScrollArea>
         <Divider my="xs" />
         <Stack gap={2}>
-          <Text size="xs" c="dimmed" px={12} truncate="end" title={`${session.actor} (${session.role})`}>
+          <div className={classes.who}>
             <VisuallyHidden>Signed in as </VisuallyHidden>
-            {session.actor} · {session.role}
-          </Text>
+            <b>{session.actor}</b>
+            <br />
+            {ROLES[session.role]}
+          </div>
           <ColorSchemeButton />
           <Button
             variant="subtle"

@@ -1,4 +1,4 @@
-import { Button, Center } from '@mantine/core';
+import { Box, Center } from '@mantine/core';
 import {
   createRootRoute,
   createRoute,
@@ -6,7 +6,9 @@ import {
   lazyRouteComponent,
   Outlet,
 } from '@tanstack/react-router';
-import { lazy, Suspense } from 'react';
+import { lazy, type ReactNode, Suspense, useEffect, useState } from 'react';
+import { useQueryClient } from '@tanstack/react-query';
+import { ApiError } from '../api/client';
 import { QUERY_VALUES } from '../api/query-values';
 import { EmptyState } from '../display/empty-state';
 import { ErrorAlert } from '../display/error-alert';
@@ -16,49 +18,87 @@ import { PageHeader } from '../display/page-header';
 import { searchParams } from '../url/search';
 import { parseSearch, stringifySearch } from '../url/url-state';
 import { Layout } from './layout';
-import { useSession } from './session';
+import { loadPart } from './lazy-part';
+import { type Session, sessionQuery, ShownSession, useSession } from './session';
 
 /** Not loaded by those who are signed in already. */
-const SignIn = lazy(async () => ({ default: (await import('./sign-in')).SignIn }));
+const SignIn = lazy(async () => ({ default: (await loadPart(() => import('./sign-in'))).SignIn }));
+const SignInAgain = lazy(() => loadPart(() => import('./sign-in-again')));
 
-const root = createRootRoute({
-  // The time range and zone, which links from page to page take along.
-  validateSearch: searchParams(['range', 'from', 'to', 'tz'], {}),
-  component: Outlet,
-  notFoundComponent: () => (
-    <main>
+/** A page that is loaded when it is opened. */
+const lazyPage: typeof lazyRouteComponent = (load, exportName) =>
+  lazyRouteComponent(() => loadPart(load), exportName);
+
+function NotFound(): ReactNode {
+  return (
+    <>
       <PageHeader title="Page not found" />
       <EmptyState
         title="There is no page at this address"
         action={<PageLink to="/">Go to the overview</PageLink>}
       />
-    </main>
-  ),
+    </>
+  );
+}
+
+const root = createRootRoute({
+  // The time range and zone, which links from page to page take along.
+  validateSearch: searchParams(['range', 'from', 'to', 'tz'], {}),
+  component: Outlet,
 });
 
 /** What only somebody who is signed in sees. */
 const signedIn = createRoute({ getParentRoute: () => root, id: 'signed-in', component: SignedIn });
 
-function SignedIn() {
+function SignedIn(): ReactNode {
   const { data, error, refetch } = useSession();
+  const [known, setKnown] = useState<Session>();
+  const session = data?.session ?? undefined;
+  const isSomebodyElse =
+    session !== undefined &&
+    known !== undefined &&
+    (session.user_id !== known.user_id || session.role !== known.role);
+  // Whoever takes over an open page must not see what it has read and holds.
+  useEffect(() => {
+    if (isSomebodyElse) window.location.reload();
+  }, [isSomebodyElse]);
+  if (isSomebodyElse) return null;
+  if (session !== undefined && session !== known) setKnown(session);
+  if (data?.left === true && known !== undefined) setKnown(undefined);
   if (data === undefined) {
     return (
       <Center mih="100vh" p="md" component="main">
-        <div style={{ width: 420 }}>
+        <Box w="100%" maw={480}>
+          <PageHeader title={error === null ? 'Loading …' : 'Postern'} />
           {error === null ? (
             <LoadingRows rows={3} />
           ) : (
             <ErrorAlert error={error} retry={() => void refetch()} />
           )}
-        </div>
+        </Box>
       </Center>
     );
   }
-  if (data.session !== null) return <Layout session={data.session} />;
+  const shown = session ?? known;
+  if (shown === undefined) {
+    return (
+      <Suspense fallback={null}>
+        <SignIn />
+      </Suspense>
+    );
+  }
+  // A session that has ended leaves the page and its open form where they are, below the sign-in.
   return (
-    <Suspense fallback={null}>
-      <SignIn />
-    </Suspense>
+    <>
+      <ShownSession value={shown}>
+        <Layout session={shown} />
+      </ShownSession>
+      {session === undefined && (
+        <Suspense fallback={null}>
+          <SignInAgain as={shown} />
+        </Suspense>
+      )}
+    </>
   );
 }
 
@@ -83,19 +123,22 @@ const signedInPages = [
     ...signedInPage,
     path: '/',
     validateSearch: searchParams(['metric', 'by'], {}),
-    component: lazyRouteComponent(() => import('../pages/overview/page')),
+    component: lazyPage(() => import('../pages/overview/page')),
   }),
   createRoute({
     ...signedInPage,
     path: '/usage',
     validateSearch: searchParams(['metric', 'by', 'then', ...CALL_TEXTS], CALL_CHOICES),
-    component: lazyRouteComponent(() => import('../pages/usage/page')),
+    component: lazyPage(() => import('../pages/usage/page')),
   }),
   createRoute({
     ...signedInPage,
     path: '/requests',
-    validateSearch: searchParams(['id', 'columns', 'live', 'rejected', 'min_duration_ms', ...CALL_TEXTS], CALL_CHOICES),
-    component: lazyRouteComponent(() => import('../pages/requests/page')),
+    validateSearch: searchParams(
+      ['id', 'columns', 'live', 'rejected', 'min_duration_ms', ...CALL_TEXTS],
+      CALL_CHOICES,
+    ),
+    component: lazyPage(() => import('../pages/requests/page')),
   }),
   createRoute({
     ...signedInPage,
@@ -104,68 +147,69 @@ const signedInPages = [
       ['q', 'team', 'cost_center', 'expires_before', 'unused_since', 'key', 'new', 'find'],
       QUERY_VALUES.listKeys,
     ),
-    component: lazyRouteComponent(() => import('../pages/keys/page')),
+    component: lazyPage(() => import('../pages/keys/page')),
   }),
   createRoute({
     ...signedInPage,
     path: '/teams',
     validateSearch: searchParams(['open', 'new'], {}),
-    component: lazyRouteComponent(() => import('../pages/teams/page')),
+    component: lazyPage(() => import('../pages/teams/page')),
   }),
   createRoute({
     ...signedInPage,
     path: '/limits',
     validateSearch: searchParams(['team', 'key', 'rejected'], QUERY_VALUES.listLimits),
-    component: lazyRouteComponent(() => import('../pages/limits/page')),
+    component: lazyPage(() => import('../pages/limits/page')),
   }),
   createRoute({
     ...signedInPage,
     path: '/providers',
     validateSearch: searchParams(['open', 'new'], {}),
-    component: lazyRouteComponent(() => import('../pages/providers/page')),
+    component: lazyPage(() => import('../pages/providers/page')),
   }),
   createRoute({
     ...signedInPage,
     path: '/prices',
     validateSearch: searchParams(['open', 'new', 'reprice', 'catalog', 'model'], QUERY_VALUES.listPrices),
-    component: lazyRouteComponent(() => import('../pages/prices/page')),
+    component: lazyPage(() => import('../pages/prices/page')),
   }),
   createRoute({
     ...signedInPage,
     path: '/access',
     validateSearch: searchParams(['new'], {}),
-    component: lazyRouteComponent(() => import('../pages/access/page')),
+    component: lazyPage(() => import('../pages/access/page')),
   }),
   createRoute({
     ...signedInPage,
     path: '/webhooks',
     validateSearch: searchParams(['open', 'new'], {}),
-    component: lazyRouteComponent(() => import('../pages/webhooks/page')),
+    component: lazyPage(() => import('../pages/webhooks/page')),
   }),
   createRoute({
     ...signedInPage,
     path: '/sinks',
     validateSearch: searchParams(['open', 'new'], {}),
-    component: lazyRouteComponent(() => import('../pages/sinks/page')),
+    component: lazyPage(() => import('../pages/sinks/page')),
   }),
   createRoute({
     ...signedInPage,
     path: '/audit',
     validateSearch: searchParams(['actor', 'subject_name'], QUERY_VALUES.listAudit),
-    component: lazyRouteComponent(() => import('../pages/audit/page')),
+    component: lazyPage(() => import('../pages/audit/page')),
   }),
   createRoute({
     ...signedInPage,
     path: '/system',
-    component: lazyRouteComponent(() => import('../pages/system/page')),
+    component: lazyPage(() => import('../pages/system/page')),
   }),
+  createRoute({ ...signedInPage, path: '$', component: NotFound }),
 ] as const;
 
 /** For holders of a gateway key, who have no session. */
 const keyPage = createRoute({
   getParentRoute: () => root,
   path: '/key',
-  component: lazyRouteComponent(() => import('../pages/key/page')),
+  component: lazyPage(() => import('../pages/key/page')),
 });
 
 const routeTree = root.addChildren([signedIn.addChildren(signedInPages), keyPage]);
@@ -177,15 +221,26 @@ export const router = createRouter({
   stringifySearch,
   defaultPreload: 'intent',
   defaultPendingComponent: () => <LoadingRows rows={8} />,
-  defaultErrorComponent: ({ error, reset }) => (
-    <>
-      <ErrorAlert error={error} />
-      <Button mt="sm" variant="default" onClick={reset}>
-        Show the page again
-      </Button>
-    </>
-  ),
+  defaultErrorComponent: ({ error, reset }) => <PageError error={error} reset={reset} />,
 });
+
+/** In place of a page that could not be shown. */
+function PageError({ error, reset }: { error: unknown; reset: () => void }): ReactNode {
+  const client = useQueryClient();
+  const isMissing = error instanceof ApiError && error.code === 'not_loaded';
+  const again = async () => {
+    // Without a gateway the browser would show its own error page, and the console would be gone.
+    if (isMissing && (await client.fetchQuery({ ...sessionQuery, staleTime: 0 }).catch(() => null)) !== null)
+      window.location.reload();
+    else reset();
+  };
+  return (
+    <>
+      <PageHeader title="This page could not be shown" />
+      <ErrorAlert error={error} retry={() => void again()} />
+    </>
+  );
+}
 
 declare module '@tanstack/react-router' {
   interface Register {

@@ -1,13 +1,17 @@
+import { createContext, use } from 'react';
 import { queryOptions, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { api, type ResponseOf } from '../api/client';
 
-type SessionState = ResponseOf<'/admin/v1/session', 'get'>;
+type SessionState = ResponseOf<'/admin/v1/session', 'get'> & {
+  /** Whoever was signed in has left by signing out: what this page shows is not kept. */
+  left?: true;
+};
 /** Who is signed in, as the gateway says. */
 export type Session = NonNullable<SessionState['session']>;
 
 export const sessionQuery = queryOptions({
   queryKey: ['session'],
-  queryFn: ({ signal }) => api.get('/admin/v1/session', { signal }),
+  queryFn: ({ signal }): Promise<SessionState> => api.get('/admin/v1/session', { signal }),
   staleTime: 60_000,
   retry: 1,
 });
@@ -16,34 +20,38 @@ export function useSession() {
   return useQuery(sessionQuery);
 }
 
+/** Whose page it is: also after the session has ended, so that nothing disappears that was begun. */
+export const ShownSession = createContext<Session | undefined>(undefined);
+
 /** Whether the one who is signed in may make changes. The gateway decides; this only hides what it would reject. */
 export function useMayChange(): boolean {
-  const role = useSession().data?.session?.role;
-  return role === 'admin';
+  return use(ShownSession)?.role === 'admin';
 }
 
 /** Whether only the data of some teams is shown: there are no providers, prices, changes and processes to see then. */
 export function useIsMember(): boolean {
-  return useSession().data?.session?.role === 'team';
+  return use(ShownSession)?.role === 'team';
 }
 
 /** Whether a key belongs to the one who is signed in, who may rotate and revoke it. */
 export function useIsOwn(): (key: { owner: string | null; owner_id: string | null }) => boolean {
-  const session = useSession().data?.session;
+  const session = use(ShownSession);
   // Keys that an earlier version created have only the name of their owner.
   return ({ owner, owner_id: id }) =>
     session?.role === 'team' && (id === null ? owner === session.actor : id === session.user_id);
 }
 
-export function useSignIn() {
+/** @param keeps the one whose page stays open if the same one signs in again; absent: all that was read is forgotten */
+export function useSignIn(keeps?: Session) {
   const client = useQueryClient();
   return useMutation({
     mutationFn: (token: string) => api.post('/admin/v1/session', { body: { token } }),
     // The token stays in no cache: neither in the variables of the mutation nor in its result.
     gcTime: 0,
     onSuccess: async () => {
-      client.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== 'session' });
-      await client.invalidateQueries(sessionQuery);
+      if (keeps === undefined)
+        client.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== 'session' });
+      await client.invalidateQueries(keeps === undefined ? sessionQuery : {});
     },
   });
 }
@@ -54,7 +62,10 @@ export function useSignOut() {
     mutationFn: () => api.delete('/admin/v1/session'),
     onSuccess: () => {
       // The session itself stays, or what shows it would not hear of its end.
-      client.setQueryData(sessionQuery.queryKey, (state) => state && { ...state, session: null });
+      client.setQueryData(
+        sessionQuery.queryKey,
+        (state) => state && { ...state, session: null, left: true as const },
+      );
       client.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== 'session' });
     },
   });

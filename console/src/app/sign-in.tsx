@@ -18,17 +18,11 @@ import { ErrorAlert } from '../display/error-alert';
 import { PageLink } from '../display/links';
 import { ColorSchemeButton } from './color-scheme-button';
 import { Logo } from './logo';
-import { useSignIn } from './session';
+import { type Session, useSignIn } from './session';
 
 /** Shown at any address while nobody is signed in, so that the address leads on after signing in. */
 export function SignIn() {
   useDocumentTitle('Sign in · Postern');
-  const [token, setToken] = useState('');
-  const signIn = useSignIn();
-  const submit = (event: FormEvent) => {
-    event.preventDefault();
-    if (token.trim() !== '') signIn.mutate(token.trim());
-  };
   return (
     <Center mih="100vh" p="md" component="main">
       <Paper withBorder p="xl" w="100%" maw={420}>
@@ -38,33 +32,7 @@ export function SignIn() {
             <ColorSchemeButton />
           </Group>
           <Title order={1}>Sign in</Title>
-          <SingleSignOn />
-          <form onSubmit={submit}>
-            <Stack gap="sm">
-              <PasswordInput
-                label="Admin token"
-                description={
-                  <>
-                    The gateway’s <Code>ADMIN_TOKEN</Code>, or your own token, which begins with{' '}
-                    <Code>pta_</Code>. A local clone has it in{' '}
-                    <Code style={{ whiteSpace: 'nowrap' }}>data/secrets/admin-token</Code>
-                  </>
-                }
-                value={token}
-                onChange={(event) => setToken(event.currentTarget.value)}
-                autoComplete="current-password"
-                spellCheck={false}
-                visibilityToggleButtonProps={{ 'aria-label': 'Show or hide the token', tabIndex: 0 }}
-                required
-                withAsterisk={false}
-                autoFocus
-              />
-              <ErrorAlert error={signIn.error} title="Not signed in" />
-              <Button type="submit" loading={signIn.isPending} disabled={token.trim() === ''}>
-                Sign in
-              </Button>
-            </Stack>
-          </form>
+          <SignInForm />
           <Text size="sm" c="dimmed">
             Only have a gateway key?{' '}
             <PageLink to="/key" underline="always">
@@ -77,8 +45,52 @@ export function SignIn() {
   );
 }
 
-/** Leads to the provider, and from there back to this address. */
-function SingleSignOn() {
+/** @param again whose page stays open below, and goes on if the same one signs in */
+export function SignInForm({ again }: { again?: Session }) {
+  const [token, setToken] = useState('');
+  const signIn = useSignIn(again);
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    if (token.trim() !== '') signIn.mutate(token.trim());
+  };
+  return (
+    <>
+      <SingleSignOn inNewTab={again !== undefined} />
+      <form onSubmit={submit}>
+        <Stack gap="sm">
+          <PasswordInput
+            label="Admin token"
+            description={
+              <>
+                The gateway’s <Code>ADMIN_TOKEN</Code>, or your own token, which begins with <Code>pta_</Code>
+                . A local clone has it in{' '}
+                <Code style={{ whiteSpace: 'nowrap' }}>data/secrets/admin-token</Code>
+              </>
+            }
+            value={token}
+            onChange={(event) => setToken(event.currentTarget.value)}
+            autoComplete="current-password"
+            spellCheck={false}
+            visibilityToggleButtonProps={{ 'aria-label': 'Show or hide the token', tabIndex: 0 }}
+            required
+            withAsterisk={false}
+            autoFocus
+          />
+          <ErrorAlert
+            error={signIn.error}
+            wrongSecret="The gateway does not accept this token: it is unknown, or it has ended. Check that it was copied whole."
+          />
+          <Button type="submit" loading={signIn.isPending} disabled={token.trim() === ''}>
+            Sign in
+          </Button>
+        </Stack>
+      </form>
+    </>
+  );
+}
+
+/** Leads to the provider, and from there back to this address. In a new tab this page stays as it is. */
+function SingleSignOn({ inNewTab }: { inNewTab: boolean }) {
   const { data } = useQuery({
     queryKey: ['single-sign-on'],
     queryFn: ({ signal }) => api.get('/admin/v1/oidc', { signal }),
@@ -90,9 +102,14 @@ function SingleSignOn() {
     <>
       <Button
         component="a"
+        h="auto"
+        mih={36}
+        styles={{ label: { whiteSpace: 'normal', textAlign: 'center' } }}
+        target={inNewTab ? '_blank' : undefined}
+        rel="noopener"
         href={`/admin/v1/oidc/start?${new URLSearchParams({ return_to: pathname + search })}`}
       >
-        Sign in with single sign-on
+        Sign in with single sign-on{inNewTab ? ', in a new tab' : ''}
       </Button>
       <Divider label="or with a token" />
     </>

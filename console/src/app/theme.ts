@@ -56,6 +56,9 @@ export const theme = createTheme({
     // Not by Drawer.extend: the first page loads neither.
     Drawer: { styles: { title: DIALOG_TITLE } },
     Modal: { styles: { title: DIALOG_TITLE } },
+    // The red of weekends and the grey of other months have too little contrast.
+    DatePicker: { defaultProps: { hideOutsideDates: true, weekendDays: [] } },
+    DatePickerInput: { defaultProps: { hideOutsideDates: true, weekendDays: [] } },
     Table: Table.extend({ defaultProps: { verticalSpacing: 'xs', horizontalSpacing: 'sm' } }),
     Tooltip: Tooltip.extend({
       defaultProps: { withArrow: true, events: { hover: true, focus: true, touch: true } },

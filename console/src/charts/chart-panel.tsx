@@ -1,9 +1,10 @@
 import { Box, ColorSwatch, Group, ScrollArea, Skeleton, Switch, Table, Text } from '@mantine/core';
 import { lazy, type ReactNode, Suspense, useState } from 'react';
+import { loadPart } from '../app/lazy-part';
 import classes from './chart-panel.module.css';
 import type { ChartData } from './series';
 
-const StackedBars = lazy(() => import('./stacked-bars'));
+const StackedBars = lazy(() => loadPart(() => import('./stacked-bars')));
 
 interface Props extends ChartData {
   height?: number;

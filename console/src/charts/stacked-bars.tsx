@@ -22,6 +22,7 @@ export default function StackedBars({ periods, series, format, formatAxis, heigh
     period: String(index),
     ...Object.fromEntries(series.map(({ values }, number) => [`s${number}`, values[index] ?? 0])),
   }));
+  const isZero = series.every(({ values }) => values.every((value) => value === 0));
   const indexOf = (state: { activeTooltipIndex?: number | string | null }) => {
     const index = Number(state.activeTooltipIndex ?? NaN);
     return Number.isInteger(index) ? index : undefined;
@@ -62,6 +63,8 @@ export default function StackedBars({ periods, series, format, formatAxis, heigh
           width: 58,
           allowDecimals: true,
           interval: 0,
+          // Of nothing there would be ticks of billionths.
+          ...(isZero && { domain: [0, 1], ticks: [0] }),
           tickCount: height < LOW ? 3 : 5,
         }}
         // A line between the parts of a bar, so that they can be told apart without colour.

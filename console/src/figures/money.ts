@@ -34,11 +34,13 @@ export function formatUsd(nano: Nano): string {
   return `${sign}$${trimmed(roundedTo(size, decimals))}`;
 }
 
-/** For axes and narrow places: "$12.3k". */
+/** For axes: "$7.50", "$12.3K". */
 export function compactUsd(dollars: number): string {
   if (dollars === 0) return '$0';
-  if (Math.abs(dollars) < 0.01) return `$${Number(dollars.toPrecision(2))}`;
-  if (Math.abs(dollars) < 1_000) return `$${dollars.toLocaleString('en-US', { maximumFractionDigits: 2 })}`;
+  const digits = (minimumFractionDigits: number, maximumFractionDigits = minimumFractionDigits) =>
+    `$${dollars.toLocaleString('en-US', { minimumFractionDigits, maximumFractionDigits })}`;
+  if (Math.abs(dollars) < 0.1) return digits(2, 6);
+  if (Math.abs(dollars) < 1_000) return digits(2);
   return `$${dollars.toLocaleString('en-US', { notation: 'compact', maximumFractionDigits: 1 })}`;
 }
 

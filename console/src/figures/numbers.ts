@@ -1,11 +1,16 @@
-/** Numbers as text. Counts are exact; `compact` is for places where the exact number is shown on hover. */
+/** Numbers as text. Counts are exact; `compact` shortens those from a million on, where the exact one is shown on hover. */
 
 export function count(value: number): string {
   return value.toLocaleString('en-US');
 }
 
+/** "1 call", "2,030 calls" */
+export function counted(value: number, noun: string): string {
+  return `${count(value)} ${noun}${value === 1 ? '' : 's'}`;
+}
+
 export function compact(value: number): string {
-  if (Math.abs(value) < 10_000) return count(value);
+  if (Math.abs(value) < 1_000_000) return count(value);
   return value.toLocaleString('en-US', { notation: 'compact', maximumFractionDigits: 2 });
 }
 

@@ -1,5 +1,6 @@
-import { Button, Group, Modal, Stack, Text, TextInput } from '@mantine/core';
+import { Button, Group, Stack, Text, TextInput } from '@mantine/core';
 import { type FormEvent, type ReactNode, useState } from 'react';
+import { Dialog } from '../display/dialog';
 import { ErrorAlert } from '../display/error-alert';
 
 interface Props {
@@ -21,9 +22,9 @@ interface Props {
 /** Asks for the name of what will be lost before it does what cannot be undone. */
 export function ConfirmByName(props: Props) {
   return (
-    <Modal opened={props.opened} onClose={props.onClose} title={props.title} centered>
+    <Dialog opened={props.opened} onClose={props.onClose} title={props.title} centered>
       <Form key={String(props.opened)} {...props} />
-    </Modal>
+    </Dialog>
   );
 }
 
@@ -41,6 +42,7 @@ function Form({ children, name, action, pending, error, onClose, onConfirm }: Pr
         </Text>
         <TextInput
           label={`Type ${name} to confirm`}
+          styles={{ label: { overflowWrap: 'anywhere' } }}
           value={typed}
           onChange={(event) => setTyped(event.currentTarget.value)}
           autoComplete="off"

@@ -1,5 +1,6 @@
-import { Button, Group, Modal, Stack } from '@mantine/core';
-import type { FormEvent, ReactNode } from 'react';
+import { Button, Group, Stack } from '@mantine/core';
+import { type FormEvent, type ReactNode, useEffect, useRef } from 'react';
+import { Dialog } from '../display/dialog';
 import { ErrorAlert } from '../display/error-alert';
 
 interface Props {
@@ -12,6 +13,8 @@ interface Props {
   error: unknown;
   disabled?: boolean;
   size?: string;
+  /** False for a form that changes nothing. */
+  keeps?: boolean;
   children: ReactNode;
 }
 
@@ -25,8 +28,13 @@ export function FormModal({
   error,
   disabled,
   size = 'lg',
+  keeps = true,
   children,
 }: Props) {
+  const content = useRef<HTMLFormElement>(null);
+  useEffect(() => {
+    if (error !== null && error !== undefined) showFirstError(content.current);
+  }, [error]);
   const submit = (event: FormEvent) => {
     event.preventDefault();
     // A form inside a portal still bubbles to the form around it.
@@ -34,18 +42,11 @@ export function FormModal({
     if (!pending) onSubmit();
   };
   return (
-    <Modal
-      opened
-      onClose={onClose}
-      title={title}
-      size={size}
-      closeButtonProps={{ 'aria-label': 'Close' }}
-      closeOnClickOutside={false}
-    >
-      <form onSubmit={submit} noValidate>
+    <Dialog opened onClose={onClose} title={title} size={size} closeOnClickOutside={false} keeps={keeps}>
+      <form ref={content} onSubmit={submit} noValidate>
         <Stack gap="md">
           {children}
-          <ErrorAlert error={error} />
+          <ErrorAlert error={error} ofForm />
           <Group justify="flex-end" gap="xs">
             <Button variant="default" onClick={onClose}>
               Cancel
@@ -56,6 +57,14 @@ export function FormModal({
           </Group>
         </Stack>
       </form>
-    </Modal>
+    </Dialog>
   );
+}
+
+/** The first field that is wrong, else what is said about the whole form. */
+function showFirstError(form: HTMLFormElement | null): void {
+  const field = form?.querySelector<HTMLElement>('[aria-invalid="true"]');
+  const place = field ?? form?.querySelector('[role="alert"]');
+  place?.scrollIntoView({ block: 'center' });
+  field?.focus({ preventScroll: true });
 }

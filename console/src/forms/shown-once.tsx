@@ -1,6 +1,7 @@
-import { Alert, Button, Group, Modal, Stack } from '@mantine/core';
+import { Alert, Button, Group, Stack } from '@mantine/core';
 import { type ReactNode, useState } from 'react';
 import { Snippet } from '../display/copyable';
+import { Dialog } from '../display/dialog';
 
 /** A secret that is shown once. It lives only as long as this dialog, which Escape closes once the secret was copied. */
 export function ShownOnce({
@@ -22,14 +23,13 @@ export function ShownOnce({
 }) {
   const [copied, setCopied] = useState(false);
   return (
-    <Modal
+    <Dialog
       opened
       onClose={onClose}
       title={title}
       size="lg"
       closeOnClickOutside={false}
       closeOnEscape={copied}
-      closeButtonProps={{ 'aria-label': 'Close' }}
     >
       <Stack gap="md">
         <Alert
@@ -48,6 +48,6 @@ export function ShownOnce({
           <Button onClick={onClose}>I have copied it</Button>
         </Group>
       </Stack>
-    </Modal>
+    </Dialog>
   );
 }

@@ -1,6 +1,7 @@
-import { ActionIcon, Button, Group, NumberInput, Paper, Select, Stack, TextInput } from '@mantine/core';
+import { ActionIcon, Button, Group, NumberInput, Paper, Select, Stack, Text, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { CloseIcon } from '../display/icons';
+import { AmountInput } from '../forms/amount-input';
 import { type Budget, NEW_BUDGET } from './limit-draft';
 
 const MAX_BUDGETS = 4;
@@ -36,10 +37,10 @@ export function BudgetFields({
           budget={budget}
           onChange={(changed) => replace(index, changed)}
           onRemove={() => onChange(budgets.filter((_, at) => at !== index))}
-          error={errorOf(`${prefix}.${index}`)}
+          errorOf={(member) => errorOf(`${prefix}.${index}${member === '' ? '' : `.${member}`}`)}
         />
       ))}
-      {errorOf(prefix) !== undefined && budgets.length === 0 && <span>{errorOf(prefix)}</span>}
+      <OtherError find={() => errorOf(prefix)} />
       {budgets.length < MAX_BUDGETS && (
         <div>
           <Button variant="default" size="xs" onClick={() => onChange([...budgets, NEW_BUDGET])}>
@@ -56,13 +57,14 @@ function BudgetRow({
   budget,
   onChange,
   onRemove,
-  error,
+  errorOf,
 }: {
   number: number;
   budget: Budget;
   onChange: (budget: Budget) => void;
   onRemove: () => void;
-  error: string | undefined;
+  /** What is wrong with a member, or with the budget itself: ''. */
+  errorOf: (member: string) => string | undefined;
 }) {
   const inUsd = budget.tokens === undefined;
   const { usd: _, tokens: __, ...rest } = budget;
@@ -70,13 +72,12 @@ function BudgetRow({
     <Paper withBorder p="xs" role="group" aria-label={`Budget ${number}`}>
       <Group gap="xs" align="flex-end" wrap="wrap">
         {inUsd ? (
-          <TextInput
+          <AmountInput
             label="Amount"
-            leftSection="$"
             placeholder="50.00"
-            inputMode="decimal"
             value={budget.usd ?? ''}
-            onChange={(event) => onChange({ ...rest, usd: event.currentTarget.value.trim() })}
+            onChange={(usd) => onChange({ ...rest, usd })}
+            error={errorOf('usd')}
             flex="1 1 110px"
           />
         ) : (
@@ -89,6 +90,7 @@ function BudgetRow({
             hideControls
             value={budget.tokens ?? ''}
             onChange={(value) => onChange({ ...rest, tokens: typeof value === 'number' ? value : 0 })}
+            error={errorOf('tokens')}
             flex="1 1 110px"
           />
         )}
@@ -109,7 +111,8 @@ function BudgetRow({
           data={PERIODS}
           value={budget.period}
           onChange={(value) => onChange({ ...budget, period: value as Budget['period'] })}
-          w={120}
+          error={errorOf('period')}
+          w={140}
         />
         <ActionIcon
           variant="subtle"
@@ -133,7 +136,11 @@ function BudgetRow({
           onChange={(value) => onChange({ ...budget, mode: value as Budget['mode'] })}
           flex="1 1 130px"
         />
-        <PercentField value={budget.alert_at} onChange={(alert_at) => onChange({ ...budget, alert_at })} />
+        <PercentField
+          value={budget.alert_at}
+          onChange={(alert_at) => onChange({ ...budget, alert_at })}
+          error={errorOf('alert_at')}
+        />
         {inUsd && (
           <Select
             label="Models without a price"
@@ -159,12 +166,20 @@ function BudgetRow({
           flex="1 1 150px"
         />
       </Group>
-      {error !== undefined && (
-        <span style={{ color: 'var(--mantine-color-error)', fontSize: 'var(--mantine-font-size-xs)' }}>
-          {error}
-        </span>
-      )}
+      <OtherError find={() => errorOf('')} />
     </Paper>
+  );
+}
+
+/** What is wrong with a whole group of fields. @param find asked once the fields, which come before, show what they can */
+function OtherError({ find }: { find: () => string | undefined }) {
+  const text = find();
+  return (
+    text !== undefined && (
+      <Text size="xs" c="var(--mantine-color-error)" role="alert">
+        {text}
+      </Text>
+    )
   );
 }
 
@@ -172,9 +187,11 @@ function BudgetRow({
 function PercentField({
   value,
   onChange,
+  error,
 }: {
   value: readonly number[];
   onChange: (value: number[]) => void;
+  error: string | undefined;
 }) {
   const [text, setText] = useState(value.join(', '));
   const change = (typed: string) => {
@@ -193,6 +210,7 @@ function PercentField({
       inputMode="numeric"
       value={text}
       onChange={(event) => change(event.currentTarget.value)}
+      error={error}
       flex="1 1 90px"
     />
   );

@@ -1,4 +1,4 @@
-import { Button, Checkbox, Menu } from '@mantine/core';
+import { Button, Menu } from '@mantine/core';
 import { DownIcon } from '../display/icons';
 import type { Column } from './data-table';
 
@@ -21,7 +21,7 @@ export function ColumnChooser<Row>({
     onChange(next.join() === standard.join() ? undefined : next);
   };
   return (
-    <Menu closeOnItemClick={false} position="bottom-end" withinPortal>
+    <Menu withInitialFocusPlaceholder={false} closeOnItemClick={false} position="bottom-end" withinPortal>
       <Menu.Target>
         <Button variant="default" size="compact-sm" flex="none" rightSection={<DownIcon size={14} />}>
           Columns
@@ -29,15 +29,9 @@ export function ColumnChooser<Row>({
       </Menu.Target>
       <Menu.Dropdown mah={360} style={{ overflowY: 'auto' }}>
         {columns.map(({ id, header }) => (
-          <Menu.Item
-            key={id}
-            role="menuitemcheckbox"
-            aria-checked={current.includes(id)}
-            onClick={() => toggle(id)}
-            leftSection={<Checkbox.Indicator checked={current.includes(id)} size="xs" />}
-          >
+          <Menu.CheckboxItem key={id} checked={current.includes(id)} onChange={() => toggle(id)}>
             {header}
-          </Menu.Item>
+          </Menu.CheckboxItem>
         ))}
       </Menu.Dropdown>
     </Menu>

@@ -7,10 +7,11 @@ import {
   tableFeatures,
   useTable,
 } from '@tanstack/react-table';
-import { type KeyboardEvent, type MouseEvent, type ReactNode, useMemo } from 'react';
+import { type KeyboardEvent, type MouseEvent, type ReactNode, useMemo, useRef } from 'react';
 import { ErrorAlert } from '../display/error-alert';
 import { LoadingRows } from '../display/loading';
 import classes from './data-table.module.css';
+import { useCards } from './use-cards';
 
 export interface Column<Row> {
   id: string;
@@ -58,8 +59,10 @@ interface Props<Row> {
   totals?: Readonly<Record<string, ReactNode>>;
 }
 
-/** Tables with so few columns stay tables on narrower screens. */
+/** Tables with so few columns stay tables in narrower places. */
 const FEW = 5;
+/** In rem: narrower ones are cards, even if the table would fit. */
+const NARROW = { few: 25, many: 40 };
 
 const features = tableFeatures({
   columnVisibilityFeature,
@@ -68,8 +71,8 @@ const features = tableFeatures({
 });
 
 /**
- * A table on wide screens; on narrow ones every row is a card that begins with its first cell, so that nothing scrolls sideways. Keyboard: rows that open
- * can be focused and opened with Enter.
+ * A table where it fits; elsewhere every row is a card that begins with its first cell, so that nothing is cut or scrolls
+ * sideways. Keyboard: rows that open can be focused and opened with Enter.
  */
 export function DataTable<Row extends object>(props: Props<Row>) {
   const { rows, error, retry, empty } = props;
@@ -113,9 +116,11 @@ function Rows<Row extends object>(props: Props<Row> & { rows: readonly Row[] }) 
     state: { columnVisibility },
     initialState: { sorting: props.sortedBy === undefined ? [] : [{ id: props.sortedBy, desc: true }] },
   });
+  const frame = useRef<HTMLDivElement>(null);
+  useCards(frame, columns.length <= FEW ? NARROW.few : NARROW.many, [data, columnVisibility, totals]);
   return (
     <>
-      <div className={classes.frame} data-few={columns.length <= FEW || undefined}>
+      <div ref={frame} className={classes.frame}>
         <div className={classes.scroll}>
           <Table
             className={classes.table}

@@ -1,8 +1,8 @@
-import { Button, Stack } from '@mantine/core';
+import { Button, Group, NativeSelect, Stack } from '@mantine/core';
 import { DatePicker } from '@mantine/dates';
 import '@mantine/dates/styles.css';
 import { useState } from 'react';
-import { addPeriods, civilOf, instantOf, twoDigits } from './calendar';
+import { civilOf, instantOf, twoDigits } from './calendar';
 import type { TimeRange } from './time-range';
 
 /** Two days of a calendar, both included, in the time zone of the page. Loaded when it is opened. */
@@ -19,12 +19,14 @@ export default function DayRangePicker({
     dayOf(new Date(Math.min(range.to.getTime() - 1, Date.now())), zone),
   ]);
   const [first, last] = days;
+  const [times, setTimes] = useState({ from: '00:00', to: '24:00' });
+  const bounds =
+    first === null || last === null
+      ? undefined
+      : { from: instantAt(first, times.from, zone), to: instantAt(last, times.to, zone) };
   const apply = () => {
-    if (first === null || last === null) return;
-    onChoose({
-      from: startOfDay(first, zone).toISOString(),
-      to: addPeriods('day', startOfDay(last, zone), 1, zone).toISOString(),
-    });
+    if (bounds === undefined) return;
+    onChoose({ from: bounds.from.toISOString(), to: bounds.to.toISOString() });
   };
   return (
     <Stack gap="xs">
@@ -39,10 +41,25 @@ export default function DayRangePicker({
         ariaLabels={{
           nextMonth: 'Next month',
           previousMonth: 'Previous month',
-          monthLevelControl: 'Choose a month',
         }}
       />
-      <Button size="xs" onClick={apply} disabled={first === null || last === null}>
+      <Group gap="xs" grow>
+        <NativeSelect
+          size="xs"
+          label="From"
+          data={HALF_HOURS.slice(0, -1)}
+          value={times.from}
+          onChange={(event) => setTimes({ ...times, from: event.currentTarget.value })}
+        />
+        <NativeSelect
+          size="xs"
+          label="Until"
+          data={HALF_HOURS.slice(1)}
+          value={times.to}
+          onChange={(event) => setTimes({ ...times, to: event.currentTarget.value })}
+        />
+      </Group>
+      <Button size="xs" onClick={apply} disabled={bounds === undefined || bounds.from >= bounds.to}>
         Show these days
       </Button>
     </Stack>
@@ -54,7 +71,15 @@ function dayOf(instant: Date, zone: string): string {
   return `${year}-${twoDigits(month)}-${twoDigits(day)}`;
 }
 
-function startOfDay(text: string, zone: string): Date {
+/** "00:00" to "24:00": the gateway keeps sums of half hours. */
+const HALF_HOURS = Array.from(
+  { length: 49 },
+  (_, index) => `${twoDigits(Math.floor(index / 2))}:${index % 2 === 0 ? '00' : '30'}`,
+);
+
+/** @param time "24:00" is the beginning of the next day */
+function instantAt(text: string, time: string, zone: string): Date {
   const [year = 0, month = 1, day = 1] = text.slice(0, 10).split('-').map(Number);
-  return instantOf({ year, month, day }, zone);
+  const [hour = 0, minute = 0] = time.split(':').map(Number);
+  return instantOf({ year, month, day, hour, minute }, zone);
 }

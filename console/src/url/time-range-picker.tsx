@@ -1,14 +1,6 @@
-import {
-  Button,
-  Divider,
-  Group,
-  Popover,
-  SegmentedControl,
-  Stack,
-  Text,
-  UnstyledButton,
-} from '@mantine/core';
+import { Button, Divider, Popover, SegmentedControl, Text, UnstyledButton } from '@mantine/core';
 import { lazy, Suspense, useState } from 'react';
+import { loadPart } from '../app/lazy-part';
 import { LoadingRows } from '../display/loading';
 import { DownIcon } from '../display/icons';
 import { shortTime } from '../figures/times';
@@ -17,7 +9,7 @@ import classes from './time-range-picker.module.css';
 import { useOfferedZones, zoneLabel } from './time-zone';
 import { useUrlState } from './url-state';
 
-const DayRangePicker = lazy(() => import('./day-range-picker'));
+const DayRangePicker = lazy(() => loadPart(() => import('./day-range-picker')));
 
 /** Chooses the one time range of a page and its time zone. Both are said on the button and kept in the URL. */
 export function TimeRangePicker({ range, presets }: { range: TimeRange; presets?: readonly Preset[] }) {
@@ -28,7 +20,7 @@ export function TimeRangePicker({ range, presets }: { range: TimeRange; presets?
     setUrl({ range: undefined, from: undefined, to: undefined, ...state });
     setOpened(false);
   };
-  const bounds = `${shortTime(range.from, range.zone)} – ${range.preset === 'custom' || range.preset === 'last-month' ? shortTime(range.to, range.zone) : 'now'}`;
+  const bounds = `${shortTime(range.from, range.zone)} – ${range.isOver ? shortTime(range.to, range.zone) : 'now'}`;
   const shown = range.preset === 'custom' ? bounds : range.label;
   const zone = range.zone.replaceAll('_', ' ');
   return (
@@ -48,9 +40,9 @@ export function TimeRangePicker({ range, presets }: { range: TimeRange; presets?
           </Text>
         </Button>
       </Popover.Target>
-      <Popover.Dropdown aria-label="Time range" p="sm">
-        <Group align="flex-start" gap="md" className={classes.columns}>
-          <Stack gap={0} miw={130}>
+      <Popover.Dropdown aria-label="Time range" p="sm" className={classes.menu}>
+        <div className={classes.columns}>
+          <div className={classes.presets}>
             {(presets ?? (Object.keys(PRESETS) as Preset[])).map((preset) => (
               <UnstyledButton
                 key={preset}
@@ -62,11 +54,11 @@ export function TimeRangePicker({ range, presets }: { range: TimeRange; presets?
                 {PRESETS[preset]}
               </UnstyledButton>
             ))}
-          </Stack>
+          </div>
           <Suspense fallback={<LoadingRows rows={6} height={30} />}>
             {opened && <DayRangePicker range={range} onChoose={({ from, to }) => choose({ from, to })} />}
           </Suspense>
-        </Group>
+        </div>
         <Divider my="sm" />
         <SegmentedControl
           size="xs"

@@ -8,13 +8,27 @@ export const PRESETS = {
   '1h': 'Last hour',
   '6h': 'Last 6 hours',
   '24h': 'Last 24 hours',
+  today: 'Today',
+  yesterday: 'Yesterday',
   '7d': 'Last 7 days',
+  'last-week': 'Last week',
   '30d': 'Last 30 days',
-  '90d': 'Last 90 days',
   month: 'This month',
   'last-month': 'Last month',
+  '90d': 'Last 90 days',
 } as const;
 export type Preset = keyof typeof PRESETS;
+
+/** Days, weeks and months of the calendar, whole or up to now. */
+const CALENDAR: Partial<
+  Record<Preset, { period: 'day' | 'week' | 'month'; comparedWith: string; isOver: boolean }>
+> = {
+  today: { period: 'day', comparedWith: 'same part of yesterday', isOver: false },
+  yesterday: { period: 'day', comparedWith: 'day before', isOver: true },
+  'last-week': { period: 'week', comparedWith: 'week before', isOver: true },
+  month: { period: 'month', comparedWith: 'same part of last month', isOver: false },
+  'last-month': { period: 'month', comparedWith: 'month before', isOver: true },
+};
 
 export interface TimeRange {
   preset: Preset | 'custom';
@@ -22,6 +36,8 @@ export interface TimeRange {
   /** Exclusive. */
   to: Date;
   label: string;
+  /** It ends before now: its end is not "now". */
+  isOver: boolean;
   /** For sentences: "in the last 30 days", "this month". */
   phrase: string;
   /** What it is compared with: "previous 30 days". */
@@ -86,6 +102,7 @@ function complete(
     from,
     to,
     label,
+    isOver: preset === 'custom' || CALENDAR[preset]?.isOver === true,
     phrase: preset === 'custom' ? 'in this range' : phraseOf(preset),
     comparedWith: comparedWith(preset),
     interval: intervalFor(to.getTime() - from.getTime()),
@@ -96,16 +113,15 @@ function complete(
   };
 }
 
-/** "in the last 7 days", "this month", "last month" */
+/** "in the last 7 days", "this month", "yesterday" */
 function phraseOf(preset: Preset): string {
   const text = PRESETS[preset].toLowerCase();
-  return preset === 'month' || preset === 'last-month' ? text : `in the ${text}`;
+  return preset in CALENDAR ? text : `in the ${text}`;
 }
 
 function comparedWith(preset: TimeRange['preset']): string {
   if (preset === 'custom') return 'previous range';
-  if (preset === 'month') return 'same part of last month';
-  return preset === 'last-month' ? 'month before' : PRESETS[preset].replace('Last', 'previous');
+  return CALENDAR[preset]?.comparedWith ?? PRESETS[preset].replace('Last', 'previous');
 }
 
 function customOf({ from, to }: RangeState): Bounds | undefined {
@@ -130,21 +146,24 @@ function presetBounds(preset: Preset, zone: string, now: Date): Bounds {
     case '30d':
     case '90d':
       return { from: addPeriods('day', today, 1 - Number.parseInt(preset), zone), to };
+    case 'today':
+    case 'yesterday':
+    case 'last-week':
     case 'month':
-      return { from: startOf('month', now, zone), to };
     case 'last-month': {
-      const month = startOf('month', now, zone);
-      return { from: addPeriods('month', month, -1, zone), to: month };
+      const { period, isOver } = CALENDAR[preset]!;
+      const start = startOf(period, now, zone);
+      return isOver ? { from: addPeriods(period, start, -1, zone), to: start } : { from: start, to };
     }
   }
 }
 
 function previousOf(preset: Preset, { from, to }: Bounds, zone: string, now: Date): Bounds {
-  if (preset === 'last-month') return { from: addPeriods('month', from, -1, zone), to: from };
-  if (preset === 'month') {
-    const start = addPeriods('month', from, -1, zone);
+  const calendar = CALENDAR[preset];
+  if (calendar !== undefined) {
+    const start = addPeriods(calendar.period, from, -1, zone);
     const end = new Date(start.getTime() + (to.getTime() - from.getTime()));
-    return { from: start, to: end < from ? end : from };
+    return { from: start, to: calendar.isOver || end > from ? from : end };
   }
   const days = Math.ceil((now.getTime() - from.getTime()) / DAY_MS);
   const isDays = preset.endsWith('d');

@@ -35,10 +35,10 @@ export function routeFlows(gateway: ConsoleGateway): void {
     await form.getByLabel('Name', { exact: false }).first().fill('second-choice');
     await choose(1, 'second-choice');
     await choose(2, 'first-choice');
-    await form.getByLabel('Its own names of models (target 1)').fill('a-model');
+    await form.getByLabel('Model names at the provider (target 1)').fill('a-model');
     await form.getByText('Two names with = between them: a-model').waitFor();
     expect(await form.getByRole('button', { name: 'Add route' }).isDisabled()).toBe(true);
-    await form.getByLabel('Its own names of models (target 1)').fill('a-model = its-model');
+    await form.getByLabel('Model names at the provider (target 1)').fill('a-model = its-model');
     await form.getByRole('button', { name: 'Move target 2 up' }).click();
     await checkAppearance(page);
     await form.getByRole('button', { name: 'Add route' }).click();

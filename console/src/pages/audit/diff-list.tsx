@@ -1,15 +1,10 @@
 import { VisuallyHidden } from '@mantine/core';
 import classes from './diff.module.css';
-import { type AuditEntry, diffOf } from './diff';
-
-/** More lines are shown only when they are asked for. */
-const MAX_SHOWN = 6;
+import type { DiffLine } from './diff';
 
 /** Before and after, field by field. */
-export function DiffList({ entry }: { entry: AuditEntry }) {
-  const lines = diffOf(entry);
-  if (lines.length === 0) return null;
-  const list = (
+export function DiffList({ lines }: { lines: readonly DiffLine[] }) {
+  return (
     <dl className={classes.diff}>
       {lines.map(({ field, before, after }) => (
         <div key={field} className={classes.line}>
@@ -34,12 +29,5 @@ export function DiffList({ entry }: { entry: AuditEntry }) {
         </div>
       ))}
     </dl>
-  );
-  if (lines.length <= MAX_SHOWN) return list;
-  return (
-    <details>
-      <summary className={classes.summary}>Show {lines.length} values</summary>
-      {list}
-    </details>
   );
 }

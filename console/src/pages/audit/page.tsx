@@ -12,7 +12,8 @@ import { usePages } from '../../table/use-pages';
 import { useTimeRange } from '../../url/time-range';
 import { TimeRangePicker } from '../../url/time-range-picker';
 import { useUrlState } from '../../url/url-state';
-import type { AuditEntry } from './diff';
+import { type AuditEntry, diffOf } from './diff';
+import classes from './diff.module.css';
 import { DiffList } from './diff-list';
 
 const FILTERS: readonly FilterField[] = [
@@ -64,7 +65,7 @@ export default function Audit() {
           <EmptyState title={`No changes ${range.phrase}`}>Choose a longer range.</EmptyState>
         )
       ) : (
-        <Stack component="ol" gap="xs" p={0} m={0} style={{ listStyle: 'none' }} aria-label="Changes">
+        <Stack component="ol" gap={6} p={0} m={0} style={{ listStyle: 'none' }} aria-label="Changes">
           {rows.map((entry) => (
             <Entry key={entry.id} entry={entry} />
           ))}
@@ -85,26 +86,49 @@ export default function Audit() {
   );
 }
 
+/** More values are shown only when they are asked for. */
+const MAX_SHOWN = 2;
+
+/** One line, and what changed below it. */
 function Entry({ entry }: { entry: AuditEntry }) {
   const { at, actor, client_ip, action, subject_type, subject_name } = entry;
-  return (
-    <Paper withBorder px="md" py="sm" component="li">
-      <Group justify="space-between" gap="xs" align="baseline">
-        <Text size="sm" style={{ overflowWrap: 'anywhere', minWidth: 0 }}>
-          <Text span fw={600} size="sm">
-            {actor}
-          </Text>{' '}
-          {action.replaceAll('_', ' ')} {subject_type}{' '}
-          <Text span fw={600} size="sm">
-            {subject_name}
+  const lines = diffOf(entry);
+  const isLong = lines.length > MAX_SHOWN;
+  const line = (
+    <Group
+      component="span"
+      justify="space-between"
+      gap="xs"
+      align="baseline"
+      style={{ flex: 1, minWidth: 0 }}
+    >
+      <Text span size="sm" style={{ overflowWrap: 'anywhere', minWidth: 0 }}>
+        <b>{actor}</b> {action.replaceAll('_', ' ')} {subject_type} <b>{subject_name}</b>
+        {isLong && (
+          <Text span size="xs" c="var(--mantine-color-anchor)" ml={8}>
+            {lines.length} values
           </Text>
-        </Text>
-        <Text size="xs" c="dimmed" component="span">
-          {client_ip === null ? '' : `${client_ip} · `}
-          <ExactTime at={at} seconds />
-        </Text>
-      </Group>
-      <DiffList entry={entry} />
+        )}
+      </Text>
+      <Text size="xs" c="dimmed" component="span">
+        {client_ip === null ? '' : `${client_ip} · `}
+        <ExactTime at={at} seconds />
+      </Text>
+    </Group>
+  );
+  return (
+    <Paper withBorder px="md" py={6} component="li">
+      {isLong ? (
+        <details>
+          <summary className={classes.summary}>{line}</summary>
+          <DiffList lines={lines} />
+        </details>
+      ) : (
+        <>
+          {line}
+          {lines.length > 0 && <DiffList lines={lines} />}
+        </>
+      )}
     </Paper>
   );
 }

@@ -57,7 +57,11 @@ export default function Key() {
             </Group>
           </form>
         </Paper>
-        <ErrorAlert error={read.error} title="This key shows nothing" />
+        <ErrorAlert
+          error={read.error}
+          title="The key could not be shown"
+          wrongSecret="No key has this secret, or it was revoked or has expired. Check that it was copied whole."
+        />
         {found !== undefined && <OwnData ownKey={found.key} usage={found.usage} />}
         <Text size="sm" c="dimmed">
           Do you have an admin token?{' '}

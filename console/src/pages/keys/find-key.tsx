@@ -27,6 +27,7 @@ export function FindKey({ onOpen, onClose }: { onOpen: (id: string) => void; onC
       error={unknown ? null : find.error}
       disabled={secret.trim() === ''}
       size="md"
+      keeps={false}
     >
       <PasswordInput
         label="Secret"

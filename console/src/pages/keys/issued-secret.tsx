@@ -1,6 +1,7 @@
-import { Alert, Button, Group, Modal, Stack, Tabs, Text, TextInput } from '@mantine/core';
+import { Alert, Button, Group, Stack, Tabs, Text, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { Snippet } from '../../display/copyable';
+import { Dialog } from '../../display/dialog';
 import { snippetsFor } from './snippets';
 
 /** The secret of a key, shown once, and how programs use it. It lives only as long as this dialog. */
@@ -17,14 +18,13 @@ export function IssuedSecret({
   const [confirmed, setConfirmed] = useState(false);
   const snippets = snippetsFor(secret, base.replace(/\/+$/, ''));
   return (
-    <Modal
+    <Dialog
       opened
       onClose={onClose}
       title={title}
       size="lg"
       closeOnClickOutside={false}
       closeOnEscape={confirmed}
-      closeButtonProps={{ 'aria-label': 'Close' }}
     >
       <Stack gap="md">
         <Alert
@@ -67,6 +67,6 @@ export function IssuedSecret({
           <Button onClick={onClose}>I have copied it</Button>
         </Group>
       </Stack>
-    </Modal>
+    </Dialog>
   );
 }

@@ -1,7 +1,8 @@
-import { Button, Group, Modal, Stack, Text, TextInput } from '@mantine/core';
+import { Button, Group, Stack, Text, TextInput } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
 import { api, ApiError } from '../../api/client';
+import { Dialog } from '../../display/dialog';
 import { ErrorAlert } from '../../display/error-alert';
 import { RelativeTime } from '../../figures/figure';
 import { type Limit, limitAmount, limitOwner, limitTitle } from '../../limits/limit';
@@ -9,9 +10,9 @@ import { type Limit, limitAmount, limitOwner, limitTitle } from '../../limits/li
 /** Gives a budget its whole amount again until its period ends. */
 export function RaiseLimit({ limit, onClose }: { limit: Limit | undefined; onClose: () => void }) {
   return (
-    <Modal opened={limit !== undefined} onClose={onClose} title="Raise for this period" centered>
+    <Dialog opened={limit !== undefined} onClose={onClose} title="Raise for this period" centered>
       {limit !== undefined && <Form limit={limit} onClose={onClose} />}
-    </Modal>
+    </Dialog>
   );
 }
 

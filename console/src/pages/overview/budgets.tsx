@@ -17,7 +17,7 @@ const SHOWN = 5;
 export default function Budgets() {
   const [url] = useUrlState();
   const limits = useQuery({
-    queryKey: ['limits', 'all'],
+    queryKey: ['limits', 'most used'],
     queryFn: ({ signal }) => api.get('/admin/v1/limits', { query: { limit: 500 }, signal }),
     refetchInterval: 30_000,
   });

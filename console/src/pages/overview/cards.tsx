@@ -1,7 +1,7 @@
 import { Paper, SimpleGrid, Skeleton, Text } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { Compact, Money } from '../../figures/figure';
-import { change, count, percent } from '../../figures/numbers';
+import { change, count, counted, percent } from '../../figures/numbers';
 import { nanoOf } from '../../figures/money';
 import { shortTime } from '../../figures/times';
 import type { TimeRange } from '../../url/time-range';
@@ -24,7 +24,13 @@ export function Cards({ totals, previous, range }: { totals: Totals; previous: T
           totals && previous && change(Number(nanoOf(totals.cost_usd)), Number(nanoOf(previous.cost_usd)))
         }
         comparison={comparison}
-        note={unpriced > 0 ? `${count(unpriced)} calls have no price` : undefined}
+        note={
+          unpriced > 0
+            ? unpriced === 1
+              ? '1 call has no price'
+              : `${count(unpriced)} calls have no price`
+            : undefined
+        }
       />
       <Card
         title="Calls"
@@ -55,7 +61,7 @@ export function Cards({ totals, previous, range }: { totals: Totals; previous: T
         }
         comparison={comparison}
         moreIsWorse
-        note={totals && totals.errors > 0 ? `${count(totals.errors)} failed calls` : undefined}
+        note={totals && totals.errors > 0 ? counted(totals.errors, 'failed call') : undefined}
       />
     </SimpleGrid>
   );
@@ -80,7 +86,9 @@ function Card({ title, value, change: by, comparison, note, moreIsWorse = false 
       {value === null || value === undefined ? (
         <Skeleton height={34} width={120} maw="100%" my={4} />
       ) : (
-        <div className={classes.value}>{value}</div>
+        <div className={classes.figure}>
+          <div className={classes.value}>{value}</div>
+        </div>
       )}
       <Text size="xs" c="dimmed" mih="1.2em" component="div">
         {by !== null && by !== undefined && (

@@ -1,6 +1,7 @@
 import { Grid, Stack } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { lazy, Suspense } from 'react';
+import { loadPart } from '../../app/lazy-part';
 import { providersQuery } from '../../api/load-all';
 import { useIsMember } from '../../app/session';
 import { CompleteUpTo } from '../../display/complete-up-to';
@@ -21,8 +22,8 @@ import { Cards } from './cards';
 import { Ranking } from './ranking';
 
 /** Below what is seen first; the second one brings the tables along. */
-const Budgets = lazy(() => import('./budgets'));
-const Providers = lazy(() => import('./providers'));
+const Budgets = lazy(() => loadPart(() => import('./budgets')));
+const Providers = lazy(() => loadPart(() => import('./providers')));
 
 export default function Overview() {
   const [url] = useUrlState();

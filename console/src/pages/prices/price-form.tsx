@@ -3,6 +3,7 @@ import { DateTimePicker } from '@mantine/dates';
 import '@mantine/dates/styles.css';
 import { useState } from 'react';
 import { api } from '../../api/client';
+import { AmountInput } from '../../forms/amount-input';
 import { changesOf } from '../../forms/changes';
 import { FormModal } from '../../forms/form-modal';
 import { useSave } from '../../forms/use-save';
@@ -109,17 +110,12 @@ export function PriceForm({
         </Text>
         <Group gap="xs" align="flex-start">
           {AMOUNTS.map(([name, label], index) => (
-            <TextInput
+            <AmountInput
               key={name}
               label={label}
-              leftSection="$"
-              inputMode="decimal"
               flex="1 1 150px"
               value={draft[name] ?? ''}
-              onChange={(event) => {
-                const text = event.currentTarget.value.trim();
-                setDraft({ ...draft, [name]: text === '' ? null : text });
-              }}
+              onChange={(amount) => setDraft({ ...draft, [name]: amount === '' ? null : amount })}
               error={error?.of(name)}
               data-autofocus={(index === 0 && subject !== undefined) || undefined}
             />

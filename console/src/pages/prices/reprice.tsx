@@ -1,13 +1,14 @@
-import { Button, Group, Modal, Stack, Text, TextInput } from '@mantine/core';
+import { Button, Group, Stack, Text, TextInput } from '@mantine/core';
 import { DatePickerInput } from '@mantine/dates';
 import '@mantine/dates/styles.css';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { api } from '../../api/client';
+import { Dialog } from '../../display/dialog';
 import { ErrorAlert } from '../../display/error-alert';
 import { Facts } from '../../display/facts';
 import { Money } from '../../figures/figure';
-import { count } from '../../figures/numbers';
+import { count, counted } from '../../figures/numbers';
 import { addPeriods, instantOf } from '../../url/calendar';
 import { useTimeZone } from '../../url/time-zone';
 
@@ -39,7 +40,7 @@ export function Reprice({ onClose }: { onClose: () => void }) {
     };
   };
   return (
-    <Modal opened onClose={onClose} title="Reprice calls" closeButtonProps={{ 'aria-label': 'Close' }}>
+    <Dialog opened onClose={onClose} title="Reprice calls">
       <Stack gap="md">
         <Text size="sm">
           The costs of these calls are computed again with the prices of today, and so are all sums. Costs
@@ -81,7 +82,7 @@ export function Reprice({ onClose }: { onClose: () => void }) {
           </Button>
           {result?.dry_run === true && result.changed > 0 ? (
             <Button onClick={() => reprice.mutate(false)} loading={reprice.isPending}>
-              Reprice {count(result.changed)} calls
+              Reprice {counted(result.changed, 'call')}
             </Button>
           ) : (
             <Button
@@ -94,7 +95,7 @@ export function Reprice({ onClose }: { onClose: () => void }) {
           )}
         </Group>
       </Stack>
-    </Modal>
+    </Dialog>
   );
 }
 

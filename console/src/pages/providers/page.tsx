@@ -1,6 +1,7 @@
 import { Button, Group, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { lazy, Suspense, useMemo } from 'react';
+import { loadPart } from '../../app/lazy-part';
 import { api } from '../../api/client';
 import { providersQuery } from '../../api/load-all';
 import { useMayChange } from '../../app/session';
@@ -22,7 +23,7 @@ import { ProviderHealth, useLastHour } from './provider-health';
 import { ProviderForm } from './provider-form';
 import { useProviderTest } from './provider-test';
 
-const Routes = lazy(() => import('./routes'));
+const Routes = lazy(() => loadPart(() => import('./routes')));
 
 export default function Providers() {
   const [url, setUrl] = useUrlState();

@@ -48,7 +48,7 @@ function Details({ shown, onClose }: { shown: Route; onClose: () => void }) {
       </section>
       <Facts
         facts={[
-          ['Which target', STRATEGIES[shown.strategy]],
+          ['Target is chosen', STRATEGIES[shown.strategy]],
           [
             'Another target',
             causes.length === 0 ? (

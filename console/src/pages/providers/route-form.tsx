@@ -107,7 +107,7 @@ export function RouteForm({
       )}
       <TargetFields targets={targets} onChange={setTargets} error={error} />
       <Select
-        label="Which target has a call"
+        label="How a target is chosen"
         allowDeselect={false}
         data={choices(STRATEGIES)}
         value={draft.strategy}

@@ -130,7 +130,7 @@ function Target({
       </Group>
       <Textarea
         mt="xs"
-        label={`Its own names of models (target ${number})`}
+        label={`Model names at the provider (target ${number})`}
         description="One a line: what programs send = what this provider is sent. Empty: the same names."
         placeholder="gpt-5.6 = gpt-5.6-eu"
         autosize

@@ -1,8 +1,9 @@
-import { Alert, Table, Text } from '@mantine/core';
+import { Alert, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { api, type ResponseOf } from '../../api/client';
 import { exactUsd, formatUsd, nanoOf } from '../../figures/money';
 import { count } from '../../figures/numbers';
+import { type Column, DataTable } from '../../table/data-table';
 import { isFromStart } from '../prices/price';
 import type { Call } from './call';
 
@@ -45,38 +46,20 @@ export function CallCost({ call }: { call: Call }) {
   const rows = tokenRows(call, price);
   return (
     <>
-      <Table verticalSpacing={4} aria-label="Tokens and cost">
-        <Table.Thead>
-          <Table.Tr>
-            <Table.Th>Tokens</Table.Th>
-            <Table.Th ta="right">Count</Table.Th>
-            <Table.Th ta="right">Per million</Table.Th>
-            <Table.Th ta="right">Cost</Table.Th>
-          </Table.Tr>
-        </Table.Thead>
-        <Table.Tbody>
-          {rows.map(({ name, tokens, perMillion }) => (
-            <Table.Tr key={name}>
-              <Table.Td>{name}</Table.Td>
-              <Table.Td ta="right">{count(tokens)}</Table.Td>
-              <Table.Td ta="right">{perMillion === null ? '–' : exactUsd(nanoOf(perMillion))}</Table.Td>
-              <Table.Td ta="right">
-                {perMillion === null ? '–' : formatUsd(costOf(tokens, perMillion))}
-              </Table.Td>
-            </Table.Tr>
-          ))}
-        </Table.Tbody>
-        <Table.Tfoot>
-          <Table.Tr>
-            <Table.Th>Total</Table.Th>
-            <Table.Th ta="right">{count((prompt_tokens ?? 0) + (call.completion_tokens ?? 0))}</Table.Th>
-            <Table.Td />
-            <Table.Th ta="right">
-              <span data-exact={cost_usd ?? ''}>{cost_usd === null ? '–' : exactUsd(nanoOf(cost_usd))}</span>
-            </Table.Th>
-          </Table.Tr>
-        </Table.Tfoot>
-      </Table>
+      <DataTable
+        label="Tokens and cost"
+        columns={COLUMNS}
+        rows={rows}
+        rowId={({ name }) => name}
+        empty={null}
+        totals={{
+          name: 'Total',
+          tokens: count((prompt_tokens ?? 0) + (call.completion_tokens ?? 0)),
+          cost: (
+            <span data-exact={cost_usd ?? ''}>{cost_usd === null ? '–' : exactUsd(nanoOf(cost_usd))}</span>
+          ),
+        }}
+      />
       <Text size="xs" c="dimmed" mt={6}>
         {sourceOf(call, price)}
       </Text>
@@ -95,6 +78,23 @@ interface TokenRow {
   /** A decimal, as the price has it; null: not known. */
   perMillion: string | null;
 }
+
+const COLUMNS: readonly Column<TokenRow>[] = [
+  { id: 'name', header: 'Tokens', cell: ({ name }) => name },
+  { id: 'tokens', header: 'Count', align: 'right', cell: ({ tokens }) => count(tokens) },
+  {
+    id: 'price',
+    header: 'Per million',
+    align: 'right',
+    cell: ({ perMillion }) => (perMillion === null ? '–' : exactUsd(nanoOf(perMillion))),
+  },
+  {
+    id: 'cost',
+    header: 'Cost',
+    align: 'right',
+    cell: ({ tokens, perMillion }) => (perMillion === null ? '–' : formatUsd(costOf(tokens, perMillion))),
+  },
+];
 
 function tokenRows(call: Call, price: Price | null): TokenRow[] {
   const { prompt_tokens, cached_tokens, cache_write_tokens, completion_tokens, reasoning_tokens } = call;

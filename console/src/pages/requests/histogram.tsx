@@ -1,7 +1,7 @@
 import { ChartPanel } from '../../charts/chart-panel';
 import { ErrorAlert } from '../../display/error-alert';
 import { Section } from '../../display/section';
-import { compact, count } from '../../figures/numbers';
+import { compact, count, counted } from '../../figures/numbers';
 import type { CallFilter } from '../../filters/fields';
 import type { TimeRange } from '../../url/time-range';
 import { useUrlState } from '../../url/url-state';
@@ -28,7 +28,9 @@ export function Histogram({ range, filter, live }: { range: TimeRange; filter: C
   // The list below says that there is none.
   if (totals?.calls === 0) return null;
   return (
-    <Section title={totals ? `${count(totals.calls)} calls, ${failed(totals.errors)}` : 'Calls over time'}>
+    <Section
+      title={totals ? `${counted(totals.calls, 'call')}, ${failed(totals.errors)}` : 'Calls over time'}
+    >
       {usage.error !== null ? (
         <ErrorAlert error={usage.error} retry={() => void usage.refetch()} />
       ) : (

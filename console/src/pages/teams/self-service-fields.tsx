@@ -1,7 +1,8 @@
-import { MultiSelect, NumberInput, Select, SimpleGrid, TextInput } from '@mantine/core';
+import { MultiSelect, NumberInput, Select, SimpleGrid } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import type { ApiError } from '../../api/client';
 import { providersQuery } from '../../api/load-all';
+import { AmountInput } from '../../forms/amount-input';
 import { routesQuery } from '../providers/route';
 import type { Team } from './team';
 
@@ -73,14 +74,11 @@ function Rules({
           onChange={(days) => onChange({ ...value, max_days: Number(days) })}
           error={error?.of('self_service.max_days')}
         />
-        <TextInput
+        <AmountInput
           label="USD a month each"
           placeholder="No budget"
-          inputMode="decimal"
           value={value.budget_usd_per_month ?? ''}
-          onChange={(event) =>
-            onChange({ ...value, budget_usd_per_month: event.currentTarget.value.trim() || null })
-          }
+          onChange={(amount) => onChange({ ...value, budget_usd_per_month: amount || null })}
           error={error?.of('self_service.budget_usd_per_month')}
         />
       </SimpleGrid>

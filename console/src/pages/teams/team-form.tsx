@@ -79,11 +79,11 @@ export function TeamForm({
       />
       {shown !== undefined && (
         <Select
-          label="Its keys"
+          label="Status"
           allowDeselect={false}
           data={[
-            { value: 'on', label: 'work' },
-            { value: 'off', label: 'are rejected: the team is disabled' },
+            { value: 'on', label: 'Active: its keys work' },
+            { value: 'off', label: 'Disabled: its keys are rejected' },
           ]}
           value={draft.disabled ? 'off' : 'on'}
           onChange={(value) => setDraft({ ...draft, disabled: value === 'off' })}

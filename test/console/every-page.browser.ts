@@ -1,0 +1,185 @@
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Page } from 'playwright-core';
+import {
+  describeInBrowser,
+  goTo,
+  inColours,
+  openPage,
+  seriousViolations,
+  settled,
+  signedIn,
+  still,
+  type WatchedPage,
+} from './browser.js';
+import { type ConsoleGateway, startConsoleGateway } from './console-gateway.js';
+import { seedHostileData } from './hostile-data.js';
+import { cutTexts } from './layout.js';
+import { seedConsole, seedProvidersAndLimits } from './seed.js';
+
+const WIDTHS = [320, 768, 1024, 1280, 1920];
+const HEIGHT = 860;
+/** `POSTERN_PICTURES=<folder>` writes a picture of each page and state there, in both colour schemes. */
+const PICTURES = process.env.POSTERN_PICTURES;
+const PICTURE_WIDTHS = [320, 1280];
+
+const PAGES = [
+  '',
+  'usage?by=team&then=key',
+  'usage?by=model&then=provider&range=1h',
+  'requests?range=1h',
+  'requests?range=1h&columns=started_at,result,provider,model,path,end_user,session,user_agent,id,cost',
+  'keys',
+  'teams',
+  'limits',
+  'providers',
+  'prices',
+  'access',
+  'webhooks',
+  'sinks',
+  'audit',
+  'system',
+  'no-such-page',
+];
+
+/** A name, the address, and what is pressed there. */
+const OPENED: [name: string, path: string, ...clicks: string[]][] = [
+  ['drawer-request', 'requests?id=CALL'],
+  ['drawer-key', 'keys?key=KEY'],
+  ['drawer-team', 'teams?open=TEAM'],
+  ['drawer-provider', 'providers?open=openai'],
+  ['form-key', 'keys?new=1'],
+  ['form-key-long', 'keys?new=1', 'Expiry, models, limits and more', 'Add a budget'],
+  ['form-key-edit', 'keys?key=KEY', 'Edit'],
+  ['form-rotate', 'keys?key=KEY', 'Rotate'],
+  ['form-revoke', 'keys?key=KEY', 'Revoke'],
+  ['form-find', 'keys?find=1'],
+  ['form-team', 'teams?new=1', 'Add a budget'],
+  ['form-team-edit', 'teams?open=TEAM', 'Edit'],
+  ['form-provider', 'providers?new=1'],
+  ['form-route', 'providers?new=route'],
+  ['form-price', 'prices?new=1'],
+  ['form-token', 'access?new=1'],
+  ['form-webhook', 'webhooks?new=1'],
+  ['form-sink', 'sinks?new=1'],
+  ['form-reprice', 'prices?reprice=1'],
+  ['menu-range', 'requests', 'Time range'],
+  ['menu-columns', 'requests', 'Columns'],
+  ['menu-filter', 'requests', 'Add filter'],
+];
+
+// One gateway: first without data, then with the worst data. Each page at each width, and with everything that opens on it.
+describeInBrowser('every page of the console', () => {
+  const gateway = {} as ConsoleGateway;
+  beforeAll(async () => void Object.assign(gateway, await startConsoleGateway()));
+  afterAll(() => gateway.stop());
+
+  let watched: WatchedPage;
+  beforeEach(async () => {
+    watched = await signedIn(gateway.url);
+  });
+  afterEach(() => watched.done());
+
+  describe('without any data', () => {
+    it.each(PAGES)('/%s', async (path) => {
+      await show(path);
+      await fits(`empty-${nameOf(path)}`);
+    });
+  });
+
+  describe('with long names, huge figures and 10,000 keys', () => {
+    let ids: Record<string, string>;
+    beforeAll(async () => {
+      const { database, admin } = gateway;
+      await database.query('TRUNCATE usage_slot, usage_day');
+      gateway.seeded = await seedConsole(database.url, { rows: 10_000 });
+      await seedProvidersAndLimits(database.url, admin);
+      const { teamId, keyId, callId } = await seedHostileData(gateway);
+      ids = { TEAM: teamId, KEY: keyId, CALL: callId };
+    });
+
+    it.each(PAGES)('/%s', async (path) => {
+      await show(path);
+      await fits(nameOf(path));
+    });
+
+    it.each(OPENED)('%s', async (name, path, ...clicks) => {
+      await show(path.replace(/[A-Z]{3,}/, (id) => ids[id]!));
+      for (const click of clicks) await press(watched.page, click);
+      await settled(watched.page);
+      await fits(name);
+    });
+
+    it('the page of whoever has a key', async () => {
+      const own = await openPage(gateway.url);
+      const main = watched;
+      watched = own;
+      await own.page.goto(`${gateway.url}/console/key`);
+      await fits('key-empty');
+      await own.page.getByLabel('Gateway key').first().fill(gateway.seeded.secret);
+      await own.page.getByRole('button', { name: 'Show', exact: true }).click();
+      await own.page.getByRole('heading', { name: 'search / production' }).waitFor();
+      await settled(own.page);
+      await fits('key');
+      watched = main;
+      await own.done();
+    });
+
+    it('the sign-in', async () => {
+      const main = watched;
+      watched = await openPage(gateway.url);
+      await watched.page.goto(`${gateway.url}/console`);
+      await watched.page.getByLabel('Admin token').waitFor();
+      await fits('sign-in');
+      await watched.done();
+      watched = main;
+    });
+  });
+
+  async function show(path: string): Promise<void> {
+    const { page } = watched;
+    await page.setViewportSize({ width: 1280, height: HEIGHT });
+    await goTo(page, path);
+    await settled(page);
+  }
+
+  /** @throws AssertionError for what is cut at some width, and for what axe finds serious */
+  async function fits(name: string): Promise<void> {
+    const { page } = watched;
+    const found: string[] = [];
+    for (const width of WIDTHS) {
+      await page.setViewportSize({ width, height: HEIGHT });
+      await settled(page);
+      await still(page);
+      found.push(...(await cutTexts(page)).map((text) => `${width} px: ${text}`));
+      if (width === 320 || width === 1280)
+        found.push(...(await seriousViolations(page)).map((text) => `${width} px: ${text}`));
+      if (PICTURES !== undefined && PICTURE_WIDTHS.includes(width)) await pictures(page, `${name}-${width}`);
+    }
+    expect(found).toEqual([]);
+    expect(watched.take(/404/)).toEqual([]);
+  }
+});
+
+async function press(page: Page, name: string): Promise<void> {
+  const layers = page.getByRole('dialog');
+  const layer = (await layers.count()) > 0 ? layers.last() : page.locator('main');
+  await layer
+    .getByRole('button', { name, exact: !name.startsWith('Time') })
+    .or(layer.getByRole('button', { name: new RegExp(`^${name}`) }))
+    .first()
+    .click();
+}
+
+const nameOf = (path: string) => path.replace(/\W+/g, '-').replace(/-$/, '').slice(0, 60) || 'overview';
+
+async function pictures(page: Page, name: string): Promise<void> {
+  mkdirSync(PICTURES!, { recursive: true });
+  for (const colours of ['light', 'dark'] as const) {
+    await inColours(page, colours);
+    await page.mouse.move(0, 0);
+    const isDialog = (await page.getByRole('dialog').count()) > 0;
+    await page.screenshot({ path: join(PICTURES!, `${name}-${colours}.png`), fullPage: !isDialog });
+  }
+  await inColours(page, 'light');
+}
