@@ -3803,6 +3803,11 @@ export interface components {
              */
             half_hour?: string;
             /**
+             * @description Start of the minute, in UTC.
+             * @example 2026-01-31T12:34:00Z
+             */
+            minute?: string;
+            /**
              * @description Name of the team, also that of the key in groups by key; null if it no longer exists.
              * @example search
              */
@@ -7720,8 +7725,8 @@ export interface operations {
             query?: {
                 /** @description What to group by, separated by commas: team, key, cost_center, provider, model, end_user, session, tag:<name>, and one period (see `interval`). For example `model,day`. */
                 group_by?: string;
-                /** @description Period to group by. The same as its name in `group_by`. */
-                interval?: "month" | "week" | "day" | "hour" | "half_hour";
+                /** @description Period to group by. The same as its name in `group_by`. By `minute`, `from` must be at most 3 hours before `to`. */
+                interval?: "month" | "week" | "day" | "hour" | "half_hour" | "minute";
                 /** @description Time zone in which days, weeks (from Monday) and months begin. Default: `REPORT_TIMEZONE`. For example `Europe/Berlin`. */
                 tz?: string;
                 /** @description Sum to sort by, largest first. Absent: by the groups, newest period first. */

@@ -1,6 +1,9 @@
 /** Groups by time, largest period first. */
-export const INTERVALS = ['month', 'week', 'day', 'hour', 'half_hour'] as const;
+export const INTERVALS = ['month', 'week', 'day', 'hour', 'half_hour', 'minute'] as const;
 export type Interval = (typeof INTERVALS)[number];
+
+/** By minute, rows are added up: at most those of this time. */
+export const MINUTES_MS = 3 * 3_600_000;
 
 /** Groups that the half-hourly sums have, apart from time. */
 export const SLOT_GROUPS = ['team', 'key', 'cost_center', 'provider', 'model'] as const;

@@ -28,6 +28,7 @@ const SHOWN: Record<Interval, string> = {
   day: 'YYYY-MM-DD',
   hour: 'YYYY-MM-DD"T"HH24:MI:00"Z"',
   half_hour: 'YYYY-MM-DD"T"HH24:MI:00"Z"',
+  minute: 'YYYY-MM-DD"T"HH24:MI:00"Z"',
 };
 
 /** Name of a group in the statement: a tag may have a longer name than a column of Postgres. */
@@ -37,6 +38,7 @@ export const groupName = (i: number): string => `group_${i}`;
 function valueOf(group: UsageGroup, { time, isPeriod }: UsageSource, zone: string): string {
   if (isPeriod && isInterval(group)) return time;
   if (group === 'half_hour') return `date_bin('30 minutes', ${time}, 'epoch')`;
+  if (group === 'minute') return `date_bin('1 minute', ${time}, 'epoch')`;
   if (isInterval(group)) return `date_trunc('${group}', ${time}, ${zone})`;
   const tag = TAG_GROUP.exec(group)?.[1];
   if (tag !== undefined) return `tags ->> '${tag}'`;
@@ -44,10 +46,15 @@ function valueOf(group: UsageGroup, { time, isPeriod }: UsageSource, zone: strin
   return group === 'session' ? SESSION_COLUMN : group;
 }
 
+/** Periods that are the same in every time zone. */
+function isOfUtc(group: UsageGroup): boolean {
+  return group === 'half_hour' || group === 'minute';
+}
+
 /** The same as text. Computed for each group and not for each row, which would take as long as adding the rows up. */
 function textOf(group: UsageGroup, name: string, zone: string): string {
   if (!isInterval(group)) return `${name}::text`;
-  const isClock = group === 'hour' || group === 'half_hour';
+  const isClock = group === 'hour' || isOfUtc(group);
   return `to_char(${name} AT TIME ZONE ${isClock ? `'UTC'` : zone}, '${SHOWN[group]}')`;
 }
 
@@ -107,7 +114,7 @@ export function usageSql(
 ): string {
   // Postgres cannot tell the type of a placeholder that the statement does not use.
   const usesZone = groups.some(
-    (group) => isInterval(group) && group !== 'half_hour' && !(group === 'hour' && source.isPeriod),
+    (group) => isInterval(group) && !isOfUtc(group) && !(group === 'hour' && source.isPeriod),
   );
   const placeholder = usesZone ? `${conditions.placeholder(zone)}::text` : '';
   const names = groups.map((_, i) => groupName(i));

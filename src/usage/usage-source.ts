@@ -22,6 +22,7 @@ export function fitsSlots(groups: readonly UsageGroup[], filter: RequestFilter, 
   const names = Object.entries(filter).flatMap(([name, value]) => (value === undefined ? [] : name));
   return (
     names.every((name) => SLOT_FILTERS.includes(name)) &&
+    !groups.includes('minute') &&
     groups.every((group) => isInterval(group) || (SLOT_GROUPS as readonly string[]).includes(group)) &&
     // In other time zones, an hour begins within every second half hour: reading all rows is faster.
     (!groups.includes('hour') || isOnHalfHours(zone))

@@ -78,6 +78,7 @@ export const usageSchema = z
     day: period('Day in the time zone.', '2026-01-31'),
     hour: period('Start of the hour, in UTC.', '2026-01-31T12:00:00Z'),
     half_hour: period('Start of the half hour, in UTC.', '2026-01-31T12:30:00Z'),
+    minute: period('Start of the minute, in UTC.', '2026-01-31T12:34:00Z'),
     team: z.string().nullable().optional().meta({
       description: 'Name of the team, also that of the key in groups by key; null if it no longer exists.',
       example: 'search',
@@ -164,7 +165,8 @@ export const usageFilterSchema = withTimeRange(
       example: 'model,day',
     }),
     interval: z.enum(INTERVALS).optional().meta({
-      description: 'Period to group by. The same as its name in `group_by`.',
+      description:
+        'Period to group by. The same as its name in `group_by`. By `minute`, `from` must be at most 3 hours before `to`.',
     }),
     tz: z.string(TIME_ZONE_REMEDY).refine(isTimeZone, TIME_ZONE_REMEDY).optional().meta({
       description:

@@ -10,7 +10,7 @@ import { isUnknownTimeZone } from '../platform/time-zone.js';
 import { CallFilters } from '../requests/call-filters.js';
 import { ReaderPool } from '../requests/reader-pool.js';
 import { UsageTotals } from './usage-totals.js';
-import { isInterval, type UsageGroup } from './usage-groups.js';
+import { isInterval, MINUTES_MS, type UsageGroup } from './usage-groups.js';
 import type { CountedUsage, UsageFilter } from './usage.schema.js';
 
 /** Usage sums of the request log, with the names of teams and keys. */
@@ -35,6 +35,7 @@ export class UsageService {
     scope: Scope,
   ): Promise<CountedUsage> {
     const groups = withInterval(group_by, interval);
+    if (groups.includes('minute')) mustBeShort(filter);
     const resolved = await this.filters.resolve(filter, scope);
     const page = await this.totals.list(groups, resolved, tz);
     const teams = await this.names.ofTeams(page.data.flatMap(({ team_id }) => team_id ?? []));
@@ -81,4 +82,14 @@ function withInterval(
       'must name one period at most',
     );
   return all;
+}
+
+/** @throws ServiceError invalid if rows of more than a few hours would have to be added up */
+function mustBeShort({ from, to = new Date() }: Pick<UsageFilter, 'from' | 'to'>): void {
+  if (from !== undefined && to.getTime() - from.getTime() <= MINUTES_MS) return;
+  throw ServiceError.of(
+    'invalid',
+    'from',
+    'must be at most 3 hours before to, or before now, if usage is added up by minute',
+  );
 }

@@ -137,4 +137,33 @@ describeInBrowser('an incident in the console', () => {
     await until(async () => (await results.count()) === 1);
     await done();
   });
+
+  it('shows the last hour in 60 bars, whose calls are those of 60 minutes', async () => {
+    await gateway.database.query('DELETE FROM request_log');
+    const now = Date.now();
+    for (const [minutes, status] of [
+      [0.2, 200],
+      [10.5, 500],
+      [10.6, 200],
+      [50, 200],
+      // Earlier than the hour, in its half hour.
+      [61.5, 200],
+      [75, 500],
+    ] as const)
+      await row({ status, cost_usd: '0.5' }, new Date(now - minutes * 60_000));
+    const { page, done } = await signedIn(gateway.url, '/requests?range=1h');
+    await page.getByRole('heading', { name: '4 calls, 1 failed' }).waitFor();
+    await page.getByRole('switch', { name: 'Show as table' }).click({ force: true });
+    const bars = page.getByRole('table', { name: 'Calls over time' }).locator('tbody tr');
+    await until(async () => (await bars.count()) === 60);
+    await goTo(page, '?range=1h');
+    await page.getByRole('region', { name: 'Calls' }).getByText('4', { exact: true }).waitFor();
+    await settled(page);
+    if (PICTURES) await page.screenshot({ path: `${PICTURES}/hour-1280.png`, fullPage: true });
+    expect(await seriousViolations(page)).toEqual([]);
+    await page.setViewportSize({ width: 320, height: 860 });
+    await fitsWindow(page);
+    if (PICTURES) await page.screenshot({ path: `${PICTURES}/hour-320.png` });
+    await done();
+  });
 });

@@ -1,11 +1,13 @@
 /** Arithmetic with days in a time zone. Instants are Dates; a zone is an IANA name such as Europe/Berlin. */
 
-export type Interval = 'half_hour' | 'hour' | 'day' | 'week' | 'month';
+export type Interval = 'minute' | 'half_hour' | 'hour' | 'day' | 'week' | 'month';
 
 export const MINUTE_MS = 60_000;
 export const HALF_HOUR_MS = 30 * MINUTE_MS;
 export const HOUR_MS = 2 * HALF_HOUR_MS;
 export const DAY_MS = 24 * HOUR_MS;
+/** Of the intervals that are always as long. */
+const LENGTHS = { minute: MINUTE_MS, half_hour: HALF_HOUR_MS, hour: HOUR_MS } as const;
 
 export interface CivilTime {
   year: number;
@@ -74,7 +76,10 @@ function offsetMs(instant: Date, zone: string): number {
 
 /** The beginning of the period that contains the instant. Weeks begin on Monday. */
 export function startOf(interval: Interval, instant: Date, zone: string): Date {
-  if (interval === 'half_hour') return new Date(Math.floor(instant.getTime() / HALF_HOUR_MS) * HALF_HOUR_MS);
+  if (interval === 'minute' || interval === 'half_hour') {
+    const length = LENGTHS[interval];
+    return new Date(Math.floor(instant.getTime() / length) * length);
+  }
   const civil = civilOf(instant, zone);
   const { year, month, day } = civil;
   switch (interval) {
@@ -95,8 +100,8 @@ export function startOf(interval: Interval, instant: Date, zone: string): Date {
 
 /** The beginning of the period that is `count` periods later. */
 export function addPeriods(interval: Interval, start: Date, count: number, zone: string): Date {
-  if (interval === 'half_hour') return new Date(start.getTime() + count * HALF_HOUR_MS);
-  if (interval === 'hour') return new Date(start.getTime() + count * HOUR_MS);
+  if (interval in LENGTHS)
+    return new Date(start.getTime() + count * LENGTHS[interval as keyof typeof LENGTHS]);
   const { year, month, day, hour, minute, second } = civilOf(start, zone);
   const days = interval === 'day' ? count : interval === 'week' ? 7 * count : 0;
   const months = interval === 'month' ? count : 0;
@@ -120,8 +125,7 @@ export function periodsBetween(
 }
 
 function periodName(start: Date, interval: Interval, zone: string): string {
-  if (interval === 'half_hour' || interval === 'hour')
-    return start.toISOString().replace(/:\d\d\.\d{3}Z$/, ':00Z');
+  if (interval in LENGTHS) return start.toISOString().replace(/:\d\d\.\d{3}Z$/, ':00Z');
   const { year, month, day } = civilOf(start, zone);
   const text = `${year}-${twoDigits(month)}`;
   return interval === 'month' ? text : `${text}-${twoDigits(day)}`;

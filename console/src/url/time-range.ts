@@ -1,9 +1,9 @@
 import { useMemo } from 'react';
-import { addPeriods, DAY_MS, HALF_HOUR_MS, HOUR_MS, type Interval, startOf } from './calendar';
+import { addPeriods, DAY_MS, HALF_HOUR_MS, HOUR_MS, type Interval, MINUTE_MS, startOf } from './calendar';
 import { useTimeZone } from './time-zone';
 import { useUrlState, type UrlState } from './url-state';
 
-/** The ranges that move with the clock. Their bounds are half hours, for which the gateway keeps sums. */
+/** The ranges that move with the clock. Their bounds are half hours, for which the gateway keeps sums; minutes of the last hour. */
 export const PRESETS = {
   '1h': 'Last hour',
   '6h': 'Last 6 hours',
@@ -59,7 +59,7 @@ export function useTimeRange(fallback: Preset): TimeRange {
   const [{ range, from, to }] = useUrlState();
   const zone = useTimeZone();
   // The bounds of a preset change only when the next half hour begins, so that queries keep their keys until then.
-  const tick = Math.floor(Date.now() / HALF_HOUR_MS);
+  const tick = Math.floor(Date.now() / ((range ?? fallback) === '1h' ? MINUTE_MS : HALF_HOUR_MS));
   return useMemo(
     () => timeRangeOf({ range, from, to }, fallback, zone, new Date()),
     [range, from, to, fallback, zone, tick],
@@ -138,7 +138,10 @@ function presetBounds(preset: Preset, zone: string, now: Date): Bounds {
   const to = new Date(Math.ceil((now.getTime() + 1) / HALF_HOUR_MS) * HALF_HOUR_MS);
   const today = startOf('day', now, zone);
   switch (preset) {
-    case '1h':
+    case '1h': {
+      const end = new Date(Math.ceil((now.getTime() + 1) / MINUTE_MS) * MINUTE_MS);
+      return { from: new Date(end.getTime() - HOUR_MS), to: end };
+    }
     case '6h':
     case '24h':
       return { from: new Date(to.getTime() - (Number.parseInt(preset) * HOUR_MS + HALF_HOUR_MS)), to };
@@ -173,6 +176,7 @@ function previousOf(preset: Preset, { from, to }: Bounds, zone: string, now: Dat
 }
 
 function intervalFor(span: number): Interval {
+  if (span <= 3 * HOUR_MS) return 'minute';
   if (span <= 12 * HOUR_MS) return 'half_hour';
   if (span <= 3 * DAY_MS) return 'hour';
   if (span <= 100 * DAY_MS) return 'day';

@@ -146,7 +146,7 @@ export function useUsageSeries(
 /** The periods of a chart with the names that the API gives them. */
 export function periodsOf(range: TimeRange): (ChartPeriod & { name: string })[] {
   const { from, to, interval, zone } = range;
-  const isTimes = interval === 'half_hour' || interval === 'hour';
+  const isTimes = interval === 'minute' || interval === 'half_hour' || interval === 'hour';
   const text = isTimes ? shortTime : shortDate;
   // The range of the page says which day or year it is.
   const ticks = !isTimes ? dayOfYear : to.getTime() - from.getTime() < 2 * DAY_MS ? timeOfDay : shortTime;

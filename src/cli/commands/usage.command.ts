@@ -30,7 +30,7 @@ export function usageCommand(): Command {
     .description('sum up calls, errors, tokens, costs and bytes')
     .option(
       '--group-by <groups>',
-      'team, key, cost_center, provider, model, end_user, session, tag:<name>, and month, week, day, hour or half_hour, separated by commas (default: team,day)',
+      'team, key, cost_center, provider, model, end_user, session, tag:<name>, and month, week, day, hour, half_hour or minute, separated by commas (default: team,day)',
     )
     .option(
       '--tz <zone>',
@@ -105,6 +105,7 @@ function columnsOf({ data }: UsagePage, totals: UsageSums | null): readonly Usag
     has('day') && { head: 'DAY', cell: ({ day }) => day ?? null },
     has('hour') && { head: 'HOUR', cell: ({ hour }) => hour ?? null },
     has('half_hour') && { head: 'HALF HOUR', cell: ({ half_hour: start }) => start ?? null },
+    has('minute') && { head: 'MINUTE', cell: ({ minute: start }) => start ?? null },
     has('key')
       ? { head: 'KEY', cell: keyOf, min: 12 }
       : // A team that was deleted has only its ID.

@@ -28,6 +28,7 @@ const PERIODS: Record<string, string> = {
   day: `formatDateTime(started_at, '%Y-%m-%d', ${ZONE})`,
   hour: `formatDateTime(toStartOfHour(toTimeZone(started_at, ${ZONE})), ${CLOCK})`,
   half_hour: `formatDateTime(toStartOfInterval(started_at, INTERVAL 30 MINUTE, 'UTC'), ${CLOCK})`,
+  minute: `formatDateTime(toStartOfMinute(started_at), ${CLOCK})`,
 };
 
 function columnOf(group: UsageGroup): string {
