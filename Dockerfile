@@ -27,6 +27,7 @@ RUN install -d -o node -g node -m 0700 /var/lib/postern \
  && chmod 0755 /usr/local/bin/postern
 # Owned by root: the process that serves cannot change what it runs.
 COPY --from=build /app/package.json ./package.json
+COPY CHANGELOG.md ./CHANGELOG.md
 COPY --from=build /app/node_modules ./node_modules
 COPY --from=build /app/dist ./dist
 COPY --from=build /app/console/dist ./console/dist

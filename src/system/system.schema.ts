@@ -10,6 +10,7 @@ const text = (description: string, example: string | null) => z.string().meta({ 
 export const systemSchema = z
   .strictObject({
     version: text('Of this gateway.', '0.1.0'),
+    commit: text('Commit of the clone that the gateway runs in; null if it is no clone.', null).nullable(),
     node: text('Version of Node.js.', 'v20.20.2'),
     started_at: timestamp('When this process started.'),
     status: z.enum(['ok', 'degraded', 'unavailable']).meta({ description: 'As `GET /health/ready` says.' }),

@@ -3,11 +3,12 @@ import { ModulesContainer } from '@nestjs/core';
 import { DataSource } from 'typeorm';
 import { declaredIn, InjectSettings } from '../config/config.module.js';
 import { envSchema, SECRET_VARIABLES } from '../config/env-schema.js';
+import { ServiceError } from '../errors/service-error.js';
 import { modulesIn } from '../config/features.js';
 import { parseModuleSettings } from '../config/module-settings.js';
 import { type Settings, settingsByName } from '../config/settings.js';
 import { ReadinessService } from '../observability/readiness.service.js';
-import { packageVersion } from '../platform/package-root.js';
+import { packageChangelog, packageCommit, packageVersion } from '../platform/package-root.js';
 import { Journal } from '../request-log/journal/journal.js';
 import { LogWriter } from '../request-log/writer/log-writer.js';
 import type { SystemView } from './system.schema.js';
@@ -36,6 +37,9 @@ type Found = SystemView['database'] & { usage_as_of: Date | null };
 /** Shows the state of this process and of what all processes share. */
 @Injectable()
 export class SystemService {
+  /** When this process started: the clone may have moved on since. */
+  private readonly commit = packageCommit();
+
   constructor(
     private readonly dataSource: DataSource,
     private readonly readiness: ReadinessService,
@@ -52,6 +56,7 @@ export class SystemService {
     const { journal, writer } = this;
     return {
       version: packageVersion(),
+      commit: this.commit,
       node: process.version,
       started_at: new Date(performance.timeOrigin).toISOString(),
       ...(await this.readiness.now()),
@@ -75,6 +80,16 @@ export class SystemService {
       modules: modulesIn(this.modules),
       settings: this.settings(),
     };
+  }
+
+  /** @throws ServiceError not_found */
+  changelog(): string {
+    try {
+      return packageChangelog();
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+      throw ServiceError.of('not_found', 'changelog', 'CHANGELOG.md is not where this gateway is installed');
+    }
   }
 
   private settings(): SystemView['settings'] {

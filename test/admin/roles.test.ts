@@ -87,6 +87,7 @@ const DECLARED: Record<string, readonly Role[]> = {
   'GET /admin/v1/usage': ['viewer', 'team'],
   'GET /admin/v1/search': ['viewer', 'team'],
   'GET /admin/v1/limits': ['viewer', 'team'],
+  'GET /admin/v1/attention': ['viewer', 'team'],
   'GET /admin/v1/providers': ['viewer'],
   'GET /admin/v1/providers/:name': ['viewer'],
   'GET /admin/v1/routes': ['viewer'],
@@ -105,6 +106,7 @@ const DECLARED: Record<string, readonly Role[]> = {
   'DELETE /admin/v1/sessions/:id': ['viewer', 'team'],
   'GET /admin/v1/audit': ['viewer'],
   'GET /admin/v1/system': ['viewer'],
+  'GET /admin/v1/system/changelog': ['viewer'],
 };
 
 const ask = (method: string, path: string, token: string) =>

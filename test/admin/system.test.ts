@@ -1,3 +1,7 @@
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { packageRoot } from '../../src/platform/package-root.js';
 import { SECRET_VARIABLES } from '../../src/config/env-schema.js';
 import { ADMIN_TOKEN, startTestGateway, type TestGateway } from '../support/gateway.js';
 import { eventually } from '../support/eventually.js';
@@ -5,6 +9,7 @@ import { answer, RawProvider } from '../support/raw-provider.js';
 
 interface System {
   version: string;
+  commit: string | null;
   node: string;
   started_at: string;
   status: string;
@@ -48,6 +53,16 @@ describe('GET /admin/v1/system', () => {
     );
     expect(shown.partitions.map(({ name }) => name)).toEqual(days.map(({ name }) => name));
     expect(days.length).toBeGreaterThan(0);
+  });
+
+  it('says which commit runs, and what is new in it', async () => {
+    const head = execFileSync('git', ['rev-parse', 'HEAD'], { cwd: __dirname, encoding: 'utf8' }).trim();
+    expect((await system()).commit).toBe(head);
+    const response = await fetch(`${postern.url}/admin/v1/system/changelog`, {
+      headers: { authorization: `Bearer ${ADMIN_TOKEN}` },
+    });
+    expect(response.headers.get('content-type')).toBe('text/plain; charset=utf-8');
+    expect(await response.text()).toBe(readFileSync(join(packageRoot(), 'CHANGELOG.md'), 'utf8'));
   });
 
   it('counts the rows that this process wrote', async () => {

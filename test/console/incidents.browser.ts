@@ -73,7 +73,7 @@ describeInBrowser('an incident in the console', () => {
     expect(texts).toEqual([
       'Failing 1 provider fails most of its calls: groq (25 of 25 calls failed in the last minutes, mostly insufficient_quota) Requests to groq',
       'Expiring 2 keys expire within 7 days: search/soon, search/later Expiring keys',
-      'No price 1 model was called that has no price: groq/llama-4 Prices',
+      'No price 1 model was called that has no price: groq/llama-4 See prices',
     ]);
     // Before the figures.
     const before = await page.evaluate<boolean>(

@@ -2,6 +2,7 @@ import { Alert, Anchor, SimpleGrid, Stack, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useMemo, useState } from 'react';
 import { api, type ResponseOf } from '../../api/client';
+import { CopyableId } from '../../display/copyable';
 import { ErrorAlert } from '../../display/error-alert';
 import { Facts } from '../../display/facts';
 import { WarningIcon } from '../../display/icons';
@@ -47,7 +48,16 @@ function State({ system }: { system: System }) {
           <Facts
             facts={[
               ['Status', <StatusBadge tone={TONES[system.status]}>{system.status}</StatusBadge>],
-              ['Version', system.version],
+              [
+                'Version',
+                <>
+                  {system.version}{' '}
+                  <Anchor href="/admin/v1/system/changelog" target="_blank" size="sm" underline="always">
+                    What is new
+                  </Anchor>
+                </>,
+              ],
+              ['Commit', system.commit && <CopyableId id={system.commit} what="commit" short />],
               ['Node.js', system.node],
               ['Started', <RelativeTime at={system.started_at} />],
               [
