@@ -1,4 +1,4 @@
-import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
+import { Injectable, Logger, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 import type { Request } from 'express';
 import { DataSource } from 'typeorm';
@@ -44,7 +44,7 @@ export const ADD = `
  * that is killed loses the counts since then, which are no money.
  */
 @Injectable()
-export class RefusalWriter implements OnApplicationShutdown {
+export class RefusalWriter implements OnModuleInit, OnApplicationShutdown {
   private readonly logger = new Logger('Refusals');
   private readonly process = uuidv7();
   private readonly counts = new RefusalCounts();
@@ -59,13 +59,16 @@ export class RefusalWriter implements OnApplicationShutdown {
   constructor(
     private readonly dataSource: DataSource,
     private readonly database: DatabaseService,
-    host: HttpAdapterHost<GatewayHttpAdapter>,
-    metrics: MetricsService,
-    @InjectSettings() env: Settings,
-  ) {
-    if (env.refusals === 'off') return;
-    host.httpAdapter.rejections.listen((error, req, id) => this.add(error, req, id));
-    metrics.instruments.counter(
+    private readonly host: HttpAdapterHost<GatewayHttpAdapter>,
+    private readonly metrics: MetricsService,
+    @InjectSettings() private readonly env: Settings,
+  ) {}
+
+  /** Nest's testing module makes the providers before there is an adapter. */
+  onModuleInit(): void {
+    if (this.env.refusals === 'off') return;
+    this.host.httpAdapter.rejections.listen((error, req, id) => this.add(error, req, id));
+    this.metrics.instruments.counter(
       'postern_refusals_dropped_total',
       'Rejected requests whose counts were dropped, because Postgres was unavailable for 10 minutes.',
       () => this.dropped,
