@@ -69,10 +69,11 @@ function importsOf(file: string): string[] {
  * Files that compose the gateway, as the top-level files do: `runtime` starts one in each process, `testing` in tests, a command without a
  * gateway opens the admin API, and the commands for migrations load every module for its entities.
  */
-const COMPOSITION = /^(runtime|testing)\/|^cli\/(data-source|local-app|module-commands|migrations\/project-migration)\.ts$/;
+const COMPOSITION =
+  /^(runtime|testing)\/|^cli\/(data-source|local-app|module-commands|migrations\/project-migration)\.ts$/;
 
-/** What a module of an operator's own is declared with. */
-const FOR_MODULES = 'postern.module.ts';
+/** What a module of an operator's own imports: `postern` in an application. */
+const FOR_MODULES = ['postern.module.ts', 'index.ts'];
 
 /** A command belongs to the command line, also in the folder of a module. */
 const COMMAND = /\.command\.ts$/;
@@ -122,7 +123,7 @@ describe('the source layout', () => {
     const imported = new Set(
       arrows
         .filter(({ from, to }) => folderOf(from) && !folderOf(to) && !to.startsWith(`${folderOf(from)}/`))
-        .filter(({ from, to }) => to !== FOR_MODULES || MAY_IMPORT[folderOf(from)!] !== undefined)
+        .filter(({ from, to }) => !FOR_MODULES.includes(to) || MAY_IMPORT[folderOf(from)!] !== undefined)
         .map(({ to }) => to),
     );
     const leaning = arrows.filter(

@@ -1,10 +1,8 @@
 import { Logger } from '@nestjs/common';
-import type { QueryRunner } from 'typeorm';
 import { insertRow } from '../request-log/rows.js';
 import { addToApp } from '../support/app-modules.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
-import { AddInvoiceLines1795000099001 } from './invoices/1795000099001-add-invoice-lines.js';
 import { DailyTotalJob } from './invoices/daily-total.job.js';
 import { InvoicesModule } from './invoices/invoices.module.js';
 
@@ -14,8 +12,6 @@ let database: TestDatabase;
 const replicas: TestGateway[] = [];
 beforeAll(async () => {
   database = await createDatabase();
-  const runner = { query: (text: string) => database.query(text) };
-  await new AddInvoiceLines1795000099001().up(runner as unknown as QueryRunner);
   for (let i = 0; i < 2; i++) replicas.push(await startTestGateway({}, database));
 });
 afterAll(async () => {

@@ -1,4 +1,4 @@
-import { DataSource, type QueryRunner } from 'typeorm';
+import { DataSource } from 'typeorm';
 import { SUBJECT_TYPES } from '../../src/audit/record-change.js';
 import { dataSourceOptions } from '../../src/database/data-source-options.js';
 import { Team } from '../../src/teams/team.entity.js';
@@ -6,7 +6,6 @@ import { runHere } from '../cli/run-here.js';
 import { addToApp } from '../support/app-modules.js';
 import { ADMIN_TOKEN, startTestGateway, type TestGateway } from '../support/gateway.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
-import { AddQuotas1795000099000 } from './quotas/1795000099000-add-quotas.js';
 import { Quota } from './quotas/quota.entity.js';
 import { quotasCommand } from './quotas/quotas.command.js';
 import { QuotasModule } from './quotas/quotas.module.js';
@@ -17,8 +16,6 @@ let database: TestDatabase;
 let postern: TestGateway;
 beforeAll(async () => {
   database = await createDatabase();
-  const runner = { query: (text: string) => database.query(text) };
-  await new AddQuotas1795000099000().up(runner as unknown as QueryRunner);
   postern = await startTestGateway({}, database);
 });
 afterAll(async () => {

@@ -49,7 +49,14 @@ async function addQuotas(): Promise<void> {
     if (/^\d/.test(name)) continue;
     const text = await readFile(join(ROOT, 'test/example/quotas', name), 'utf8');
     await cp(join(ROOT, 'test/example/quotas', name), join(folder, 'src/quotas', name), { recursive: true });
-    await writeFile(join(folder, 'src/quotas', name), text.replaceAll('../../../src/', '../'));
+    await writeFile(
+      join(folder, 'src/quotas', name),
+      text
+        .replaceAll('../../../src/', '../')
+        // Written here.
+        .replace(/^import .*\/\d{13}-.*\n/m, '')
+        .replace(/migrations: \[\w+\], /, ''),
+    );
   }
   const app = await read('src/app.module.ts');
   await writeFile(

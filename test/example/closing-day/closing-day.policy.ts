@@ -1,6 +1,5 @@
 import { ForbiddenException } from '@nestjs/common';
-import { CallPolicy } from '../../../src/proxy/policies/call-policy.js';
-import type { PolicyCall } from '../../../src/proxy/policies/policy-call.js';
+import { CallPolicy, type PolicyCall } from '../../../src/index.js';
 
 /** Rejects calls to the large models on Sundays (UTC). */
 @CallPolicy()

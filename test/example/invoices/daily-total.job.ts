@@ -2,7 +2,7 @@ import { Injectable, Logger } from '@nestjs/common';
 import { Cron, CronExpression } from '@nestjs/schedule';
 import { InjectRepository } from '@nestjs/typeorm';
 import type { Repository } from 'typeorm';
-import { ReplicaJobs } from '../../../src/database/replica-jobs.service.js';
+import { ReplicaJobs } from '../../../src/index.js';
 import { InvoiceLine } from './invoice-line.entity.js';
 
 /** Logs at midnight what all calls have cost. */

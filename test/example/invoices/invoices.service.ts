@@ -1,7 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
-import type { ConsumedRow } from '../../../src/consumers/consumer-rows.js';
-import { type LogConsumer, LogConsumers } from '../../../src/consumers/log-consumers.js';
+import { type ConsumedRow, type LogConsumer, LogConsumers } from '../../../src/index.js';
 import { InvoiceLine } from './invoice-line.entity.js';
 
 /** Has a line for each call, of calls before this module too. */

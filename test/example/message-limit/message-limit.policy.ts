@@ -1,6 +1,5 @@
 import { BadRequestException } from '@nestjs/common';
-import { CallPolicy } from '../../../src/proxy/policies/call-policy.js';
-import type { PolicyCall } from '../../../src/proxy/policies/policy-call.js';
+import { CallPolicy, type PolicyCall } from '../../../src/index.js';
 
 const MOST = 100;
 

@@ -1,5 +1,5 @@
 import { Column, Entity, ForeignKey, PrimaryColumn } from 'typeorm';
-import { Team } from '../../../src/teams/team.entity.js';
+import { Team } from '../../../src/index.js';
 
 @Entity('quota', { comment: 'How many tokens a team may use a day.' })
 export class Quota {

@@ -1,9 +1,12 @@
 import { Body, Get, Param, Put } from '@nestjs/common';
-import { AdminController } from '../../../src/admin/admin-controller.js';
-import { ApiOkResponse, ApiOperation } from '../../../src/admin/api-decorators.js';
-import { ApiErrors } from '../../../src/admin/api-errors.js';
-import { CurrentActor } from '../../../src/admin/current-actor.js';
-import type { Actor } from '../../../src/platform/actor.js';
+import {
+  type Actor,
+  AdminController,
+  ApiErrors,
+  ApiOkResponse,
+  ApiOperation,
+  CurrentActor,
+} from '../../../src/index.js';
 import {
   type NewQuota,
   newQuotaSchema,

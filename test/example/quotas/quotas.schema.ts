@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { pathId, shownId } from '../../../src/admin/fields.schema.js';
+import { fields } from '../../../src/index.js';
 
 const tokensPerDay = z
   .int()
@@ -10,7 +10,7 @@ export const newQuotaSchema = z.strictObject({ tokens_per_day: tokensPerDay }).m
 export type NewQuota = z.output<typeof newQuotaSchema>;
 
 export const quotaSchema = z
-  .strictObject({ team_id: shownId('the team'), tokens_per_day: tokensPerDay })
+  .strictObject({ team_id: fields.shownId('the team'), tokens_per_day: tokensPerDay })
   .meta({ id: 'Quota' });
 export type QuotaView = z.output<typeof quotaSchema>;
 
@@ -19,4 +19,4 @@ export const quotaListSchema = z
   .meta({ id: 'QuotaList' });
 
 /** The ID in the path. It is not validated: no team has one that is no ID. */
-export const teamId = pathId('team');
+export const teamId = fields.pathId('team');

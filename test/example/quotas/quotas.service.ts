@@ -1,10 +1,7 @@
 import { Injectable, NotFoundException } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { DataSource, type Repository } from 'typeorm';
-import { recordChange } from '../../../src/audit/record-change.js';
-import { isUuid } from '../../../src/database/page.js';
-import type { Actor } from '../../../src/platform/actor.js';
-import { Team } from '../../../src/teams/team.entity.js';
+import { type Actor, isUuid, recordChange, Team } from '../../../src/index.js';
 import { Quota } from './quota.entity.js';
 import type { QuotaView } from './quotas.schema.js';
 

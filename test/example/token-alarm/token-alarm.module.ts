@@ -1,9 +1,6 @@
 import { Module } from '@nestjs/common';
 import { z } from 'zod';
-import { ConfigModule } from '../../../src/config/config.module.js';
-import { KeysModule } from '../../../src/keys/keys.module.js';
-import { ObservabilityModule } from '../../../src/observability/observability.module.js';
-import { RequestLogModule } from '../../../src/request-log/request-log.module.js';
+import { ConfigModule } from '../../../src/index.js';
 import { TokenAlarmService } from './token-alarm.service.js';
 
 const settings = z.object({
@@ -11,7 +8,7 @@ const settings = z.object({
 });
 
 @Module({
-  imports: [ConfigModule.forFeature(settings), KeysModule, ObservabilityModule, RequestLogModule],
+  imports: [ConfigModule.forFeature(settings)],
   providers: [TokenAlarmService]
 })
 export class TokenAlarmModule {}

@@ -1,8 +1,6 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { ConfigService } from '@nestjs/config';
-import { KeyNames } from '../../../src/keys/key-names.service.js';
-import { MetricsService } from '../../../src/observability/metrics.service.js';
-import { type FinishedCall, FinishedCalls } from '../../../src/request-log/finished-calls.js';
+import { type FinishedCall, FinishedCalls, KeyNames, MetricsService } from '../../../src/index.js';
 
 /** Logs a warning, once a day, for each team that uses too many tokens. Counts the calls of this process. */
 @Injectable()
