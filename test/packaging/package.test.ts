@@ -68,6 +68,27 @@ it('holds what runs and what an application compiles with, and no sources, tests
   expect(packed.filter((path) => /node_modules|\.map$|\.spec\.|\.postern-/.test(path))).toEqual([]);
 });
 
+/** Packages that a file imports, names types of, or adds declarations to. */
+const IMPORTED =
+  /^(?:(?:import|export)\s(?:[^'"=]*?\sfrom\s)?|declare module )['"]([@a-z][^':"]*)['"]|\bimport\(['"]([@a-z][^':"]*)['"]\)/gm;
+
+it('depends on every package that its files name', () => {
+  const installed = join(folder, 'node_modules/postern');
+  const { dependencies, peerDependencies, optionalDependencies } = JSON.parse(
+    readFileSync(join(installed, 'package.json'), 'utf8'),
+  ) as Record<string, object>;
+  const has = Object.keys({ ...dependencies, ...peerDependencies, ...optionalDependencies });
+  const named = packed
+    .filter((path) => /^dist\/.*(?:\.js|\.d\.ts)$/.test(path))
+    .flatMap((path) => [...readFileSync(join(installed, path), 'utf8').matchAll(IMPORTED)])
+    .map(([, statement, call]) => /^(?:@[^/]+\/)?[^/]+/.exec((statement ?? call)!)![0]);
+  expect(named).toContain('@nestjs/common');
+  // Its own, and what tests that replace providers bring themselves.
+  const isThere = (name: string) => ['postern', ...has].some((one) => [name, `@types/${name}`].includes(one));
+  const others = new Set(named.filter((name) => !isThere(name)));
+  expect([...others]).toEqual(['@nestjs/testing']);
+});
+
 it('asks for nothing that only builds a clone', () => {
   const manifest = JSON.parse(
     readFileSync(join(folder, 'node_modules/postern/package.json'), 'utf8'),
