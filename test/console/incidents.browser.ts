@@ -159,6 +159,8 @@ describeInBrowser('an incident in the console', () => {
     await goTo(page, '?range=1h');
     await page.getByRole('region', { name: 'Calls' }).getByText('4', { exact: true }).waitFor();
     await settled(page);
+    // One of four calls failed, and one of two in the hour before.
+    await page.getByRole('region', { name: 'Error rate' }).getByText('−25 points').waitFor();
     if (PICTURES) await page.screenshot({ path: `${PICTURES}/hour-1280.png`, fullPage: true });
     expect(await seriousViolations(page)).toEqual([]);
     await page.setViewportSize({ width: 320, height: 860 });

@@ -59,3 +59,12 @@ export function change(now: number, before: number): { text: string; direction: 
   const text = value >= 1_000 ? '>999' : value.toFixed(value < 10 ? 1 : 0);
   return ratio > 0 ? { text: `+${text}%`, direction: 1 } : { text: `−${text}%`, direction: -1 };
 }
+
+/** The change of a share, such as an error rate, in percentage points: "+1.2 points". */
+export function changeInPoints(now: number, before: number): { text: string; direction: -1 | 0 | 1 } {
+  const points = 100 * (now - before);
+  const value = Math.abs(points);
+  if (value < 0.005) return { text: 'no change', direction: 0 };
+  const text = value.toLocaleString('en-US', { maximumFractionDigits: value < 1 ? 2 : 1 });
+  return { text: `${points > 0 ? '+' : '−'}${text} points`, direction: points > 0 ? 1 : -1 };
+}

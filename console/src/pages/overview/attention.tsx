@@ -69,13 +69,23 @@ const KINDS: Record<Item['kind'], Kind> = {
     label: 'Failing',
     one: 'sink does not take rows',
     many: 'sinks do not take rows',
-    list: () => <PageLink to="/system">See system</PageLink>,
+    list: () => <PageLink to="/sinks">See sinks</PageLink>,
+    open: ({ id, name }) => (
+      <PageLink to="/sinks" search={{ open: id ?? undefined }} underline="always">
+        {name}
+      </PageLink>
+    ),
   },
   webhook_failing: {
     label: 'Failing',
     one: 'webhook does not take events',
     many: 'webhooks do not take events',
-    list: () => <PageLink to="/system">See system</PageLink>,
+    list: () => <PageLink to="/webhooks">See webhooks</PageLink>,
+    open: ({ id, name }) => (
+      <PageLink to="/webhooks" search={{ open: id ?? undefined }} underline="always">
+        {name}
+      </PageLink>
+    ),
   },
   key_expiring: {
     label: 'Expiring',

@@ -1,7 +1,7 @@
 import { Paper, SimpleGrid, Skeleton, Text } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { Compact, Money } from '../../figures/figure';
-import { change, count, counted, percent } from '../../figures/numbers';
+import { change, changeInPoints, count, counted, percent } from '../../figures/numbers';
 import { nanoOf } from '../../figures/money';
 import { shortTime } from '../../figures/times';
 import type { TimeRange } from '../../url/time-range';
@@ -56,7 +56,7 @@ export function Cards({ totals, previous, range }: { totals: Totals; previous: T
         }
         change={
           totals && previous && previous.calls > 0 && totals.calls > 0
-            ? change(totals.errors / totals.calls, previous.errors / previous.calls)
+            ? changeInPoints(totals.errors / totals.calls, previous.errors / previous.calls)
             : undefined
         }
         comparison={comparison}
