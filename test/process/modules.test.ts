@@ -1,4 +1,4 @@
-import { cp, mkdir, readdir, symlink, writeFile } from 'node:fs/promises';
+import { cp, mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { runCli } from '../cli/run-cli.js';
 import { ADMIN_TOKEN } from '../support/gateway.js';
@@ -140,6 +140,18 @@ it.each(['1', '2'])(
     expect(await gateway.stop()).toEqual({ code: 0, signal: null });
   },
 );
+
+it('the module of the page is a call policy', async () => {
+  const page = await readFile(join(ROOT, 'docs/develop/loaded-modules.md'), 'utf8');
+  const [, code] = /```js\n([^]*?)```/.exec(page)!;
+  await write('modules/closing-day.js', code!.replace('getUTCDay() === 0', 'getUTCDay() >= 0'));
+  const gateway = start('./modules/closing-day.js');
+  const url = await gateway.ready();
+  const headers = { authorization: `Bearer ${await gateway.firstKey()}` };
+  const call = await fetch(`${url}/v1/models`, { headers });
+  expect([call.status, await call.text()]).toEqual([403, expect.stringContaining('Closed on Sundays.')]);
+  expect(await gateway.stop()).toEqual({ code: 0, signal: null });
+});
 
 const cli = (args: string[], modules: string) =>
   runCli(args, { MODULES: modules }, workplace.folder, '', join(workplace.folder, 'dist/src/cli/start.js'));
