@@ -58,8 +58,10 @@ export function errorOfHeader(errorType: string | undefined): ProviderError | nu
 
 /** What has the error in OpenAI's events: `response.failed`, and `response.done` of the Realtime API. */
 const CARRIERS = ['response', 'status_details'] as const;
+/** `error` in `status_details` in `response`: deeper ones would be walked through once for each level. */
+const MAX_DEPTH = 2;
 
-function errorOf(json: Buffer, cursor: ObjectCursor, isFailed: boolean): ProviderError | null {
+function errorOf(json: Buffer, cursor: ObjectCursor, isFailed: boolean, depth = 0): ProviderError | null {
   const top = new ErrorMembers(json);
   let found: ProviderError | null = null;
   let isErrorEvent = false;
@@ -67,9 +69,9 @@ function errorOf(json: Buffer, cursor: ObjectCursor, isFailed: boolean): Provide
     if (cursor.isKey('error')) {
       const error = cursor.object();
       if (error !== null) found = membersOf(json, error) ?? found;
-    } else if (CARRIERS.some((name) => cursor.isKey(name))) {
+    } else if (depth < MAX_DEPTH && CARRIERS.some((name) => cursor.isKey(name))) {
       const carrier = cursor.object();
-      if (carrier !== null) found = errorOf(json, carrier, false) ?? found;
+      if (carrier !== null) found = errorOf(json, carrier, false, depth + 1) ?? found;
     } else if (cursor.isKey('type') && cursor.isText('error')) {
       // The event `error` of OpenAI's responses has its code beside it.
       isErrorEvent = true;

@@ -162,6 +162,18 @@ it('reads the name in x-amzn-errortype, and nothing behind it', () => {
   expect(errorOfHeader('a sentence')).toBeNull();
 });
 
+it('is found in the objects that carry it, and in no deeper ones', async () => {
+  const error = { code: 'c' };
+  const inside = (levels: number) =>
+    Array.from({ length: levels }).reduce<object>((inner) => ({ response: inner }), { error });
+  expect(await errorOf({ response: { status_details: { error } } })).toEqual([null, 'c']);
+  expect(await errorOf(inside(2))).toEqual([null, 'c']);
+  expect(await errorOf(inside(3))).toBeNull();
+  // Would overflow the stack, and take time by the square of it.
+  const deep = `${'{"response":'.repeat(10_000)}{}${'}'.repeat(10_000)}`;
+  expect(await errorOf(deep)).toBeNull();
+});
+
 it('never yields anything but short words', async () => {
   const value = fc.oneof(
     fc.string({ unit: 'binary' }),
