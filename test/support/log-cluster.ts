@@ -26,16 +26,21 @@ export class LogCluster {
     return this.server.url;
   }
 
-  async query<T extends object>(text: string): Promise<T[]> {
+  async query<T extends object>(text: string, values?: unknown[]): Promise<T[]> {
     const client = new pg.Client({ connectionString: this.url });
     // Postgres may be killed: the query rejects.
     client.on('error', () => {});
     await client.connect();
     try {
-      return (await client.query<T>(text)).rows;
+      return (await client.query<T>(text, values)).rows;
     } finally {
       await client.end();
     }
+  }
+
+  /** Its data. */
+  get folder(): string {
+    return join(this.server.folder, 'cluster');
   }
 
   stop(): Promise<void> {
@@ -97,7 +102,7 @@ export class LogCluster {
 
   /** Of the postmaster. */
   async pid(): Promise<number> {
-    const file = await readFile(join(this.server.folder, 'cluster', 'postmaster.pid'), 'utf8');
+    const file = await readFile(join(this.folder, 'postmaster.pid'), 'utf8');
     return Number(file.split('\n')[0]);
   }
 

@@ -25,6 +25,9 @@ export interface Pooler {
   /** Ends at once, as on `kill -9`. */
   kill(): Promise<void>;
   start(): Promise<void>;
+  /** As on `kill -STOP` and `kill -CONT`. */
+  freeze(isFrozen: boolean): void;
+  readonly version: string;
   /** Ends it and removes its files. */
   stop(): Promise<void>;
 }
@@ -74,6 +77,8 @@ default_pool_size = ${mode === 'session' ? 60 : 5}
     log: () => log,
     kill,
     start,
+    freeze: (isFrozen) => void running!.kill(isFrozen ? 'SIGSTOP' : 'SIGCONT'),
+    version: execFileSync(PGBOUNCER!, ['--version']).toString().split('\n')[0]!,
     stop: async () => {
       await kill();
       await rm(folder, { recursive: true, force: true });
