@@ -1,4 +1,4 @@
-import { CloseStack } from '../platform/close-stack.js';
+import { CloseStack } from './close-stack.js';
 import { openDataDir } from '../platform/data-dir.js';
 import { publishGateway } from '../config/running-gateway.js';
 import type { Env } from '../config/env.js';
