@@ -24,7 +24,7 @@ it.each(all)('%s names only npm scripts that exist', (page) => {
 
 // What SDKs, Node, Nest and systemd read is not ours, nor are causes of errors; POSTERN_URL and its token are read by the command line alone.
 const FOREIGN =
-  /^(ANTHROPIC_|OPENAI_|OTEL_TRACES_SAMPLER$|OTEL_BSP_|POSTERN_WRITE_|TEST_DATABASE_URL$|HTTP_PROXY$|NO_COLOR$|NODE_EXTRA_CA_CERTS$|CERT_HAS_|UND_ERR_|EGRESS_PROXY$|FORBIDDEN_ADDRESS$|NODE_OPTIONS$|NODE_COMPILE_CACHE$|APP_[A-Z]+$|POSTERN_URL$|POSTERN_ADMIN_TOKEN(_FILE)?$)/;
+  /^(ANTHROPIC_|OPENAI_|OTEL_TRACES_SAMPLER$|OTEL_BSP_|POSTERN_WRITE_|POSTERN_PICTURES$|TEST_DATABASE_URL$|HTTP_PROXY$|NO_COLOR$|NODE_EXTRA_CA_CERTS$|CERT_HAS_|UND_ERR_|EGRESS_PROXY$|FORBIDDEN_ADDRESS$|NODE_OPTIONS$|NODE_COMPILE_CACHE$|APP_[A-Z]+$|POSTERN_URL$|POSTERN_ADMIN_TOKEN(_FILE)?$)/;
 
 it.each(all)('%s names only settings that exist', (page) => {
   const known = new Set(
