@@ -116,7 +116,10 @@ export interface paths {
         delete?: never;
         options?: never;
         head?: never;
-        /** Rename, disable or enable a team */
+        /**
+         * Rename, disable or enable a team
+         * @description Leads of the team may change `self_service` only.
+         */
         patch: operations["changeTeam"];
         trace?: never;
     };
@@ -174,7 +177,7 @@ export interface paths {
         head?: never;
         /**
          * Change a key
-         * @description Only the name of a revoked key can be changed, so that another key can take it.
+         * @description Only the name of a revoked key can be changed, so that another key can take it. Leads change keys of their teams, within the limits of the team.
          */
         patch: operations["changeKey"];
         trace?: never;
@@ -1098,7 +1101,7 @@ export interface components {
                  * @description What the user may do.
                  * @enum {string}
                  */
-                role: "admin" | "viewer" | "team" | "metrics";
+                role: "admin" | "viewer" | "lead" | "team" | "metrics";
                 /** @description Teams that a user of the role `team` may see; null: all. */
                 teams: {
                     /**
@@ -2808,10 +2811,10 @@ export interface components {
              */
             auth?: "bearer" | "x-api-key" | "api-key" | "x-goog-api-key" | "client" | "aws-sigv4" | "google" | "oauth2";
             /**
-             * @description The provider's API key; null if it needs none, and with `auth: client`. Never shown again. For `aws-sigv4` the secret access key, or the JSON that `aws configure export-credentials` prints; for `google` the content of the JSON key file; for `oauth2` the client secret.
+             * @description The provider's API key; null if it needs none. It may be absent only with `auth: client`. Never shown again. For `aws-sigv4` the secret access key, or the JSON that `aws configure export-credentials` prints; for `google` the content of the JSON key file; for `oauth2` the client secret.
              * @example sk-…
              */
-            secret: string | null;
+            secret?: string | null;
             auth_settings?: components["schemas"]["NewProviderAuthSettings"];
             /**
              * @description Calls to `/v1` go to the default provider.
@@ -5449,7 +5452,7 @@ export interface components {
              */
             auth?: "bearer" | "x-api-key" | "api-key" | "x-goog-api-key" | "client" | "aws-sigv4" | "google" | "oauth2";
             /**
-             * @description The provider's API key; null if it needs none, and with `auth: client`. Never shown again. For `aws-sigv4` the secret access key, or the JSON that `aws configure export-credentials` prints; for `google` the content of the JSON key file; for `oauth2` the client secret.
+             * @description The provider's API key; null if it needs none. It may be absent only with `auth: client`. Never shown again. For `aws-sigv4` the secret access key, or the JSON that `aws configure export-credentials` prints; for `google` the content of the JSON key file; for `oauth2` the client secret.
              * @example sk-…
              */
             secret: string | null;
@@ -5950,11 +5953,11 @@ export interface components {
              */
             prefix: string;
             /**
-             * @description `admin`: everything; `viewer`: read everything; `team`: its own teams only; `metrics`: only `GET /metrics`.
+             * @description `admin`: everything; `viewer`: read everything; `lead`: see its own teams and manage all their keys; `team`: see its own teams; `metrics`: only `GET /metrics`.
              * @enum {string}
              */
-            role: "admin" | "viewer" | "team" | "metrics";
-            /** @description Teams that a token of the role `team` may see; null for other roles. */
+            role: "admin" | "viewer" | "lead" | "team" | "metrics";
+            /** @description Teams of the roles `lead` and `team`; null for other roles. */
             teams: {
                 /**
                  * Format: uuid
@@ -6000,12 +6003,12 @@ export interface components {
              */
             name: string;
             /**
-             * @description `admin`: everything; `viewer`: read everything; `team`: its own teams only; `metrics`: only `GET /metrics`.
+             * @description `admin`: everything; `viewer`: read everything; `lead`: see its own teams and manage all their keys; `team`: see its own teams; `metrics`: only `GET /metrics`.
              * @enum {string}
              */
-            role: "admin" | "viewer" | "team" | "metrics";
+            role: "admin" | "viewer" | "lead" | "team" | "metrics";
             /**
-             * @description Names or IDs of the teams, for the role `team`.
+             * @description Names or IDs of the teams, for the roles `lead` and `team`.
              * @default null
              * @example [
              *       "search"
@@ -6037,11 +6040,11 @@ export interface components {
              */
             prefix: string;
             /**
-             * @description `admin`: everything; `viewer`: read everything; `team`: its own teams only; `metrics`: only `GET /metrics`.
+             * @description `admin`: everything; `viewer`: read everything; `lead`: see its own teams and manage all their keys; `team`: see its own teams; `metrics`: only `GET /metrics`.
              * @enum {string}
              */
-            role: "admin" | "viewer" | "team" | "metrics";
-            /** @description Teams that a token of the role `team` may see; null for other roles. */
+            role: "admin" | "viewer" | "lead" | "team" | "metrics";
+            /** @description Teams of the roles `lead` and `team`; null for other roles. */
             teams: {
                 /**
                  * Format: uuid
@@ -6104,8 +6107,8 @@ export interface components {
              * @description What the user may do.
              * @enum {string}
              */
-            role: "admin" | "viewer" | "team" | "metrics";
-            /** @description Teams that a user of the role `team` may see; null: all. */
+            role: "admin" | "viewer" | "lead" | "team" | "metrics";
+            /** @description Teams that a user of the roles `lead` and `team` may see; null: all. */
             teams: {
                 /**
                  * Format: uuid

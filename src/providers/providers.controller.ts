@@ -17,8 +17,8 @@ import type { Expected } from '../database/revision.js';
 import type { Actor } from '../platform/actor.js';
 import { ProviderProbe } from './provider-probe.js';
 import {
-  type NewProvider,
-  newProviderSchema,
+  type PostedProvider,
+  postedProviderSchema,
   type ProbeResult,
   probeSchema,
   type ProviderChange,
@@ -56,10 +56,10 @@ export class ProvidersController {
   @ApiCreatedResponse({ standardSchema: providerSchema, description: 'The new provider.', headers: ETAG })
   @ApiErrors(409, 413, 415)
   create(
-    @Body({ schema: newProviderSchema }) provider: NewProvider,
+    @Body({ schema: postedProviderSchema }) provider: PostedProvider,
     @CurrentActor() by: Actor,
   ): Promise<ProviderView> {
-    return this.providers.create(provider, by);
+    return this.providers.create({ ...provider, secret: provider.secret ?? null }, by);
   }
 
   @Get(':name')

@@ -188,35 +188,43 @@ const changedSettings = z.strictObject({
 
 const URL_ABOUT = 'Base URL without `/v1`, such as `https://api.openai.com`.';
 
-/** `POST /admin/v1/providers` and `postern providers add`; `secret` is required, so that it is not forgotten. */
-export const newProviderSchema = z
-  .strictObject({
-    name: z
-      .string(NAME)
-      .regex(PROVIDER_NAME, NAME)
-      .meta({ description: 'Used in `/p/<name>/`.', example: 'openai' }),
-    url: url.meta({ description: URL_ABOUT, example: 'https://api.openai.com' }),
-    auth: oneOf(PROVIDER_AUTHS).default('bearer').meta({ description: AUTH_ABOUT }),
-    secret: secret.meta({
-      description: `The provider's API key; null if it needs none, and with \`auth: client\`. Never shown again. ${SECRET_ABOUT}`,
-      example: 'sk-…',
-    }),
-    auth_settings: z.strictObject(SETTINGS).partial().optional().meta({
-      id: 'NewProviderAuthSettings',
-      description: 'What `aws-sigv4`, `google` and `oauth2` need besides the secret.',
-    }),
-    default: flag().default(false).meta({ description: DEFAULT_ABOUT }),
-    enabled: flag().default(true).meta({ description: ENABLED_ABOUT }),
-    catalog: catalog.optional().meta({
-      example: 'openai',
-      description: `${CATALOG_ABOUT} Absent: the one that belongs to the URL's host, if there is one.`,
-    }),
+/** A provider in a file of `postern apply`, and what a new one has; `secret` is required, so that it is not forgotten. */
+export const newProviderSchema = z.strictObject({
+  name: z
+    .string(NAME)
+    .regex(PROVIDER_NAME, NAME)
+    .meta({ description: 'Used in `/p/<name>/`.', example: 'openai' }),
+  url: url.meta({ description: URL_ABOUT, example: 'https://api.openai.com' }),
+  auth: oneOf(PROVIDER_AUTHS).default('bearer').meta({ description: AUTH_ABOUT }),
+  secret: secret.meta({
+    description: `The provider's API key; null if it needs none. It may be absent only with \`auth: client\`. Never shown again. ${SECRET_ABOUT}`,
+    example: 'sk-…',
+  }),
+  auth_settings: z.strictObject(SETTINGS).partial().optional().meta({
+    id: 'NewProviderAuthSettings',
+    description: 'What `aws-sigv4`, `google` and `oauth2` need besides the secret.',
+  }),
+  default: flag().default(false).meta({ description: DEFAULT_ABOUT }),
+  enabled: flag().default(true).meta({ description: ENABLED_ABOUT }),
+  catalog: catalog.optional().meta({
+    example: 'openai',
+    description: `${CATALOG_ABOUT} Absent: the one that belongs to the URL's host, if there is one.`,
+  }),
+});
+
+/** `POST /admin/v1/providers`: callers of `client` send their own credential, so there is no secret to forget. */
+export const postedProviderSchema = newProviderSchema
+  .extend({ secret: newProviderSchema.shape.secret.optional() })
+  .superRefine(({ auth, secret: given }, context) => {
+    if (given === undefined && auth !== 'client')
+      context.addIssue({ code: 'custom', path: ['secret'], message: SECRET });
   })
   .meta({
     id: 'NewProvider',
     example: { name: 'openai', url: 'https://api.openai.com', secret: '<its API key>', default: true },
   });
 export type NewProvider = z.output<typeof newProviderSchema>;
+export type PostedProvider = z.output<typeof postedProviderSchema>;
 
 /** `PATCH /admin/v1/providers/:name`; names stay, because keys refer to them. */
 export const providerChangeSchema = z

@@ -108,6 +108,13 @@ describe('/admin/v1/providers', () => {
     expect(JSON.stringify(answer.body)).not.toContain('sk-secr');
   });
 
+  it('needs a secret, or null, unless callers send their own credential', async () => {
+    const without = await call('POST', '', { name: 'forgotten', url: URL_1 });
+    expect([without.status, fieldsOf(without)]).toEqual([400, ['secret']]);
+    const client = await call('POST', '', { name: 'own-credential', url: URL_1, auth: 'client' });
+    expect([client.status, client.body.secret_state]).toEqual([201, 'none']);
+  });
+
   it('says which url would be right', async () => {
     const answer = await call('POST', '', {
       name: 'x',

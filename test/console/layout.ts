@@ -1,6 +1,6 @@
 import type { Page } from 'playwright-core';
 
-/** What somebody may not see whole: the page is wider than the window, or text ends at the edge of a box. */
+/** What somebody may not see whole: the page is wider than the window, or text ends at the edge of a box or beyond its card. */
 const CUT = `(() => {
   const found = new Set();
   const root = document.documentElement;
@@ -53,6 +53,9 @@ const CUT = `(() => {
         break;
       }
     }
+    const card = isWhole && parent.closest('section, td, th, li, [role="group"]')?.getBoundingClientRect();
+    if (card && (left < card.left - 1 || right > card.right + 1))
+      found.add(JSON.stringify(text.slice(0, 60)) + ' is outside its card in ' + nameOf(parent));
     if (isWhole && (left < -1 || right > root.clientWidth + 1))
       found.add(JSON.stringify(text.slice(0, 60)) + ' is outside the window in ' + nameOf(parent));
   }

@@ -13,20 +13,14 @@ import { useDisclosure } from '@mantine/hooks';
 import { Link, Outlet, useRouterState } from '@tanstack/react-router';
 import { useEffect, useRef } from 'react';
 import { SignOutIcon } from '../display/icons';
+import { ROLES } from '../pages/access/roles';
 import { SearchBox } from '../search/search-box';
 import { sharedState, useUrlState } from '../url/url-state';
 import { ColorSchemeButton } from './color-scheme-button';
 import classes from './layout.module.css';
 import { Logo } from './logo';
 import { PAGES } from './navigation';
-import { type Session, useSignOut } from './session';
-
-const ROLES: Record<Session['role'], string> = {
-  admin: 'Administrator: may change everything',
-  viewer: 'Viewer: sees everything, changes nothing',
-  team: 'Member: sees the own teams',
-  metrics: 'Reads metrics',
-};
+import { ofTeams, type Session, useSignOut } from './session';
 
 /** Navigation on the left, or behind a button on narrow screens, and the page beside it. */
 export function Layout({ session }: { session: Session }) {
@@ -70,7 +64,7 @@ export function Layout({ session }: { session: Session }) {
         </Group>
         <ScrollArea style={{ flex: 1 }}>
           <Stack component="ul" gap={2} p={0} m={0}>
-            {PAGES.filter(({ all }) => all || session.role !== 'team').map(({ to, label, Icon }) => (
+            {PAGES.filter(({ all }) => all || !ofTeams(session)).map(({ to, label, Icon }) => (
               <li key={to} className={classes.item}>
                 <Link
                   to={to}
@@ -92,7 +86,7 @@ export function Layout({ session }: { session: Session }) {
             <VisuallyHidden>Signed in as </VisuallyHidden>
             <b>{session.actor}</b>
             <br />
-            {ROLES[session.role]}
+            {ROLES[session.role].label}. {ROLES[session.role].may}
           </div>
           <ColorSchemeButton />
           <Button

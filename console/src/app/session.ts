@@ -28,17 +28,24 @@ export function useMayChange(): boolean {
   return use(ShownSession)?.role === 'admin';
 }
 
-/** Whether only the data of some teams is shown: there are no providers, prices, changes and processes to see then. */
-export function useIsMember(): boolean {
-  return use(ShownSession)?.role === 'team';
+/** Members and leads of teams see the data of these alone. */
+export function ofTeams({ role }: Session): boolean {
+  return role === 'team' || role === 'lead';
 }
 
-/** Whether a key belongs to the one who is signed in, who may rotate and revoke it. */
+/** Whether only the data of some teams is shown: there are no providers, prices, changes and processes to see then. */
+export function useIsMember(): boolean {
+  const session = use(ShownSession);
+  return session !== undefined && ofTeams(session);
+}
+
+/** Whether the one who is signed in may rotate and revoke a key: it is an own one, or of a team that one leads. */
 export function useIsOwn(): (key: { owner: string | null; owner_id: string | null }) => boolean {
   const session = use(ShownSession);
   // Keys that an earlier version created have only the name of their owner.
   return ({ owner, owner_id: id }) =>
-    session?.role === 'team' && (id === null ? owner === session.actor : id === session.user_id);
+    session?.role === 'lead' ||
+    (session?.role === 'team' && (id === null ? owner === session.actor : id === session.user_id));
 }
 
 /** @param keeps the one whose page stays open if the same one signs in again; absent: all that was read is forgotten */

@@ -56,7 +56,8 @@ export function change(now: number, before: number): { text: string; direction: 
   const ratio = (now - before) / before;
   const value = 100 * Math.abs(ratio);
   if (value < 0.05) return { text: 'no change', direction: 0 };
-  const text = value >= 1_000 ? '>999' : value.toFixed(value < 10 ? 1 : 0);
+  if (value >= 1_000) return { text: '>+999%', direction: 1 };
+  const text = value.toFixed(value < 10 ? 1 : 0);
   return ratio > 0 ? { text: `+${text}%`, direction: 1 } : { text: `−${text}%`, direction: -1 };
 }
 

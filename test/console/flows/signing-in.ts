@@ -34,7 +34,8 @@ export function signingIn(gateway: ConsoleGateway): void {
     await page.locator('#operations-Keys-listKeys').waitFor();
     await page.goto(`${gateway.url}/console/`);
     await settled(page);
-    await page.getByRole('link', { name: 'Limits', exact: true }).click();
+    const pages = page.getByRole('navigation', { name: 'Pages' });
+    await pages.getByRole('link', { name: 'Limits', exact: true }).click();
     await page.getByRole('heading', { level: 1, name: 'Limits' }).waitFor();
     await page.getByRole('button', { name: 'Sign out' }).click();
     await page.getByRole('heading', { level: 1, name: 'Sign in' }).waitFor();

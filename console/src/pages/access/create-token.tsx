@@ -17,7 +17,7 @@ export function CreateToken({ onClose }: { onClose: () => void }) {
   const [role, setRole] = useState<Role>('viewer');
   const [teams, setTeams] = useState<string[]>([]);
   const [expires_at, setExpiry] = useState<string | null>(null);
-  const needsTeams = role === 'team';
+  const needsTeams = role === 'team' || role === 'lead';
   const create = useSave(
     (): Promise<Token & { token: string }> =>
       api.post('/admin/v1/tokens', { body: { name, role, expires_at, teams: needsTeams ? teams : null } }),

@@ -68,7 +68,7 @@ export function CreateKey({ team: given, onClose }: { team: string | undefined; 
           ) : (
             <div>
               <Button variant="default" size="xs" onClick={() => setMore(true)}>
-                Contact, expiry, models, limits and more
+                Expiry, limits and more
               </Button>
             </div>
           )}

@@ -54,7 +54,7 @@ export function columnsFor(
       id: dimension,
       header: DIMENSIONS[dimension],
       oneLine: true,
-      cell: (row) => <GroupLink row={row} dimension={dimension} />,
+      cell: (row) => <GroupLink row={row} dimension={dimension} besideTeam={dimensions.includes('team')} />,
     })),
     ...FIGURES.slice(0, 1).map(asColumn),
     {
@@ -94,8 +94,15 @@ export function rowKey(row: UsageRow, dimensions: readonly Dimension[]): string 
   return JSON.stringify(dimensions.map((dimension) => groupValue(row, dimension) ?? null));
 }
 
+interface GroupLinkProps {
+  row: UsageRow;
+  dimension: Dimension;
+  /** Another column has the team. */
+  besideTeam: boolean;
+}
+
 /** A group's name, which leads to its requests; calls without a value have no filter. */
-function GroupLink({ row, dimension }: { row: UsageRow; dimension: Dimension }) {
+function GroupLink({ row, dimension, besideTeam }: GroupLinkProps) {
   const [url] = useUrlState();
   const value = groupValue(row, dimension);
   const label = groupLabel(row, dimension);
@@ -121,7 +128,7 @@ function GroupLink({ row, dimension }: { row: UsageRow; dimension: Dimension }) 
       title={`Requests of ${label}`}
       className="truncated"
     >
-      {label}
+      {dimension === 'key' && besideTeam ? (row.key ?? label) : label}
     </PageLink>
   );
 }
