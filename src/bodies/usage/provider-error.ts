@@ -1,3 +1,4 @@
+import type { Span } from '../bytes.js';
 import { nextElement, type ObjectCursor, openObject, parseValue } from '../json-cursor.js';
 import type { CopiedBody } from './plain-copy.js';
 
@@ -63,23 +64,21 @@ const MAX_DEPTH = 2;
 
 function errorOf(json: Buffer, cursor: ObjectCursor, isFailed: boolean, depth = 0): ProviderError | null {
   const top = new ErrorMembers(json);
-  let found: ProviderError | null = null;
+  // Of a repeated name the last value is read, once.
+  let error: ObjectCursor | null = null;
+  let carrier: ObjectCursor | null = null;
   let isErrorEvent = false;
   while (cursor.next()) {
-    if (cursor.isKey('error')) {
-      const error = cursor.object();
-      if (error !== null) found = membersOf(json, error) ?? found;
-    } else if (depth < MAX_DEPTH && CARRIERS.some((name) => cursor.isKey(name))) {
-      const carrier = cursor.object();
-      if (carrier !== null) found = errorOf(json, carrier, false, depth + 1) ?? found;
-    } else if (cursor.isKey('type') && cursor.isText('error')) {
-      // The event `error` of OpenAI's responses has its code beside it.
-      isErrorEvent = true;
-    } else {
-      top.add(cursor);
-    }
+    if (cursor.isKey('error')) error = cursor.object() ?? error;
+    else if (depth < MAX_DEPTH && CARRIERS.some((name) => cursor.isKey(name)))
+      carrier = cursor.object() ?? carrier;
+    // The event `error` of OpenAI's responses has its code beside it.
+    else if (cursor.isKey('type') && cursor.isText('error')) isErrorEvent = true;
+    else top.add(cursor);
   }
-  return found ?? (isFailed || isErrorEvent ? top.error : null);
+  const inner = error === null ? null : membersOf(json, error);
+  const carried = inner ?? (carrier === null ? null : errorOf(json, carrier, false, depth + 1));
+  return carried ?? (isFailed || isErrorEvent ? top.error : null);
 }
 
 function membersOf(json: Buffer, cursor: ObjectCursor): ProviderError | null {
@@ -90,31 +89,37 @@ function membersOf(json: Buffer, cursor: ObjectCursor): ProviderError | null {
 
 /** The members of an object that say what kind of error it is. */
 class ErrorMembers {
-  private type: string | null = null;
-  private status: string | null = null;
-  private code: string | null = null;
+  private readonly spans: { type?: Span; status?: Span; code?: Span; __type?: Span } = {};
 
   constructor(private readonly json: Buffer) {}
 
   add(cursor: ObjectCursor): void {
-    if (cursor.isKey('type')) this.type = this.token(cursor);
-    else if (cursor.isKey('code')) this.code = this.token(cursor);
+    const { spans } = this;
+    if (cursor.isKey('type')) spans.type = valueOf(cursor) ?? spans.type;
+    else if (cursor.isKey('code')) spans.code = valueOf(cursor) ?? spans.code;
     // Gemini's name of the error; its code is the HTTP status.
-    else if (cursor.isKey('status') && cursor.textSpan() !== null) this.status = this.token(cursor);
+    else if (cursor.isKey('status')) spans.status = cursor.textSpan() ?? spans.status;
     // Of AWS: `com.amazon.coral.service#ThrottlingException`.
-    else if (cursor.isKey('__type')) this.type = this.token(cursor, /^.*#/);
+    else if (cursor.isKey('__type')) spans.__type = cursor.textSpan() ?? spans.__type;
   }
 
   get error(): ProviderError | null {
-    return errorOrNull(this.type ?? this.status, this.code);
+    const { type, status, code, __type: aws } = this.spans;
+    const named = this.valueOf(aws);
+    const exception = typeof named === 'string' ? tokenOf(named.replace(/^.*#/, '')) : null;
+    return errorOrNull(
+      tokenOf(this.valueOf(type)) ?? tokenOf(this.valueOf(status)) ?? exception,
+      tokenOf(this.valueOf(code)),
+    );
   }
 
-  private token(cursor: ObjectCursor, prefix?: RegExp): string | null {
-    const span = cursor.textSpan() ?? cursor.numberSpan();
-    if (span === null) return null;
-    const value = parseValue(this.json, span);
-    return tokenOf(prefix === undefined || typeof value !== 'string' ? value : value.replace(prefix, ''));
+  private valueOf(span: Span | undefined): unknown {
+    return parseValue(this.json, span ?? null);
   }
+}
+
+function valueOf(cursor: ObjectCursor): Span | null {
+  return cursor.textSpan() ?? cursor.numberSpan();
 }
 
 function tokenOf(value: unknown): string | null {
